@@ -1,0 +1,609 @@
+"""The engine: numbers that remember how they were computed, and so know their gradients.
+
+A `Value` holds a number. An operation on Values computes its result and leaves a closure with it, `_backward(grad)`,
+that sends the gradient of the result on to the operands: the chain rule, one operation at a time. `backward()` calls
+these closures in turn, from the result back to the leaves.
+
+Every operation has the same shape: compute, define the closure, return the node. A closure refers to its operands and
+never to its own result, so there are no reference cycles and a graph is freed the moment it goes out of use. All
+mathematics goes through Python's operators and `scalar`, never through `math` or an `if` on a number: so the number
+in a Value may be a float, a Fraction, a Value of an enclosing derivative, or the symbol of a compiler.
+"""
+
+import operator
+from collections.abc import Callable, Iterable
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+from micrograd import scalar
+
+__all__ = ["Value", "dot", "mean", "sum", "where"]
+
+
+class Value:
+    """A number in a graph of computations.
+
+    Parameters
+    ----------
+    data
+        The number: a float, an int, a Fraction or a NumPy scalar.
+    _prev
+        The operands it was computed from, in order; none for a leaf.
+    _op
+        The name of the operation, for drawings and errors.
+    _backward
+        The closure that takes the gradient of this node and adds to the gradients of its operands.
+    label
+        A name, for drawings.
+
+    Raises
+    ------
+    TypeError
+        If `data` is not a number.
+    """
+
+    __slots__ = ("data", "grad", "label", "_prev", "_op", "_backward", "__dict__", "__weakref__")
+
+    _level: ClassVar[int] = 0  # how many derivatives enclose this kind of Value: see `functional`
+    __array_priority__ = -1.0  # between NumPy's scalars, which leave an operation to us, and its arrays
+
+    def __init__(
+        self,
+        data: Any,
+        _prev: tuple["Value", ...] = (),
+        _op: str = "",
+        _backward: Callable[[Any], None] | None = None,
+        *,
+        label: str = "",
+    ) -> None:
+        if type(data) is float:
+            self.data: Any = data
+            self.grad: Any = 0.0
+        else:
+            self.data = _number(data, self._level)
+            self.grad = scalar.zero(self.data)
+        self._prev = _prev
+        self._op = _op
+        self._backward = _backward
+        self.label = label
+
+    # Arithmetic. An operand that is a plain number becomes a leaf of its own.
+
+    def __add__(self, other: Any) -> Self:
+        if type(other) is not type(self) and (other := self._operand(other)) is NotImplemented:
+            return NotImplemented
+
+        def _backward(grad: Any) -> None:
+            self.grad += grad
+            other.grad += grad
+
+        return type(self)(self.data + other.data, (self, other), "+", _backward)
+
+    def __sub__(self, other: Any) -> Self:
+        if type(other) is not type(self) and (other := self._operand(other)) is NotImplemented:
+            return NotImplemented
+
+        def _backward(grad: Any) -> None:
+            self.grad += grad
+            other.grad -= grad
+
+        return type(self)(self.data - other.data, (self, other), "-", _backward)
+
+    def __mul__(self, other: Any) -> Self:
+        if type(other) is not type(self) and (other := self._operand(other)) is NotImplemented:
+            return NotImplemented
+
+        def _backward(grad: Any) -> None:
+            self.grad += grad * other.data
+            other.grad += grad * self.data
+
+        return type(self)(self.data * other.data, (self, other), "*", _backward)
+
+    def __truediv__(self, other: Any) -> Self:
+        if type(other) is not type(self) and (other := self._operand(other)) is NotImplemented:
+            return NotImplemented
+
+        def _backward(grad: Any) -> None:
+            self.grad += grad / other.data
+            other.grad -= grad * (self.data / other.data) / other.data
+
+        return type(self)(scalar.divide(self.data, other.data), (self, other), "/", _backward)
+
+    def __mod__(self, other: Any) -> Self:
+        if type(other) is not type(self) and (other := self._operand(other)) is NotImplemented:
+            return NotImplemented
+        rest = scalar.remainder(self.data, other.data)
+
+        def _backward(grad: Any) -> None:
+            self.grad += grad
+            other.grad -= grad * ((self.data - rest) / other.data)
+
+        return type(self)(rest, (self, other), "%", _backward)
+
+    def __pow__(self, other: Any) -> Self:
+        if (exponent := self._operand(other)) is NotImplemented:
+            return NotImplemented
+        result = scalar.power(self.data, exponent.data)
+        varies = exponent is other  # the derivative by a constant exponent need not exist: (-3) ** 2
+
+        def _backward(grad: Any) -> None:
+            x, y = self.data, exponent.data
+            self.grad += grad * (y * x ** (y - scalar.where((x == 0) & (y == 0), 0, 1)))  # 0 for 0 ** 0
+            if varies:
+                exponent.grad += grad * (result * scalar.log(scalar.where(x == 0, 1, x)))
+
+        return type(self)(result, (self, exponent), "**", _backward)
+
+    def __rpow__(self, other: Any) -> Self:
+        if (base := self._operand(other)) is NotImplemented:
+            return NotImplemented
+        result = scalar.power(base.data, self.data)
+
+        def _backward(grad: Any) -> None:
+            self.grad += grad * (result * scalar.log(scalar.where(base.data == 0, 1, base.data)))
+
+        return type(self)(result, (base, self), "**", _backward)
+
+    def __neg__(self) -> Self:
+        def _backward(grad: Any) -> None:
+            self.grad -= grad
+
+        return type(self)(-self.data, (self,), "neg", _backward)
+
+    def __abs__(self) -> Self:
+        def _backward(grad: Any) -> None:
+            self.grad += grad * scalar.sign(self.data)
+
+        return type(self)(abs(self.data), (self,), "abs", _backward)
+
+    def __pos__(self) -> Self:
+        return self
+
+    def __radd__(self, other: Any) -> Any:
+        return self._reflected(operator.add, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._reflected(operator.sub, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return self._reflected(operator.mul, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self._reflected(operator.truediv, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return self._reflected(operator.mod, other)
+
+    def _reflected(self, operation: Callable[[Any, Any], Any], other: Any) -> Any:
+        """`other` operation `self`, where `other` is a number."""
+        other = self._operand(other)
+        return NotImplemented if other is NotImplemented else operation(other, self)
+
+    def _operand(self, other: Any) -> Any:
+        """`other` as a node beside this one; NotImplemented if it is no number or belongs to an inner derivative."""
+        if isinstance(other, Value):
+            if other._level >= self._level:
+                return other if other._level == self._level else NotImplemented
+        elif not isinstance(other, (float, int, Real)):
+            return NotImplemented
+        return type(self)(other)
+
+    # Functions
+
+    def exp(self) -> Self:
+        """e^x, whose derivative is e^x."""
+        result = scalar.exp(self.data)
+
+        def _backward(grad: Any) -> None:
+            self.grad += grad * result
+
+        return type(self)(result, (self,), "exp", _backward)
+
+    def expm1(self) -> Self:
+        """e^x - 1, accurate near 0; the derivative is e^x."""
+
+        def _backward(grad: Any) -> None:
+            self.grad += grad * scalar.exp(self.data)
+
+        return type(self)(scalar.expm1(self.data), (self,), "expm1", _backward)
+
+    def log(self) -> Self:
+        """The natural logarithm; the derivative is 1 / x."""
+
+        def _backward(grad: Any) -> None:
+            self.grad += grad / self.data
+
+        return type(self)(scalar.log(self.data), (self,), "log", _backward)
+
+    def log1p(self) -> Self:
+        """log(1 + x), accurate near 0; the derivative is 1 / (1 + x)."""
+
+        def _backward(grad: Any) -> None:
+            self.grad += grad / (1 + self.data)
+
+        return type(self)(scalar.log1p(self.data), (self,), "log1p", _backward)
+
+    def sqrt(self) -> Self:
+        """The square root; the derivative is 1 / (2 sqrt(x)), which does not exist at 0."""
+        root = scalar.sqrt(self.data)
+
+        def _backward(grad: Any) -> None:
+            self.grad += grad / (2 * root)
+
+        return type(self)(root, (self,), "sqrt", _backward)
+
+    def sin(self) -> Self:
+        """The sine; the derivative is cos(x)."""
+
+        def _backward(grad: Any) -> None:
+            self.grad += grad * scalar.cos(self.data)
+
+        return type(self)(scalar.sin(self.data), (self,), "sin", _backward)
+
+    def cos(self) -> Self:
+        """The cosine; the derivative is -sin(x)."""
+
+        def _backward(grad: Any) -> None:
+            self.grad -= grad * scalar.sin(self.data)
+
+        return type(self)(scalar.cos(self.data), (self,), "cos", _backward)
+
+    def tan(self) -> Self:
+        """The tangent; the derivative is 1 + tan(x)^2."""
+        result = scalar.tan(self.data)
+
+        def _backward(grad: Any) -> None:
+            self.grad += grad * (1 + result * result)
+
+        return type(self)(result, (self,), "tan", _backward)
+
+    def asin(self) -> Self:
+        """The inverse sine; the derivative is 1 / sqrt(1 - x^2), which does not exist at -1 and 1."""
+
+        def _backward(grad: Any) -> None:
+            self.grad += grad / scalar.sqrt((1 - self.data) * (1 + self.data))
+
+        return type(self)(scalar.asin(self.data), (self,), "asin", _backward)
+
+    def acos(self) -> Self:
+        """The inverse cosine; the derivative is -1 / sqrt(1 - x^2), which does not exist at -1 and 1."""
+
+        def _backward(grad: Any) -> None:
+            self.grad -= grad / scalar.sqrt((1 - self.data) * (1 + self.data))
+
+        return type(self)(scalar.acos(self.data), (self,), "acos", _backward)
+
+    def atan(self) -> Self:
+        """The inverse tangent; the derivative is 1 / (1 + x^2)."""
+
+        def _backward(grad: Any) -> None:
+            self.grad += grad / (1 + self.data * self.data)
+
+        return type(self)(scalar.atan(self.data), (self,), "atan", _backward)
+
+    def sinh(self) -> Self:
+        """The hyperbolic sine; the derivative is cosh(x)."""
+
+        def _backward(grad: Any) -> None:
+            self.grad += grad * scalar.cosh(self.data)
+
+        return type(self)(scalar.sinh(self.data), (self,), "sinh", _backward)
+
+    def cosh(self) -> Self:
+        """The hyperbolic cosine; the derivative is sinh(x)."""
+
+        def _backward(grad: Any) -> None:
+            self.grad += grad * scalar.sinh(self.data)
+
+        return type(self)(scalar.cosh(self.data), (self,), "cosh", _backward)
+
+    def tanh(self) -> Self:
+        """The hyperbolic tangent; the derivative is 1 - tanh(x)^2."""
+        result = scalar.tanh(self.data)
+
+        def _backward(grad: Any) -> None:
+            self.grad += grad * (1 - result * result)
+
+        return type(self)(result, (self,), "tanh", _backward)
+
+    def asinh(self) -> Self:
+        """The inverse hyperbolic sine; the derivative is 1 / sqrt(1 + x^2)."""
+
+        def _backward(grad: Any) -> None:
+            self.grad += grad / scalar.sqrt(1 + self.data * self.data)
+
+        return type(self)(scalar.asinh(self.data), (self,), "asinh", _backward)
+
+    def acosh(self) -> Self:
+        """The inverse hyperbolic cosine; the derivative is 1 / sqrt(x^2 - 1), which does not exist at 1."""
+
+        def _backward(grad: Any) -> None:
+            self.grad += grad / (scalar.sqrt(self.data - 1) * scalar.sqrt(self.data + 1))
+
+        return type(self)(scalar.acosh(self.data), (self,), "acosh", _backward)
+
+    def atanh(self) -> Self:
+        """The inverse hyperbolic tangent; the derivative is 1 / (1 - x^2)."""
+
+        def _backward(grad: Any) -> None:
+            self.grad += grad / ((1 - self.data) * (1 + self.data))
+
+        return type(self)(scalar.atanh(self.data), (self,), "atanh", _backward)
+
+    def erf(self) -> Self:
+        """The error function; the derivative is 2 / sqrt(pi) e^(-x^2)."""
+
+        def _backward(grad: Any) -> None:
+            self.grad += grad * (1.1283791670955126 * scalar.exp(-(self.data * self.data)))
+
+        return type(self)(scalar.erf(self.data), (self,), "erf", _backward)
+
+    def sigmoid(self) -> Self:
+        """The logistic function 1 / (1 + e^-x); the derivative is sigmoid(x) sigmoid(-x)."""
+        result = scalar.sigmoid(self.data)
+
+        def _backward(grad: Any) -> None:
+            self.grad += grad * (result * scalar.sigmoid(-self.data))  # 1 - result would cancel
+
+        return type(self)(result, (self,), "sigmoid", _backward)
+
+    def softplus(self) -> Self:
+        """log(1 + e^x), a smooth relu; the derivative is sigmoid(x)."""
+
+        def _backward(grad: Any) -> None:
+            self.grad += grad * scalar.sigmoid(self.data)
+
+        return type(self)(scalar.softplus(self.data), (self,), "softplus", _backward)
+
+    def relu(self) -> Self:
+        """x where positive, else 0; the derivative is 1 or 0, and 0 at 0."""
+
+        def _backward(grad: Any) -> None:
+            self.grad += scalar.where(self.data <= 0, 0, grad)
+
+        return type(self)(scalar.relu(self.data), (self,), "relu", _backward)
+
+    def leaky_relu(self, slope: float = 0.01) -> Self:
+        """x where positive, else slope x; the derivative is 1 or the slope."""
+
+        def _backward(grad: Any) -> None:
+            self.grad += grad * scalar.where(self.data <= 0, slope, 1)
+
+        return type(self)(scalar.leaky_relu(self.data, slope), (self,), "leaky_relu", _backward)
+
+    # Comparisons are of the numbers, and give plain bools. The hash stays that of the object.
+
+    def __eq__(self, other: object) -> Any:
+        return self.data == _plain(other)
+
+    def __ne__(self, other: object) -> Any:
+        return self.data != _plain(other)
+
+    def __lt__(self, other: Any) -> Any:
+        return self.data < _plain(other)
+
+    def __le__(self, other: Any) -> Any:
+        return self.data <= _plain(other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self.data > _plain(other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self.data >= _plain(other)
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        return bool(self.data != 0)
+
+    # Backpropagation
+
+    def backward(self, grad: Any = 1) -> None:
+        """Add the gradient of this Value to the `grad` of every leaf it was computed from.
+
+        Gradients add up in the leaves from call to call; those of the nodes between are of the latest call alone.
+
+        Parameters
+        ----------
+        grad
+            The gradient of this Value itself: 1 unless it is part of a larger computation.
+
+        Raises
+        ------
+        ZeroDivisionError, ValueError, OverflowError
+            If a derivative does not exist, or is too large for a float, where it is asked for.
+        NotImplementedError
+            If an operation on the way has no `_backward`.
+
+        Whatever is raised, the leaves keep the gradients they had.
+        """
+        grad = _number(grad, self._level)
+        nodes, leaves = self._history()
+        before = [leaf.grad for leaf in leaves]
+        zero = scalar.zero(self.data)
+        for node in nodes:
+            node.grad = zero
+        try:
+            node = self
+            self.grad += grad
+            for node in reversed(nodes):
+                node._backward(node.grad)  # type: ignore[misc]  # None is met below
+        except BaseException as error:
+            for leaf, grad in zip(leaves, before, strict=True):
+                leaf.grad = grad
+            if isinstance(error, (ArithmeticError, ValueError)):
+                raise type(error)(f"the derivative of {node._expression()} cannot be taken: {error}") from error
+            if node._backward is None:
+                raise NotImplementedError(
+                    f"{node._expression()} has no derivative: give its Value a _backward, or detach() its operands"
+                ) from None
+            raise
+
+    def _history(self) -> tuple[list["Value"], list["Value"]]:
+        """All that this Value was computed from, itself included: nodes, each after its operands, and leaves."""
+        nodes: list[Value] = []
+        leaves: list[Value] = []
+        seen: set[Value] = {self}
+        path = [(self, iter(self._prev))]  # a depth-first walk, with a list of its own for what recursion would hold
+        while path:
+            node, operands = path[-1]
+            for operand in operands:
+                if operand not in seen:
+                    seen.add(operand)
+                    if operand._prev:
+                        path.append((operand, iter(operand._prev)))
+                        break
+                    leaves.append(operand)
+            else:
+                path.pop()
+                (nodes if node._prev else leaves).append(node)
+        return nodes, leaves
+
+    def detach(self) -> Self:
+        """A leaf with the same number and no history: no gradient flows through it, at any level."""
+        return type(self)(self.data.detach() if isinstance(self.data, Value) else self.data)
+
+    # What Python asks of a number
+
+    def item(self) -> Any:
+        """The number alone."""
+        return self.data
+
+    def __repr__(self) -> str:
+        label = f", label={self.label!r}" if self.label else ""
+        return f"Value(data={self.data!r}, grad={self.grad!r}{label})"
+
+    def __format__(self, spec: str) -> str:
+        return format(self.data, spec) if spec else repr(self)
+
+    def __float__(self) -> float:
+        raise TypeError(
+            "a Value does not turn into a plain number by itself, since that would cut the graph: "
+            "use .data for the number, or a method such as v.exp() for the function"
+        )
+
+    __int__ = __complex__ = __float__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._prev:
+            raise TypeError(
+                f"the result of {self._expression()} cannot be copied or pickled, as its history holds closures: "
+                "do so with the leaves, or with .detach() of it"
+            )
+        return type(self), (self.data,), (self.__dict__ or None, {"grad": self.grad, "label": self.label})
+
+    def _expression(self) -> str:
+        """The operation and its operands' numbers, as errors name them."""
+        operands = [repr(operand.data) for operand in self._prev[:5]] + ["..."] * (len(self._prev) > 5)
+        return f"{self._op}({', '.join(operands)})"
+
+
+# Operations on many operands: one node with one closure, where a chain of binary ones would take dozens.
+
+
+def dot(ws: Iterable[Any], xs: Iterable[Any], bias: Any = 0.0) -> Value:
+    """bias + w0 * x0 + w1 * x1 + ..., added from left to right, as one node.
+
+    Raises
+    ------
+    ValueError
+        If the two are not of the same length.
+    """
+    ws, xs = tuple(ws), tuple(xs)
+    n = len(ws)
+    if n != len(xs):
+        raise ValueError(f"dot takes two lists of the same length, not of {n} and {len(xs)}")
+    operands = _operands((*ws, *xs, bias))
+    data = operands[-1].data
+    for w, x in zip(operands[:n], operands[n:-1], strict=True):
+        data += w.data * x.data
+
+    def _backward(grad: Any) -> None:
+        for w, x in zip(operands[:n], operands[n:-1], strict=True):
+            w.grad += grad * x.data
+            x.grad += grad * w.data
+        operands[-1].grad += grad
+
+    return type(operands[-1])(data, operands, "dot", _backward)
+
+
+def sum(values: Iterable[Any]) -> Value:
+    """v0 + v1 + ..., added from left to right, as one node; 0.0 of no values."""
+    operands = _operands(tuple(values))
+    if not operands:
+        return Value(0.0)
+    data = _total(operands)
+
+    def _backward(grad: Any) -> None:
+        for operand in operands:
+            operand.grad += grad
+
+    return type(operands[0])(data, operands, "sum", _backward)
+
+
+def mean(values: Iterable[Any]) -> Value:
+    """The sum of the values divided by their number, as one node.
+
+    Raises
+    ------
+    ValueError
+        If there are no values.
+    """
+    operands = _operands(tuple(values))
+    if not operands:
+        raise ValueError("the mean of an empty list does not exist")
+    data = _total(operands) / len(operands)
+
+    def _backward(grad: Any) -> None:
+        share = grad / len(operands)
+        for operand in operands:
+            operand.grad += share
+
+    return type(operands[0])(data, operands, "mean", _backward)
+
+
+def where(condition: Any, a: Any, b: Any) -> Value:
+    """`a` if the condition holds, else `b`, as a node that compiled code can decide anew at each call."""
+    a, b = _operands((a, b))
+
+    def _backward(grad: Any) -> None:
+        a.grad += scalar.where(condition, grad, 0)
+        b.grad += scalar.where(condition, 0, grad)
+
+    return type(a)(scalar.where(condition, a.data, b.data), (a, b), "where", _backward)
+
+
+def _operands(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The values as nodes of one level, the innermost derivative's among them; the others become its leaves."""
+    kinds = set(map(type, values))
+    if kinds == {Value}:
+        return values
+    kind: type[Value] = max((k for k in kinds if issubclass(k, Value)), key=lambda k: k._level, default=Value)
+    level = kind._level
+    return tuple([v if type(v) is kind or getattr(v, "_level", None) == level else kind(v) for v in values])
+
+
+def _total(operands: tuple[Value, ...]) -> Any:
+    """The sum of the numbers, from left to right on every Python (the built-in `sum` compensates since 3.12)."""
+    total = operands[0].data
+    for operand in operands[1:]:
+        total += operand.data
+    return total
+
+
+def _plain(other: Any) -> Any:
+    """The number to compare with."""
+    return other.data if isinstance(other, Value) else other
+
+
+def _number(data: Any, level: int) -> Any:
+    """`data`, if a Value of this level can hold it; a NumPy scalar as the Python number it stands for."""
+    if isinstance(data, Value):
+        if data._level < level:
+            return data
+        raise TypeError("a Value holds a number, not a Value: use v.data for its number, or v.detach() for a copy")
+    if isinstance(data, (float, int, Real)):
+        return data.item() if hasattr(data, "item") else data
+    raise TypeError(
+        f"a Value holds a number (float, int, Fraction or NumPy scalar), not {type(data).__name__}: {data!r:.80}"
+    )

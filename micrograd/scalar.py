@@ -1,0 +1,137 @@
+"""Mathematics on one number, or on anything that behaves like one.
+
+Each function here is defined once, on a float, by the form that is accurate and cannot overflow on the way to a
+representable result. Called with anything else that has a method of the same name (a `Value`, a number that is
+being traced), it calls that method instead; ints and fractions are computed as floats. So the engine, and a user's
+own code, can say `tanh(x)` without knowing what `x` is.
+
+All functions raise ValueError outside their domain and OverflowError where the result is too large for a float,
+naming the function and the operand. NaN goes in and comes out.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+__all__ = [
+    "acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "divide", "erf", "exp", "expm1",
+    "leaky_relu", "log", "log1p", "power", "relu", "remainder", "sigmoid", "sign", "sin", "sinh", "softplus", "sqrt",
+    "tan", "tanh", "where",
+]  # fmt: skip
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
+"""Every function of one number below, by name: the vocabulary that a number-like class has to speak."""
+
+
+def _function(name: str, on_float: Callable[..., Any]) -> Callable[..., Any]:
+    """`on_float`, made to serve number-like objects too and to name itself and its operand in errors."""
+
+    def function(x: Any, *options: float) -> Any:
+        if type(x) is not float and hasattr(x, name):
+            return getattr(x, name)(*options)
+        try:
+            return on_float(x, *options)
+        except ValueError:
+            raise ValueError(f"{name}({x!r}): the operand is outside the domain of {name}") from None
+        except OverflowError:
+            raise OverflowError(f"{name}({x!r}): the result is too large for a float") from None
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = on_float.__doc__
+    FUNCTIONS[name] = function
+    return function
+
+
+exp = _function("exp", math.exp)
+expm1 = _function("expm1", math.expm1)
+log = _function("log", math.log)
+log1p = _function("log1p", math.log1p)
+sqrt = _function("sqrt", math.sqrt)
+sin = _function("sin", math.sin)
+cos = _function("cos", math.cos)
+tan = _function("tan", math.tan)
+asin = _function("asin", math.asin)
+acos = _function("acos", math.acos)
+atan = _function("atan", math.atan)
+sinh = _function("sinh", math.sinh)
+cosh = _function("cosh", math.cosh)
+tanh = _function("tanh", math.tanh)
+asinh = _function("asinh", math.asinh)
+acosh = _function("acosh", math.acosh)
+atanh = _function("atanh", math.atanh)
+erf = _function("erf", math.erf)
+
+
+def _sigmoid(x: float) -> float:
+    """1 / (1 + e^-x), with e raised to a negative power only."""
+    e = math.exp(-abs(x))
+    return e / (1.0 + e) if x < 0 else 1.0 / (1.0 + e)
+
+
+def _softplus(x: float) -> float:
+    """log(1 + e^x), which is x + log(1 + e^-x) where x is positive."""
+    small = math.log1p(math.exp(-abs(x)))
+    return small if x < 0 else x + small
+
+
+def _relu(x: float) -> float:
+    """x where it is positive, 0 where not."""
+    return zero(x) if x <= 0 else x
+
+
+def _leaky_relu(x: float, slope: float = 0.01) -> float:
+    """x where it is positive, slope * x where not."""
+    return slope * x if x <= 0 else x
+
+
+def _sign(x: float) -> float:
+    """1 where x is positive, -1 where it is negative, x itself where it is zero or NaN."""
+    return 1.0 if x > 0 else -1.0 if x < 0 else x
+
+
+sigmoid = _function("sigmoid", _sigmoid)
+softplus = _function("softplus", _softplus)
+relu = _function("relu", _relu)
+leaky_relu = _function("leaky_relu", _leaky_relu)
+sign = _function("sign", _sign)
+
+
+def zero(x: Any) -> Any:
+    """The 0 to start adding numbers like `x` from: 0.0 for a float; else 0, to which a Fraction adds exactly."""
+    return 0.0 if type(x) is float else 0
+
+
+def where(condition: Any, a: Any, b: Any) -> Any:
+    """`a` if the condition holds, else `b`: the branch that can also be taken later, by a traced condition."""
+    if hasattr(condition, "where"):
+        return condition.where(a, b)
+    return a if condition else b
+
+
+def divide(x: Any, y: Any) -> Any:
+    """x / y. Raises ZeroDivisionError naming both."""
+    try:
+        return x / y
+    except ZeroDivisionError:
+        raise ZeroDivisionError(f"{x!r} / {y!r}: division by zero") from None
+
+
+def remainder(x: Any, y: Any) -> Any:
+    """x % y, with the sign of y as Python has it. Raises ZeroDivisionError naming both."""
+    try:
+        return x % y
+    except ZeroDivisionError:
+        raise ZeroDivisionError(f"{x!r} % {y!r}: modulo by zero") from None
+
+
+def power(x: Any, y: Any) -> Any:
+    """x ** y, never complex. Raises ValueError, ZeroDivisionError or OverflowError naming both."""
+    try:
+        result = x**y
+    except ZeroDivisionError:
+        raise ZeroDivisionError(f"{x!r} ** {y!r}: zero has no negative power") from None
+    except OverflowError:
+        raise OverflowError(f"{x!r} ** {y!r}: the result is too large for a float") from None
+    if type(result) is complex:
+        raise ValueError(f"{x!r} ** {y!r}: a fractional power of a negative number is not real")
+    return result
