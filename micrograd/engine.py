@@ -10,8 +10,10 @@ mathematics goes through Python's operators and `scalar`, never through `math` o
 in a Value may be a float, a Fraction, a Value of an enclosing derivative, or the symbol of a compiler.
 """
 
-import operator
+from __future__ import annotations  # or each closure would build a tuple of its annotations
+
 from collections.abc import Callable, Iterable
+from fractions import Fraction
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -50,12 +52,14 @@ class Value:
     def __init__(
         self,
         data: Any,
-        _prev: tuple["Value", ...] = (),
+        _prev: tuple[Value, ...] = (),
         _op: str = "",
         _backward: Callable[[Any], None] | None = None,
         *,
         label: str = "",
     ) -> None:
+        if _prev and (type(_prev[0]) is not type(self) or type(_prev[-1]) is not type(self)):
+            self._join(_prev)
         if type(data) is float:
             self.data: Any = data
             self.grad: Any = 0.0
@@ -73,52 +77,66 @@ class Value:
         if type(other) is not type(self) and (other := self._operand(other)) is NotImplemented:
             return NotImplemented
 
-        def _backward(grad: Any) -> None:
-            self.grad += grad
-            other.grad += grad
+        operands = self, other
 
-        return type(self)(self.data + other.data, (self, other), "+", _backward)
+        def _backward(grad: Any) -> None:
+            x, y = operands
+            x.grad += grad
+            y.grad += grad
+
+        return type(self)(self.data + other.data, operands, "+", _backward)
 
     def __sub__(self, other: Any) -> Self:
         if type(other) is not type(self) and (other := self._operand(other)) is NotImplemented:
             return NotImplemented
 
-        def _backward(grad: Any) -> None:
-            self.grad += grad
-            other.grad -= grad
+        operands = self, other
 
-        return type(self)(self.data - other.data, (self, other), "-", _backward)
+        def _backward(grad: Any) -> None:
+            x, y = operands
+            x.grad += grad
+            y.grad -= grad
+
+        return type(self)(self.data - other.data, operands, "-", _backward)
 
     def __mul__(self, other: Any) -> Self:
         if type(other) is not type(self) and (other := self._operand(other)) is NotImplemented:
             return NotImplemented
 
-        def _backward(grad: Any) -> None:
-            self.grad += grad * other.data
-            other.grad += grad * self.data
+        operands = self, other
 
-        return type(self)(self.data * other.data, (self, other), "*", _backward)
+        def _backward(grad: Any) -> None:
+            x, y = operands
+            x.grad += grad * y.data
+            y.grad += grad * x.data
+
+        return type(self)(self.data * other.data, operands, "*", _backward)
 
     def __truediv__(self, other: Any) -> Self:
         if type(other) is not type(self) and (other := self._operand(other)) is NotImplemented:
             return NotImplemented
 
-        def _backward(grad: Any) -> None:
-            self.grad += grad / other.data
-            other.grad -= grad * (self.data / other.data) / other.data
+        operands = self, other
 
-        return type(self)(scalar.divide(self.data, other.data), (self, other), "/", _backward)
+        def _backward(grad: Any) -> None:
+            x, y = operands
+            x.grad += grad / y.data
+            y.grad -= grad * (x.data / y.data) / y.data
+
+        return type(self)(scalar.divide(self.data, other.data), operands, "/", _backward)
 
     def __mod__(self, other: Any) -> Self:
         if type(other) is not type(self) and (other := self._operand(other)) is NotImplemented:
             return NotImplemented
+        operands = self, other
         rest = scalar.remainder(self.data, other.data)
 
         def _backward(grad: Any) -> None:
-            self.grad += grad
-            other.grad -= grad * ((self.data - rest) / other.data)
+            x, y = operands
+            x.grad += grad
+            y.grad -= grad * ((x.data - rest) / y.data)
 
-        return type(self)(rest, (self, other), "%", _backward)
+        return type(self)(rest, operands, "%", _backward)
 
     def __pow__(self, other: Any) -> Self:
         if (exponent := self._operand(other)) is NotImplemented:
@@ -160,19 +178,21 @@ class Value:
         return self
 
     def __radd__(self, other: Any) -> Any:
-        return self._reflected(operator.add, other)
+        if isinstance(other, (int, Fraction)) and other == 0:  # where gradients and the built-in `sum` start
+            return self
+        return self._reflected(Value.__add__, other)
 
     def __rsub__(self, other: Any) -> Any:
-        return self._reflected(operator.sub, other)
+        return self._reflected(Value.__sub__, other)
 
     def __rmul__(self, other: Any) -> Any:
-        return self._reflected(operator.mul, other)
+        return self._reflected(Value.__mul__, other)
 
     def __rtruediv__(self, other: Any) -> Any:
-        return self._reflected(operator.truediv, other)
+        return self._reflected(Value.__truediv__, other)
 
     def __rmod__(self, other: Any) -> Any:
-        return self._reflected(operator.mod, other)
+        return self._reflected(Value.__mod__, other)
 
     def _reflected(self, operation: Callable[[Any, Any], Any], other: Any) -> Any:
         """`other` operation `self`, where `other` is a number."""
@@ -187,6 +207,12 @@ class Value:
         elif not isinstance(other, (float, int, Real)):
             return NotImplemented
         return type(self)(other)
+
+    def _join(self, operands: tuple[Value, ...]) -> None:
+        """Become a node of the operands' level: so a user's own operation can say `Value(...)` in any derivative."""
+        innermost = max(operands, key=lambda operand: operand._level)
+        if innermost._level > self._level:
+            self.__class__ = type(innermost)
 
     # Functions
 
@@ -421,42 +447,49 @@ class Value:
         nodes, leaves = self._history()
         before = [leaf.grad for leaf in leaves]
         zero = scalar.zero(self.data)
-        for node in nodes:
-            node.grad = zero
+        node = self
         try:
-            node = self
+            for node in (*nodes, *leaves):
+                node.grad = zero
             self.grad += grad
             for node in reversed(nodes):
                 node._backward(node.grad)  # type: ignore[misc]  # None is met below
+            for leaf, earlier in zip(leaves, before, strict=True):
+                leaf.grad = earlier + leaf.grad  # at once, so that two calls give exactly twice the gradient
         except BaseException as error:
-            for leaf, grad in zip(leaves, before, strict=True):
-                leaf.grad = grad
-            if isinstance(error, (ArithmeticError, ValueError)):
-                raise type(error)(f"the derivative of {node._expression()} cannot be taken: {error}") from error
-            if node._backward is None:
+            for leaf, earlier in zip(leaves, before, strict=True):
+                leaf.grad = earlier
+            for kind in (ZeroDivisionError, OverflowError, ArithmeticError, ValueError):
+                if isinstance(error, kind):
+                    raise kind(f"the derivative of {node._expression()} cannot be taken: {error}") from error
+            if node._prev and node._backward is None:
                 raise NotImplementedError(
                     f"{node._expression()} has no derivative: give its Value a _backward, or detach() its operands"
                 ) from None
             raise
 
-    def _history(self) -> tuple[list["Value"], list["Value"]]:
+    def _history(self) -> tuple[list[Value], list[Value]]:
         """All that this Value was computed from, itself included: nodes, each after its operands, and leaves."""
+        if not self._prev:
+            return [], [self]
         nodes: list[Value] = []
         leaves: list[Value] = []
-        seen: set[Value] = {self}
-        path = [(self, iter(self._prev))]  # a depth-first walk, with a list of its own for what recursion would hold
+        seen: set[Value] = set()
+        path: list[Any] = [self]  # a depth-first walk, with a list of its own for what recursion would hold
         while path:
-            node, operands = path[-1]
-            for operand in operands:
-                if operand not in seen:
-                    seen.add(operand)
-                    if operand._prev:
-                        path.append((operand, iter(operand._prev)))
-                        break
-                    leaves.append(operand)
-            else:
-                path.pop()
-                (nodes if node._prev else leaves).append(node)
+            node = path.pop()
+            if node is None:  # the operands of the node below are all behind us
+                nodes.append(path.pop())
+            elif node not in seen:
+                seen.add(node)
+                path += node, None
+                for operand in reversed(node._prev):
+                    if operand not in seen:
+                        if operand._prev:
+                            path.append(operand)
+                        else:
+                            seen.add(operand)
+                            leaves.append(operand)
         return nodes, leaves
 
     def detach(self) -> Self:
@@ -501,7 +534,7 @@ class Value:
 # Operations on many operands: one node with one closure, where a chain of binary ones would take dozens.
 
 
-def dot(ws: Iterable[Any], xs: Iterable[Any], bias: Any = 0.0) -> Value:
+def dot(ws: Iterable[Any], xs: Iterable[Any], bias: Any = 0) -> Value:
     """bias + w0 * x0 + w1 * x1 + ..., added from left to right, as one node.
 
     Raises
@@ -564,21 +597,21 @@ def mean(values: Iterable[Any]) -> Value:
 
 def where(condition: Any, a: Any, b: Any) -> Value:
     """`a` if the condition holds, else `b`, as a node that compiled code can decide anew at each call."""
-    a, b = _operands((a, b))
+    operands = chosen, other = _operands((a, b))
 
     def _backward(grad: Any) -> None:
-        a.grad += scalar.where(condition, grad, 0)
-        b.grad += scalar.where(condition, 0, grad)
+        chosen.grad += scalar.where(condition, grad, 0)
+        other.grad += scalar.where(condition, 0, grad)
 
-    return type(a)(scalar.where(condition, a.data, b.data), (a, b), "where", _backward)
+    return type(chosen)(scalar.where(condition, chosen.data, other.data), operands, "where", _backward)
 
 
-def _operands(values: tuple[Any, ...]) -> tuple[Any, ...]:
+def _operands(values: tuple[Any, ...]) -> tuple[Value, ...]:
     """The values as nodes of one level, the innermost derivative's among them; the others become its leaves."""
-    kinds = set(map(type, values))
-    if kinds == {Value}:
+    if set(map(type, values)) == {Value}:
         return values
-    kind: type[Value] = max((k for k in kinds if issubclass(k, Value)), key=lambda k: k._level, default=Value)
+    innermost = max((v for v in values if isinstance(v, Value)), key=lambda v: v._level, default=None)
+    kind = Value if innermost is None else type(innermost)
     level = kind._level
     return tuple([v if type(v) is kind or getattr(v, "_level", None) == level else kind(v) for v in values])
 
@@ -592,8 +625,10 @@ def _total(operands: tuple[Value, ...]) -> Any:
 
 
 def _plain(other: Any) -> Any:
-    """The number to compare with."""
-    return other.data if isinstance(other, Value) else other
+    """What to compare a number with."""
+    if isinstance(other, Value):
+        return other.data
+    return other.item() if isinstance(other, Real) and hasattr(other, "item") else other
 
 
 def _number(data: Any, level: int) -> Any:

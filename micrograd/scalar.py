@@ -9,8 +9,10 @@ All functions raise ValueError outside their domain and OverflowError where the 
 naming the function and the operand. NaN goes in and comes out.
 """
 
+import functools
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 __all__ = [
@@ -26,18 +28,18 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 def _function(name: str, on_float: Callable[..., Any]) -> Callable[..., Any]:
     """`on_float`, made to serve number-like objects too and to name itself and its operand in errors."""
 
-    def function(x: Any, *options: float) -> Any:
+    @functools.wraps(on_float)
+    def function(x: Any, *args: Any, **options: Any) -> Any:
         if type(x) is not float and hasattr(x, name):
-            return getattr(x, name)(*options)
+            return getattr(x, name)(*args, **options)
         try:
-            return on_float(x, *options)
+            return on_float(x, *args, **options)
         except ValueError:
             raise ValueError(f"{name}({x!r}): the operand is outside the domain of {name}") from None
         except OverflowError:
             raise OverflowError(f"{name}({x!r}): the result is too large for a float") from None
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = on_float.__doc__
     FUNCTIONS[name] = function
     return function
 
@@ -86,7 +88,7 @@ def _leaky_relu(x: float, slope: float = 0.01) -> float:
 
 def _sign(x: float) -> float:
     """1 where x is positive, -1 where it is negative, x itself where it is zero or NaN."""
-    return 1.0 if x > 0 else -1.0 if x < 0 else x
+    return 1 if x > 0 else -1 if x < 0 else x
 
 
 sigmoid = _function("sigmoid", _sigmoid)
@@ -97,8 +99,12 @@ sign = _function("sign", _sign)
 
 
 def zero(x: Any) -> Any:
-    """The 0 to start adding numbers like `x` from: 0.0 for a float; else 0, to which a Fraction adds exactly."""
-    return 0.0 if type(x) is float else 0
+    """The 0 to start adding numbers like `x` from: 0.0 for floats, an exact 0 that leaves exact numbers exact."""
+    if type(x) is float:
+        return 0.0
+    while hasattr(x, "data"):  # a Value: what counts is the number in it
+        x = x.data
+    return Fraction(0) if isinstance(x, Fraction) else 0
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:

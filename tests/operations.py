@@ -1,0 +1,280 @@
+"""The table of operations that the tests share: a new operation is tested everywhere by adding a row here.
+
+A row is a function of a fixed number of scalars, whether the engine takes them one by one or in lists. Beside it
+stand the value and the gradient as mathematics has them, written with mpmath and nothing of ours, so that they can be
+evaluated to any number of digits, and the same function in PyTorch, which is passed in and so need not be installed.
+"""
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mpmath import mp
+
+from micrograd import dot, mean, scalar, sum, where
+
+mp.dps = 50
+
+Point = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation and all that is known of it.
+
+    Parameters
+    ----------
+    name
+        What the tests call it.
+    apply
+        The operation, for Values; the rows that are not fused take floats and other numbers too.
+    value
+        The same in mpmath.
+    gradient
+        The derivative by each operand, in mpmath: a number for one operand, a tuple for several.
+    points
+        Operands where the operation is smooth, for central differences and second derivatives.
+    edges
+        Legal operands where it is not, or is hard to compute: kinks, ends of the domain, huge numbers.
+    torch
+        The same in PyTorch: the module comes first, then the tensors.
+    smooth
+        Whether operands are well inside the region where it is smooth and its derivatives are moderate.
+    """
+
+    name: str
+    apply: Callable[..., Any]
+    value: Callable[..., Any]
+    gradient: Callable[..., Any]
+    points: tuple[Point, ...]
+    edges: tuple[Point, ...]
+    torch: Callable[..., Any]
+    smooth: Callable[..., bool]
+
+    @property
+    def arity(self) -> int:
+        return len(self.points[0])
+
+    def exact_value(self, point: Point) -> float:
+        return float(self.value(*map(mp.mpf, point)))
+
+    def exact_gradient(self, point: Point) -> Point:
+        gradient = self.gradient(*map(mp.mpf, point))
+        return tuple(map(float, gradient if isinstance(gradient, tuple) else (gradient,)))
+
+
+def _points(points: Any) -> tuple[Point, ...]:
+    return tuple(point if isinstance(point, tuple) else (point,) for point in points)
+
+
+def row(
+    name: str,
+    apply: Callable[..., Any],
+    value: Callable[..., Any],
+    gradient: Callable[..., Any],
+    points: Any,
+    edges: Any = (),
+    *,
+    torch: Callable[..., Any],
+    smooth: Callable[..., bool] = lambda *xs: True,
+) -> Operation:
+    """A row of the table, in which the points of an operation on one operand may be plain numbers."""
+    return Operation(name, apply, value, gradient, _points(points), _points(edges), torch, smooth)
+
+
+FUNCTIONS = (
+    row(
+        "exp", scalar.exp, mp.exp, mp.exp, (-3.0, 0.0, 2.5), (-1000.0, 709.0),
+        torch=lambda t, x: t.exp(x), smooth=lambda x: x < 3,
+    ),
+    row(
+        "expm1", scalar.expm1, mp.expm1, mp.exp, (-3.0, 0.0, 2.5), (-1000.0, 1e-12, 709.0),
+        torch=lambda t, x: t.expm1(x), smooth=lambda x: x < 3,
+    ),
+    row(
+        "log", scalar.log, mp.log, lambda x: 1 / x, (0.5, 1.0, 20.0), (5e-308, 1e300),
+        torch=lambda t, x: t.log(x), smooth=lambda x: x > 0.2,
+    ),
+    row(
+        "log1p", scalar.log1p, mp.log1p, lambda x: 1 / (1 + x), (-0.5, 0.0, 20.0), (1e-12, 1e300),
+        torch=lambda t, x: t.log1p(x), smooth=lambda x: x > -0.8,
+    ),
+    row(
+        "sqrt", scalar.sqrt, mp.sqrt, lambda x: 1 / (2 * mp.sqrt(x)), (0.5, 1.0, 20.0), (1e-300, 1e300),
+        torch=lambda t, x: t.sqrt(x), smooth=lambda x: x > 0.2,
+    ),
+    row("sin", scalar.sin, mp.sin, mp.cos, (-2.0, 0.0, 1.0), (1e6,), torch=lambda t, x: t.sin(x)),
+    row("cos", scalar.cos, mp.cos, lambda x: -mp.sin(x), (-2.0, 0.0, 1.0), (1e6,), torch=lambda t, x: t.cos(x)),
+    row(
+        "tan", scalar.tan, mp.tan, lambda x: mp.sec(x) ** 2, (-1.0, 0.0, 0.5), (1.57,),
+        torch=lambda t, x: t.tan(x), smooth=lambda x: abs(x) < 1,
+    ),
+    row(
+        "asin", scalar.asin, mp.asin, lambda x: 1 / mp.sqrt(1 - x * x), (-0.5, 0.0, 0.25), (1 - 1e-12, -1 + 1e-12),
+        torch=lambda t, x: t.asin(x), smooth=lambda x: abs(x) < 0.8,
+    ),
+    row(
+        "acos", scalar.acos, mp.acos, lambda x: -1 / mp.sqrt(1 - x * x), (-0.5, 0.0, 0.25), (1 - 1e-12, -1 + 1e-12),
+        torch=lambda t, x: t.acos(x), smooth=lambda x: abs(x) < 0.8,
+    ),
+    row(
+        "atan", scalar.atan, mp.atan, lambda x: 1 / (1 + x * x), (-2.0, 0.0, 1.0), (1e100,),
+        torch=lambda t, x: t.atan(x),
+    ),
+    row(
+        "sinh", scalar.sinh, mp.sinh, mp.cosh, (-2.0, 0.0, 1.0), (-710.0, 710.0),
+        torch=lambda t, x: t.sinh(x), smooth=lambda x: abs(x) < 3,
+    ),
+    row(
+        "cosh", scalar.cosh, mp.cosh, mp.sinh, (-2.0, 0.0, 1.0), (-710.0, 710.0),
+        torch=lambda t, x: t.cosh(x), smooth=lambda x: abs(x) < 3,
+    ),
+    row(
+        "tanh", scalar.tanh, mp.tanh, lambda x: mp.sech(x) ** 2, (-2.0, 0.0, 1.0), (-1000.0, 1000.0),
+        torch=lambda t, x: t.tanh(x),
+    ),
+    row(
+        "asinh", scalar.asinh, mp.asinh, lambda x: 1 / mp.sqrt(1 + x * x), (-2.0, 0.0, 1.0), (1e100,),
+        torch=lambda t, x: t.asinh(x),
+    ),
+    row(
+        "acosh", scalar.acosh, mp.acosh, lambda x: 1 / mp.sqrt(x * x - 1), (1.5, 3.0, 20.0), (1 + 1e-12, 1e300),
+        torch=lambda t, x: t.acosh(x), smooth=lambda x: x > 1.2,
+    ),
+    row(
+        "atanh", scalar.atanh, mp.atanh, lambda x: 1 / (1 - x * x), (-0.5, 0.0, 0.25), (1 - 1e-12, -1 + 1e-12),
+        torch=lambda t, x: t.atanh(x), smooth=lambda x: abs(x) < 0.8,
+    ),
+    row(
+        "erf", scalar.erf, mp.erf, lambda x: 2 / mp.sqrt(mp.pi) * mp.exp(-x * x), (-2.0, 0.0, 1.0), (-30.0, 30.0),
+        torch=lambda t, x: t.erf(x),
+    ),
+    row(
+        "sigmoid", scalar.sigmoid, mp.sigmoid, lambda x: mp.sigmoid(x) * mp.sigmoid(-x), (-2.0, 0.0, 1.0),
+        (-1000.0, -700.0, 700.0, 1000.0), torch=lambda t, x: t.sigmoid(x),
+    ),
+    row(
+        "softplus", scalar.softplus, lambda x: mp.log1p(mp.exp(x)), mp.sigmoid, (-2.0, 0.0, 1.0),
+        (-1000.0, -700.0, 700.0, 1000.0), torch=lambda t, x: t.logaddexp(x, t.zeros_like(x)),
+    ),
+    row(
+        "relu", scalar.relu, lambda x: max(x, mp.zero), lambda x: int(x > 0), (-2.0, 1.5), (-0.0, 0.0, 5e-324, 1e300),
+        torch=lambda t, x: t.relu(x), smooth=lambda x: abs(x) > 0.01,
+    ),
+    row(
+        "leaky_relu", scalar.leaky_relu, lambda x: max(x, 0.01 * x), lambda x: 1 if x > 0 else 0.01, (-2.0, 1.5),
+        (-0.0, 0.0, 5e-324, 1e300),
+        torch=lambda t, x: t.nn.functional.leaky_relu(x), smooth=lambda x: abs(x) > 0.01,
+    ),
+    row(
+        "leaky_relu with a slope", lambda x: scalar.leaky_relu(x, 0.25), lambda x: max(x, 0.25 * x),
+        lambda x: 1 if x > 0 else 0.25, (-2.0, 1.5), (0.0,),
+        torch=lambda t, x: t.nn.functional.leaky_relu(x, 0.25), smooth=lambda x: abs(x) > 0.01,
+    ),
+    row(
+        "abs", abs, abs, mp.sign, (-2.0, 1.5), (0.0, -1e300),
+        torch=lambda t, x: t.abs(x), smooth=lambda x: abs(x) > 0.01,
+    ),
+    row("neg", operator.neg, operator.neg, lambda x: -1, (-2.0, 0.0, 1.5), torch=lambda t, x: -x),
+    row("pos", operator.pos, operator.pos, lambda x: 1, (-2.0, 0.0, 1.5), torch=lambda t, x: x),
+    row(
+        "x ** 3", lambda x: x**3, lambda x: x**3, lambda x: 3 * x**2, (-2.0, 0.0, 1.5), (-1e100,),
+        torch=lambda t, x: x**3, smooth=lambda x: abs(x) < 4,
+    ),
+    row("x ** 1", lambda x: x**1, lambda x: x, lambda x: 1, (-2.0, 0.0, 1.5), torch=lambda t, x: x**1),
+    row("x ** 0", lambda x: x**0, lambda x: 1, lambda x: 0, (-2.0, 0.0, 1.5), torch=lambda t, x: x**0),
+    row(
+        "x ** -2.0", lambda x: x**-2.0, lambda x: x**-2, lambda x: -2 * x**-3, (-2.0, 0.5, 1.5), (1e-100,),
+        torch=lambda t, x: x**-2.0, smooth=lambda x: abs(x) > 0.5,
+    ),
+    row(
+        "0.0 ** x", lambda x: 0.0**x, lambda x: int(x == 0), lambda x: 0, (0.5, 2.0), (0.0,),
+        torch=lambda t, x: 0.0**x, smooth=lambda x: x > 0.01,
+    ),
+)  # fmt: skip
+
+OPERATORS = (
+    row(
+        "x + y", operator.add, operator.add, lambda x, y: (1, 1), ((2.0, -3.5), (0.0, 0.0)),
+        torch=lambda t, x, y: x + y,
+    ),
+    row(
+        "x - y", operator.sub, operator.sub, lambda x, y: (1, -1), ((2.0, -3.5), (0.0, 0.0)),
+        torch=lambda t, x, y: x - y,
+    ),
+    row(
+        "x * y", operator.mul, operator.mul, lambda x, y: (y, x), ((2.0, -3.5), (0.0, 0.0)),
+        torch=lambda t, x, y: x * y,
+    ),
+    row(
+        "x / y", operator.truediv, operator.truediv, lambda x, y: (1 / y, -x / y**2), ((2.0, -3.5), (0.0, 1.0)),
+        ((1e200, 1e200), (1e-200, 1e-200)), torch=lambda t, x, y: x / y, smooth=lambda x, y: abs(y) > 0.2,
+    ),
+    row(
+        "x % y", operator.mod, lambda x, y: x - y * mp.floor(x / y), lambda x, y: (1, -mp.floor(x / y)),
+        ((7.5, 2.0), (-7.5, 2.0), (7.5, -2.0), (-7.5, -2.0)), ((6.0, 2.0), (0.0, 3.0)),
+        torch=lambda t, x, y: x - y * t.floor(x / y),  # t.remainder has no derivative by y
+        smooth=lambda x, y: abs(y) > 0.2 and abs(x / y - round(x / y)) > 0.01,
+    ),
+    row(
+        "x ** y", operator.pow, operator.pow, lambda x, y: (y * x ** (y - 1), x**y * mp.log(x) if x else 0),
+        ((2.0, -3.5), (0.5, 2.0), (1.5, 0.0)), ((0.0, 2.0), (0.0, 1.0)),
+        torch=lambda t, x, y: x**y, smooth=lambda x, y: 0.2 < x < 4 and abs(y) < 3,
+    ),
+)  # fmt: skip
+
+
+def beside_a_number(operation: Operation, side: int) -> Operation:
+    """A binary operator with a plain number, that of the first point, in the place `side`."""
+    number = operation.points[0][side]
+
+    def both(x: Any) -> Any:
+        return (number, x) if side == 0 else (x, number)
+
+    return row(
+        operation.name.replace("xy"[side], str(number)).replace("xy"[1 - side], "v"),
+        lambda x: operation.apply(*both(x)),
+        lambda x: operation.value(*both(x)),
+        lambda x: operation.gradient(*both(x))[1 - side],
+        [operation.points[0][1 - side]],
+        torch=lambda t, x: operation.torch(t, *both(x)),
+        smooth=lambda x: operation.smooth(*both(x)),
+    )
+
+
+FUSED = (
+    row(
+        "dot", lambda u, v, x, y, b: dot([u, v], [x, y], b), lambda u, v, x, y, b: u * x + v * y + b,
+        lambda u, v, x, y, b: (x, y, u, v, 1), ((2.0, -3.0, 0.5, 4.0, 0.25),),
+        torch=lambda t, u, v, x, y, b: t.dot(t.stack([u, v]), t.stack([x, y])) + b,
+    ),
+    row(
+        "dot without a bias", lambda u, x: dot([u], [x]), operator.mul, lambda u, x: (x, u), ((2.0, -3.0),),
+        torch=lambda t, u, x: u * x,
+    ),
+    row(
+        "dot with numbers", lambda u, v: dot([2.0, u, u], (v, -1.5, v), 3.0), lambda u, v: 2 * v - 1.5 * u + u * v + 3,
+        lambda u, v: (-1.5 + v, 2 + u), ((2.0, -3.0),), torch=lambda t, u, v: 2 * v - 1.5 * u + u * v + 3,
+    ),
+    row(
+        "sum", lambda x, y, z: sum([x, y, z, y, 2.5]), lambda x, y, z: x + 2 * y + z + 2.5,
+        lambda x, y, z: (1, 2, 1), ((2.0, -3.0, 0.5),), torch=lambda t, x, y, z: t.stack([x, y, z, y]).sum() + 2.5,
+    ),
+    row(
+        "mean", lambda x, y: mean([x, y, y, 2.5]), lambda x, y: (x + 2 * y + 2.5) / 4,
+        lambda x, y: (0.25, 0.5), ((2.0, -3.0),), torch=lambda t, x, y: (x + 2 * y + 2.5) / 4,
+    ),
+    row(
+        "where", lambda x, y: where(x > y, x, 3.0) + where(x > y, x, y), lambda x, y: 2 * x if x > y else 3 + y,
+        lambda x, y: (2, 0) if x > y else (0, 1), ((2.0, -3.0), (-3.0, 2.0)),
+        torch=lambda t, x, y: t.where(x > y, x, 3.0) + t.where(x > y, x, y), smooth=lambda x, y: abs(x - y) > 0.01,
+    ),
+)  # fmt: skip
+
+OPERATIONS = (
+    FUNCTIONS
+    + OPERATORS
+    + tuple(beside_a_number(operation, side) for operation in OPERATORS for side in (0, 1))
+    + FUSED
+)

@@ -1,0 +1,166 @@
+"""The mathematics on plain numbers: values, domains, and the objects that bring their own."""
+
+import math
+from fractions import Fraction
+
+import pytest
+
+from micrograd import Value, scalar
+from tests.operations import FUNCTIONS, OPERATORS
+
+INF, NAN = math.inf, math.nan
+
+CASES = [
+    pytest.param(operation, point, id=f"{operation.name} at {point}")
+    for operation in FUNCTIONS + OPERATORS
+    for point in operation.points + operation.edges
+]
+
+
+@pytest.mark.parametrize(("operation", "point"), CASES)
+def test_a_function_of_floats_is_right_to_the_last_digits(operation, point):
+    assert operation.apply(*point) == pytest.approx(operation.exact_value(point), rel=1e-15, abs=0)
+
+
+def test_every_function_of_one_number_is_in_the_table():
+    assert set(scalar.FUNCTIONS) - {"sign"} <= {operation.name for operation in FUNCTIONS}
+
+
+def test_the_public_names_are_the_functions_of_one_number_and_four_more():
+    assert sorted(scalar.__all__) == sorted([*scalar.FUNCTIONS, "divide", "power", "remainder", "where"])
+
+
+@pytest.mark.parametrize("name", scalar.FUNCTIONS)
+def test_nan_goes_in_and_comes_out(name):
+    assert math.isnan(scalar.FUNCTIONS[name](NAN))
+
+
+@pytest.mark.parametrize("name", scalar.FUNCTIONS)
+def test_an_object_with_a_method_of_the_name_is_asked_to_compute(name):
+    number_like = type("NumberLike", (), {name: lambda self, *options: ("computed", *options)})()
+    assert scalar.FUNCTIONS[name](number_like) == ("computed",)
+    assert scalar.FUNCTIONS[name](number_like, 0.5) == ("computed", 0.5)
+
+
+@pytest.mark.parametrize("name", scalar.FUNCTIONS)
+def test_a_function_knows_its_name_and_says_what_it_does(name):
+    function = getattr(scalar, name)
+    assert function is scalar.FUNCTIONS[name]
+    assert function.__name__ == name
+    assert function.__doc__
+
+
+@pytest.mark.parametrize("number", [2, Fraction(5, 2), True])
+def test_other_numbers_are_computed_as_floats(number):
+    assert scalar.exp(number) == math.exp(float(number))
+    assert type(scalar.exp(number)) is float
+
+
+@pytest.mark.parametrize(
+    ("function", "x", "result"),
+    [
+        (scalar.exp, -INF, 0.0),
+        (scalar.exp, INF, INF),
+        (scalar.tanh, 1000.0, 1.0),
+        (scalar.tanh, -INF, -1.0),
+        (scalar.sigmoid, -1000.0, 0.0),
+        (scalar.sigmoid, -INF, 0.0),
+        (scalar.sigmoid, INF, 1.0),
+        (scalar.softplus, 1000.0, 1000.0),
+        (scalar.softplus, -INF, 0.0),
+        (scalar.softplus, INF, INF),
+        (scalar.relu, -INF, 0.0),
+        (scalar.relu, INF, INF),
+        (scalar.leaky_relu, -INF, -INF),
+        (scalar.sign, -3.5, -1.0),
+        (scalar.sign, 3.5, 1.0),
+        (scalar.sign, INF, 1.0),
+        (scalar.sign, 0.0, 0.0),
+    ],
+)
+def test_zero_and_infinity_have_their_limits(function, x, result):
+    assert function(x) == result
+
+
+def test_the_relu_of_a_negative_zero_is_positive():
+    assert math.copysign(1, scalar.relu(-0.0)) == 1
+
+
+def test_a_small_sigmoid_keeps_all_its_digits():
+    assert scalar.sigmoid(-700.0) == pytest.approx(math.exp(-700.0), rel=1e-15, abs=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "x"),
+    [
+        ("log", 0.0), ("log", -1.0), ("log1p", -1.0), ("sqrt", -1.0), ("asin", 2.0), ("acos", -1.5), ("acosh", 0.5),
+        ("atanh", 1.0), ("sin", INF), ("cos", -INF), ("tan", INF), ("log", 0), ("sqrt", Fraction(-1, 2)),
+    ],
+)  # fmt: skip
+def test_an_operand_outside_the_domain_is_named(name, x):
+    with pytest.raises(ValueError) as caught:
+        scalar.FUNCTIONS[name](x)
+    assert str(caught.value) == f"{name}({x!r}): the operand is outside the domain of {name}"
+
+
+@pytest.mark.parametrize(
+    ("name", "x"), [("exp", 1000.0), ("expm1", 1000.0), ("sinh", -1000.0), ("cosh", 1000.0), ("exp", 1000)]
+)
+def test_a_result_too_large_is_named(name, x):
+    with pytest.raises(OverflowError) as caught:
+        scalar.FUNCTIONS[name](x)
+    assert str(caught.value) == f"{name}({x!r}): the result is too large for a float"
+
+
+@pytest.mark.parametrize("name", scalar.FUNCTIONS)
+def test_something_that_is_no_number_is_a_type_error(name):
+    with pytest.raises(TypeError):
+        scalar.FUNCTIONS[name]("2")
+
+
+@pytest.mark.parametrize(
+    ("function", "x", "y", "error", "message"),
+    [
+        (scalar.divide, 1, 0.0, ZeroDivisionError, "1 / 0.0: division by zero"),
+        (scalar.remainder, 1.5, 0, ZeroDivisionError, "1.5 % 0: modulo by zero"),
+        (scalar.power, 0.0, -1, ZeroDivisionError, "0.0 ** -1: zero has no negative power"),
+        (scalar.power, 10.0, 400, OverflowError, "10.0 ** 400: the result is too large for a float"),
+        (
+            scalar.power,
+            -8.0,
+            1 / 3,
+            ValueError,
+            f"-8.0 ** {1 / 3}: a fractional power of a negative number is not real",
+        ),
+    ],
+)
+def test_an_impossible_operation_names_both_operands(function, x, y, error, message):
+    with pytest.raises(error) as caught:
+        function(x, y)
+    assert str(caught.value) == message
+
+
+def test_fractions_stay_exact():
+    third = Fraction(1, 3)
+    assert scalar.divide(third, 2) == Fraction(1, 6)
+    assert scalar.remainder(third, Fraction(1, 4)) == Fraction(1, 12)
+    assert scalar.power(third, 2) == Fraction(1, 9)
+    assert scalar.relu(third) is third
+    assert scalar.relu(-third) == 0
+
+
+@pytest.mark.parametrize("number", [1.5, 2, Fraction(1, 3)])
+def test_zero_is_what_sums_of_such_numbers_start_from(number):
+    assert scalar.zero(number) == 0
+    assert type(scalar.zero(number) + number) is type(number)
+    assert type(scalar.zero(Value(1.5)) + number) is type(number)
+
+
+def test_where_takes_a_branch_or_leaves_the_choice_to_the_condition():
+    class Traced:
+        def where(self, a, b):
+            return ("where", a, b)
+
+    assert scalar.where(True, 1.0, 2.0) == 1.0
+    assert scalar.where(False, 1.0, 2.0) == 2.0
+    assert scalar.where(Traced(), 1.0, 2.0) == ("where", 1.0, 2.0)
