@@ -3,13 +3,19 @@ list of Layers. Whatever has parameters is a Module.
 """
 
 import math
+import os
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from numbers import Integral
+from reprlib import repr as short
 from typing import Any
 
+from micrograd import scalar, serialization
+from micrograd.data import generator
 from micrograd.engine import Value, dot
 
-__all__ = ["ACTIVATIONS", "MLP", "Layer", "Module", "Neuron"]
+__all__ = ["ACTIVATIONS", "MLP", "Layer", "Module", "Neuron", "load", "save"]
 
 Activation = Callable[[Value], Value]
 
@@ -41,7 +47,34 @@ class Module:
     def zero_grad(self) -> None:
         """Set the gradient of each parameter to 0, since `backward` adds to it."""
         for parameter in self.parameters():
-            parameter.grad = 0.0
+            parameter.grad = scalar.zero(parameter.data)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The number of each parameter, by its name."""
+        return {name: parameter.data for name, parameter in self.named_parameters()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Set each parameter to the number by its name: what `state_dict` of a module like this one has returned.
+
+        Raises
+        ------
+        ValueError
+            If a name is missing or is not that of a parameter. Then nothing has changed, as with a TypeError.
+        TypeError
+            If something is not a number.
+        """
+        parameters = dict(self.named_parameters())
+        if parameters.keys() != state.keys():
+            missing, unknown = sorted(parameters.keys() - state.keys()), sorted(map(str, state.keys() - parameters))
+            raise ValueError(f"the state is of another module: it lacks {short(missing)} and has {short(unknown)}")
+        numbers = []
+        for name in parameters:
+            try:
+                numbers.append(Value(state[name]).data)
+            except TypeError as error:
+                raise TypeError(f"{name}: {error}") from None
+        for parameter, number in zip(parameters.values(), numbers, strict=True):
+            parameter.data = number
 
 
 def _walk(prefix: str, members: Any) -> Iterator[tuple[str, Value]]:
@@ -91,7 +124,7 @@ class Neuron(Module):
         self.activation = activation
         self._activate = _activation(activation)
         limit = math.sqrt(6 / nin) if activation in ("relu", "leaky_relu") else math.sqrt(6 / (nin + nout))
-        uniform = _generator(rng).uniform
+        uniform = generator(rng).uniform
         self.w = [Value(uniform(-limit, limit)) for _ in range(nin)]
         self.b = Value(0.0)
 
@@ -119,7 +152,7 @@ class Layer(Module):
         rng: random.Random | int | None = None,
     ) -> None:
         _check_size("nout", nout)
-        rng = _generator(rng)
+        rng = generator(rng)
         self.neurons = [Neuron(nin, activation, nout=nout, rng=rng) for _ in range(nout)]
 
     def __call__(self, x: Sequence[Any]) -> Any:
@@ -164,10 +197,15 @@ class MLP(Module):
         output: str | Activation = "linear",
         rng: random.Random | int | None = None,
     ) -> None:
-        if not nouts:
-            raise ValueError("nouts is empty: an MLP has the size of at least one layer, such as [16, 1]")
-        rng = _generator(rng)
+        if not hasattr(nouts, "__len__") or len(nouts) == 0:
+            raise ValueError(f"nouts is {nouts!r}: expected the size of each layer, such as [16, 1]")
         sizes = [nin, *nouts]
+        _check_size("nin", nin)  # all is checked before the first number is drawn
+        for nout in nouts:
+            _check_size("nout", nout)
+        _activation(activation)
+        _activation(output)
+        rng = generator(rng)
         activations = [activation] * (len(nouts) - 1) + [output]
         self.layers = [Layer(n, m, act, rng=rng) for n, m, act in zip(sizes, nouts, activations, strict=False)]
 
@@ -187,10 +225,119 @@ class MLP(Module):
         return f"MLP({len(self.layers[0].neurons[0].w)}{layers}, {len(self.parameters())} parameters)"
 
 
+# Saving. A file holds the parts of a model and their numbers but no sizes: these follow, and so cannot be forged.
+
+
+def save(model: Module, path: str | os.PathLike[str]) -> None:
+    """Save a Neuron, Layer or MLP to a file in JSON, with every parameter to the last bit.
+
+    A file that is there already is replaced by the whole new one, or stays as it is.
+
+    Raises
+    ------
+    ValueError
+        If the model is, or has a part that is, of another type; if an activation is not one of `ACTIVATIONS` by its
+        name; or if a parameter is not a finite float. Of such a model, save the `state_dict()` in a way of your own.
+    OSError
+        If the file cannot be written.
+    """
+    try:
+        document = _encoded(model)
+        if _decoded(document).state_dict() != model.state_dict():
+            raise ValueError("some of its parts share a parameter, or have numbers that no float is equal to")
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"this {type(model).__name__} has to be saved by its state_dict(): {error}") from None
+    serialization.write(document, path)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """The Neuron, Layer or MLP that `save` has written to a file. Nothing in the file is run.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged or is something else.
+    OSError
+        If the file cannot be opened.
+    """
+    try:
+        return _decoded(serialization.read(path))
+    except ValueError as error:
+        raise ValueError(f"{os.fspath(path)} does not hold a model: {error}") from None
+
+
+def _encoded(part: Any) -> Any:
+    """The part of a model as JSON has it, or as something that `_decoded` will refuse."""
+    if isinstance(part, Module):
+        members = {name: _encoded(member) for name, member in vars(part).items() if name != "_activate"}
+        return {"type": type(part).__name__ if type(part) in _DECODERS else None, **members}
+    if isinstance(part, list):
+        return [_encoded(member) for member in part]
+    if isinstance(part, Value):
+        return float(part.data) if isinstance(part.data, int) else part.data
+    return part
+
+
+def _decoded(part: Any, kind: type[Module] | None = None, at: str = "model") -> Module:
+    """The module of this kind, or else of any, that a part of a document stands for."""
+    for known, (members, decoder) in _DECODERS.items():
+        if kind in (known, None) and isinstance(part, dict) and part.get("type") == known.__name__:
+            if part.keys() != {"type", *members}:
+                raise ValueError(f"{at} is a {known.__name__} with {short(sorted(part))}: expected {sorted(members)}")
+            return decoder(*[part[member] for member in members], at)
+    expected = kind.__name__ if kind else "Neuron, Layer or MLP"
+    raise ValueError(f"{at} is {short(part)}: expected a {expected}")
+
+
+def _neuron(activation: Any, w: Any, b: Any, at: str) -> Neuron:
+    for number in [*_filled(w, f"{at}.w"), b]:
+        if type(number) is not float or not math.isfinite(number):
+            raise ValueError(f"{at} has the parameter {short(number)}: expected a finite float")
+    if not isinstance(activation, str):
+        raise ValueError(f"{at} has the activation {short(activation)}: expected a name from ACTIVATIONS")
+    neuron = Neuron(len(w), activation, rng=0)
+    neuron.w, neuron.b = [Value(x) for x in w], Value(b)
+    return neuron
+
+
+def _layer(neurons: Any, at: str) -> Layer:
+    layer = Layer(1, 1, rng=0)
+    layer.neurons = _parts(neurons, Neuron, f"{at}.neurons")
+    if len({len(neuron.w) for neuron in layer.neurons}) > 1:
+        raise ValueError(f"the neurons of {at} differ in their number of weights")
+    return layer
+
+
+def _mlp(layers: Any, at: str) -> MLP:
+    mlp = MLP(1, [1], rng=0)
+    mlp.layers = _parts(layers, Layer, f"{at}.layers")
+    for before, after in pairwise(mlp.layers):
+        if len(before.neurons) != len(after.neurons[0].w):
+            raise ValueError(f"{at} has a {after!r} after a {before!r}")
+    return mlp
+
+
+def _parts(parts: Any, kind: type[Module], at: str) -> list[Any]:
+    return [_decoded(part, kind, f"{at}.{i}") for i, part in enumerate(_filled(parts, at))]
+
+
+def _filled(parts: Any, at: str) -> list[Any]:
+    if not isinstance(parts, list) or not parts:
+        raise ValueError(f"{at} is {short(parts)}: expected a list of at least one")
+    return parts
+
+
+_DECODERS: dict[type[Module], tuple[tuple[str, ...], Callable[..., Module]]] = {
+    Neuron: (("activation", "w", "b"), _neuron),
+    Layer: (("neurons",), _layer),
+    MLP: (("layers",), _mlp),
+}
+
+
 def _activation(activation: str | Activation) -> Activation:
     if callable(activation):
         return activation
-    if activation not in ACTIVATIONS:
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise ValueError(
             f"unknown activation {activation!r}: expected one of {', '.join(ACTIVATIONS)}, or a function of a Value"
         )
@@ -201,13 +348,8 @@ def _name(activation: str | Activation) -> str:
     return activation if isinstance(activation, str) else getattr(activation, "__name__", repr(activation))
 
 
-def _generator(rng: random.Random | int | None) -> Any:
-    """A source of random numbers: `rng` itself, one with that seed, or Python's global one."""
-    return random if rng is None else random.Random(rng) if isinstance(rng, int) else rng
-
-
 def _check_size(name: str, size: int) -> None:
-    if not isinstance(size, int) or size < 1:
+    if not isinstance(size, Integral) or size < 1:
         raise ValueError(f"{name} is {size!r}: expected a whole number of at least 1")
 
 

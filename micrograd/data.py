@@ -1,0 +1,305 @@
+"""Data to learn from: tiny data sets, mini-batches, and readers of real files.
+
+A data set is two lists of the same length, `(xs, ys)`: the inputs of each example and its target. What is random takes
+an `rng`: a `random.Random` or a seed, by default Python's global generator.
+"""
+
+import csv
+import gzip
+import math
+import os
+import random
+import struct
+import sys
+import zlib
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, BinaryIO
+
+__all__ = ["batches", "circles", "moons", "read_csv", "read_idx", "spirals", "xor"]
+
+Points = tuple[list[list[float]], list[int]]
+Curve = Callable[[float], tuple[float, float]]
+Rng = random.Random | int | None
+
+# Tiny data sets: two numbers in, a class out
+
+
+def xor() -> Points:
+    """The four examples of "one or the other, but not both", which no single neuron can learn."""
+    return [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], [0, 1, 1, 0]
+
+
+def moons(n: int = 100, noise: float = 0.1, rng: Rng = None) -> Points:
+    """Two half circles of radius 1 that reach into each other.
+
+    Parameters
+    ----------
+    n
+        The number of points, shared out evenly among the classes, one class after the other.
+    noise
+        The standard deviation of the normal noise added to both coordinates.
+    rng
+        A `random.Random` or a seed; by default Python's global generator.
+
+    Returns
+    -------
+    xs, ys
+        The points, `[x0, x1]` each, and their classes: 0 for the upper half circle, 1 for the lower one.
+
+    Raises
+    ------
+    ValueError
+        If `n` is below 0, or the noise is negative or not finite.
+    """
+
+    def upper(t: float) -> tuple[float, float]:
+        return math.cos(math.pi * t), math.sin(math.pi * t)
+
+    def lower(t: float) -> tuple[float, float]:
+        return 1.0 - math.cos(math.pi * t), 0.5 - math.sin(math.pi * t)
+
+    return _scatter([upper, lower], n, noise, rng)
+
+
+def circles(n: int = 100, noise: float = 0.1, rng: Rng = None, *, factor: float = 0.5) -> Points:
+    """A circle of radius 1, class 0, around one of radius `factor`, class 1.
+
+    The parameters and errors are those of `moons`.
+    """
+
+    def circle(radius: float) -> Curve:
+        return lambda t: (radius * math.cos(math.tau * t), radius * math.sin(math.tau * t))
+
+    return _scatter([circle(1.0), circle(factor)], n, noise, rng)
+
+
+def spirals(n: int = 100, noise: float = 0.02, rng: Rng = None, *, arms: int = 2, turns: float = 1.0) -> Points:
+    """Spirals that wind out from the origin to radius 1, each `turns` times around it: a class for each arm.
+
+    The other parameters and the errors are those of `moons`.
+    """
+
+    def spiral(start: float) -> Curve:
+        return lambda t: (t * math.cos(math.tau * (start + turns * t)), t * math.sin(math.tau * (start + turns * t)))
+
+    check_count("arms", arms, 1)
+    return _scatter([spiral(arm / arms) for arm in range(arms)], n, noise, rng)
+
+
+def _scatter(curves: Sequence[Curve], n: int, noise: float, rng: Rng) -> Points:
+    """`n` points, evenly spaced along the curves and moved by the noise, with the curves' numbers as their classes."""
+    check_count("n", n, 0)
+    if not 0 <= noise < math.inf:
+        raise ValueError(f"noise is {noise!r}: expected a standard deviation of at least 0")
+    gauss = generator(rng).gauss
+    xs, ys = [], []
+    for y, curve in enumerate(curves):
+        count = n // len(curves) + (y < n % len(curves))
+        for i in range(count):
+            xs.append([coordinate + gauss(0.0, noise) for coordinate in curve((i + 0.5) / count)])
+            ys.append(y)
+    return xs, ys
+
+
+# Mini-batches
+
+
+def batches(xs: Sequence[Any], ys: Sequence[Any], size: int, rng: Rng = None) -> Iterator[tuple[list[Any], list[Any]]]:
+    """All examples once, in random order, `size` at a time; the last batch holds what is left.
+
+    Parameters
+    ----------
+    xs, ys
+        The inputs and targets of the examples. They stay as they are.
+    size
+        The number of examples in a batch.
+    rng
+        A `random.Random` or a seed; by default Python's global generator.
+
+    Raises
+    ------
+    ValueError
+        If the two are not of the same length, or the size is below 1.
+    """
+    check_examples(xs, ys)
+    check_count("size", size, 1)
+    order = list(range(len(xs)))
+    generator(rng).shuffle(order)
+    chosen = (order[start : start + size] for start in range(0, len(order), size))
+    return (([xs[i] for i in batch], [ys[i] for i in batch]) for batch in chosen)
+
+
+# Readers of real files
+
+_IDX_TYPES = {0x08: "B", 0x09: "b", 0x0B: "h", 0x0C: "i", 0x0D: "f", 0x0E: "d"}
+_CHUNK = 1 << 20
+
+
+def read_idx(path: str | os.PathLike[str], *, limit: int = 1 << 30) -> list[Any]:
+    """The numbers of a file in IDX, the format of the MNIST digits, plain or compressed with gzip.
+
+    Parameters
+    ----------
+    path
+        The file.
+    limit
+        The most bytes of numbers to read: a few kilobytes of gzip can claim, and fill, any amount of memory.
+
+    Returns
+    -------
+    items
+        Numbers, if the file has one dimension, as labels have. Else a flat `array` for each item along the first
+        dimension, row after row, as a network takes it: 784 numbers for an image of 28 by 28. They are as in the
+        file (0 to 255 for MNIST), one byte each in memory if they are one byte each in the file.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, holds something else, or is beyond the limit.
+    OSError
+        If the file cannot be opened.
+    """
+    with open(path, "rb") as file:
+        compressed = file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        try:
+            if not compressed:
+                return _read_idx(file, limit)
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                return _read_idx(unpacked, limit)  # type: ignore[arg-type]  # it reads like a file
+        except (ValueError, EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise ValueError(f"{os.fspath(path)} is not a whole IDX file: {error}") from None
+
+
+def _read_idx(file: BinaryIO, limit: int) -> list[Any]:
+    zeros, code, dimensions = struct.unpack(">HBB", _exactly(file, 4))
+    if zeros != 0 or code not in _IDX_TYPES or dimensions == 0:
+        raise ValueError(f"it begins with {bytes([*divmod(zeros, 256), code, dimensions]).hex(' ')}, which no IDX does")
+    count, *shape = struct.unpack(f">{dimensions}I", _exactly(file, 4 * dimensions))
+    numbers = array(_IDX_TYPES[code])
+    width = math.prod(shape)
+    if width == 0:
+        raise ValueError(f"it claims {count} items of no numbers")
+    size = count * width * numbers.itemsize
+    if size > limit:
+        raise ValueError(f"it claims more numbers than fit into the limit of {limit} bytes")
+    numbers.frombytes(_exactly(file, size))
+    if file.read(1):
+        raise ValueError(f"more follows after the {count} items that it claims")
+    if sys.byteorder == "little":
+        numbers.byteswap()
+    return [numbers[i : i + width] for i in range(0, len(numbers), width)] if shape else numbers.tolist()
+
+
+def _exactly(file: BinaryIO, size: int) -> bytearray:
+    """The next `size` bytes, read piece by piece: a claimed size takes no memory that the file does not fill."""
+    content = bytearray()
+    while missing := size - len(content):
+        piece = file.read(min(missing, _CHUNK))
+        if not piece:
+            raise ValueError(f"it ends {missing} bytes early")
+        content += piece
+    return content
+
+
+def read_csv(
+    path: str | os.PathLike[str],
+    target: int = -1,
+    *,
+    header: bool = False,
+    labels: Sequence[str] | None = None,
+    delimiter: str = ",",
+) -> tuple[list[list[float]], list[float]]:
+    """The examples of a text file with one on each line, as numbers separated by commas.
+
+    Parameters
+    ----------
+    path
+        The file, in UTF-8.
+    target
+        The column of the targets, counted from 0, or from the end if negative. The others are the inputs.
+    header
+        Whether the first line holds the names of the columns, and is to be skipped.
+    labels
+        The words in the target's column, if it holds words: each becomes its index in this list.
+    delimiter
+        What separates the columns.
+
+    Returns
+    -------
+    xs, ys
+        The inputs, a list of floats each, and the targets: ints where they are written as such, else floats.
+
+    Raises
+    ------
+    ValueError
+        If the file has no examples, lines of different lengths, no such column, or something that is not a finite
+        number; the line is named.
+    OSError
+        If the file cannot be opened.
+    """
+    xs, ys = [], []
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, delimiter=delimiter, strict=True)
+        try:
+            rows = filter(None, reader)  # blank lines hold no cells
+            columns = len(next(rows, [])) if header else None
+            for row in rows:
+                columns = columns or len(row)
+                if len(row) != columns:
+                    raise ValueError(f"it has {len(row)} columns, and the first line has {columns}")
+                if not -columns <= target < columns:
+                    raise ValueError(f"there is no column {target} among its {columns}")
+                ys.append(_label(row.pop(target), labels))
+                xs.append([_number(cell) for cell in row])
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{os.fspath(path)} is not text in UTF-8: {error}") from None
+        except (ValueError, csv.Error) as error:
+            hint = "; header=True skips a line of names" if reader.line_num == 1 and not header else ""
+            raise ValueError(f"{os.fspath(path)}, line {reader.line_num}: {error}{hint}") from None
+    if not xs:
+        raise ValueError(f"{os.fspath(path)} holds no examples")
+    return xs, ys
+
+
+def _number(cell: str) -> float:
+    try:
+        number = float(cell)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"{cell!r:.40} is not a finite number")
+    return number
+
+
+def _label(cell: str, labels: Sequence[str] | None) -> float:
+    if labels is not None:
+        if cell not in labels:
+            raise ValueError(f"{cell!r:.40} is not among the labels {list(labels)}")
+        return labels.index(cell)
+    number = _number(cell)
+    try:
+        return int(cell)
+    except ValueError:
+        return number
+
+
+# Shared with `training`
+
+
+def generator(rng: Rng) -> Any:
+    """A source of random numbers: `rng` itself, one with that seed, or Python's global one."""
+    return random if rng is None else random.Random(rng) if isinstance(rng, int) else rng
+
+
+def check_examples(xs: Sequence[Any], ys: Sequence[Any]) -> None:
+    """Raise ValueError if the inputs and targets are not of the same number."""
+    if len(xs) != len(ys):
+        raise ValueError(f"xs and ys are the inputs and targets of the same examples, but {len(xs)} and {len(ys)} long")
+
+
+def check_count(name: str, count: int, least: int) -> None:
+    """Raise ValueError if the count is below the least that makes sense, or is no whole number."""
+    if not isinstance(count, int) or count < least:
+        raise ValueError(f"{name} is {count!r}: expected a whole number of at least {least}")

@@ -1,0 +1,77 @@
+"""JSON documents on disk: written whole or not at all, and read with suspicion. `nn` says what is in them."""
+
+import json
+import os
+import secrets
+import shutil
+from contextlib import suppress
+from typing import Any, NoReturn
+
+__all__ = ["read", "write"]
+
+FORMAT = "micrograd"
+VERSION = 1
+
+
+def write(content: Any, path: str | os.PathLike[str]) -> None:
+    """Write the content as a document with the format's name and version.
+
+    It goes to a temporary file beside `path`, which is then moved into place: whatever happens on the way, `path`
+    holds the whole old document or the whole new one. A process that is killed may leave the temporary file.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written.
+    """
+    text = json.dumps({"format": FORMAT, "version": VERSION, "content": content}, allow_nan=False)
+    path = os.path.realpath(path)  # through a link, to the file that it names
+    temporary = os.path.join(os.path.dirname(path), f".{secrets.token_hex(8)}.tmp")
+    try:
+        with open(temporary, "x", encoding="utf-8") as file:
+            file.write(text + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileNotFoundError):
+            shutil.copymode(path, temporary)
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.remove(temporary)
+        raise
+
+
+def read(path: str | os.PathLike[str]) -> Any:
+    """The content of a document. Every number in it is a float; it may be infinite.
+
+    Raises
+    ------
+    ValueError
+        If the document is damaged, is something else, or is of another version.
+    OSError
+        If the file cannot be opened.
+    """
+    with open(path, encoding="utf-8") as file:
+        try:
+            # An integer of a million digits takes long to read as an int, and no time as a float.
+            document = json.load(file, object_pairs_hook=_object, parse_int=float, parse_constant=_no_constant)
+        except RecursionError:
+            raise ValueError("it is nested too deeply") from None
+    match document:
+        case {"format": "micrograd", "version": version, "content": content} if len(document) == 3:
+            if version is True or version != VERSION:
+                raise ValueError(f"it is of version {version!r:.20}, and this micrograd reads version {VERSION}")
+            return content
+        case _:
+            raise ValueError("it is JSON, but not written by micrograd")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("it names a member of an object twice")
+    return members
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number in JSON")

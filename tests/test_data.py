@@ -1,0 +1,341 @@
+"""The data sets lie where they should, the batches hold every example, and the readers trust no file."""
+
+import collections
+import gzip
+import math
+import random
+import struct
+import tracemalloc
+from array import array
+
+import pytest
+
+from micrograd.data import batches, circles, moons, read_csv, read_idx, spirals, xor
+
+# Data sets
+
+
+def test_xor_is_one_or_the_other_but_not_both():
+    xs, ys = xor()
+    assert sorted(xs) == [[0, 0], [0, 1], [1, 0], [1, 1]]
+    assert ys == [int(a != b) for a, b in xs]
+
+
+@pytest.mark.parametrize("make", [moons, circles, spirals])
+def test_a_data_set_follows_from_its_seed(make):
+    assert make(30, rng=7) == make(30, rng=7) == make(30, rng=random.Random(7))
+    assert make(30, rng=7) != make(30, rng=8)
+    random.seed(7)
+    assert make(30) == make(30, rng=7)
+
+
+@pytest.mark.parametrize("make", [moons, circles, spirals])
+@pytest.mark.parametrize("n", [0, 1, 2, 7, 100])
+def test_the_points_are_shared_out_evenly_among_the_classes(make, n):
+    xs, ys = make(n, rng=1)
+    assert len(xs) == len(ys) == n
+    assert collections.Counter(ys) == collections.Counter({0: (n + 1) // 2, 1: n // 2})
+    assert all(len(x) == 2 and set(map(type, x)) == {float} for x in xs)
+
+
+def test_moons_without_noise_are_two_half_circles():
+    for (a, b), y in zip(*moons(50, noise=0), strict=True):
+        if y == 0:
+            assert (math.hypot(a, b), b > 0) == (pytest.approx(1), True)
+        else:
+            assert (math.hypot(a - 1, b - 0.5), b < 0.5) == (pytest.approx(1), True)
+
+
+def test_circles_without_noise_have_the_radius_1_and_the_factor():
+    xs, ys = circles(50, noise=0, factor=0.3)
+    assert [math.hypot(*x) for x in xs] == pytest.approx([0.3 if y else 1 for y in ys])
+    assert len(set(map(tuple, xs))) == 50
+    assert [sum(x[i] for x in xs) for i in (0, 1)] == pytest.approx([0, 0], abs=1e-12)
+
+
+def test_spirals_without_noise_wind_out_evenly():
+    xs, ys = spirals(90, noise=0, arms=3, turns=0.5)
+    for arm in range(3):
+        points = [x for x, y in zip(xs, ys, strict=True) if y == arm]
+        assert [math.hypot(*point) for point in points] == pytest.approx([(i + 0.5) / 30 for i in range(30)])
+        for a, b in points:
+            angle = math.tau * (arm / 3 + 0.5 * math.hypot(a, b))
+            assert (a, b) == pytest.approx((math.hypot(a, b) * math.cos(angle), math.hypot(a, b) * math.sin(angle)))
+
+
+def test_the_noise_has_its_standard_deviation():
+    clean, noisy = moons(4000, noise=0)[0], moons(4000, noise=0.2, rng=3)[0]
+    errors = [b - a for p, q in zip(clean, noisy, strict=True) for a, b in zip(p, q, strict=True)]
+    assert math.sqrt(sum(e * e for e in errors) / len(errors)) == pytest.approx(0.2, rel=0.05)
+    assert sum(errors) / len(errors) == pytest.approx(0, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: moons(-1), "n is -1"),
+        (lambda: moons(2.5), "n is 2.5"),
+        (lambda: circles(10, noise=-0.1), "noise is -0.1"),
+        (lambda: circles(10, noise=math.nan), "noise is nan"),
+        (lambda: spirals(10, arms=0), "arms is 0"),
+        (lambda: batches([1], [1, 2], 1), "1 and 2 long"),
+        (lambda: batches([1], [1], 0), "size is 0"),
+    ],
+)
+def test_bad_arguments_are_refused_at_the_door(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+# Batches
+
+
+@pytest.mark.parametrize("n", [0, 1, 9, 10, 11])
+def test_batches_hold_every_example_once_with_its_target(n):
+    xs, ys = list(range(n)), [-x for x in range(n)]
+    got = list(batches(xs, ys, 5, rng=1))
+    assert [len(batch_xs) for batch_xs, _ in got] == [5] * (n // 5) + [n % 5] * (n % 5 > 0)
+    assert sorted(x for batch_xs, _ in got for x in batch_xs) == xs
+    assert all(batch_ys == [-x for x in batch_xs] for batch_xs, batch_ys in got)
+
+
+def test_batches_are_in_a_new_random_order_each_time():
+    xs = list(range(100))
+    rng = random.Random(1)
+    first, second = (list(batches(xs, xs, 10, rng)) for _ in range(2))
+    assert first != second
+    assert xs == list(range(100))
+    assert first == list(batches(xs, xs, 10, rng=1))
+    random.seed(1)
+    assert first == list(batches(xs, xs, 10))
+
+
+# IDX files
+
+
+def idx(code, shape, numbers):
+    return struct.pack(f">HBB{len(shape)}I", 0, code, len(shape), *shape) + numbers
+
+
+IMAGES = idx(8, [2, 2, 3], bytes(range(250, 256)) + bytes(range(6)))
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "file"
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_images_come_as_flat_arrays_and_labels_as_numbers(path, pack):
+    path.write_bytes(pack(IMAGES))
+    assert read_idx(path) == [array("B", [250, 251, 252, 253, 254, 255]), array("B", range(6))]
+    path.write_bytes(pack(idx(8, [3], bytes([7, 0, 9]))))
+    assert read_idx(str(path)) == [7, 0, 9]
+    path.write_bytes(pack(idx(8, [0], b"")))
+    assert read_idx(path) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "letter", "numbers"),
+    [
+        (0x08, "B", [0, 255]),
+        (0x09, "b", [-128, 127]),
+        (0x0B, "h", [-(2**15), 258]),
+        (0x0C, "i", [-(2**31), 16909060]),
+        (0x0D, "f", [0.5, -1.25]),
+        (0x0E, "d", [0.1, -1e300]),
+    ],
+)
+def test_every_type_of_number_is_read_in_its_byte_order(path, code, letter, numbers):
+    path.write_bytes(idx(code, [2], struct.pack(f">2{letter}", *numbers)))
+    assert read_idx(path) == numbers
+
+
+@pytest.mark.parametrize("order", ["little", "big"])
+def test_numbers_are_swapped_on_machines_of_the_other_byte_order_only(path, monkeypatch, order):
+    path.write_bytes(idx(0x0B, [1], b"\x01\x02"))
+    native = array("h", b"\x01\x02")
+    if order == "little":
+        native.byteswap()
+    monkeypatch.setattr("micrograd.data.sys.byteorder", order)
+    assert read_idx(path) == native.tolist()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "ends 4 bytes early"),
+        (IMAGES[:6], "ends 10 bytes early"),
+        (IMAGES[:-1], "ends 1 bytes early"),
+        (IMAGES + b"\0", "more follows after the 2 items"),
+        (b"\x89PNG" + IMAGES, "begins with 89 50 4e 47"),
+        (idx(7, [1], b"\0"), "begins with 00 00 07 01"),
+        (idx(8, [], b""), "begins with 00 00 08 00"),
+        (idx(8, [2**32 - 1, 0], b""), "4294967295 items of no numbers"),
+        (idx(14, [2**32 - 1] * 255, b""), "the limit of 1073741824 bytes"),
+        (idx(8, [2**30], b""), "ends 1073741824 bytes early"),
+        (gzip.compress(IMAGES)[:-1], "ended before"),
+        (gzip.compress(IMAGES)[:15], "ended before"),
+        (gzip.compress(IMAGES)[:-8] + bytes(8), "CRC"),
+        (gzip.compress(IMAGES + b"\0"), "more follows after the 2 items"),
+        (gzip.compress(IMAGES) + b"tail", "gzip"),
+        (gzip.compress(IMAGES)[:10] + b"\xff" * 20, "invalid"),
+    ],
+)
+def test_a_damaged_or_foreign_idx_file_is_refused_by_name(path, content, message):
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message) as caught:
+        read_idx(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_missing_file_is_an_oserror(path):
+    for read in (read_idx, read_csv):
+        with pytest.raises(FileNotFoundError):
+            read(path)
+
+
+def peak(call):
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError):
+            call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_forged_size_takes_no_memory(path):
+    path.write_bytes(idx(8, [2**30], bytes(1000)))
+    assert peak(lambda: read_idx(path)) < 5e6
+    path.write_bytes(gzip.compress(idx(8, [2**29, 2], bytes(1000))))
+    assert peak(lambda: read_idx(path)) < 5e6
+
+
+def test_a_gzip_bomb_is_not_unpacked(path):
+    honest = gzip.compress(idx(8, [50_000_000], bytes(50_000_000)), 9)
+    path.write_bytes(honest)
+    assert len(honest) < 100_000
+    assert peak(lambda: read_idx(path, limit=10_000_000)) < 5e6
+    path.write_bytes(gzip.compress(idx(8, [10], bytes(50_000_000)), 9))  # more than the header claims
+    assert peak(lambda: read_idx(path)) < 5e6
+
+
+def test_the_limit_counts_the_bytes_of_the_numbers(path):
+    path.write_bytes(idx(0x0E, [2], struct.pack(">2d", 1, 2)))
+    assert read_idx(path, limit=16) == [1, 2]
+    with pytest.raises(ValueError, match="limit"):
+        read_idx(path, limit=15)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_any_damage_to_an_idx_file_is_a_value_error_or_gives_other_numbers(path, pack):
+    content = pack(IMAGES)
+    survived, named = 0, set()
+    path.touch()
+    for damaged in damages(content):
+        overwrite(path, damaged)
+        try:
+            items = read_idx(path)
+        except ValueError as error:
+            named.add(str(path) in str(error))
+        else:
+            survived += 1
+            assert all(isinstance(item, (array, int)) for item in items)
+    assert survived > 0  # a flip in a pixel, or in gzip's unused fields
+    assert named == {True}
+
+
+def overwrite(path, content):
+    """Give a file that exists other content, without the wait of some file systems when it is emptied first."""
+    with open(path, "r+b") as file:
+        file.write(content)
+        file.truncate()
+
+
+def damages(content):
+    """The content with each bit flipped, with each byte at its extremes, and cut short everywhere."""
+    for i in range(len(content)):
+        for bit in range(8):
+            yield content[:i] + bytes([content[i] ^ 1 << bit]) + content[i + 1 :]
+        for byte in (b"\0", b"\xff"):
+            yield content[:i] + byte + content[i + 1 :]
+        yield content[:i]
+
+
+# CSV files
+
+
+def test_a_csv_gives_the_inputs_and_the_target_of_each_line(path):
+    path.write_text("1,2.5,3\r\n\n-4,5e-1,-6\n")
+    assert read_csv(path) == ([[1.0, 2.5], [-4.0, 0.5]], [3, -6])
+    assert read_csv(path, 0) == ([[2.5, 3.0], [0.5, -6.0]], [1, -4])
+    assert read_csv(path, target=1)[1] == [2.5, 0.5]
+    xs, ys = read_csv(path)
+    assert {type(number) for x in xs for number in x} == {float}
+    assert {type(y) for y in ys} == {int}
+
+
+def test_a_csv_may_have_a_header_words_and_another_delimiter(path):
+    path.write_text('a;b\n1;"up"\n2;down\n')
+    assert read_csv(path, header=True, delimiter=";", labels=["down", "up"]) == ([[1.0], [2.0]], [1, 0])
+
+
+def test_a_csv_may_begin_with_the_mark_that_spreadsheets_write(path):
+    path.write_text("\ufeff1,2\n", encoding="utf-8")
+    assert read_csv(path) == ([[1.0]], [2])
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        (b"", {}, "holds no examples"),
+        (b"\n\n", {}, "holds no examples"),
+        (b"a,b\n", {"header": True}, "holds no examples"),
+        (b"", {"header": True}, "holds no examples"),
+        (b"a,b\n1,2\n", {}, "line 1: 'b' is not a finite number; header=True"),
+        (b"1,2\n1,x\n", {}, "line 2: 'x' is not a finite number$"),
+        (b"1,2\n,2\n", {}, "line 2: '' is not"),
+        (b"1,2\nnan,2\n", {}, "line 2: 'nan' is not"),
+        (b"1,2\n1,1e999\n", {}, "line 2: '1e999' is not"),
+        (b"1,2\n1\n", {}, "line 2: it has 1 columns, and the first line has 2"),
+        (b"a,b,c\n1,2\n", {"header": True}, "line 2: it has 2 columns, and the first line has 3"),
+        (b"1,2\n", {"target": 2}, "no column 2 among its 2"),
+        (b"1,2\n", {"target": -3}, "no column -3"),
+        (b"1,sideways\n", {"labels": ["up"]}, r"'sideways' is not among the labels \['up'\]"),
+        (b'1,"2\n', {}, "line 1: unexpected end"),
+        (b"1,\xff\n", {}, "is not text in UTF-8"),
+        (gzip.compress(b"1,2\n"), {}, "is not text in UTF-8"),
+        (b"1," + b"9" * 200_000, {}, "line 1: field larger"),
+        (b"1," + b"9" * 5000, {}, "line 1: '999"),
+    ],
+)
+def test_a_damaged_or_foreign_csv_is_refused_by_name_and_line(path, content, options, message):
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message) as caught:
+        read_csv(path, **options)
+    assert str(path) in str(caught.value)
+    assert len(str(caught.value)) < 300 + len(str(path))
+
+
+def test_a_whole_number_with_too_many_digits_for_an_int_is_a_float(path):
+    path.write_text("1," + "0" * 5000 + "7\n")
+    assert read_csv(path)[1] == [7.0]
+
+
+def test_any_damage_to_a_csv_is_a_value_error_or_gives_other_numbers(path):
+    content = b'1.5,-2,0\n"3e-1",4,1\n'
+    survived, named = 0, set()
+    path.touch()
+    for damaged in damages(content):
+        overwrite(path, damaged)
+        try:
+            xs, ys = read_csv(path)
+        except ValueError as error:
+            named.add(str(path) in str(error))
+        else:
+            survived += 1
+            assert len(xs) == len(ys) > 0
+            assert all(math.isfinite(number) for x, y in zip(xs, ys, strict=True) for number in [*x, y])
+    assert survived > 0
+    assert named == {True}

@@ -1,0 +1,376 @@
+"""The networks: how they start, what they compute, what they call their parameters, and what they refuse."""
+
+import copy
+import inspect
+import math
+import pickle
+import random
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from micrograd import Value, nn
+from micrograd.nn import ACTIVATIONS, MLP, Layer, Module, Neuron
+
+PLAIN = {
+    "tanh": math.tanh,
+    "relu": lambda x: max(x, 0.0),
+    "leaky_relu": lambda x: max(x, 0.01 * x),
+    "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
+    "softplus": lambda x: math.log1p(math.exp(x)),
+    "linear": lambda x: x,
+}
+"""The activations on floats, written anew."""
+
+
+def swish(x):
+    return x * x.sigmoid()
+
+
+def weights(module):
+    return [p.data for name, p in module.named_parameters() if ".w." in f".{name}"]
+
+
+def biases(module):
+    return [p.data for name, p in module.named_parameters() if f".{name}".endswith(".b")]
+
+
+class TestTheStart:
+    def test_the_limit_for_two_inputs_and_four_outputs_is_exactly_one(self):
+        drawn = []
+
+        class Recorder(random.Random):
+            def uniform(self, a, b):
+                drawn.append((a, b))
+                return super().uniform(a, b)
+
+        Layer(2, 4, "tanh", rng=Recorder(0))
+        assert drawn == [(-1.0, 1.0)] * 8
+
+    @pytest.mark.parametrize("activation", ["tanh", "sigmoid", "softplus", "linear", swish, Value.tanh])
+    def test_glorot_for_all_but_the_relus(self, activation):
+        data = weights(Layer(8, 40, activation, rng=0))
+        limit = math.sqrt(6 / 48)
+        assert 0.98 * limit < max(data) <= limit
+        assert -limit <= min(data) < -0.98 * limit
+
+    @pytest.mark.parametrize("activation", ["relu", "leaky_relu"])
+    def test_he_for_the_relus(self, activation):
+        data = weights(Layer(8, 40, activation, rng=0))
+        limit = math.sqrt(6 / 8)
+        assert 0.98 * limit < max(data) <= limit
+        assert -limit <= min(data) < -0.98 * limit
+
+    def test_the_weights_are_spread_evenly(self):
+        limit = math.sqrt(6 / 200)
+        data = weights(Layer(100, 100, "tanh", rng=0))
+        deviation = limit / math.sqrt(3)
+        assert abs(math.fsum(data) / len(data)) < 4 * deviation / math.sqrt(len(data))
+        assert math.fsum(w * w for w in data) / len(data) == pytest.approx(deviation**2, rel=0.05)
+        assert len(set(data)) == len(data)
+
+    def test_a_lone_neuron_is_a_layer_of_one(self):
+        assert max(map(abs, weights(Neuron(500, rng=0)))) <= math.sqrt(6 / 501)
+        assert max(map(abs, weights(Neuron(500, nout=5000, rng=0)))) <= math.sqrt(6 / 5500)
+
+    def test_each_layer_of_an_mlp_starts_by_its_own_sizes(self):
+        model = MLP(2, [50, 100, 1], "relu", rng=0)
+        limits = [math.sqrt(6 / 2), math.sqrt(6 / 50), math.sqrt(6 / 101)]
+        for layer, limit in zip(model.layers, limits, strict=True):
+            assert 0.9 * limit < max(map(abs, weights(layer))) <= limit
+
+    @pytest.mark.parametrize("activation", ACTIVATIONS)
+    def test_the_biases_start_at_zero(self, activation):
+        model = MLP(3, [4, 2], activation)
+        assert biases(model) == [0.0] * 6
+
+    def test_a_seed_and_a_generator_with_that_seed_give_the_same_start(self):
+        assert weights(MLP(2, [4, 1], rng=7)) == weights(MLP(2, [4, 1], rng=random.Random(7)))
+        assert weights(MLP(2, [4, 1], rng=7)) != weights(MLP(2, [4, 1], rng=8))
+        assert weights(Layer(2, 3, rng=0)) == weights(Layer(2, 3, rng=random.Random(0)))
+        assert weights(Neuron(2, rng=0)) == weights(Neuron(2, rng=random.Random(0)))
+
+    def test_a_generator_is_used_on_from_where_it_stands(self):
+        rng = random.Random(7)
+        assert weights(MLP(2, [4, 1], rng=rng)) != weights(MLP(2, [4, 1], rng=rng))
+
+    def test_without_one_the_global_generator_is_used(self):
+        state = random.getstate()
+        try:
+            random.seed(7)
+            assert weights(MLP(2, [4, 1])) == weights(MLP(2, [4, 1], rng=7))
+        finally:
+            random.setstate(state)
+
+    def test_with_one_the_global_generator_is_left_alone(self):
+        state = random.getstate()
+        MLP(2, [4, 1], rng=7)
+        assert random.getstate() == state
+
+
+class TestTheOutput:
+    @pytest.mark.parametrize("activation", ACTIVATIONS)
+    def test_a_neuron_is_an_activation_of_a_dot_product(self, activation):
+        neuron = Neuron(2, activation, rng=0)
+        neuron.b.data = 0.25
+        w0, w1 = (w.data for w in neuron.w)
+        for x in ([1.0, 2.0], [-3.0, -1.0]):
+            expected = PLAIN[activation](w0 * x[0] + w1 * x[1] + 0.25)
+            assert neuron(x).data == pytest.approx(expected, rel=1e-14)
+
+    def test_every_activation_has_its_own_check(self):
+        assert PLAIN.keys() == ACTIVATIONS.keys()
+
+    def test_an_activation_may_be_any_function(self):
+        neuron = Neuron(1, swish, rng=0)
+        z = neuron.w[0].data * 2.0
+        assert neuron([2.0]).data == pytest.approx(z / (1 + math.exp(-z)), rel=1e-14)
+
+    def test_a_layer_gives_the_outputs_of_its_neurons(self):
+        layer = Layer(2, 3, rng=0)
+        outputs = layer([1.0, 2.0])
+        assert isinstance(outputs, list)
+        assert [o.data for o in outputs] == [neuron([1.0, 2.0]).data for neuron in layer.neurons]
+
+    def test_one_output_is_a_value_and_not_a_list(self):
+        assert isinstance(Layer(2, 1)([1.0, 2.0]), Value)
+        assert isinstance(MLP(2, [3, 1])([1.0, 2.0]), Value)
+        assert isinstance(MLP(2, [3, 2])([1.0, 2.0]), list)
+
+    def test_a_hidden_layer_of_one_neuron_works(self):
+        model = MLP(2, [1, 1, 2], rng=0)
+        first, second, third = model.layers
+        expected = third([second([first([1.0, 2.0])])])
+        assert [o.data for o in model([1.0, 2.0])] == [o.data for o in expected]
+
+    def test_the_last_layer_is_linear_unless_told(self):
+        activations = [
+            [layer.neurons[0].activation for layer in model.layers]
+            for model in (MLP(2, [3, 4, 1]), MLP(2, [3, 4, 1], "relu", "sigmoid"), MLP(2, [1]))
+        ]
+        assert activations == [["tanh", "tanh", "linear"], ["relu", "relu", "sigmoid"], ["linear"]]
+
+    @pytest.mark.parametrize("module", [Neuron(2, rng=0), Layer(2, 3, rng=0), MLP(2, [3, 1], rng=0)], ids=repr)
+    def test_inputs_may_be_lists_tuples_rows_and_values(self, module):
+        def data(output):
+            return [o.data for o in output] if isinstance(output, list) else output.data
+
+        expected = data(module([1.0, 2.0]))
+        for x in (
+            (1.0, 2.0), [1, 2], np.array([[1.0, 2.0]])[0], np.array([1, 2], dtype=np.float32),
+            [Value(1.0), 2.0], [Value(1.0), Value(2.0)], np.array([Value(1.0), Value(2.0)]), range(1, 3),
+        ):  # fmt: skip
+            assert data(module(x)) == expected
+
+    def test_gradients_reach_parameters_and_inputs(self):
+        model = MLP(2, [3, 1], rng=0)
+        x = [Value(0.5), Value(-1.0)]
+        model(x).backward()
+        wanted = [*model.parameters(), *x]
+        h = 1e-5
+        for value in wanted:
+            value.data += h
+            above = model(x).data
+            value.data -= 2 * h
+            below = model(x).data
+            value.data += h
+            assert value.grad == pytest.approx((above - below) / (2 * h), rel=1e-7, abs=1e-9)
+
+    def test_a_layer_turns_numbers_into_leaves_once(self):
+        outputs = Layer(2, 3)([1.0, 2.0])
+        leaves = {id(leaf) for output in outputs for leaf in output._history()[1]}
+        assert len(leaves) == 3 * 3 + 2
+
+    def test_a_network_learns(self):
+        model = MLP(1, [1], rng=0)
+        for _ in range(50):
+            loss = sum((model([x]) - (2 * x + 1)) ** 2 for x in (-1.0, 0.0, 1.0))
+            model.zero_grad()
+            loss.backward()
+            for p in model.parameters():
+                p.data -= 0.1 * p.grad
+        assert [p.data for p in model.parameters()] == pytest.approx([2.0, 1.0], abs=1e-3)
+
+
+class TestParameters:
+    def test_their_names_are_their_paths_in_a_fixed_order(self):
+        assert [name for name, _ in MLP(2, [2, 1]).named_parameters()] == [
+            "layers.0.neurons.0.w.0", "layers.0.neurons.0.w.1", "layers.0.neurons.0.b",
+            "layers.0.neurons.1.w.0", "layers.0.neurons.1.w.1", "layers.0.neurons.1.b",
+            "layers.1.neurons.0.w.0", "layers.1.neurons.0.w.1", "layers.1.neurons.0.b",
+        ]  # fmt: skip
+
+    def test_parameters_are_those_named(self):
+        model = MLP(3, [4, 2])
+        assert [id(p) for p in model.parameters()] == [id(p) for _, p in model.named_parameters()]
+        assert len(model.parameters()) == 3 * 4 + 4 + 4 * 2 + 2
+
+    def test_a_module_of_your_own_finds_what_it_holds(self):
+        class Mixture(Module):
+            def __init__(self):
+                self.name = "mixture"
+                self.scale = Value(1.0)
+                self.experts = [[Neuron(1)], (Layer(1, 1), [Value(2.0), 3.0, None])]
+                self.head = Neuron(1)
+                self.options = {"ignored": Value(4.0)}
+
+        assert [name for name, _ in Mixture().named_parameters()] == [
+            "scale", "experts.0.0.w.0", "experts.0.0.b", "experts.1.0.neurons.0.w.0", "experts.1.0.neurons.0.b",
+            "experts.1.1.0", "head.w.0", "head.b",
+        ]  # fmt: skip
+
+    def test_an_empty_module_has_none(self):
+        assert Module().parameters() == []
+        Module().zero_grad()
+
+    def test_what_is_shared_is_named_once(self):
+        model = Module()
+        model.encoder = model.decoder = Neuron(2)
+        model.bias = model.encoder.b
+        assert [name for name, _ in model.named_parameters()] == ["encoder.w.0", "encoder.w.1", "encoder.b"]
+
+    def test_values_that_are_equal_are_not_the_same(self):
+        model = Module()
+        model.a, model.b = Value(1.0), Value(1.0)
+        assert len(model.parameters()) == 2
+
+    def test_zero_grad_sets_all_gradients_to_zero(self):
+        model = MLP(2, [3, 1])
+        model([1.0, 2.0]).backward()
+        assert any(p.grad for p in model.parameters())
+        model.zero_grad()
+        assert [p.grad for p in model.parameters()] == [0.0] * 13
+
+    def test_zero_grad_keeps_fractions_exact(self):
+        model = Module()
+        model.w = Value(Fraction(1, 3))
+        for _ in range(2):
+            model.zero_grad()
+            (model.w * Fraction(1, 7)).backward()
+        assert (model.w.grad, type(model.w.grad)) == (Fraction(1, 7), Fraction)
+
+    @pytest.mark.parametrize(
+        "duplicate", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))], ids=["deepcopy", "pickle"]
+    )
+    @pytest.mark.parametrize("activation", [*ACTIVATIONS, swish], ids=lambda a: a if isinstance(a, str) else "swish")
+    def test_a_network_is_copied_whole(self, duplicate, activation):
+        model = MLP(2, [3, 2], activation, rng=0)
+        model.tied = model.layers[0].neurons[0].b
+        sum(model([1.0, 2.0])).backward()
+        twin = duplicate(model)
+        assert [o.data for o in twin([0.5, -1.0])] == [o.data for o in model([0.5, -1.0])]
+        assert [(n, p.data, p.grad) for n, p in twin.named_parameters()] == [
+            (n, p.data, p.grad) for n, p in model.named_parameters()
+        ]
+        assert twin.tied is twin.layers[0].neurons[0].b
+        assert not {id(p) for p in twin.parameters()} & {id(p) for p in model.parameters()}
+
+
+class TestErrors:
+    @pytest.mark.parametrize("size", [0, -1, 2.0, "3", None])
+    @pytest.mark.parametrize(
+        ("name", "make"),
+        [
+            ("nin", lambda size: Neuron(size)),
+            ("nin", lambda size: Layer(size, 2)),
+            ("nout", lambda size: Layer(2, size)),
+            ("nin", lambda size: MLP(size, [2, 1])),
+            ("nout", lambda size: MLP(2, [2, size])),
+        ],
+        ids=["Neuron", "Layer nin", "Layer nout", "MLP nin", "MLP nouts"],
+    )
+    def test_a_size_below_one_says_what_was_expected(self, name, make, size):
+        with pytest.raises(ValueError) as caught:
+            make(size)
+        assert str(caught.value) == f"{name} is {size!r}: expected a whole number of at least 1"
+
+    def test_an_mlp_without_layers_says_what_was_expected(self):
+        with pytest.raises(ValueError, match=r"nouts is \[\]: expected the size of each layer, such as \[16, 1\]"):
+            MLP(2, [])
+
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda name: Neuron(2, name),
+            lambda name: Layer(2, 2, name),
+            lambda name: MLP(2, [2, 1], name),
+            lambda name: MLP(2, [2, 1], output=name),
+        ],
+        ids=["Neuron", "Layer", "MLP", "MLP output"],
+    )
+    @pytest.mark.parametrize("name", ["rellu", "Tanh", "", None, 3])
+    def test_an_unknown_activation_lists_the_known(self, make, name):
+        with pytest.raises(ValueError) as caught:
+            make(name)
+        assert str(caught.value) == (
+            f"unknown activation {name!r}: expected one of tanh, relu, leaky_relu, sigmoid, softplus, linear, "
+            "or a function of a Value"
+        )
+
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda rng: Neuron(2, "rellu", rng=rng),
+            lambda rng: Layer(2, 2, "rellu", rng=rng),
+            lambda rng: Layer(0, 2, rng=rng),
+            lambda rng: MLP(2, [2, 0], rng=rng),
+            lambda rng: MLP(2, [2, 1], output="rellu", rng=rng),
+        ],
+    )
+    def test_what_is_refused_draws_no_random_numbers(self, make):
+        rng = random.Random(0)
+        state = rng.getstate()
+        with pytest.raises(ValueError):
+            make(rng)
+        assert rng.getstate() == state
+
+    @pytest.mark.parametrize("module", [Neuron(2), Layer(2, 3), MLP(2, [3, 1])], ids=repr)
+    @pytest.mark.parametrize("x", [[], [1.0], [1.0, 2.0, 3.0], np.ones(3)], ids=len)
+    def test_the_wrong_number_of_inputs_says_what_was_expected(self, module, x):
+        with pytest.raises(ValueError) as caught:
+            module(x)
+        assert str(caught.value) == f"{module!r} takes 2 inputs, not {len(x)}"
+
+    @pytest.mark.parametrize("module", [Neuron(2), Layer(2, 3), MLP(2, [3, 1])], ids=repr)
+    @pytest.mark.parametrize("x", [1.0, Value(1.0), None, iter([1.0, 2.0])], ids=lambda x: type(x).__name__)
+    def test_inputs_that_are_no_list_say_what_was_expected(self, module, x):
+        with pytest.raises(TypeError) as caught:
+            module(x)
+        assert str(caught.value) == f"{module!r} takes a list of 2 inputs, not a {type(x).__name__}"
+
+    @pytest.mark.parametrize("module", [Neuron(2), Layer(2, 3), MLP(2, [3, 1])], ids=repr)
+    @pytest.mark.parametrize("x", [["1", "2"], [None, 1.0], "ab", np.ones((2, 2))], ids=repr)
+    def test_inputs_that_are_no_numbers_are_named(self, module, x):
+        with pytest.raises(TypeError, match="a Value holds a number"):
+            module(x)
+        assert [p.grad for p in module.parameters()] == [0.0] * len(module.parameters())
+
+
+class TestReprs:
+    def test_a_network_reads_well_and_says_its_size(self):
+        assert repr(MLP(2, [16, 16, 1], "relu")) == "MLP(2 -> 16 relu -> 16 relu -> 1 linear, 337 parameters)"
+        assert repr(MLP(3, [1], output="sigmoid")) == "MLP(3 -> 1 sigmoid, 4 parameters)"
+        assert repr(Layer(2, 4)) == "Layer(2 -> 4, tanh)"
+        assert repr(Neuron(2, "relu")) == "Neuron(2, relu)"
+        assert str(MLP(2, [1])) == repr(MLP(2, [1]))
+
+    def test_a_function_is_shown_by_its_name(self):
+        assert repr(MLP(2, [3, 1], swish)) == "MLP(2 -> 3 swish -> 1 linear, 13 parameters)"
+        assert repr(Neuron(2, Value.tanh)) == "Neuron(2, tanh)"
+
+    def test_one_without_a_name_by_its_own_repr(self):
+        class Scaled:
+            def __call__(self, x):
+                return x * 2
+
+            def __repr__(self):
+                return "Scaled()"
+
+        assert repr(Neuron(2, Scaled())) == "Neuron(2, Scaled())"
+
+
+@pytest.mark.parametrize("name", nn.__all__)
+def test_every_public_class_says_what_it_is(name):
+    if inspect.isclass(getattr(nn, name)):
+        assert getattr(nn, name).__doc__

@@ -1,0 +1,447 @@
+"""A saved model comes back to the last bit, a save leaves the old file or the new one, and no file is trusted."""
+
+import errno
+import json
+import os
+import random
+import stat
+import struct
+import subprocess
+import sys
+import tracemalloc
+from fractions import Fraction
+
+import pytest
+
+from micrograd import Value, nn, serialization
+
+MODELS = {
+    "neuron": lambda: nn.Neuron(3, "sigmoid", rng=1),
+    "layer": lambda: nn.Layer(2, 3, "relu", rng=1),
+    "layer of one": lambda: nn.Layer(2, 1, "softplus", rng=1),
+    "mlp": lambda: nn.MLP(2, [4, 3, 1], "leaky_relu", "linear", rng=1),
+}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.json"
+
+
+def bits(module):
+    return [struct.pack(">d", number) for number in module.state_dict().values()]
+
+
+# State
+
+
+def test_a_state_goes_into_a_module_of_the_same_shape():
+    model, other = nn.MLP(2, [3, 1], rng=1), nn.MLP(2, [3, 1], rng=2)
+    state = model.state_dict()
+    assert list(state) == [name for name, _ in model.named_parameters()]
+    assert list(state.values()) == [parameter.data for parameter in model.parameters()]
+    parameters = other.parameters()
+    other.load_state_dict(state)
+    assert bits(other) == bits(model)
+    assert all(a is b for a, b in zip(other.parameters(), parameters, strict=True))
+
+
+def test_a_state_is_a_copy():
+    model = nn.Neuron(1, rng=1)
+    state = model.state_dict()
+    model.b.data = 5.0
+    assert state["b"] == 0.0
+    state["w.0"] = 7.0
+    assert model.w[0].data != 7.0
+
+
+def test_a_state_keeps_what_is_no_float():
+    model = nn.Neuron(2, rng=1)
+    model.load_state_dict({"w.0": Fraction(1, 3), "w.1": float("inf"), "b": 2})
+    assert model.state_dict() == {"w.0": Fraction(1, 3), "w.1": float("inf"), "b": 2}
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (lambda state: state.pop("b"), ValueError, r"lacks \['b'\] and has \[\]"),
+        (lambda state: state.update(c=1.0), ValueError, r"lacks \[\] and has \['c'\]"),
+        (lambda state: state.update({5: 1.0}), ValueError, r"has \['5'\]"),
+        (lambda state: state.update(b="1.0"), TypeError, "^b: a Value holds a number"),
+        (lambda state: state.update(b=None), TypeError, "^b: "),
+        (lambda state: state.update(b=Value(1.0)), TypeError, "^b: "),
+        (lambda state: state.update(b=[1.0]), TypeError, "^b: "),
+    ],
+)
+def test_a_state_that_does_not_fit_changes_nothing(change, error, message):
+    model = nn.Neuron(2, rng=1)
+    before = model.state_dict()
+    state = nn.Neuron(2, rng=2).state_dict()
+    change(state)
+    with pytest.raises(error, match=message):
+        model.load_state_dict(state)
+    assert model.state_dict() == before
+
+
+# There and back
+
+
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+def test_a_model_comes_back_to_the_last_bit(path, make):
+    model = make()
+    nn.save(model, path)
+    loaded = nn.load(str(path))
+    assert type(loaded) is type(model)
+    assert repr(loaded) == repr(model)
+    assert bits(loaded) == bits(model)
+    x = [0.3, -0.7, 1.1][: len(getattr(model, "w", "12"))]
+    assert repr(loaded(x)) == repr(model(x))
+
+
+def test_every_finite_float_comes_back_to_the_last_bit(path):
+    rng = random.Random(1)
+    numbers = [0.0, -0.0, 5e-324, -5e-324, sys.float_info.max, sys.float_info.min, 0.1, 1 / 3, 1e16, 1e22, 2.0**53]
+    while len(numbers) < 2000:
+        [number] = struct.unpack(">d", rng.randbytes(8))
+        if abs(number) <= sys.float_info.max:
+            numbers.append(number)
+    model = nn.Neuron(len(numbers), rng=1)
+    for w, number in zip(model.w, numbers, strict=True):
+        w.data = number
+    nn.save(model, path)
+    assert bits(nn.load(path)) == bits(model)
+
+
+def test_layers_and_neurons_keep_activations_of_their_own(path):
+    model = nn.MLP(2, [2, 2, 1], rng=1)
+    model.layers[0] = nn.Layer(2, 2, "relu", rng=2)
+    model.layers[1].neurons[1] = nn.Neuron(2, "sigmoid", rng=3)
+    nn.save(model, path)
+    assert repr(nn.load(path)([0.5, 2.0])) == repr(model([0.5, 2.0]))
+
+
+def test_loading_and_saving_leave_the_random_numbers_alone(path):
+    random.seed(1)
+    expected = random.random()
+    random.seed(1)
+    nn.save(nn.MLP(2, [2], rng=1), path)
+    nn.load(path)
+    assert random.random() == expected
+
+
+def test_a_whole_number_is_saved_as_the_float_it_equals(path):
+    model = nn.Neuron(1, rng=1)
+    model.b.data = 2
+    nn.save(model, path)
+    assert nn.load(path).b.data == 2.0
+
+
+def altered(change):
+    model = nn.MLP(2, [2, 1], rng=1)
+    change(model)
+    return model
+
+
+class Custom(nn.MLP):
+    pass
+
+
+Imposter = type("MLP", (nn.MLP,), {})
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (Custom(2, [1]), "this Custom has to be saved by its state_dict"),
+        (Imposter(2, [1]), "expected a Neuron, Layer or MLP"),
+        (nn.Module(), "expected a Neuron, Layer or MLP"),
+        (nn.Neuron(2, lambda x: x), "activation <function.*expected a name"),
+        (altered(lambda m: setattr(m, "scale", Value(1.0))), r"\['layers', 'scale', 'type'\]"),
+        (altered(lambda m: m.layers.append(Custom(1, [1]))), "layers.2 is .*expected a Layer"),
+        (altered(lambda m: m.layers.append(nn.Layer(3, 1))), r"Layer\(3 -> 1, tanh\) after a Layer\(2 -> 1, linear\)"),
+        (altered(lambda m: m.layers.clear()), "layers is .*at least one"),
+        (altered(lambda m: m.layers[0].neurons[0].w.pop()), "differ in their number of weights"),
+        (altered(lambda m: m.layers[0].neurons.append(m.layers[0].neurons[0])), "Layer"),
+        (altered(lambda m: setattr(m.layers[0].neurons[0], "b", m.layers[0].neurons[1].b)), "share a parameter"),
+        (altered(lambda m: setattr(m.layers[1].neurons[0].b, "data", float("nan"))), "1.neurons.0 .* nan: expected"),
+        (altered(lambda m: setattr(m.layers[1].neurons[0].b, "data", float("-inf"))), "-inf: expected a finite"),
+        (altered(lambda m: setattr(m.layers[1].neurons[0].b, "data", Fraction(1, 3))), "Fraction.*a finite float"),
+        (altered(lambda m: setattr(m.layers[1].neurons[0].b, "data", 2**53 + 1)), "no float is equal to"),
+        (altered(lambda m: setattr(m.layers[1].neurons[0].b, "data", 10**400)), "too large"),
+    ],
+)
+def test_what_could_not_be_loaded_as_it_was_is_not_saved(path, model, message):
+    path.write_text("the old file")
+    with pytest.raises(ValueError, match=message):
+        nn.save(model, path)
+    assert path.read_text() == "the old file"
+    assert os.listdir(path.parent) == [path.name]
+
+
+# The file is the old one or the new one
+
+
+def test_the_file_is_json_with_a_format_and_a_version(path):
+    nn.save(nn.Neuron(1, "relu", rng=1), path)
+    document = json.loads(path.read_text())
+    assert (document["format"], document["version"]) == ("micrograd", 1)
+    assert document["content"]["activation"] == "relu"
+
+
+def test_a_file_of_version_1_stays_readable(path):
+    """What this version has written, letter for letter: never change it, add another for the next version."""
+    path.write_text(
+        '{"format": "micrograd", "version": 1, "content": {"type": "MLP", "layers": [{"type": "Layer", "neurons": '
+        '[{"type": "Neuron", "activation": "tanh", "w": [0.1, -2.0], "b": 1e-300}]}]}}\n'
+    )
+    model = nn.load(path)
+    assert repr(model) == "MLP(2 -> 1 tanh, 3 parameters)"
+    assert model.state_dict() == {
+        "layers.0.neurons.0.w.0": 0.1, "layers.0.neurons.0.w.1": -2.0, "layers.0.neurons.0.b": 1e-300,
+    }  # fmt: skip
+    content = path.read_bytes()
+    nn.save(model, path)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("function", ["fsync", "replace"])
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
+def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(path, monkeypatch, function, error):
+    old = nn.Neuron(2, rng=1)
+    nn.save(old, path)
+
+    def fail(*arguments):
+        raise error
+
+    monkeypatch.setattr(f"micrograd.serialization.os.{function}", fail)
+    with pytest.raises(type(error)):
+        nn.save(nn.Neuron(2, rng=2), path)
+    assert bits(nn.load(path)) == bits(old)
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_the_file_is_complete_on_the_disk_before_it_is_moved_into_place(path, monkeypatch):
+    calls = []
+    fsync, replace = os.fsync, os.replace
+
+    def recording_fsync(number):
+        calls.append(("fsync", os.fstat(number).st_size))
+        fsync(number)
+
+    def recording_replace(source, target):
+        calls.append(("replace", os.path.getsize(source)))
+        assert os.path.dirname(source) == os.path.dirname(target)
+        replace(source, target)
+
+    monkeypatch.setattr("micrograd.serialization.os.fsync", recording_fsync)
+    monkeypatch.setattr("micrograd.serialization.os.replace", recording_replace)
+    nn.save(nn.Neuron(2, rng=1), path)
+    size = path.stat().st_size
+    assert calls == [("fsync", size), ("replace", size)]
+
+
+def test_a_directory_that_cannot_be_written_to_is_an_oserror(path):
+    model = nn.Neuron(2, rng=1)
+    with pytest.raises(FileNotFoundError):
+        nn.save(model, path / "missing" / "model.json")
+    path.mkdir()
+    with pytest.raises(OSError):
+        nn.save(model, path)
+    assert os.listdir(path.parent) == [path.name]
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_directory_keeps_the_old_file(path):
+    old = nn.Neuron(2, rng=1)
+    nn.save(old, path)
+    path.parent.chmod(0o500)
+    try:
+        with pytest.raises(PermissionError):
+            nn.save(nn.Neuron(2, rng=2), path)
+        assert bits(nn.load(path)) == bits(old)
+    finally:
+        path.parent.chmod(0o700)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions and links as POSIX has them")
+def test_a_save_keeps_the_permissions_and_the_link(path, tmp_path):
+    nn.save(nn.Neuron(2, rng=1), path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask()
+    path.chmod(0o640)
+    link = tmp_path / "link.json"
+    link.symlink_to(path)
+    new = nn.Neuron(2, rng=2)
+    nn.save(new, link)
+    assert link.is_symlink()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert bits(nn.load(path)) == bits(new)
+
+
+def umask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+SAVER = """
+import sys
+from micrograd import nn
+models = [nn.MLP(8, [32, 1], rng=seed) for seed in (1, 2)]
+print("ready", flush=True)
+while True:
+    for model in models:
+        nn.save(model, sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("delay", range(5))
+def test_a_process_killed_while_saving_leaves_a_whole_file(path, delay):
+    models = [nn.MLP(8, [32, 1], rng=seed) for seed in (1, 2)]
+    nn.save(models[0], path)
+    with subprocess.Popen([sys.executable, "-c", SAVER, str(path)], stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=0.05 + 0.0137 * delay)
+        process.kill()
+    assert bits(nn.load(path)) in [bits(model) for model in models]
+
+
+# No file is trusted
+
+
+def content(**changes):
+    """A document of one neuron, with changes."""
+    return {"type": "Neuron", "activation": "tanh", "w": [1.0, 2.0], "b": 0.5, **changes}
+
+
+def document(content, **changes):
+    return json.dumps({"format": "micrograd", "version": 1, "content": content, **changes})
+
+
+def layer(*neurons):
+    return {"type": "Layer", "neurons": list(neurons)}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "Expecting value"),
+        ("PK\x03\x04", "Expecting value"),
+        ("null", "not written by micrograd"),
+        ("[]", "not written by micrograd"),
+        ("{}", "not written by micrograd"),
+        (document(content(), format="other"), "not written by micrograd"),
+        (document(content(), more=1), "not written by micrograd"),
+        (document(content(), version=2), "of version 2.0, and this micrograd reads version 1"),
+        (document(content(), version=True), "of version True"),
+        (document(content(), version="1"), "of version '1'"),
+        (document(content()) + "{}", "Extra data"),
+        (document(content())[:-1], "Expecting"),
+        ('{"format": "micrograd", "format": "micrograd", "version": 1, "content": {}}', "twice"),
+        (document(content()).replace('"b": 0.5', '"b": 0.5, "b": 0.6'), "twice"),
+        ("[" * 200_000, "nested too deeply"),
+        ('{"a":' * 200_000, "nested too deeply"),
+        (document(None), "model is None: expected a Neuron, Layer or MLP"),
+        (document([content()]), "model is .*expected a Neuron"),
+        (document(content(type="os.system")), "expected a Neuron, Layer or MLP"),
+        (document(content(type=["MLP"])), "expected a Neuron, Layer or MLP"),
+        (document(content(nin=10**9)), "is a Neuron with .*'nin'"),
+        (document({"type": "MLP", "nin": 10**9, "nouts": [10**9]}), "is a MLP with"),
+        (document({"type": "MLP", "layers": []}), "model.layers is .*at least one"),
+        (document({"type": "MLP", "layers": {"0": layer(content())}}), "model.layers is"),
+        (document({"type": "MLP", "layers": [content()]}), "model.layers.0 is .*expected a Layer"),
+        (document({"type": "MLP", "layers": [layer(content()), layer(content())]}), "after a Layer"),
+        (document(layer(content(), content(w=[1.0]))), "differ in their number of weights"),
+        (document(layer(layer(content()))), "neurons.0 is .*expected a Neuron"),
+        (document(content(activation="__import__")), "unknown activation '__import__'"),
+        (document(content(activation=["tanh"])), r"activation \['tanh'\]: expected a name"),
+        (document(content(activation=None)), "activation None"),
+        (document(content(w=[])), "model.w is .*at least one"),
+        (document(content(w="12")), "model.w is '12'"),
+        (document(content(w=[1.0, "2"])), "parameter '2': expected a finite float"),
+        (document(content(w=[1.0, [2.0]])), r"parameter \[2.0\]"),
+        (document(content(b=None)), "parameter None"),
+        (document(content(b=True)), "parameter True"),
+        (document(content(b=float("nan"))), "NaN is not a number in JSON"),
+        (document(content(b=float("-inf"))), "-Infinity is not a number in JSON"),
+        (document(content()).replace("0.5", "1e999"), "parameter inf"),
+        (document(content()).replace("0.5", "9" * 100_000), "parameter inf"),
+        (document(content(w=[1.0, "x" * 100_000])), "parameter 'xxx"),
+        ("\ufeff" + document(content()), "BOM"),
+    ],
+)
+def test_a_damaged_foreign_or_hostile_file_is_refused_by_name(path, text, message):
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=message) as caught:
+        nn.load(path)
+    assert str(path) in str(caught.value)
+    assert len(str(caught.value)) < 400 + len(str(path))
+
+
+def test_a_file_that_is_no_text_is_refused_by_name(path):
+    for foreign in (b"\xff\xfe{}", b"\x80\x04\x95", document(content()).encode("utf-16")):
+        path.write_bytes(foreign)
+        with pytest.raises(ValueError, match=f"{path.name} does not hold a model"):
+            nn.load(path)
+
+
+def test_a_list_nested_as_deeply_as_json_reads_is_refused(path):
+    for depth in range(100, sys.getrecursionlimit() + 100, 25):
+        path.write_text(document(content(b="HERE")).replace('"HERE"', "[" * depth + "]" * depth))
+        with pytest.raises(ValueError):
+            nn.load(path)
+
+
+def test_a_whole_number_in_a_file_is_read_as_a_float(path):
+    path.write_text(document(content(b=3)))
+    assert type(nn.load(path).b.data) is float
+
+
+def test_a_missing_file_is_an_oserror(path):
+    with pytest.raises(FileNotFoundError):
+        nn.load(path)
+
+
+def test_a_forged_size_takes_no_memory(path):
+    path.write_text(document(content(nin=10**9, w=[1.0], nout=10**9)))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError):
+            nn.load(path)
+        assert tracemalloc.get_traced_memory()[1] < 1e6
+    finally:
+        tracemalloc.stop()
+
+
+def overwrite(path, content):
+    """Give a file that exists other content, without the wait of some file systems when it is emptied first."""
+    with open(path, "r+b") as file:
+        file.write(content)
+        file.truncate()
+
+
+def test_any_damage_to_a_file_is_a_value_error_or_gives_another_model(path):
+    nn.save(nn.MLP(2, [2, 1], rng=1), path)
+    whole = path.read_bytes().rstrip()
+    survived, named = 0, set()
+    for i in range(len(whole)):
+        overwrite(path, whole[:i])
+        with pytest.raises(ValueError):
+            nn.load(path)
+        for flip in (1, 2, 4, 8, 16, 32, 64, 128, 255):
+            overwrite(path, whole[:i] + bytes([whole[i] ^ flip]) + whole[i + 1 :])
+            try:
+                model = nn.load(path)
+            except ValueError as error:
+                named.add(str(path) in str(error))
+            else:
+                survived += 1
+                assert all(abs(number) <= sys.float_info.max for number in model.state_dict().values())
+    assert survived > 0  # a digit for another digit
+    assert named == {True}
+
+
+def test_documents_of_anything_json_has_come_back(path):
+    """Floats for all numbers, which the models rely on."""
+    serialization.write({"a": [1, None, "é", -0.0]}, path)
+    assert repr(serialization.read(path)) == "{'a': [1.0, None, 'é', -0.0]}"
