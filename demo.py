@@ -1,0 +1,91 @@
+"""Teaches a small neural network XOR, shows what it has learned, and draws it: `python demo.py`."""
+
+import argparse
+import math
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from micrograd import Value, mean, nn
+from micrograd.viz import draw_graph, save_svg
+
+XOR = [((0.0, 0.0), 0.0), ((0.0, 1.0), 1.0), ((1.0, 0.0), 1.0), ((1.0, 1.0), 0.0)]  # inputs and target
+TOLERANCE = 0.1  # XOR is solved if each prediction is this close to its target
+
+
+def train(model: nn.MLP, steps: int, learning_rate: float) -> Iterator[float]:
+    """Plain gradient descent on the mean squared error; gives the loss of each step."""
+    for _ in range(steps):
+        loss = mean((model(x) - target) ** 2 for x, target in XOR)
+        model.zero_grad()
+        loss.backward()
+        for parameter in model.parameters():
+            parameter.data -= learning_rate * parameter.grad
+        yield loss.data
+
+
+def show_progress(losses: Iterator[float], steps: int) -> None:
+    """One line that updates itself on a terminal, a few plain lines elsewhere."""
+    live = sys.stdout.isatty()
+    every = 20 if live else max(steps // 5, 1)
+    for step, loss in enumerate(losses, start=1):
+        if step % every == 0 or step == steps:
+            print(f"step {step:{len(str(steps))}}/{steps}  loss {loss:.6f}", end="\r" if live else "\n", flush=True)
+    print()
+
+
+def show_predictions(model: nn.MLP) -> bool:
+    """The table of what the model says; True if that is XOR."""
+    print("x1  x2  target  prediction")
+    predictions = [model(x).data for x, _ in XOR]
+    for ((x1, x2), target), prediction in zip(XOR, predictions, strict=True):
+        print(f"{x1:2.0f}  {x2:2.0f}  {target:6.0f}  {prediction:10.3f}")
+    return all(abs(prediction - target) < TOLERANCE for (_, target), prediction in zip(XOR, predictions, strict=True))
+
+
+def draw(model: nn.MLP, directory: Path) -> None:
+    """The graph of the prediction for (1, 0) and of its gradients: `xor.dot`, and `xor.svg` if it can be rendered."""
+    for name, parameter in model.named_parameters():
+        parameter.label = name
+    prediction = model([Value(1.0, label="x1"), Value(0.0, label="x2")])
+    prediction.label = "prediction"
+    model.zero_grad()
+    prediction.backward()
+    (directory / "xor.dot").write_text(draw_graph(prediction), encoding="utf-8")
+    print(f"The network's graph is in {directory / 'xor.dot'}")
+    try:
+        save_svg(prediction, directory / "xor.svg")
+        print(f"and, for a browser, in {directory / 'xor.svg'}")
+    except RuntimeError as remedy:
+        print(f"There is no xor.svg: {remedy}")
+
+
+def main() -> int:
+    """Run the demo; 0 if XOR is solved, 1 if not."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument("--seed", type=int, default=0, help="where the random weights start")
+    parser.add_argument("--steps", type=int, default=1000, help="how often the weights are improved")
+    parser.add_argument("--learning-rate", type=float, default=2.0, help="how far they move along the gradient")
+    parser.add_argument("--out", type=Path, default=".", metavar="DIR", help="where xor.dot and xor.svg are written")
+    options = parser.parse_args()
+    if options.steps < 0:
+        parser.error(f"argument --steps: {options.steps} is negative")
+    if not 0 < options.learning_rate < math.inf:
+        parser.error(f"argument --learning-rate: {options.learning_rate} is not a positive, finite number")
+    try:
+        options.out.mkdir(parents=True, exist_ok=True)
+        (options.out / "xor.dot").touch()
+    except OSError as error:
+        parser.error(f"argument --out: {error}")
+
+    model = nn.MLP(2, [4, 1], activation="tanh", output="sigmoid", rng=options.seed)
+    print(model)
+    show_progress(train(model, options.steps, options.learning_rate), options.steps)
+    solved = show_predictions(model)
+    print("Solved: every" if solved else "Not solved: not every", f"prediction is within {TOLERANCE} of its target.\n")
+    draw(model, options.out)
+    return 0 if solved else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

