@@ -1,0 +1,264 @@
+"""Loss functions: how far the outputs of a model are from what they should be, as one Value to call `backward` on.
+
+Names, order of arguments and formulas are those of `torch.nn.functional`; shapes are nested lists (or arrays) of Values
+and numbers. All are computed in forms that neither overflow nor lose their digits, whatever the size of the logits.
+
+Most take a `reduction` of the losses of the single examples: their `"mean"`, their `"sum"`, or `"none"` of both, which
+gives them one by one in the shape of the input. Any other raises ValueError.
+"""
+
+import operator
+from collections.abc import Callable, Iterable
+from functools import reduce
+from typing import Any
+
+from micrograd import scalar
+from micrograd.engine import Value, _operands, dot, mean, sum
+
+__all__ = [
+    "binary_cross_entropy_with_logits", "cross_entropy", "hinge_loss", "l2_penalty", "log_softmax", "mse_loss",
+    "nll_loss", "softmax",
+]  # fmt: skip
+
+
+# Losses of one number and its target. The shapes of both may be any, but must be the same.
+
+
+def mse_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
+    """The squared error, (input - target)^2.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, or the mean of no numbers is asked for.
+    """
+
+    def loss(x: Value, y: Value) -> Any:
+        error = x - y
+        return error * error
+
+    return _reduced(_each(loss, input, target), reduction)
+
+
+def hinge_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
+    """The hinge of maximum-margin classifiers, relu(1 - target * input), for scores and targets of -1 or +1.
+
+    It asks each score to be on its target's side of 0 by a margin of 1, and is content with any score beyond that.
+    See Cortes and Vapnik (1995); PyTorch has no such function (its `hinge_embedding_loss` is another).
+
+    Raises
+    ------
+    ValueError
+        If a target is not -1 or +1, the shapes differ, or the mean of no numbers is asked for.
+    """
+
+    def loss(x: Value, y: Value) -> Any:
+        if isinstance(y.data, (int, float)) and y.data not in (-1, 1):
+            raise ValueError(f"a target of hinge_loss is {y.data!r}: expected -1 or +1")
+        return (1 - y * x).relu()
+
+    return _reduced(_each(loss, input, target), reduction)
+
+
+def binary_cross_entropy_with_logits(input: Any, target: Any, *, reduction: str = "mean") -> Any:
+    """The cross-entropy of sigmoid(input) as the probability of 1, for targets of 0, 1 or a probability between.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, or the mean of no numbers is asked for.
+    """
+    return _reduced(_each(_binary_cross_entropy, input, target), reduction)
+
+
+def _binary_cross_entropy(x: Value, y: Value) -> Value:
+    """-y log(sigmoid(x)) - (1 - y) log(sigmoid(-x)), as one node in which nothing cancels."""
+
+    def _backward(grad: Any) -> None:
+        x.grad += grad * ((1 - y.data) * scalar.sigmoid(x.data) - y.data * scalar.sigmoid(-x.data))
+        y.grad -= grad * x.data
+
+    data = y.data * scalar.softplus(-x.data) + (1 - y.data) * scalar.softplus(x.data)
+    return type(x)(data, (x, y), "binary_cross_entropy", _backward)
+
+
+# Losses of one list of numbers, one a class, and the index of the true class; or of a batch: a list of such lists and a
+# list of indices.
+
+
+def cross_entropy(logits: Any, target_index: Any, *, reduction: str = "mean") -> Any:
+    """The cross-entropy -log(softmax(logits)[target_index]), one node an example.
+
+    Parameters
+    ----------
+    logits
+        The logits of one example, or a list of such lists.
+    target_index
+        The index of the true class, or a list of indices, one an example.
+    reduction
+        As for all losses; it makes no difference to one example.
+
+    Raises
+    ------
+    TypeError
+        If the logits are no list.
+    ValueError
+        If there are no logits, an index is not that of a logit, or there are not as many indices as examples.
+    """
+    return _reduced(_each_example(_cross_entropy, logits, target_index), reduction)
+
+
+def _cross_entropy(logits: Any, target: int) -> Value:
+    nodes, _, shifted, powers, total = _exponentials(logits)
+
+    def _backward(grad: Any) -> None:
+        share = grad / total
+        for node, power in zip(nodes, powers, strict=True):
+            node.grad += share * power  # the gradient is softmax(logits), less 1 at the target
+        nodes[target].grad -= grad
+
+    return type(nodes[0])(scalar.log(total) - shifted[target], nodes, "cross_entropy", _backward)
+
+
+def nll_loss(log_probabilities: Any, target_index: Any, *, reduction: str = "mean") -> Any:
+    """The negative log-likelihood -log_probabilities[target_index], for outputs of `log_softmax`.
+
+    The parameters and errors are those of `cross_entropy`, which is this loss after `log_softmax`.
+    """
+    return _reduced(
+        _each_example(lambda row, target: -_operands(tuple(row))[target], log_probabilities, target_index), reduction
+    )
+
+
+# From logits to probabilities. Each output is a node with two operands: its logit, and the logsumexp that all share.
+
+
+def softmax(input: Any) -> list[Any]:
+    """The probabilities e^x / sum of all e^x of one example's logits, or of each example's in a batch.
+
+    Raises
+    ------
+    TypeError
+        If the logits are no list.
+    ValueError
+        If there are no logits.
+    """
+    if _is_batch(input):
+        return [softmax(row) for row in input]
+    nodes, largest, _, powers, total = _exponentials(input)
+    norm = _logsumexp(nodes, largest, powers, total)
+
+    def output(logit: Value, probability: Any) -> Value:
+        def _backward(grad: Any) -> None:
+            share = grad * probability
+            logit.grad += share
+            norm.grad -= share
+
+        return type(logit)(probability, (logit, norm), "softmax", _backward)
+
+    return [output(node, power / total) for node, power in zip(nodes, powers, strict=True)]
+
+
+def log_softmax(input: Any) -> list[Any]:
+    """The logarithms of `softmax`, finite where a probability is too small for a float. The errors are the same."""
+    if _is_batch(input):
+        return [log_softmax(row) for row in input]
+    nodes, largest, shifted, powers, total = _exponentials(input)
+    norm = _logsumexp(nodes, largest, powers, total)
+    log_total = scalar.log(total)
+
+    def output(logit: Value, log_probability: Any) -> Value:
+        def _backward(grad: Any) -> None:
+            logit.grad += grad
+            norm.grad -= grad
+
+        return type(logit)(log_probability, (logit, norm), "log_softmax", _backward)
+
+    return [output(node, x - log_total) for node, x in zip(nodes, shifted, strict=True)]
+
+
+def _logsumexp(nodes: tuple[Value, ...], largest: Any, powers: list[Any], total: Any) -> Value:
+    """The logarithm of the sum of e^x, whose gradient is the softmax, from the results of `_exponentials`."""
+
+    def _backward(grad: Any) -> None:
+        share = grad / total
+        for node, power in zip(nodes, powers, strict=True):
+            node.grad += share * power
+
+    return type(nodes[0])(largest + scalar.log(total), nodes, "logsumexp", _backward)
+
+
+def _exponentials(logits: Any) -> tuple[tuple[Value, ...], Any, list[Any], list[Any], Any]:
+    """The logits as nodes, the largest of their numbers, all of them less that, e to the power of these, and the sum.
+
+    Softmax and its kin are the same for all logits less any one number, and so are their derivatives. Less the largest,
+    no power overflows and their sum is at least 1.
+    """
+    nodes = _operands(tuple(logits))
+    largest = reduce(lambda a, b: scalar.where(a > b, a, b), [node.data for node in nodes])
+    shifted = [node.data - largest for node in nodes]
+    powers = [scalar.exp(x) for x in shifted]
+    return nodes, largest, shifted, powers, reduce(operator.add, powers)
+
+
+# Regularization
+
+
+def l2_penalty(parameters: Iterable[Any]) -> Value:
+    """The sum of the parameters' squares, as one node: add a small multiple of it to a loss to keep them small."""
+    parameters = tuple(parameters)
+    return dot(parameters, parameters, 0)
+
+
+# Shapes
+
+
+def _each(loss: Callable[[Value, Value], Any], input: Any, target: Any) -> Any:
+    """The loss of each number and its target, in the shape that both have."""
+    shapes = [len(x) if hasattr(x, "__len__") else None for x in (input, target)]
+    if shapes[0] != shapes[1]:
+        names = ["a number" if n is None else f"a list of {n}" for n in shapes]
+        raise ValueError(f"input and target differ in shape: {names[0]} has {names[1]} for a target")
+    if shapes[0] is None:
+        return loss(*_operands((input, target)))
+    return [_each(loss, x, y) for x, y in zip(input, target, strict=True)]
+
+
+def _each_example(loss: Callable[[Any, int], Value], rows: Any, targets: Any) -> Any:
+    """The loss of each list and its index, or of the only one."""
+    if _is_batch(rows):
+        if not hasattr(targets, "__len__") or len(targets) != len(rows):
+            raise ValueError(f"{len(rows)} examples need a list of as many target indices, not {targets!r:.80}")
+        return [_each_example(loss, row, target) for row, target in zip(rows, targets, strict=True)]
+    if not hasattr(targets, "__index__") or not 0 <= targets < len(rows):
+        raise ValueError(f"the target index is {targets!r:.80}: expected a whole number from 0 to {len(rows) - 1}")
+    return loss(rows, targets)
+
+
+def _is_batch(rows: Any) -> bool:
+    """Whether these are the lists of many examples, and not the numbers of one."""
+    if not hasattr(rows, "__len__"):
+        raise TypeError(f"expected a list with a number for each class, not {type(rows).__name__}: {rows!r:.80}")
+    if len(rows) == 0:
+        raise ValueError("expected a list with a number for each class, not an empty one")
+    return hasattr(rows[0], "__len__")
+
+
+def _reduced(losses: Any, reduction: str) -> Any:
+    """The losses as they are, their mean or their sum."""
+    if reduction == "none":
+        return losses
+    if reduction not in ("mean", "sum"):
+        raise ValueError(f"reduction is {reduction!r}: expected 'mean', 'sum' or 'none'")
+    if isinstance(losses, Value):
+        return losses
+    return mean(_flat(losses)) if reduction == "mean" else sum(_flat(losses))
+
+
+def _flat(losses: Any) -> Iterable[Any]:
+    """The Values in nested lists, from left to right."""
+    for loss in losses:
+        if isinstance(loss, list):
+            yield from _flat(loss)
+        else:
+            yield loss

@@ -1,0 +1,377 @@
+"""Optimizers, which change parameters by their gradients so that a loss gets smaller, and schedules of their rate.
+
+Formulas and defaults are those of `torch.optim`. A parameter is anything with a number `data` and its gradient `grad`.
+A schedule is a function from the number of steps taken to a learning rate, to be applied by whoever takes the steps:
+
+    schedule = warmup(cosine(0.1, steps=1000), steps=50)
+    optimizer.learning_rate = schedule(optimizer.steps)
+"""
+
+import math
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable
+from itertools import repeat
+from typing import Any, ClassVar, Protocol
+
+__all__ = [
+    "SGD", "Adam", "AdamW", "Optimizer", "Schedule", "clip_grad_norm", "constant", "cosine", "exponential", "linear",
+    "step", "warmup",
+]  # fmt: skip
+
+
+class Parameter(Protocol):
+    """What an optimizer needs of a Value."""
+
+    data: Any
+    grad: Any
+
+
+class Optimizer:
+    """What all optimizers share: parameters, options that may be set between steps, and a state to save.
+
+    A step computes all that it changes before it changes anything. So one that fails leaves the parameters as they
+    were, and Ctrl-C finds them all before or all after a step.
+    """
+
+    _moments: ClassVar[dict[str, float]] = {}  # the numbers kept for each parameter: their name, and the least there is
+
+    learning_rate: float
+    weight_decay: float
+
+    def __init__(self, parameters: Iterable[Parameter], **options: Any) -> None:
+        self.parameters = _unique(parameters)
+        self.steps = 0
+        self._options = tuple(options)
+        self._check(options)
+        vars(self).update(options)
+        for name in self._moments:
+            setattr(self, name, [0.0] * len(self.parameters))
+
+    def step(self) -> None:
+        """Change each parameter by its gradient."""
+        raise NotImplementedError(f"{type(self).__name__} is an Optimizer without a step() of its own")
+
+    def zero_grad(self) -> None:
+        """Set the gradient of each parameter to 0, since `backward` adds to it."""
+        for parameter in self.parameters:
+            parameter.grad = 0.0
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that a step depends on besides the parameters, as a dict that JSON can hold."""
+        options = {name: getattr(self, name) for name in self._options}
+        return {
+            "optimizer": type(self).__name__,
+            "steps": self.steps,
+            **{name: list(value) if isinstance(value, (tuple, list)) else value for name, value in options.items()},
+            **{name: list(getattr(self, name)) for name in self._moments},
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over the state, and the options, of an optimizer of this kind with as many parameters.
+
+        Raises
+        ------
+        ValueError
+            If it is anything else. Then nothing has changed.
+        """
+        kind, expected = type(self).__name__, self.state_dict().keys()
+        if not isinstance(state, dict) or state.keys() != expected or state["optimizer"] != kind:
+            raise ValueError(f"not the state of an optimizer of kind {kind}, a dict of {', '.join(expected)}")
+        options = {name: state[name] for name in self._options}
+        self._check(options)
+        _check_whole("steps", state["steps"], least=0)
+        for name, least in self._moments.items():
+            numbers, n = state[name], len(self.parameters)
+            if not isinstance(numbers, list) or len(numbers) != n:
+                raise ValueError(f"{name} is {numbers!r:.80}: expected a list of {n} numbers, one a parameter")
+            for i, number in enumerate(numbers):
+                _check_number(f"{name}[{i}]", number, least)
+        moments = {name: list(state[name]) for name in self._moments}
+        options = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
+        vars(self).update(options, steps=state["steps"], **moments)
+
+    def _check(self, options: dict[str, Any]) -> None:
+        """Raise ValueError if one of the options cannot be."""
+        _check_number("learning_rate", options["learning_rate"])
+        _check_number("weight_decay", options["weight_decay"])
+
+    def _decayed(self) -> tuple[list[Any], list[Any]]:
+        """The numbers and gradients to start from, after the decay of the weights."""
+        data, grads = [p.data for p in self.parameters], [p.grad for p in self.parameters]
+        decay = self.weight_decay
+        return data, [g + decay * x for x, g in zip(data, grads, strict=True)] if decay else grads
+
+    def _update(self, data: list[Any], **moments: list[Any]) -> None:
+        """Finish a step: assign what it has computed, the parameters in one call that Ctrl-C does not split."""
+        deque(map(setattr, self.parameters, repeat("data"), data), maxlen=0)
+        vars(self).update(moments, steps=self.steps + 1)
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent, with momentum if asked for (Sutskever et al., 2013).
+
+    Parameters
+    ----------
+    parameters
+        The Values to change.
+    learning_rate
+        How far to go along the gradient.
+    momentum
+        How much of the last step's direction to keep.
+    dampening
+        How much of the gradient to leave out of the direction, after the first step.
+    weight_decay
+        How much of the parameter to add to its gradient.
+    nesterov
+        Whether to look a step ahead along the direction. Takes a momentum and no dampening.
+
+    Raises
+    ------
+    ValueError
+        If there are no parameters, or an option is out of its range.
+    TypeError
+        If something else than a parameter is among them.
+    """
+
+    _moments: ClassVar[dict[str, float]] = {"velocity": -math.inf}
+
+    momentum: float
+    dampening: float
+    nesterov: bool
+    velocity: list[float]
+
+    def __init__(
+        self,
+        parameters: Iterable[Parameter],
+        learning_rate: float = 1e-3,
+        momentum: float = 0.0,
+        dampening: float = 0.0,
+        weight_decay: float = 0.0,
+        nesterov: bool = False,
+    ) -> None:
+        super().__init__(
+            parameters,
+            learning_rate=learning_rate,
+            momentum=momentum,
+            dampening=dampening,
+            weight_decay=weight_decay,
+            nesterov=nesterov,
+        )
+
+    def step(self) -> None:
+        """Change each parameter by the learning rate times its gradient, or times the direction made from it."""
+        rate, momentum, velocity = self.learning_rate, self.momentum, self.velocity
+        if not momentum and not self.weight_decay:
+            self._update([p.data - rate * p.grad for p in self.parameters])
+            return
+        data, directions = self._decayed()
+        if momentum:
+            share = 1 - self.dampening if self.steps else 1
+            velocity = [momentum * v + share * g for v, g in zip(velocity, directions, strict=True)]
+            if self.nesterov:
+                directions = [g + momentum * v for v, g in zip(velocity, directions, strict=True)]
+            else:
+                directions = velocity
+        data = [x - rate * d for x, d in zip(data, directions, strict=True)]
+        self._update(data, velocity=velocity)
+
+    def _check(self, options: dict[str, Any]) -> None:
+        super()._check(options)
+        _check_number("momentum", options["momentum"])
+        _check_number("dampening", options["dampening"])
+        if not isinstance(options["nesterov"], bool):
+            raise ValueError(f"nesterov is {options['nesterov']!r}: expected True or False")
+        if options["nesterov"] and (not options["momentum"] or options["dampening"]):
+            raise ValueError("nesterov takes a momentum above 0 and a dampening of 0")
+
+
+class Adam(Optimizer):
+    """Adam: steps of about the learning rate each, by running means of gradients and squares (Kingma and Ba, 2015).
+
+    Parameters
+    ----------
+    parameters
+        The Values to change.
+    learning_rate
+        How far to go at most, roughly, in each parameter.
+    betas
+        How much of the running means of the gradient and of its square to keep in a step.
+    eps
+        What to add to the root of the mean square before dividing by it.
+    weight_decay
+        How much of the parameter to add to its gradient.
+
+    Raises
+    ------
+    ValueError
+        If there are no parameters, or an option is out of its range.
+    TypeError
+        If something else than a parameter is among them.
+    """
+
+    _moments: ClassVar[dict[str, float]] = {"mean": -math.inf, "mean_square": 0.0}
+
+    betas: tuple[float, float]
+    eps: float
+    mean: list[float]
+    mean_square: list[float]
+
+    def __init__(
+        self,
+        parameters: Iterable[Parameter],
+        learning_rate: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+    ) -> None:
+        super().__init__(parameters, learning_rate=learning_rate, betas=betas, eps=eps, weight_decay=weight_decay)
+
+    def step(self) -> None:
+        """Change each parameter by the learning rate times its mean gradient in units of the root mean square."""
+        beta1, beta2 = self.betas
+        eps, steps, sqrt = self.eps, self.steps + 1, math.sqrt
+        data, grads = self._decayed()
+        new1, new2 = 1 - beta1, 1 - beta2
+        mean = [beta1 * m + new1 * g for m, g in zip(self.mean, grads, strict=True)]
+        mean_square = [beta2 * s + new2 * (g * g) for s, g in zip(self.mean_square, grads, strict=True)]
+        rate = self.learning_rate / (1 - beta1**steps)  # both means started at 0, and are too small by these factors
+        scale = sqrt(1 - beta2**steps)
+        data = [x - rate * m / (sqrt(s) / scale + eps) for x, m, s in zip(data, mean, mean_square, strict=True)]
+        self._update(data, mean=mean, mean_square=mean_square)
+
+    def _check(self, options: dict[str, Any]) -> None:
+        super()._check(options)
+        betas = options["betas"]
+        if not isinstance(betas, (tuple, list)) or len(betas) != 2:
+            raise ValueError(f"betas is {betas!r}: expected two numbers, such as (0.9, 0.999)")
+        _check_number("betas[0]", betas[0], below=1)
+        _check_number("betas[1]", betas[1], below=1)
+        _check_number("eps", options["eps"])
+
+
+class AdamW(Adam):
+    """Adam with the decay of the weights apart from the gradients' means (Loshchilov and Hutter, 2019).
+
+    The parameters and errors are those of `Adam`, but for `weight_decay`: the share of itself that each parameter
+    loses in a step, times the learning rate.
+    """
+
+    def __init__(
+        self,
+        parameters: Iterable[Parameter],
+        learning_rate: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+    ) -> None:
+        super().__init__(parameters, learning_rate, betas, eps, weight_decay)
+
+    def _decayed(self) -> tuple[list[Any], list[Any]]:
+        keep = 1 - self.learning_rate * self.weight_decay
+        return [p.data * keep for p in self.parameters], [p.grad for p in self.parameters]
+
+
+def clip_grad_norm(parameters: Iterable[Parameter], max_norm: float) -> float:
+    """Scale the gradients down so that their norm, the root of the sum of their squares, is `max_norm` at most.
+
+    As in PyTorch the scale is max_norm / (norm + 1e-6) where that is below 1. A `max_norm` of infinity only measures.
+
+    Returns
+    -------
+    float
+        The norm that the gradients had.
+
+    Raises
+    ------
+    ValueError
+        If `max_norm` is negative or NaN, or there are no parameters.
+    TypeError
+        If something else than a parameter is among them.
+    """
+    parameters = _unique(parameters)
+    if not isinstance(max_norm, (int, float)) or not max_norm >= 0:
+        raise ValueError(f"max_norm is {max_norm!r}: expected a number of at least 0")
+    norm = math.hypot(*[p.grad for p in parameters])
+    scale = max_norm / (norm + 1e-6)
+    if scale < 1:
+        for p in parameters:
+            p.grad *= scale
+    return norm
+
+
+# Schedules
+
+Schedule = Callable[[int], float]
+
+
+def constant(learning_rate: float) -> Schedule:
+    """The same rate at every step. Like all schedules, raises ValueError for an argument out of its range."""
+    _check_number("learning_rate", learning_rate)
+    return lambda step: learning_rate
+
+
+def step(learning_rate: float, every: int, factor: float = 0.1) -> Schedule:
+    """The rate times `factor` after every so many steps."""
+    _check_number("learning_rate", learning_rate)
+    _check_whole("every", every)
+    _check_number("factor", factor)
+    return lambda step: learning_rate * factor ** (step // every)
+
+
+def exponential(learning_rate: float, factor: float) -> Schedule:
+    """The rate times `factor` after each step."""
+    _check_number("learning_rate", learning_rate)
+    _check_number("factor", factor)
+    return lambda step: learning_rate * factor**step
+
+
+def linear(learning_rate: float, steps: int, final: float = 0.0) -> Schedule:
+    """From the rate to the `final` one in a straight line of so many steps, and on at that."""
+    _check_number("learning_rate", learning_rate)
+    _check_whole("steps", steps)
+    _check_number("final", final)
+    return lambda step: learning_rate + (final - learning_rate) * (min(step, steps) / steps)
+
+
+def cosine(learning_rate: float, steps: int, final: float = 0.0) -> Schedule:
+    """From the rate to the `final` one along half a cosine of so many steps, and on at that.
+
+    See Loshchilov and Hutter (2017), without the restarts.
+    """
+    _check_number("learning_rate", learning_rate)
+    _check_whole("steps", steps)
+    _check_number("final", final)
+    return lambda step: final + (learning_rate - final) * (1 + math.cos(math.pi * min(step, steps) / steps)) / 2
+
+
+def warmup(schedule: Schedule, steps: int) -> Schedule:
+    """From near 0 up to the first rate of `schedule` in a straight line of so many steps, then all of the schedule."""
+    _check_whole("steps", steps)
+    return lambda step: schedule(0) * (step + 1) / (steps + 1) if step < steps else schedule(step - steps)
+
+
+# Checks at the door
+
+
+def _unique(parameters: Iterable[Parameter]) -> list[Parameter]:
+    """Each parameter once, in order."""
+    unique = list({id(parameter): parameter for parameter in parameters}.values())
+    if not unique:
+        raise ValueError("parameters is empty: expected the Values to change, such as model.parameters()")
+    for parameter in unique:
+        if not hasattr(parameter, "grad"):
+            raise TypeError(f"parameters holds a {type(parameter).__name__}: expected Values, as of model.parameters()")
+    return unique
+
+
+def _check_number(name: str, value: Any, least: float = 0.0, below: float = math.inf) -> None:
+    if not isinstance(value, (int, float)) or not (least <= value < below and abs(value) <= sys.float_info.max):
+        limits = [f" from {least:g}"] * (least > -math.inf) + [f" to below {below:g}"] * (below < math.inf)
+        raise ValueError(f"{name} is {value!r:.80}: expected a finite number{''.join(limits)}")
+
+
+def _check_whole(name: str, value: Any, least: int = 1) -> None:
+    _check_number(name, value, least)
+    if not isinstance(value, int):
+        raise ValueError(f"{name} is {value!r}: expected a whole number")

@@ -1,0 +1,342 @@
+"""The training loop: `fit` shows a model its examples again and again, and returns the history of its losses."""
+
+import gc
+import math
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self, TextIO
+
+from micrograd.data import Rng, batches, check_count, check_examples, generator
+from micrograd.engine import Value, mean
+from micrograd.optim import Adam, Schedule
+
+__all__ = ["History", "fit"]
+
+Loss = Callable[[Any, Any], Any]
+
+
+class Model(Protocol):
+    """What `fit` needs of a Module."""
+
+    def __call__(self, x: Any) -> Any:
+        """The prediction for one input."""
+
+    def parameters(self) -> list[Value]:
+        """What the optimizer may change."""
+
+
+class Stepper(Protocol):
+    """What `fit` needs of an optimizer."""
+
+    learning_rate: float
+
+    def step(self) -> None:
+        """Change the parameters by their gradients."""
+
+    def zero_grad(self) -> None:
+        """Set the gradients to 0."""
+
+
+@dataclass
+class History:
+    """What happened in each whole epoch, and how the training ended.
+
+    Attributes
+    ----------
+    losses
+        The mean loss of the training examples, each at the time it was seen.
+    validation_losses
+        The mean loss of the validation examples after the epoch, if there are any.
+    learning_rates
+        The learning rate of the last step.
+    interrupted
+        Whether Ctrl-C ended the training.
+    """
+
+    losses: list[float] = field(default_factory=list)
+    validation_losses: list[float] = field(default_factory=list)
+    learning_rates: list[float] = field(default_factory=list)
+    interrupted: bool = False
+
+
+def fit(
+    model: Model,
+    loss: Loss,
+    xs: Sequence[Any],
+    ys: Sequence[Any],
+    *,
+    epochs: int,
+    batch_size: int | None = None,
+    optimizer: Stepper | None = None,
+    schedule: Schedule | None = None,
+    validation: tuple[Sequence[Any], Sequence[Any]] | None = None,
+    patience: int | None = None,
+    rng: Rng = None,
+    progress: bool | TextIO = True,
+) -> History:
+    """Train the model on the examples.
+
+    Ctrl-C ends the training early: the model keeps all steps it has taken, the last of them whole. Python's garbage
+    collector, which graphs do not need, is paused meanwhile, and afterwards as it was.
+
+    Parameters
+    ----------
+    model
+        A function of one input, with `parameters()`.
+    loss
+        A function of a prediction and its target that returns the loss of this one example, as most of `losses` do.
+        Each step goes along the gradient of the mean over a batch.
+    xs, ys
+        The inputs and targets of the examples.
+    epochs
+        How often to show all examples, in a new random order each time.
+    batch_size
+        The number of examples in a step; all by default.
+    optimizer
+        What changes the parameters, with `step()`, `zero_grad()` and a `learning_rate`; by default an Adam of learning
+        rate 0.01.
+    schedule
+        A function from the number of steps that this call has taken to the learning rate of the next.
+    validation
+        The inputs and targets of examples that are not learnt from.
+    patience
+        How many epochs to wait for a lower validation loss before ending the training. However it ends but by an error,
+        the parameters are then set back to those of the epoch with the lowest.
+    rng
+        A `random.Random` or a seed for the order of the examples; by default Python's global generator.
+    progress
+        Where to tell how it goes: a stream, or stderr if True. A terminal gets a line that updates itself, anything
+        else a line from time to time. Nothing is told if False.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to learn or to learn from, or an option is out of its range.
+    FloatingPointError
+        If a loss, or a parameter after a step, is infinite or NaN. The parameters are those before this step.
+
+    Whatever else the model, the loss or the optimizer raises comes out as it is, and the parameters are as they were
+    after the last whole step.
+    """
+    parameters = model.parameters()
+    size = len(xs) if batch_size is None else batch_size
+    _check(parameters, xs, ys, epochs, size, validation, patience)
+    optimizer = Adam(parameters, learning_rate=0.01) if optimizer is None else optimizer
+    rng = generator(rng)
+    history = History()
+    best: list[Any] = []
+    waited = steps = 0
+    with _collector_paused(), _Progress(progress, epochs, len(xs)) as report:
+        try:
+            for epoch in range(1, epochs + 1):
+                total, seen = 0.0, 0
+                for batch in batches(xs, ys, size, rng):
+                    if schedule is not None:
+                        optimizer.learning_rate = schedule(steps)
+                    steps += 1
+                    where = f"in epoch {epoch}, step {steps}, at a learning rate of {optimizer.learning_rate!r}"
+                    total += _step(model, loss, batch, optimizer, parameters, where) * len(batch[0])
+                    seen += len(batch[0])
+                    gc.collect(0)  # of what this step has left, next to nothing unless the loss makes cycles
+                    report.step(epoch, seen, total / seen, optimizer.learning_rate)
+                measured = validation and _evaluate(model, loss, validation, f"after epoch {epoch}")
+                with _uninterrupted():
+                    history.losses.append(total / seen)
+                    history.learning_rates.append(optimizer.learning_rate)
+                    if measured is not None:
+                        improved = measured < min(history.validation_losses, default=math.inf)
+                        history.validation_losses.append(measured)
+                        waited = 0 if improved else waited + 1
+                        if improved and patience is not None:
+                            best = [parameter.data for parameter in parameters]
+                report.epoch(epoch, total / seen, optimizer.learning_rate, measured)
+                if waited == patience:
+                    break
+        except KeyboardInterrupt:
+            history.interrupted = True
+        _restore(parameters, best)
+    return history
+
+
+def _step(
+    model: Model,
+    loss: Loss,
+    batch: tuple[list[Any], list[Any]],
+    optimizer: Stepper,
+    parameters: list[Value],
+    where: str,
+) -> float:
+    """Learn from one batch, all or nothing. Returns its loss; the graph is freed with this function's variables."""
+    batch_loss = _mean_loss(model, loss, batch)
+    _check_finite("the loss", [batch_loss.data], where)
+    optimizer.zero_grad()
+    batch_loss.backward()
+    before = [parameter.data for parameter in parameters]
+    with _uninterrupted():
+        try:
+            optimizer.step()
+            _check_finite("a parameter", [parameter.data for parameter in parameters], where)
+        except BaseException:
+            _restore(parameters, before)
+            raise
+    return float(batch_loss.data)
+
+
+def _evaluate(model: Model, loss: Loss, examples: tuple[Sequence[Any], Sequence[Any]], where: str) -> float:
+    """The mean loss of the examples, one graph at a time."""
+    losses = [_mean_loss(model, loss, ([x], [y])).data for x, y in zip(*examples, strict=True)]
+    _check_finite("the validation loss", losses, where)
+    return float(sum(losses) / len(losses))
+
+
+def _mean_loss(model: Model, loss: Loss, examples: tuple[Sequence[Any], Sequence[Any]]) -> Value:
+    return mean([loss(model(x), y) for x, y in zip(*examples, strict=True)])
+
+
+def _restore(parameters: list[Value], numbers: list[Any]) -> None:
+    """Set the parameters back to the numbers, if there are any."""
+    with _uninterrupted():
+        for parameter, number in zip(parameters, numbers, strict=False):
+            parameter.data = number
+
+
+# What a loop has to look after
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Pause the garbage collector, whose search for cycles takes longer than all else where millions of nodes live."""
+    enabled = gc.isenabled()
+    try:
+        gc.disable()
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C wait until the block is done."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield  # where Ctrl-C does not arrive, or is ignored
+        return
+    waiting: list[Any] = []
+    try:
+        signal.signal(signal.SIGINT, lambda *arguments: waiting.append(arguments))
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if waiting:
+            handler(*waiting[0])
+
+
+class _Progress:
+    """Tells a stream how it goes: a terminal after steps, in a line that updates itself, and a log after epochs."""
+
+    def __init__(self, stream: bool | TextIO, epochs: int, examples: int) -> None:
+        self.stream = sys.stderr if stream is True else stream or None
+        self.terminal = self.stream is not None and self.stream.isatty()
+        self.interval = 0.1 if self.terminal else 1.0
+        self.epochs, self.examples = epochs, examples
+        self.started = time.monotonic()
+        self.due = self.started
+        self.validation = ""
+        self.untold = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._tell()
+        if self.terminal:
+            print(file=self.stream)
+
+    def step(self, epoch: int, seen: int, loss: float, rate: float) -> None:
+        """After a step in which the epoch has come to `seen` examples: their mean loss and the learning rate."""
+        if self.terminal:
+            self._update(epoch, seen, loss, rate)
+
+    def epoch(self, epoch: int, loss: float, rate: float, validation: float | None) -> None:
+        """After an epoch: the mean losses, and the learning rate."""
+        self.validation = "" if validation is None else f"  validation {validation:.4g}"
+        self._update(epoch, self.examples, loss, rate)
+
+    def _update(self, epoch: int, seen: int, loss: float, rate: float) -> None:
+        """Tell it, or keep it until the next is due or all is over."""
+        now = time.monotonic()
+        done = (epoch - 1) * self.examples + seen
+        speed = done / max(now - self.started, 1e-9)
+        left = round((self.epochs * self.examples - done) / speed)
+        self.untold = (
+            f"epoch {epoch}/{self.epochs}  loss {loss:.4g}{self.validation}  rate {rate:.3g}  "
+            f"{speed:,.0f} examples/s  {left // 60}:{left % 60:02} left"
+        )
+        if now >= self.due:
+            self.due = now + self.interval
+            self._tell()
+
+    def _tell(self) -> None:
+        if self.stream is None or not self.untold:
+            return
+        if self.terminal:
+            width = _columns(self.stream) - 1
+            print("\r" + self.untold[:width].ljust(width), end="", file=self.stream, flush=True)
+        else:
+            print(self.untold, file=self.stream, flush=True)
+        self.untold = ""
+
+
+def _columns(terminal: TextIO) -> int:
+    """The width of a terminal; 80 where it does not know it."""
+    try:
+        return os.get_terminal_size(terminal.fileno()).columns or 80
+    except OSError:
+        return 80
+
+
+# Checks
+
+
+def _check(
+    parameters: list[Value],
+    xs: Sequence[Any],
+    ys: Sequence[Any],
+    epochs: int,
+    size: int,
+    validation: tuple[Sequence[Any], Sequence[Any]] | None,
+    patience: int | None,
+) -> None:
+    """Raise ValueError if `fit` cannot do what it is asked for."""
+    if not parameters:
+        raise ValueError("the model has no parameters: there is nothing to learn")
+    if len(xs) == 0:
+        raise ValueError("xs is empty: there is nothing to learn from")
+    check_examples(xs, ys)
+    check_count("epochs", epochs, 1)
+    check_count("batch_size", size, 1)
+    if validation is not None:
+        if len(validation) != 2 or len(validation[0]) == 0:
+            raise ValueError("validation is a pair (xs, ys) of the inputs and targets of at least one example")
+        check_examples(*validation)
+    if patience is not None:
+        check_count("patience", patience, 1)
+        if validation is None:
+            raise ValueError("patience waits for a lower validation loss: give validation=(xs, ys) with it")
+
+
+def _check_finite(name: str, numbers: list[Any], where: str) -> None:
+    """Raise FloatingPointError if one of the numbers is infinite or NaN."""
+    for number in numbers:
+        if not math.isfinite(number):
+            raise FloatingPointError(
+                f"{name} is {number!r} {where}: the parameters are those of the step before; "
+                "try a lower learning rate, or inputs on a smaller scale"
+            )

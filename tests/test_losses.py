@@ -1,0 +1,481 @@
+"""The losses: their formulas, their gradients of both orders, their extremes, and their agreement with PyTorch."""
+
+import math
+import random
+from fractions import Fraction
+
+import pytest
+
+from micrograd import losses
+from micrograd.engine import Value
+from micrograd.losses import (
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    hinge_loss,
+    l2_penalty,
+    log_softmax,
+    mse_loss,
+    nll_loss,
+    softmax,
+)
+
+Level1 = type("Level1", (Value,), {"__slots__": (), "_level": 1})
+
+LOGITS = {
+    "ordinary": [0.3, -1.2, 2.5, 0.0],
+    "equal": [0.7, 0.7, 0.7],
+    "one": [3.0],
+    "large": [1000.0, -1000.0, 999.0],
+    "very large": [1e300, -1e300, 0.0],
+    "far apart": [-1000.0, 1000.0],
+    "small": [-1000.0, -1001.0, -1002.0],
+    "masked": [-math.inf, 1.0, 2.0],
+}
+
+close = pytest.approx
+
+
+def values(numbers):
+    return [values(n) if isinstance(n, list) else Value(n) for n in numbers]
+
+
+def numbers(nested):
+    return [numbers(v) if isinstance(v, list) else v.data for v in nested]
+
+
+def grads(nested):
+    return [grads(v) if isinstance(v, list) else v.grad for v in nested]
+
+
+def history(value):
+    nodes, _ = value._history()
+    return nodes
+
+
+def hessian(f, xs):
+    """The second derivatives of f at xs, by the closures of the closures."""
+    rows = []
+    for i in range(len(xs)):
+        inner = [Value(x) for x in xs]
+        outer = [Level1(x) for x in inner]
+        f(outer).backward()
+        outer[i].grad.backward()
+        rows.append(grads(inner))
+    return rows
+
+
+def probabilities(xs):
+    total = math.fsum(math.exp(x) for x in xs)
+    return [math.exp(x) / total for x in xs]
+
+
+# Closed forms
+
+
+def test_mse_loss_is_the_mean_of_the_squared_errors():
+    xs = values([1.0, 2.0, 4.0])
+    loss = mse_loss(xs, [0.0, 4.0, 4.5])
+    loss.backward()
+    assert loss.data == (1 + 4 + 0.25) / 3
+    assert grads(xs) == close([2 / 3, -4 / 3, -1 / 3], rel=1e-15)
+
+
+def test_the_gradient_of_mse_loss_reaches_the_target_too():
+    x, y = Value(3.0), Value(1.0)
+    mse_loss(x, y).backward()
+    assert (x.grad, y.grad) == (4.0, -4.0)
+
+
+def test_mse_loss_of_fractions_is_exact():
+    xs = values([Fraction(1, 3), Fraction(1, 2)])
+    assert mse_loss(xs, [0, Fraction(1, 7)]).data == (Fraction(1, 9) + Fraction(25, 196)) / 2
+    mse_loss(xs, [0, Fraction(1, 7)], reduction="sum").backward()
+    assert grads(xs) == [Fraction(2, 3), Fraction(5, 7)]
+
+
+def test_hinge_loss_asks_each_score_for_a_margin_of_1():
+    scores = values([0.5, 2.0, -0.25, -3.0])
+    loss = hinge_loss(scores, [1, 1, -1, 1], reduction="sum")
+    loss.backward()
+    assert loss.data == 0.5 + 0 + 0.75 + 4
+    assert grads(scores) == [-1.0, 0.0, 1.0, -1.0]
+
+
+@pytest.mark.parametrize("target", [0, 0.5, 2, -1.5, math.nan])
+def test_hinge_loss_refuses_other_targets_than_minus_and_plus_1(target):
+    with pytest.raises(ValueError, match=r"target of hinge_loss is .*: expected -1 or \+1"):
+        hinge_loss([Value(1.0)], [target])
+
+
+def test_hinge_loss_takes_targets_that_only_an_outer_derivative_knows():
+    score, target = Level1(Value(0.25)), Level1(Value(1.0))
+    assert hinge_loss(score, target).data.data == 0.75
+
+
+def test_binary_cross_entropy_is_that_of_the_sigmoid():
+    xs, ys = [0.3, -1.2, 2.5], [1, 0, 0.25]
+    inputs = values(xs)
+    loss = binary_cross_entropy_with_logits(inputs, ys, reduction="none")
+    ps = [1 / (1 + math.exp(-x)) for x in xs]
+    expected = [-y * math.log(p) - (1 - y) * math.log(1 - p) for p, y in zip(ps, ys, strict=True)]
+    assert numbers(loss) == close(expected, rel=1e-14)
+    for each in loss:
+        each.backward()
+    assert grads(inputs) == close([p - y for p, y in zip(ps, ys, strict=True)], rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "loss", "grad"),
+    [
+        (1000.0, 1, 0.0, 0.0),
+        (-1000.0, 1, 1000.0, -1.0),
+        (1000.0, 0, 1000.0, 1.0),
+        (-1000.0, 0, 0.0, 0.0),
+        (1e308, 0, 1e308, 1.0),
+        (40.0, 1, math.exp(-40), -math.exp(-40)),
+        (-40.0, 0, math.exp(-40), math.exp(-40)),
+    ],
+)
+def test_binary_cross_entropy_keeps_its_digits_at_extreme_logits(x, y, loss, grad):
+    logit = Value(x)
+    result = binary_cross_entropy_with_logits(logit, y)
+    result.backward()
+    assert result.data == close(loss, rel=1e-14, abs=0)
+    assert logit.grad == close(grad, rel=1e-14, abs=0)
+
+
+def test_the_gradient_of_binary_cross_entropy_by_its_target_is_minus_the_logit():
+    x, y = Value(1.75), Value(0.25)
+    binary_cross_entropy_with_logits(x, y).backward(2.0)
+    assert y.grad == -3.5
+
+
+def test_binary_cross_entropy_has_the_second_derivatives_of_its_formula():
+    p = 1 / (1 + math.exp(-0.8))
+    second = hessian(lambda xy: binary_cross_entropy_with_logits(*xy), [0.8, 0.3])
+    assert second[0] == close([p * (1 - p), -1.0], rel=1e-14)
+    assert second[1] == close([-1.0, 0.0], rel=1e-14)
+
+
+def test_cross_entropy_of_equal_logits_is_the_logarithm_of_their_number():
+    xs = values([0.5] * 8)
+    loss = cross_entropy(xs, 3)
+    loss.backward()
+    assert loss.data == close(math.log(8), rel=1e-15)
+    assert grads(xs) == [1 / 8] * 3 + [-7 / 8] + [1 / 8] * 4
+
+
+@pytest.mark.parametrize("target", range(4))
+def test_the_gradient_of_cross_entropy_is_softmax_less_1_at_the_target(target):
+    xs = values(LOGITS["ordinary"])
+    loss = cross_entropy(xs, target)
+    loss.backward(3.0)
+    ps = probabilities(LOGITS["ordinary"])
+    assert loss.data == close(-math.log(ps[target]), rel=1e-14)
+    assert grads(xs) == close([3 * (p - (i == target)) for i, p in enumerate(ps)], rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("xs", "target", "loss", "grad"),
+    [
+        ([1000.0, -1000.0], 0, 0.0, [0.0, 0.0]),
+        ([1000.0, -1000.0], 1, 2000.0, [1.0, -1.0]),
+        ([-1000.0, -1000.0], 1, math.log(2), [0.5, -0.5]),
+        ([1e308, 0.0], 1, 1e308, [1.0, -1.0]),
+        ([-math.inf, 0.0], 1, 0.0, [0.0, 0.0]),
+        ([-math.inf, 0.0], 0, math.inf, [-1.0, 1.0]),
+    ],
+)
+def test_cross_entropy_is_exact_at_extreme_logits(xs, target, loss, grad):
+    logits = values(xs)
+    result = cross_entropy(logits, target)
+    result.backward()
+    assert result.data == loss
+    assert grads(logits) == grad
+
+
+def test_a_nan_among_the_logits_is_not_hidden_by_the_search_for_the_largest():
+    for xs in ([math.nan, 1.0, 2.0], [1.0, math.nan, 2.0], [1.0, 2.0, math.nan]):
+        assert math.isnan(cross_entropy(values(xs), 0).data)
+
+
+def test_cross_entropy_of_ten_classes_is_one_node():
+    loss = cross_entropy(values([0.1 * i for i in range(10)]), 3)
+    assert history(loss) == [loss]
+
+
+def test_log_softmax_of_ten_classes_is_a_node_a_class_and_one_that_they_share():
+    outputs = log_softmax(values([0.1 * i for i in range(10)]))
+    assert len({id(node) for output in outputs for node in history(output)}) == 11
+    assert [len(output._prev) for output in outputs] == [2] * 10
+    shared = outputs[0]._prev[1]
+    assert shared.data == close(math.log(math.fsum(math.exp(0.1 * i) for i in range(10))), rel=1e-15)
+
+
+def test_a_logit_that_stands_in_two_places_gets_both_gradients():
+    x = Value(0.5)
+    cross_entropy([x, x, Value(0.5)], 0).backward()
+    assert x.grad == close(2 / 3 - 1, rel=1e-15)
+
+
+def test_softmax_sums_to_1_and_its_gradient_to_0():
+    xs = values(LOGITS["ordinary"])
+    outputs = softmax(xs)
+    assert numbers(outputs) == close(probabilities(LOGITS["ordinary"]), rel=1e-14)
+    outputs[2].backward()
+    ps = numbers(outputs)
+    assert grads(xs) == close([ps[2] * ((i == 2) - p) for i, p in enumerate(ps)], rel=1e-14)
+
+
+def test_log_softmax_is_finite_where_softmax_underflows():
+    assert numbers(softmax(values([0.0, -1000.0]))) == [1.0, 0.0]
+    assert numbers(log_softmax(values([0.0, -1000.0]))) == [0.0, -1000.0]
+
+
+def test_log_softmax_of_large_logits_keeps_the_digits_that_their_differences_have():
+    assert numbers(log_softmax(values([2.0**40, 2.0**40 + 1]))) == numbers(log_softmax(values([0.0, 1.0])))
+
+
+def test_nll_loss_after_log_softmax_is_cross_entropy():
+    for target in range(4):
+        xs, ys = values(LOGITS["ordinary"]), values(LOGITS["ordinary"])
+        one, other = nll_loss(log_softmax(xs), target), cross_entropy(ys, target)
+        one.backward()
+        other.backward()
+        assert one.data == close(other.data, rel=1e-15)
+        assert grads(xs) == close(grads(ys), rel=1e-14)
+
+
+def test_nll_loss_takes_plain_numbers():
+    assert nll_loss([-0.5, -1.5], 1).data == 1.5
+
+
+def test_l2_penalty_is_the_sum_of_the_squares_in_one_node():
+    ws = values([1.0, -2.0, 0.5])
+    penalty = l2_penalty(w for w in ws)
+    penalty.backward()
+    assert penalty.data == 5.25
+    assert history(penalty) == [penalty]
+    assert grads(ws) == [2.0, -4.0, 1.0]
+
+
+def test_l2_penalty_of_fractions_is_exact_and_of_nothing_is_0():
+    assert l2_penalty([Value(Fraction(1, 3))]).data == Fraction(1, 9)
+    assert l2_penalty([]).data == 0
+
+
+# Second derivatives, against diag(p) - p p^T, the Hessian of the logarithm of a sum of exponentials
+
+
+@pytest.mark.parametrize("name", ["ordinary", "equal", "one"])
+def test_the_hessian_of_cross_entropy_is_diag_p_less_the_square_of_p(name):
+    ps = probabilities(LOGITS[name])
+    expected = [[p * ((i == j) - q) for j, q in enumerate(ps)] for i, p in enumerate(ps)]
+    for row, expected_row in zip(hessian(lambda xs: cross_entropy(xs, 0), LOGITS[name]), expected, strict=True):
+        assert row == close(expected_row, rel=1e-13, abs=1e-15)
+
+
+@pytest.mark.parametrize("output", range(3))
+def test_the_hessian_of_log_softmax_is_the_same_for_each_output(output):
+    xs = LOGITS["ordinary"]
+    ps = probabilities(xs)
+    for i, row in enumerate(hessian(lambda xs: log_softmax(xs)[output], xs)):
+        assert row == close([-ps[i] * ((i == j) - q) for j, q in enumerate(ps)], rel=1e-13)
+
+
+def test_the_hessian_of_softmax_is_that_of_its_formula():
+    xs = LOGITS["ordinary"]
+    ps = probabilities(xs)
+    k = 1
+    for i, row in enumerate(hessian(lambda xs: softmax(xs)[k], xs)):
+        expected = [
+            ps[k] * (((k == i) - ps[i]) * ((k == j) - ps[j]) - ps[i] * ((i == j) - ps[j])) for j in range(len(ps))
+        ]
+        assert row == close(expected, rel=1e-12)
+
+
+def test_the_hessian_of_cross_entropy_does_not_overflow_at_extreme_logits():
+    assert hessian(lambda xs: cross_entropy(xs, 1), [1000.0, -1000.0]) == [[0.0, 0.0], [0.0, 0.0]]
+
+
+def test_a_third_derivative_flows_through_the_closures():
+    level2 = type("Level2", (Value,), {"__slots__": (), "_level": 2})
+    x = Value(0.4)
+    y = Level1(x)
+    z = level2(y)
+    cross_entropy([z, 0.0], 1).backward()  # log(1 + e^x)
+    z.grad.backward()
+    y.grad.backward()
+    p = 1 / (1 + math.exp(-0.4))
+    assert z.grad.data.data == close(p, rel=1e-14)
+    assert y.grad.data == close(p * (1 - p), rel=1e-14)
+    assert x.grad == close(p * (1 - p) * (1 - 2 * p), rel=1e-13)
+
+
+def test_logits_of_several_levels_become_nodes_of_the_innermost():
+    weight = Value(0.5)
+    x = Level1(2.0)
+    loss = cross_entropy([x * weight, weight, 0.0], 0)
+    assert type(loss) is Level1
+    loss.backward()
+    x.grad.backward()  # d/dw of w (p - 1), with p = e^(2w) / (e^(2w) + e^w + 1)
+    a, b = math.exp(1.0), math.exp(0.5)
+    p, slope = a / (a + b + 1), a * (b + 2) / (a + b + 1) ** 2
+    assert weight.grad == close(p - 1 + 0.5 * slope, rel=1e-14)
+
+
+# Shapes and reductions
+
+
+def test_a_batch_gives_the_mean_the_sum_or_each_loss():
+    rows, targets = [[0.3, -1.2, 2.5], [1.0, 0.0, -1.0]], [2, 0]
+    each = [cross_entropy(values(row), target).data for row, target in zip(rows, targets, strict=True)]
+    assert numbers(cross_entropy(values(rows), targets, reduction="none")) == each
+    assert cross_entropy(values(rows), targets, reduction="sum").data == each[0] + each[1]
+    assert cross_entropy(values(rows), targets).data == (each[0] + each[1]) / 2
+
+
+def test_the_losses_of_a_nested_list_come_in_its_shape():
+    loss = mse_loss(values([[1.0, 2.0], [3.0, 4.0]]), [[0.0, 0.0], [0.0, 0.0]], reduction="none")
+    assert numbers(loss) == [[1.0, 4.0], [9.0, 16.0]]
+    assert mse_loss([[1.0, 2.0], [3.0, 4.0]], [[0.0, 0.0], [0.0, 0.0]]).data == 7.5
+
+
+def test_a_number_alone_is_its_own_reduction():
+    for reduction in ("mean", "sum", "none"):
+        assert mse_loss(Value(3.0), 1, reduction=reduction).data == 4.0
+        assert cross_entropy(values([0.0, 0.0]), 0, reduction=reduction).data == close(math.log(2))
+
+
+def test_softmax_of_a_batch_is_that_of_each_example():
+    rows = [[0.3, -1.2], [1.0, 0.0]]
+    for function in (softmax, log_softmax):
+        assert numbers(function(values(rows))) == [numbers(function(values(row))) for row in rows]
+
+
+def test_numpy_arrays_of_values_are_as_good_as_lists():
+    numpy = pytest.importorskip("numpy")
+    rows = [[0.3, -1.2, 2.5], [1.0, 0.0, -1.0]]
+    array = numpy.array(values(rows), dtype=object)
+    targets = numpy.array([2, 0])
+    assert cross_entropy(array, targets).data == cross_entropy(values(rows), [2, 0]).data
+    assert mse_loss(array, numpy.zeros((2, 3))).data == mse_loss(values(rows), [[0.0] * 3] * 2).data
+
+
+# Errors
+
+
+@pytest.mark.parametrize("loss", [mse_loss, hinge_loss, binary_cross_entropy_with_logits])
+@pytest.mark.parametrize(
+    ("input", "target", "message"),
+    [
+        ([1.0, 1.0], [1], "a list of 2 has a list of 1"),
+        ([1.0], 1, "a list of 1 has a number"),
+        (1.0, [1], "a number has a list of 1"),
+        ([[1.0], [1.0]], [1, 1], "a list of 1 has a number"),
+        ([], [], "empty"),
+    ],
+)
+def test_input_and_target_of_different_shapes_are_an_error(loss, input, target, message):
+    with pytest.raises(ValueError, match=message):
+        loss(input, target)
+
+
+@pytest.mark.parametrize("loss", [cross_entropy, nll_loss])
+@pytest.mark.parametrize(
+    ("logits", "target", "message"),
+    [
+        ([0.0, 0.0], 2, "target index is 2: expected a whole number from 0 to 1"),
+        ([0.0, 0.0], -1, "target index is -1"),
+        ([0.0, 0.0], 1.0, r"target index is 1\.0"),
+        ([0.0, 0.0], [1], r"target index is \[1\]"),
+        ([], 0, "not an empty one"),
+        ([[]], [0], "not an empty one"),
+        ([[0.0, 0.0]], 1, "1 examples need a list"),
+        ([[0.0, 0.0]], [1, 1], "1 examples need a list"),
+    ],
+)
+def test_a_target_that_does_not_fit_the_logits_is_an_error(loss, logits, target, message):
+    with pytest.raises(ValueError, match=message):
+        loss(logits, target)
+
+
+def test_one_number_is_no_list_of_logits():
+    for call in (lambda v: cross_entropy(v, 0), lambda v: nll_loss(v, 0), softmax, log_softmax):
+        with pytest.raises(TypeError, match="a number for each class, not Value"):
+            call(Value(1.0))
+
+
+def test_softmax_of_nothing_is_an_error():
+    for function in (softmax, log_softmax):
+        with pytest.raises(ValueError, match="not an empty one"):
+            function([])
+
+
+@pytest.mark.parametrize("loss", [mse_loss, hinge_loss, binary_cross_entropy_with_logits])
+def test_an_unknown_reduction_is_an_error(loss):
+    with pytest.raises(ValueError, match="reduction is 'average': expected 'mean', 'sum' or 'none'"):
+        loss([1.0], [1], reduction="average")
+
+
+@pytest.mark.parametrize("loss", [cross_entropy, nll_loss])
+def test_an_unknown_reduction_is_an_error_for_one_example_too(loss):
+    with pytest.raises(ValueError, match="reduction is None"):
+        loss([1.0], 0, reduction=None)
+
+
+# PyTorch
+
+
+def both(name, input, target, **options):
+    """Loss and gradient of the input, by us and by PyTorch."""
+    torch = pytest.importorskip("torch")
+    ours = values(input)
+    loss = getattr(losses, name)(ours, target, **options)
+    loss.backward()
+    theirs = torch.tensor(input, dtype=torch.float64, requires_grad=True)
+    classes = name in ("cross_entropy", "nll_loss")
+    expected = getattr(torch.nn.functional, name)(
+        theirs, torch.tensor(target, dtype=torch.int64 if classes else torch.float64), **options
+    )
+    expected.backward()
+    return loss.data, grads(ours), expected.item(), theirs.grad.tolist()
+
+
+def assert_agree(ours, grad, theirs, expected):
+    assert ours == close(theirs, rel=1e-12, abs=1e-12, nan_ok=True)
+    for row, expected_row in zip(grad, expected, strict=True):
+        assert row == close(expected_row, rel=1e-12, abs=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("name", ["mse_loss", "binary_cross_entropy_with_logits"])
+def test_losses_of_numbers_agree_with_pytorch(name, reduction):
+    rng = random.Random(1)
+    input = [[rng.gauss(0, 3) for _ in range(3)] for _ in range(4)] + [[1000.0, -1000.0, 0.0]] * 2
+    target = [[rng.random() for _ in range(3)] for _ in range(4)] + [[0.0, 0.0, 1.0], [1.0, 1.0, 0.0]]
+    assert_agree(*both(name, input, target, reduction=reduction))
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("name", ["cross_entropy", "nll_loss"])
+def test_losses_of_classes_agree_with_pytorch(name, reduction):
+    rng = random.Random(2)
+    rows = [[rng.gauss(0, 3) for _ in range(3)] for _ in range(6)]
+    rows += [[1000.0, -1000.0, 0.0]] * 3 + [[-math.inf, 0.0, 1.0], [-1000.0, -1000.0, -1001.0]]
+    targets = [0, 1, 2, 0, 1, 2, 0, 1, 2, 1, 2]
+    assert_agree(*both(name, rows, targets, reduction=reduction))
+
+
+@pytest.mark.parametrize("name", LOGITS)
+@pytest.mark.parametrize("function", ["softmax", "log_softmax"])
+def test_softmax_and_its_logarithm_agree_with_pytorch(function, name):
+    torch = pytest.importorskip("torch")
+    ours = values(LOGITS[name])
+    outputs = getattr(losses, function)(ours)
+    theirs = torch.tensor(LOGITS[name], dtype=torch.float64, requires_grad=True)
+    expected = getattr(torch, function)(theirs, dim=0)
+    assert numbers(outputs) == close(expected.tolist(), rel=1e-12, abs=1e-15)
+    outputs[-1].backward()
+    expected[-1].backward()
+    assert grads(ours) == close(theirs.grad.tolist(), rel=1e-12, abs=1e-15)

@@ -1,0 +1,496 @@
+"""The optimizers and schedules: their formulas, their state, their errors, and their agreement with PyTorch."""
+
+import json
+import math
+import sys
+from fractions import Fraction
+
+import pytest
+
+from micrograd.engine import Value
+from micrograd.optim import (
+    SGD,
+    Adam,
+    AdamW,
+    Optimizer,
+    clip_grad_norm,
+    constant,
+    cosine,
+    exponential,
+    linear,
+    step,
+    warmup,
+)
+
+START = [1.5, -0.75, 0.0, 20.0]
+
+OPTIONS = [
+    (SGD, {}),
+    (SGD, {"learning_rate": 0.1}),
+    (SGD, {"learning_rate": 0.1, "weight_decay": 0.2}),
+    (SGD, {"learning_rate": 0.1, "momentum": 0.9}),
+    (SGD, {"learning_rate": 0.1, "momentum": 0.9, "dampening": 0.3}),
+    (SGD, {"learning_rate": 0.1, "momentum": 0.9, "nesterov": True}),
+    (SGD, {"learning_rate": 0.1, "momentum": 0.9, "weight_decay": 0.2}),
+    (SGD, {"learning_rate": 0.1, "momentum": 0.9, "dampening": 0.3, "weight_decay": 0.2}),
+    (SGD, {"learning_rate": 0.1, "momentum": 0.9, "weight_decay": 0.2, "nesterov": True}),
+    (Adam, {}),
+    (Adam, {"learning_rate": 0.1}),
+    (Adam, {"learning_rate": 0.1, "betas": (0.5, 0.75)}),
+    (Adam, {"learning_rate": 0.1, "betas": (0.0, 0.0)}),
+    (Adam, {"learning_rate": 0.1, "eps": 0.1}),
+    (Adam, {"learning_rate": 0.1, "weight_decay": 0.2}),
+    (AdamW, {}),
+    (AdamW, {"learning_rate": 0.1}),
+    (AdamW, {"learning_rate": 0.1, "weight_decay": 0.0}),
+    (AdamW, {"learning_rate": 0.1, "betas": (0.5, 0.75), "eps": 0.1, "weight_decay": 0.2}),
+]
+
+close = pytest.approx
+every_option = pytest.mark.parametrize(("kind", "options"), OPTIONS)
+
+
+def parameters(numbers=START):
+    return [Value(x) for x in numbers]
+
+
+def numbers(parameters):
+    return [p.data for p in parameters]
+
+
+def set_gradients(parameters, time=0.0):
+    """Gradients that depend on the place and on the time, one of them 0 throughout."""
+    for i, p in enumerate(parameters):
+        p.grad = 0.5 * i * (p.data - 1) + i * math.sin(time + i)
+
+
+def train(optimizer, times):
+    for time in times:
+        set_gradients(optimizer.parameters, time)
+        optimizer.step()
+
+
+@every_option
+def test_ten_steps_agree_with_pytorch(kind, options):
+    torch = pytest.importorskip("torch")
+    ours = parameters()
+    optimizer = kind(ours, **options)
+    theirs = [torch.tensor(x, dtype=torch.float64, requires_grad=True) for x in START]
+    renamed = {"lr" if name == "learning_rate" else name: value for name, value in options.items()}
+    reference = getattr(torch.optim, kind.__name__)(theirs, **renamed)
+    for time in range(10):
+        optimizer.zero_grad()
+        set_gradients(ours, time)
+        for p, q in zip(ours, theirs, strict=True):
+            q.grad = torch.tensor(p.grad, dtype=torch.float64)
+        optimizer.step()
+        reference.step()
+        assert numbers(ours) == close([q.item() for q in theirs], rel=1e-12, abs=1e-12)
+    assert numbers(ours) != START
+
+
+# Closed forms
+
+
+def test_sgd_goes_down_the_gradient_by_the_learning_rate():
+    p = Value(3.0)
+    p.grad = 2.0
+    SGD([p], 0.25).step()
+    assert p.data == 2.5
+
+
+def test_sgd_without_momentum_and_decay_keeps_fractions_exact():
+    p = Value(Fraction(1, 3))
+    p.grad = Fraction(1, 7)
+    SGD([p], 2).step()
+    assert p.data == Fraction(1, 21)
+
+
+def test_weight_decay_alone_shrinks_a_parameter():
+    for kind, factor in ((SGD, 1 - 0.5 * 0.5), (AdamW, 1 - 0.5 * 0.5)):
+        p = Value(8.0)
+        optimizer = kind([p], learning_rate=0.5, weight_decay=0.5)
+        optimizer.step()
+        optimizer.step()
+        assert p.data == 8 * factor**2
+
+
+def test_momentum_adds_up_the_gradients_with_falling_weights():
+    p = Value(0.0)
+    optimizer = SGD([p], learning_rate=1.0, momentum=0.5)
+    for grad, total in ((1.0, -1.0), (0.0, -1.5), (0.0, -1.75), (4.0, -5.875)):
+        p.grad = grad
+        optimizer.step()
+        assert p.data == total
+
+
+def test_nesterov_looks_a_step_ahead():
+    p = Value(0.0)
+    optimizer = SGD([p], learning_rate=1.0, momentum=0.5, nesterov=True)
+    for grad, total in ((1.0, -1.5), (0.0, -1.75)):
+        p.grad = grad
+        optimizer.step()
+        assert p.data == total
+
+
+def test_dampening_spares_the_first_step():
+    p = Value(0.0)
+    optimizer = SGD([p], learning_rate=1.0, momentum=0.5, dampening=0.75)
+    for total in (-4.0, -7.0):  # 4, then 4 / 2 + 4 / 4
+        p.grad = 4.0
+        optimizer.step()
+        assert p.data == total
+
+
+@pytest.mark.parametrize("kind", [Adam, AdamW])
+@pytest.mark.parametrize("grad", [1e-3, 1.0, -1e6])
+def test_the_first_step_of_adam_is_the_learning_rate_whatever_the_gradient(kind, grad):
+    p = Value(0.0)
+    p.grad = grad
+    kind([p], learning_rate=0.1).step()
+    assert p.data == close(-0.1 * grad / (abs(grad) + 1e-8), rel=1e-12)
+
+
+def test_two_steps_of_adam_follow_the_paper():
+    p = Value(1.0)
+    optimizer = Adam([p], learning_rate=0.1, betas=(0.5, 0.75), eps=0.25, weight_decay=0.5)
+    x, m, v = 1.0, 0.0, 0.0
+    for t in (1, 2):
+        p.grad = 2.0
+        optimizer.step()
+        g = 2 + 0.5 * x
+        m, v = 0.5 * m + 0.5 * g, 0.75 * v + 0.25 * g**2
+        x -= 0.1 * (m / (1 - 0.5**t)) / (math.sqrt(v / (1 - 0.75**t)) + 0.25)
+        assert p.data == close(x, rel=1e-14)
+
+
+@every_option
+def test_zero_grad_clears_every_gradient(kind, options):
+    ps = parameters()
+    set_gradients(ps)
+    kind(ps, **options).zero_grad()
+    assert [p.grad for p in ps] == [0.0] * 4
+
+
+def test_the_learning_rate_may_be_set_between_steps():
+    p = Value(0.0)
+    optimizer = SGD([p], learning_rate=1.0)
+    for optimizer.learning_rate in (1.0, 0.5, 0.25):
+        p.grad = -1.0
+        optimizer.step()
+    assert p.data == 1.75
+    assert optimizer.steps == 3
+
+
+def test_a_parameter_that_is_shared_is_changed_once():
+    p = Value(1.0)
+    p.grad = 1.0
+    SGD(iter([p, p]), 0.25).step()
+    assert p.data == 0.75
+
+
+# A step that fails
+
+
+@every_option
+def test_a_step_that_fails_changes_nothing(kind, options):
+    ps = parameters()
+    optimizer = kind(ps, **options)
+    train(optimizer, range(2))
+    before, state = numbers(ps), optimizer.state_dict()
+    set_gradients(ps)
+    ps[-1].grad = None
+    with pytest.raises(TypeError):
+        optimizer.step()
+    assert numbers(ps) == before
+    assert optimizer.state_dict() == state
+
+
+def test_a_step_of_adam_that_divides_by_zero_changes_nothing():
+    ps = parameters([1.0, 2.0])
+    ps[0].grad = 1.0
+    optimizer = Adam(ps, eps=0.0)
+    with pytest.raises(ZeroDivisionError):
+        optimizer.step()
+    assert numbers(ps) == [1.0, 2.0]
+    assert optimizer.state_dict() == Adam(ps, eps=0.0).state_dict()
+
+
+@every_option
+def test_an_interrupt_finds_the_parameters_all_before_or_all_after_a_step(kind, options):
+    """Python raises KeyboardInterrupt between instructions of Python code: so this does, at each of them in turn."""
+    fresh = parameters()
+    train(kind(fresh, **options), [0])
+    after, seen = numbers(fresh), []
+    sys._getframe().f_trace_opcodes = True  # Python 3.12 looks for it where the tracing starts
+    for moment in range(1000):
+        ps = parameters()
+        optimizer = kind(ps, **options)
+        set_gradients(ps)
+        left = moment
+
+        def interrupt(frame, event, argument):
+            nonlocal left
+            frame.f_trace_opcodes = True
+            if event == "opcode":
+                left -= 1
+                if left < 0:
+                    raise KeyboardInterrupt
+            return interrupt
+
+        previous = sys.gettrace()
+        try:
+            sys.settrace(interrupt)
+            optimizer.step()
+        except KeyboardInterrupt:
+            seen.append(numbers(ps))
+        else:
+            break
+        finally:
+            sys.settrace(previous)
+    assert len(seen) == moment < 999
+    assert START in seen
+    assert all(found in (START, after) for found in seen)
+
+
+# State
+
+
+@every_option
+def test_a_state_saved_in_the_middle_continues_the_same(kind, options):
+    ps = parameters()
+    optimizer = kind(ps, **options)
+    train(optimizer, range(5))
+    state = json.loads(json.dumps(optimizer.state_dict()))
+
+    others = parameters(numbers(ps))
+    other = kind(others, learning_rate=7.0)
+    other.load_state_dict(state)
+    assert other.state_dict() == state
+    train(optimizer, range(5, 10))
+    train(other, range(5, 10))
+    assert numbers(others) == numbers(ps)
+    assert other.state_dict() == optimizer.state_dict() != state
+
+
+def test_a_state_is_a_copy():
+    optimizer = Adam(parameters(), betas=[0.5, 0.5])
+    train(optimizer, range(2))
+    state = optimizer.state_dict()
+    kept = json.dumps(state)
+    optimizer.load_state_dict(state)
+    state["mean"][0] = state["betas"][0] = 0.25
+    assert json.dumps(optimizer.state_dict()) == kept
+
+
+WRONG_STATES = [
+    (SGD, {"optimizer": "Adam"}, "state of an optimizer of kind SGD"),
+    (AdamW, {"optimizer": "Adam"}, "state of an optimizer of kind AdamW"),
+    (SGD, {"extra": 1}, "a dict of optimizer, steps, learning_rate"),
+    (SGD, {"learning_rate": "0.1"}, "learning_rate is '0.1'"),
+    (SGD, {"learning_rate": 10**400}, "learning_rate is 1000"),
+    (SGD, {"nesterov": True}, "nesterov takes a momentum"),
+    (SGD, {"nesterov": 1}, "nesterov is 1: expected True or False"),
+    (SGD, {"steps": -1}, "steps is -1"),
+    (SGD, {"steps": 1.5}, "steps is 1.5: expected a whole number"),
+    (SGD, {"velocity": [0.0] * 3}, "expected a list of 4 numbers"),
+    (SGD, {"velocity": None}, "velocity is None: expected a list of 4 numbers"),
+    (SGD, {"velocity": [0.0, 0.0, math.nan, 0.0]}, r"velocity\[2\] is nan: expected a finite number$"),
+    (Adam, {"mean": [0.0, math.inf, 0.0, 0.0]}, r"mean\[1\] is inf"),
+    (Adam, {"mean_square": [0.0, 0.0, 0.0, -1.0]}, r"mean_square\[3\] is -1.0: expected a finite number from 0"),
+    (Adam, {"betas": [0.9]}, "betas is"),
+    (Adam, {"betas": 0.9}, "betas is 0.9: expected two numbers"),
+]
+
+
+@pytest.mark.parametrize(("kind", "change", "message"), WRONG_STATES)
+def test_a_wrong_state_is_an_error_that_loads_nothing(kind, change, message):
+    optimizer = kind(parameters(), learning_rate=0.5)
+    train(optimizer, range(2))
+    before = optimizer.state_dict()
+    with pytest.raises(ValueError, match=message):
+        optimizer.load_state_dict({**before, "learning_rate": 0.25, "steps": 9, **change})
+    assert optimizer.state_dict() == before
+
+
+@pytest.mark.parametrize("state", [None, [], "SGD", {}, {"optimizer": "SGD"}])
+def test_what_is_no_state_at_all_is_an_error(state):
+    with pytest.raises(ValueError, match="not the state of an optimizer of kind SGD"):
+        SGD(parameters()).load_state_dict(state)
+
+
+# Arguments
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        (kind, {name: value}, f"{name} is ")
+        for kind, names in (
+            (SGD, ("learning_rate", "momentum", "dampening", "weight_decay")),
+            (Adam, ("learning_rate", "eps", "weight_decay")),
+            (AdamW, ("learning_rate", "eps", "weight_decay")),
+        )
+        for name in names
+        for value in (-1e-9, math.nan, math.inf, -math.inf, "0.1", None)
+    ]
+    + [
+        (Adam, {"betas": (1.0, 0.5)}, r"betas\[0\] is 1.0: expected a finite number from 0 to below 1"),
+        (Adam, {"betas": (0.5, 1.0)}, r"betas\[1\] is 1.0"),
+        (AdamW, {"betas": (-0.1, 0.5)}, r"betas\[0\] is -0.1"),
+        (AdamW, {"betas": (0.5, math.nan)}, r"betas\[1\] is nan"),
+        (Adam, {"betas": (0.5, 0.5, 0.5)}, "betas is .*: expected two numbers"),
+        (SGD, {"nesterov": True}, "nesterov takes a momentum above 0"),
+        (SGD, {"nesterov": True, "momentum": 0.9, "dampening": 0.1}, "nesterov takes .* a dampening of 0"),
+        (SGD, {"nesterov": "no"}, "nesterov is 'no'"),
+    ],
+)
+def test_an_option_out_of_its_range_is_an_error_that_names_it(kind, options, message):
+    with pytest.raises(ValueError, match=message):
+        kind(parameters(), **options)
+
+
+@pytest.mark.parametrize("use", [SGD, Adam, AdamW, lambda ps: clip_grad_norm(ps, 1.0)])
+def test_parameters_are_values_and_at_least_one(use):
+    with pytest.raises(ValueError, match="parameters is empty"):
+        use([])
+    with pytest.raises(TypeError, match="parameters holds a tuple"):
+        use([("w", Value(1.0))])
+
+
+def test_an_optimizer_without_a_step_of_its_own_says_so():
+    optimizer = Optimizer(parameters(), learning_rate=0.1, weight_decay=0.0)
+    with pytest.raises(NotImplementedError, match="without a step"):
+        optimizer.step()
+
+
+# Clipping
+
+
+def test_clipping_scales_the_gradients_to_the_norm_and_returns_what_it_was():
+    ps = parameters([0.0, 0.0])
+    ps[0].grad, ps[1].grad = 3.0, -4.0
+    assert clip_grad_norm(ps, 1.0) == 5.0
+    assert [p.grad for p in ps] == close([3 / 5.000001, -4 / 5.000001], rel=1e-14)
+
+
+@pytest.mark.parametrize("max_norm", [5.1, math.inf])
+def test_clipping_leaves_small_gradients_alone(max_norm):
+    ps = parameters([0.0, 0.0])
+    ps[0].grad, ps[1].grad = 3.0, -4.0
+    assert clip_grad_norm(ps, max_norm) == 5.0
+    assert [p.grad for p in ps] == [3.0, -4.0]
+
+
+def test_clipping_measures_gradients_whose_squares_overflow():
+    ps = parameters([0.0, 0.0])
+    ps[0].grad, ps[1].grad = 3e300, -4e300
+    assert clip_grad_norm(ps, 1.0) == close(5e300)
+    assert [p.grad for p in ps] == close([0.6, -0.8])
+
+
+@pytest.mark.parametrize("max_norm", [-1.0, math.nan, None, "1"])
+def test_clipping_to_what_is_no_norm_is_an_error(max_norm):
+    with pytest.raises(ValueError, match=r"max_norm is .*: expected a number of at least 0"):
+        clip_grad_norm(parameters(), max_norm)
+
+
+@pytest.mark.parametrize("max_norm", [0.0, 0.5, 1e3])
+def test_clipping_agrees_with_pytorch(max_norm):
+    torch = pytest.importorskip("torch")
+    ps = parameters()
+    set_gradients(ps)
+    qs = [torch.tensor(p.data, dtype=torch.float64, requires_grad=True) for p in ps]
+    for p, q in zip(ps, qs, strict=True):
+        q.grad = torch.tensor(p.grad, dtype=torch.float64)
+    assert clip_grad_norm(ps, max_norm) == close(torch.nn.utils.clip_grad_norm_(qs, max_norm).item(), rel=1e-14)
+    assert [p.grad for p in ps] == close([q.grad.item() for q in qs], rel=1e-14, abs=1e-15)
+
+
+# Schedules
+
+
+def rates(schedule, steps):
+    return [schedule(n) for n in range(steps)]
+
+
+def test_a_constant_schedule_stays():
+    assert rates(constant(0.3), 3) == [0.3] * 3
+
+
+def test_a_step_schedule_falls_after_every_so_many_steps():
+    assert rates(step(8.0, every=2, factor=0.5), 5) == [8.0, 8.0, 4.0, 4.0, 2.0]
+    assert step(1.0, every=3)(3) == 0.1
+
+
+def test_an_exponential_schedule_falls_by_a_factor():
+    assert rates(exponential(8.0, 0.5), 4) == [8.0, 4.0, 2.0, 1.0]
+
+
+def test_a_linear_schedule_ends_at_the_final_rate_and_stays_there():
+    assert rates(linear(1.0, steps=4), 6) == [1.0, 0.75, 0.5, 0.25, 0.0, 0.0]
+    assert rates(linear(1.0, steps=2, final=3.0), 4) == [1.0, 2.0, 3.0, 3.0]
+
+
+def test_a_cosine_schedule_ends_at_the_final_rate_and_stays_there():
+    expected = [0.5 + 0.5 * math.cos(math.pi * n / 4) for n in range(5)] + [0.0]
+    assert rates(cosine(1.0, steps=4), 6) == close(expected, abs=1e-16)
+    assert rates(cosine(3.0, steps=2, final=1.0), 4) == close([3.0, 2.0, 1.0, 1.0], rel=1e-15)
+
+
+def test_warm_up_rises_to_the_start_of_the_schedule_and_then_runs_all_of_it():
+    assert rates(warmup(linear(4.0, steps=4), steps=3), 8) == [1.0, 2.0, 3.0, 4.0, 3.0, 2.0, 1.0, 0.0]
+
+
+def test_a_schedule_drives_an_optimizer_by_its_count_of_steps():
+    p = Value(0.0)
+    optimizer, schedule = SGD([p]), linear(4.0, steps=4)
+    for _ in range(5):
+        p.grad = -1.0
+        optimizer.learning_rate = schedule(optimizer.steps)
+        optimizer.step()
+    assert p.data == 10.0
+
+
+@pytest.mark.parametrize(
+    ("schedule", "name", "options"),
+    [
+        (step(0.4, every=3, factor=0.3), "StepLR", {"step_size": 3, "gamma": 0.3}),
+        (exponential(0.4, 0.7), "ExponentialLR", {"gamma": 0.7}),
+        (linear(0.4, 6, final=0.1), "LinearLR", {"start_factor": 1.0, "end_factor": 0.25, "total_iters": 6}),
+        (cosine(0.4, 10, final=0.1), "CosineAnnealingLR", {"T_max": 10, "eta_min": 0.1}),
+        (warmup(constant(0.4), 5), "LinearLR", {"start_factor": 1 / 6, "total_iters": 5}),
+    ],
+)
+def test_schedules_agree_with_pytorch(schedule, name, options):
+    torch = pytest.importorskip("torch")
+    reference = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.4)
+    scheduler = getattr(torch.optim.lr_scheduler, name)(reference, **options)
+    for n in range(11):
+        assert schedule(n) == close(scheduler.get_last_lr()[0], rel=1e-12)
+        reference.step()
+        scheduler.step()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: constant(-0.1), "learning_rate is -0.1: expected a finite number from 0"),
+        (lambda: step(math.nan, 1), "learning_rate is nan"),
+        (lambda: step(0.1, 0), "every is 0: expected a finite number from 1"),
+        (lambda: step(0.1, 2.5), "every is 2.5: expected a whole number"),
+        (lambda: step(0.1, 1, -0.5), "factor is -0.5"),
+        (lambda: exponential(math.inf, 0.5), "learning_rate is inf"),
+        (lambda: exponential(0.1, math.inf), "factor is inf"),
+        (lambda: linear("1", 1), "learning_rate is '1'"),
+        (lambda: linear(0.1, -1), "steps is -1"),
+        (lambda: linear(0.1, 1, -1.0), "final is -1.0"),
+        (lambda: cosine(-1, 1), "learning_rate is -1"),
+        (lambda: cosine(0.1, None), "steps is None"),
+        (lambda: cosine(0.1, 1, math.nan), "final is nan"),
+        (lambda: warmup(constant(0.1), 0), "steps is 0"),
+    ],
+)
+def test_an_argument_of_a_schedule_out_of_its_range_is_an_error_that_names_it(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

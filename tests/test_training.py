@@ -1,0 +1,567 @@
+"""`fit` learns, tells and remembers; and whatever ends it, the model is whole and Python is as it was."""
+
+import gc
+import io
+import math
+import os
+import random
+import re
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import tracemalloc
+
+import pytest
+
+from micrograd import Value, nn
+from micrograd.data import batches, moons, xor
+from micrograd.losses import binary_cross_entropy_with_logits as cross_entropy
+from micrograd.losses import mse_loss
+from micrograd.optim import SGD, Adam, step
+from micrograd.training import History, _uninterrupted, fit
+
+XS, YS = moons(12, rng=1)
+
+
+def mlp(rng=1):
+    return nn.MLP(2, [3, 1], rng=rng)
+
+
+def train(model=None, loss=cross_entropy, xs=XS, ys=YS, **options):
+    """`fit` with what a test does not care about."""
+    options = {"epochs": 3, "batch_size": 4, "rng": 1, "progress": False, **options}
+    return fit(model or mlp(), loss, xs, ys, **options)
+
+
+def numbers(model):
+    return [parameter.data for parameter in model.parameters()]
+
+
+class Line(nn.Module):
+    """One weight."""
+
+    def __init__(self, w=0.0):
+        self.w = Value(w)
+
+    def __call__(self, x):
+        return self.w * x
+
+
+# Learning
+
+
+def test_xor_is_learnt():
+    model = nn.MLP(2, [4, 1], rng=1)
+    history = fit(model, cross_entropy, *xor(), epochs=400, optimizer=Adam(model.parameters(), 0.05), progress=False)
+    assert history.losses[-1] < 0.05 < history.losses[0]
+    assert [model(x) > 0 for x in xor()[0]] == [False, True, True, False]
+
+
+def test_it_takes_the_steps_that_a_loop_by_hand_takes():
+    model, by_hand = mlp(), mlp()
+    history = train(model, optimizer=Adam(model.parameters(), 0.03), xs=XS[:10], ys=YS[:10])
+    optimizer, rng, losses = Adam(by_hand.parameters(), 0.03), random.Random(1), []
+    for _ in range(3):
+        total = 0.0
+        for xs, ys in batches(XS[:10], YS[:10], 4, rng):
+            loss = sum((cross_entropy(by_hand(x), y) for x, y in zip(xs, ys, strict=True)), Value(0.0)) / len(xs)
+            by_hand.zero_grad()
+            loss.backward()
+            optimizer.step()
+            total += loss.data * len(xs)
+        losses.append(total / 10)
+    assert numbers(model) == pytest.approx(numbers(by_hand), rel=1e-12)
+    assert history.losses == pytest.approx(losses, rel=1e-12)
+
+
+def test_by_default_a_step_is_of_all_examples_by_adam():
+    model, other = mlp(), mlp()
+    train(model, batch_size=None)
+    train(other, batch_size=len(XS), optimizer=Adam(other.parameters(), learning_rate=0.01))
+    assert numbers(model) == numbers(other) != numbers(mlp())
+
+
+def test_the_seed_decides_the_order_of_the_examples():
+    models = [mlp() for _ in range(4)]
+    for model, rng in zip(models, [1, random.Random(1), None, 2], strict=True):
+        random.seed(1)
+        train(model, rng=rng)
+    first, second, third, fourth = map(numbers, models)
+    assert first == second == third != fourth
+
+
+def test_the_schedule_sets_the_rate_of_each_step():
+    rates = []
+
+    class Recorder(SGD):
+        def step(self):
+            rates.append(self.learning_rate)
+            super().step()
+
+    model = mlp()
+    history = train(
+        model, optimizer=Recorder(model.parameters(), 9.0), schedule=step(0.5, every=2, factor=0.1), epochs=2
+    )
+    assert rates == pytest.approx([0.5, 0.5, 0.05, 0.05, 0.005, 0.005])
+    assert history.learning_rates == [rates[2], rates[5]]
+
+
+def test_any_object_with_a_step_will_do_as_an_optimizer():
+    class Signs:
+        learning_rate = 0.25
+
+        def __init__(self, parameters):
+            self.parameters = parameters
+
+        def zero_grad(self):
+            for parameter in self.parameters:
+                parameter.grad = 0.0
+
+        def step(self):
+            for parameter in self.parameters:
+                parameter.data -= math.copysign(self.learning_rate, parameter.grad)
+
+    model = Line()
+    history = train(model, mse_loss, [1.0, 2.0], [1.0, 2.0], batch_size=None, epochs=4, optimizer=Signs([model.w]))
+    assert model.w.data == 1.0
+    assert history.learning_rates == [0.25] * 4
+
+
+# Validation and patience
+
+
+def test_validation_is_measured_after_each_epoch_and_not_learnt_from():
+    model, other = mlp(), mlp()
+    validation = moons(5, rng=2)
+    history = train(model, validation=validation)
+    train(other)
+    assert numbers(model) == numbers(other)
+    assert len(history.validation_losses) == 3
+    last = [cross_entropy(model(x), y).data for x, y in zip(*validation, strict=True)]
+    assert history.validation_losses[-1] == pytest.approx(sum(last) / 5, rel=1e-12)
+    assert train().validation_losses == []
+
+
+class Walk:
+    """An optimizer that sets a weight to one number after the other."""
+
+    learning_rate = 0.0
+
+    def __init__(self, parameter, path):
+        self.parameter, self.path = parameter, iter(path)
+
+    def zero_grad(self):
+        pass
+
+    def step(self):
+        self.parameter.data = next(self.path)
+
+
+def walk(path, model=None, **options):
+    """The history of a weight that takes this path, where the validation loss is its square, and the weight."""
+    model = model or Line(9.0)
+    options = {"epochs": len(path), "validation": ([1.0], [0.0]), "batch_size": None, **options}
+    history = train(model, mse_loss, [1.0], [0.0], optimizer=Walk(model.w, path), **options)
+    return history, model.w.data
+
+
+@pytest.mark.parametrize(
+    ("path", "patience", "epochs", "best"),
+    [
+        ([3.0, 2.0, 4.0, 1.0], 1, 3, 2.0),
+        ([3.0, 2.0, 4.0, 1.0, 5.0], 2, 5, 1.0),
+        ([3.0, 2.0, 2.0, -2.0, 1.0], 2, 4, 2.0),  # as low is no lower
+        ([3.0, 2.0, 1.0], 1, 3, 1.0),
+        ([3.0, 4.0, 5.0], 9, 3, 3.0),  # the best, even where the patience lasts
+    ],
+)
+def test_patience_ends_the_training_and_brings_back_the_best_parameters(path, patience, epochs, best):
+    history, w = walk(path, patience=patience)
+    assert history.validation_losses == [w * w for w in path[:epochs]]
+    assert len(history.losses) == len(history.learning_rates) == epochs
+    assert w == best
+    assert not history.interrupted
+
+
+def test_without_patience_the_last_parameters_stay():
+    assert walk([3.0, 2.0, 4.0])[1] == 4.0
+
+
+def test_an_interrupt_brings_back_the_best_parameters_too():
+    def path():
+        yield from [3.0, 2.0, 4.0]
+        raise KeyboardInterrupt
+
+    model = Line(9.0)
+    history = train(
+        model, mse_loss, [1.0], [0.0], epochs=9, patience=5, validation=([1.0], [0.0]), optimizer=Walk(model.w, path())
+    )
+    assert history.interrupted
+    assert history.validation_losses == [9.0, 4.0, 16.0]
+    assert model.w.data == 2.0
+
+
+# What goes wrong
+
+
+def failing(at, error):
+    """A loss that raises the error at its so-manieth call."""
+    calls = iter(range(1, at))
+
+    def loss(prediction, target):
+        if next(calls, None) is None:
+            raise error
+        return cross_entropy(prediction, target)
+
+    return loss
+
+
+def test_ctrl_c_keeps_the_steps_taken_and_returns_the_history():
+    model, other = mlp(), mlp()
+    history = train(model, failing(at=12 + 12 + 5, error=KeyboardInterrupt()), epochs=100)
+    assert history.interrupted
+    assert len(history.losses) == len(history.learning_rates) == 2
+    expected = train(other, failing(at=12 + 12 + 8, error=KeyboardInterrupt()), epochs=100)
+    assert numbers(model) == numbers(other) != numbers(mlp())  # four examples a step: those of the fifth are lost
+    assert history == expected
+
+
+def test_ctrl_c_before_the_first_step_returns_an_empty_history():
+    model = mlp()
+    assert train(model, failing(at=1, error=KeyboardInterrupt())) == History(interrupted=True)
+    assert numbers(model) == numbers(mlp())
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), ZeroDivisionError("inside")])
+def test_a_step_that_fails_half_way_is_undone(error):
+    class HalfWay(SGD):
+        def step(self):
+            if self.steps == 4:
+                self.parameters[0].data = 77.0
+                raise error
+            super().step()
+
+    model, other = mlp(), mlp()
+    if isinstance(error, KeyboardInterrupt):
+        assert train(model, optimizer=HalfWay(model.parameters(), 0.1)).interrupted
+    else:
+        with pytest.raises(ZeroDivisionError, match=r"^inside$"):
+            train(model, optimizer=HalfWay(model.parameters(), 0.1))
+    train(other, failing(at=4 * 4 + 1, error=KeyboardInterrupt()), optimizer=SGD(other.parameters(), 0.1))
+    assert numbers(model) == numbers(other)
+
+
+def test_ctrl_c_within_a_step_waits_until_the_step_is_done():
+    class Interrupted(SGD):
+        def step(self):
+            if self.steps == 4:
+                signal.raise_signal(signal.SIGINT)
+                signal.raise_signal(signal.SIGINT)
+            super().step()
+
+    model, other = mlp(), mlp()
+    optimizer = Interrupted(model.parameters(), 0.1)
+    assert train(model, optimizer=optimizer).interrupted
+    assert optimizer.steps == 5
+    train(other, failing(at=5 * 4 + 1, error=KeyboardInterrupt()), optimizer=SGD(other.parameters(), 0.1))
+    assert numbers(model) == numbers(other)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_stays_what_the_program_has_made_of_it():
+    seen = []
+    before = signal.signal(signal.SIGINT, lambda *arguments: seen.append(arguments))
+    try:
+        with _uninterrupted():
+            signal.raise_signal(signal.SIGINT)
+            assert seen == []
+        assert [number for number, _ in seen] == [signal.SIGINT]
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        with _uninterrupted():
+            signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        assert len(seen) == 1
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_it_runs_in_a_thread():
+    histories = []
+    thread = threading.Thread(target=lambda: histories.append(train()))
+    thread.start()
+    thread.join()
+    assert histories == [train()]
+
+
+SCRIPT = """
+import gc, sys
+from micrograd import nn
+from micrograd.data import moons
+from micrograd.losses import mse_loss
+from micrograd.optim import SGD
+from micrograd.training import fit
+
+model = nn.MLP(2, [8, 1], rng=1)
+pairs = []
+
+class Counting(SGD):
+    def step(self):
+        super().step()
+        pairs.append([p.data for p in self.parameters])
+        if len(pairs) == 3:
+            print("ready", flush=True)
+
+history = fit(model, mse_loss, *moons(20, rng=1), epochs=10**9, batch_size=2, rng=1, progress=False,
+              optimizer=Counting(model.parameters(), 0.01))
+assert [p.data for p in model.parameters()] == pairs[-1], "the last step is whole"
+assert history.interrupted and gc.isenabled()
+assert len(history.losses) == len(history.learning_rates) == len(pairs) // 10
+print("steps", len(pairs))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal as POSIX has it")
+@pytest.mark.parametrize("delay", range(4))
+def test_a_real_ctrl_c_ends_a_process_in_order(delay):
+    with subprocess.Popen(
+        [sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "ready\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=0.0031 * delay + 0.001)
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+    assert errors == ""
+    assert process.returncode == 0
+    assert int(re.fullmatch(r"steps (\d+)\n", output)[1]) >= 3
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_a_loss_that_is_not_finite_raises_and_leaves_the_parameters(bad):
+    calls = iter(range(12 + 4))
+
+    def loss(prediction, target):
+        return cross_entropy(prediction, target) + (bad if next(calls, None) is None else 0.0)
+
+    model, other = mlp(), mlp()
+    with pytest.raises(FloatingPointError, match=rf"the loss is {bad} in epoch 2, step 5, at a learning rate of 0\.01"):
+        train(model, loss)
+    train(other, failing(at=12 + 4 + 1, error=KeyboardInterrupt()))
+    assert numbers(model) == numbers(other)
+
+
+@pytest.mark.parametrize("path", [[3.0, math.nan], [3.0, math.inf]])
+def test_a_step_to_what_is_not_finite_is_undone(path):
+    model = Line(9.0)
+    with pytest.raises(FloatingPointError, match=f"a parameter is {path[1]} in epoch 2, step 2"):
+        walk(path, model)
+    assert model.w.data == 3.0
+
+
+def test_a_gradient_that_is_not_finite_does_not_reach_the_parameters():
+    model = Line(0.0)
+    with pytest.raises(FloatingPointError, match="a parameter is -inf in epoch 1, step 1"):
+        train(model, lambda p, y: p * 1e200 * 1e200, [1.0], [0.0], optimizer=SGD([model.w], 0.1))
+    assert model.w.data == 0.0
+
+
+def test_a_validation_loss_that_is_not_finite_raises():
+    def loss(prediction, target):
+        return prediction * target
+
+    with pytest.raises(FloatingPointError, match="the validation loss is inf after epoch 1"):
+        train(Line(1.0), loss, [1.0], [1.0], validation=([1.0, 1.0], [1.0, math.inf]))
+
+
+def test_what_the_loss_raises_comes_out_as_it_is():
+    model = mlp()
+    error = RuntimeError("of the user")
+    with pytest.raises(RuntimeError) as caught:
+        train(model, failing(at=6, error=error))
+    assert caught.value is error
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"model": nn.Module()}, "no parameters"),
+        ({"xs": [], "ys": []}, "xs is empty"),
+        ({"xs": XS[:-1]}, "11 and 12 long"),
+        ({"epochs": 0}, "epochs is 0"),
+        ({"epochs": 1.5}, "epochs is 1.5"),
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"validation": ([], [])}, "validation is a pair"),
+        ({"validation": [(1, 2)]}, "validation is a pair"),
+        ({"validation": ([1], [1, 2])}, "1 and 2 long"),
+        ({"validation": (XS, YS), "patience": 0}, "patience is 0"),
+        ({"patience": 3}, "give validation="),
+    ],
+)
+def test_bad_arguments_are_refused_before_anything_happens(options, message):
+    model = options.pop("model", mlp())
+    before = numbers(model)
+    with pytest.raises(ValueError, match=message):
+        train(model, **options)
+    assert numbers(model) == before
+
+
+# The collector, and memory
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("ending", [None, KeyboardInterrupt(), RuntimeError()])
+def test_the_collector_is_paused_and_then_as_it_was(enabled, ending):
+    states = set()
+
+    def loss(prediction, target):
+        states.add(gc.isenabled())
+        if ending and len(states) == 1:
+            raise ending
+        return cross_entropy(prediction, target)
+
+    was = gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        if isinstance(ending, RuntimeError):
+            with pytest.raises(RuntimeError):
+                train(loss=loss)
+        else:
+            train(loss=loss)
+        assert states == {False}
+        assert gc.isenabled() is enabled
+    finally:
+        (gc.enable if was else gc.disable)()
+
+
+def cyclic(prediction, target):
+    """A loss of a user's own, in the form in which node and closure hold each other."""
+    node = cross_entropy(prediction, target)
+    out = Value(node.data, (node,), "identity")
+
+    def _backward(grad):
+        node.grad += out.grad
+
+    out._backward = _backward
+    return out
+
+
+@pytest.mark.parametrize("loss", [cross_entropy, cyclic])
+def test_memory_does_not_grow_with_the_steps(loss):
+    sizes, objects = [], []
+
+    class Measuring(SGD):
+        def zero_grad(self):
+            super().zero_grad()
+            sizes.append(tracemalloc.get_traced_memory()[0])
+            objects.append(len(gc.get_objects()))
+
+    model = nn.MLP(2, [16, 1], rng=1)
+    optimizer = Measuring(model.parameters(), 0.01)
+    tracemalloc.start()
+    try:
+        train(model, loss, optimizer=optimizer, batch_size=None, epochs=40)
+    finally:
+        tracemalloc.stop()
+    assert len(sizes) == 40
+    assert max(sizes[20:]) - max(sizes[10:20]) < 10_000  # a tenth of what one step's graph takes
+    assert max(objects[20:]) - max(objects[10:20]) < 20
+
+
+# Progress
+
+
+class Clock:
+    """A clock that goes on by so many seconds with each look."""
+
+    def __init__(self, tick):
+        self.now, self.tick = 0.0, tick
+
+    def __call__(self):
+        self.now += self.tick
+        return self.now
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock(0.5)
+    monkeypatch.setattr("micrograd.training.time.monotonic", clock)
+    return clock
+
+
+def test_a_log_gets_plain_lines_a_second_apart_and_always_the_last(clock):
+    log = io.StringIO()
+    history = train(progress=log, epochs=6, validation=(XS, YS))
+    lines = log.getvalue().splitlines()
+    assert "\r" not in log.getvalue()
+    assert [line.split()[1] for line in lines] == ["1/6", "3/6", "5/6", "6/6"]
+    assert lines[0] == (
+        f"epoch 1/6  loss {history.losses[0]:.4g}  validation {history.validation_losses[0]:.4g}  rate 0.01  "
+        "24 examples/s  0:02 left"
+    )
+    assert lines[-1].endswith("0:00 left")
+
+
+def test_a_terminal_gets_one_line_that_updates_itself_after_steps(clock):
+    terminal = Terminal()
+    history = train(progress=terminal, epochs=2)
+    lines = terminal.getvalue().split("\r")
+    assert lines.pop(0) == ""
+    assert lines[-1].endswith("\n")
+    assert terminal.getvalue().count("\n") == 1
+    assert {len(line.rstrip("\n")) for line in lines} == {79}
+    assert len(lines) == 2 * (3 + 1)  # after each step and each epoch
+    assert "validation" not in terminal.getvalue()
+    assert lines[0].startswith("epoch 1/2  loss ")
+    assert lines[-1].startswith(f"epoch 2/2  loss {history.losses[-1]:.4g}  rate 0.01  ")
+
+
+def test_a_terminal_is_not_told_more_often_than_it_can_be_read(clock):
+    clock.tick = 0.01
+    terminal = Terminal()
+    train(progress=terminal, epochs=10)
+    assert len(terminal.getvalue().split("\r")) - 1 == 5  # at the start, every tenth look of 40, and the last
+    assert "epoch 10/10" in terminal.getvalue()
+
+
+def test_an_error_begins_on_a_line_of_its_own():
+    terminal = Terminal()
+    with pytest.raises(RuntimeError):
+        train(loss=failing(at=6, error=RuntimeError()), progress=terminal)
+    assert terminal.getvalue().endswith("\n")
+
+
+def test_stderr_is_told_by_default_and_nobody_if_asked(capsys, monkeypatch):
+    fit(mlp(), cross_entropy, XS, YS, epochs=1)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("epoch 1/1  loss ")
+    train(progress=False)
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(sys, "stderr", None)  # as where a program has no console
+    train(progress=True)
+
+
+@pytest.mark.parametrize(("columns", "width"), [(0, 79), (20, 19), (120, 119)])
+def test_a_real_terminal_gets_a_line_that_fits(columns, width):
+    pty, fcntl, termios = map(pytest.importorskip, ("pty", "fcntl", "termios"))
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+    shown = ""
+    try:
+        with open(slave, "w") as terminal:
+            history = train(progress=terminal)
+            while not shown.endswith("\n"):
+                shown += os.read(master, 10_000).decode()
+    finally:
+        os.close(master)
+    assert shown.endswith("\r\n")  # which is what the terminal makes of a line feed
+    lines = shown[:-2].split("\r")[1:]
+    assert {len(line) for line in lines} == {width}
+    assert lines[-1].startswith(f"epoch 3/3  loss {history.losses[-1]:.4g}  rate 0.01  "[:width])
