@@ -1,0 +1,405 @@
+import asyncio
+import math
+import threading
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from mpmath import mp
+
+from micrograd import Value, dot, mean, nn, scalar, sum, where
+from micrograd.functional import GradientError, grad, gradcheck, hessian, hvp, jacobian, value_and_grad
+from tests.operations import OPERATIONS
+
+POINTS = [
+    pytest.param(operation, point, id=f"{operation.name} at {point}")
+    for operation in OPERATIONS
+    for point in operation.points
+]
+
+
+def rosenbrock(p):
+    return (1 - p[0]) ** 2 + 100 * (p[1] - p[0] ** 2) ** 2
+
+
+# Derivatives of every order
+
+
+@pytest.mark.parametrize(("operation", "point"), POINTS)
+def test_the_hessian_of_every_operation_is_that_of_mathematics(operation, point):
+    def slope(i, j, at):
+        xs = [*map(mp.mpf, point)]
+        xs[j] = at
+        gradient = operation.gradient(*xs)
+        return mp.mpf(gradient[i] if isinstance(gradient, tuple) else gradient)
+
+    n = range(operation.arity)
+    expected = [[float(mp.diff(lambda at, i=i, j=j: slope(i, j, at), point[j])) for j in n] for i in n]
+    second = hessian(operation.apply, tuple(n))(*point)
+    for row, right in zip(second, expected, strict=True):
+        assert row == pytest.approx(right, rel=1e-12, abs=1e-13)
+
+
+@pytest.mark.parametrize(("operation", "point"), POINTS)
+def test_every_operation_and_its_gradient_pass_gradcheck(operation, point):
+    assert gradcheck(operation.apply, point)
+    assert gradcheck(grad(operation.apply, tuple(range(operation.arity))), point)
+
+
+def test_the_derivatives_of_a_composite_are_right_to_the_fifth():
+    derivative = lambda x: scalar.tanh(x**3) * scalar.exp(x)  # noqa: E731  # each is made of the one before
+    for order in range(1, 6):
+        derivative = grad(derivative)
+        right = mp.diff(lambda x: mp.tanh(x**3) * mp.exp(x), 0.5, order)
+        assert derivative(0.5) == pytest.approx(float(right), rel=1e-12)
+
+
+def test_jacobians_have_the_shape_of_the_result_and_then_of_the_argument():
+    def f(x, y):
+        return [x[0] * y, (x[1] / y, 3.0)]
+
+    assert jacobian(f)([2.0, 3.0], 4.0) == [[4.0, 0.0], [[0.0, 0.25], [0.0, 0.0]]]
+    assert jacobian(f, 1)([2.0, 3.0], 4.0) == [2.0, [-0.1875, 0.0]]
+    assert jacobian(f, (1, 0))([2.0, 3.0], 4.0)[0] == [2.0, [4.0, 0.0]]
+    assert jacobian(lambda x: x * x)(3.0) == 6.0
+    assert jacobian(lambda x: [])([1.0]) == []
+
+
+def test_a_jacobian_runs_its_function_once():
+    calls = []
+    assert jacobian(lambda x: calls.append(x) or [x, 2 * x, x * x])(3.0) == [1.0, 2.0, 6.0]
+    assert len(calls) == 1
+
+
+def test_a_hessian_is_symmetric_and_right():
+    assert hessian(rosenbrock)([1.5, 2.0]) == [[1902.0, -600.0], [-600.0, 200.0]]
+    assert hessian(lambda x, y: x * x * y, (0, 1))(3.0, 5.0) == [[10.0, 6.0], [6.0, 0.0]]
+
+
+def test_a_hessian_times_a_vector_is_hvp():
+    point, vector = [1.5, 2.0], [0.25, -3.0]
+    product = [math.fsum(h * v for h, v in zip(row, vector, strict=True)) for row in hessian(rosenbrock)(point)]
+    assert hvp(rosenbrock)(point, vector) == pytest.approx(product, rel=1e-14)
+    assert hvp(lambda c, x: c * x**3, 1)(5, Fraction(1, 3), 2) == 20
+    assert hvp(lambda x, y, power: x**power * y, (0, 1))(3.0, 5.0, [1.0, 0.0], power=2) == [10.0, 6.0]
+    assert hvp(lambda x: 3 * x)(2.0, 1.0) == 0.0
+
+
+def test_value_and_grad_gives_both_and_passes_keywords_on():
+    assert value_and_grad(lambda x, scale: scale * x * x)(3.0, scale=2.0) == (18.0, 12.0)
+    assert value_and_grad(lambda x, y: x * y, (0, -1))(3.0, 4.0) == (12.0, [4.0, 3.0])
+
+
+def test_a_derivative_within_a_derivative_may_be_of_any_kind():
+    assert grad(lambda x: hessian(lambda y: x * y**3)(2.0))(5.0) == 12.0
+    assert grad(lambda x: sum(jacobian(lambda y: [x * y, y * y * x])(x)))(3.0) == 13.0
+    assert hessian(lambda x: value_and_grad(lambda y: y**4 * x)(x)[0])(2.0) == 160.0
+    assert grad(lambda x: hvp(lambda y: y**3 * x)(x, x))(2.0) == 72.0
+
+
+# What is told apart
+
+
+def test_perturbation_confusion_does_not_happen():
+    assert grad(lambda x: x * grad(lambda y: x + y)(1.0))(1.0) == 1.0
+    assert grad(lambda x: x * grad(lambda y: x * y)(2.0))(3.0) == 6.0
+    assert grad(lambda x: grad(lambda y: grad(lambda z: x * y * z * z)(y))(x))(2.0) == 16.0  # of 4 x y, y = x
+
+
+@pytest.mark.parametrize(
+    ("mixed", "right"),
+    [
+        (lambda x, y: dot([x, y], [y, 2.0], x), 1.0),
+        (lambda x, y: mean([x * y, y, x]), 1 / 3),
+        (lambda x, y: sum([x * y, y, x, 1]), 1.0),
+        (lambda x, y: where(x > y, x * y, 0.0), 1.0),
+        (lambda x, y: where(x > y, x * x, x) * y, 6.0),
+        (lambda x, y: y**x, 4 * (1 + 3 * math.log(2))),
+        (lambda x, y: x**y, 3 + 6 * math.log(3)),
+        (lambda x, y: x * y % 5.0 * y, 4.0),
+        (lambda x, y: x / y - y / x, -1 / 4 + 1 / 9),
+        (lambda x, y: x - y + x * y, 1.0),
+    ],
+)
+def test_operands_of_different_levels_mix_in_every_operation(mixed, right):
+    """The derivative by x = 3 of that by y = 2."""
+
+    def slope(x):
+        return grad(lambda y: mixed(x, y))(2.0)
+
+    assert grad(slope)(3.0) == pytest.approx(right, rel=1e-14)
+    assert gradcheck(slope, 3.0)
+
+
+def test_threads_and_tasks_each_nest_on_their_own():
+    expected, found, barrier = 1.0, [], threading.Barrier(4)
+
+    def outer(x):
+        barrier.wait(timeout=30)  # all are inside a derivative now
+        return x * grad(lambda y: x + y)(1.0)
+
+    threads = [threading.Thread(target=lambda: found.append(grad(outer)(1.0))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    async def task():
+        await asyncio.sleep(0)
+        return grad(lambda x: x * grad(lambda y: x + y)(1.0))(1.0)
+
+    async def tasks():
+        return await asyncio.gather(task(), task())
+
+    assert [*found, *asyncio.run(tasks())] == [expected] * 6
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_an_interrupted_function_leaves_nothing_behind(error):
+    def interrupted(x):
+        raise error
+
+    with pytest.raises(error):
+        grad(lambda x: grad(interrupted)(x))(1.0)
+    levels = []
+    grad(lambda x: levels.append(x._level) or x)(1.0)
+    assert levels == [1]
+
+
+# What goes in and comes out
+
+
+def test_exact_numbers_have_exact_gradients():
+    def rational(x):
+        return (x**3 - 2 * x) / (1 + x * x)
+
+    assert grad(rational)(Fraction(1, 3)) == Fraction(-29, 25)
+    assert grad(grad(lambda x: x**5))(Fraction(1, 3)) == Fraction(20, 27)
+    assert type(grad(rational)(Fraction(1, 3))) is Fraction
+    third = grad(grad(grad(lambda x: x**20)))(10)
+    assert type(third) is int
+    assert third == 6840 * 10**17
+    assert hvp(lambda p: p[0] ** 2 * p[1])([Fraction(1, 3), 2], [Fraction(1, 7), 1]) == [
+        Fraction(26, 21),
+        Fraction(2, 21),
+    ]
+
+
+def test_gradients_by_floats_are_floats():
+    for f in (lambda x: x, lambda x: x + 1, lambda x: 3 * x, lambda x: 5, lambda x: 0.5):
+        assert type(grad(f)(2.0)) is float
+        assert grad(grad(f))(2.0) == 0.0
+        assert type(grad(grad(f))(2.0)) is float
+    assert grad(lambda x, y: x)(1.0, 2.0) == 1.0
+    assert grad(lambda x, y: x, 1)(1.0, 2.0) == 0.0
+    assert grad(lambda x: x[0])((1.0, [2, np.float64(3.0)])) == [1.0, [0, 0.0]]
+
+
+def test_the_gradient_by_a_value_is_a_value_through_which_gradients_flow():
+    x, w = Value(2.0), Value(3.0)
+    value, slope = value_and_grad(lambda x: w * x**3)(x)
+    assert (value, slope, x.grad, w.grad) == (24.0, 36.0, 0.0, 0.0)
+    (value + slope).backward()
+    assert (x.grad, w.grad) == (3 * 4 * 3 + 6 * 2 * 3, 8 + 12)
+    constant = grad(lambda x: 3)(x)
+    assert type(constant) is Value
+    assert constant.data == 0.0
+
+
+def test_lists_and_tuples_reach_the_function_as_they_are():
+    def f(x):
+        assert type(x) is tuple
+        assert type(x[1]) is list
+        return x[0] * x[1][0]
+
+    assert grad(f)((2.0, [3.0])) == [3.0, [2.0]]
+
+
+def test_arrays_reach_the_function_as_arrays():
+    x = np.array([[1.0, 2.0], [3.0, 4.0]])
+    assert grad(lambda x: (x @ x.T).sum())(x) == [[8.0, 12.0], [8.0, 12.0]]
+    assert jacobian(lambda x: x[0] * 2)(x) == [[[2.0, 0.0], [0.0, 0.0]], [[0.0, 2.0], [0.0, 0.0]]]
+    assert hessian(lambda v: v @ v)(x[0]) == [[2.0, 0.0], [0.0, 2.0]]
+    assert x.dtype == float
+    assert gradcheck(lambda x, y: x @ y, (x, x[0]))
+
+
+def test_a_network_learns_an_equation_of_its_own_derivative():
+    """u' = -u with u(0) = 1, from nothing but the equation: the loss contains the derivative of the network."""
+    u = nn.MLP(1, [4, 1], rng=0)
+    times = [0.0, 0.5, 1.0]
+    slope = grad(lambda t: u([t]))
+    velocity = dict.fromkeys(u.parameters(), 0.0)
+
+    def loss():
+        return mean([(slope(t) + u([t])) ** 2 for t in times]) + (u([0.0]) - 1) ** 2
+
+    for _ in range(150):
+        u.zero_grad()
+        loss().backward()
+        for p in u.parameters():
+            velocity[p] = 0.9 * velocity[p] - 0.03 * p.grad
+            p.data += velocity[p]
+    for t in (0.0, 0.3, 0.9):
+        assert u([t]).data == pytest.approx(math.exp(-t), abs=0.02)
+
+    def of_bias(b):
+        layer = u.layers[0].neurons[0]
+        layer.b, before = b, layer.b
+        try:
+            return loss()
+        finally:
+            layer.b = before
+
+    bias = u.layers[0].neurons[0].b
+    u.zero_grad()
+    loss().backward()
+    assert bias.grad == pytest.approx(grad(of_bias)(bias.data).data, rel=1e-9, abs=1e-15)
+    assert gradcheck(of_bias, bias.data)
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: grad(lambda x: None)(1.0), "a function that returns numbers, not NoneType"),
+        (lambda: grad(lambda x: [x, x])(1.0), "returns one number, not 2 of them: use jacobian"),
+        (lambda: jacobian(lambda x: {"a": x})(1.0), "a function that returns numbers, not dict"),
+        (lambda: grad(lambda x: x)("1"), "a Value holds a number .* not str: '1'"),
+        (lambda: grad(lambda x: x[0])([1.0, None]), "a Value holds a number .* not NoneType"),
+        (lambda: grad(lambda x: x, 1)(1.0), "argnum is 1, but the function is called with 1 positional arguments"),
+        (lambda: grad(lambda x: x, (0, -2))(1.0), "argnum is -2"),
+    ],
+)
+def test_what_has_no_gradient_is_told(call, message):
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
+def test_a_derivative_that_does_not_exist_is_an_error():
+    with pytest.raises(ZeroDivisionError, match=r"the derivative of sqrt\(0.0\) cannot be taken"):
+        grad(scalar.sqrt)(0.0)
+
+
+def test_a_vector_of_another_length_is_an_error():
+    with pytest.raises(ValueError, match="the same length, not of 2 and 3"):
+        hvp(rosenbrock)([1.0, 2.0], [1.0, 2.0, 3.0])
+
+
+# Gradcheck
+
+
+def cube(x, slope):
+    """x ** 3 with a closure that says the derivative is the slope."""
+
+    def _backward(grad):
+        x.grad += grad * slope(x.data)
+
+    return type(x)(x.data * x.data * x.data, (x,), "cube", _backward)
+
+
+def arc(x, slope):
+    """atan(x) by a function for floats alone."""
+
+    def _backward(grad):
+        x.grad += grad * slope(x.data)
+
+    return type(x)(math.atan(float(x.data)), (x,), "arc", _backward)
+
+
+def test_gradcheck_accepts_a_right_closure():
+    assert gradcheck(lambda x: cube(x, lambda x: 3 * x * x), 2.0) is True
+    assert gradcheck(lambda x: cube(x, lambda x: 3 * x * x), Value(2)) is True
+    assert gradcheck(lambda x: cube(x, lambda x: 3 * x * x), [Fraction(1, 3)]) is True
+
+
+def test_gradcheck_names_the_input_both_numbers_and_the_relative_error():
+    def f(x, pair):
+        return [x * pair[0], [cube(pair[1][2], lambda x: 2 * x * x) + x]]
+
+    with pytest.raises(GradientError) as caught:
+        gradcheck(f, (1.0, [5.0, [0.0, 0.0, 2.0]]))
+    assert str(caught.value) == (
+        "the gradient by inputs[1][1][2] is 8.0, but the complex step gives 12.0: a relative error of 0.33"
+    )
+    with pytest.raises(GradientError, match=r"by inputs\[0\]\[1\] is 8.0"):
+        gradcheck(lambda x: cube(x[1], lambda x: 2 * x * x), [np.array([1.0, 2.0])])
+    with pytest.raises(GradientError, match=r"by inputs\[0\] is nan"):
+        gradcheck(lambda x: cube(x, lambda x: math.nan), 0.0)
+
+
+def test_gradcheck_sees_an_error_in_the_seventh_digit():
+    assert gradcheck(lambda x: cube(x, lambda x: 3.000001 * x * x), 2.0, rtol=1e-5)
+    with pytest.raises(GradientError, match=r"a relative error of 3\.3e-07"):
+        gradcheck(lambda x: cube(x, lambda x: 3.000001 * x * x), 2.0)
+    assert gradcheck(lambda x: cube(x, lambda x: 3.000001 * x * x), 2.0, atol=1e-4)
+
+
+@pytest.mark.parametrize("x", [-50.0, -2.0, -1e-9, 0.0, 1e-4, 0.3, 50.0])
+def test_gradcheck_takes_central_differences_where_the_complex_step_is_not_possible(x):
+    assert gradcheck(lambda x: arc(x, lambda x: 1 / (1 + x * x)), x)
+    with pytest.raises(GradientError, match=r"inputs\[0\] is .*, but the central difference gives"):
+        gradcheck(lambda x: 1 + arc(x, lambda x: 1.00001 / (1 + x * x)), x)
+
+
+def test_central_differences_keep_to_where_the_function_is_defined():
+    def real_log(x):
+        def _backward(grad):
+            x.grad += grad / x.data
+
+        return type(x)(math.log(float(x.data)), (x,), "log", _backward)
+
+    for x in (1e-10, 1e-3, 0.05, 7.0):
+        assert gradcheck(real_log, x)
+
+
+def test_a_function_defined_at_one_point_alone_has_no_slope():
+    def lone(x):
+        if float(x.data) != 0:
+            raise ValueError("not here")
+        return x
+
+    with pytest.raises(ValueError, match=r"not defined on both sides of 0\.0"):
+        gradcheck(lone, 0.0)
+
+
+def test_gradcheck_turns_to_differences_where_complex_infinities_give_nothing():
+    assert gradcheck(lambda x: x * x + 1 / (2 * (x + math.inf)), 2.0)
+
+
+def test_central_differences_see_a_kink():
+    with pytest.raises(GradientError, match=r"is 0.0, but the central difference gives 0.5"):
+        gradcheck(lambda x: scalar.relu(x) + 0 * scalar.erf(x), 0.0)
+
+
+def test_an_operation_of_ones_own_need_not_know_in_which_derivative_it_runs():
+    def cube(x):
+        def _backward(grad):
+            x.grad += grad * (3 * x.data**2)
+
+        return Value(x.data**3, (x,), "cube", _backward)
+
+    assert grad(cube)(2.0) == 12.0
+    assert grad(grad(cube))(2.0) == 12.0
+    assert grad(grad(grad(cube)))(2.0) == 6.0
+    assert gradcheck(cube, 2.0)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: (x - 5) ** 101,  # a whole power of a negative number, beyond those that complex numbers multiply out
+        lambda x: (x - 5) ** 102,
+        lambda x: 2.5**x - x % 1.7 + 9.5 % x,
+        lambda x: abs(x) + abs(-x) + scalar.sign(x),
+        lambda x: scalar.sigmoid(400 * x) * scalar.softplus(-400 * x) + scalar.softplus(x),
+        lambda x: where(x != 3, x, 0) + where(x == 4, x, 0) + where(x >= 4, x, 0) + where(x > 4, x, 0) + where(x, x, 0),
+        lambda x: x.data * Value(1.0) * 0 + x,
+        lambda x: (x * x if x.data else x) + hash(x.data) * 0,
+    ],
+)
+def test_the_complex_step_takes_every_branch_that_numbers_take(f):
+    assert gradcheck(f, 3.9, rtol=1e-12)
+    assert gradcheck(f, 2.1, rtol=1e-12)
