@@ -1,0 +1,239 @@
+"""The compiler: trace a function once, run its forward and backward pass as straight-line Python or C.
+
+compile -> Graph (graph.py: the function run on the symbols of trace.py, then backward() on its result)
+        -> Statements (statements.py: what is needed, as lines of a language)
+        -> PythonBackend (python.py), or CBackend (c.py: rolled into loops by roll.py, built by toolchain.py)
+"""
+
+import functools
+import logging
+from array import array
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from micrograd.compiler.batch import Packed, ShapeError, pack
+from micrograd.compiler.c import CBackend
+from micrograd.compiler.check import check
+from micrograd.compiler.export import export_c
+from micrograd.compiler.graph import Graph, Shape, shape_of, unflatten
+from micrograd.compiler.python import PythonBackend
+from micrograd.compiler.toolchain import CompilerError, notice
+from micrograd.compiler.trace import TraceError
+from micrograd.engine import Value
+
+__all__ = ["Compiled", "CompilerError", "TraceError", "compile"]
+
+log = logging.getLogger("micrograd")
+
+
+def compile(
+    function: Callable[..., Any],
+    example_args: Sequence[Any],
+    *,
+    parameters: Sequence[Value] = (),
+    backend: str = "auto",
+) -> "Compiled":
+    """Trace a function of numbers, and compile what it computes together with its gradients.
+
+    Parameters
+    ----------
+    function
+        Called with Values, or nested lists of Values, in the shapes of the example; returns a Value or a nested list
+        of Values. It is run once for each shape of arguments: what it does besides computing on them, such as
+        drawing a random number, is done then and never again.
+    example_args
+        One example of the arguments: numbers and nested lists of numbers. Only their shapes matter.
+    parameters
+        Leaf Values that the function uses. Their numbers are read anew at each call; all other Values and numbers
+        that the function uses are constants.
+    backend
+        "c" for C, which needs a C compiler; "python" for Python; "auto" for C where there is a compiler.
+
+    Raises
+    ------
+    TraceError
+        If the function asks for a number while it is traced, as `if x > 0` or `max` do.
+    CompilerError
+        If the backend is "c" and there is no C compiler, or it fails.
+    ValueError, TypeError
+        If an argument is not of the kind described above.
+    """
+    return Compiled(function, example_args, parameters=parameters, backend=backend)
+
+
+class Compiled:
+    """A compiled function: what `compile` returns, and documents.
+
+    Calls with lists of another length than the example's are traced and compiled once for each new shape.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        example_args: Sequence[Any],
+        *,
+        parameters: Sequence[Value] = (),
+        backend: str = "auto",
+    ) -> None:
+        if backend not in ("auto", "c", "python"):
+            raise ValueError(f'unknown backend {backend!r}: expected "auto", "c" or "python"')
+        if not isinstance(example_args, (tuple, list)):
+            raise TypeError(f"example_args is a tuple of the function's arguments, not a {type(example_args).__name__}")
+        self.parameters = list(parameters)
+        for parameter in self.parameters:
+            if not isinstance(parameter, Value) or parameter._prev:
+                raise TypeError(f"a parameter is a Value that is not computed from others, not {parameter!r}")
+        if len(set(map(id, self.parameters))) < len(self.parameters):
+            raise ValueError("a parameter is given twice")
+        self._function = function
+        self._backend = backend
+        self._backends: dict[tuple[Shape, ...], PythonBackend | CBackend] = {}
+        self._shapes = tuple(shape_of(argument) for argument in example_args)
+        self._compiled(self._shapes)
+
+    def __repr__(self) -> str:
+        kind = "C" if isinstance(self._backends[self._shapes], CBackend) else "Python"
+        return (
+            f"<{getattr(self._function, '__name__', 'function')} compiled to {kind}, {len(self.parameters)} parameters>"
+        )
+
+    def __call__(self, *args: Any) -> Any:
+        """The function's value for one example, as a number or a nested list of numbers."""
+        packed = self._packed([args[k : k + 1] for k in range(len(args))])
+        backend = self._backends[packed.shapes]
+        return unflatten(iter(backend.forward(self._numbers(), packed)), backend.graph.output_shape)
+
+    def map(self, *batches: Any) -> list[Any]:
+        """The function's values for many examples: a list for each argument, or what `pack` made of them."""
+        packed = self._packed(batches)
+        backend = self._backends[packed.shapes]
+        results = backend.forward(self._numbers(), packed)
+        if backend.graph.output_shape == ():
+            return results.tolist()
+        numbers = iter(results)
+        return [unflatten(numbers, backend.graph.output_shape) for _ in range(packed.n)]
+
+    def backward(self, *batches: Any) -> float:
+        """The mean of the function over the batch. Adds its gradients to the parameters' `grad`.
+
+        Parameters
+        ----------
+        batches
+            A list or array of examples for each argument, or what `pack` made of them.
+
+        Raises
+        ------
+        TypeError
+            If the function does not return a single Value.
+        """
+        packed = self._packed(batches)
+        backend = self._differentiable(packed)
+        gradients = array("d", bytes(8 * len(self.parameters)))
+        losses = backend.backward(self._numbers(), gradients, 1.0 / packed.n, packed)
+        total = 0.0
+        for loss in losses:
+            total += loss
+        for parameter, gradient in zip(self.parameters, gradients):  # noqa: B905  # one is made from the other
+            parameter.grad += gradient
+        return total / packed.n
+
+    def value_and_grad(self, *args: Any) -> tuple[float, Any]:
+        """The function's value for one example, and its gradient by the arguments, in their shape.
+
+        The gradient is that of the argument where there is one, else a tuple with one for each.
+
+        Raises
+        ------
+        TypeError
+            If the function does not return a single Value.
+        """
+        packed = self._packed([args[k : k + 1] for k in range(len(args))])
+        value, *gradient = self._differentiable(packed).value_and_grad(self._numbers(), packed)
+        numbers = iter(gradient)
+        gradients = tuple(unflatten(numbers, shape) for shape in packed.shapes)
+        return value, gradients[0] if len(gradients) == 1 else gradients
+
+    def pack(self, *batches: Any) -> Packed:
+        """A data set as buffers of doubles, for `backward` and `map` to step on without any work for a number.
+
+        A C-contiguous array of doubles (NumPy's, or anything with the buffer protocol) is used where it lies and not
+        copied.
+
+        Raises
+        ------
+        ValueError
+            If the arguments differ in the number of examples, or the examples in shape, or there are none.
+        """
+        return self._packed(batches)
+
+    def check(self, *args: Any) -> None:
+        """Compute one example with its gradients step by step, to find where an infinity or NaN comes from.
+
+        Raises
+        ------
+        FloatingPointError
+            Naming the first operation that made one, or could not be carried out, and its operands.
+        """
+        packed = self._packed([args[k : k + 1] for k in range(len(args))])
+        check(self._backends[packed.shapes].graph, self._numbers(), packed.rows()[0])
+
+    @property
+    def source(self) -> str:
+        """The generated Python: `forward`, and where the function returns a single Value, its gradients."""
+        return PythonBackend(self._backends[self._shapes].graph).source
+
+    @property
+    def c_source(self) -> str:
+        """One self-contained C99 file, as `export_c` writes it."""
+        return export_c(self._backends[self._shapes].graph, self._numbers())
+
+    def export_c(self, path: str | Path) -> None:
+        """Write `c_source` to a file."""
+        Path(path).write_text(self.c_source)
+
+    def _numbers(self) -> "array[float]":
+        return array("d", [parameter.data for parameter in self.parameters])
+
+    def _packed(self, batches: Sequence[Any]) -> Packed:
+        """The batch for each argument as buffers, in shapes that the function is compiled for."""
+        if len(batches) == 1 and isinstance(batches[0], Packed):
+            packed = batches[0]
+        else:
+            if len(batches) != len(self._shapes):
+                raise ValueError(f"the function takes {len(self._shapes)} arguments, not {len(batches)}")
+            packed = pack(batches, list(self._backends))
+        if packed.shapes not in self._backends:
+            try:
+                self._compiled(packed.shapes)
+            except Exception as error:
+                raise ShapeError(packed.shapes, self._shapes, error) from error
+        return packed
+
+    def _differentiable(self, packed: Packed) -> "PythonBackend | CBackend":
+        backend = self._backends[packed.shapes]
+        if backend.graph.parameter_gradients is None:
+            raise TypeError(
+                f"the function returns a list of shape {backend.graph.output_shape}: a gradient is that of a single "
+                "Value, such as its mean"
+            )
+        return backend
+
+    def _compiled(self, shapes: tuple[Shape, ...]) -> None:
+        """Trace and compile the function for these shapes."""
+        with notice("tracing the function"):
+            graph = Graph(self._function, shapes, self.parameters)
+        if self._backend != "python":
+            try:
+                self._backends[shapes] = CBackend(graph)
+                return
+            except CompilerError as error:
+                if self._backend == "c":
+                    raise
+                _say_once(f"compiled to Python, since C is not to be had: {error}")
+        self._backends[shapes] = PythonBackend(graph)
+
+
+@functools.lru_cache
+def _say_once(message: str) -> None:
+    log.warning(message)

@@ -1,0 +1,116 @@
+"""Data sets as buffers of doubles."""
+
+import ctypes
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+from micrograd.compiler.graph import Shape, flatten, shape_of, size
+
+
+class ShapeError(ValueError):
+    """Arguments whose shape is not what the function takes."""
+
+    def __init__(self, came: Any, expected: Any, why: object = "") -> None:
+        super().__init__(f"arguments of shape {came} came, {expected} was expected{f': {why}' if why else ''}")
+
+
+class Packed:
+    """The examples for each argument, one after the other as doubles.
+
+    Attributes
+    ----------
+    shapes
+        The shape of an example of each argument.
+    n
+        The number of examples.
+    pointers
+        Where the doubles of each argument begin, as an array in C.
+    """
+
+    def __init__(self, shapes: tuple[Shape, ...], n: int, buffers: Sequence[Any]) -> None:
+        self.shapes = shapes
+        self.n = n
+        self._buffers = buffers
+        self._exports = [ctypes.c_char.from_buffer(buffer) for buffer in buffers]  # keep them where they are
+        self.pointers = (ctypes.c_void_p * len(buffers))(*map(ctypes.addressof, self._exports))
+        self._rows: list[tuple[float, ...]] | None = None
+
+    def __len__(self) -> int:
+        return self.n
+
+    def rows(self) -> list[tuple[float, ...]]:
+        """All numbers of each example."""
+        if self._rows is None:
+            columns = []
+            for buffer, shape in zip(self._buffers, self.shapes, strict=True):
+                numbers = memoryview(buffer).cast("B").cast("d").tolist()
+                step = size(shape)
+                columns.append([numbers[i * step : (i + 1) * step] for i in range(self.n)])
+            self._rows = [tuple(number for part in row for number in part) for row in zip(*columns, strict=True)]
+            if not columns:
+                self._rows = [()] * self.n
+        return self._rows
+
+
+def pack(batches: Sequence[Any], known: Sequence[tuple[Shape, ...]]) -> Packed:
+    """The examples of each argument as buffers. `known` are shapes to try first."""
+    lengths = [len(batch) for batch in batches]
+    if len(set(lengths)) > 1:
+        raise ValueError(f"the arguments have different numbers of examples: {lengths}")
+    n = lengths[0] if lengths else 1
+    if n == 0:
+        raise ValueError("there are no examples")
+    for shapes in known:
+        try:
+            return Packed(shapes, n, [_buffer(b, shape) for b, shape in zip(batches, shapes, strict=True)])
+        except _Mismatch:
+            pass
+    shapes = tuple(shape_of(batch[0]) for batch in batches)
+    try:
+        return Packed(shapes, n, [_buffer(b, shape) for b, shape in zip(batches, shapes, strict=True)])
+    except _Mismatch as mismatch:
+        raise ShapeError(
+            shape_of(mismatch.args[0]), mismatch.args[1], "all examples have the shape of the first"
+        ) from None
+
+
+class _Mismatch(Exception):
+    """A tree that is not of the shape: both are its arguments."""
+
+
+def _buffer(batch: Any, shape: Shape) -> Any:
+    """The numbers of a batch as doubles one after the other: itself, if that is what it is."""
+    if not isinstance(batch, (list, tuple)):
+        try:
+            view = memoryview(batch)
+        except TypeError:
+            pass
+        else:
+            if view.shape is not None and view.shape[1:] != shape:
+                raise _Mismatch(batch[0], shape)
+            if view.format == "d" and view.c_contiguous and not view.readonly:
+                return batch
+    numbers = array("d")
+    for example in batch:
+        _extend(numbers, example, shape)
+    return numbers
+
+
+def _extend(numbers: "array[float]", tree: Any, shape: Shape) -> None:
+    """Append the numbers of a tree of that shape."""
+    if not shape:
+        if shape_of(tree) != ():
+            raise _Mismatch(tree, shape)
+        numbers.append(tree)
+        return
+    ragged = shape[0] == "ragged"
+    if not hasattr(tree, "__len__") or len(tree) != (len(shape) - 1 if ragged else shape[0]):
+        raise _Mismatch(tree, shape)
+    if len(shape) == 1:
+        if any(isinstance(number, (list, tuple)) for number in tree):
+            raise _Mismatch(tree, shape)
+        numbers.extend(tree if isinstance(tree, (list, tuple)) else flatten(tree))
+        return
+    for i, branch in enumerate(tree):
+        _extend(numbers, branch, shape[i + 1] if ragged else shape[1:])

@@ -1,0 +1,107 @@
+"""A traced function: what it takes, what it gives, and the operations between."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from micrograd.compiler.trace import Symbol, Trace
+from micrograd.engine import Value
+
+Shape = tuple[Any, ...]
+"""() for a number, (3, 2) for three lists of two, ("ragged", (2,), (3,)) for a list of unlike things."""
+
+
+class Graph:
+    """The forward and the backward pass of a function, as one trace.
+
+    Attributes
+    ----------
+    outputs
+        The lines of the results, flat; `output_shape` is their shape.
+    parameter_gradients, argument_gradients
+        The lines that the gradients end in, flat; None where the function does not return a single Value.
+    forward_end
+        The line at which the backward pass begins.
+    gradients
+        The line of the gradient of a line, for those that are a node's.
+    """
+
+    def __init__(self, function: Callable[..., Any], shapes: Sequence[Shape], parameters: Sequence[Value]) -> None:
+        self.trace = trace = Trace()
+        self.shapes = tuple(shapes)
+        self.sizes = [size(shape) for shape in shapes]
+        self.n_parameters = len(parameters)
+        inputs = [Value(trace.leaf("x", i)) for i in range(sum(self.sizes))]
+        flat = iter(inputs)
+        arguments = [unflatten(flat, shape) for shape in shapes]
+        before = [(parameter.data, parameter.grad) for parameter in parameters]
+        try:
+            for i, parameter in enumerate(parameters):
+                parameter.data, parameter.grad = trace.leaf("p", i), 0
+            result = function(*arguments)
+            self.output_shape = shape_of(result)
+            self.outputs = [trace.id(v.data if isinstance(v, Value) else v) for v in flatten(result)]
+            self.forward_end = len(trace.ops)
+            self.gradients: dict[int, int] = {}
+            self.parameter_gradients: list[int] | None = None
+            self.argument_gradients: list[int] | None = None
+            if self.output_shape == ():
+                self._trace_backward(result if isinstance(result, Value) else Value(result), parameters, inputs)
+        finally:
+            for parameter, (data, grad) in zip(parameters, before, strict=True):
+                parameter.data, parameter.grad = data, grad
+
+    def _trace_backward(self, result: Value, parameters: Sequence[Value], inputs: Sequence[Value]) -> None:
+        trace = self.trace
+        nodes, _ = result._history()
+        for node in nodes:
+            if type(node.data) is not Symbol and any(type(operand.data) is Symbol for operand in node._prev):
+                raise ValueError(
+                    f"the function uses a Value, {node._op} -> {node.data!r}, that was computed from its parameters "
+                    "before it was called, and so would not follow them: compute it within the function"
+                )
+        for i, parameter in enumerate(parameters):
+            parameter.grad = trace.leaf("g", i) + parameter.grad
+        result.backward(trace.leaf("seed"))
+        self.parameter_gradients = [trace.id(parameter.grad) for parameter in parameters]
+        self.argument_gradients = [trace.id(x.grad) for x in inputs]
+        for node in [*nodes, *inputs]:
+            if type(node.data) is Symbol and type(node.grad) is Symbol:
+                self.gradients.setdefault(node.grad.id, node.data.id)
+
+
+def shape_of(tree: Any) -> Shape:
+    """The shape of a number, a nested list of numbers or a NumPy array."""
+    if isinstance(tree, (list, tuple)):
+        shapes = [shape_of(branch) for branch in tree]
+        if any(shape != shapes[0] for shape in shapes):
+            return ("ragged", *shapes)
+        return (len(tree), *shapes[0]) if shapes else (0,)
+    shape = getattr(tree, "shape", ())
+    return tuple(shape) if isinstance(shape, (tuple, list)) else ()
+
+
+def size(shape: Shape) -> int:
+    """How many numbers there are in the shape."""
+    if shape[:1] == ("ragged",):
+        return sum(map(size, shape[1:]))
+    return shape[0] * size(shape[1:]) if shape else 1
+
+
+def flatten(tree: Any) -> Iterator[Any]:
+    """The numbers in a nested list or a NumPy array, from left to right."""
+    if isinstance(tree, (list, tuple)):
+        for branch in tree:
+            yield from flatten(branch)
+    elif getattr(tree, "shape", ()):
+        yield from flatten(tree.tolist())
+    else:
+        yield tree
+
+
+def unflatten(numbers: Iterator[Any], shape: Shape) -> Any:
+    """The next numbers, in that shape."""
+    if not shape:
+        return next(numbers)
+    if shape[0] == "ragged":
+        return [unflatten(numbers, branch) for branch in shape[1:]]
+    return [unflatten(numbers, shape[1:]) for _ in range(shape[0])]

@@ -1,0 +1,189 @@
+"""The Python backend: a trace as straight-line Python, one assignment a line.
+
+`p0`, `p1`, ... are the parameters and `g0`, ... their gradients; `x0`, ... are the inputs of one example, flat; `t0`,
+... is what is computed from them, and `dt0` the derivative of the result by `t0`.
+"""
+
+import math
+import textwrap
+import traceback
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from micrograd import scalar
+from micrograd.compiler.batch import Packed
+from micrograd.compiler.graph import Graph
+from micrograd.compiler.statements import Statements
+from micrograd.compiler.trace import CONDITIONS
+
+FILE = "<compiled by micrograd>"
+TEMPLATES = {
+    **{op: f"{{0}} {op} {{1}}" for op in ("+", "-", "*", "/", "%")},
+    **{op: f"({{0}} {op} {{1}})" for op in CONDITIONS},
+    "**": "power({0}, {1})",
+    **{f"**{n}": "{0} ** {1}" for n in range(1, 10)},  # which is never complex
+    "condition": "{0}",
+    "neg": "-{0}",
+    "where": "{1} if {0} else {2}",
+    "relu": "0.0 if {0} <= 0 else {0}",
+    "leaky_relu": "{1} * {0} if {0} <= 0 else {0}",
+}
+NAMESPACE = {
+    "inf": math.inf,
+    "nan": math.nan,
+    "power": scalar.power,
+    **{name: vars(function)["__wrapped__"] for name, function in scalar.FUNCTIONS.items()},
+}
+
+
+class PythonBackend:
+    """A graph as functions in Python.
+
+    Attributes
+    ----------
+    source
+        The functions, made to be read.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        parts = [_forward(graph)]
+        if graph.parameter_gradients is not None:
+            parts += [_backward(graph), _value_and_grad(graph)]
+        self.source = "\n\n".join(parts)
+        self._functions: dict[str, Any] = {
+            **NAMESPACE,
+            "__name__": "compiled by micrograd",
+            "__loader__": self,  # where tracebacks get the source from
+            "__builtins__": {"abs": abs, "reversed": reversed},
+        }
+        exec(compile(self.source, FILE, "exec"), self._functions)
+
+    def get_source(self, _name: str) -> str:
+        """The source, as a module's loader gives it."""
+        return self.source
+
+    def forward(self, parameters: Sequence[float], packed: Packed) -> "array[float]":
+        """The outputs for each example, one after the other."""
+        with self._told():
+            return array("d", [y for x in packed.rows() for y in self._functions["forward"](parameters, x)])
+
+    def backward(
+        self, parameters: Sequence[float], gradients: "array[float]", seed: float, packed: Packed
+    ) -> "array[float]":
+        """The output for each example; adds the gradients of their sum times `seed` to `gradients`."""
+        with self._told():
+            outputs, sums = self._functions["backward"](parameters, gradients, seed, packed.rows())
+        gradients[:] = array("d", sums)
+        return array("d", outputs[::-1])
+
+    def value_and_grad(self, parameters: Sequence[float], packed: Packed) -> "array[float]":
+        """The output for the first example, and its gradient by each number in it."""
+        with self._told():
+            value, gradient = self._functions["value_and_grad"](parameters, packed.rows()[0])
+        return array("d", [value, *gradient])
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Name the line of the source in an arithmetic error."""
+        try:
+            yield
+        except (ArithmeticError, ValueError) as error:
+            lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == FILE]
+            if not lines or lines[-1] is None:
+                raise
+            line = self.source.splitlines()[lines[-1] - 1].strip()
+            raise type(error)(f"{error}, in line {lines[-1]} of the compiled code: {line}") from error
+
+
+def _names(graph: Graph, statements: Statements) -> dict[int, str]:
+    """What each line is called."""
+    names = {id: array if array == "seed" else f"{array}{i}" for id, (array, i) in graph.trace.leaves.items()}
+    for id, number in graph.trace.constants.items():
+        names[id] = repr(number) if repr(number)[0] != "-" else f"({number!r})"
+    for count, (id, _, _) in enumerate(statements):
+        of = graph.gradients.get(id)
+        if id in statements.accumulator:
+            names[id] = f"g{statements.accumulator[id]}"
+        elif of in names:
+            names[id] = f"d{names[of]}"
+        else:
+            names[id] = f"t{count}"
+    return names
+
+
+def _write(graph: Graph, results: Sequence[int]) -> tuple[list[str], dict[int, str]]:
+    """The body of a function that computes `results`, and what each line is called in it."""
+    statements = Statements(graph, results, TEMPLATES, sums=True)
+    names = _names(graph, statements)
+    lines = []
+    backward = False
+    for id, template, operands in statements:
+        if id >= graph.forward_end and not backward:
+            backward = True
+            lines += ["# forward ends here, backward begins"]
+        lines.append(f"{names[id]} = {template.format(*[names[operand] for operand in operands])}")
+    return lines, names
+
+
+def _unpack(name: str, prefix: str, n: int) -> list[str]:
+    """Lines that give each of the `n` numbers in the sequence `name` a name of its own."""
+    return [f"[{', '.join(f'{prefix}{i}' for i in range(n))}] = {name}"] if n else []
+
+
+def _tuple(names: Iterable[str]) -> str:
+    return f"({''.join(f'{name}, ' for name in names)})"
+
+
+def _function(head: str, doc: str, body: list[str]) -> str:
+    return f"def {head}:\n" + textwrap.indent("\n".join([f'"""{doc}"""', *body]), "    ") + "\n"
+
+
+def _forward(graph: Graph) -> str:
+    body, names = _write(graph, graph.outputs)
+    return _function(
+        "forward(p, x)",
+        "The outputs for the parameters p and one example x, all flat.",
+        [
+            *_unpack("p", "p", graph.n_parameters),
+            *_unpack("x", "x", sum(graph.sizes)),
+            *body,
+            f"return {_tuple(names[id] for id in graph.outputs)}",
+        ],
+    )
+
+
+def _backward(graph: Graph) -> str:
+    gradients = graph.parameter_gradients or []
+    body, names = _write(graph, [*graph.outputs, *gradients])
+    loop = [*_unpack("x", "x", sum(graph.sizes)), *body, f"outputs.append({names[graph.outputs[0]]})"]
+    return _function(
+        "backward(p, g, seed, examples)",
+        "The output for each example, last first, and the gradients g with those of all outputs, times seed, added.",
+        [
+            *_unpack("p", "p", graph.n_parameters),
+            *_unpack("g", "g", graph.n_parameters),
+            "outputs = []",
+            "for x in reversed(examples):",
+            *[f"    {line}" for line in loop],
+            f"return outputs, {_tuple(f'g{i}' for i in range(graph.n_parameters))}",
+        ],
+    )
+
+
+def _value_and_grad(graph: Graph) -> str:
+    gradients = graph.argument_gradients or []
+    body, names = _write(graph, [*graph.outputs, *gradients])
+    return _function(
+        "value_and_grad(p, x)",
+        "The output for one example x, and its gradient by each number in x.",
+        [
+            *_unpack("p", "p", graph.n_parameters),
+            *_unpack("x", "x", sum(graph.sizes)),
+            "seed = 1.0",
+            *body,
+            f"return {names[graph.outputs[0]]}, {_tuple(names[id] for id in gradients)}",
+        ],
+    )

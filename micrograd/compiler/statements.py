@@ -1,0 +1,109 @@
+"""Statements: the operations that some results need, as lines of a language yet to choose.
+
+A statement is a template and the lines that fill it. What is used once, by a sum, is written into it, so that a dot
+product reads as one; a condition is written where it is used; a gradient that adds up does so in place.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from micrograd.compiler.graph import Graph
+from micrograd.compiler.trace import CONDITIONS, Trace
+
+CHOICES = frozenset(("where", "and", "or"))  # operations that take conditions; others take them as 0 or 1
+WIDTH = 60  # characters of a template, after which a long sum is broken up
+
+
+class Statement(NamedTuple):
+    """Line `id` is `template`, with the lines `operands` in place of its `{}`."""
+
+    id: int
+    template: str
+    operands: tuple[int, ...]
+
+
+class Statements(list[Statement]):
+    """The statements for `results`, in order.
+
+    Parameters
+    ----------
+    templates
+        What each operation looks like, with `{0}`, `{1}`, ... for its operands; others look like calls.
+    sums
+        Whether sums are written into sums.
+
+    Attributes
+    ----------
+    accumulator
+        The number of the parameter whose gradient a line holds, for the lines where a gradient adds up.
+    """
+
+    def __init__(self, graph: Graph, results: Sequence[int], templates: Mapping[str, str], *, sums: bool) -> None:
+        super().__init__()
+        trace = graph.trace
+        needed = trace.needed(results)
+        self.accumulator = {id: i for id, (array, i) in trace.leaves.items() if array == "g"}
+        uses = dict.fromkeys(results, 2)  # a result must have a name
+        user: dict[int, int] = {}
+        for id in needed:
+            for operand in trace.operands[id]:
+                uses[operand] = uses.get(operand, 0) + 1
+                user[operand] = id
+            if trace.operands[id][0] in self.accumulator:
+                self.accumulator[id] = self.accumulator[trace.operands[id][0]]
+        inlined: dict[int, tuple[str, tuple[int, ...]]] = {}
+
+        for id in needed:
+            op, operands = trace.ops[id], trace.operands[id]
+            text = ""
+            leaves: list[int] = []
+            for literal, field in _pieces(templates, _form(trace, op, operands, templates), len(operands)):
+                text += literal
+                if field is not None:
+                    operand = operands[field]
+                    inner, inner_leaves = inlined.get(operand, ("{}", (operand,)))
+                    if trace.ops[operand] in CONDITIONS and op not in CHOICES:
+                        inner = templates["condition"].replace("{0}", inner)
+                    text += f"({inner})" if _needs_brackets(op, field, trace.ops[operand], inner) else inner
+                    leaves.extend(inner_leaves)
+            if op in CONDITIONS:
+                stays = False
+            elif uses[id] > 1 or id in graph.gradients or id in self.accumulator or len(text) > WIDTH:
+                stays = True
+            elif op == "*":
+                stays = trace.ops[user[id]] not in ("+", "-")
+            else:
+                into_sum = op in ("+", "-") and trace.ops[user[id]] in ("+", "-") and trace.operands[user[id]][0] == id
+                stays = not (sums and into_sum)
+            if stays:
+                self.append(Statement(id, text, tuple(leaves)))
+            else:
+                inlined[id] = text, tuple(leaves)
+
+
+def _form(trace: Trace, op: str, operands: tuple[int, ...], templates: Mapping[str, str]) -> str:
+    """The operation, or its form for the constant exponent where there is a template for that: `**2`."""
+    special = f"{op}{trace.constants[operands[1]]:g}" if op == "**" and operands[1] in trace.constants else op
+    return special if special in templates else op
+
+
+_parsed: dict[tuple[int, str, int], list[tuple[str, int | None]]] = {}
+
+
+def _pieces(templates: Mapping[str, str], op: str, arity: int) -> list[tuple[str, int | None]]:
+    """A template as pairs of a literal and the operand that follows it."""
+    key = id(templates), op, arity
+    if key not in _parsed:
+        template = templates.get(op) or f"{op}({', '.join(f'{{{i}}}' for i in range(arity))})"
+        parts = re.split(r"\{(\d)\}", template)
+        fields = [int(part) for part in parts[1::2]]
+        _parsed[key] = list(zip(parts[::2], [*fields, None], strict=True))
+    return _parsed[key]
+
+
+def _needs_brackets(op: str, position: int, inner: str, text: str) -> bool:
+    """Whether an expression that is written into another would be read otherwise without brackets."""
+    if text == "{}" or op not in ("+", "-", "*", "/", "%"):
+        return False
+    return inner in ("+", "-") and not (op in ("+", "-") and position == 0)

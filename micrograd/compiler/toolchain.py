@@ -1,0 +1,169 @@
+"""From C to a loaded library: the compiler of this machine, and a cache of what it has built.
+
+A library's file is named by a hash of all that made it (source, flags, compiler version, processor) and a hash of its
+own content, so a damaged or foreign file is not what its name says, and is built anew. The cache is a directory that
+only the user can write to; where there is none, libraries are built in a temporary directory for this process alone.
+"""
+
+import ctypes
+import functools
+import hashlib
+import importlib.util
+import logging
+import os
+import platform
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+log = logging.getLogger("micrograd")
+
+FLAGS = [
+    "-std=gnu99", "-O2", "-march=native", "-fPIC", "-shared",
+    "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math",  # what may change no bit of a result
+]  # fmt: skip
+PATIENCE = 2.0  # seconds, after which a compilation says that it is under way
+
+
+class CompilerError(RuntimeError):
+    """There is no C compiler, or it failed."""
+
+
+@functools.lru_cache
+def find_compiler(cc: str | None, path: str | None) -> tuple[tuple[str, ...], str]:
+    """The command of a C compiler and its version: `$CC`, cc, gcc, clang, or the one in ziglang.
+
+    Raises
+    ------
+    CompilerError
+        If none of them works.
+    """
+    zig = [f"{shlex.quote(sys.executable)} -m ziglang cc"] if importlib.util.find_spec("ziglang") else []
+    for candidate in [cc] if cc else ["cc", "gcc", "clang", *zig]:
+        command = tuple(shlex.split(candidate))
+        if command and shutil.which(command[0], path=path):
+            version = subprocess.run([*command, "--version"], capture_output=True, text=True, errors="replace")
+            if version.returncode == 0:
+                return command, version.stdout
+    raise CompilerError(
+        f"no C compiler works here ({f'$CC is {cc!r}' if cc else 'tried cc, gcc, clang and ziglang'}): "
+        'install gcc or clang, or pip install "micrograd[c]", or use backend="python"'
+    )
+
+
+def build(source: str) -> ctypes.CDLL:
+    """The source, compiled and loaded.
+
+    Raises
+    ------
+    CompilerError
+        If there is no compiler, or it rejects the source.
+    """
+    command, version = find_compiler(os.environ.get("CC"), os.environ.get("PATH"))
+    flags = [*FLAGS, *(["-mprefer-vector-width=512"] if platform.machine() in ("x86_64", "AMD64") else [])]
+    made_of = [source, *command, version, *flags, platform.machine(), platform.platform(), _processor()]
+    key = hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:32]
+    directory = _cache_directory()
+    if directory is not None:
+        library = _load(directory, key)
+        if library is not None:
+            return library
+        try:
+            return _compile_into(directory, key, source, [*command, *flags])
+        except OSError as error:
+            log.info("the cache %s cannot be used (%s)", directory, error)
+    with tempfile.TemporaryDirectory(prefix="micrograd-", ignore_cleanup_errors=True) as temporary:
+        return _compile_into(Path(temporary), key, source, [*command, *flags])
+
+
+def _load(directory: Path, key: str) -> ctypes.CDLL | None:
+    """The library that was built for this key, if its file is ours and whole."""
+    for file in sorted(directory.glob(f"{key}-*.so")):
+        try:
+            content = file.read_bytes()
+            if file.is_symlink() or file.name != _file_name(key, content) or not _is_private(file):
+                raise OSError("it is not what it was when it was built")
+            return ctypes.CDLL(str(file))
+        except OSError as error:
+            log.warning("%s is not used and built anew: %s", file, error)
+            _remove(file)
+    return None
+
+
+def _remove(file: Path) -> None:
+    try:
+        file.unlink()
+    except OSError as error:
+        log.info("%s cannot be removed: %s", file, error)
+
+
+def _file_name(key: str, content: bytes) -> str:
+    return f"{key}-{hashlib.sha256(content).hexdigest()[:32]}.so"
+
+
+def _compile_into(directory: Path, key: str, source: str, command: list[str]) -> ctypes.CDLL:
+    with tempfile.TemporaryDirectory(prefix="build-", dir=directory, ignore_cleanup_errors=True) as temporary:
+        c_file, built = Path(temporary, "program.c"), Path(temporary, "program.so")
+        c_file.write_text(source)
+        with notice(f"compiling {source.count(chr(10)):,} lines of C with {command[0]}"):
+            result = subprocess.run(
+                [*command, str(c_file), "-o", str(built), "-lm"], capture_output=True, text=True, errors="replace"
+            )
+        if result.returncode != 0:
+            if shutil.disk_usage(directory).free < 1 << 20:
+                raise OSError("the disk is full")
+            raise CompilerError(f"{shlex.join(command)} failed:\n{result.stderr[-2000:]}")
+        file = directory / _file_name(key, built.read_bytes())
+        os.replace(built, file)
+    return ctypes.CDLL(str(file))
+
+
+def _cache_directory() -> Path | None:
+    """The user's cache directory for compiled libraries, which nobody else can write to; None if there is none."""
+    if sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    directory = base / "micrograd"
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not _is_private(directory):
+            raise OSError("others can write to it, or own it")
+    except (OSError, RuntimeError) as error:
+        log.info("no cache in %s: %s", directory, error)
+        return None
+    return directory
+
+
+def _is_private(path: Path) -> bool:
+    status = path.stat()
+    return status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+@functools.lru_cache
+def _processor() -> str:
+    """What tells this processor from others that cannot run code for it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return "\n".join(sorted({line for line in lines if line.startswith(("flags", "Features", "model name"))}))
+
+
+@contextmanager
+def notice(what: str) -> Iterator[None]:
+    """Say in the log what is going on if it takes longer than a user would wait without a word."""
+    timer = threading.Timer(PATIENCE, log.warning, ["%s takes more than %g s", what, PATIENCE])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

@@ -1,0 +1,217 @@
+"""Tracing: numbers that write down what is done with them.
+
+A `Symbol` stands for a number that is not known yet. It answers to the operators and to every function of `scalar`,
+as the number in a `Value` has to, and each answer is a new Symbol that its `Trace` has written down as an operation
+on earlier ones. Run the user's function on Values that hold Symbols, then `backward()` on its result, and the trace
+holds the forward and the backward pass: the closures of the engine wrote both, there is no second table of
+derivatives.
+
+Equal operations on equal operands are written once, and operations on constants are carried out on the spot. Only
+what keeps every bit of a finite result is simplified: `x * 1`, `x + 0`, `x ** 1` and the like.
+"""
+
+import linecache
+import operator
+import sys
+from collections.abc import Callable, Iterable
+from numbers import Real
+from pathlib import Path
+from typing import Any, NoReturn
+
+from micrograd import engine, scalar
+from micrograd.engine import Value
+
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": scalar.divide,
+    "%": scalar.remainder,
+    "**": scalar.power,
+    "neg": operator.neg,
+    "abs": abs,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "and": operator.and_,
+    "or": operator.or_,
+    "where": scalar.where,
+    **scalar.FUNCTIONS,
+}
+"""What each operation of a trace does to numbers."""
+
+CONDITIONS = frozenset(("<", "<=", ">", ">=", "==", "!=", "and", "or"))
+COMMUTATIVE = frozenset("+*")
+NEUTRAL_LEFT = frozenset([("+", 0.0), ("*", 1.0)])
+NEUTRAL_RIGHT = frozenset([("+", 0.0), ("-", 0.0), ("*", 1.0), ("/", 1.0), ("**", 1.0)])
+PACKAGE = str(Path(__file__).parent.parent)
+
+
+class TraceError(TypeError):
+    """The function asks for a number while it is traced: which way it goes would be baked into the compiled code."""
+
+
+class Symbol:
+    """A number to come, as one line of a trace."""
+
+    __slots__ = ("id", "trace")
+
+    def __init__(self, trace: "Trace", id: int) -> None:
+        self.trace = trace
+        self.id = id
+
+    def __repr__(self) -> str:
+        return f"<traced number {self.id}>"
+
+    def where(self, a: Any, b: Any) -> Any:
+        """`a` where this condition holds, else `b`."""
+        if isinstance(a, Value) or isinstance(b, Value):
+            return engine.where(self, a, b)
+        return self.trace.record("where", (self, a, b))
+
+    def __neg__(self) -> Any:
+        return self.trace.record("neg", (self,))
+
+    def __pos__(self) -> "Symbol":
+        return self
+
+    def __abs__(self) -> Any:
+        return self.trace.record("abs", (self,))
+
+    def _no_number(self, *_: Any) -> NoReturn:
+        raise TraceError(
+            f"{_users_line()}: this needs the number itself, and while a function is compiled there is none yet. "
+            "A branch, max() or float() on it cannot be followed: use relu, abs or where(condition, a, b) of "
+            "micrograd, which choose anew at each call, and the functions of micrograd.scalar in place of math's"
+        )
+
+    __bool__ = __float__ = __int__ = __index__ = __complex__ = _no_number
+    __round__ = __trunc__ = __floor__ = __ceil__ = __iter__ = __len__ = _no_number
+    __hash__ = object.__hash__
+
+
+def _operator(name: str, reflected: bool = False) -> Callable[[Symbol, Any], Any]:
+    def method(self: Symbol, other: Any) -> Any:
+        if isinstance(other, Value) or not isinstance(other, (Symbol, float, int, Real)):
+            return NotImplemented
+        return self.trace.record(name, (other, self) if reflected else (self, other))
+
+    return method
+
+
+def _function(name: str) -> Callable[..., Any]:
+    def method(self: Symbol, *args: Any, **options: Any) -> Any:
+        return self.trace.record(name, (self, *args, *options.values()))
+
+    return method
+
+
+for _name, _method in {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "%": "mod", "**": "pow"}.items():
+    setattr(Symbol, f"__{_method}__", _operator(_name))
+    setattr(Symbol, f"__r{_method}__", _operator(_name, reflected=True))
+for _name, _method in {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}.items():
+    setattr(Symbol, f"__{_method}__", _operator(_name))
+for _name, _method in {"and": "and", "or": "or"}.items():
+    setattr(Symbol, f"__{_method}__", _operator(_name))
+    setattr(Symbol, f"__r{_method}__", _operator(_name, reflected=True))
+for _name in scalar.FUNCTIONS:
+    setattr(Symbol, _name, _function(_name))
+Real.register(Symbol)  # so that a Value takes it for a number
+
+
+class Trace:
+    """What was done, in order: line `i` is the operation `ops[i]` on the lines `operands[i]`.
+
+    A line without operands is a leaf: `leaves[i]` tells which, as the name of an array and an index, such as
+    `("p", 3)` for the fourth parameter. A constant is a leaf too, its number is in `constants[i]`.
+    """
+
+    def __init__(self) -> None:
+        self.ops: list[str] = []
+        self.operands: list[tuple[int, ...]] = []
+        self.leaves: dict[int, tuple[str, int]] = {}
+        self.constants: dict[int, float] = {}
+        self._known: dict[Any, Symbol] = {}
+
+    def leaf(self, array: str, index: int = 0) -> Symbol:
+        """A new number from outside."""
+        symbol = self._line("leaf", ())
+        self.leaves[symbol.id] = array, index
+        return symbol
+
+    def id(self, number: Any) -> int:
+        """The line of a Symbol, or of a constant that is written down for the number."""
+        if type(number) is Symbol:
+            if number.trace is not self:
+                raise TraceError(f"{_users_line()}: a traced number has left the function that was compiled")
+            return number.id
+        value = number if isinstance(number, bool) else float(number)
+        key = ("constant", repr(value))  # repr tells -0.0 from 0.0, and True from 1.0
+        if key not in self._known:
+            symbol = self._known[key] = self._line("constant", ())
+            self.constants[symbol.id] = value
+        return self._known[key].id
+
+    def record(self, op: str, operands: tuple[Any, ...]) -> Any:
+        """The result of an operation: a Symbol, or a number where nothing is unknown."""
+        ids = tuple([number.id if type(number) is Symbol else self.id(number) for number in operands])
+        key = (op, *sorted(ids)) if op in COMMUTATIVE else (op, *ids)
+        known = self._known.get(key)
+        if known is None:
+            known = self._simplified(op, operands, ids)
+            if known is None:
+                known = self._line(op, ids)
+            self._known[key] = known
+        return known
+
+    def _line(self, op: str, ids: tuple[int, ...]) -> Symbol:
+        self.ops.append(op)
+        self.operands.append(ids)
+        return Symbol(self, len(self.ops) - 1)
+
+    def _simplified(self, op: str, operands: tuple[Any, ...], ids: tuple[int, ...]) -> Any:
+        """What the operation comes to without being written down, or None."""
+        constants = [self.constants.get(id) for id in ids]
+        if None not in constants:
+            return OPERATIONS[op](*constants)
+        if all(constant is None for constant in constants):
+            return None
+        if op == "where":
+            condition = constants[0]
+            return None if condition is None else operands[1] if condition else operands[2]
+        if op in ("and", "or"):
+            decided, other = (constants[0], 1) if constants[0] is not None else (constants[1], 0)
+            return operands[other] if decided is (op == "and") else decided
+        if len(constants) != 2:
+            return None
+        left, right = constants
+        if (op, right) in NEUTRAL_RIGHT:
+            return operands[0]
+        if (op, left) in NEUTRAL_LEFT:
+            return operands[1]
+        if op == "**" and right == 0:
+            return 1.0
+        return self.record("neg", (operands[1],)) if op == "-" and left == 0 else None
+
+    def needed(self, results: Iterable[int]) -> list[int]:
+        """The operations, in order, that these results depend on; the rest is dead code."""
+        alive = bytearray(len(self.ops))
+        for id in results:
+            alive[id] = 1
+        for id in range(len(self.ops) - 1, -1, -1):
+            if alive[id]:
+                for operand in self.operands[id]:
+                    alive[operand] = 1
+        return [id for id in range(len(self.ops)) if alive[id] and self.operands[id]]
+
+
+def _users_line() -> str:
+    """Where in the user's code we are: the innermost line outside of this package."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame = frame.f_back
+    name, line = frame.f_code.co_filename, frame.f_lineno
+    return f"{name}:{line}: {linecache.getline(name, line).strip() or '(no source)'}"

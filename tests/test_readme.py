@@ -1,0 +1,39 @@
+"""The README keeps its word: its Python runs, and its test command is the one that CI runs."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language):
+    """The (line number, source) of each fenced block of this language."""
+    fence = re.compile(rf"^```{language}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+    return [(README.count("\n", 0, match.start(1)), match[1]) for match in fence.finditer(README)]
+
+
+def test_the_python_of_the_readme_runs_from_top_to_bottom(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert blocks("python")
+    namespace = {"__name__": "__main__"}
+    for line, source in blocks("python"):
+        padded = "\n" * line + source  # so that a failure names the line in the README
+        exec(compile(padded, "README.md", "exec"), namespace)
+
+
+def test_every_block_of_the_readme_says_its_language():
+    fences = re.findall(r"^```(.*)$", README, re.MULTILINE)
+    assert len(fences) % 2 == 0
+    assert all(fences[0::2])
+    assert not any(fences[1::2])
+
+
+def test_ci_runs_the_test_command_of_the_readme():
+    [command] = [line for _, source in blocks("sh") for line in source.splitlines() if "pytest" in line]
+    assert command in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_the_files_the_readme_links_to_exist():
+    links = re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", README)
+    assert [link for link in links if not (ROOT / link).exists()] == []
