@@ -189,8 +189,10 @@ class Compiled:
         return export_c(self._backends[self._shapes].graph, self._numbers())
 
     def export_c(self, path: str | Path) -> None:
-        """Write `c_source` to a file."""
-        Path(path).write_text(self.c_source)
+        """Write `c_source` to a file, and the declarations in it to a header beside it: `model.c` and `model.h`."""
+        source = self.c_source
+        Path(path).write_text(source)
+        Path(path).with_suffix(".h").write_text(source[: source.index("#endif") + len("#endif\n")])
 
     def _numbers(self) -> "array[float]":
         return array("d", [parameter.data for parameter in self.parameters])
@@ -206,7 +208,9 @@ class Compiled:
         if packed.shapes not in self._backends:
             try:
                 self._compiled(packed.shapes)
-            except Exception as error:
+            except (TypeError, ValueError, IndexError) as error:
+                if isinstance(error, TraceError):
+                    raise
                 raise ShapeError(packed.shapes, self._shapes, error) from error
         return packed
 

@@ -5,7 +5,7 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
-from micrograd.compiler.graph import Shape, flatten, shape_of, size
+from micrograd.compiler.graph import Shape, shape_of, size
 
 
 class ShapeError(ValueError):
@@ -28,10 +28,12 @@ class Packed:
         Where the doubles of each argument begin, as an array in C.
     """
 
-    def __init__(self, shapes: tuple[Shape, ...], n: int, buffers: Sequence[Any]) -> None:
+    def __init__(self, shapes: tuple[Shape, ...], n: int, batches: Sequence[Any]) -> None:
         self.shapes = shapes
         self.n = n
+        buffers = [_buffer(batch, shape) for batch, shape in zip(batches, shapes, strict=True)]
         self._buffers = buffers
+        self._copied = all(buffer is not batch for buffer, batch in zip(buffers, batches, strict=True))
         self._exports = [ctypes.c_char.from_buffer(buffer) for buffer in buffers]  # keep them where they are
         self.pointers = (ctypes.c_void_p * len(buffers))(*map(ctypes.addressof, self._exports))
         self._rows: list[tuple[float, ...]] | None = None
@@ -41,20 +43,26 @@ class Packed:
 
     def rows(self) -> list[tuple[float, ...]]:
         """All numbers of each example."""
-        if self._rows is None:
-            columns = []
-            for buffer, shape in zip(self._buffers, self.shapes, strict=True):
-                numbers = memoryview(buffer).cast("B").cast("d").tolist()
-                step = size(shape)
-                columns.append([numbers[i * step : (i + 1) * step] for i in range(self.n)])
-            self._rows = [tuple(number for part in row for number in part) for row in zip(*columns, strict=True)]
-            if not columns:
-                self._rows = [()] * self.n
-        return self._rows
+        if self._rows is not None:
+            return self._rows
+        columns = []
+        for buffer, shape in zip(self._buffers, self.shapes, strict=True):
+            numbers = memoryview(buffer).cast("B").cast("d").tolist()
+            step = size(shape)
+            columns.append([numbers[i * step : (i + 1) * step] for i in range(self.n)])
+        rows: list[tuple[float, ...]] = [
+            tuple(number for column in columns for number in column[i]) for i in range(self.n)
+        ]
+        if self._copied:  # else the user may change the numbers where they lie
+            self._rows = rows
+        return rows
 
 
 def pack(batches: Sequence[Any], known: Sequence[tuple[Shape, ...]]) -> Packed:
     """The examples of each argument as buffers. `known` are shapes to try first."""
+    for k, batch in enumerate(batches):
+        if not hasattr(batch, "__len__"):
+            raise TypeError(f"argument {k + 1} is a list or an array of examples, not a {type(batch).__name__}")
     lengths = [len(batch) for batch in batches]
     if len(set(lengths)) > 1:
         raise ValueError(f"the arguments have different numbers of examples: {lengths}")
@@ -63,12 +71,12 @@ def pack(batches: Sequence[Any], known: Sequence[tuple[Shape, ...]]) -> Packed:
         raise ValueError("there are no examples")
     for shapes in known:
         try:
-            return Packed(shapes, n, [_buffer(b, shape) for b, shape in zip(batches, shapes, strict=True)])
+            return Packed(shapes, n, batches)
         except _Mismatch:
             pass
-    shapes = tuple(shape_of(batch[0]) for batch in batches)
+    shapes = tuple(shape_of(_first(batch)) for batch in batches)
     try:
-        return Packed(shapes, n, [_buffer(b, shape) for b, shape in zip(batches, shapes, strict=True)])
+        return Packed(shapes, n, batches)
     except _Mismatch as mismatch:
         raise ShapeError(
             shape_of(mismatch.args[0]), mismatch.args[1], "all examples have the shape of the first"
@@ -88,13 +96,19 @@ def _buffer(batch: Any, shape: Shape) -> Any:
             pass
         else:
             if view.shape is not None and view.shape[1:] != shape:
-                raise _Mismatch(batch[0], shape)
-            if view.format == "d" and view.c_contiguous and not view.readonly:
+                raise _Mismatch(_first(batch), shape)
+            if view.format == "d" and view.c_contiguous and not view.readonly and view.nbytes:
                 return batch
+            batch = view.tolist() if isinstance(batch, memoryview) else batch
     numbers = array("d")
     for example in batch:
         _extend(numbers, example, shape)
-    return numbers
+    return numbers or array("d", [0.0])  # no buffer is quite empty
+
+
+def _first(batch: Any) -> Any:
+    """The first example; of a memoryview as a list, since it has no rows."""
+    return (batch.tolist() if isinstance(batch, memoryview) else batch)[0]
 
 
 def _extend(numbers: "array[float]", tree: Any, shape: Shape) -> None:
@@ -108,9 +122,10 @@ def _extend(numbers: "array[float]", tree: Any, shape: Shape) -> None:
     if not hasattr(tree, "__len__") or len(tree) != (len(shape) - 1 if ragged else shape[0]):
         raise _Mismatch(tree, shape)
     if len(shape) == 1:
-        if any(isinstance(number, (list, tuple)) for number in tree):
+        plain = isinstance(tree, (list, tuple))
+        if shape_of(tree) != shape if plain else getattr(tree, "ndim", 1) != 1:
             raise _Mismatch(tree, shape)
-        numbers.extend(tree if isinstance(tree, (list, tuple)) else flatten(tree))
+        numbers.extend(tree if plain else iter(tree))
         return
     for i, branch in enumerate(tree):
         _extend(numbers, branch, shape[i + 1] if ragged else shape[1:])

@@ -363,12 +363,14 @@ RUN = """void run(const double *p, const double *const *x, double seed, double *
     V *t = gs + {gradients};
     for (long i = 0; i < {gradients} * LANES; i++)
         ((double *)gs)[i] = 0.0;
-    for (long b = 0; b < n; b += LANES) {{
-        const long m = n - b < LANES ? n - b : LANES;
-        V seeds;
-        for (long l = 0; l < LANES; l++)
-            ((double *)&seeds)[l] = l < m ? seed : 0.0; /* the lanes beyond the last example repeat the first */
+    V seeds;
+    for (long l = 0; l < LANES; l++)
+        ((double *)&seeds)[l] = seed;
+    for (long b = 0, m = n % LANES ? n % LANES : LANES; b < n; b += m, m = LANES) {{
 {gather}        one(p, xs, seeds, {sums}, ys, t);
+        for (long i = 0; i < {gradients}; i++)
+            for (long l = m; l < LANES; l++) /* which repeat the first example where there are few, before all others */
+                ((double *)&gs[i])[l] = 0.0;
         for (long l = 0; l < m; l++)
             for (long i = 0; i < {outputs}; i++)
                 y[(b + l) * {outputs} + i] = ((double *)&ys[i])[l];

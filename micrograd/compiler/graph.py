@@ -1,9 +1,11 @@
 """A traced function: what it takes, what it gives, and the operations between."""
 
 from collections.abc import Callable, Iterator, Sequence
+from numbers import Real
 from typing import Any
 
-from micrograd.compiler.trace import Symbol, Trace
+from micrograd import scalar
+from micrograd.compiler.trace import CONDITIONS, Symbol, Trace
 from micrograd.engine import Value
 
 Shape = tuple[Any, ...]
@@ -39,7 +41,7 @@ class Graph:
                 parameter.data, parameter.grad = trace.leaf("p", i), 0
             result = function(*arguments)
             self.output_shape = shape_of(result)
-            self.outputs = [trace.id(v.data if isinstance(v, Value) else v) for v in flatten(result)]
+            self.outputs = [self._output(value) for value in flatten(result)]
             self.forward_end = len(trace.ops)
             self.gradients: dict[int, int] = {}
             self.parameter_gradients: list[int] | None = None
@@ -50,20 +52,36 @@ class Graph:
             for parameter, (data, grad) in zip(parameters, before, strict=True):
                 parameter.data, parameter.grad = data, grad
 
+    def _output(self, value: Any) -> int:
+        """The line of a result of the function."""
+        if isinstance(value, Value):
+            for node in value._history()[0]:
+                if type(node.data) is not Symbol and any(type(operand.data) is Symbol for operand in node._prev):
+                    raise ValueError(
+                        f"the function uses a Value, {node._op} -> {node.data!r}, that was computed from its "
+                        "parameters before it was called, and so would not follow them: compute it within the function"
+                    )
+            value = value.data
+        if not isinstance(value, (Real, bool)):
+            raise TypeError(f"the function returns a {type(value).__name__}: expected a Value or nested lists of them")
+        id = self.trace.id(value)
+        if self.trace.ops[id] in CONDITIONS:
+            id = self.trace.id(scalar.where(Symbol(self.trace, id), 1.0, 0.0))
+        return id
+
     def _trace_backward(self, result: Value, parameters: Sequence[Value], inputs: Sequence[Value]) -> None:
         trace = self.trace
-        nodes, _ = result._history()
-        for node in nodes:
-            if type(node.data) is not Symbol and any(type(operand.data) is Symbol for operand in node._prev):
-                raise ValueError(
-                    f"the function uses a Value, {node._op} -> {node.data!r}, that was computed from its parameters "
-                    "before it was called, and so would not follow them: compute it within the function"
-                )
-        for i, parameter in enumerate(parameters):
-            parameter.grad = trace.leaf("g", i) + parameter.grad
-        result.backward(trace.leaf("seed"))
-        self.parameter_gradients = [trace.id(parameter.grad) for parameter in parameters]
-        self.argument_gradients = [trace.id(x.grad) for x in inputs]
+        nodes, leaves = result._history()
+        before = [(value, value.grad) for value in (*nodes, *leaves) if type(value.data) is not Symbol]
+        try:
+            for i, parameter in enumerate(parameters):
+                parameter.grad = trace.leaf("g", i) + parameter.grad
+            result.backward(trace.leaf("seed"))
+            self.parameter_gradients = [trace.id(parameter.grad) for parameter in parameters]
+            self.argument_gradients = [trace.id(x.grad) for x in inputs]
+        finally:
+            for value, grad in before:  # constants of the user's, who wants no symbols in them
+                value.grad = grad
         for node in [*nodes, *inputs]:
             if type(node.data) is Symbol and type(node.grad) is Symbol:
                 self.gradients.setdefault(node.grad.id, node.data.id)

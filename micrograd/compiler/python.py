@@ -24,7 +24,7 @@ TEMPLATES = {
     **{op: f"({{0}} {op} {{1}})" for op in CONDITIONS},
     "**": "power({0}, {1})",
     **{f"**{n}": "{0} ** {1}" for n in range(1, 10)},  # which is never complex
-    "condition": "{0}",
+    "condition": "(1.0 if {0} else 0.0)",
     "neg": "-{0}",
     "where": "{1} if {0} else {2}",
     "relu": "0.0 if {0} <= 0 else {0}",
@@ -100,6 +100,7 @@ class PythonBackend:
 
 def _names(graph: Graph, statements: Statements) -> dict[int, str]:
     """What each line is called."""
+    taken: set[str] = set()  # two nodes may have equal data, but each has a gradient of its own
     names = {id: array if array == "seed" else f"{array}{i}" for id, (array, i) in graph.trace.leaves.items()}
     for id, number in graph.trace.constants.items():
         names[id] = repr(number) if repr(number)[0] != "-" else f"({number!r})"
@@ -107,8 +108,9 @@ def _names(graph: Graph, statements: Statements) -> dict[int, str]:
         of = graph.gradients.get(id)
         if id in statements.accumulator:
             names[id] = f"g{statements.accumulator[id]}"
-        elif of in names:
+        elif of in names and f"d{names[of]}" not in taken:
             names[id] = f"d{names[of]}"
+            taken.add(names[id])
         else:
             names[id] = f"t{count}"
     return names

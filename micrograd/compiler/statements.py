@@ -11,7 +11,6 @@ from typing import NamedTuple
 from micrograd.compiler.graph import Graph
 from micrograd.compiler.trace import CONDITIONS, Trace
 
-CHOICES = frozenset(("where", "and", "or"))  # operations that take conditions; others take them as 0 or 1
 WIDTH = 60  # characters of a template, after which a long sum is broken up
 
 
@@ -63,7 +62,7 @@ class Statements(list[Statement]):
                 if field is not None:
                     operand = operands[field]
                     inner, inner_leaves = inlined.get(operand, ("{}", (operand,)))
-                    if trace.ops[operand] in CONDITIONS and op not in CHOICES:
+                    if trace.ops[operand] in CONDITIONS and not _takes_condition(op, field):
                         inner = templates["condition"].replace("{0}", inner)
                     text += f"({inner})" if _needs_brackets(op, field, trace.ops[operand], inner) else inner
                     leaves.extend(inner_leaves)
@@ -86,6 +85,11 @@ def _form(trace: Trace, op: str, operands: tuple[int, ...], templates: Mapping[s
     """The operation, or its form for the constant exponent where there is a template for that: `**2`."""
     special = f"{op}{trace.constants[operands[1]]:g}" if op == "**" and operands[1] in trace.constants else op
     return special if special in templates else op
+
+
+def _takes_condition(op: str, position: int) -> bool:
+    """Whether the operand there is a condition; elsewhere a condition stands for 0 or 1."""
+    return op in ("and", "or") or (op == "where" and position == 0)
 
 
 _parsed: dict[tuple[int, str, int], list[tuple[str, int | None]]] = {}

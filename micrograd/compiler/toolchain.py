@@ -40,6 +40,8 @@ class CompilerError(RuntimeError):
 def find_compiler(cc: str | None, path: str | None) -> tuple[tuple[str, ...], str]:
     """The command of a C compiler and its version: `$CC`, cc, gcc, clang, or the one in ziglang.
 
+    `cc` and `path` are those of the environment: with others, the answer is another.
+
     Raises
     ------
     CompilerError
@@ -47,11 +49,13 @@ def find_compiler(cc: str | None, path: str | None) -> tuple[tuple[str, ...], st
     """
     zig = [f"{shlex.quote(sys.executable)} -m ziglang cc"] if importlib.util.find_spec("ziglang") else []
     for candidate in [cc] if cc else ["cc", "gcc", "clang", *zig]:
-        command = tuple(shlex.split(candidate))
-        if command and shutil.which(command[0], path=path):
+        try:
+            command = tuple(shlex.split(candidate))
             version = subprocess.run([*command, "--version"], capture_output=True, text=True, errors="replace")
-            if version.returncode == 0:
-                return command, version.stdout
+        except (OSError, ValueError, IndexError):
+            continue  # there is none of that name, or it is no program
+        if version.returncode == 0:
+            return command, version.stdout
     raise CompilerError(
         f"no C compiler works here ({f'$CC is {cc!r}' if cc else 'tried cc, gcc, clang and ziglang'}): "
         'install gcc or clang, or pip install "micrograd[c]", or use backend="python"'
@@ -79,8 +83,11 @@ def build(source: str) -> ctypes.CDLL:
             return _compile_into(directory, key, source, [*command, *flags])
         except OSError as error:
             log.info("the cache %s cannot be used (%s)", directory, error)
-    with tempfile.TemporaryDirectory(prefix="micrograd-", ignore_cleanup_errors=True) as temporary:
-        return _compile_into(Path(temporary), key, source, [*command, *flags])
+    try:
+        with tempfile.TemporaryDirectory(prefix="micrograd-", ignore_cleanup_errors=True) as temporary:
+            return _compile_into(Path(temporary), key, source, [*command, *flags])
+    except OSError as error:
+        raise CompilerError(f"the library cannot be built: {error}") from error
 
 
 def _load(directory: Path, key: str) -> ctypes.CDLL | None:
@@ -120,29 +127,28 @@ def _compile_into(directory: Path, key: str, source: str, command: list[str]) ->
             if shutil.disk_usage(directory).free < 1 << 20:
                 raise OSError("the disk is full")
             raise CompilerError(f"{shlex.join(command)} failed:\n{result.stderr[-2000:]}")
-        file = directory / _file_name(key, built.read_bytes())
-        os.replace(built, file)
-    return ctypes.CDLL(str(file))
+        library = ctypes.CDLL(str(built))  # what cannot be loaded is not kept
+        os.replace(built, directory / _file_name(key, built.read_bytes()))
+    return library
 
 
 def _cache_directory() -> Path | None:
     """The user's cache directory for compiled libraries, which nobody else can write to; None if there is none."""
-    if sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    directory = base / "micrograd"
     try:
+        base = Path.home() / "Library" / "Caches" if sys.platform == "darwin" else Path.home() / ".cache"
+        directory = Path(os.environ.get("XDG_CACHE_HOME") or base) / "micrograd"
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not _is_private(directory):
             raise OSError("others can write to it, or own it")
     except (OSError, RuntimeError) as error:
-        log.info("no cache in %s: %s", directory, error)
+        log.info("there is no cache for compiled libraries: %s", error)
         return None
     return directory
 
 
 def _is_private(path: Path) -> bool:
+    if not hasattr(os, "getuid"):  # on Windows, where a profile is the user's own
+        return True
     status = path.stat()
     return status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 

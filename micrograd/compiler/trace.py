@@ -12,6 +12,7 @@ what keeps every bit of a finite result is simplified: `x * 1`, `x + 0`, `x ** 1
 
 import linecache
 import operator
+import os
 import sys
 from collections.abc import Callable, Iterable
 from numbers import Real
@@ -47,7 +48,7 @@ CONDITIONS = frozenset(("<", "<=", ">", ">=", "==", "!=", "and", "or"))
 COMMUTATIVE = frozenset("+*")
 NEUTRAL_LEFT = frozenset([("+", 0.0), ("*", 1.0)])
 NEUTRAL_RIGHT = frozenset([("+", 0.0), ("-", 0.0), ("*", 1.0), ("/", 1.0), ("**", 1.0)])
-PACKAGE = str(Path(__file__).parent.parent)
+PACKAGE = f"{Path(__file__).parent.parent}{os.sep}"
 
 
 class TraceError(TypeError):
@@ -103,8 +104,11 @@ def _operator(name: str, reflected: bool = False) -> Callable[[Symbol, Any], Any
 
 
 def _function(name: str) -> Callable[..., Any]:
+    defaults = getattr(vars(scalar.FUNCTIONS[name])["__wrapped__"], "__defaults__", None) or ()
+
     def method(self: Symbol, *args: Any, **options: Any) -> Any:
-        return self.trace.record(name, (self, *args, *options.values()))
+        given = (*args, *options.values())
+        return self.trace.record(name, (self, *given, *defaults[len(given) :]))
 
     return method
 
@@ -157,7 +161,7 @@ class Trace:
 
     def record(self, op: str, operands: tuple[Any, ...]) -> Any:
         """The result of an operation: a Symbol, or a number where nothing is unknown."""
-        ids = tuple([number.id if type(number) is Symbol else self.id(number) for number in operands])
+        ids = tuple([n.id if type(n) is Symbol and n.trace is self else self.id(n) for n in operands])
         key = (op, *sorted(ids)) if op in COMMUTATIVE else (op, *ids)
         known = self._known.get(key)
         if known is None:
