@@ -483,13 +483,15 @@ class Value:
             elif node not in seen:
                 seen.add(node)
                 path += node, None
-                for operand in reversed(node._prev):
+                inner = []
+                for operand in node._prev:
                     if operand not in seen:
                         if operand._prev:
-                            path.append(operand)
+                            inner.append(operand)
                         else:
                             seen.add(operand)
                             leaves.append(operand)
+                path += reversed(inner)
         return nodes, leaves
 
     def detach(self) -> Self:

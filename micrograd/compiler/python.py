@@ -132,11 +132,11 @@ def _write(graph: Graph, results: Sequence[int]) -> tuple[list[str], dict[int, s
 
 def _unpack(name: str, prefix: str, n: int) -> list[str]:
     """Lines that give each of the `n` numbers in the sequence `name` a name of its own."""
-    return [f"[{', '.join(f'{prefix}{i}' for i in range(n))}] = {name}"] if n else []
+    return [f"{_list(f'{prefix}{i}' for i in range(n))} = {name}"] if n else []
 
 
-def _tuple(names: Iterable[str]) -> str:
-    return f"({''.join(f'{name}, ' for name in names)})"
+def _list(names: Iterable[str]) -> str:
+    return f"[{', '.join(names)}]"
 
 
 def _function(head: str, doc: str, body: list[str]) -> str:
@@ -152,7 +152,7 @@ def _forward(graph: Graph) -> str:
             *_unpack("p", "p", graph.n_parameters),
             *_unpack("x", "x", sum(graph.sizes)),
             *body,
-            f"return {_tuple(names[id] for id in graph.outputs)}",
+            f"return {_list(names[id] for id in graph.outputs)}",
         ],
     )
 
@@ -170,7 +170,7 @@ def _backward(graph: Graph) -> str:
             "outputs = []",
             "for x in reversed(examples):",
             *[f"    {line}" for line in loop],
-            f"return outputs, {_tuple(f'g{i}' for i in range(graph.n_parameters))}",
+            f"return outputs, {_list(f'g{i}' for i in range(graph.n_parameters))}",
         ],
     )
 
@@ -186,6 +186,6 @@ def _value_and_grad(graph: Graph) -> str:
             *_unpack("x", "x", sum(graph.sizes)),
             "seed = 1.0",
             *body,
-            f"return {names[graph.outputs[0]]}, {_tuple(names[id] for id in gradients)}",
+            f"return {names[graph.outputs[0]]}, {_list(names[id] for id in gradients)}",
         ],
     )
