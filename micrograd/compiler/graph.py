@@ -56,10 +56,13 @@ class Graph:
         """The line of a result of the function."""
         if isinstance(value, Value):
             for node in value._history()[0]:
-                if type(node.data) is not Symbol and any(type(operand.data) is Symbol for operand in node._prev):
+                numbers = [operand.data for operand in node._prev]
+                chosen = node._op == "where" and any(number is node.data for number in numbers)
+                if type(node.data) is not Symbol and not chosen and any(type(number) is Symbol for number in numbers):
                     raise ValueError(
-                        f"the function uses a Value, {node._op} -> {node.data!r}, that was computed from its "
-                        "parameters before it was called, and so would not follow them: compute it within the function"
+                        f"the result of {node._op}, {node.data!r}, does not follow the operands it was computed from: "
+                        "if that was done before the function was called, do it within the function; if it is an "
+                        "operation of your own with a constant result, add 0 times its operand's data"
                     )
             value = value.data
         if not isinstance(value, (Real, bool)):

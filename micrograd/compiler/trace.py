@@ -160,7 +160,7 @@ class Trace:
         return self._known[key].id
 
     def record(self, op: str, operands: tuple[Any, ...]) -> Any:
-        """The result of an operation: a Symbol, or a number where nothing is unknown."""
+        """The result of an operation: always a Symbol, which tells that it was computed while tracing."""
         ids = tuple([n.id if type(n) is Symbol and n.trace is self else self.id(n) for n in operands])
         key = (op, *sorted(ids)) if op in COMMUTATIVE else (op, *ids)
         known = self._known.get(key)
@@ -168,6 +168,8 @@ class Trace:
             known = self._simplified(op, operands, ids)
             if known is None:
                 known = self._line(op, ids)
+            elif type(known) is not Symbol:
+                known = Symbol(self, self.id(known))
             self._known[key] = known
         return known
 
