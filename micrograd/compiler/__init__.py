@@ -7,7 +7,6 @@ compile -> Graph (graph.py: the function run on the symbols of trace.py, then ba
 
 import functools
 import logging
-from array import array
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -110,7 +109,7 @@ class Compiled:
         backend = self._backends[packed.shapes]
         results = backend.forward(self._numbers(), packed)
         if backend.graph.output_shape == ():
-            return results.tolist()
+            return list(results)
         numbers = iter(results)
         return [unflatten(numbers, backend.graph.output_shape) for _ in range(packed.n)]
 
@@ -129,12 +128,11 @@ class Compiled:
         """
         packed = self._packed(batches)
         backend = self._differentiable(packed)
-        gradients = array("d", bytes(8 * len(self.parameters)))
-        losses = backend.backward(self._numbers(), gradients, 1.0 / packed.n, packed)
+        losses, gradients = backend.backward(self._numbers(), 1.0 / packed.n, packed)
         total = 0.0
         for loss in losses:
             total += loss
-        for parameter, gradient in zip(self.parameters, gradients):  # noqa: B905  # one is made from the other
+        for parameter, gradient in zip(self.parameters, gradients, strict=True):
             parameter.grad += gradient
         return total / packed.n
 
@@ -194,8 +192,8 @@ class Compiled:
         Path(path).write_text(source)
         Path(path).with_suffix(".h").write_text(source[: source.index("#endif") + len("#endif\n")])
 
-    def _numbers(self) -> "array[float]":
-        return array("d", [parameter.data for parameter in self.parameters])
+    def _numbers(self) -> list[float]:
+        return [parameter.data for parameter in self.parameters]
 
     def _packed(self, batches: Sequence[Any]) -> Packed:
         """The batch for each argument as buffers, in shapes that the function is compiled for."""

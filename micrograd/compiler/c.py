@@ -7,6 +7,7 @@ of `lanes` numbers, one for each of as many examples.
 
 import ctypes
 import math
+import struct
 import threading
 from array import array
 from collections.abc import Iterator, Sequence
@@ -410,19 +411,19 @@ class CBackend:
     def _value_and_grad(self) -> "_Library":
         return _Library(self.graph, [*self.graph.outputs, *(self.graph.argument_gradients or [])], [])
 
-    def forward(self, parameters: "array[float]", packed: Packed) -> "array[float]":
+    def forward(self, parameters: Sequence[float], packed: Packed) -> Sequence[float]:
         """The outputs for each example, one after the other."""
-        return self._forward(parameters, None, 0.0, packed)
+        return self._forward(parameters, 0.0, packed)[0]
 
     def backward(
-        self, parameters: "array[float]", gradients: "array[float]", seed: float, packed: Packed
-    ) -> "array[float]":
-        """The output for each example; adds the gradients of their sum times `seed` to `gradients`."""
-        return self._backward(parameters, gradients, seed, packed)
+        self, parameters: Sequence[float], seed: float, packed: Packed
+    ) -> tuple[Sequence[float], Sequence[float]]:
+        """The output for each example, and the gradient of their sum times `seed` by each parameter."""
+        return self._backward(parameters, seed, packed)
 
-    def value_and_grad(self, parameters: "array[float]", packed: Packed) -> "array[float]":
+    def value_and_grad(self, parameters: Sequence[float], packed: Packed) -> Sequence[float]:
         """The output for the first example, and its gradient by each number in it."""
-        return self._value_and_grad(parameters, None, 1.0, packed)
+        return self._value_and_grad(parameters, 1.0, packed)[0]
 
 
 class _Library:
@@ -432,24 +433,21 @@ class _Library:
         source, self._work_size = library_source(graph, results, accumulated)
         self._n_results = len(results)
         self._run = build(source).run
-        self._run.argtypes = [ctypes.c_void_p] * 2 + [ctypes.c_double] + [ctypes.c_void_p] * 3 + [ctypes.c_long]
+        pointer = ctypes.c_void_p
+        self._run.argtypes = [ctypes.c_char_p, pointer, ctypes.c_double, pointer, pointer, pointer, ctypes.c_long]
         self._run.restype = None
+        self._doubles = struct.Struct(f"{graph.n_parameters}d")
         self._local = threading.local()
 
     def __call__(
-        self, parameters: "array[float]", gradients: "array[float] | None", seed: float, packed: Packed
-    ) -> "array[float]":
+        self, parameters: Sequence[float], seed: float, packed: Packed
+    ) -> tuple[Sequence[float], Sequence[float]]:
+        """The results for each example, one after the other, and the gradients."""
         work = getattr(self._local, "work", None)
         if work is None:  # each thread has its own
             work = self._local.work = (ctypes.c_double * self._work_size)()
+        numbers = self._doubles.pack(*parameters)  # three times as fast as an array
+        gradients = ctypes.create_string_buffer(len(numbers))
         results = array("d", bytes(8 * packed.n * self._n_results))
-        self._run(
-            parameters.buffer_info()[0],
-            packed.pointers,
-            seed,
-            gradients.buffer_info()[0] if gradients is not None else None,
-            results.buffer_info()[0],
-            work,
-            packed.n,
-        )
-        return results
+        self._run(numbers, packed.pointers, seed, gradients, results.buffer_info()[0], work, packed.n)
+        return results, self._doubles.unpack(gradients)

@@ -7,7 +7,6 @@
 import math
 import textwrap
 import traceback
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -65,25 +64,25 @@ class PythonBackend:
         """The source, as a module's loader gives it."""
         return self.source
 
-    def forward(self, parameters: Sequence[float], packed: Packed) -> "array[float]":
+    def forward(self, parameters: Sequence[float], packed: Packed) -> Sequence[float]:
         """The outputs for each example, one after the other."""
         with self._told():
-            return array("d", [y for x in packed.rows() for y in self._functions["forward"](parameters, x)])
+            return [float(y) for x in packed.rows() for y in self._functions["forward"](parameters, x)]
 
     def backward(
-        self, parameters: Sequence[float], gradients: "array[float]", seed: float, packed: Packed
-    ) -> "array[float]":
-        """The output for each example; adds the gradients of their sum times `seed` to `gradients`."""
+        self, parameters: Sequence[float], seed: float, packed: Packed
+    ) -> tuple[Sequence[float], Sequence[float]]:
+        """The output for each example, and the gradient of their sum times `seed` by each parameter."""
+        zeros = [0.0] * len(parameters)
         with self._told():
-            outputs, sums = self._functions["backward"](parameters, gradients, seed, packed.rows())
-        gradients[:] = array("d", sums)
-        return array("d", outputs[::-1])
+            outputs, gradients = self._functions["backward"](parameters, zeros, seed, packed.rows())
+        return outputs[::-1], gradients
 
-    def value_and_grad(self, parameters: Sequence[float], packed: Packed) -> "array[float]":
+    def value_and_grad(self, parameters: Sequence[float], packed: Packed) -> Sequence[float]:
         """The output for the first example, and its gradient by each number in it."""
         with self._told():
             value, gradient = self._functions["value_and_grad"](parameters, packed.rows()[0])
-        return array("d", [value, *gradient])
+        return [float(value), *map(float, gradient)]
 
     @contextmanager
     def _told(self) -> Iterator[None]:

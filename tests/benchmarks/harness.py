@@ -28,7 +28,7 @@ OURS = "micrograd " + tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["
 LEAST = 0.05  # seconds for which a short task is repeated
 
 Measure = Callable[[], tuple[float, float]]
-"""One measurement: what it cost (seconds, bytes), and the result that was computed."""
+"""One measurement: what it cost (seconds, bytes, seconds per sample), and the result that was computed."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Benchmark:
     contestants
         Ours and the others.
     unit
-        "s" or "bytes".
+        "s", "bytes", or such as "samples/s", in which seconds per sample are told.
     target
         The ratio that we want to reach, for the contestants that have none of their own.
     rounds
@@ -203,6 +203,8 @@ def _serve() -> None:
 
 
 def _format(cost: float, unit: str) -> str:
+    if unit.endswith("/s"):
+        return f"{1 / cost:.0f} {unit}"
     if unit != "s":
         return f"{cost:.0f} {unit}"
     for scale, name in ((1, "s"), (1e3, "ms"), (1e6, "us")):
