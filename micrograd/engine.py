@@ -177,6 +177,8 @@ class Value:
     def __pos__(self) -> Self:
         return self
 
+    conjugate = __pos__  # a real number's own, which NumPy asks for in vdot, var and std
+
     def __radd__(self, other: Any) -> Any:
         if isinstance(other, (int, Fraction)) and other == 0:  # where gradients and the built-in `sum` start
             return self

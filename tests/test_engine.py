@@ -125,7 +125,7 @@ class TestTheTableOfOperations:
         others = {
             "__init__", "__repr__", "__format__", "__bool__", "__reduce__", "__float__", "__int__", "__complex__",
             "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__",
-            "backward", "detach", "item",
+            "backward", "conjugate", "detach", "item",
         }  # fmt: skip
         methods = {name for name, member in vars(Value).items() if inspect.isfunction(member)} - others
         methods = {name for name in methods if name.startswith("__") or not name.startswith("_")}
@@ -753,6 +753,12 @@ class TestNumPy:
         program = "import sys, micrograd; sys.exit('numpy' in sys.modules)"
         checkout = Path(micrograd.__file__).parents[1]
         assert subprocess.run([sys.executable, "-c", program], check=False, cwd=checkout).returncode == 0
+
+    def test_the_variance_of_an_array_has_a_gradient(self):
+        x = np.array([Value(1.0), Value(2.0), Value(6.0)])
+        np.var(x).backward()
+        assert np.var(x).data == pytest.approx(14 / 3)
+        assert [v.grad for v in x] == pytest.approx([-4 / 3, -2 / 3, 2.0])  # 2 (x - mean) / n
 
     @pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64, np.int8])
     @pytest.mark.parametrize("operation", OPERATORS, ids=lambda operation: operation.name)

@@ -374,3 +374,12 @@ class TestReprs:
 def test_every_public_class_says_what_it_is(name):
     if inspect.isclass(getattr(nn, name)):
         assert getattr(nn, name).__doc__
+
+
+def test_arrays_of_values_are_parameters_too():
+    class Linear(Module):
+        def __init__(self):
+            self.weight = np.array([[Value(1.0), Value(2.0)]])
+            self.shape = np.array([1, 2])  # no parameter
+
+    assert [(name, p.data) for name, p in Linear().named_parameters()] == [("weight.0.0", 1.0), ("weight.0.1", 2.0)]

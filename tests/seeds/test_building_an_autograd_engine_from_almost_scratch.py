@@ -1,0 +1,135 @@
+"""Building an autograd engine from (almost) scratch: Josh Black-Star, continued in 2024.
+
+The beginning of a Tensor on NumPy, with a list of the binary operations that it should have one day, forward and
+backward. Shown: its first program, and every operation on the list, on arrays of Values. Comparisons and logic are of
+the numbers and have no gradient. Bitwise operations have no place on real numbers, and raise Python's TypeError.
+"""
+
+import operator
+
+import pytest
+
+from micrograd import Value, gradcheck
+
+np = pytest.importorskip("numpy")
+
+tensor = np.vectorize(Value, otypes=[object])
+numbers = np.vectorize(Value.item, otypes=[float])
+grads = np.vectorize(lambda value: value.grad, otypes=[float])
+close = np.testing.assert_allclose
+
+X, Y = np.array([8.0, 2.5, 0.5]), np.array([5.0, -2.0, 0.5])
+A, B = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), np.array([[0.5, -1.0], [2.0, 0.0], [-3.0, 1.5]])
+U, V, C = np.array([1.0, 2.0, 3.0]), np.array([-2.0, 0.5, 4.0]), np.array([0.3, -0.7, 1.1])
+
+ARITHMETIC = [
+    (operator.add, lambda x, y: (1 + 0 * x, 1 + 0 * y)),
+    (operator.sub, lambda x, y: (1 + 0 * x, -1 + 0 * y)),
+    (operator.mul, lambda x, y: (y, x)),
+    (operator.truediv, lambda x, y: (1 / y, -x / y**2)),
+    (operator.mod, lambda x, y: (1 + 0 * x, -(x // y))),
+    (operator.pow, lambda x, y: (y * x ** (y - 1), x**y * np.log(x))),
+]
+COMPARISONS = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
+BITWISE = [operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift]
+
+
+def test_the_first_program_adds_8_and_5():
+    x, y = tensor([8]), tensor([5])
+    z = x + y
+    z.sum().backward()
+    assert numbers(z).tolist() == [13]
+    assert (grads(x).tolist(), grads(y).tolist()) == ([1], [1])
+
+
+@pytest.mark.parametrize(("operation", "gradients"), ARITHMETIC)
+def test_arithmetic_goes_forward_and_backward(operation, gradients):
+    x, y = tensor(X), tensor(Y)
+    z = operation(x, y)
+    z.sum().backward()
+    close(numbers(z), operation(X, Y), rtol=1e-15)
+    close((grads(x), grads(y)), gradients(X, Y), rtol=1e-15)
+
+
+@pytest.mark.parametrize("operation", [operation for operation, _ in ARITHMETIC])
+def test_arithmetic_mixes_tensors_with_numbers_and_arrays_of_numbers(operation):
+    for other in (2.0, np.float64(2.0), Y):
+        close(numbers(operation(tensor(X), other)), operation(X, other), rtol=1e-15)
+        close(numbers(operation(2.0, tensor(X))), operation(2.0, X), rtol=1e-15)
+
+
+@pytest.mark.parametrize("operation", COMPARISONS)
+def test_comparisons_are_of_the_numbers(operation):
+    result = operation(tensor(X), tensor(Y))
+    assert result.dtype == bool
+    assert np.array_equal(result, operation(X, Y))
+    assert np.array_equal(operation(tensor(X), 2.5), operation(X, 2.5))
+
+
+def test_a_comparison_selects_what_the_gradient_flows_to():
+    x = tensor(X)
+    np.where(x > 1, x * x, 0).sum().backward()
+    assert grads(x).tolist() == [16.0, 5.0, 0.0]
+
+
+@pytest.mark.parametrize("operation", BITWISE)
+def test_a_bitwise_operation_raises_the_type_error_of_python(operation):
+    for left, right in [(Value(8.0), Value(5.0)), (Value(8), 5), (tensor(X), tensor(Y))]:
+        with pytest.raises(TypeError, match="unsupported operand"):
+            operation(left, right)
+
+
+def test_bitwise_not_raises_the_type_error_of_python():
+    for operand in (Value(8), tensor(X)):
+        with pytest.raises(TypeError, match="bad operand"):
+            operator.invert(operand)
+
+
+def test_logic_is_of_what_is_not_zero():
+    p, q = np.array([0.0, 0.0, 2.0, -1.0]), np.array([0.0, 3.0, 0.0, 1.0])
+    x, y = tensor(p), tensor(q)
+    # As in Python, x and y is one of the two: a Value, so the truth of it is asked for last.
+    assert np.logical_and(x, y).astype(bool).tolist() == np.logical_and(p, q).tolist()
+    assert np.logical_or(x, y).astype(bool).tolist() == np.logical_or(p, q).tolist()
+    assert np.logical_not(x).tolist() == np.logical_not(p).tolist()
+    assert np.logical_xor(x != 0, y != 0).tolist() == np.logical_xor(p, q).tolist()
+
+
+def test_the_dot_product_sends_each_vector_to_the_other():
+    u, v = tensor(U), tensor(V)
+    product = np.dot(u, v)
+    product.backward()
+    assert product.data == 11.0
+    assert (grads(u).tolist(), grads(v).tolist()) == (V.tolist(), U.tolist())
+
+
+def test_the_gradients_of_the_cross_product_are_cross_products():
+    u, v = tensor(U), tensor(V)
+    product = np.cross(u, v)
+    (product @ C).backward()
+    close(numbers(product), np.cross(U, V), rtol=1e-15)
+    close(grads(u), np.cross(V, C), rtol=1e-14)
+    close(grads(v), np.cross(C, U), rtol=1e-14)
+
+
+def test_the_gradients_of_the_outer_product_are_matrix_products():
+    u, v, weights = tensor(U[:2]), tensor(V), A
+    product = np.outer(u, v)
+    (product * weights).sum().backward()
+    assert np.array_equal(numbers(product), np.outer(U[:2], V))
+    close(grads(u), weights @ V, rtol=1e-14)
+    close(grads(v), U[:2] @ weights, rtol=1e-14)
+
+
+def test_the_gradients_of_the_matrix_product_are_matrix_products():
+    a, b, weights = tensor(A), tensor(B), np.array([[1.0, -0.5], [2.0, 0.25]])
+    product = a @ b
+    (product * weights).sum().backward()
+    assert np.array_equal(numbers(product), A @ B)
+    close(grads(a), weights @ B.T, rtol=1e-14)
+    close(grads(b), A.T @ weights, rtol=1e-14)
+
+
+@pytest.mark.parametrize("product", [np.dot, np.outer, np.cross, np.matmul])
+def test_the_products_pass_the_gradient_check(product):
+    assert gradcheck(product, [U, V])

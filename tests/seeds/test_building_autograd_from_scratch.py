@@ -1,0 +1,243 @@
+"""Section 2.6, Building Autograd from Scratch: a chapter of a course, without author or date.
+
+A class Value and a network on it, the closest to what is here. Shown: its first test and traced example (z = 8 with
+gradients 4 and 2), its rules of differentiation, the training on XOR, the three pitfalls, and all six of its exercises.
+"""
+
+import gc
+import math
+import operator
+import random
+import weakref
+from itertools import pairwise
+
+import pytest
+
+from micrograd import Value, data, fit, grad, gradcheck, losses, nn, optim, sum, viz
+
+close = pytest.approx
+XS, YS = data.xor()
+
+
+def squared_error(model):
+    """The sum over the four examples of XOR, as the chapter has its loss."""
+    return losses.mse_loss([model(x) for x in XS], YS, reduction="sum")
+
+
+def distance(model):
+    """How far the worst prediction is from its target."""
+    return max(abs(model(x).data - y) for x, y in zip(XS, YS, strict=True))
+
+
+def train(model, epochs, until=0.0):
+    """The chapter's loop. Returns the losses, one an epoch."""
+    optimizer = optim.SGD(model.parameters(), learning_rate=0.1)
+    history = []
+    while len(history) < epochs and distance(model) > until:
+        loss = squared_error(model)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        history.append(loss.data)
+    return history
+
+
+@pytest.fixture
+def no_collector():
+    """Python's garbage collector, off."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+class TestTheExamples:
+    def test_the_first_test_gives_8_with_gradients_4_and_2(self):
+        x, y = Value(2.0), Value(3.0)
+        z = x * y + x
+        z.backward()
+        assert (z.data, x.grad, y.grad) == (8.0, 4.0, 2.0)
+
+    def test_the_traced_example_has_gradients_between_as_well(self):
+        x, y = Value(2.0), Value(3.0)
+        z = x * y
+        w = z + x
+        w.backward()
+        assert (z.data, w.data) == (6.0, 8.0)
+        assert (w.grad, z.grad, x.grad, y.grad) == (1.0, 1.0, 4.0, 2.0)
+
+    def test_a_value_added_to_itself_gets_both_gradients(self):
+        x = Value(3.0)
+        (x + x).backward()
+        assert x.grad == 2.0
+
+    def test_a_node_sends_its_gradient_on_only_when_it_is_complete(self):
+        x, y = Value(2.0), Value(3.0)
+        between = x + y
+        (between * x).backward()
+        assert (between.grad, x.grad, y.grad) == (2.0, 7.0, 2.0)
+
+    @pytest.mark.parametrize(
+        ("operation", "expected", "gradient"),
+        [
+            (operator.add, 10.0, (1.0, 1.0)),
+            (operator.sub, 6.0, (1.0, -1.0)),
+            (operator.mul, 16.0, (2.0, 8.0)),
+            (operator.truediv, 4.0, (0.5, -2.0)),
+        ],
+    )
+    def test_a_number_may_stand_on_either_side(self, operation, expected, gradient):
+        left, right = Value(8.0), Value(2.0)
+        results = [operation(left, right), operation(left, 2.0), operation(8.0, right)]
+        assert [result.data for result in results] == [expected] * 3
+        for result in results[1:]:
+            result.backward()
+        assert (left.grad, right.grad) == gradient
+
+    def test_powers_and_negation_have_their_derivatives(self):
+        x = Value(2.0)
+        (-(x**3)).backward()
+        assert x.grad == -12.0
+
+    @pytest.mark.parametrize(
+        ("function", "value", "slope"),
+        [
+            (Value.tanh, math.tanh(0.6), 1 - math.tanh(0.6) ** 2),
+            (Value.sigmoid, 1 / (1 + math.exp(-0.6)), math.exp(-0.6) / (1 + math.exp(-0.6)) ** 2),
+            (Value.exp, math.exp(0.6), math.exp(0.6)),
+            (Value.log, math.log(0.6), 1 / 0.6),
+            (Value.relu, 0.6, 1.0),
+        ],
+    )
+    def test_each_function_has_its_value_and_its_slope(self, function, value, slope):
+        x = Value(0.6)
+        result = function(x)
+        result.backward()
+        assert (result.data, x.grad) == close((value, slope), rel=1e-15)
+
+
+class TestTrainingOnXor:
+    """The chapter prints losses down to 0.0012 after 90 epochs and predictions within 0.0345 of the targets.
+
+    No run of its program comes there in its 100 epochs: of 200 random starts, the best was still 0.098 away. So we ask
+    for less after 100 epochs, and for the published distance from the same loop left to run on.
+    """
+
+    @pytest.mark.parametrize("seed", [0, 1, 2])
+    def test_a_hundred_epochs_learn_it(self, seed):
+        model = nn.MLP(2, [4, 1], output="tanh", rng=seed)
+        history = train(model, epochs=100)
+        assert history[0] > history[10] > history[20] > history[90]
+        assert [model(x) > 0.5 for x in XS] == [False, True, True, False]
+
+    @pytest.mark.parametrize("seed", [0, 2, 4])
+    def test_the_predictions_come_as_close_as_it_prints(self, seed):
+        model = nn.MLP(2, [4, 1], output="tanh", rng=seed)
+        assert len(train(model, epochs=1000, until=0.0345)) > 100
+        assert distance(model) <= 0.0345
+
+
+class TestThePitfalls:
+    def test_gradients_add_up_until_they_are_set_to_zero(self):
+        model = nn.MLP(2, [4, 1], output="tanh", rng=0)
+        squared_error(model).backward()
+        once = [p.grad for p in model.parameters()]
+        squared_error(model).backward()
+        assert [p.grad for p in model.parameters()] == [2 * gradient for gradient in once]
+        model.zero_grad()
+        squared_error(model).backward()
+        assert [p.grad for p in model.parameters()] == once
+
+    def test_a_new_value_leaves_an_earlier_computation_as_it_was(self):
+        x = start = Value(3.0)
+        y = x * x
+        x = x + 1
+        y.backward()
+        assert (x.data, start.data, start.grad) == (4.0, 3.0, 6.0)
+
+    @pytest.mark.parametrize(("x", "slope"), [(-1.0, 0.0), (0.0, 0.0), (1.0, 1.0)])
+    def test_the_gradient_of_relu_is_zero_at_the_kink(self, x, slope):
+        assert grad(Value.relu)(x) == slope
+
+
+class TestTheExercises:
+    @pytest.mark.parametrize(
+        ("function", "value", "slope"),
+        [
+            (Value.sin, math.sin(0.6), math.cos(0.6)),
+            (Value.cos, math.cos(0.6), -math.sin(0.6)),
+            (Value.sqrt, math.sqrt(0.6), 0.5 / math.sqrt(0.6)),
+        ],
+    )
+    def test_1_sin_cos_and_sqrt(self, function, value, slope):
+        x = Value(0.6)
+        result = function(x)
+        result.backward()
+        assert (result.data, x.grad) == close((value, slope), rel=1e-15)
+        assert gradcheck(function, [0.6])
+
+    @pytest.mark.parametrize("x", [-2.0, 0.3, 5.0])
+    def test_2_the_gradient_of_a_cube_is_the_slope_of_a_short_chord(self, x):
+        def cube(x):
+            return x**3
+
+        h = 1e-5
+        chord = (cube(x + h) - cube(x - h)) / (2 * h)
+        assert grad(cube)(x) == close(3 * x**2, rel=1e-15)
+        assert grad(cube)(x) == close(chord, rel=1e-8)
+        assert gradcheck(cube, [x])
+
+    @pytest.mark.usefixtures("no_collector")
+    def test_3_a_forward_pass_without_backward_is_freed_when_its_result_goes(self):
+        model = nn.MLP(2, [4, 1], rng=0)
+        forgotten = []
+        for _ in range(10):
+            loss = squared_error(model)
+            forgotten += map(weakref.ref, [loss, *loss._prev])
+        kept = [squared_error(model) for _ in range(10)]
+        graphs = [weakref.ref(node) for loss in kept for node in loss._prev]
+        del loss
+        assert [node() for node in forgotten] == [None] * len(forgotten)
+        assert all(node() is not None for node in graphs)  # whoever keeps the results keeps all that led to them
+
+    @pytest.mark.parametrize("size", [1, 2, 3])
+    def test_4_mini_batches(self, size):
+        model = nn.MLP(2, [4, 1], output="tanh", rng=0)
+        optimizer = optim.SGD(model.parameters(), learning_rate=0.1)
+        rng = random.Random(0)
+        for _ in range(300):
+            for xs, ys in data.batches(XS, YS, size, rng):
+                loss = sum((model(x) - y) ** 2 for x, y in zip(xs, ys, strict=True))
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+        assert distance(model) < 0.2
+
+    def test_5_a_drawing_of_a_small_network(self):
+        model = nn.MLP(2, [2, 1], rng=0)
+        for name, parameter in model.named_parameters():
+            parameter.label = name
+        output = model([Value(1.0, label="x0"), Value(-1.0, label="x1")])
+        output.backward()
+        drawing = viz.draw_graph(output)
+        assert drawing.startswith("digraph")
+        assert [drawing.count(f'[label="{operation}" shape=circle') for operation in ("dot", "tanh")] == [3, 2]
+        for label, leaf in [*model.named_parameters(), ("x0", Value(1.0)), ("x1", Value(-1.0))]:
+            assert f"{{{label}|data {leaf.data:.4g}|grad " in drawing
+
+    def test_6_cross_entropy_from_the_operations_of_a_value(self):
+        logits, fused = [[Value(x) for x in (0.3, -1.2, 2.5)] for _ in range(2)]
+        powers = [x.exp() for x in logits]
+        loss = -(powers[0] / sum(powers)).log()
+        loss.backward()
+        expected = losses.cross_entropy(fused, 0)
+        expected.backward()
+        assert loss.data == close(expected.data, rel=1e-14)
+        assert [x.grad for x in logits] == close([x.grad for x in fused], rel=1e-14)
+
+    def test_6_cross_entropy_learns_xor_with_an_output_for_each_class(self):
+        model = nn.MLP(2, [4, 2], rng=0)
+        optimizer = optim.SGD(model.parameters(), learning_rate=0.5)
+        history = fit(model, losses.cross_entropy, XS, YS, epochs=200, optimizer=optimizer, rng=0, progress=False)
+        assert all(before > after for before, after in pairwise(history.losses[::50]))
+        assert [losses.softmax(model(x))[y] > 0.9 for x, y in zip(XS, YS, strict=True)] == [True] * 4
