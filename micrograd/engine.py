@@ -76,7 +76,6 @@ class Value:
     def __add__(self, other: Any) -> Self:
         if type(other) is not type(self) and (other := self._operand(other)) is NotImplemented:
             return NotImplemented
-
         operands = self, other
 
         def _backward(grad: Any) -> None:
@@ -89,7 +88,6 @@ class Value:
     def __sub__(self, other: Any) -> Self:
         if type(other) is not type(self) and (other := self._operand(other)) is NotImplemented:
             return NotImplemented
-
         operands = self, other
 
         def _backward(grad: Any) -> None:
@@ -102,7 +100,6 @@ class Value:
     def __mul__(self, other: Any) -> Self:
         if type(other) is not type(self) and (other := self._operand(other)) is NotImplemented:
             return NotImplemented
-
         operands = self, other
 
         def _backward(grad: Any) -> None:
@@ -115,7 +112,6 @@ class Value:
     def __truediv__(self, other: Any) -> Self:
         if type(other) is not type(self) and (other := self._operand(other)) is NotImplemented:
             return NotImplemented
-
         operands = self, other
 
         def _backward(grad: Any) -> None:

@@ -87,7 +87,7 @@ def _walk(prefix: str, members: Any) -> Iterator[tuple[str, Value]]:
             yield from _walk(f"{path}.", vars(member).items())
         elif isinstance(member, (list, tuple)):
             yield from _walk(f"{path}.", enumerate(member))
-        elif getattr(member, "dtype", None) == object:  # a NumPy array of Values
+        elif str(getattr(member, "dtype", "")) == "object":  # a NumPy array of Values
             yield from _walk(f"{path}.", enumerate(member.tolist()))
 
 
