@@ -166,7 +166,8 @@ class Value:
 
     def __abs__(self) -> Self:
         def _backward(grad: Any) -> None:
-            self.grad += grad * scalar.sign(self.data)
+            x = self.data
+            self.grad += grad * scalar.where(x > 0, 1, scalar.where(x < 0, -1, 0 * x))  # NaN stays NaN
 
         return type(self)(abs(self.data), (self,), "abs", _backward)
 

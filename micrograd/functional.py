@@ -366,7 +366,7 @@ class _Complex:
         return _Complex(-self.z)
 
     def __abs__(self) -> "_Complex":
-        return _Complex(self.z * self.sign())
+        return -self if self.real < 0 else self
 
     def __getattr__(self, name: str) -> Callable[[], "_Complex"]:
         if name in scalar.FUNCTIONS and hasattr(cmath, name):
@@ -392,9 +392,6 @@ class _Complex:
 
     def leaky_relu(self, slope: float = 0.01) -> "_Complex":
         return _Complex(self.z * slope) if self.real <= 0 else self
-
-    def sign(self) -> float:
-        return float(scalar.sign(self.real))
 
 
 Real.register(_Complex)

@@ -17,7 +17,7 @@ from typing import Any
 
 __all__ = [
     "acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "divide", "erf", "exp", "expm1",
-    "leaky_relu", "log", "log1p", "power", "relu", "remainder", "sigmoid", "sign", "sin", "sinh", "softplus", "sqrt",
+    "leaky_relu", "log", "log1p", "power", "relu", "remainder", "sigmoid", "sin", "sinh", "softplus", "sqrt",
     "tan", "tanh", "where",
 ]  # fmt: skip
 
@@ -86,16 +86,10 @@ def _leaky_relu(x: float, slope: float = 0.01) -> float:
     return slope * x if x <= 0 else x
 
 
-def _sign(x: float) -> float:
-    """1 where x is positive, -1 where it is negative, x itself where it is zero or NaN."""
-    return 1 if x > 0 else -1 if x < 0 else x
-
-
 sigmoid = _function("sigmoid", _sigmoid)
 softplus = _function("softplus", _softplus)
 relu = _function("relu", _relu)
 leaky_relu = _function("leaky_relu", _leaky_relu)
-sign = _function("sign", _sign)
 
 
 def zero(x: Any) -> Any:

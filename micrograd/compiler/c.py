@@ -28,7 +28,6 @@ FEW_PARAMETERS = 20_000  # up to which each lane has gradients of its own
 FUNCTIONS = {
     "sigmoid": "{ double e = exp(-fabs(x)); return x < 0.0 ? e / (1.0 + e) : 1.0 / (1.0 + e); }",
     "softplus": "{ double small = log1p(exp(-fabs(x))); return x < 0.0 ? small : x + small; }",
-    "sign": "{ return x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : x; }",
 }
 """The functions of `scalar` that the C library lacks; the others it has by the same name."""
 
@@ -55,7 +54,6 @@ ARITHMETIC = {
     "abs": "fabs({0})",
     "sigmoid": "sigmoid({0})",
     "softplus": "softplus({0})",
-    "sign": "sign({0})",
 }
 SCALAR = {
     **ARITHMETIC,

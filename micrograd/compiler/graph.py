@@ -86,7 +86,8 @@ class Graph:
             for value, grad in before:  # constants of the user's, who wants no symbols in them
                 value.grad = grad
         for node in [*nodes, *inputs]:
-            if type(node.data) is Symbol and type(node.grad) is Symbol:
+            known = type(node.data) is not Symbol or node.data.id in trace.constants
+            if not known and type(node.grad) is Symbol:
                 self.gradients.setdefault(node.grad.id, node.data.id)
 
 
