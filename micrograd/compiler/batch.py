@@ -122,10 +122,9 @@ def _extend(numbers: "array[float]", tree: Any, shape: Shape) -> None:
     if not hasattr(tree, "__len__") or len(tree) != (len(shape) - 1 if ragged else shape[0]):
         raise _Mismatch(tree, shape)
     if len(shape) == 1:
-        plain = isinstance(tree, (list, tuple))
-        if shape_of(tree) != shape if plain else getattr(tree, "ndim", 1) != 1:
+        if not {float, int}.issuperset(map(type, tree)) and shape_of(tree) != shape:
             raise _Mismatch(tree, shape)
-        numbers.extend(tree if plain else iter(tree))
+        numbers.extend(iter(tree))
         return
     for i, branch in enumerate(tree):
         _extend(numbers, branch, shape[i + 1] if ragged else shape[1:])

@@ -1,5 +1,6 @@
 """A traced function: what it takes, what it gives, and the operations between."""
 
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from numbers import Real
 from typing import Any
@@ -91,9 +92,12 @@ class Graph:
                 self.gradients.setdefault(node.grad.id, node.data.id)
 
 
+LISTS = (list, tuple, range, array)
+
+
 def shape_of(tree: Any) -> Shape:
     """The shape of a number, a nested list of numbers or a NumPy array."""
-    if isinstance(tree, (list, tuple)):
+    if isinstance(tree, LISTS):
         shapes = [shape_of(branch) for branch in tree]
         if any(shape != shapes[0] for shape in shapes):
             return ("ragged", *shapes)
@@ -111,7 +115,7 @@ def size(shape: Shape) -> int:
 
 def flatten(tree: Any) -> Iterator[Any]:
     """The numbers in a nested list or a NumPy array, from left to right."""
-    if isinstance(tree, (list, tuple)):
+    if isinstance(tree, LISTS):
         for branch in tree:
             yield from flatten(branch)
     elif getattr(tree, "shape", ()):

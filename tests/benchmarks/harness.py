@@ -88,7 +88,7 @@ Conclude = Callable[[list[list[float]]], Iterator[str]]
 def report(benchmarks: list[Benchmark], conclude: Conclude | None = None) -> Iterator[str]:
     """The lines of a table, each as soon as it is measured."""
     measured = []
-    row = "{:<46} {:<18} {:>10} {:>9} {:>9}".format
+    row = "{:<46} {:<24} {:>15} {:>9} {:>9}".format
     yield row("task", "library", "median", "ratio", "target")
     for benchmark in benchmarks:
         medians = _medians(benchmark)

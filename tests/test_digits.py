@@ -1,0 +1,131 @@
+"""The example reads digits, scikit-learn's and those in files of MNIST's format, and says what it cannot do.
+
+The accuracy that is asked of it, 95% of the held-out digits, takes all its epochs: `python -m tests.examples.digits`.
+"""
+
+import gzip
+import random
+import struct
+import sys
+
+import pytest
+
+from micrograd import fit, nn, optim
+from micrograd.losses import cross_entropy
+from tests.examples import digits
+
+
+@pytest.fixture
+def mnist(tmp_path):
+    """Options that name files of small images, 4 by 3: label i has row i % 4 bright on a noisy ground."""
+    rng = random.Random(0)
+    options = []
+    for part, count, opener in (("train", 60, gzip.open), ("test", 12, open)):
+        labels = [i % 4 for i in range(count)]
+        rows = [row == y for y in labels for row in range(4)]
+        pixels = [rng.randrange(200, 256) if bright else rng.randrange(60) for bright in rows for _ in range(3)]
+        for kind, content in (
+            ("images", struct.pack(">HBB3I", 0, 8, 3, count, 4, 3) + bytes(pixels)),
+            ("labels", struct.pack(">HBBI", 0, 8, 1, count) + bytes(labels)),
+        ):
+            path = tmp_path / f"{part}-{kind}"
+            with opener(path, "wb") as file:
+                file.write(content)
+            options += [f"--{part}-{kind}", str(path)]
+    return options
+
+
+def refusal(capsys, *options):
+    """The last line of what is said of options that are not accepted."""
+    with pytest.raises(SystemExit) as end:
+        digits.main(options)
+    assert end.value.code == 2
+    return capsys.readouterr().err.splitlines()[-1]
+
+
+def test_five_epochs_of_a_few_hundred_digits_are_enough_for_85_percent(capsys):
+    pytest.importorskip("sklearn")
+    assert digits.main(["--limit", "300", "--epochs", "5", "--target", "0.85"]) == 0
+    output, progress = capsys.readouterr()
+    assert output.startswith("MLP(64 -> 32 relu -> 10 linear, 2410 parameters), 300 digits to learn from, 300 to test")
+    assert "the target being 85%" in output
+    assert "epoch 5/5" in progress
+
+
+def test_the_digits_held_out_are_none_of_those_to_learn_from():
+    pytest.importorskip("sklearn")
+    (xs, ys), (test_xs, test_ys) = digits.from_sklearn()
+    assert (len(xs), len(ys), len(test_xs), len(test_ys)) == (1437, 1437, 360, 360)
+    assert not {tuple(x) for x in xs} & {tuple(x) for x in test_xs}
+    assert {pixel for x in xs for pixel in x} == {i / 16 for i in range(17)}
+    assert set(ys) == set(test_ys) == set(range(10))
+
+
+@pytest.mark.parametrize("mode", [[], ["--compiled"]])
+def test_files_of_mnist_are_learnt_in_their_own_size(mnist, mode, capsys):
+    assert digits.main([*mnist, "--epochs", "10", "--hidden", "6", *mode]) == 0
+    output = capsys.readouterr().out
+    assert output.startswith("MLP(12 -> 6 relu -> 10 linear, 148 parameters), 60 digits to learn from, 12 to test with")
+    assert "100.00% are read correctly" in output
+
+
+def test_an_accuracy_below_the_target_is_status_1(mnist, capsys):
+    assert digits.main([*mnist, "--epochs", "1", "--learning-rate", "1e-9"]) == 1
+    assert "100.00%" not in capsys.readouterr().out
+
+
+def test_one_compiled_epoch_takes_the_steps_of_fit(mnist):
+    _, (xs, ys), _ = digits.parsed(mnist)
+    eager, compiled = (nn.MLP(12, [6, 10], activation="relu", rng=1) for _ in range(2))
+
+    def how(model):
+        return {
+            "epochs": 1,
+            "optimizer": optim.SGD(model.parameters(), 0.1, momentum=0.9),
+            "schedule": optim.linear(0.1, 4),
+            "rng": 5,
+        }
+
+    history = fit(eager, cross_entropy, xs, ys, batch_size=digits.BATCH_SIZE, progress=False, **how(eager))
+    loss = digits.compiled_loss(compiled, xs[0], backend="python")
+    assert digits.fit_compiled(loss, xs, ys, **how(compiled)) == pytest.approx(history.losses, rel=1e-12)
+    assert [p.data for p in compiled.parameters()] == pytest.approx([p.data for p in eager.parameters()], rel=1e-9)
+
+
+def test_without_scikit_learn_the_error_names_the_extra(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
+    assert 'pip install "micrograd[examples]"' in refusal(capsys)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--epochs", "0"], "--epochs: 0 is not"),
+        (["--epochs", "many"], "--epochs: invalid int value: 'many'"),
+        (["--limit", "-3"], "--limit: -3 is not"),
+        (["--hidden", "0"], "--hidden: 0 is not"),
+        (["--learning-rate", "nan"], "--learning-rate: nan is not"),
+        (["--learning-rate", "inf"], "--learning-rate: inf is not"),
+        (["--train-images", "digits.gz"], "name all four or none"),
+    ],
+)
+def test_an_option_that_makes_no_sense_is_named(options, expected, capsys):
+    assert expected in refusal(capsys, *options)
+
+
+def test_files_that_do_not_fit_are_named(mnist, tmp_path, capsys):
+    images, labels, test_images, test_labels = mnist[1::2]
+
+    def said(*paths):
+        return refusal(capsys, *[str(word) for pair in zip(mnist[::2], paths, strict=True) for word in pair])
+
+    assert f"{images} holds 60 images and {test_labels} 12 labels" in said(images, test_labels, test_images, labels)
+    assert f"{labels} holds something else than images" in said(labels, labels, test_images, test_labels)
+    assert f"{images} holds something else than the labels 0 to 9" in said(images, images, test_images, test_labels)
+    assert f"{tmp_path / 'none'}" in said(tmp_path / "none", labels, test_images, test_labels)
+    small = tmp_path / "small"
+    small.write_bytes(struct.pack(">HBB3I", 0, 8, 3, 12, 2, 2) + bytes(48))
+    assert "have 12 pixels, those to test with 4" in said(images, labels, small, test_labels)
+    small.write_bytes(small.read_bytes()[:-1])
+    assert f"{small} is not a whole IDX file" in said(images, labels, small, test_labels)
