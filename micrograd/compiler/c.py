@@ -1,9 +1,11 @@
 """The C backend: a trace as C99, for a library that is loaded here or for a file to take elsewhere.
 
-Small graphs become straight-line code, as fast as it gets. Large ones, which a compiler would take minutes to digest
-that way, are rolled back into loops over arrays and split into functions. In a library, all arithmetic is on vectors
-of `lanes` numbers, one for each of as many examples.
+Straight-line code in one piece would take a C compiler minutes for a large graph: the statements are rolled back into
+loops over arrays, and split into functions. A library for many examples computes on vectors with an example in each
+lane; one for few examples, or for a large model, computes them one by one, and its dot products use the lanes.
 """
+
+from __future__ import annotations
 
 import ctypes
 import math
@@ -11,7 +13,7 @@ import struct
 import threading
 from array import array
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from typing import Any
 
 from micrograd import scalar
 from micrograd.compiler.batch import Packed
@@ -20,10 +22,11 @@ from micrograd.compiler.roll import Element, Line, Loop, roll
 from micrograd.compiler.statements import Statements
 from micrograd.compiler.toolchain import build
 
-LINES = 600  # lines of C in a function
+LINES = 150  # lines of C in a function
 MOST_LANES = 8
 MANY_CONSTANTS = 64  # above which they are kept in a table
 FEW_PARAMETERS = 20_000  # up to which each lane has gradients of its own
+FEW_EXAMPLES = 4  # up to which they are computed one by one
 
 FUNCTIONS = {
     "sigmoid": "{ double e = exp(-fabs(x)); return x < 0.0 ? e / (1.0 + e) : 1.0 / (1.0 + e); }",
@@ -281,8 +284,9 @@ def _slots(chunks: Sequence[Sequence[Loop]], results: Sequence[Element]) -> dict
                 for index in indices:
                     users.setdefault(index, set()).add(number)
                 if rounds > 1:
-                    looped.update(indices)
-    return {index: slot for slot, index in enumerate(sorted(i for i in users if i in looped or len(users[i]) > 1))}
+                    looped.update(range(min(indices), max(indices) + 1))  # what lies between keeps them apart
+    shared = {index for index, functions in users.items() if len(functions) > 1}
+    return {index: slot for slot, index in enumerate(sorted(looped | shared))}
 
 
 def _elements(loop: Loop) -> Iterator[Element]:
@@ -313,9 +317,10 @@ def literal(number: float) -> str:
     return "NAN" if number != number else "INFINITY" if number > 0 else "(-INFINITY)"
 
 
-def library_source(graph: Graph, results: Sequence[int], accumulated: Sequence[int]) -> tuple[str, int]:
+def library_source(
+    graph: Graph, results: Sequence[int], accumulated: Sequence[int], *, vectors: bool
+) -> tuple[str, int]:
     """A library with one function, `run`, that computes the results for many examples; the doubles it works on."""
-    vectors = graph.n_parameters <= FEW_PARAMETERS
     writer = Writer(graph, results, accumulated, vectors=vectors, dots=not vectors)
     gather = ""
     offset = 0
@@ -392,43 +397,42 @@ class CBackend:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        if graph.parameter_gradients is None:
-            self._forward  # noqa: B018  # builds it, so that what fails does so now
-        else:
-            self._backward  # noqa: B018
-
-    @cached_property
-    def _forward(self) -> "_Library":
-        return _Library(self.graph, self.graph.outputs, [])
-
-    @cached_property
-    def _backward(self) -> "_Library":
-        return _Library(self.graph, self.graph.outputs, self.graph.parameter_gradients or [])
-
-    @cached_property
-    def _value_and_grad(self) -> "_Library":
-        return _Library(self.graph, [*self.graph.outputs, *(self.graph.argument_gradients or [])], [])
+        self._libraries: dict[tuple[str, bool], _Library] = {}
+        many = bool(graph.sizes)  # without arguments, each call has one example
+        self._library("forward" if graph.parameter_gradients is None else "backward", vectors=self._in_lanes(many))
 
     def forward(self, parameters: Sequence[float], packed: Packed) -> Sequence[float]:
         """The outputs for each example, one after the other."""
-        return self._forward(parameters, 0.0, packed)[0]
+        return self._library("forward", vectors=self._in_lanes(packed.n > FEW_EXAMPLES))(parameters, 0.0, packed)[0]
 
     def backward(
         self, parameters: Sequence[float], seed: float, packed: Packed
     ) -> tuple[Sequence[float], Sequence[float]]:
         """The output for each example, and the gradient of their sum times `seed` by each parameter."""
-        return self._backward(parameters, seed, packed)
+        return self._library("backward", vectors=self._in_lanes(packed.n > FEW_EXAMPLES))(parameters, seed, packed)
 
     def value_and_grad(self, parameters: Sequence[float], packed: Packed) -> Sequence[float]:
         """The output for the first example, and its gradient by each number in it."""
-        return self._value_and_grad(parameters, 1.0, packed)[0]
+        return self._library("value_and_grad", vectors=False)(parameters, 1.0, packed)[0]
+
+    def _in_lanes(self, many: bool) -> bool:
+        """Whether to compute as many examples at once as there are lanes, or one in which loops use the lanes."""
+        return many and self.graph.n_parameters <= FEW_PARAMETERS
+
+    def _library(self, kind: str, *, vectors: bool) -> _Library:
+        if (kind, vectors) not in self._libraries:
+            graph = self.graph
+            results = [*graph.outputs, *((graph.argument_gradients or []) if kind == "value_and_grad" else [])]
+            accumulated = (graph.parameter_gradients or []) if kind == "backward" else []
+            self._libraries[kind, vectors] = _Library(graph, results, accumulated, vectors=vectors)
+        return self._libraries[kind, vectors]
 
 
 class _Library:
     """The loaded library for some results of a graph."""
 
-    def __init__(self, graph: Graph, results: Sequence[int], accumulated: Sequence[int]) -> None:
-        source, self._work_size = library_source(graph, results, accumulated)
+    def __init__(self, graph: Graph, results: Sequence[int], accumulated: Sequence[int], *, vectors: bool) -> None:
+        source, self._work_size = library_source(graph, results, accumulated, vectors=vectors)
         self._n_results = len(results)
         self._run = build(source).run
         pointer = ctypes.c_void_p
@@ -441,11 +445,17 @@ class _Library:
         self, parameters: Sequence[float], seed: float, packed: Packed
     ) -> tuple[Sequence[float], Sequence[float]]:
         """The results for each example, one after the other, and the gradients."""
-        work = getattr(self._local, "work", None)
-        if work is None:  # each thread has its own
-            work = self._local.work = (ctypes.c_double * self._work_size)()
         numbers = self._doubles.pack(*parameters)  # three times as fast as an array
         gradients = ctypes.create_string_buffer(len(numbers))
         results = array("d", bytes(8 * packed.n * self._n_results))
-        self._run(numbers, packed.pointers, seed, gradients, results.buffer_info()[0], work, packed.n)
+        self.run(numbers, seed, packed, gradients, results)
         return results, self._doubles.unpack(gradients)
+
+    def run(
+        self, numbers: bytes, seed: float, packed: Packed, gradients: ctypes.Array[Any], results: array[float]
+    ) -> None:
+        """The generated function alone, on the doubles in these buffers: adds to gradients, overwrites results."""
+        work = getattr(self._local, "work", None)
+        if work is None:  # each thread has its own
+            work = self._local.work = (ctypes.c_double * self._work_size)()
+        self._run(numbers, packed.pointers, seed, gradients, results.buffer_info()[0], work, packed.n)

@@ -36,7 +36,7 @@ def learn() -> Measure:
     from micrograd.losses import cross_entropy
 
     xs, ys = _digits()
-    model = _with_fixed_weights(nn.MLP(64, [32, 10], activation="relu"))
+    model = with_fixed_weights(nn.MLP(64, [32, 10], activation="relu"))
     optimizer = optim.SGD(model.parameters(), LEARNING_RATE)
     how: dict[str, Any] = {"epochs": 1, "batch_size": BATCH_SIZE, "optimizer": optimizer, "rng": 0, "progress": False}
     return _timed(lambda: fit(model, cross_entropy, xs, ys, **how).losses[0])
@@ -48,7 +48,7 @@ def learn_compiled(backend: str) -> Measure:
     from tests.examples.digits import compiled_loss, fit_compiled
 
     xs, ys = _digits()
-    model = _with_fixed_weights(nn.MLP(64, [32, 10], activation="relu"))
+    model = with_fixed_weights(nn.MLP(64, [32, 10], activation="relu"))
     loss = compiled_loss(model, xs[0], backend)
     how: dict[str, Any] = {
         "epochs": 1,
@@ -64,7 +64,7 @@ def learn_theirs() -> Measure:
     from micrograd import nn  # here the other one
 
     xs, ys = _digits()
-    model: Any = _with_fixed_weights(nn.MLP(64, [32, 10]))
+    model: Any = with_fixed_weights(nn.MLP(64, [32, 10]))
 
     def epoch() -> float:
         order = list(range(DIGITS))
@@ -136,7 +136,7 @@ def _digits() -> tuple[list[list[float]], list[int]]:
     return (images[:DIGITS] / 16).tolist(), labels[:DIGITS].tolist()
 
 
-def _with_fixed_weights(model: Any) -> Any:
+def with_fixed_weights(model: Any) -> Any:
     """The model with weights that depend on nothing but their order."""
     rng = random.Random(1)
     for parameter in model.parameters():

@@ -35,8 +35,8 @@ def our_training_step() -> Measure:
     """Hinge loss and L2, with the fused operations."""
     from micrograd import dot, mean, nn
 
-    points, labels = _circle()
-    model = _with_fixed_weights(nn.MLP(2, [16, 16, 1], activation="relu"))
+    points, labels = circle()
+    model = with_fixed_weights(nn.MLP(2, [16, 16, 1], activation="relu"))
 
     def step() -> float:
         model.zero_grad()
@@ -55,8 +55,8 @@ def their_training_step() -> Measure:
     """The same as the example that comes with micrograd 0.1.0 has it."""
     from micrograd import nn  # here the other one
 
-    points, labels = _circle()
-    model: Any = _with_fixed_weights(nn.MLP(2, [16, 16, 1]))
+    points, labels = circle()
+    model: Any = with_fixed_weights(nn.MLP(2, [16, 16, 1]))
 
     def step() -> float:
         model.zero_grad()
@@ -112,14 +112,14 @@ def _chain(operands: str) -> tuple[Any, Any]:
     return x, y
 
 
-def _circle() -> tuple[list[list[float]], list[float]]:
+def circle() -> tuple[list[list[float]], list[float]]:
     """100 points, labelled 1 within a circle and -1 outside."""
     rng = random.Random(0)
     points = [[rng.gauss(0, 1), rng.gauss(0, 1)] for _ in range(100)]
     return points, [1.0 if x * x + y * y < 1.4 else -1.0 for x, y in points]
 
 
-def _with_fixed_weights(model: Any) -> Any:
+def with_fixed_weights(model: Any) -> Any:
     """The model with weights that depend on nothing but their order."""
     rng = random.Random(1)
     for parameter in model.parameters():
