@@ -335,7 +335,8 @@ class Value:
         """The inverse hyperbolic sine; the derivative is 1 / sqrt(1 + x^2)."""
 
         def _backward(grad: Any) -> None:
-            self.grad += grad / scalar.sqrt(1 + self.data * self.data)
+            x = abs(self.data)
+            self.grad += grad / scalar.where(x < 1e150, scalar.sqrt(1 + x * x), x)  # x * x must not overflow
 
         return type(self)(scalar.asinh(self.data), (self,), "asinh", _backward)
 

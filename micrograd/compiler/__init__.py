@@ -100,18 +100,13 @@ class Compiled:
     def __call__(self, *args: Any) -> Any:
         """The function's value for one example, as a number or a nested list of numbers."""
         packed = self._packed([args[k : k + 1] for k in range(len(args))])
-        backend = self._backends[packed.shapes]
-        return unflatten(iter(backend.forward(self._numbers(), packed)), backend.graph.output_shape)
+        return unflatten(iter(self._run("forward", packed)), self._backends[packed.shapes].graph.output_shape)
 
     def map(self, *batches: Any) -> list[Any]:
         """The function's values for many examples: a list for each argument, or what `pack` made of them."""
         packed = self._packed(batches)
-        backend = self._backends[packed.shapes]
-        results = backend.forward(self._numbers(), packed)
-        if backend.graph.output_shape == ():
-            return list(results)
-        numbers = iter(results)
-        return [unflatten(numbers, backend.graph.output_shape) for _ in range(packed.n)]
+        numbers, shape = iter(self._run("forward", packed)), self._backends[packed.shapes].graph.output_shape
+        return list(numbers) if shape == () else [unflatten(numbers, shape) for _ in range(packed.n)]
 
     def backward(self, *batches: Any) -> float:
         """The mean of the function over the batch. Adds its gradients to the parameters' `grad`.
@@ -127,13 +122,19 @@ class Compiled:
             If the function does not return a single Value.
         """
         packed = self._packed(batches)
-        backend = self._differentiable(packed)
-        losses, gradients = backend.backward(self._numbers(), 1.0 / packed.n, packed)
+        self._check_differentiable(packed)
+        losses, gradients = self._run("backward", packed, 1.0 / packed.n)
         total = 0.0
         for loss in losses:
             total += loss
-        for parameter, gradient in zip(self.parameters, gradients, strict=True):
-            parameter.grad += gradient
+        before = [parameter.grad for parameter in self.parameters]
+        try:
+            for parameter, gradient in zip(self.parameters, gradients, strict=True):
+                parameter.grad += gradient
+        except BaseException:  # such as Ctrl-C: all of them or none
+            for parameter, grad in zip(self.parameters, before, strict=True):
+                parameter.grad = grad
+            raise
         return total / packed.n
 
     def value_and_grad(self, *args: Any) -> tuple[float, Any]:
@@ -147,7 +148,8 @@ class Compiled:
             If the function does not return a single Value.
         """
         packed = self._packed([args[k : k + 1] for k in range(len(args))])
-        value, *gradient = self._differentiable(packed).value_and_grad(self._numbers(), packed)
+        self._check_differentiable(packed)
+        value, *gradient = self._run("value_and_grad", packed)
         numbers = iter(gradient)
         gradients = tuple(unflatten(numbers, shape) for shape in packed.shapes)
         return value, gradients[0] if len(gradients) == 1 else gradients
@@ -212,14 +214,13 @@ class Compiled:
                 raise ShapeError(packed.shapes, self._shapes, error) from error
         return packed
 
-    def _differentiable(self, packed: Packed) -> "PythonBackend | CBackend":
-        backend = self._backends[packed.shapes]
-        if backend.graph.parameter_gradients is None:
+    def _check_differentiable(self, packed: Packed) -> None:
+        graph = self._backends[packed.shapes].graph
+        if graph.parameter_gradients is None:
             raise TypeError(
-                f"the function returns a list of shape {backend.graph.output_shape}: a gradient is that of a single "
-                "Value, such as its mean"
+                f"the function returns a list of shape {graph.output_shape}: a gradient is that of a single Value, "
+                "such as its mean"
             )
-        return backend
 
     def _compiled(self, shapes: tuple[Shape, ...]) -> None:
         """Trace and compile the function for these shapes."""
@@ -230,10 +231,25 @@ class Compiled:
                 self._backends[shapes] = CBackend(graph)
                 return
             except CompilerError as error:
-                if self._backend == "c":
-                    raise
-                _say_once(f"compiled to Python, since C is not to be had: {error}")
-        self._backends[shapes] = PythonBackend(graph)
+                self._fall_back(graph, error)
+                return
+        self._backends[graph.shapes] = PythonBackend(graph)
+
+    def _fall_back(self, graph: Graph, error: CompilerError) -> None:
+        """Go on in Python where C is not to be had, unless it was asked for."""
+        if self._backend == "c":
+            raise error
+        _say_once(f"compiled to Python, since C is not to be had: {error}")
+        self._backends[graph.shapes] = PythonBackend(graph)
+
+    def _run(self, method: str, packed: Packed, *options: float) -> Any:
+        """A method of the backend for the examples; what it needs in C may be built only now."""
+        backend = self._backends[packed.shapes]
+        try:
+            return getattr(backend, method)(self._numbers(), *options, packed)
+        except CompilerError as error:
+            self._fall_back(backend.graph, error)
+            return self._run(method, packed, *options)
 
 
 @functools.lru_cache

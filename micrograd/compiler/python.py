@@ -54,34 +54,30 @@ class PythonBackend:
         self.source = "\n\n".join(parts)
         self._functions: dict[str, Any] = {
             **NAMESPACE,
-            "__name__": "compiled by micrograd",
-            "__loader__": self,  # where tracebacks get the source from
             "__builtins__": {"abs": abs, "reversed": reversed},
         }
         exec(compile(self.source, FILE, "exec"), self._functions)
 
-    def get_source(self, _name: str) -> str:
-        """The source, as a module's loader gives it."""
-        return self.source
-
     def forward(self, parameters: Sequence[float], packed: Packed) -> Sequence[float]:
         """The outputs for each example, one after the other."""
+        rows = packed.rows()
         with self._told():
-            return [float(y) for x in packed.rows() for y in self._functions["forward"](parameters, x)]
+            return [float(y) for x in rows for y in self._functions["forward"](parameters, x)]
 
     def backward(
         self, parameters: Sequence[float], seed: float, packed: Packed
     ) -> tuple[Sequence[float], Sequence[float]]:
         """The output for each example, and the gradient of their sum times `seed` by each parameter."""
-        zeros = [0.0] * len(parameters)
+        zeros, rows = [0.0] * len(parameters), packed.rows()
         with self._told():
-            outputs, gradients = self._functions["backward"](parameters, zeros, seed, packed.rows())
+            outputs, gradients = self._functions["backward"](parameters, zeros, seed, rows)
         return outputs[::-1], gradients
 
     def value_and_grad(self, parameters: Sequence[float], packed: Packed) -> Sequence[float]:
         """The output for the first example, and its gradient by each number in it."""
+        row = packed.rows()[0]
         with self._told():
-            value, gradient = self._functions["value_and_grad"](parameters, packed.rows()[0])
+            value, gradient = self._functions["value_and_grad"](parameters, row)
         return [float(value), *map(float, gradient)]
 
     @contextmanager
@@ -90,11 +86,10 @@ class PythonBackend:
         try:
             yield
         except (ArithmeticError, ValueError) as error:
-            lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == FILE]
-            if not lines or lines[-1] is None:
-                raise
-            line = self.source.splitlines()[lines[-1] - 1].strip()
-            raise type(error)(f"{error}, in line {lines[-1]} of the compiled code: {line}") from error
+            frames = traceback.extract_tb(error.__traceback__)
+            number = [frame.lineno or 1 for frame in frames if frame.filename == FILE][-1]
+            line = self.source.splitlines()[number - 1].strip()
+            raise type(error)(f"{error}, in line {number} of the compiled code: {line}") from error
 
 
 def _names(graph: Graph, statements: Statements) -> dict[int, str]:

@@ -64,7 +64,7 @@ class Statements(list[Statement]):
                     inner, inner_leaves = inlined.get(operand, ("{}", (operand,)))
                     if trace.ops[operand] in CONDITIONS and not _takes_condition(op, field):
                         inner = templates["condition"].replace("{0}", inner)
-                    text += f"({inner})" if _needs_brackets(op, field, trace.ops[operand], inner) else inner
+                    text += inner  # a sum only as the first operand of another, which reads the same
                     leaves.extend(inner_leaves)
             if op in CONDITIONS:
                 stays = False
@@ -104,10 +104,3 @@ def _pieces(templates: Mapping[str, str], op: str, arity: int) -> list[tuple[str
         fields = [int(part) for part in parts[1::2]]
         _parsed[key] = list(zip(parts[::2], [*fields, None], strict=True))
     return _parsed[key]
-
-
-def _needs_brackets(op: str, position: int, inner: str, text: str) -> bool:
-    """Whether an expression that is written into another would be read otherwise without brackets."""
-    if text == "{}" or op not in ("+", "-", "*", "/", "%"):
-        return False
-    return inner in ("+", "-") and not (op in ("+", "-") and position == 0)

@@ -125,7 +125,7 @@ def our_task(kind: str, fast: Any, packed: Any, model: Any) -> Measure:
 
 def our_function() -> Measure:
     """The gradient by the generated function alone."""
-    fast, model = compiled_hinge(MLP, "c")
+    fast, _ = compiled_hinge(MLP, "c")
     packed = fast.pack(*circle())
     run, numbers, gradients, results = function_alone(fast, packed)
 

@@ -1,0 +1,978 @@
+"""The compiler: compiled code computes what the engine computes, to the last bit in Python, or says why it cannot."""
+
+import ast
+import gc
+import inspect
+import io
+import keyword
+import math
+import os
+import random
+import re
+import textwrap
+import threading
+import tokenize
+from array import array
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import micrograd
+from micrograd import Value, dot, functional, mean, scalar, where
+from micrograd.compiler import CompilerError, TraceError, toolchain
+from micrograd.compiler.trace import Trace
+from micrograd.nn import MLP
+from tests.operations import OPERATIONS
+from tests.test_properties import GRAPHS, graphs, run, value_and_gradient
+
+
+@pytest.fixture(autouse=True, scope="module")
+def cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def has_compiler():
+    try:
+        toolchain.find_compiler(os.environ.get("CC"), os.environ.get("PATH"))
+    except CompilerError:
+        return False
+    return True
+
+
+@pytest.fixture(params=["python", "c"])
+def backend(request):
+    if request.param == "c" and not has_compiler():
+        pytest.skip("there is no C compiler here")
+    return request.param
+
+
+def leaves(tree):
+    return [leaves(branch) for branch in tree] if isinstance(tree, list) else Value(tree)
+
+
+def grads(tree):
+    return [grads(branch) for branch in tree] if isinstance(tree, list) else tree.grad
+
+
+def eager(function, *args):
+    """What `value_and_grad` gives, as the engine computes it."""
+    arguments = [leaves(arg) for arg in args]
+    result = function(*arguments)
+    result.backward()
+    gradients = tuple(map(grads, arguments))
+    return result.data, gradients[0] if len(args) == 1 else gradients
+
+
+def moons(n=10):
+    """Points and labels, and a network with its hinge loss."""
+    rng = random.Random(1)
+    model = MLP(2, [5, 3, 1], activation="tanh")
+    for parameter in model.parameters():
+        parameter.data = rng.uniform(-1, 1)
+    points = [[rng.uniform(-1, 1), rng.uniform(-1, 1)] for _ in range(n)]
+    return model, (lambda x, y: (1 - y * model(x)).relu()), points, [rng.choice([-1.0, 1.0]) for _ in range(n)]
+
+
+def close(x, expected):
+    """Agreement as C is held to it, where Python is held to the last bit."""
+    return pytest.approx(expected, rel=1e-12, abs=1e-14) == x
+
+
+# Values and gradients
+
+
+@given(graphs())
+@settings(GRAPHS, max_examples=300)
+def test_random_graphs_agree_with_the_engine_to_the_last_bit(graph):
+    numbers, steps = graph
+    fast = micrograd.compile(
+        lambda xs: run(xs, steps, lambda operation, *xs: operation.apply(*xs)), (numbers,), backend="python"
+    )
+    value, gradient = value_and_gradient(numbers, steps)
+    assert fast(numbers) == value
+    assert fast.value_and_grad(numbers) == (value, gradient)
+
+
+@given(graphs())
+@settings(GRAPHS, max_examples=100)
+def test_parameters_get_the_gradients_of_the_engine_to_the_last_bit(graph):
+    numbers, steps = graph
+    parameters = [Value(number) for number in numbers]
+    fast = micrograd.compile(
+        lambda: run(parameters, steps, lambda operation, *xs: operation.apply(*xs)), (), parameters=parameters,
+        backend="python",
+    )  # fmt: skip
+    assert (fast.backward(), grads(parameters)) == value_and_gradient(numbers, steps)
+
+
+@given(graphs())
+@settings(GRAPHS, max_examples=40)
+def test_second_derivatives_of_random_graphs_agree_with_the_engine_to_the_last_bit(graph):
+    numbers, steps = graph
+    hessian = functional.hessian(lambda xs: run(xs, steps, lambda operation, *xs: operation.apply(*xs)))
+    assert micrograd.compile(hessian, (numbers,), backend="python")(numbers) == hessian(numbers)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_every_operation_compiles_to_python(operation):
+    fast = micrograd.compile(lambda xs: operation.apply(*xs), (list(operation.points[0]),), backend="python")
+    for point in operation.points + operation.edges:
+        assert fast.value_and_grad(list(point)) == eager(lambda xs: operation.apply(*xs), list(point))
+
+
+def test_a_batch_has_the_mean_and_the_gradients_of_the_engine_to_the_last_bit():
+    model, loss, points, labels = moons()
+    fast = micrograd.compile(loss, (points[0], labels[0]), parameters=model.parameters(), backend="python")
+    total = fast.backward(points, labels)
+    gradients = grads(model.parameters())
+    model.zero_grad()
+    expected = mean([loss(x, y) for x, y in zip(points, labels, strict=True)])
+    expected.backward()
+    assert total == expected.data
+    assert gradients == grads(model.parameters())
+    assert any(gradients)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 20])
+def test_any_number_of_examples_will_do(backend, n):
+    model, loss, points, labels = moons(n)
+    fast = micrograd.compile(loss, (points[0], labels[0]), parameters=model.parameters(), backend=backend)
+    total = fast.backward(points, labels)
+    gradients = grads(model.parameters())
+    model.zero_grad()
+    losses = [loss(x, y) for x, y in zip(points, labels, strict=True)]
+    mean(losses).backward()
+    assert close(total, mean(losses).data)
+    assert close(gradients, grads(model.parameters()))
+    assert close(fast.map(points, labels), [v.data for v in losses])
+
+
+def test_gradients_add_up_over_calls(backend):
+    p = Value(3.0)
+    fast = micrograd.compile(lambda x: p * x, (1.0,), parameters=[p], backend=backend)
+    p.grad = 0.5
+    assert fast.backward([1.0, 2.0]) == 4.5
+    assert p.grad == 2.0
+    fast.backward([10.0])
+    assert p.grad == 12.0
+
+
+def test_equal_nodes_have_gradients_of_their_own(backend):
+    def twice(x, y):
+        return (x * y) * 2 + (x * y).sin() * 3 + x * y
+
+    fast = micrograd.compile(twice, (1.0, 1.0), backend=backend)
+    value, gradient = eager(twice, 0.5, 1.5)
+    assert close(fast.value_and_grad(0.5, 1.5)[0], value)
+    assert close(fast.value_and_grad(0.5, 1.5)[1], gradient)
+
+
+def test_grad_and_hessian_compile_inside_a_function(backend):
+    w = Value(0.7)
+
+    def slope(x):
+        return functional.grad(lambda v: (w * v).tanh() * v.exp())(x) ** 2
+
+    def bend(x):
+        return functional.hessian(lambda v: v[0] ** 3 * v[1].exp() + v[0].sin())(x)
+
+    fast = micrograd.compile(slope, (1.0,), parameters=[w], backend=backend)
+    value, gradient = fast.value_and_grad(0.3)
+    assert (close(value, eager(slope, 0.3)[0]), close(gradient, eager(slope, 0.3)[1])) == (True, True)
+    w.grad = 0.0
+    slope(Value(0.3)).backward()
+    expected, w.grad = w.grad, 0.0
+    fast.backward([0.3])
+    assert close(w.grad, expected)
+    rows = micrograd.compile(bend, ([1.0, 2.0],), backend=backend)([0.5, 2.0])
+    assert [close(row, expected) for row, expected in zip(rows, bend([0.5, 2.0]), strict=True)] == [True, True]
+
+
+def gauss(x):
+    """An operation of a user's own, e^(-x^2), that needs `scalar` in both directions."""
+    result = scalar.exp(-x.data * x.data)
+
+    def _backward(grad):
+        x.grad += grad * (-2 * x.data * result)
+
+    return Value(result, (x,), "gauss", _backward)
+
+
+def leaky(x):
+    """Another one, which relies on a default."""
+
+    def _backward(grad):
+        x.grad += grad * scalar.where(x.data <= 0, 0.01, 1)
+
+    return Value(scalar.leaky_relu(x.data), (x,), "leaky", _backward)
+
+
+def staircase(x):
+    """And one that chooses with `and` and `or`."""
+    inside = (x.data > -1) & (x.data < 1) | (x.data == 2)
+
+    def _backward(grad):
+        x.grad += scalar.where(inside, grad, 0)
+
+    return Value(scalar.where(inside, x.data, -x.data), (x,), "staircase", _backward)
+
+
+@pytest.mark.parametrize("operation", [gauss, leaky, staircase])
+def test_an_operation_of_ones_own_compiles(backend, operation):
+    fast = micrograd.compile(operation, (1.0,), backend=backend)
+    for x in (-1.5, -0.5, 0.0, 0.5, 2.0, 3.0):
+        assert close(fast.value_and_grad(x), eager(operation, x))
+
+
+def test_an_operation_of_ones_own_compiles_within_a_derivative(backend):
+    def slope(x):
+        return functional.grad(lambda v: gauss(v) * v)(x)
+
+    fast = micrograd.compile(slope, (1.0,), backend=backend)
+    assert close(fast.value_and_grad(0.4), eager(slope, 0.4))
+
+
+def test_conditions_are_numbers_where_numbers_are_asked_for(backend):
+    def function(x):
+        return [x > 0, (x > 0) * 1.0, (x > 0) * x + (x <= 0), where(x > 0, x > 1, x), -(x > 0), (x > 0) + 0.0]
+
+    fast = micrograd.compile(function, (1.0,), backend=backend)
+    for x in (-1.0, 0.5, 2.0):
+        assert fast(x) == [1.0 * (v.data if isinstance(v, Value) else v) for v in function(Value(x))]
+        assert set(map(type, fast(x))) == {float}
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (x > 0) & True & (x < 2),
+        lambda x: False & (x > 0),
+        lambda x: (x > 0) | False | (x < -1),
+        lambda x: True | (x > 0),
+    ],
+    ids=["and true", "and false", "or false", "or true"],
+)
+def test_conditions_of_which_one_side_is_known_are_decided_by_the_other(function):
+    fast = micrograd.compile(lambda x: where(function(x), x, 5 * x), (1.0,), backend="python")
+    for x in (-2.0, 1.0, 3.0):
+        assert fast(x) == (x if function(x) else 5 * x)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: where(True, x, -x),
+        lambda x: where(False, x, -x),
+        lambda x: x * 1 + 0 - 0.0,
+        lambda x: 1 * x / 1,
+        lambda x: 0 + x**1,
+        lambda x: x * x**0,
+        lambda x: 0 - x,
+        lambda x: +x,
+        lambda x: x + Value(2.0) * 3.0 - Value(1.5).exp(),
+        lambda x: x - (-3.0),
+        lambda x: (-2.0) ** 2 * x,
+        lambda x: (-3.0) % x,
+        lambda x: x.leaky_relu(slope=0.3),
+        lambda x: x * np.float64(2.0) * np.float32(0.5) * np.int64(3),
+        lambda x: x * Fraction(1, 3),
+        lambda x: x * 2**60,
+    ],
+)
+def test_constants_are_folded_to_what_they_come_to(function):
+    fast = micrograd.compile(function, (1.0,), backend="python")
+    for x in (-1.5, 0.5):
+        assert fast.value_and_grad(x) == eager(function, x)
+
+
+def test_an_operation_of_three_numbers_is_written_down_as_it_is():
+    trace = Trace()
+    clipped = trace.record("clip", (trace.leaf("x"), 0.0, 1.0))
+    assert trace.ops[clipped.id] == "clip"
+    assert len(trace.operands[clipped.id]) == 3
+
+
+def test_nothing_is_computed_twice_or_in_vain():
+    fast = micrograd.compile(lambda x, y: [x * y + 1, (y * x).exp(), (x * y).exp()], (1.0, 1.0), backend="python")
+    assert fast.source.count("*") == 1
+    assert fast.source.count("exp(") == 1
+    in_vain = micrograd.compile(lambda x: (x.exp(), x.sin())[1], (1.0,), backend="python")
+    assert "exp(" not in in_vain.source
+
+
+def test_infinite_and_undefined_constants_compile(backend):
+    fast = micrograd.compile(lambda x: [x * math.inf, x - math.inf, x * math.nan, x * -0.0], (1.0,), backend=backend)
+    assert fast(2.0)[:2] == [math.inf, -math.inf]
+    assert math.isnan(fast(2.0)[2])
+    assert math.copysign(1.0, fast(2.0)[3]) == -1.0
+
+
+# What goes in
+
+
+def test_parameters_are_read_anew_and_constants_are_not(backend):
+    p, constant = Value(2.0), Value(10.0)
+    fast = micrograd.compile(lambda x: p * x + constant, (1.0,), parameters=[p], backend=backend)
+    assert fast(1.0) == 12.0
+    p.data, constant.data = 3.0, 1000.0
+    assert fast(1.0) == 13.0
+    p.data = Fraction(1, 2)
+    assert fast(1.0) == 10.5
+
+
+def test_compiling_leaves_no_trace_in_any_value():
+    p, unused, constant = Value(2.0), Value(3), Value(4.0)
+    for value in (p, unused, constant):
+        value.grad = 0.25
+    derived = constant * 2
+    derived.grad = 0.5
+    micrograd.compile(lambda x: p * x * constant * derived, (1.0,), parameters=[p, unused], backend="python")
+    assert [v.data for v in (p, unused, constant, derived)] == [2.0, 3, 4.0, 8.0]
+    assert [v.grad for v in (p, unused, constant, derived)] == [0.25, 0.25, 0.25, 0.5]
+
+
+def broken_backward(x):
+    def _backward(grad):
+        raise RuntimeError("broken")
+
+    return Value(x.data, (x,), "broken", _backward)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda p, c: p * c * (Value(1.0) / Value(0.0)), lambda p, c: broken_backward(p) * c,
+     lambda p, c: p if c * p > 0 else c],
+    ids=["in the function", "in backward", "in a branch"],
+)  # fmt: skip
+def test_a_failed_compilation_leaves_no_trace_in_any_value(function):
+    p, constant = Value(2.0), Value(4.0)
+    p.grad = constant.grad = 0.25
+    with pytest.raises((TypeError, ArithmeticError, RuntimeError)):
+        micrograd.compile(lambda: function(p, constant), (), parameters=[p], backend="python")
+    assert [p.data, p.grad, constant.data, constant.grad] == [2.0, 0.25, 4.0, 0.25]
+
+
+def test_a_function_may_have_no_arguments_or_no_parameters(backend):
+    p = Value(3.0)
+    fast = micrograd.compile(lambda: p * p, (), parameters=[p], backend=backend)
+    assert (fast(), fast.map(), fast.backward(), p.grad) == (9.0, [9.0], 9.0, 6.0)
+    assert fast.value_and_grad() == (9.0, ())
+    fast = micrograd.compile(lambda x: x * x, (1.0,), backend=backend)
+    assert (fast(3.0), fast.backward([3.0, 4.0])) == (9.0, 12.5)
+
+
+def test_a_function_may_return_its_argument_its_parameter_or_a_number(backend):
+    p = Value(3.0)
+    assert micrograd.compile(lambda x: x, (1.0,), backend=backend).value_and_grad(2.0) == (2.0, 1.0)
+    fast = micrograd.compile(lambda x: 7, (1.0,), parameters=[p], backend=backend)
+    assert (fast.value_and_grad(2.0), fast.backward([1.0, 2.0]), p.grad) == ((7.0, 0.0), 7.0, 0.0)
+    fast = micrograd.compile(lambda x: p, (1.0,), parameters=[p], backend=backend)
+    assert (fast.value_and_grad(2.0), fast.backward([1.0, 2.0]), p.grad) == ((3.0, 0.0), 3.0, 1.0)
+
+
+def test_gradients_come_in_the_shape_of_the_arguments(backend):
+    def function(a, b, c):
+        return a * b[0] * c[1][0] + c[0][1] * b[1]
+
+    args = (2.0, [3.0, 4.0], [[5.0, 6.0], [7.0, 8.0]])
+    fast = micrograd.compile(function, args, backend=backend)
+    assert fast.value_and_grad(*args) == (66.0, (21.0, [14.0, 6.0], [[0.0, 4.0], [6.0, 0.0]]))
+    fast = micrograd.compile(lambda x: x[0] * x[1], ([1.0, 2.0],), backend=backend)
+    assert fast.value_and_grad((3.0, 4.0)) == (12.0, [4.0, 3.0])
+    assert fast.value_and_grad(np.array([3.0, 4.0])) == (12.0, [4.0, 3.0])
+
+
+def test_lists_and_nested_lists_come_out(backend):
+    fast = micrograd.compile(
+        lambda x: [x[0], [x[1] * 2, (x[0], x[1])], []], ([1.0, 2.0],), backend=backend
+    )  # fmt: skip
+    assert fast([1.0, 2.0]) == [1.0, [4.0, [1.0, 2.0]], []]
+    assert fast.map([[1.0, 2.0], [3.0, 4.0]]) == [[1.0, [4.0, [1.0, 2.0]], []], [3.0, [8.0, [3.0, 4.0]], []]]
+    square = micrograd.compile(lambda x: [[x, x], [x, 2 * x]], (1.0,), backend=backend)
+    assert square.map([1.0, 3.0]) == [[[1.0, 1.0], [1.0, 2.0]], [[3.0, 3.0], [3.0, 6.0]]]
+    square = micrograd.compile(lambda x: np.array([[x, 2 * x], [x**2, -x]]), (1.0,), backend=backend)
+    assert square.map([3.0]) == [[[3.0, 6.0], [9.0, -3.0]]]
+    assert micrograd.compile(lambda x: [], (1.0,), backend=backend).map([1.0, 2.0]) == [[], []]
+
+
+def test_a_list_has_no_gradient():
+    p = Value(1.0)
+    fast = micrograd.compile(lambda x: [p * x, x], (1.0,), parameters=[p], backend="python")
+    for attempt in (lambda: fast.backward([1.0]), lambda: fast.value_and_grad(1.0)):
+        with pytest.raises(TypeError, match=r"a list of shape \(2,\).*mean"):
+            attempt()
+    assert p.grad == 0.0
+    assert "backward" not in fast.source
+
+
+def test_ragged_and_empty_lists_go_in(backend):
+    def function(tree, nothing):
+        return tree[0][0] * tree[1][1] + tree[1][0] + tree[2] + len(nothing)
+
+    example = [[1.0], [2.0, 3.0], 4.0]
+    fast = micrograd.compile(function, (example, []), backend=backend)
+    assert fast(example, []) == 9.0
+    assert fast.value_and_grad(example, []) == (9.0, ([[3.0], [1.0, 1.0], 1.0], []))
+    assert fast.map([example, [[5.0], [6.0, 7.0], 8.0]], [[], []]) == [9.0, 49.0]
+
+
+def test_each_shape_is_traced_once(backend):
+    shapes = []
+    w = Value(2.0)
+
+    def total(xs):
+        shapes.append(len(xs))
+        return w * micrograd.sum(xs)
+
+    fast = micrograd.compile(total, ([1.0],), parameters=[w], backend=backend)
+    for length in (1, 3, 2, 3, 1, 2):
+        assert fast([1.0] * length) == 2.0 * length
+        assert fast.backward([[1.0] * length, [2.0] * length]) == 3.0 * length
+        assert fast.value_and_grad([1.0] * length)[1] == [2.0] * length
+    assert shapes == [1, 3, 2]
+    assert w.grad == sum(1.5 * length for length in (1, 3, 2, 3, 1, 2))
+
+
+@pytest.mark.parametrize(
+    ("batch", "came"),
+    [
+        ([[1.0, 2.0], [1.0]], r"\(1,\)"),
+        ([[1.0, 2.0], [1.0, 2.0, 3.0]], r"\(3,\)"),
+        ([[1.0, 2.0], 3.0], r"\(\)"),
+        ([[1.0, 2.0], [1.0, [2.0]]], "ragged"),
+        ([[1.0, 2.0], [[1.0], [2.0]]], r"\(2, 1\)"),
+        ([[1.0, 2.0], np.ones((2, 3))], r"\(2, 3\)"),
+    ],
+)
+def test_examples_of_another_shape_than_the_first_are_named_with_both_shapes(batch, came):
+    fast = micrograd.compile(lambda x: x[0] + x[1], ([1.0, 2.0],), backend="python")
+    with pytest.raises(ValueError, match=rf"{came}.* came, \(2,\) was expected"):
+        fast.map(batch)
+
+
+@pytest.mark.parametrize(
+    ("batch", "came"),
+    [
+        ([[1.0]], r"\(\(1,\),\)"),
+        ([1.0], r"\(\(\),\)"),
+        (np.ones((3, 1)), r"\(\(1,\),\)"),
+        (np.ones(3), r"\(\(\),\)"),
+        (memoryview(np.ones((3, 1))), r"\(\(1,\),\)"),
+        (memoryview(np.ones((3, 1), "f")), r"\(\(1,\),\)"),
+        (array("d", [1.0]), r"\(\(\),\)"),
+    ],
+)
+def test_a_shape_that_the_function_does_not_take_is_named_with_the_examples(batch, came):
+    fast = micrograd.compile(lambda x: x[0] + x[1], ([1.0, 2.0],), backend="python")
+    with pytest.raises(ValueError, match=rf"{came} came, \(\(2,\),\) was expected"):
+        fast.backward(batch)
+    assert fast([1.0, 2.0]) == 3.0
+
+
+def test_a_branch_that_only_another_shape_takes_is_still_told_at_its_line():
+    fast = micrograd.compile(lambda x: x[0] if len(x) == 1 or x[0] > 0 else x[1], ([1.0],), backend="python")
+    with pytest.raises((TraceError, ValueError), match=re.escape(__file__)):
+        fast([1.0, 2.0])
+
+
+def test_what_is_no_batch_is_refused():
+    fast = micrograd.compile(lambda x, y: x * y, (1.0, 2.0), backend="python")
+    with pytest.raises(ValueError, match=r"different numbers of examples: \[2, 3\]"):
+        fast.backward([1.0, 2.0], [1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="no examples"):
+        fast.backward([], [])
+    with pytest.raises(ValueError, match="takes 2 arguments, not 1"):
+        fast.backward([1.0])
+    with pytest.raises(ValueError, match="takes 2 arguments, not 3"):
+        fast(1.0, 2.0, 3.0)
+    with pytest.raises(TypeError, match="float"):
+        fast.map(1.0, 2.0)
+    with pytest.raises(TypeError):
+        fast("1.0", 2.0)
+    with pytest.raises(TypeError):
+        fast(Value(1.0), 2.0)
+    other = micrograd.compile(lambda x: x, (1.0,), backend="python")
+    with pytest.raises(ValueError, match="was expected"):
+        fast.map(other.pack([1.0, 2.0]))
+    with pytest.raises(ValueError, match=r"shape \(1,\) came, \(\) was expected"):
+        other.map([1.0, [2.0]])
+
+
+# Packing
+
+LAYOUTS = {
+    "lists": lambda rows: rows.tolist(),
+    "tuples": lambda rows: tuple(map(tuple, rows.tolist())),
+    "a list of arrays": list,
+    "an array": lambda rows: rows,
+    "float32": lambda rows: rows.astype(np.float32),
+    "ints": lambda rows: rows.astype(np.int64),
+    "bytes": lambda rows: rows.astype(np.uint8),
+    "swapped bytes": lambda rows: rows.astype(">f8"),
+    "Fortran": np.asfortranarray,
+    "a slice": lambda rows: np.repeat(rows, 2, axis=0)[::2],
+    "reversed": lambda rows: rows[::-1].copy()[::-1],
+    "a memoryview": memoryview,
+    "a memoryview of float32": lambda rows: memoryview(rows.astype(np.float32)),
+    "a memoryview of a Fortran array": lambda rows: memoryview(np.asfortranarray(rows)),
+    "objects": lambda rows: rows.astype(object),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_examples_come_in_any_layout(backend, layout):
+    rows = np.arange(12.0).reshape(6, 2)
+    fast = micrograd.compile(lambda x: x[0] - 3 * x[1], ([1.0, 2.0],), backend=backend)
+    assert fast.map(LAYOUTS[layout](rows)) == (rows[:, 0] - 3 * rows[:, 1]).tolist()
+    assert fast.backward(LAYOUTS[layout](rows)) == (rows[:, 0] - 3 * rows[:, 1]).mean()
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [array("d", [1, 2, 3]), array("f", [1, 2, 3]), array("i", [1, 2, 3]), memoryview(array("d", [1, 2, 3])),
+     memoryview(array("d", [9, 9, 1, 2, 3, 9]))[2:5], bytes([1, 2, 3]), range(1, 4), np.array([1, 2, 3]),
+     [np.float64(1), np.float32(2), np.int64(3)], [Fraction(1), True + 1, 3]],
+    ids=lambda batch: type(batch).__name__,
+)  # fmt: skip
+def test_numbers_come_in_any_sequence(backend, batch):
+    assert micrograd.compile(lambda x: 2 * x, (1.0,), backend=backend).map(batch) == [2.0, 4.0, 6.0]
+
+
+@pytest.mark.parametrize("rows", [np.ones((3, 2)), array("d", [1.0, 2.0]), memoryview(np.ones((3, 2)))])
+def test_contiguous_doubles_are_used_where_they_lie(rows):
+    shape = (1.0,) if isinstance(rows, array) else ([1.0, 2.0],)
+    fast = micrograd.compile(lambda x: x if isinstance(x, Value) else x[0], shape, backend="python")
+    packed = fast.pack(rows)
+    assert packed.pointers[0] == np.asarray(rows).ctypes.data
+    assert len(packed) == len(rows)
+
+
+def test_what_cannot_be_used_where_it_lies_is_copied():
+    frozen = np.ones((3, 2))
+    frozen.flags.writeable = False
+    fast = micrograd.compile(lambda x: x[0] + x[1], ([1.0, 2.0],), backend="python")
+    for rows in (frozen, np.ones((3, 2), np.float32), np.asfortranarray(np.ones((3, 2))), np.ones((6, 2))[::2]):
+        packed = fast.pack(rows)
+        assert packed.pointers[0] != rows.ctypes.data
+        assert fast.map(packed) == [2.0, 2.0, 2.0]
+
+
+def test_a_packed_array_is_kept_alive_and_followed(backend):
+    fast = micrograd.compile(lambda x, y: x * y, (1.0, 1.0), backend=backend)
+    rows = np.arange(1000.0)
+    packed = fast.pack(rows, rows.tolist())
+    assert fast.map(packed)[999] == 999.0**2
+    rows[999] = 2.0
+    assert fast.map(packed)[999] == 2.0 * 999.0
+    del rows
+    gc.collect()
+    garbage = [np.full(1000, math.nan) for _ in range(10)]
+    assert fast.map(packed)[999] == 2.0 * 999.0
+    assert len(garbage) == 10
+
+
+def test_a_packed_set_can_be_stepped_on_again_and_again(backend):
+    model, loss, points, labels = moons()
+    fast = micrograd.compile(loss, (points[0], labels[0]), parameters=model.parameters(), backend=backend)
+    packed = fast.pack(points, labels)
+    assert fast.pack(packed) is packed
+    totals = []
+    for _ in range(20):
+        model.zero_grad()
+        totals.append(fast.backward(packed))
+        for parameter in model.parameters():
+            parameter.data -= 0.1 * parameter.grad
+    assert totals[-1] == pytest.approx(mean([loss(x, y) for x, y in zip(points, labels, strict=True)]).data, rel=0.1)
+    assert totals == sorted(totals, reverse=True)
+    assert fast.map(packed) == fast.map(points, labels)
+
+
+def test_a_network_learns_as_it_does_eagerly(backend):
+    results = []
+    for way in ("eager", "compiled"):
+        model, loss, points, labels = moons()
+        fast = micrograd.compile(loss, (points[0], labels[0]), parameters=model.parameters(), backend=backend)
+        for _ in range(10):
+            model.zero_grad()
+            if way == "eager":
+                mean([loss(x, y) for x, y in zip(points, labels, strict=True)]).backward()
+            else:
+                fast.backward(points, labels)
+            for parameter in model.parameters():
+                parameter.data -= 0.1 * parameter.grad
+        results.append([parameter.data for parameter in model.parameters()])
+    assert close(results[1], results[0])
+    assert backend == "c" or results[1] == results[0]
+
+
+# Errors
+
+
+def lookup(x):
+    return [1.0, 2.0][x.data]
+
+
+class Own:
+    """Operations whose closures ask for the number."""
+
+    @staticmethod
+    def tan(x):
+        def _backward(grad):
+            x.grad += grad * math.cosh(x.data)
+
+        return Value(scalar.tan(x.data), (x,), "tan", _backward)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x if x > 0 else -x,
+        lambda x: x if x else -x,
+        lambda x: 1.0 if x == 2 else x,
+        lambda x: max(x, 1.0),
+        lambda x: min([x, -x]),
+        lambda x: sorted([x, -x])[0],
+        lambda x: x * (x in [1.0, 2.0]),
+        lambda x: x * float(x.data),
+        lambda x: x * int(x.data),
+        lambda x: x * complex(x.data).real,
+        lambda x: x * math.exp(x.data),
+        lambda x: x * math.floor(x.data),
+        lambda x: x * math.ceil(x.data),
+        lambda x: x * math.trunc(x.data),
+        lambda x: x * round(x.data),
+        lambda x: x * round(x.data, 2),
+        lambda x: x * len(x.data),
+        lambda x: x * next(iter(x.data)),
+        lambda x: [1.0, 2.0][x.data],
+        lambda x: range(x.data)[0],
+        lambda x: 1 < x < 2,
+        lambda x: functional.grad(lambda v: v if v > 0 else -v)(x),
+    ],
+)
+def test_a_question_for_the_number_is_answered_at_the_users_line_with_the_remedy(function):
+    with pytest.raises(TraceError) as error:
+        micrograd.compile(function, (1.0,), backend="python")
+    line = function.__code__.co_firstlineno
+    text = inspect.getsourcelines(function)[0][0].strip()
+    assert str(error.value).startswith(f"{__file__}:{line}: {text}")
+    for remedy in ("relu", "where", "abs"):
+        assert remedy in str(error.value)
+
+
+def test_a_closure_that_uses_math_is_named_with_its_line():
+    with pytest.raises(TraceError) as error:
+        micrograd.compile(Own.tan, (1.0,), backend="python")
+    assert "x.grad += grad * math.cosh(x.data)" in str(error.value)
+    assert "micrograd.scalar" in str(error.value)
+
+
+def test_turning_a_value_into_a_plain_number_is_refused_as_ever():
+    with pytest.raises(TypeError, match="plain number"):
+        micrograd.compile(lambda x: x * float(x), (1.0,), backend="python")
+
+
+def test_a_line_without_source_is_named_by_its_number():
+    namespace = {}
+    exec("def f(x):\n    return x if x > 0 else -x", namespace)
+    with pytest.raises(TraceError, match=re.escape("<string>:2: (no source)")):
+        micrograd.compile(namespace["f"], (1.0,), backend="python")
+
+
+def test_a_traced_number_shows_itself_as_one():
+    shown = []
+    micrograd.compile(lambda x: shown.append(repr(x.data)) or x, (1.0,), backend="python")
+    assert re.fullmatch(r"<traced number \d+>", shown[0])
+
+
+def test_a_traced_number_may_be_hashed_and_only_compared_in_code():
+    def function(x):
+        assert len({x.data, x.data}) == 1
+        with pytest.raises(TypeError):
+            x.data + "1"
+        return +x.data * x
+
+    assert micrograd.compile(function, (1.0,), backend="python")(3.0) == 9.0
+
+
+def test_a_traced_condition_chooses_between_values():
+    fast = micrograd.compile(lambda x: (x.data > 0).where(x, 2 * x), (1.0,), backend="python")
+    assert [fast.value_and_grad(x) for x in (3.0, -3.0)] == [(3.0, 1.0), (-6.0, 2.0)]
+
+
+def test_a_number_of_another_trace_is_refused():
+    kept = []
+    micrograd.compile(lambda x: kept.append(x) or x, (1.0,), backend="python")
+    for function in (lambda x: x + kept[0], lambda x: kept[0], lambda x: [x, kept[0]]):
+        with pytest.raises(TraceError, match="has left the function"):
+            micrograd.compile(function, (1.0,), backend="python")
+
+
+@pytest.mark.parametrize("result", [lambda v: v, lambda v: [v, 1.0], lambda v: [[v], 2.0]])
+def test_a_value_that_was_computed_from_a_parameter_before_is_not_baked_in(result):
+    p = Value(2.0)
+    before = p * 3
+    with pytest.raises(ValueError, match="do it within the function"):
+        micrograd.compile(lambda x: result(before * x), (1.0,), parameters=[p], backend="python")
+
+
+def test_a_value_that_was_computed_from_constants_before_is_a_constant():
+    constant = Value(2.0) * 3
+    fast = micrograd.compile(lambda x: constant * x, (1.0,), backend="python")
+    assert fast.value_and_grad(2.0) == (12.0, 6.0)
+
+
+def test_bad_input_is_refused_at_the_door():
+    p = Value(1.0)
+    with pytest.raises(ValueError, match=r"'fortran': expected \"auto\""):
+        micrograd.compile(lambda x: x, (1.0,), backend="fortran")
+    with pytest.raises(TypeError, match="tuple of the function's arguments, not a float"):
+        micrograd.compile(lambda x: x, 1.0)
+    with pytest.raises(ValueError, match="twice"):
+        micrograd.compile(lambda x: x, (1.0,), parameters=[p, p])
+    for parameter in (1.0, p * 2):
+        with pytest.raises(TypeError, match="a parameter is a Value"):
+            micrograd.compile(lambda x: x, (1.0,), parameters=[parameter])
+
+
+@pytest.mark.parametrize("result", ["1.5", None, {}, [1.0, "2"]])
+def test_a_function_that_does_not_return_numbers_is_refused(result):
+    with pytest.raises(TypeError):
+        micrograd.compile(lambda x: result, (1.0,), backend="python")
+
+
+@pytest.mark.parametrize(
+    ("function", "x"),
+    [
+        (lambda x: 2 * x.log(), 0.0),
+        (lambda x: 2 * x.exp(), 1000.0),
+        (lambda x: 1 / x, 0.0),
+        (lambda x: 1 % x, 0.0),
+        (lambda x: x**-1, 0.0),
+        (lambda x: x**0.5, -1.0),
+        (lambda x: x**3, 1e300),
+        (lambda x: x**x, -0.5),
+        (lambda x: x.sqrt(), 0.0),  # which has a value there, but no derivative
+        (lambda x: x.asin(), 1.0),
+    ],
+)
+def test_arithmetic_errors_are_those_of_the_engine_and_name_the_line(function, x):
+    with pytest.raises((ArithmeticError, ValueError)) as expected:
+        eager(function, x)
+    p = Value(1.0)
+    fast = micrograd.compile(lambda x: function(p * x), (0.5,), parameters=[p], backend="python")
+    with pytest.raises(type(expected.value)) as error:
+        fast.value_and_grad(x)
+    assert type(error.value) is type(expected.value)
+    number, line = re.search(r"in line (\d+) of the compiled code: (.*)$", str(error.value)).groups()
+    assert fast.source.splitlines()[int(number) - 1].strip() == line
+    with pytest.raises(type(expected.value), match=r"in line \d+"):
+        fast.backward([0.5, x])
+
+
+def test_gradients_are_not_touched_by_a_call_that_fails():
+    p = Value(1.0)
+    fast = micrograd.compile(lambda x: p * x.log(), (1.0,), parameters=[p], backend="python")
+    p.grad = 0.5
+    with pytest.raises(ValueError, match="in line"):
+        fast.backward([1.0, 2.0, 0.0])
+    assert p.grad == 0.5
+
+
+def test_check_names_the_first_operation_that_is_not_finite():
+    def function(x):
+        return (x.exp() * 1e300).sqrt() + x
+
+    fast = micrograd.compile(function, (1.0,), backend="python")
+    fast.check(1.0)
+    with pytest.raises(FloatingPointError, match=r"forward pass, exp of \[1000.0\]: .*too large"):
+        fast.check(1000.0)
+    with pytest.raises(FloatingPointError, match=r"forward pass, \* of \[.*, 1e\+300\] is inf"):
+        fast.check(100.0)
+    with pytest.raises(FloatingPointError, match=r"forward pass, exp of \[nan\] is nan"):
+        fast.check(math.nan)
+    root = micrograd.compile(lambda x: x.sqrt(), (1.0,), backend="python")
+    with pytest.raises(FloatingPointError, match=r"backward pass, / of \[1.0, 0.0\]: .*division by zero"):
+        root.check(0.0)
+
+
+def test_check_knows_parameters_and_lists_too():
+    p = Value(0.0)
+    fast = micrograd.compile(lambda x: [x[0] / p, x[1]], ([1.0, 2.0],), parameters=[p], backend="python")
+    with pytest.raises(FloatingPointError, match=r"/ of \[3.0, 0.0\]"):
+        fast.check([3.0, 4.0])
+    p.data = 2.0
+    fast.check([3.0, 4.0])
+    p.grad = 0.5
+    single = micrograd.compile(lambda x: where(x > 0, p * x, -x), (1.0,), parameters=[p], backend="python")
+    single.check(1.0)
+    assert p.grad == 0.5
+
+
+# The source
+
+
+def neuron():
+    w1, w2, b = parameters = [Value(0.5), Value(-0.25), Value(0.1)]
+    return parameters, lambda x: dot([w1, w2], x, b).tanh()
+
+
+def test_the_source_of_a_neuron_can_be_read():
+    parameters, function = neuron()
+    source = micrograd.compile(function, ([1.0, 2.0],), parameters=parameters, backend="python").source
+    backward = source[source.index("def backward") : source.index("def value_and_grad")]
+    assert "\n".join(line for line in backward.splitlines() if '"""' not in line).strip() == textwrap.dedent(
+        """\
+        def backward(p, g, seed, examples):
+            [p0, p1, p2] = p
+            [g0, g1, g2] = g
+            outputs = []
+            for x in reversed(examples):
+                [x0, x1] = x
+                t0 = p2 + p0 * x0 + p1 * x1
+                t1 = tanh(t0)
+                # forward ends here, backward begins
+                t2 = 1.0 - t1 * t1
+                dt0 = seed * t2
+                g0 = g0 + dt0 * x0
+                g1 = g1 + dt0 * x1
+                g2 = g2 + dt0
+                outputs.append(t1)
+            return outputs, [g0, g1, g2]"""
+    )
+
+
+def test_the_source_runs_elsewhere_and_gives_the_same_numbers():
+    parameters, function = neuron()
+    fast = micrograd.compile(function, ([1.0, 2.0],), parameters=parameters, backend="python")
+    namespace = {"tanh": math.tanh}
+    exec(fast.source, namespace)
+    numbers = [parameter.data for parameter in parameters]
+    assert namespace["forward"](numbers, [3.0, 4.0]) == [fast([3.0, 4.0])]
+    value, gradient = fast.value_and_grad([3.0, 4.0])
+    assert namespace["value_and_grad"](numbers, [3.0, 4.0]) == (value, gradient)
+    fast.backward([[3.0, 4.0]])
+    assert namespace["backward"](numbers, [0.0] * 3, 1.0, [[3.0, 4.0]]) == ([value], grads(parameters))
+
+
+def everything(xs):
+    """A function with every operation in it."""
+    total = 0.0
+    for k, operation in enumerate(OPERATIONS):
+        total = total + operation.apply(*xs[k])
+    return total
+
+
+def test_the_source_is_assignments_one_a_line():
+    example = [list(operation.points[0]) for operation in OPERATIONS]
+    tree = ast.parse(micrograd.compile(everything, (example,), backend="python").source)
+    lines = set()
+    assert [type(node) for node in tree.body] == [ast.FunctionDef] * 3
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            assert len(node.targets) == 1
+            assert node.lineno == node.end_lineno
+            assert node.lineno not in lines
+            lines.add(node.lineno)
+    assert len(lines) > 100
+
+
+def test_nothing_that_the_user_wrote_gets_into_the_source():
+    evil = "\n    import os\n    os.abort()  # '''\"\"\"*/ "
+    p, c = Value(2.0, label=evil), Value(3.0, label=evil)
+    p.__dict__[evil] = evil
+
+    def own(x):
+        def _backward(grad):
+            x.grad += grad
+
+        return Value(x.data, (x,), evil, _backward, label=evil)
+
+    function = lambda x: own(everything(x) * p * c)  # noqa: E731
+    function.__name__ = function.__qualname__ = evil
+    example = [list(operation.points[0]) for operation in OPERATIONS]
+    fast = micrograd.compile(function, (example,), parameters=[p], backend="python")
+    for source in (fast.source, fast.c_source):
+        assert "abort" not in source
+    for token in tokenize.generate_tokens(io.StringIO(fast.source).readline):
+        if token.type == tokenize.NAME and not keyword.iskeyword(token.string):
+            assert re.fullmatch(
+                r"d?[pgxt]\d*|seed|outputs|examples|append|reversed|forward|backward|value_and_grad|inf|nan|abs|power",
+                token.string,
+            ) or token.string in scalar.FUNCTIONS  # fmt: skip
+        elif token.type == tokenize.STRING:
+            assert token.string.startswith('"""')
+
+
+def test_the_generated_code_cannot_reach_the_builtins():
+    fast = micrograd.compile(lambda x: x, (1.0,), backend="python")
+    functions = fast._backends[((),)]._functions
+    assert set(functions["__builtins__"]) == {"abs", "reversed"}
+
+
+def test_a_compiled_function_shows_what_it_is(backend):
+    def loss(x):
+        return p * x
+
+    p = Value(1.0)
+    fast = micrograd.compile(loss, (1.0,), parameters=[p], backend=backend)
+    assert repr(fast) == f"<loss compiled to {'C' if backend == 'c' else 'Python'}, 1 parameters>"
+
+
+# Threads
+
+
+def test_threads_get_the_numbers_of_one(backend):
+    tasks = []
+    for _ in range(8):
+        model, loss, points, labels = moons(30)
+        fast = micrograd.compile(loss, (points[0], labels[0]), parameters=model.parameters(), backend=backend)
+        tasks.append((model, fast, points, labels))
+    shared = tasks[0][1]
+    alone = shared.map(*tasks[0][2:])
+    total = shared.backward(*tasks[0][2:])
+    gradient = grads(tasks[0][0].parameters())
+    tasks[0][0].zero_grad()
+    wrong, barrier = [], threading.Barrier(8)
+
+    def work(model, fast, points, labels):
+        barrier.wait()
+        for _ in range(20):
+            model.zero_grad()
+            if fast.backward(points, labels) != total or grads(model.parameters()) != gradient:
+                wrong.append("backward")
+            if shared.map(points, labels) != alone:
+                wrong.append("map")
+        barrier.wait()
+
+    threads = [threading.Thread(target=work, args=task) for task in tasks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert all(grads(model.parameters()) == gradient for model, *_ in tasks)
+
+
+@given(st.integers(0, 2**31))
+@settings(GRAPHS, max_examples=20)
+def test_networks_of_any_shape_agree_with_the_engine_to_the_last_bit(seed):
+    rng = random.Random(seed)
+    model = MLP(
+        rng.randint(1, 3), [rng.randint(1, 4), rng.randint(1, 4), 1],
+        activation=rng.choice(["tanh", "relu", "sigmoid", "softplus", "leaky_relu", "linear"]),
+    )  # fmt: skip
+    inputs = len(model.layers[0].neurons[0].w)
+    batch = [[rng.uniform(-2, 2) for _ in range(inputs)] for _ in range(3)]
+    fast = micrograd.compile(lambda x: model(x) ** 2, (batch[0],), parameters=model.parameters(), backend="python")
+    total = fast.backward(batch)
+    gradients = grads(model.parameters())
+    model.zero_grad()
+    expected = mean([model(x) ** 2 for x in batch])
+    expected.backward()
+    assert (total, gradients) == (expected.data, grads(model.parameters()))

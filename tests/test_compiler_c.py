@@ -1,0 +1,1026 @@
+"""The compiler's C: the same numbers, rolled loops, files to take elsewhere, a tool chain that may fail anywhere."""
+
+import copy
+import ctypes
+import errno
+import logging
+import math
+import multiprocessing
+import os
+import random
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+import micrograd
+from micrograd import Value, functional, mean, scalar, where
+from micrograd.compiler import CompilerError, c, toolchain
+from micrograd.compiler.roll import FEWEST_ROUNDS, Element, Line, roll
+from micrograd.compiler.statements import Statement
+from micrograd.nn import MLP
+from tests.operations import OPERATIONS
+from tests.test_compiler import eager, grads, has_compiler, moons
+from tests.test_properties import GRAPHS, graphs, run
+
+needs_compiler = pytest.mark.skipif(not has_compiler(), reason="there is no C compiler here")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def shared_cache(tmp_path_factory):
+    """A cache for this file, so that nothing is left in the user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def assert_close(numbers, expected, tolerance=1e-12):
+    scale = max(1.0, *map(abs, expected))
+    for number, other in zip(numbers, expected, strict=True):
+        assert abs(number - other) <= tolerance * scale
+
+
+# Numbers
+
+
+def apply(operation, *operands):
+    return operation.apply(*operands)
+
+
+@needs_compiler
+@given(st.lists(graphs(), min_size=8, max_size=8))
+@settings(GRAPHS, max_examples=10, phases=[Phase.generate])  # a smaller example would take minutes of C
+def test_random_graphs_agree_with_the_engine(several):
+    """Several in one function, since it is the C compiler that takes the time."""
+    parameters = [[Value(x) for x in numbers] for numbers, _ in several]
+
+    def total(leaves):
+        return micrograd.sum([run(xs, steps, apply) for xs, (_, steps) in zip(leaves, several, strict=True)])
+
+    leaves = [numbers for numbers, _ in several]
+    value, expected = eager(total, leaves)
+    one_by_one = micrograd.compile(total, (leaves,), backend="c").value_and_grad(leaves)
+    in_lanes = micrograd.compile(
+        lambda _: total(parameters), (0.0,), parameters=[p for ps in parameters for p in ps], backend="c"
+    ).backward([0.0] * 5)
+    assert_close([one_by_one[0], in_lanes], [value, value])
+    for gradient, ps, other in zip(one_by_one[1], parameters, expected, strict=True):
+        assert_close(gradient, other)
+        assert_close(grads(ps), other)
+
+
+@needs_compiler
+@given(st.lists(graphs(), min_size=4, max_size=4))
+@settings(GRAPHS, max_examples=6, phases=[Phase.generate])
+def test_second_derivatives_of_random_graphs_agree_with_the_engine(several):
+    def hessians(leaves):
+        return [
+            functional.hessian(lambda xs, steps=steps: run(xs, steps, apply))(xs)
+            for xs, (_, steps) in zip(leaves, several, strict=True)
+        ]
+
+    leaves = [numbers for numbers, _ in several]
+    for matrix, expected in zip(
+        micrograd.compile(hessians, (leaves,), backend="c")(leaves), hessians(leaves), strict=True
+    ):
+        assert_close([x for row in matrix for x in row], [x for row in expected for x in row])
+
+
+def every_operation(xs):
+    return [operation.apply(*x) for operation, x in zip(OPERATIONS, xs, strict=True)]
+
+
+@needs_compiler
+def test_every_operation_compiles_and_agrees_with_the_engine():
+    points = [operation.points + operation.edges for operation in OPERATIONS]
+    rounds = [[list(p[k % len(p)]) for p in points] for k in range(max(map(len, points)))]
+    values = micrograd.compile(every_operation, (rounds[0],), backend="c").map(rounds)
+    total = micrograd.compile(lambda xs: micrograd.sum(every_operation(xs)), (rounds[0],), backend="c")
+    for xs, row in zip(rounds, values, strict=True):
+        _, gradients = total.value_and_grad(xs)
+        for operation, x, value, gradient in zip(OPERATIONS, xs, row, gradients, strict=True):
+            expected = eager(lambda x, operation=operation: operation.apply(*x), x)
+            assert value == pytest.approx(expected[0], rel=1e-12), operation.name
+            assert gradient == pytest.approx(expected[1], rel=1e-12), operation.name
+
+
+INFINITE = math.inf
+SPECIAL = {
+    "exp": [(INFINITE, INFINITE), (-INFINITE, 0.0), (1000.0, INFINITE)],
+    "expm1": [(-INFINITE, -1.0), (1000.0, INFINITE)],
+    "log": [(0.0, -INFINITE), (-1.0, math.nan), (INFINITE, INFINITE)],
+    "log1p": [(-1.0, -INFINITE), (-2.0, math.nan)],
+    "sqrt": [(-1.0, math.nan), (INFINITE, INFINITE)],
+    "sin": [(INFINITE, math.nan)],
+    "cos": [(INFINITE, math.nan)],
+    "tan": [(INFINITE, math.nan)],
+    "asin": [(2.0, math.nan)],
+    "acos": [(2.0, math.nan)],
+    "atan": [(INFINITE, math.pi / 2)],
+    "sinh": [(-1000.0, -INFINITE)],
+    "cosh": [(1000.0, INFINITE)],
+    "tanh": [(-INFINITE, -1.0)],
+    "asinh": [(-INFINITE, -INFINITE)],
+    "acosh": [(0.5, math.nan)],
+    "atanh": [(1.0, INFINITE), (2.0, math.nan)],
+    "erf": [(-INFINITE, -1.0)],
+    "sigmoid": [(-INFINITE, 0.0), (INFINITE, 1.0)],
+    "softplus": [(-INFINITE, 0.0), (INFINITE, INFINITE)],
+    "relu": [(-INFINITE, 0.0), (INFINITE, INFINITE)],
+    "leaky_relu": [(-INFINITE, -INFINITE), (INFINITE, INFINITE)],
+    "1 / x": [(0.0, INFINITE), (-0.0, -INFINITE), (INFINITE, 0.0)],
+    "x * 1e308": [(10.0, INFINITE), (-10.0, -INFINITE)],
+    "x - x": [(INFINITE, math.nan)],
+    "x % 2": [(INFINITE, math.nan), (-0.0, 0.0)],
+    "2 % x": [(0.0, math.nan), (INFINITE, 2.0)],
+    "x ** -1": [(0.0, INFINITE)],
+    "x ** 0.5": [(-1.0, math.nan)],
+    "x ** 3": [(1e300, INFINITE), (-1e300, -INFINITE)],
+    "abs": [(-INFINITE, INFINITE)],
+    "where": [(INFINITE, 1.0), (-INFINITE, 2.0)],
+}
+RESULTS = {
+    **{name: (lambda x, name=name: getattr(x, name)()) for name in SPECIAL if hasattr(Value, name)},
+    "1 / x": lambda x: 1 / x,
+    "x * 1e308": lambda x: x * 1e308,
+    "x - x": lambda x: x - x,
+    "x % 2": lambda x: x % 2,
+    "2 % x": lambda x: 2 % x,
+    "x ** -1": lambda x: x**-1,
+    "x ** 0.5": lambda x: x**0.5,
+    "x ** 3": lambda x: x**3,
+    "abs": abs,
+    "where": lambda x: where(x > 0, 1.0, 2.0),
+}
+
+
+@needs_compiler
+def test_infinities_and_nan_follow_ieee():
+    assert set(scalar.FUNCTIONS) <= set(SPECIAL)
+    fast = micrograd.compile(lambda x: [RESULTS[name](x) for name in SPECIAL], (0.5,), backend="c")
+    for k, (name, cases) in enumerate(SPECIAL.items()):
+        for x, expected in cases:
+            for results in (fast(x), *fast.map([x] * 5)):
+                assert results[k] == pytest.approx(expected, nan_ok=True), f"{name} of {x}"
+        for results in (fast(math.nan), *fast.map([math.nan] * 5)):
+            assert results[k] == 2.0 if name == "where" else math.isnan(results[k]), f"{name} of nan"
+
+
+@needs_compiler
+@pytest.mark.parametrize("n", [1, 3, 7, 8, 9, 17])
+def test_an_infinite_derivative_stays_infinite_in_any_place_of_a_batch(n):
+    p = Value(1.0)
+    fast = micrograd.compile(lambda x: (p * x).sqrt(), (1.0,), parameters=[p], backend="c")
+    p.grad = 0.0
+    fast.backward([4.0] * n)
+    assert p.grad == pytest.approx(1.0)
+    other = micrograd.compile(lambda x: (p - x).sqrt(), (1.0,), parameters=[p], backend="c")
+    for place in range(n):
+        p.grad = 0.0
+        other.backward([1.0 if k == place else 0.0 for k in range(n)])
+        assert p.grad == math.inf
+
+
+@needs_compiler
+def test_many_constants_go_into_a_table_that_loops_run_over():
+    numbers = [1 / (k + 3) for k in range(100)]
+
+    def weighted(x):
+        return micrograd.dot(numbers, [x * number for number in numbers], 0.25)
+
+    fast = micrograd.compile(weighted, (1.0,), backend="c")
+    assert "_c[] = {" in fast.c_source
+    assert fast(2.0) == pytest.approx(weighted(Value(2.0)).data, rel=1e-14)
+    few = micrograd.compile(lambda x: micrograd.dot(numbers[:60], [x] * 60, 1.0), (1.0,), backend="c")
+    assert "_c[] = {" not in few.c_source
+
+
+def large(inputs, hidden, seed=3):
+    """A network, a loss and a batch of three."""
+    rng = random.Random(seed)
+    model = MLP(inputs, [hidden, 3], activation="tanh")
+    for parameter in model.parameters():
+        parameter.data = rng.uniform(-1, 1) / inputs**0.5
+
+    def loss(x):
+        scores = model(x)
+        return micrograd.sum([score**2 for score in scores]) + scores[0].sigmoid()
+
+    return model, loss, [[rng.uniform(-1, 1) for _ in range(inputs)] for _ in range(3)]
+
+
+def assert_trains_alike(model, loss, batch):
+    """With examples one by one, and as many at once as there are lanes."""
+    fast = micrograd.compile(loss, (batch[0],), parameters=model.parameters(), backend="c")
+    for examples in (batch, batch * 3):
+        model.zero_grad()
+        total = fast.backward(examples)
+        gradients = grads(model.parameters())
+        model.zero_grad()
+        expected = mean([loss(x) for x in examples])
+        expected.backward()
+        assert total == pytest.approx(expected.data, rel=1e-12)
+        assert_close(gradients, grads(model.parameters()))
+        assert_close(fast.map(examples), [loss(x).data for x in examples])
+    return fast
+
+
+@needs_compiler
+def test_a_large_network_is_rolled_into_loops():
+    model, loss, batch = large(40, 30)
+    fast = assert_trains_alike(model, loss, batch)
+    assert "for (long i = 0;" in fast.c_source
+    assert fast.c_source.count("\n") < len(model.parameters()) + 2000
+    assert_close([fast(batch[1])], [loss(batch[1]).data])
+    assert_close(fast.value_and_grad(batch[1])[1], eager(loss, batch[1])[1])
+
+
+@needs_compiler
+def test_the_last_round_of_a_loop_may_be_needed_after_it():
+    def function(xs):
+        total = xs[8]
+        for x in xs[:8]:
+            last = x.tanh()
+            total = total + last
+        return [total, last, last * total]
+
+    fast = micrograd.compile(function, ([1.0] * 9,), backend="c")
+    numbers = [0.1 * k for k in range(9)]
+    for results in (fast(numbers), *fast.map([numbers] * 5)):
+        assert_close(results, [v.data for v in function([Value(x) for x in numbers])])
+
+
+@needs_compiler
+def test_a_loop_may_read_every_other_number_of_what_was_computed_singly():
+    others = [Value.sin, Value.cos, Value.tanh, Value.sigmoid, Value.softplus, Value.atan]
+
+    def function(xs):
+        every, other = [], []
+        for x, operation in zip(xs, others, strict=True):
+            every.append(x.exp())
+            other.append(operation(x))
+        return [micrograd.dot(every, xs, 1.0), other[0] * other[1] - other[2] / other[3] + other[4] ** 2 % other[5]]
+
+    numbers = [0.1 * (k + 1) for k in range(6)]
+    fast = micrograd.compile(function, (numbers,), backend="c")
+    for results in (fast(numbers), *fast.map([numbers] * 5)):
+        assert_close(results, [v.data for v in function([Value(x) for x in numbers])])
+
+
+@needs_compiler
+def test_a_very_large_network_is_computed_an_example_at_a_time_with_dot(monkeypatch):
+    model, loss, batch = large(21, 11)
+    for few in (100, 100_000):
+        monkeypatch.setattr(c, "FEW_PARAMETERS", few)
+        backend = assert_trains_alike(model, loss, batch)._backends[((21,),)]
+        assert {vectors for _, vectors in backend._libraries} == ({False} if few == 100 else {True, False})
+    graph = backend.graph
+    source, _ = c.library_source(graph, graph.outputs, graph.parameter_gradients, vectors=False)
+    assert source.count(" = dot(") >= 11
+
+
+@needs_compiler
+def test_long_code_is_split_into_functions(monkeypatch):
+    monkeypatch.setattr(c, "LINES", 10)
+    model, loss, batch = large(6, 5)
+    fast = assert_trains_alike(model, loss, batch)
+    assert "backward_one_1(" in fast.c_source
+
+
+# Rolling
+
+
+def straight(lines):
+    """Statements from a template and operands each, which are negative for leaves and else the number of a line."""
+    return [Statement(id, template, operands) for id, (template, operands) in enumerate(lines)]
+
+
+def evaluate(template, numbers):
+    return eval(template.format(*map(repr, numbers)), {})
+
+
+def interpret(loops, memory):
+    """Do what the loops say, with `memory[array][index]`."""
+
+    def read(element, i):
+        return memory[element.array][element.base + i * element.stride]
+
+    def write(element, i, number):
+        memory[element.array][element.base + i * element.stride] = number
+
+    for loop in loops:
+        before = {}
+        for i in range(loop.rounds):
+            now = {}
+            for line in loop.lines:
+                numbers = []
+                for operand in line.operands:
+                    if isinstance(operand, Element):
+                        numbers.append(read(operand, i))
+                    elif isinstance(operand, int):
+                        numbers.append(now[operand])
+                    else:
+                        numbers.append(before[operand[1]] if i else read(operand[0], 0))
+                now[line.number] = evaluate(line.template, numbers)
+                if line.every:
+                    write(line.every, i, now[line.number])
+            before = now
+        for line in loop.lines:
+            if line.last:
+                write(line.last, 0, before[line.number])
+
+
+def check_rolled(lines, places, results, accumulator=()):
+    """Roll the lines; see that the loops compute the same; return them."""
+    accumulator = dict(accumulator)
+    memory = {"x": [0.5 + k * k % 7 for k in range(60)], "p": [2.0 - k % 5 for k in range(60)], "g": [0.25] * 60}
+    expected, gradients = {}, list(memory["g"])
+    for statement in straight(lines):
+        numbers = [
+            expected[operand] if operand >= 0 else
+            (gradients if places[operand].array == "g" else memory[places[operand].array])[places[operand].base]
+            for operand in statement.operands
+        ]  # fmt: skip
+        expected[statement.id] = evaluate(statement.template, numbers)
+        if statement.id in accumulator:
+            gradients[accumulator[statement.id]] = expected[statement.id]
+    places = dict(places)
+    loops, size = roll(straight(lines), places, accumulator, results)
+    memory["t"] = [math.nan] * size
+    interpret(loops, memory)
+    for id in results:
+        place = places[id]
+        assert memory[place.array][place.base] == expected[id]
+    assert memory["g"] == gradients
+    assert sum(loop.rounds * len(loop.lines) for loop in loops) == len(lines)
+    return loops
+
+
+def leaf(array, k):
+    return -1 - k - 100 * ["x", "p", "g"].index(array)
+
+
+PLACES = {leaf(array, k): Element(array, k) for array in "xpg" for k in range(60)}
+
+
+def test_a_sum_is_rolled_into_one_loop_with_a_carried_value():
+    lines = [("{} * {}", (leaf("x", 0), leaf("p", 0)))]
+    lines += [("{} + {} * {}", (k, leaf("x", k + 1), leaf("p", k + 1))) for k in range(8)]
+    loops = check_rolled(lines, PLACES, [8])
+    assert [loop.rounds for loop in loops] == [1, 8]
+    (line,) = loops[1].lines
+    assert line.operands[0] == (Element("t", 0), 0)
+    assert line.operands[1:] == (Element("x", 1, 1), Element("p", 1, 1))
+    assert (line.every, line.last) == (None, Element("t", 1))
+
+
+@pytest.mark.parametrize("stride", [1, 3, -1, -2, 0])
+def test_operands_may_advance_by_any_stride(stride):
+    lines = [("{} * {}", (leaf("x", 30 + stride * k), leaf("p", k))) for k in range(7)]
+    (loop,) = check_rolled(lines, PLACES, range(7))
+    assert loop == (7, (Line(0, "{} * {}", (Element("x", 30, stride), Element("p", 0, 1)), Element("t", 0, 1), None),))
+
+
+def test_too_few_rounds_stay_as_they_are():
+    lines = [("-{}", (leaf("x", k),)) for k in range(FEWEST_ROUNDS - 1)]
+    assert [loop.rounds for loop in check_rolled(lines, PLACES, range(len(lines)))] == [1] * len(lines)
+    lines = [("-{}", (leaf("x", k),)) for k in range(FEWEST_ROUNDS)]
+    assert [loop.rounds for loop in check_rolled(lines, PLACES, range(len(lines)))] == [FEWEST_ROUNDS]
+
+
+def test_a_run_ends_where_the_stride_or_the_template_or_the_array_changes():
+    for odd in (("-{}", (leaf("x", 9),)), ("+{}", (leaf("x", 5),)), ("-{}", (leaf("p", 5),))):
+        lines = [("-{}", (leaf("x", k),)) for k in range(5)] + [odd] + [("-{}", (leaf("x", k),)) for k in range(6, 11)]
+        assert [loop.rounds for loop in check_rolled(lines, PLACES, range(11))] == [5, 1, 5]
+
+
+def test_rounds_of_several_lines_are_found_and_what_is_independent_is_parted():
+    lines = []
+    for k in range(6):
+        lines += [("{} * {}", (leaf("x", k), leaf("p", k))), ("{} - {}", (3 * k, leaf("p", 20 - k))),
+                  ("{} + {}", (leaf("x", 2 * k), leaf("x", 40)))]  # fmt: skip
+    loops = check_rolled(lines, PLACES, [1, 4, 7, 10, 13, 16, 2, 5])
+    assert [(loop.rounds, [line.number for line in loop.lines]) for loop in loops] == [(6, [0, 1]), (6, [2])]
+
+
+def test_what_one_line_carries_to_another_keeps_them_together():
+    lines = [("-{}", (leaf("x", 0),)), ("-{}", (leaf("x", 1),))]
+    for k in range(6):
+        lines += [("{} + {}", (2 * k + 1, leaf("x", k))), ("{} * {}", (2 * k, leaf("p", 0)))]
+    loops = check_rolled(lines, PLACES, [len(lines) - 1, len(lines) - 2])
+    assert max(len(loop.lines) for loop in loops) == 2
+
+
+def test_a_number_in_the_middle_of_a_run_may_be_needed_after_it():
+    lines = [("-{}", (leaf("x", 0),))] + [("{} + {}", (k, leaf("x", k + 1))) for k in range(9)]
+    for needed in ([5], [9, 4], [1], [9, 8], range(10)):
+        loops = check_rolled([*lines, ("{} * {}", (needed[0], leaf("p", 0)))], PLACES, [*needed, 10])
+        assert [loop.rounds for loop in loops] == [1, 9, 1]
+
+
+def test_what_reaches_back_more_than_a_round_is_not_mistaken():
+    lines = [("-{}", (leaf("x", 0),)), ("-{}", (leaf("x", 5),))]
+    lines += [("{} + {}", (k + 1, k)) for k in range(10)]
+    check_rolled(lines, PLACES, [11])
+
+
+def test_gradients_that_add_up_are_rolled_where_they_lie():
+    lines = [("{} + {} * {}", (leaf("g", 3 * k), leaf("x", k), leaf("p", 7))) for k in range(6)]
+    (loop,) = check_rolled(lines, PLACES, [], {k: 3 * k for k in range(6)})
+    assert loop.lines[0].every == Element("g", 0, 3)
+    again = lines + [("{} + {}", (k, leaf("x", 3))) for k in range(6)]
+    check_rolled(again, PLACES, [], {k: 3 * (k % 6) for k in range(12)})
+
+
+@st.composite
+def programs(draw):
+    """Lines that repeat, with strides, carried values and faults in the pattern."""
+    lines, accumulator, free = [], {}, set(range(60))
+    for _ in range(draw(st.integers(1, 4))):
+        body = draw(st.lists(st.tuples(
+            st.sampled_from(["-{}", "{} + {}", "{} * {} - {}", "{} - {}"]),
+            st.lists(st.tuples(st.sampled_from(["x", "p", "line"]), st.integers(0, 12), st.integers(-2, 2)), min_size=3,
+                     max_size=3),
+        ), min_size=1, max_size=4))  # fmt: skip
+        for k in range(draw(st.integers(1, 8))):
+            for template, operands in body:
+                places = []
+                for kind, base, stride in operands[: template.count("{}")]:
+                    at = len(lines) - 1 - base
+                    array = "x" if kind == "line" else kind
+                    places.append(at if kind == "line" and at >= 0 else leaf(array, 20 + base + stride * k))
+                lines.append((template, tuple(places)))
+        if draw(st.booleans()):
+            cells = sorted(draw(st.sets(st.sampled_from(sorted(free)), max_size=6))) if len(free) > 6 else []
+            for cell in cells:
+                accumulator[len(lines)] = cell
+                lines.append(("{} + {}", (leaf("g", cell), draw(st.integers(0, len(lines) - 1)))))
+                free.discard(cell)
+    results = draw(st.lists(st.integers(0, len(lines) - 1), max_size=6, unique=True))
+    return lines, [id for id in results if id not in accumulator], accumulator
+
+
+@given(programs())
+@settings(GRAPHS, max_examples=400)
+def test_rolled_loops_compute_what_the_straight_lines_do(program):
+    lines, results, accumulator = program
+    shortened = [(f"(({template}) % 1009.0)", operands) for template, operands in lines]  # so that nothing overflows
+    check_rolled(shortened, PLACES, results, accumulator)
+
+
+# Export
+
+MAIN = """#include <stdio.h>
+#include "model.h"
+
+int main(void)
+{
+    double x[%(inputs)d] = {%(x)s};
+    double y[%(size)d], g[%(parameters)d + 1] = {0.0};
+    int i;
+    forward(parameters, x, y);
+    for (i = 0; i < %(outputs)d; i++)
+        printf("%%.17g\\n", y[i]);
+    %(backward)s
+    return 0;
+}
+"""
+BACKWARD = """backward(parameters, x, g, y);
+    backward(parameters, x, g, y);
+    for (i = 0; i < %d; i++)
+        printf("%%.17g\\n", y[i]);
+    for (i = 0; i < %d; i++)
+        printf("%%.17g\\n", g[i]);"""
+
+
+def run_exported(fast, directory, x, outputs, parameters, differentiable=True):
+    """The numbers that a small program gets from the exported file; the gradients are those of two calls."""
+    fast.export_c(directory / "model.c")
+    size = 1 + len(x)
+    text = MAIN % {
+        "inputs": max(len(x), 1), "x": ", ".join(map(repr, x)) or "0.0", "size": max(size, outputs), "outputs": outputs,
+        "parameters": parameters, "backward": BACKWARD % (size, parameters) if differentiable else "(void)g;",
+    }  # fmt: skip
+    (directory / "main.c").write_text(text)
+    command, _ = toolchain.find_compiler(os.environ.get("CC"), os.environ.get("PATH"))
+    subprocess.run(
+        [*command, "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-ffp-contract=off", "main.c", "model.c",
+         "-o", "program", "-lm"], cwd=directory, check=True,
+    )  # fmt: skip
+    output = subprocess.run([directory / "program"], capture_output=True, text=True, check=True).stdout
+    return list(map(float, output.split()))
+
+
+@needs_compiler
+@pytest.mark.parametrize("size", ["small", "large"])
+def test_an_exported_network_is_strict_c99_and_gives_the_same_numbers(tmp_path, monkeypatch, size):
+    if size == "large":
+        monkeypatch.setattr(c, "LINES", 100)
+    model, loss, batch = large(*((3, 2) if size == "small" else (60, 20)))
+    fast = micrograd.compile(loss, (batch[0],), parameters=model.parameters(), backend="python")
+    value, gradient = eager(loss, batch[0])
+    numbers = run_exported(fast, tmp_path, batch[0], 1, len(model.parameters()))
+    assert_close(numbers[:2], [value, value])
+    assert_close(numbers[2 : 2 + len(gradient)], gradient)
+    assert_close(numbers[2 + len(gradient) :], [2 * parameter.grad for parameter in model.parameters()])
+    text = (tmp_path / "model.c").read_text()
+    assert text == fast.c_source
+    assert ("backward_one_1(" in text) == ("for (long i" in text) == (size == "large")
+    assert (tmp_path / "model.h").read_text() in text
+
+
+@needs_compiler
+def test_an_exported_function_may_use_every_operation_and_many_constants(tmp_path):
+    point = [x for operation in OPERATIONS for x in operation.points[0]]
+
+    def everything(xs):
+        each = iter(xs)
+        results = [operation.apply(*[next(each) for _ in range(operation.arity)]) for operation in OPERATIONS]
+        return [*results, *[xs[0] * (k + 0.1) for k in range(100)], (xs[0] > 0) * xs[1], 1e-310, math.inf, math.nan]
+
+    fast = micrograd.compile(everything, (point,), backend="python")
+    expected = [v.data if isinstance(v, Value) else v for v in everything([Value(x) for x in point])]
+    numbers = run_exported(fast, tmp_path, point, len(expected), 0, differentiable=False)
+    assert numbers == pytest.approx(expected, rel=1e-12, nan_ok=True)
+    for helper in (*c.FUNCTIONS, *c.REMAINDER):
+        assert f"static double {helper}(" in fast.c_source
+    assert "there are none" in fast.c_source
+    assert "backward" not in fast.c_source
+
+
+@needs_compiler
+def test_an_exported_derivative_by_parameters_with_every_operation(tmp_path):
+    numbers = [x for operation in OPERATIONS for x in operation.points[0]]
+    parameters = [Value(x) for x in numbers]
+
+    def total():
+        each = iter(parameters)
+        return micrograd.sum(
+            [operation.apply(*[next(each) for _ in range(operation.arity)]) for operation in OPERATIONS]
+        )
+
+    fast = micrograd.compile(total, (), parameters=parameters, backend="python")
+    expected = total()
+    expected.backward()
+    results = run_exported(fast, tmp_path, [], 1, len(parameters))
+    assert_close(results[:2], [expected.data] * 2)
+    assert_close([g / 2 for g in results[2:]], grads(parameters))
+
+
+def test_the_exported_weights_are_those_of_now_to_the_last_bit():
+    p = [Value(0.1), Value(-1e-310), Value(-0.0), Value(math.inf), Value(-math.inf), Value(math.nan), Value(3)]
+    fast = micrograd.compile(lambda x: micrograd.sum(p) * x, (1.0,), parameters=p, backend="python")
+    array = fast.c_source[fast.c_source.index("const double parameters[] = {") :]
+    array = array[array.index("{") + 1 : array.index("}")]
+    assert array.replace("\n", "").replace(" ", "") == "0.1,(-1e-310),-0.0,INFINITY,(-INFINITY),NAN,3.0"
+    p[0].data = 0.7
+    assert "    0.7,\n" in fast.c_source
+
+
+def test_the_header_documents_arguments_and_results():
+    fast = micrograd.compile(lambda a, b, n: [[a, b[0][1]], [a, a]], (1.0, [[1.0, 2.0, 3.0]] * 2, []), backend="python")
+    assert "x[0] to x[0]: argument 1\n" in fast.c_source
+    assert "x[1] to x[6]: argument 2, of shape (2, 3)\n" in fast.c_source
+    assert "argument 3" not in fast.c_source
+    assert "becomes the 4 outputs, of shape (2, 2)" in fast.c_source
+
+
+# The tool chain
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """A cache that is empty yet."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    micrograd.compiler._say_once.cache_clear()
+    return tmp_path / "cache" / "micrograd"
+
+
+@pytest.fixture
+def fake(tmp_path, monkeypatch):
+    """Make `$CC` a script; it notes each call in a file and has the true compiler at hand as `$REAL`."""
+
+    def make(script, name="fake-cc"):
+        file = tmp_path / name
+        calls = tmp_path / f"{name}-calls"
+        real = " ".join(toolchain.find_compiler(None, os.environ.get("PATH"))[0]) if has_compiler() else "false"
+        head = (
+            f'#!/bin/sh\nREAL="{real}"\nif [ "$1" = --version ]; then echo {name}; exit 0; fi\necho call >> "{calls}"\n'
+        )
+        file.write_text(head + script + "\n")
+        file.chmod(0o755)
+        monkeypatch.setenv("CC", str(file))
+        return lambda: len(calls.read_text().splitlines()) if calls.exists() else 0
+
+    return make
+
+
+def answer(n):
+    return f"int answer(void) {{ return {n}; }}\n"
+
+
+def built(n=42):
+    return toolchain.build(answer(n)).answer()
+
+
+def files(cache):
+    return sorted(path for path in cache.iterdir() if path.suffix == ".so")
+
+
+def compiled(backend):
+    return micrograd.compile(lambda x: 2 * x, (1.0,), backend=backend)
+
+
+def no_compiler(monkeypatch, tmp_path):
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(toolchain.importlib.util, "find_spec", lambda name: None)
+
+
+def test_without_a_compiler_c_says_what_to_install(cache, monkeypatch, tmp_path):
+    no_compiler(monkeypatch, tmp_path)
+    with pytest.raises(CompilerError, match=r'gcc, clang and ziglang.*install gcc or clang.*micrograd\[c\].*"python"'):
+        compiled("c")
+
+
+def test_without_a_compiler_auto_falls_back_to_python_and_says_so_once(cache, monkeypatch, tmp_path, caplog):
+    no_compiler(monkeypatch, tmp_path)
+    for _ in range(3):
+        fast = compiled("auto")
+        assert fast(2.0) == 4.0
+        assert "Python" in repr(fast)
+    assert [record.levelname for record in caplog.records if "compiled to Python" in record.message] == ["WARNING"]
+
+
+@needs_compiler
+def test_with_a_compiler_auto_is_c(cache):
+    assert "compiled to C" in repr(compiled("auto"))
+
+
+@pytest.mark.parametrize("cc", ["/nonexistent/cc", "no-such-compiler-here", 'gcc "', "  ", "false"])
+def test_a_wrong_cc_is_named(cache, monkeypatch, cc):
+    monkeypatch.setenv("CC", cc)
+    with pytest.raises(CompilerError, match=re.escape(f"$CC is {cc!r}")):
+        compiled("c")
+    assert "Python" in repr(compiled("auto"))
+
+
+@pytest.mark.parametrize("content", ["", "\x00\x01garbage", "#!/nonexistent/interpreter\n"])
+def test_a_compiler_that_is_no_program_is_no_compiler(cache, monkeypatch, tmp_path, content):
+    file = tmp_path / "cc"
+    file.write_text(content)
+    file.chmod(0o755)
+    monkeypatch.setenv("CC", str(file))
+    with pytest.raises(CompilerError, match="no C compiler works here"):
+        compiled("c")
+
+
+def test_the_compiler_of_ziglang_is_used_where_there_is_no_other(monkeypatch, tmp_path):
+    python = tmp_path / "a python"
+    python.write_text('#!/bin/sh\necho "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(toolchain.importlib.util, "find_spec", lambda name: name == "ziglang")
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    command, version = toolchain.find_compiler.__wrapped__(None, str(tmp_path))
+    assert command == (str(python), "-m", "ziglang", "cc")
+    assert version == "-m ziglang cc --version\n"
+
+
+def test_what_a_failing_compiler_says_is_passed_on(cache, fake):
+    fake(r"printf 'no \377 way: garbage\n' >&2; exit 1")
+    with pytest.raises(CompilerError, match=r"fake-cc .* failed:\nno \ufffd way: garbage"):
+        compiled("c")
+    assert "Python" in repr(compiled("auto"))
+    assert list(cache.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "exit 0",
+        'while [ "$1" != -o ]; do shift; done; echo garbage > "$2"',
+        'while [ "$1" != -o ]; do shift; done; : > "$2"',
+    ],
+    ids=["nothing", "garbage", "an empty file"],
+)
+def test_a_compiler_that_only_says_it_has_done_it_is_found_out(cache, fake, script):
+    fake(script)
+    with pytest.raises(CompilerError, match="cannot be built"):
+        compiled("c")
+    assert "Python" in repr(compiled("auto"))
+    assert list(cache.iterdir()) == []
+
+
+@needs_compiler
+def test_a_library_is_compiled_once(cache, fake):
+    calls = fake('exec $REAL "$@"')
+    assert [built(), built(), calls()] == [42, 42, 1]
+    assert [built(43), calls()] == [43, 2]
+    assert len(files(cache)) == 2
+    assert stat.S_IMODE(cache.stat().st_mode) == 0o700
+
+
+@needs_compiler
+def test_another_compiler_or_flag_or_processor_builds_anew(cache, fake, monkeypatch):
+    fake('exec $REAL "$@"')
+    built()
+    calls = fake('exec $REAL "$@"', name="another-cc")
+    assert [built(), calls()] == [42, 1]
+    monkeypatch.setattr(toolchain, "FLAGS", [*toolchain.FLAGS, "-O1"])
+    assert [built(), calls()] == [42, 2]
+    monkeypatch.setattr(toolchain, "_processor", lambda: "another")
+    assert [built(), calls()] == [42, 3]
+
+
+def truncate(file):
+    file.write_bytes(file.read_bytes()[:-100])
+
+
+def flip(file):
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+def empty(file):
+    file.write_bytes(b"")
+
+
+def swap(file):
+    """A library of another's in place of ours."""
+    other = next(path for path in files(file.parent) if path != file)
+    shutil.copy(other, file)
+
+
+def link(file):
+    content = file.read_bytes()
+    file.unlink()
+    elsewhere = file.parent.parent / "elsewhere.so"
+    elsewhere.write_bytes(content)
+    file.symlink_to(elsewhere)
+
+
+def open_to_all(file):
+    file.chmod(0o666)
+
+
+@needs_compiler
+@pytest.mark.parametrize("damage", [truncate, flip, empty, swap, link, open_to_all], ids=lambda damage: damage.__name__)
+def test_a_damaged_or_foreign_file_is_built_anew_with_a_warning(cache, caplog, damage):
+    built(43)
+    (before,) = files(cache)
+    built(42)
+    (file,) = set(files(cache)) - {before}
+    content = file.read_bytes()
+    copied = cache / "kept"
+    copied.write_bytes(content)
+    file.unlink()  # a library that is loaded already must not be written into
+    shutil.copy(copied, file)
+    copied.unlink()
+    damage(file)
+    assert built(42) == 42
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "built anew" in caplog.text
+    assert file.read_bytes() == content
+    assert not file.is_symlink()
+
+
+@needs_compiler
+def test_a_file_that_cannot_be_removed_does_no_harm(cache, caplog):
+    caplog.set_level(logging.INFO, "micrograd")
+    built()
+    (file,) = files(cache)
+    file.unlink()
+    file.mkdir()
+    (file / "inside").touch()
+    assert built() == 42
+    assert "cannot be removed" in caplog.text
+    assert "cannot be used" in caplog.text
+
+
+@needs_compiler
+def test_a_cache_that_others_can_write_to_is_not_used(cache, caplog):
+    caplog.set_level(logging.INFO, "micrograd")
+    for mode in (0o770, 0o707):
+        cache.mkdir(parents=True, exist_ok=True)
+        cache.chmod(mode)
+        assert built() == 42
+        assert list(cache.iterdir()) == []
+    assert "others can write to it" in caplog.text
+
+
+@needs_compiler
+def test_a_cache_of_another_user_is_not_used(cache, monkeypatch):
+    cache.mkdir(parents=True, mode=0o700)
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    assert built() == 42
+    assert list(cache.iterdir()) == []
+
+
+@needs_compiler
+def test_where_there_are_no_user_ids_a_cache_is_the_users_own(cache, monkeypatch):
+    monkeypatch.delattr(os, "getuid")
+    assert built() == 42
+    assert len(files(cache)) == 1
+
+
+@needs_compiler
+def test_a_file_in_place_of_the_cache_does_no_harm(cache):
+    cache.parent.mkdir()
+    cache.write_text("mine")
+    assert built() == 42
+    assert cache.read_text() == "mine"
+
+
+@needs_compiler
+def test_a_user_without_a_home_has_no_cache(monkeypatch):
+    def no_home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", no_home)
+    assert toolchain._cache_directory() is None
+    assert built() == 42
+
+
+@pytest.mark.parametrize(("system", "place"), [("linux", ".cache"), ("darwin", "Library/Caches")])
+def test_the_cache_is_where_the_system_has_caches(monkeypatch, tmp_path, system, place):
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    assert toolchain._cache_directory() == tmp_path / place / "micrograd"
+
+
+def refusing(monkeypatch, refused, error):
+    """Let no temporary directory be made in some directories."""
+    true = toolchain.tempfile.TemporaryDirectory
+
+    def temporary(*args, dir=None, **options):
+        if refused(dir):
+            raise error
+        return true(*args, dir=dir, **options)
+
+    monkeypatch.setattr(toolchain.tempfile, "TemporaryDirectory", temporary)
+
+
+@needs_compiler
+def test_a_read_only_cache_does_no_harm(cache, monkeypatch, caplog):
+    caplog.set_level(logging.INFO, "micrograd")
+    built(43)
+    cache.chmod(0o500)
+    if os.access(cache, os.W_OK):  # root may write anywhere
+        refusing(monkeypatch, lambda dir: dir == cache, PermissionError(errno.EACCES, "Permission denied"))
+    try:
+        assert [built(43), built(42)] == [43, 42]
+    finally:
+        cache.chmod(0o700)
+    assert "cannot be used" in caplog.text
+    assert len(files(cache)) == 1
+
+
+@needs_compiler
+def test_a_full_disk_under_the_cache_does_no_harm(cache, fake, monkeypatch):
+    """The compiler fails, as it does where there is no room, as long as it is to write into the cache."""
+    calls = fake(f'case "$*" in *{cache}*) echo "No space left on device" >&2; exit 1;; esac; exec $REAL "$@"')
+    full = shutil.disk_usage("/")._replace(free=0)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: full)
+    assert [built(), calls()] == [42, 2]
+    assert list(cache.iterdir()) == []
+
+
+@needs_compiler
+def test_a_full_disk_everywhere_is_an_error_that_says_so(cache, monkeypatch):
+    refusing(monkeypatch, lambda dir: True, OSError(errno.ENOSPC, "No space left on device"))
+    with pytest.raises(CompilerError, match="No space left on device"):
+        compiled("c")
+    assert "Python" in repr(compiled("auto"))
+
+
+def build_at_once(barrier, results, cache, cc):
+    os.environ["XDG_CACHE_HOME"], os.environ["CC"] = str(cache.parent), cc
+    barrier.wait()
+    results.put(built())
+
+
+@needs_compiler
+def test_two_processes_may_build_the_same_at_once(cache, fake):
+    calls = fake('sleep 0.3; exec $REAL "$@"')
+    context = multiprocessing.get_context("spawn")
+    barrier, results = context.Barrier(2), context.Queue()
+    processes = [
+        context.Process(target=build_at_once, args=(barrier, results, cache, os.environ["CC"])) for _ in range(2)
+    ]
+    for process in processes:
+        process.start()
+    assert [results.get(timeout=60) for _ in processes] == [42, 42]
+    for process in processes:
+        process.join(60)
+        assert process.exitcode == 0
+    assert calls() == 2
+    assert [built(), calls()] == [42, 2]
+    assert len(files(cache)) == len(list(cache.iterdir())) == 1
+
+
+@needs_compiler
+def test_a_slow_compilation_says_that_it_is_under_way(cache, fake, monkeypatch, caplog):
+    monkeypatch.setattr(toolchain, "PATIENCE", 0.05)
+    fake('sleep 0.5; exec $REAL "$@"')
+    built()
+    assert re.search(r"compiling 1 lines of C with .*fake-cc takes more than 0.05 s", caplog.text)
+
+
+def test_a_slow_trace_says_that_it_is_under_way(monkeypatch, caplog):
+    monkeypatch.setattr(toolchain, "PATIENCE", 0.05)
+    micrograd.compile(lambda x: time.sleep(0.5) or x, (1.0,), backend="python")
+    assert "tracing the function takes more than 0.05 s" in caplog.text
+
+
+def test_nothing_is_said_of_what_is_quick(caplog):
+    micrograd.compile(lambda x: x, (1.0,), backend="python")
+    assert caplog.text == ""
+
+
+def test_a_processor_that_linux_does_not_describe_is_asked_of_python(monkeypatch):
+    def missing(path):
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(Path, "read_text", missing)
+    monkeypatch.setattr(toolchain.platform, "processor", lambda: "abacus")
+    assert toolchain._processor.__wrapped__() == "abacus"
+
+
+def test_a_machine_of_another_kind_gets_no_flags_of_this_one(cache, fake, monkeypatch, tmp_path):
+    fake(f'echo "$@" > {tmp_path}/arguments; exit 1')
+    for machine, there in (("x86_64", True), ("aarch64", False)):
+        monkeypatch.setattr(toolchain.platform, "machine", lambda machine=machine: machine)
+        with pytest.raises(CompilerError):
+            built()
+        assert ("-mprefer-vector-width=512" in (tmp_path / "arguments").read_text()) == there
+    assert "-ffast-math" not in (tmp_path / "arguments").read_text()
+
+
+@needs_compiler
+@pytest.mark.parametrize("vectors", [True, False])
+def test_the_generated_code_does_not_write_beyond_what_it_is_given(vectors):
+    """Each buffer is followed by numbers that must stay as they are."""
+    model, loss, points, labels = moons(11)
+    fast = micrograd.compile(loss, (points[0], labels[0]), parameters=model.parameters(), backend="c")
+    library = fast._backends[((2,), ())]._library("backward", vectors=vectors)
+    packed = fast.pack(points, labels)
+    n = len(model.parameters())
+    numbers = np.array([parameter.data for parameter in model.parameters()])
+    sizes = {"gradients": n, "results": 11, "work": library._work_size}
+    buffers = {}
+    for name, size in sizes.items():
+        room = np.full(size + 17, 7.0)
+        start = next(k for k in range(8) if (room.ctypes.data + 8 * k) % 64 == 8)  # the worst place for vectors
+        buffers[name] = room[start : start + size + 9]
+        buffers[name][:size] = 0.0
+    gradients, results, work = (buffer.ctypes.data for buffer in buffers.values())
+    run = library._run
+    run.argtypes = [ctypes.c_void_p] * 2 + [ctypes.c_double] + [ctypes.c_void_p] * 3 + [ctypes.c_long]
+    run(numbers.ctypes.data, packed.pointers, 1.0, gradients, results, work, 11)
+    assert buffers["results"][:11] == pytest.approx(fast.map(points, labels), rel=1e-12)
+    for name, size in sizes.items():
+        assert buffers[name][size:].tolist() == [7.0] * 9
+
+
+@needs_compiler
+def test_threads_may_build_at_once(cache):
+    values, barrier = [], threading.Barrier(4)
+
+    def work():
+        barrier.wait()
+        values.append(built())
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert values == [42] * 4
+    assert len(files(cache)) == 1
+
+
+@needs_compiler
+def test_a_model_goes_on_from_where_a_copy_was_made(cache):
+    """The parameters of a compiled function are those it was given, not their numbers."""
+    model, loss, points, labels = moons()
+    fast = micrograd.compile(loss, (points[0], labels[0]), parameters=model.parameters(), backend="c")
+    before = fast(points[0], labels[0])
+    saved = copy.deepcopy(model.state_dict())
+    for parameter in model.parameters():
+        parameter.data += 0.5
+    assert fast(points[0], labels[0]) != before
+    model.load_state_dict(saved)
+    assert fast(points[0], labels[0]) == before
