@@ -1,0 +1,102 @@
+"""How precise every operation is, in units in the last place (ULP), against mpmath: `python -m tests.precision`.
+
+Operands are taken from the whole domain: all magnitudes from subnormal numbers to the overflow, and more densely what
+is hard to compute: near 0, 1, poles, kinks, the ends of the domain and of the range of results. The error is that of
+the number we give against the exact one, in units of the last place of a double of that size; numbers that a double
+cannot hold, in either direction, have to come out as what they round to.
+"""
+
+import math
+import random
+import sys
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from mpmath import mp
+
+from micrograd import Value
+from tests.operations import FUNCTIONS, OPERATORS, Operation, Point
+
+OPERATIONS = {row.name: row for row in FUNCTIONS + OPERATORS}
+VALUE, DERIVATIVE = 2.0, 8.0
+"""How many ULP of error are allowed in values and in derivatives, but for `EXCEPTIONS`."""
+
+EXCEPTIONS: dict[str, tuple[str, Callable[..., float]]] = {
+    "tanh": ("1 - t * t cancels: 2 ULP of 1 are lost", lambda x: DERIVATIVE + 2 * math.cosh(min(abs(x), 350)) ** 2),
+    "atan": ("x * x overflows, and 0 comes out for a subnormal", lambda x: math.inf if abs(x) > 1e154 else DERIVATIVE),
+    "erf": ("e^-(x * x) has the rounding of x * x in its exponent", lambda x: DERIVATIVE + x * x),
+    "x ** y": (
+        "x^(y - 1) has the rounding of y - 1 in its exponent",
+        lambda x, y: DERIVATIVE + abs(math.log(abs(x))) * max(1.0, abs(y - 1)) if x else DERIVATIVE,
+    ),
+}
+"""Derivatives that lose more: why, and the ULP that are allowed at the operands."""
+
+LANDMARKS = (
+    0.0, 5e-324, 2.3e-308, 1e-154, 1e-16, 1e-8, 0.5, 1.0, 1.5, math.pi / 2, 2.0, math.pi, 6.0, 10.0, 19.0, 26.0, 27.2,
+    36.0, 354.0, 708.0, 709.78, 710.4, 744.4, 1e4, 1e8, 1.3e154, 1e300, sys.float_info.max,
+)  # fmt: skip
+
+
+class Errors(NamedTuple):
+    """The error in ULP of the value, and of the derivative where there is one, at some operands."""
+
+    point: Point
+    value: float
+    derivative: float
+
+
+def operands(rng: random.Random) -> Iterator[float]:
+    """Numbers without end: those of all sizes, and those beside landmarks."""
+    while True:
+        size = rng.choice((10 ** rng.uniform(-324, 308), 10 ** rng.uniform(-3, 3), rng.uniform(0, 1)))
+        landmark = rng.choice(LANDMARKS)
+        near = landmark * (1 + rng.uniform(-1, 1) * 10 ** rng.uniform(-17, -1))
+        yield rng.choice((-1, 1)) * min(rng.choice((size, near, landmark)), sys.float_info.max)
+
+
+def points(operation: Operation, n: int) -> list[Point]:
+    """The points of the table, and random ones: the same in every run."""
+    rng = random.Random(operation.name)
+    numbers = operands(rng)
+    return [
+        *operation.points,
+        *operation.edges,
+        *[tuple(next(numbers) for _ in range(operation.arity)) for _ in range(n)],
+    ]
+
+
+def ulps(number: float, exact: mp.mpf) -> float:
+    """The error of a number in units of the last place of the exact one."""
+    nearest = float(exact)
+    if math.isinf(nearest) or not math.isfinite(number):
+        return 0.0 if number == nearest else math.inf
+    return float(abs(mp.mpf(number) - exact) / math.ulp(nearest))
+
+
+def errors(operation: Operation, n: int) -> Iterator[Errors]:
+    """The errors at so many points, and those of the table, as far as they are in the domain."""
+    for point in points(operation, n):
+        values = [Value(x) for x in point]
+        try:
+            result = operation.apply(*values)
+        except (ArithmeticError, ValueError):
+            continue  # which test_scalar.py looks at
+        with mp.workdps(700 if operation.name == "x % y" else 50):  # a quotient has up to 632 digits
+            exact = list(map(mp.mpf, point))
+            value = ulps(result.data, operation.value(*exact))
+            derivative = 0.0
+            try:
+                result.backward()
+                gradient = operation.gradient(*exact)
+            except (ArithmeticError, ValueError):
+                pass  # there is no derivative, or it is too large for a float
+            else:
+                gradient = gradient if isinstance(gradient, tuple) else (gradient,)
+                derivative = max(ulps(x.grad, mp.mpf(slope)) for x, slope in zip(values, gradient, strict=True))
+            yield Errors(point, value, derivative)
+
+
+def allowed(name: str, point: Point) -> float:
+    """The ULP that the derivative may be off."""
+    return EXCEPTIONS[name][1](*point) if name in EXCEPTIONS else DERIVATIVE

@@ -1,0 +1,128 @@
+"""The fuzzer: 20,000 programs, and whether it would notice a wrong derivative."""
+
+from importlib.util import find_spec
+
+import pytest
+
+from micrograd import Value
+from micrograd.compiler import statements
+from micrograd.compiler.python import TEMPLATES
+from micrograd.compiler.toolchain import CompilerError, find_compiler
+from tests.fuzz import engines, programs
+from tests.fuzz.__main__ import described, main
+from tests.fuzz.bounded import Bounded, UndecidedError
+from tests.fuzz.compare import compare
+from tests.fuzz.programs import KINDS, Kind, Step, code, generate, is_legal
+
+
+@pytest.fixture
+def fuzz(monkeypatch, capsys):
+    """The command's exit status and what it prints."""
+
+    def run(*arguments):
+        monkeypatch.setattr("sys.argv", ["fuzz", *map(str, arguments)])
+        status = main()
+        return status, capsys.readouterr().out
+
+    return run
+
+
+def test_compiled_python_and_pytorch_agree_with_the_eager_engine_on_20000_programs(fuzz):
+    against = "torch,python" if find_spec("torch") else "python"
+    status, told = fuzz("--programs", 20_000, "--against", against, "--batch", 20)
+    assert status == 0, told
+    assert "20,000 programs" in told
+
+
+def test_compiled_c_agrees_with_the_eager_engine_on_200_programs(fuzz):
+    try:
+        find_compiler(None, None)
+    except CompilerError:
+        pytest.skip("there is no C compiler")
+    status, told = fuzz("--programs", 200, "--against", "c", "--batch", 100)
+    assert status == 0, told
+
+
+def planted(kind):
+    """The kind, with a derivative that is wrong in the seventh digit."""
+
+    def apply(*operands):
+        node = kind.apply(*operands)
+        if any(node is operand for operand in operands):  # +x is x
+            node = node * 1.0
+        closure = node._backward
+        node._backward = lambda grad: closure(grad * (1 + 1e-7))
+        return node
+
+    return Kind(kind.name, apply, kind.torch, kind.code, kind.arity)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_derivative_that_is_wrong_in_the_seventh_digit_is_found_and_shrunk_to_one_step(name, monkeypatch):
+    if name in ("x ** 0", "0.0 ** x"):
+        pytest.skip("its derivative is 0")
+    pytest.importorskip("torch")
+    monkeypatch.setitem(programs.KINDS, name, planted(KINDS[name]))
+    for index in range(1000):
+        failures = compare([generate(2, index)], ["torch"]).failures
+        if failures:
+            break
+    else:
+        pytest.fail("not found in 1000 programs")
+    told = described(failures[0])
+    lines = [line for line in told.splitlines() if line.startswith("v")]
+    assert sum("Value(" not in line for line in lines) == 1, told
+
+
+def test_what_is_printed_runs_and_gives_the_gradients_that_it_says(capsys):
+    for index in range(100):
+        program = generate(3, index)
+        exec(code(program), {})
+        (result,) = engines.eager([program])
+        assert capsys.readouterr().out == f"{result.value!r} {result.gradient!r}\n"
+
+
+def test_a_wrong_template_of_compiled_python_is_found(monkeypatch, fuzz):
+    monkeypatch.setattr(statements, "_parsed", {})  # templates that have been read
+    monkeypatch.setitem(TEMPLATES, "leaky_relu", "{1} * {0} if {0} <= 0 else -{0}")
+    status, told = fuzz("--programs", 500, "--against", "python")
+    assert status == 1
+    assert told.count("leaky_relu(v") == 1, told
+    assert told.count("Value(") == 1
+
+
+def test_a_program_follows_from_the_seed_and_the_index(fuzz):
+    assert generate(5, 7) == generate(5, 7)
+    assert len({repr(generate(seed, index)) for seed in range(10) for index in range(10)}) == 100
+    status, told = fuzz("--seed", 5, "--index", 7, "--against", "python")
+    assert status == 0
+    assert told.startswith(code(generate(5, 7)))
+
+
+def test_programs_use_every_operation_and_reach_a_depth_of_500():
+    many = [generate(0, index) for index in range(2000)]
+    assert {node.kind for program in many for node in program if isinstance(node, Step)} == set(KINDS)
+    assert max(map(depth, many)) >= 400
+    assert all(map(is_legal, many))
+
+
+def depth(program):
+    depths = []
+    for node in program:
+        operands = [x for x in node.operands if type(x) is int] if isinstance(node, Step) else []
+        depths.append(1 + max(depths[x] for x in operands) if operands else 0)
+    return max(depths)
+
+
+def test_a_bound_holds_what_cancellation_leaves_of_a_number():
+    x = Bounded(1e8) * Bounded(1 / 3)
+    difference = x - Bounded(1e8 / 3)
+    assert 1e-9 < difference.error < 1e-6
+
+
+def test_what_rounding_decides_is_undecided():
+    with pytest.raises(UndecidedError):
+        _ = Bounded(1.0, 1e-9) > Bounded(1.0)
+    with pytest.raises(UndecidedError):
+        _ = Bounded(6.0, 1e-9) % 2.0
+    assert Value(Bounded(0.0)).relu().data.number == 0

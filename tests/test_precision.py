@@ -1,0 +1,39 @@
+"""Values within 2 units in the last place, derivatives within 8, over the whole domain of every operation."""
+
+import math
+
+import pytest
+from mpmath import mp
+
+from tests.operations import row
+from tests.precision import DERIVATIVE, EXCEPTIONS, OPERATIONS, VALUE, allowed, errors, ulps
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_values_are_within_2_ulp_and_derivatives_within_8_or_what_the_table_allows(name):
+    for error in errors(OPERATIONS[name], 500):
+        assert error.value <= VALUE, error
+        assert error.derivative <= allowed(name, error.point), error
+
+
+@pytest.mark.parametrize("name", EXCEPTIONS)
+def test_an_exception_is_needed(name):
+    """Where an operation has become more precise, its exception goes."""
+    assert max(error.derivative for error in errors(OPERATIONS[name], 3000)) > DERIVATIVE
+
+
+def test_an_ulp_is_the_distance_between_neighbouring_floats():
+    assert ulps(math.nextafter(1.0, 2.0), mp.mpf(1)) == 1.0
+    assert ulps(1e-323, mp.mpf(5e-324)) == 1.0
+    assert ulps(1.0, mp.mpf(1) + mp.mpf(2) ** -54) == 0.25
+    assert ulps(math.inf, mp.mpf(10) ** 400) == 0.0
+    assert ulps(1e308, mp.mpf(10) ** 400) == math.inf
+    assert ulps(math.nan, mp.mpf(1)) == math.inf
+
+
+def test_a_value_and_a_derivative_that_are_off_by_a_few_ulp_are_found():
+    operation = row("shifted", lambda x: x * (1 + 2.0**-49), lambda x: x, lambda x: 1, (1.0,), torch=None)
+    for error in errors(operation, 10):
+        if 1e-300 < abs(error.point[0]) < 1e308:
+            assert error.value > VALUE
+            assert error.derivative == 8.0
