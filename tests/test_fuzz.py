@@ -1,4 +1,4 @@
-"""The fuzzer: 20,000 programs (2,000 where PyTorch is not there to compare with), and whether it would notice a wrong derivative."""
+"""The fuzzer: 20,000 programs, 2,000 where there is no PyTorch, and whether it would notice a wrong derivative."""
 
 from importlib.util import find_spec
 
