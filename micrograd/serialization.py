@@ -1,4 +1,4 @@
-"""JSON documents on disk: written whole or not at all, and read with suspicion. `nn` says what is in them."""
+"""Files that are written whole or not at all; and JSON documents, read with suspicion. `nn` says what is in them."""
 
 import json
 import os
@@ -7,29 +7,34 @@ import shutil
 from contextlib import suppress
 from typing import Any, NoReturn
 
-__all__ = ["read", "write"]
+__all__ = ["read", "replace", "write"]
 
 FORMAT = "micrograd"
 VERSION = 1
 
 
 def write(content: Any, path: str | os.PathLike[str]) -> None:
-    """Write the content as a document with the format's name and version.
+    """`replace` a file by the content, as a document with the format's name and version."""
+    text = json.dumps({"format": FORMAT, "version": VERSION, "content": content}, allow_nan=False)
+    replace(path, f"{text}\n".encode())
 
-    It goes to a temporary file beside `path`, which is then moved into place: whatever happens on the way, `path`
-    holds the whole old document or the whole new one. A process that is killed may leave the temporary file.
+
+def replace(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file, in place of the one that may be there.
+
+    The content goes to a temporary file beside `path`, which is then moved into place: whatever happens on the way,
+    `path` holds the whole old content or the whole new one. A process that is killed may leave the temporary file.
 
     Raises
     ------
     OSError
         If the file cannot be written.
     """
-    text = json.dumps({"format": FORMAT, "version": VERSION, "content": content}, allow_nan=False)
     path = os.path.realpath(path)  # through a link, to the file that it names
     temporary = os.path.join(os.path.dirname(path), f".{secrets.token_hex(8)}.tmp")
     try:
-        with open(temporary, "x", encoding="utf-8") as file:
-            file.write(text + "\n")
+        with open(temporary, "xb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         with suppress(FileNotFoundError):

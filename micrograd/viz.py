@@ -6,7 +6,6 @@ by the system's `dot` program where there is one, else by the one that comes as 
 
 import os
 import re
-import secrets
 import shutil
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from micrograd.engine import Value
+from micrograd.serialization import replace
 
 if TYPE_CHECKING:
     import graphviz  # type: ignore[import-untyped]
@@ -122,7 +122,7 @@ def save_svg(root: Value, path: str | os.PathLike[str], *, limit: float = LIMIT)
 
     The parameters and errors are those of `to_svg`, and those of writing a file.
     """
-    _write(path, to_svg(root, limit=limit).encode())
+    replace(path, to_svg(root, limit=limit).encode())
 
 
 # The DOT text
@@ -167,8 +167,11 @@ def _number(x: Any) -> str:
 
 def _text(text: Any) -> str:
     """Any text as a part of a quoted DOT label that shows it literally; what XML cannot hold, as a visible symbol."""
-    escaped = str(text).translate(ESCAPES)
-    return re.sub("^ +| +$|  +", lambda spaces: "&#32;" * len(spaces[0]), escaped)  # which a record would drop
+    *lines, last = [
+        re.sub("^ +| +$|  +", lambda spaces: "&#32;" * len(spaces[0]), line.translate(ESCAPES))  # a record drops spaces
+        for line in str(text).split("\n")
+    ]
+    return "\\n".join([*(line or "&#32;" for line in lines), last])  # Graphviz as a wheel can crash on an empty line
 
 
 def _list(attributes: dict[str, str]) -> str:
@@ -178,9 +181,8 @@ def _list(attributes: dict[str, str]) -> str:
 ESCAPES: dict[int, str] = {
     **{ord(c): f"\\{c}" for c in '\\{}|<>"'},
     ord("&"): "&amp;",
-    ord("\n"): "\\n",
     0x7F: "\u2421",
-    **{c: chr(0x2400 + c) for c in range(32) if c != ord("\n")},  # the control pictures of Unicode
+    **{c: chr(0x2400 + c) for c in range(32)},  # the control pictures of Unicode
     **dict.fromkeys((*range(0xD800, 0xE000), 0xFFFE, 0xFFFF), "\ufffd"),
 }
 
@@ -220,17 +222,6 @@ def _run(name: str, command: list[str], source: str) -> bytes:
     if done.returncode or not done.stdout:
         raise RuntimeError(f"{name} failed: {done.stderr.decode(errors='replace').strip() or done.returncode}")
     return done.stdout
-
-
-def _write(path: str | os.PathLike[str], content: bytes) -> None:
-    """Replace the file at once, so that no one ever meets half of it."""
-    target = Path(path).resolve()
-    temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        temporary.write_bytes(content)
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 @cache
@@ -275,7 +266,7 @@ def _drawing() -> Any:
                 filename = Path(outfile).with_suffix(".gv")
             source = self.save(filename, directory=directory)
             path = os.fspath(outfile or f"{source}.{format or self.format}")
-            _write(path, drawing)
+            replace(path, drawing)
             if cleanup:
                 os.remove(source)
             if view:

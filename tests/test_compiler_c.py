@@ -662,6 +662,21 @@ def test_without_a_compiler_auto_falls_back_to_python_and_says_so_once(cache, mo
 
 
 @needs_compiler
+@pytest.mark.parametrize("backend", ["auto", "c"])
+def test_a_compiler_that_goes_away_between_two_calls_is_replaced_by_python_unless_c_was_asked_for(
+    cache, monkeypatch, tmp_path, backend
+):
+    fast = compiled(backend)
+    no_compiler(monkeypatch, tmp_path)
+    if backend == "c":
+        with pytest.raises(CompilerError):
+            fast.value_and_grad(2.0)  # a library that is built when it is first needed
+    else:
+        assert fast.value_and_grad(2.0) == (4.0, 2.0)
+        assert "Python" in repr(fast)
+
+
+@needs_compiler
 def test_with_a_compiler_auto_is_c(cache):
     assert "compiled to C" in repr(compiled("auto"))
 

@@ -177,7 +177,8 @@ def shown(text):
     """The lines that stand for a text in a drawing."""
     symbols = {**{c: chr(0x2400 + c) for c in range(32) if c != 10}, 0x7F: "\u2421"}
     symbols |= dict.fromkeys([*range(0xD800, 0xE000), 0xFFFE, 0xFFFF], "\ufffd")
-    return [line.replace("\xa0", " ") for line in text.translate(symbols).split("\n")]
+    *lines, last = text.translate(symbols).replace("\xa0", " ").split("\n")
+    return [*(line or " " for line in lines), last]
 
 
 nasty = st.one_of(

@@ -7,7 +7,9 @@ compile -> Graph (graph.py: the function run on the symbols of trace.py, then ba
 
 import functools
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from micrograd.compiler.python import PythonBackend
 from micrograd.compiler.toolchain import CompilerError, notice
 from micrograd.compiler.trace import TraceError
 from micrograd.engine import Value
+from micrograd.serialization import replace
 
 __all__ = ["Compiled", "CompilerError", "TraceError", "compile"]
 
@@ -127,14 +130,8 @@ class Compiled:
         total = 0.0
         for loss in losses:
             total += loss
-        before = [parameter.grad for parameter in self.parameters]
-        try:
-            for parameter, gradient in zip(self.parameters, gradients, strict=True):
-                parameter.grad += gradient
-        except BaseException:  # such as Ctrl-C: all of them or none
-            for parameter, grad in zip(self.parameters, before, strict=True):
-                parameter.grad = grad
-            raise
+        sums = [parameter.grad + gradient for parameter, gradient in zip(self.parameters, gradients, strict=True)]
+        deque(map(setattr, self.parameters, repeat("grad"), sums), maxlen=0)  # in C, where no Ctrl-C comes between
         return total / packed.n
 
     def value_and_grad(self, *args: Any) -> tuple[float, Any]:
@@ -191,8 +188,8 @@ class Compiled:
     def export_c(self, path: str | Path) -> None:
         """Write `c_source` to a file, and the declarations in it to a header beside it: `model.c` and `model.h`."""
         source = self.c_source
-        Path(path).write_text(source)
-        Path(path).with_suffix(".h").write_text(source[: source.index("#endif") + len("#endif\n")])
+        replace(path, source.encode())
+        replace(Path(path).with_suffix(".h"), source[: source.index("#endif") + len("#endif\n")].encode())
 
     def _numbers(self) -> list[float]:
         return [parameter.data for parameter in self.parameters]

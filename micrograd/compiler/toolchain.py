@@ -20,7 +20,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 log = logging.getLogger("micrograd")
@@ -168,7 +168,8 @@ def notice(what: str) -> Iterator[None]:
     """Say in the log what is going on if it takes longer than a user would wait without a word."""
     timer = threading.Timer(PATIENCE, log.warning, ["%s takes more than %g s", what, PATIENCE])
     timer.daemon = True
-    timer.start()
+    with suppress(RuntimeError):  # where there are no threads, as in a browser, nothing is said
+        timer.start()
     try:
         yield
     finally:
