@@ -1,0 +1,13 @@
+"""What all tests can rely on."""
+
+import signal
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _ctrl_c_interrupts():
+    """Ctrl-C means what it does in a terminal, also where a shell has the tests run in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

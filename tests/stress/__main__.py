@@ -1,0 +1,23 @@
+"""`python -m tests.stress load`, `memory`, `kill`, `interrupt`, `threads` or `hostile`."""
+
+import argparse
+
+from tests.stress import faults, hostile, load, memory
+
+COMMANDS = {
+    "load": (load.main, "chains, fans and networks from 10^3 nodes up", 10**7, "the longest chain"),
+    "memory": (memory.main, "the memory of a long training run", 10_000, "steps"),
+    "kill": (faults.main_kill, "processes killed while they save", 200, "processes"),
+    "interrupt": (faults.main_interrupt, "Ctrl-C during fit, compile and backward", 1000, "times each"),
+    "threads": (faults.main_threads, "networks that learn at once", 8, "threads"),
+    "hostile": (hostile.main, "damaged files and strange labels", 100_000, "files, and a twentieth as many labels"),
+}
+
+parser = argparse.ArgumentParser(prog="python -m tests.stress")
+commands = parser.add_subparsers(required=True)
+for name, (main, summary, count, unit) in COMMANDS.items():
+    command = commands.add_parser(name, help=summary, description=summary)
+    command.add_argument("count", nargs="?", type=int, default=count, help=f"{unit} (default {count})")
+    command.set_defaults(main=main)
+arguments = parser.parse_args()
+arguments.main(arguments.count)

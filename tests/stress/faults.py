@@ -1,0 +1,242 @@
+"""What goes wrong around a program: it is killed, interrupted, and shares its time with threads."""
+
+import gc
+import multiprocessing
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import micrograd
+from micrograd import Value, data, fit, losses, nn, optim
+from micrograd.compiler.graph import Graph
+
+# Killed while it saves
+
+
+def save_forever(path: Path, models: list[nn.MLP], ready: Any) -> None:
+    """Save one model after the other to the same file."""
+    for model in cycle(models):
+        nn.save(model, path)
+        ready.set()
+
+
+def kill(times: int, directory: Path, rng: random.Random) -> Counter[str]:
+    """Kill processes at random moments while they save. Returns how often which model was there, or a broken file.
+
+    "half-way" counts the kills that came while the new file was written: they leave its temporary file.
+    """
+    fork = multiprocessing.get_context("fork")
+    models = [nn.MLP(8, [32, 1], rng=seed) for seed in (1, 2)]
+    states = [model.state_dict() for model in models]
+    path = directory / "model.json"
+    nn.save(models[0], path)
+    started = time.perf_counter()
+    nn.save(models[0], path)
+    duration = time.perf_counter() - started
+    found: Counter[str] = Counter()
+    for i in range(times):
+        ready = fork.Event()
+        process = fork.Process(target=save_forever, args=(path, models, ready))
+        process.start()
+        ready.wait()
+        time.sleep(2 * duration * (i + rng.random()) / times)  # spread over the saving of either model
+        process.kill()
+        process.join()
+        try:
+            found[f"model {states.index(nn.load(path).state_dict()) + 1}"] += 1
+        except ValueError as error:
+            found[f"broken: {error}"] += 1
+        for temporary in set(directory.iterdir()) - {path}:
+            found["half-way"] += 1
+            temporary.unlink()
+    return found
+
+
+def main_kill(times: int) -> None:
+    """Print what was found in the file."""
+    with tempfile.TemporaryDirectory() as directory:
+        found = kill(times, Path(directory), random.Random())
+    print(f"{times} processes killed while they saved:", dict(found))
+    if found["model 1"] + found["model 2"] < times:
+        raise SystemExit("a file was broken")
+
+
+# Interrupted by Ctrl-C
+
+
+@contextmanager
+def ctrl_c(delay: float) -> Iterator[None]:
+    """Press Ctrl-C after that many seconds, as a real signal, unless the block is over before."""
+    before = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, delay)
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+class Fitting:
+    """`fit`: the parameters are those after a whole step."""
+
+    def __init__(self) -> None:
+        self.model = nn.MLP(2, [100, 1], rng=1)
+        self.start = self.latest = numbers(self.model.parameters())
+
+    def prepare(self) -> None:
+        for parameter, number in zip(self.model.parameters(), self.start, strict=True):
+            parameter.data = number
+        self.latest = self.start
+
+    def run(self) -> None:
+        scenario = self
+
+        class Recording(optim.SGD):
+            def step(self) -> None:
+                super().step()
+                scenario.latest = numbers(self.parameters)
+
+        xs, ys = data.xor()
+        optimizer = Recording(self.model.parameters(), 0.01)
+        options = {"epochs": 3, "batch_size": 1, "optimizer": optimizer, "progress": False}
+        if fit(self.model, losses.mse_loss, xs, ys, **options).interrupted:
+            raise KeyboardInterrupt
+
+    def whole(self) -> bool:
+        return numbers(self.model.parameters()) == self.latest
+
+
+class Backward:
+    """`backward`, here of the engine: all leaves have their gradient, or none has."""
+
+    def __init__(self) -> None:
+        self.leaves = [Value(float(i)) for i in range(1000)]
+        root = micrograd.sum([leaf * leaf for leaf in self.leaves])
+        self.run: Callable[[], object] = root.backward
+
+    def prepare(self) -> None:
+        for leaf in self.leaves:
+            leaf.grad = 1.0
+
+    def whole(self) -> bool:
+        none, all = [1.0] * len(self.leaves), [1.0 + 2.0 * leaf.data for leaf in self.leaves]
+        return [leaf.grad for leaf in self.leaves] in (none, all)
+
+
+class CompiledBackward(Backward):
+    """`backward` of a compiled function: the same holds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        fast = micrograd.compile(
+            lambda: micrograd.sum([leaf * leaf for leaf in self.leaves]), (), parameters=self.leaves, backend="python"
+        )
+        self.run = fast.backward
+
+
+class Compiling(Backward):
+    """`compile`: no number and no gradient has changed, and none is a symbol."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.run = lambda: Graph(lambda: micrograd.sum(self.leaves), (), self.leaves[::2])  # the others are constants
+
+    def whole(self) -> bool:
+        same = all(type(leaf.data) is float and leaf.data == i for i, leaf in enumerate(self.leaves))
+        return same and all(type(leaf.grad) is float and leaf.grad == 1.0 for leaf in self.leaves)
+
+
+SCENARIOS = [Fitting, Backward, CompiledBackward, Compiling]
+
+
+def numbers(parameters: Sequence[Any]) -> list[Any]:
+    """What the parameters are."""
+    return [parameter.data for parameter in parameters]
+
+
+def interrupt(scenario: Any, times: int, rng: random.Random) -> int:
+    """Press Ctrl-C at moments spread over the scenario. Returns how often it came in time.
+
+    Raises
+    ------
+    AssertionError
+        If something was left half-done, the collector off, or Ctrl-C without its meaning.
+    """
+    in_time = 0
+    duration = 0.0
+    for i in range(times):
+        scenario.prepare()
+        delay = max(1.5 * duration * (i + rng.random()) / times, 1e-6)  # runs that are interrupted take longer
+        started = time.perf_counter()
+        try:
+            with ctrl_c(delay if i else 60.0):
+                scenario.run()
+            duration = time.perf_counter() - started
+        except KeyboardInterrupt:
+            in_time += 1
+        if not scenario.whole():
+            raise AssertionError(f"half of {scenario.__doc__} after a Ctrl-C at {delay / duration:.1%} of its time")
+        if not gc.isenabled():
+            raise AssertionError("the collector was left off")
+        if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            raise AssertionError("Ctrl-C was left without its meaning")
+    return in_time
+
+
+def main_interrupt(times: int) -> None:
+    """Interrupt each scenario."""
+    for scenario in SCENARIOS:
+        print(f"{interrupt(scenario(), times, random.Random())} of {times} in time: {scenario.__doc__}", flush=True)
+
+
+# Threads
+
+
+def train(seed: int, backend: str | None) -> list[float]:
+    """The parameters of a network, trained by `fit` or compiled."""
+    xs, ys = data.moons(12, rng=seed)
+    model = nn.MLP(2, [4, 1], rng=seed)
+
+    def loss(x: Any, y: Any) -> Value:
+        return losses.mse_loss(model(x), y)
+
+    if backend is None:
+        fit(model, losses.mse_loss, xs, ys, epochs=5, batch_size=4, rng=seed, progress=False)
+    else:
+        optimizer = optim.Adam(model.parameters(), learning_rate=0.01)
+        fast = micrograd.compile(loss, (xs[0], ys[0]), parameters=model.parameters(), backend=backend)
+        for _ in range(20):
+            optimizer.zero_grad()
+            fast.backward(xs, ys)
+            optimizer.step()
+    return numbers(model.parameters())
+
+
+def together(count: int, backend: str | None) -> tuple[list[list[float]], list[list[float]]]:
+    """The parameters of that many networks, trained one after the other, and all at once in threads."""
+    alone = [train(seed, backend) for seed in range(count)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)  # seconds, so that the threads come into each other's way
+    try:
+        with ThreadPoolExecutor(count) as pool:
+            return alone, list(pool.map(train, range(count), [backend] * count))
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def main_threads(count: int) -> None:
+    """Compare threads with one thread."""
+    for backend in None, "python", "c":
+        alone, at_once = together(count, backend)
+        print(f"{count} networks at once, {backend or 'eager'}: {'the same' if at_once == alone else 'NOT the same'}")
+        if at_once != alone or not gc.isenabled():
+            raise SystemExit("threads are in each other's way")

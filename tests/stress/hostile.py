@@ -1,0 +1,209 @@
+"""Damaged files, made from whole ones by flips, cuts and forged numbers; and labels that look like DOT and SVG."""
+
+import gzip
+import math
+import random
+import signal
+import struct
+import tempfile
+import time
+import tracemalloc
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from micrograd import Value, data, nn, viz
+
+PEAK = 8 << 20  # bytes that reading a file of less than a kilobyte may take
+PATIENCE = 20  # seconds that it may take
+
+
+def models(directory: Path) -> Iterator[bytes]:
+    """Whole model files."""
+    for model in nn.Neuron(3, "sigmoid", rng=1), nn.Layer(2, 3, "relu", rng=1), nn.MLP(2, [3, 1], rng=1):
+        nn.save(model, directory / "model")
+        yield (directory / "model").read_bytes()
+
+
+def idx_files(directory: Path) -> Iterator[bytes]:
+    """Whole IDX files, plain and compressed."""
+    for code, letter, shape in (8, "B", (4,)), (8, "B", (3, 4, 2)), (0xB, "h", (3, 2)), (0xE, "d", (2, 2)):
+        n = math.prod(shape)
+        header = struct.pack(f">HBB{len(shape)}I", 0, code, len(shape), *shape)
+        content = header + struct.pack(f">{n}{letter}", *range(n))
+        yield from (content, gzip.compress(content))
+
+
+def csv_files(directory: Path) -> Iterator[bytes]:
+    """Whole CSV files."""
+    yield b"1.5,-2,0\n3e-1,4,1\n5,6,0\n"
+    yield '\ufeff"1.5",-2,0\r\n\r\n"3e-1",4,1\r\n'.encode()
+
+
+def check_model(path: Path) -> bool:
+    return all(map(math.isfinite, nn.load(path).state_dict().values()))
+
+
+def check_idx(path: Path) -> bool:
+    return all(isinstance(item, (float, int)) or len(item) > 0 for item in data.read_idx(path))
+
+
+def check_csv(path: Path) -> bool:
+    xs, ys = data.read_csv(path)
+    return len(xs) == len(ys) > 0 and all(map(math.isfinite, [*ys, *(number for x in xs for number in x)]))
+
+
+KINDS: dict[str, tuple[Callable[[Path], Iterator[bytes]], Callable[[Path], bool]]] = {
+    "model": (models, check_model),
+    "IDX": (idx_files, check_idx),
+    "CSV": (csv_files, check_csv),
+}
+"""For each kind of file, whole ones, and a check that one can be read and holds what it may hold."""
+
+FORGED = (b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\0\0\0\0", b"\0\0\0\1", b"1e999", b"9" * 400, b'"', b"[" * 9)
+
+
+def damaged(content: bytes, rng: random.Random) -> bytes:
+    """The content with some bytes flipped, cut, repeated, or replaced by what a forger would write."""
+    damaged = bytearray(content)
+    for _ in range(rng.choice((1, 1, 2, 8))):
+        i = rng.randrange(len(damaged) + 1)
+        j = rng.randrange(i, min(len(damaged), i + 32) + 1)
+        match rng.choice(("flip", "flip", "cut", "remove", "repeat", "forge")):
+            case "flip" if i < len(damaged):
+                damaged[i] ^= rng.choice((1 << rng.randrange(8), 255))
+            case "cut":
+                del damaged[i:]
+            case "remove":
+                del damaged[i:j]
+            case "repeat":
+                damaged[i:i] = damaged[i:j] * rng.randrange(1, 20)
+            case "forge":
+                forged = rng.choice(FORGED)
+                damaged[i : i + len(forged)] = forged
+    return bytes(damaged)
+
+
+@contextmanager
+def no_hang() -> Iterator[None]:
+    """Raise TimeoutError if the block takes longer than it may."""
+
+    def stop(*_: Any) -> None:
+        raise TimeoutError(f"it takes more than {PATIENCE} seconds")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def read(check: Callable[[Path], bool], path: Path, content: bytes) -> bool:
+    """Read hostile content. Returns whether it could be read; only a ValueError may say that it could not.
+
+    Raises
+    ------
+    AssertionError
+        If anything else happens, with the content.
+    """
+    path.write_bytes(content)
+    tracemalloc.reset_peak()
+    try:
+        with no_hang():
+            if not check(path):
+                raise AssertionError("it was read, and holds what no such file may hold")
+        readable = True
+    except ValueError as error:
+        readable = False
+        if str(path) not in str(error):
+            raise AssertionError(f"the error does not name the file: {error}; content {content!r}") from error
+    except BaseException as error:
+        raise AssertionError(f"{type(error).__name__}: {error}; content {content!r}") from error
+    if (peak := tracemalloc.get_traced_memory()[1]) > PEAK:
+        raise AssertionError(f"reading it took {peak:,} bytes; content {content!r}")
+    return readable
+
+
+def files(kind: str, count: int, rng: random.Random) -> int:
+    """Read that many damaged files. Returns how many could be read all the same."""
+    whole, check = KINDS[kind]
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory, "file")
+        contents = list(whole(Path(directory)))
+        tracemalloc.start()
+        try:
+            for content in contents:
+                if not read(check, path, content):
+                    raise AssertionError(f"a whole {kind} file cannot be read")
+            return sum(read(check, path, damaged(rng.choice(contents), rng)) for _ in range(count))
+        finally:
+            tracemalloc.stop()
+
+
+# Labels
+
+FRAGMENTS = [
+    b'digraph {\n\tn0 [label="{x|data 3|grad 5}" fillcolor="#ddf4ff"]\n\tn0 -> op_n1\n}',
+    b'<svg><script>alert("1")</script><text x="1">&lt;&#92;&amp;</text></svg>',
+    b"<!-- --> <![CDATA[ ]]> <?xml version='1.0'?> &entity; %s %d \\N \\G \\L \\l \\r \\n {} | <f0> \\",
+    "größe ∂L/∂w 重み \u202e\u2028\ufeff\U0001f600 \ud800".encode("utf-8", "surrogatepass"),
+]
+
+
+ELEMENTS = {"svg", "g", "title", "text", "path", "polygon", "polyline", "ellipse"}
+"""What a drawing consists of."""
+
+
+def shown(text: str) -> list[str]:
+    """The lines that a drawing has for a text: the same letters, and symbols for what XML cannot hold."""
+    symbols = {c: chr(0x2400 + c) for c in range(32) if c != 10} | {0x7F: "\u2421"}
+    symbols |= dict.fromkeys([*range(0xD800, 0xE000), 0xFFFE, 0xFFFF], "\ufffd")
+    *lines, last = text.translate(symbols).replace("\xa0", " ").split("\n")
+    return [line or " " for line in lines] + [last] * (last != "")
+
+
+def labels(count: int, rng: random.Random) -> None:
+    """Draw that many labels, as many operations named like that, and find all of them literally in the SVG.
+
+    Raises
+    ------
+    AssertionError
+        If one of them is not there, or something else is.
+    """
+    root = Value(0.0)
+    expected = ["data 0", "grad 0"]
+    for _ in range(count):
+        decoding = rng.choice((("utf-8", "surrogateescape"), ("latin-1", "strict")))
+        label, operation = (damaged(rng.choice(FRAGMENTS), rng).decode(*decoding) for _ in range(2))
+        root = Value(0.0, (root,), operation, label=label)
+        expected += [*shown(label), *shown(operation), "data 0", "grad 0"]
+    svg = ElementTree.fromstring(viz.to_svg(root))
+    found = [(text.text or "").replace("\xa0", " ") for text in svg.iter("{http://www.w3.org/2000/svg}text")]
+    if sorted(found) != sorted(expected):
+        missing, other = set(expected) - set(found), set(found) - set(expected)
+        raise AssertionError(f"the drawing lacks {sorted(missing)!r:.500} and has {sorted(other)!r:.500}")
+    if other := {element.tag.rpartition("}")[2] for element in svg.iter()} - ELEMENTS:
+        raise AssertionError(f"the drawing has {other}, which come out of a label")
+
+
+def main(count: int) -> None:
+    """Read the files, a third of each kind, and draw the labels."""
+    seed = random.randrange(2**32)
+    print(f"seed {seed}", flush=True)
+    rng = random.Random(seed)
+    for kind in KINDS:
+        started = time.perf_counter()
+        share = -(-count // len(KINDS))
+        readable = files(kind, share, rng)
+        print(
+            f"{share:,} damaged {kind} files: {readable:,} could be read, {share - readable:,} raised a ValueError, "
+            f"in {time.perf_counter() - started:.0f} s",
+            flush=True,
+        )
+    for _ in range(-(-count // 20 // 200)):
+        labels(200, rng)
+    print(f"{-(-count // 20 // 200) * 200:,} labels drawn and found")

@@ -1,0 +1,72 @@
+"""The memory of a training run: what a step takes is given back when it is over, without the collector's help."""
+
+import gc
+import subprocess
+import sys
+from pathlib import Path
+
+import micrograd
+from micrograd import data, losses, mean, nn, optim
+
+MIB = 1 << 20
+WARM_UP = 100  # steps, until the allocator has all it needs
+
+
+def _status(field: str) -> int:
+    """The bytes that Linux reports of this process."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) * 1024
+    raise OSError(f"Linux reports no {field}")
+
+
+def resident() -> int:
+    """The bytes of memory that this process has in use."""
+    return _status("VmRSS")
+
+
+def peak() -> int:
+    """The most bytes of memory that this process has had in use."""
+    return _status("VmHWM")
+
+
+def train(steps: int, compiled: bool) -> int:
+    """Train with the collector off. Returns by how many bytes the memory has grown after the first hundred steps."""
+    gc.disable()
+    xs, ys = data.moons(20, rng=1)
+    model = nn.MLP(2, [8, 1], rng=1)
+    optimizer = optim.Adam(model.parameters(), learning_rate=0.01)
+
+    def loss(x, y):
+        return losses.mse_loss(model(x), y)
+
+    fast = micrograd.compile(loss, (xs[0], ys[0]), parameters=model.parameters()) if compiled else None
+    before = 0
+    for step in range(steps):
+        if step == WARM_UP:
+            before = resident()
+        optimizer.zero_grad()
+        if fast:
+            fast.backward(xs, ys)
+        else:
+            mean(loss(x, y) for x, y in zip(xs, ys, strict=True)).backward()
+        optimizer.step()
+    return resident() - before
+
+
+def growth(steps: int, compiled: bool = False) -> int:
+    """`train` in a process of its own."""
+    program = f"from tests.stress.memory import *; print(train({steps}, {compiled}))"
+    return int(subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True).stdout)
+
+
+def main(steps: int) -> None:
+    """Print by how much each way of training grows."""
+    for compiled in False, True:
+        grown = growth(steps, compiled)
+        print(
+            f"{'compiled' if compiled else 'eager':8}  {steps:,} steps: {grown / 1024:+,.0f} KiB since step {WARM_UP}",
+            flush=True,
+        )
+        if grown >= MIB:
+            raise SystemExit("the memory grows")

@@ -1,0 +1,51 @@
+"""Time and memory grow with the size of a graph and not faster: small versions of `python -m tests.stress`."""
+
+import sys
+
+import pytest
+
+from tests.stress import load, memory
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="reads the memory from /proc")
+
+
+def lines(kind, n):
+    """How many lines of Python run for a graph of size n, forward and backward."""
+    count = 0
+
+    def trace(frame, event, argument):
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        root, _ = load.GRAPHS[kind](n)
+        root.backward()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+@pytest.mark.parametrize("kind", ["chain", "fan"])
+def test_the_work_is_the_same_for_each_node(kind):
+    first, second, third = (lines(kind, n) for n in (1000, 2000, 3000))
+    assert third - second == second - first > 1000
+
+
+def test_the_work_of_a_network_is_the_same_for_each_weight():
+    first, second = lines("network", 2500), lines("network", 10_000)
+    assert second < 4.0 * first
+
+
+@linux
+@pytest.mark.parametrize(("kind", "bytes"), [("chain", 700), ("fan", 400), ("network", 400)])
+def test_a_node_takes_some_hundred_bytes(kind, bytes):
+    assert load.measured(kind, 100_000)["bytes"] / 100_000 < bytes
+
+
+@linux
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_long_training_takes_no_more_memory_than_a_short_one(compiled):
+    assert memory.growth(1000, compiled) < memory.MIB
