@@ -4,6 +4,7 @@ A program is a list of nodes. Node `i` gives the result `v{i}`: it is a number, 
 on earlier results and on constants. The value of the program is the sum of the results that no step uses.
 """
 
+import math
 import random
 import re
 from collections.abc import Callable
@@ -127,7 +128,8 @@ LEGAL = {  # where there is a derivative, and PyTorch's formula for it neither c
     "acosh": lambda x: 1.001 < x < 1e150,
     "asinh": lambda x: abs(x) < 1e150,
     "x % y": lambda x, y: abs(x) < 1e4 * abs(y),
-    "x ** y": lambda x, y: x > 0 or (x == 0 and y >= 1),
+    "x / y": lambda x, y: y != 0 and abs(x / y / y) < 1e300,
+    "x ** y": lambda x, y: (x > 0 and (y - 1) * math.log(x) < 690) or (x == 0 and y >= 1),
     "sqrt": lambda x: x > 0,
     "0.0 ** x": lambda x: x >= 0,
 }
