@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self
 
 from micrograd import scalar
 
-__all__ = ["Value", "dot", "mean", "sum", "where"]
+__all__ = ["Value", "dot", "mean", "promote", "sum", "where"]
 
 
 class Value:
@@ -30,7 +30,7 @@ class Value:
     data
         The number: a float, an int, a Fraction or a NumPy scalar.
     _prev
-        The operands it was computed from, in order; none for a leaf.
+        The operands it was computed from, in order; none for a leaf. Where there are several: see `promote`.
     _op
         The name of the operation, for drawings and errors.
     _backward
@@ -41,7 +41,7 @@ class Value:
     Raises
     ------
     TypeError
-        If `data` is not a number.
+        If `data` is not a number, or the operands belong to different derivatives.
     """
 
     __slots__ = ("data", "grad", "label", "_prev", "_op", "_backward", "__dict__", "__weakref__")
@@ -58,8 +58,8 @@ class Value:
         *,
         label: str = "",
     ) -> None:
-        if _prev and (type(_prev[0]) is not type(self) or type(_prev[-1]) is not type(self)):
-            self._join(_prev)
+        if _prev and (type(_prev[0]) is not type(self) or type(_prev[-1]) is not type(self) or len(_prev) > 2):
+            self._join(_prev, _op)
         if type(data) is float:
             self.data: Any = data
             self.grad: Any = 0.0
@@ -207,11 +207,16 @@ class Value:
             return NotImplemented
         return type(self)(other)
 
-    def _join(self, operands: tuple[Value, ...]) -> None:
+    def _join(self, operands: tuple[Value, ...], op: str) -> None:
         """Become a node of the operands' level: so a user's own operation can say `Value(...)` in any derivative."""
-        innermost = max(operands, key=lambda operand: operand._level)
-        if innermost._level > self._level:
-            self.__class__ = type(innermost)
+        levels = {operand._level for operand in operands}
+        if len(levels) > 1:
+            raise TypeError(
+                f"the operands of {op} belong to different derivatives: "
+                "let the operation begin with promote, as in `x, y = promote(x, y)`"
+            )
+        if self._level not in levels:
+            self.__class__ = type(operands[0])
 
     # Functions
 
@@ -548,7 +553,7 @@ def dot(ws: Iterable[Any], xs: Iterable[Any], bias: Any = 0) -> Value:
     n = len(ws)
     if n != len(xs):
         raise ValueError(f"dot takes two lists of the same length, not of {n} and {len(xs)}")
-    operands = _operands((*ws, *xs, bias))
+    operands = promote(*ws, *xs, bias)
     data = operands[-1].data
     for w, x in zip(operands[:n], operands[n:-1], strict=True):
         data += w.data * x.data
@@ -559,12 +564,12 @@ def dot(ws: Iterable[Any], xs: Iterable[Any], bias: Any = 0) -> Value:
             x.grad += grad * w.data
         operands[-1].grad += grad
 
-    return type(operands[-1])(data, operands, "dot", _backward)
+    return _node(data, operands, "dot", _backward)
 
 
 def sum(values: Iterable[Any]) -> Value:
     """v0 + v1 + ..., added from left to right, as one node; 0.0 of no values."""
-    operands = _operands(tuple(values))
+    operands = promote(*values)
     if not operands:
         return Value(0.0)
     data = _total(operands)
@@ -573,7 +578,7 @@ def sum(values: Iterable[Any]) -> Value:
         for operand in operands:
             operand.grad += grad
 
-    return type(operands[0])(data, operands, "sum", _backward)
+    return _node(data, operands, "sum", _backward)
 
 
 def mean(values: Iterable[Any]) -> Value:
@@ -584,7 +589,7 @@ def mean(values: Iterable[Any]) -> Value:
     ValueError
         If there are no values.
     """
-    operands = _operands(tuple(values))
+    operands = promote(*values)
     if not operands:
         raise ValueError("the mean of an empty list does not exist")
     data = _total(operands) / len(operands)
@@ -594,12 +599,12 @@ def mean(values: Iterable[Any]) -> Value:
         for operand in operands:
             operand.grad += share
 
-    return type(operands[0])(data, operands, "mean", _backward)
+    return _node(data, operands, "mean", _backward)
 
 
 def where(condition: Any, a: Any, b: Any) -> Value:
     """`a` if the condition holds, else `b`, as a node that compiled code can decide anew at each call."""
-    operands = chosen, other = _operands((a, b))
+    operands = chosen, other = promote(a, b)
 
     def _backward(grad: Any) -> None:
         chosen.grad += scalar.where(condition, grad, 0)
@@ -608,14 +613,25 @@ def where(condition: Any, a: Any, b: Any) -> Value:
     return type(chosen)(scalar.where(condition, chosen.data, other.data), operands, "where", _backward)
 
 
-def _operands(values: tuple[Any, ...]) -> tuple[Value, ...]:
-    """The values as nodes of one level, the innermost derivative's among them; the others become its leaves."""
+def promote(*values: Any) -> tuple[Value, ...]:
+    """The values as nodes of one derivative, the innermost among them: what the others are is constant there.
+
+    An operation of your own on several operands begins with it. Numbers become leaves, and so do the Values of outer
+    derivatives; those of the innermost stay what they are.
+    """
     if set(map(type, values)) == {Value}:
         return values
     innermost = max((v for v in values if isinstance(v, Value)), key=lambda v: v._level, default=None)
     kind = Value if innermost is None else type(innermost)
     level = kind._level
     return tuple([v if type(v) is kind or getattr(v, "_level", None) == level else kind(v) for v in values])
+
+
+def _node(data: Any, operands: tuple[Value, ...], op: str, _backward: Callable[[Any], None]) -> Value:
+    """The result of an operation on many operands, promoted already: `Value` itself would look at each of them."""
+    node = type(operands[0])(data, (), op, _backward)
+    node._prev = operands
+    return node
 
 
 def _total(operands: tuple[Value, ...]) -> Any:

@@ -13,7 +13,7 @@ from functools import reduce
 from typing import Any
 
 from micrograd import scalar
-from micrograd.engine import Value, _operands, dot, mean, sum
+from micrograd.engine import Value, dot, mean, promote, sum
 
 __all__ = [
     "binary_cross_entropy_with_logits", "cross_entropy", "hinge_loss", "l2_penalty", "log_softmax", "mse_loss",
@@ -126,7 +126,7 @@ def nll_loss(log_probabilities: Any, target_index: Any, *, reduction: str = "mea
     The parameters and errors are those of `cross_entropy`, which is this loss after `log_softmax`.
     """
     return _reduced(
-        _each_example(lambda row, target: -_operands(tuple(row))[target], log_probabilities, target_index), reduction
+        _each_example(lambda row, target: -promote(*row)[target], log_probabilities, target_index), reduction
     )
 
 
@@ -194,7 +194,7 @@ def _exponentials(logits: Any) -> tuple[tuple[Value, ...], Any, list[Any], list[
     Softmax and its kin are the same for all logits less any one number, and so are their derivatives. Less the largest,
     no power overflows and their sum is at least 1.
     """
-    nodes = _operands(tuple(logits))
+    nodes = promote(*logits)
     largest = reduce(lambda a, b: scalar.where(a > b, a, b), [node.data for node in nodes])
     shifted = [node.data - largest for node in nodes]
     powers = [scalar.exp(x) for x in shifted]
@@ -220,7 +220,7 @@ def _each(loss: Callable[[Value, Value], Any], input: Any, target: Any) -> Any:
         names = ["a number" if n is None else f"a list of {n}" for n in shapes]
         raise ValueError(f"input and target differ in shape: {names[0]} has {names[1]} for a target")
     if shapes[0] is None:
-        return loss(*_operands((input, target)))
+        return loss(*promote(input, target))
     return [_each(loss, x, y) for x, y in zip(input, target, strict=True)]
 
 

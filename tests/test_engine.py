@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import micrograd
-from micrograd import Value, dot, engine, mean, scalar, sum, where
+from micrograd import Value, dot, engine, mean, promote, scalar, sum, where
 from tests.operations import FUSED, OPERATIONS, OPERATORS
 
 NAN, INF = math.nan, math.inf
@@ -142,7 +142,7 @@ class TestTheTableOfOperations:
             monkeypatch.setattr(Value, name, recorded(name, vars(Value)[name]))
         results = [operation.apply(*map(Value, operation.points[0])) for operation in OPERATIONS]
         assert methods - called == set()
-        functions = set(engine.__all__) - {"Value"}
+        functions = set(engine.__all__) - {"Value", "promote"}
         nodes = {node._op for result in results for node in result._history()[0]}
         assert functions <= nodes
         assert functions <= {name.split()[0] for name in (operation.name for operation in FUSED)}
@@ -200,6 +200,18 @@ class TestANode:
         assert mean(numbers).data == 0.0
         assert dot(numbers, [1.0] * 4).data == 0.0
 
+    def test_promoted_values_are_nodes_of_one_level(self):
+        v, tagged, x = Value(2.0), Tagged(3.0), Level1(4.0)
+        assert promote() == ()
+        assert list(map(id, promote(v, tagged, v))) == [id(v), id(tagged), id(v)]
+        promoted = promote(v, x, 5, Fraction(1, 2))
+        assert [type(p) for p in promoted] == [Level1] * 4
+        assert promoted[0].data is v
+        assert promoted[1] is x
+        assert [p.data for p in promoted[2:]] == [5, Fraction(1, 2)]
+        with pytest.raises(TypeError, match="holds a number .*, not str: 'x'"):
+            promote(v, "x")
+
     def test_plus_is_the_value_itself(self):
         v = Value(2.0)
         assert +v is v
@@ -229,6 +241,11 @@ class TestANode:
         assert (constant.data, constant._prev) == (6.0, ())
         (x * constant).backward()
         assert x.grad == 6.0
+
+    def test_a_label_is_given_by_its_name(self):
+        assert Value(1.0, label="v").label == "v"
+        with pytest.raises(TypeError):
+            Value(1.0, (), "", None, "v")
 
     def test_an_operation_of_your_own(self):
         def cube(x):
@@ -417,9 +434,10 @@ class TestBackward:
     def test_a_long_list_of_operands_is_cut_in_the_error(self):
         with pytest.raises(ZeroDivisionError, match=r"failing\(2\.0\) cannot be taken"):
             failing(Value(2.0), ZeroDivisionError("no")).backward()
-        many = Value(0.0, tuple(Value(float(i)) for i in range(9)), "many")
-        with pytest.raises(NotImplementedError, match=r"many\(0\.0, 1\.0, 2\.0, 3\.0, 4\.0, \.\.\.\) has no"):
-            many.backward()
+        for count, end in ((5, r"\)"), (6, r", \.\.\.\)"), (9, r", \.\.\.\)")):
+            many = Value(0.0, tuple(Value(float(i)) for i in range(count)), "many")
+            with pytest.raises(NotImplementedError, match=rf"many\(0\.0, 1\.0, 2\.0, 3\.0, 4\.0{end} has no"):
+                many.backward()
 
     @pytest.mark.parametrize(
         "error",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from mpmath import mp
 
-from micrograd import Value, dot, mean, nn, scalar, sum, where
+from micrograd import Value, dot, mean, nn, promote, scalar, sum, where
 from micrograd.functional import GradientError, grad, gradcheck, hessian, hvp, jacobian, value_and_grad
 from tests.operations import OPERATIONS
 
@@ -385,6 +385,41 @@ def test_an_operation_of_ones_own_need_not_know_in_which_derivative_it_runs():
     assert grad(grad(cube))(2.0) == 12.0
     assert grad(grad(grad(cube)))(2.0) == 6.0
     assert gradcheck(cube, 2.0)
+
+
+def product_of(*values):
+    """An operation of one's own on any number of operands."""
+    values = promote(*values)
+
+    def _backward(grad):
+        for i, value in enumerate(values):
+            value.grad += grad * math.prod(v.data for v in values[:i] + values[i + 1 :])
+
+    return Value(math.prod(v.data for v in values), values, "product", _backward)
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0), (0, 2, 1), (2, 0, 1), (2, 1, 0), (2, 2, 0, 2, 1, 2)])
+def test_an_operation_of_ones_own_takes_operands_of_every_derivative(order):
+    def f(x, y):
+        return product_of(*[(x, y, 3.0)[i] for i in order]) * x
+
+    threes = 3.0 ** order.count(2)
+    outer = Value(5.0)
+    assert grad(lambda y: f(outer, y))(2.0) == 25 * threes
+    assert outer.grad == 0.0
+    assert grad(lambda x: grad(lambda y: f(x, y))(2.0))(5.0) == 10 * threes
+    assert grad(lambda y: grad(lambda x: f(x, y))(5.0))(2.0) == 10 * threes
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0), (0, 1, 0), (1, 0, 1), (0, 0, 1, 0)])
+def test_operands_of_different_derivatives_are_an_error_unless_promoted(order):
+    outer = Value(5.0)
+
+    def f(inner):
+        return Value(1.0, tuple([(outer, inner)[i] for i in order]), "product", lambda grad: None)
+
+    with pytest.raises(TypeError, match=r"operands of product belong to different derivatives: .*promote\(x, y\)"):
+        grad(f)(2.0)
 
 
 @pytest.mark.parametrize(
