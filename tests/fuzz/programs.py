@@ -106,7 +106,7 @@ FUSED = [
 ]
 PRECISE = {  # where PyTorch derives by 1 - t * t, (1 - s) * s and y + 1, which cancel
     "tanh": lambda t, x: t.where(abs(x) < 1, t.tanh(x), t.sign(x) * (1 - 2 / (1 + t.exp(2 * abs(x))))),
-    "sigmoid": lambda t, x: 1 / (1 + t.exp(-x)),
+    "sigmoid": lambda t, x: t.where(x < 0, t.sigmoid(x), 1 / (1 + t.exp(-x))),
     "expm1": lambda t, x: t.where(abs(x) < 1, t.expm1(x), t.exp(x) - 1),
 }
 KINDS = {
@@ -119,7 +119,7 @@ KINDS = {
         *FUSED,
     ]
 }
-LEGAL = {  # where there is a derivative, and PyTorch's formula for it neither cancels nor overflows
+LEGAL = {  # where there is a derivative, and PyTorch's formula for it neither cancels nor overflows nor underflows
     "tanh": lambda x: abs(x) < 300,
     "sigmoid": lambda x: abs(x) < 300,
     "asin": lambda x: abs(x) < 0.999,
@@ -128,8 +128,8 @@ LEGAL = {  # where there is a derivative, and PyTorch's formula for it neither c
     "acosh": lambda x: 1.001 < x < 1e150,
     "asinh": lambda x: abs(x) < 1e150,
     "x % y": lambda x, y: abs(x) < 1e4 * abs(y),
-    "x / y": lambda x, y: y != 0 and abs(x / y / y) < 1e300,
-    "x ** y": lambda x, y: (x > 0 and (y - 1) * math.log(x) < 690) or (x == 0 and y >= 1),
+    "x / y": lambda x, y: y != 0 and (x == 0 or 1e-290 < abs(x / y / y) < 1e290),
+    "x ** y": lambda x, y: (x > 0 and abs((y - 1) * math.log(x)) < 660) or (x == 0 and y >= 1),
     "sqrt": lambda x: x > 0,
     "0.0 ** x": lambda x: x >= 0,
 }
