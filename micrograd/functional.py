@@ -101,7 +101,7 @@ def hvp(f: Function, argnum: Argnum = 0) -> Function:
         *args, vector = args  # type: ignore[assignment]
 
         def slope(*args: Any) -> Value:
-            return engine.dot(_numbers(gradient(*args, **options)), _numbers(vector), 0)
+            return engine.dot(_numbers(gradient(*args, **options)), _numbers(vector))
 
         return grad(slope, argnum)(*args)
 

@@ -963,6 +963,12 @@ class TestSubclasses:
         ):
             assert result.tagged()
 
+    def test_a_fused_operation_keeps_the_class_of_the_first_operand(self):
+        values = [Value(1.0), Tagged(2.0)]
+        for fused in (sum, mean, lambda values: dot(values, [2.0, 3.0])):
+            assert type(fused(values)) is Value
+            assert type(fused(values[::-1])) is Tagged
+
     def test_they_mix_with_values(self):
         v, w = Tagged(2.0), Value(3.0)
         loss = v * w + w * v + sum([v, w]) + dot([v], [w], 1.0)

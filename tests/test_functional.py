@@ -54,6 +54,23 @@ def test_the_derivatives_of_a_composite_are_right_to_the_fifth():
         assert derivative(0.5) == pytest.approx(float(right), rel=1e-12)
 
 
+@pytest.mark.parametrize("kinked", [abs, scalar.relu, scalar.leaky_relu, lambda x: where(x > 0, x, 2 * x)])
+def test_where_a_function_has_a_kink_its_second_derivative_is_zero(kinked):
+    for x in (-1.5, 0.0, 1.5):
+        assert grad(grad(kinked))(x) == 0.0
+
+
+def test_derivatives_are_by_the_first_argument_unless_told_and_count_from_the_end_too():
+    def f(x, y):
+        return x * x * y
+
+    assert value_and_grad(f)(3.0, 5.0) == (45.0, 30.0)
+    assert hessian(f)(3.0, 5.0) == 10.0
+    assert hvp(f)(3.0, 5.0, 7.0) == 70.0
+    assert jacobian(lambda x, y: [f(x, y)])(3.0, 5.0) == [30.0]
+    assert grad(f, (-2, -1))(3.0, 5.0) == [30.0, 9.0]
+
+
 def test_jacobians_have_the_shape_of_the_result_and_then_of_the_argument():
     def f(x, y):
         return [x[0] * y, (x[1] / y, 3.0)]
@@ -337,6 +354,57 @@ def test_gradcheck_sees_an_error_in_the_seventh_digit():
     assert gradcheck(lambda x: cube(x, lambda x: 3.000001 * x * x), 2.0, atol=1e-4)
 
 
+def test_gradcheck_allows_what_is_exactly_at_the_tolerance_and_tolerances_have_names():
+    assert gradcheck(lambda x: 2 * x, 1.0, rtol=0.0, atol=0.0)
+    with pytest.raises(TypeError):
+        gradcheck(lambda x: 2 * x, 1.0, 1e-5)
+
+
+def one_too_many(x):
+    """The number itself, with a derivative of 2."""
+
+    def _backward(grad):
+        x.grad += 2 * grad
+
+    return Value(x.data, (x,), "one_too_many", _backward)
+
+
+@pytest.mark.parametrize(
+    ("f", "points"),
+    [
+        *[(operation.apply, operation.points) for operation in OPERATIONS if operation.name not in ("erf", "0.0 ** x")],
+        (lambda x: abs(x) + 2.0 - x / 2 + 1.5**x, [(-1.5,), (1.5,)]),
+        (lambda x: where((x > 0) & (x != 5), x, -x) ** 2 + x % 2.5, [(-1.5,), (1.5,)]),
+    ],
+)
+def test_the_complex_step_is_possible_in_every_operation_but_two(f, points):
+    for point in points:
+        with pytest.raises(GradientError, match="but the complex step gives"):
+            gradcheck(lambda *xs: one_too_many(f(*xs) + 0.01 * sum(xs)), point)
+
+
+def test_the_complex_step_knows_what_an_operation_of_ones_own_relies_on():
+    def leaky(x):
+        def _backward(grad):
+            x.grad += grad * scalar.where(x.data <= 0, 0.01, 1)
+
+        return Value(scalar.leaky_relu(x.data), (x,), "leaky", _backward)
+
+    for x in (-1.0, 0.0, 1.0):
+        assert gradcheck(leaky, x)
+        assert gradcheck(lambda x: x**3 if x.data else x, x)
+
+
+def test_the_complex_step_is_small_beside_a_small_input_and_takes_the_side_of_a_kink_that_gradients_take():
+    for x in (1e-15, -1e-9):
+        assert gradcheck(lambda x: 1 / x, x)
+    with pytest.raises(GradientError, match=r"by inputs\[0\] is 2.0, but the complex step gives 1.0"):
+        gradcheck(one_too_many, 0.0)
+    assert gradcheck(lambda x: scalar.relu(x) + scalar.leaky_relu(x), 0.0)
+    with pytest.raises(GradientError, match=r"by inputs\[0\] is 0.0, but the complex step gives 1.0"):
+        gradcheck(abs, 0.0)
+
+
 @pytest.mark.parametrize("x", [-50.0, -2.0, -1e-9, 0.0, 1e-4, 0.3, 50.0])
 def test_gradcheck_takes_central_differences_where_the_complex_step_is_not_possible(x):
     assert gradcheck(lambda x: arc(x, lambda x: 1 / (1 + x * x)), x)
@@ -353,6 +421,41 @@ def test_central_differences_keep_to_where_the_function_is_defined():
 
     for x in (1e-10, 1e-3, 0.05, 7.0):
         assert gradcheck(real_log, x)
+
+
+def test_central_differences_take_eight_steps_that_halve():
+    points = []
+
+    def real(x):
+        points.append(float(x.data))
+        return x
+
+    for x, first in ((0.5, 0.1), (-40.0, 4.0)):
+        points.clear()
+        gradcheck(real, x)
+        steps = [first / 2**k for k in range(8)]
+        assert points[-16:] == [x + sign * h for h in steps for sign in (1, -1)]
+        assert len(points) <= 18
+
+
+@pytest.mark.parametrize(("frequency", "rtol"), [(1, 1e-12), (30, 1e-12), (100, 1e-12), (300, 1e-7)])
+def test_central_differences_are_extrapolated_to_nearly_all_digits(frequency, rtol):
+    def wave(x):
+        def _backward(grad):
+            x.grad += grad * frequency * math.cos(frequency * x.data)
+
+        return Value(math.sin(frequency * float(x.data)), (x,), "wave", _backward)
+
+    for x in (0.1, 0.5, 0.7):
+        assert gradcheck(wave, x, rtol=rtol, atol=rtol * frequency)
+
+
+def test_a_slope_that_is_not_a_number_is_not_right():
+    def infinite(x):
+        return Value(math.inf + float(x.data), (x,), "infinite", lambda grad: None)
+
+    with pytest.raises(GradientError, match="is 0.0, but the central difference gives nan: a relative error of nan"):
+        gradcheck(infinite, 1.0)
 
 
 def test_a_function_defined_at_one_point_alone_has_no_slope():
@@ -427,6 +530,11 @@ def test_operands_of_different_derivatives_are_an_error_unless_promoted(order):
     [
         lambda x: (x - 5) ** 101,  # a whole power of a negative number, beyond those that complex numbers multiply out
         lambda x: (x - 5) ** 102,
+        lambda x: (x - 4.8) ** 101,
+        lambda x: abs(4.4 - x) + abs(2.6 - x),
+        lambda x: (
+            scalar.sigmoid(4.4 - x) * scalar.softplus(2.6 - x) + scalar.softplus(4.4 - x) * scalar.sigmoid(2.6 - x)
+        ),
         lambda x: 2.5**x - x % 1.7 + 9.5 % x,
         lambda x: abs(x) + abs(-x),
         lambda x: scalar.sigmoid(400 * x) * scalar.softplus(-400 * x) + scalar.softplus(x),
