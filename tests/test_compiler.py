@@ -254,13 +254,39 @@ def test_conditions_are_numbers_where_numbers_are_asked_for(backend):
         lambda x: False & (x > 0),
         lambda x: (x > 0) | False | (x < -1),
         lambda x: True | (x > 0),
+        lambda x: True & (x > 0),
+        lambda x: (x > 0) & False,
+        lambda x: False | (x > 0),
+        lambda x: (x > 0) | True,
     ],
-    ids=["and true", "and false", "or false", "or true"],
 )
 def test_conditions_of_which_one_side_is_known_are_decided_by_the_other(function):
     fast = micrograd.compile(lambda x: where(function(x), x, 5 * x), (1.0,), backend="python")
     for x in (-2.0, 1.0, 3.0):
         assert fast(x) == (x if function(x) else 5 * x)
+    assert "True" not in fast.source
+    assert "False" not in fast.source
+
+
+@pytest.mark.parametrize("constant", [-2.0, -1.0, -0.5, 0.5, 1.0, 2.0, 0.0])
+def test_constants_beside_every_operator_compute_what_they_do_in_eager(constant, backend):
+    def function(x):
+        c = constant
+        results = [x + c, c + x, x - c, c - x, x * c, c * x, c / x, c % x, x**c]
+        return [*results, x / c, x % c] if c else results
+
+    fast = micrograd.compile(function, (1.0,), backend=backend)
+    for x in (0.75, 3.0):
+        assert close(fast(x), [v.data for v in function(Value(x))])
+    for i in range(len(fast(1.0))):
+        one = micrograd.compile(lambda x, i=i: function(x)[i] * 1.5, (1.0,), backend="python")
+        assert close(one.value_and_grad(0.75), eager(lambda x, i=i: function(x)[i] * 1.5, 0.75))
+
+
+def test_a_polynomial_is_differentiated_to_a_constant():
+    second = micrograd.compile(functional.grad(functional.grad(lambda x: x**2)), (1.0,), backend="python")
+    assert second(3.0) == 2.0
+    assert "return [2.0]" in second.source
 
 
 @pytest.mark.parametrize(
@@ -812,6 +838,29 @@ def test_check_knows_parameters_and_lists_too():
     single = micrograd.compile(lambda x: where(x > 0, p * x, -x), (1.0,), parameters=[p], backend="python")
     single.check(1.0)
     assert p.grad == 0.5
+
+
+def test_what_a_function_does_to_the_gradients_of_parameters_counts(backend):
+    def function(w, x):
+        (w * x).backward()
+        return w * w
+
+    w, v = Value(2.0), Value(2.0)
+    micrograd.compile(lambda x: function(w, x), (1.0,), parameters=[w], backend=backend).backward([3.0])
+    function(v, 3.0).backward()
+    assert w.grad == v.grad == 7.0
+
+
+def test_a_choice_that_is_made_before_the_call_is_followed_only_where_it_does_not_matter(backend):
+    assert micrograd.compile(lambda x: where(True, 1.5, x) * x, (1.0,), backend=backend)(2.0) == 3.0
+    w = Value(2.0)
+    chosen, not_chosen = where(True, w, 1.0), where(False, w, 1.0)
+    with pytest.raises(ValueError, match=r"the result of where, 2\.0, does not follow the operands"):
+        micrograd.compile(lambda x: chosen * x, (1.0,), parameters=[w], backend=backend)
+    assert micrograd.compile(lambda x: not_chosen * x, (1.0,), parameters=[w], backend=backend)(2.0) == 2.0
+    constant = Value(3.0)
+    with pytest.raises(ValueError, match=r"the result of first, 3\.0, does not follow .* add 0 times"):
+        micrograd.compile(lambda x: Value(constant.data, (constant, x), "first"), (1.0,), backend=backend)
 
 
 # The source

@@ -312,6 +312,28 @@ def test_a_third_derivative_flows_through_the_closures():
     assert x.grad == close(p * (1 - p) * (1 - 2 * p), rel=1e-13)
 
 
+def test_a_loss_is_of_the_class_of_the_first_logit():
+    class Tagged(Value):
+        pass
+
+    logits = [Tagged(1.0), Value(2.0), Value(3.0)]
+    assert type(cross_entropy(logits, 0)) is Tagged
+    assert type(cross_entropy(logits[::-1], 0)) is Value
+    assert type(softmax(logits)[0]._prev[1]) is Tagged
+    assert type(softmax(logits[::-1])[0]._prev[1]) is Value
+
+
+@pytest.mark.parametrize("loss", [mse_loss, hinge_loss, binary_cross_entropy_with_logits, cross_entropy, nll_loss])
+def test_the_reduction_is_given_by_its_name(loss):
+    with pytest.raises(TypeError, match="positional"):
+        loss([[1.0]], [0], "sum")
+
+
+def test_a_batch_with_a_number_among_the_lists_is_named():
+    with pytest.raises(TypeError, match=r"a list with a number for each class, not float: 3\.0"):
+        cross_entropy([[1.0, 2.0], 3.0], [0, 1])
+
+
 def test_logits_of_several_levels_become_nodes_of_the_innermost():
     weight = Value(0.5)
     x = Level1(2.0)

@@ -80,6 +80,14 @@ class TestTheStart:
         for layer, limit in zip(model.layers, limits, strict=True):
             assert 0.9 * limit < max(map(abs, weights(layer))) <= limit
 
+    def test_a_neuron_alone_is_the_only_output_of_its_layer(self):
+        assert weights(Neuron(3, rng=0)) == weights(Neuron(3, nout=1, rng=0)) != weights(Neuron(3, nout=2, rng=0))
+
+    def test_what_comes_after_the_activation_has_a_name(self):
+        for make in (lambda: Neuron(2, "relu", 1), lambda: Layer(2, 2, "relu", 0)):
+            with pytest.raises(TypeError, match="positional"):
+                make()
+
     @pytest.mark.parametrize("activation", ACTIVATIONS)
     def test_the_biases_start_at_zero(self, activation):
         model = MLP(3, [4, 2], activation)

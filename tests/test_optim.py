@@ -1,5 +1,6 @@
 """The optimizers and schedules: their formulas, their state, their errors, and their agreement with PyTorch."""
 
+import inspect
 import json
 import math
 import sys
@@ -348,6 +349,30 @@ def test_what_is_no_state_at_all_is_an_error(state):
 def test_an_option_out_of_its_range_is_an_error_that_names_it(kind, options, message):
     with pytest.raises(ValueError, match=message):
         kind(parameters(), **options)
+
+
+def test_what_is_not_given_is_as_in_pytorch():
+    adam = {"learning_rate": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8}
+    defaults = {
+        SGD: {"learning_rate": 1e-3, "momentum": 0.0, "dampening": 0.0, "weight_decay": 0.0, "nesterov": False},
+        Adam: {**adam, "weight_decay": 0.0},
+        AdamW: {**adam, "weight_decay": 1e-2},
+    }
+    for optimizer, expected in defaults.items():
+        given = inspect.signature(optimizer).parameters
+        assert {name: given[name].default for name in given if name != "parameters"} == expected
+
+
+def test_the_ends_of_what_is_allowed_are_allowed():
+    (p,) = ps = [Value(1.0)]
+    optimizer = SGD(ps, learning_rate=sys.float_info.max)
+    assert optimizer.learning_rate == sys.float_info.max
+    optimizer.load_state_dict(SGD(ps).state_dict())
+    assert SGD(ps).state_dict()["steps"] == 0
+    for max_norm, expected in ((0.5, 0.5), (0, 0.0)):
+        p.grad = 2.0
+        clip_grad_norm(ps, max_norm)
+        assert p.grad == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("use", [SGD, Adam, AdamW, lambda ps: clip_grad_norm(ps, 1.0)])

@@ -183,8 +183,6 @@ class Trace:
         constants = [self.constants.get(id) for id in ids]
         if None not in constants:
             return OPERATIONS[op](*constants)
-        if all(constant is None for constant in constants):
-            return None
         if op == "where":
             condition = constants[0]
             return None if condition is None else operands[1] if condition else operands[2]
