@@ -278,6 +278,8 @@ def test_constants_beside_every_operator_compute_what_they_do_in_eager(constant,
     fast = micrograd.compile(function, (1.0,), backend=backend)
     for x in (0.75, 3.0):
         assert close(fast(x), [v.data for v in function(Value(x))])
+    if constant < 0 and backend == "python":
+        assert f"x0 * ({constant})" in fast.source
     for i in range(len(fast(1.0))):
         one = micrograd.compile(lambda x, i=i: function(x)[i] * 1.5, (1.0,), backend="python")
         assert close(one.value_and_grad(0.75), eager(lambda x, i=i: function(x)[i] * 1.5, 0.75))
@@ -797,6 +799,7 @@ def test_arithmetic_errors_are_those_of_the_engine_and_name_the_line(function, x
     assert type(error.value) is type(expected.value)
     number, line = re.search(r"in line (\d+) of the compiled code: (.*)$", str(error.value)).groups()
     assert fast.source.splitlines()[int(number) - 1].strip() == line
+    assert " = " in line
     with pytest.raises(type(expected.value), match=r"in line \d+"):
         fast.backward([0.5, x])
 

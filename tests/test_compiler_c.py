@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 import micrograd
 from micrograd import Value, functional, mean, scalar, where
 from micrograd.compiler import CompilerError, c, toolchain
-from micrograd.compiler.roll import FEWEST_ROUNDS, Element, Line, roll
+from micrograd.compiler.roll import Element, Line, roll
 from micrograd.compiler.statements import Statement
 from micrograd.nn import MLP
 from tests.operations import OPERATIONS
@@ -391,10 +391,15 @@ def test_operands_may_advance_by_any_stride(stride):
 
 
 def test_too_few_rounds_stay_as_they_are():
-    lines = [("-{}", (leaf("x", k),)) for k in range(FEWEST_ROUNDS - 1)]
-    assert [loop.rounds for loop in check_rolled(lines, PLACES, range(len(lines)))] == [1] * len(lines)
-    lines = [("-{}", (leaf("x", k),)) for k in range(FEWEST_ROUNDS)]
-    assert [loop.rounds for loop in check_rolled(lines, PLACES, range(len(lines)))] == [FEWEST_ROUNDS]
+    lines = [("-{}", (leaf("x", k),)) for k in range(4)]
+    assert [loop.rounds for loop in check_rolled(lines[:3], PLACES, range(3))] == [1, 1, 1]
+    assert [loop.rounds for loop in check_rolled(lines, PLACES, range(4))] == [4]
+
+
+def test_a_round_of_up_to_sixteen_lines_is_found():
+    for period, rounds in ((16, [4] * 16), (17, [1] * 4 * 17)):
+        lines = [(f"{{}} + {i}.0", (leaf("x", k),)) for k in range(4) for i in range(period)]
+        assert [loop.rounds for loop in check_rolled(lines, PLACES, range(len(lines)))] == rounds
 
 
 def test_a_run_ends_where_the_stride_or_the_template_or_the_array_changes():
@@ -431,6 +436,18 @@ def test_what_reaches_back_more_than_a_round_is_not_mistaken():
     lines = [("-{}", (leaf("x", 0),)), ("-{}", (leaf("x", 5),))]
     lines += [("{} + {}", (k + 1, k)) for k in range(10)]
     check_rolled(lines, PLACES, [11])
+
+
+def test_a_first_round_that_refers_to_another_line_is_not_mistaken():
+    lines = []
+    for k in range(6):
+        lines += [("-{}", (leaf("x", k),)), ("{} + {}", (2 * max(k - 1, 0), leaf("p", k)))]
+    check_rolled(lines, PLACES, range(12))
+    lines = []
+    for k in range(6):
+        lines += [("-{}", (leaf("x", 2 * k),)), ("-{}", (leaf("x", 2 * k + 1),))]
+        lines += [("{} + {}", (3 * k + (k > 0), leaf("p", k)))]
+    check_rolled(lines, PLACES, range(18))
 
 
 def test_gradients_that_add_up_are_rolled_where_they_lie():

@@ -104,8 +104,7 @@ class _Roller:
         """The period and the number of rounds of the loop that begins here; of one round where there is none."""
         kinds = self.kinds
         for period in range(1, LONGEST_PERIOD + 1):
-            end = start + 2 * period
-            if end <= len(kinds) and kinds[start : start + period] == kinds[start + period : end]:
+            if kinds[start : start + period] == kinds[start + period : start + 2 * period]:
                 rounds = self._rounds(start, period)
                 if rounds >= FEWEST_ROUNDS:
                     return period, rounds
@@ -113,7 +112,7 @@ class _Roller:
 
     def _rounds(self, start: int, period: int) -> int:
         """For how many rounds the operands advance by a fixed stride."""
-        kinds, statements = self.kinds, self.statements
+        kinds = self.kinds
         first = kinds[start : start + period]
         zeroth, strides = self._references(start, period, 0), self._references(start, period, 1)
         for before, after in zip(zeroth, strides, strict=True):
@@ -123,7 +122,7 @@ class _Roller:
         rounds = 2
         while True:
             begin = start + rounds * period
-            if begin + period > len(statements) or kinds[begin : begin + period] != first:
+            if kinds[begin : begin + period] != first:
                 return rounds
             for before, after, now in zip(zeroth, strides, self._references(start, period, rounds), strict=True):
                 if after[0] in ("same", "before"):
