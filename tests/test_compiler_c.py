@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -257,6 +258,34 @@ def test_the_last_round_of_a_loop_may_be_needed_after_it():
     numbers = [0.1 * k for k in range(9)]
     for results in (fast(numbers), *fast.map([numbers] * 5)):
         assert_close(results, [v.data for v in function([Value(x) for x in numbers])])
+
+
+@needs_compiler
+def test_what_a_loop_carries_on_may_be_needed_from_all_of_its_rounds():
+    def function(xs):
+        return [v.tanh() for v in accumulate(xs)]
+
+    numbers = [0.1 * k for k in range(9)]
+    fast = micrograd.compile(function, (numbers,), backend="c")
+    for results in (fast(numbers), *fast.map([numbers] * 5)):
+        assert_close(results, [v.data for v in function([Value(x) for x in numbers])])
+
+
+@needs_compiler
+def test_what_is_called_first_is_built_at_once_and_only_once(monkeypatch):
+    built = []
+    monkeypatch.setattr(c, "build", lambda source: built.append(source) or toolchain.build(source))
+    w = Value(2.0)
+    fast = micrograd.compile(lambda x: w * x, (1.0,), parameters=[w], backend="c")
+    fast.backward([1.0] * 5)
+    assert len(built) == 1
+    assert fast.map([1.0] * 5) == [2.0] * 5
+    assert len(built) == 2
+    fast(1.0)
+    assert len(built) == 3
+    several = micrograd.compile(lambda x: [w * x, x], (1.0,), parameters=[w], backend="c")
+    assert several.map([1.0] * 5) == [[2.0, 1.0]] * 5
+    assert len(built) == 4
 
 
 @needs_compiler
@@ -568,6 +597,7 @@ def test_an_exported_function_may_use_every_operation_and_many_constants(tmp_pat
     expected = [v.data if isinstance(v, Value) else v for v in everything([Value(x) for x in point])]
     numbers = run_exported(fast, tmp_path, point, len(expected), 0, differentiable=False)
     assert numbers == pytest.approx(expected, rel=1e-12, nan_ok=True)
+    assert fast.c_source.count("#define c ") == fast.c_source.count("#undef c\n") == 1
     for helper in (*c.FUNCTIONS, *c.REMAINDER):
         assert f"static double {helper}(" in fast.c_source
     assert "there are none" in fast.c_source
