@@ -260,11 +260,21 @@ def test_the_last_round_of_a_loop_may_be_needed_after_it():
         assert_close(results, [v.data for v in function([Value(x) for x in numbers])])
 
 
-@needs_compiler
-def test_what_a_loop_carries_on_may_be_needed_from_all_of_its_rounds():
-    def function(xs):
-        return [v.tanh() for v in accumulate(xs)]
+def products_of_sums(xs):
+    """Two numbers that a loop carries on: a sum of products, and the product of such sums."""
+    total, product = xs[0], xs[0]
+    for x in xs[1:]:
+        total = total + x * x
+        product = product * total
+    return [product, total]
 
+
+@needs_compiler
+@pytest.mark.parametrize(
+    "function",
+    [lambda xs: list(accumulate(xs)), lambda xs: list(accumulate(xs, lambda s, x: s + x * x)), products_of_sums],
+)
+def test_what_a_loop_carries_on_may_be_needed_from_all_of_its_rounds(function):
     numbers = [0.1 * k for k in range(9)]
     fast = micrograd.compile(function, (numbers,), backend="c")
     for results in (fast(numbers), *fast.map([numbers] * 5)):
