@@ -37,3 +37,11 @@ def test_ci_runs_the_test_command_of_the_readme():
 def test_the_files_the_readme_links_to_exist():
     links = re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", README)
     assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_each_figure_of_speed_is_on_the_page_that_is_measured():
+    page = (ROOT / "tests" / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    section = README.partition("\n## How fast\n")[2].partition("\n## ")[0]
+    figures = re.findall(r"(?<=\| )[\d.,]+(?= \|)|[\d.]+(?= times\b)", section)
+    assert len(figures) > 10
+    assert [figure for figure in figures if f"| {figure} |" not in page] == []

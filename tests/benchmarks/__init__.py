@@ -1,5 +1,6 @@
-"""Comparisons in time and memory with other libraries: `python -m tests.benchmarks` in a checkout runs all of them,
-and `python -m tests.benchmarks engine` those of one module.
+"""Comparisons in time and memory with other libraries: `python -m tests.benchmarks` in a checkout runs all of them and
+writes the page README.md, and `python -m tests.benchmarks mlp` runs those of one group.
 
-A module beside this one that has a function `benchmarks()`, a list of `Benchmark`s, is a group of comparisons.
+A group is a module with a function `benchmarks()`. The contestants are in `values` (scalar engines) and `arrays`
+(libraries of arrays), what they compute with in `data`; `harness` lets them take turns, `page` tells the results.
 """

@@ -1,20 +1,21 @@
 """A character GPT, a training step on one name: microgpt's architecture in our engine, compiled, and in others.
 
 One layer with 4 heads, 16 numbers a token, a context of at most 16: rmsnorm, causal attention, a relu network 4 times
-as wide, no biases; 4,192 weights. The network is one text, `loss_of`, for ours and for micrograd 0.1.0, each with its
-own operations: our fused ones, and there sums of products, exponentials and logarithms, which it lacks, in its form.
+as wide, no biases; 4,192 weights. The network is one text, `loss_of`, for all scalar engines, each with operations of
+its own: our fused ones, and there sums of products, exponentials and logarithms.
 """
 
 import random
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import exp, log
 from typing import Any
 
-from tests.benchmarks.compiler import PYTORCH, RATE, compilation, function_alone
-from tests.benchmarks.harness import OURS, Benchmark, Contestant, Measure, installed, repeated
+from tests.benchmarks import values
+from tests.benchmarks.data import RATE
+from tests.benchmarks.harness import Benchmark, Contestant, Measure, compilation, training
+from tests.benchmarks.mlp import function_alone, our_training
+from tests.benchmarks.values import scalar_engines, their_training, value_of
 
 WIDTH, HEADS, CONTEXT, VOCABULARY = 16, 4, 16, 27
 SHAPES = {
@@ -33,33 +34,29 @@ EPSILON = 1e-5
 
 
 def benchmarks() -> list[Benchmark]:
-    """A training step and what it takes to compile it."""
-    original = installed("micrograd==0.1.0")
+    """A training step, its forward and backward pass, and what it takes to compile it."""
 
-    def pytorch(kind: str = "step") -> Contestant:
-        return Contestant(PYTORCH, pytorch_task, (kind,))
-
-    def theirs(target: float | None = None, kind: str = "step") -> Contestant:
-        return Contestant("micrograd 0.1.0's form", their_task, (kind,), path=original, target=target)
-
-    def ours(form: str, kind: str = "step") -> Contestant:
-        return Contestant(f"{OURS}, {form}", our_task, (form, kind))
-
-    def compiling(form: str) -> Contestant:
-        return Contestant(f"{OURS}, {form}", compile_gpt, (form,))
+    def compiled(kind: str) -> tuple[Contestant, ...]:
+        return tuple(Contestant(f"compiled to {name}", our_task, (name.lower(), kind)) for name in ("Python", "C"))
 
     return [
-        Benchmark("GPT, training step", (ours("eager"), theirs(), pytorch()), rounds=5),
-        Benchmark("GPT, training step", (ours("python"), theirs(200), pytorch()), rounds=5),
-        Benchmark("GPT, training step", (ours("c"), theirs(2_000), pytorch()), rounds=5),
         Benchmark(
-            "GPT, forward and backward alone",
-            (ours("c", "gradient"), theirs(2_000, "gradient"), pytorch("gradient")),
-            rounds=5,
+            f"{title} of a GPT, 4,192 weights, one name",
+            (Contestant("eager", our_task, ("eager", kind)), *compiled(kind)),
+            (*scalar_engines(their_task, kind), Contestant("PyTorch", pytorch_task, (kind,))),
+        )
+        for kind, title in (("step", "training step"), ("gradient", "forward and backward"))
+    ] + [
+        Benchmark(
+            "forward and backward of the GPT, the generated function alone",
+            (Contestant("compiled to C", our_task, ("c", "function")),),
+            (Contestant("PyTorch", pytorch_task, ("gradient",)),),
         ),
-        Benchmark("the same, the generated function alone", (ours("c", "function"), pytorch("gradient"))),
-        Benchmark("GPT, trace and compile, at most 3 s", (compiling("python"),), rounds=3),
-        Benchmark("GPT, trace and compile, at most 10 s", (compiling("c"),), rounds=3),
+        Benchmark(
+            "trace and compile the GPT",
+            tuple(Contestant(f"to {name}", compile_gpt, (name.lower(),)) for name in ("Python", "C")),
+            rounds=3,
+        ),
     ]
 
 
@@ -114,30 +111,15 @@ def our_task(form: str, kind: str) -> Measure:
 
     fast, loss, parameters = our_gpt(form)
     if kind == "function":
-        packed = fast.pack()
-        run, numbers, gradients, results = function_alone(fast, packed)
-
-        def function() -> float:
-            run(numbers, 1.0, packed, gradients, results)
-            return results[0]  # type: ignore[no-any-return]
-
-        return repeated(function, function)
-    optimizer = SGD(parameters, RATE)
+        return function_alone(fast, fast.pack())
 
     def eager() -> float:
         result = loss()
         result.backward()
-        return result.data  # type: ignore[no-any-return]
+        return float(result.data)
 
-    backward = fast.backward if fast else eager
-
-    def step() -> float:
-        optimizer.zero_grad()
-        result = backward()
-        optimizer.step()
-        return result
-
-    return training(kind, step, backward, lambda: restart(parameters))
+    gradient = fast.backward if fast else eager
+    return our_training(kind, gradient, SGD(parameters, RATE), lambda: restart(parameters))
 
 
 def our_gpt(form: str) -> tuple[Any, Callable[[], Any], list[Any]]:
@@ -163,69 +145,19 @@ def compile_gpt(backend: str) -> Measure:
     return compilation(lambda: our_gpt(backend)[0].backward())
 
 
-def their_task(kind: str) -> Measure:
-    """In micrograd 0.1.0's form."""
-    from micrograd.engine import Value  # here the other one
-
-    add_functions(Value)
-    sys.setrecursionlimit(100_000)  # it recurses once per node of a path
-    weights = {name: [[Value(0.0) for _ in range(m)] for _ in range(n)] for name, (n, m) in SHAPES.items()}
+def their_task(engine: str, kind: str) -> Measure:
+    """In another scalar engine."""
+    value = value_of(engine)
+    weights = {name: [[value(0.0) for _ in range(m)] for _ in range(n)] for name, (n, m) in SHAPES.items()}
     parameters = flat(weights)
-
-    def exponentials(logits: Sequence[Any]) -> list[Any]:
-        largest = max(logit.data for logit in logits)
-        return [(logit - largest).exp() for logit in logits]
-
-    def softmax(logits: Sequence[Any]) -> list[Any]:
-        powers = exponentials(logits)
-        total = sum(powers)
-        return [power / total for power in powers]
-
-    op = Operations(
-        dot=lambda ws, xs: sum(w * x for w, x in zip(ws, xs, strict=True)),
-        mean=lambda xs: sum(xs) * (1 / len(xs)),
-        softmax=softmax,
-        cross_entropy=lambda logits, i: -softmax(logits)[i].log(),
-    )
+    op = Operations(values.dot, values.mean, values.softmax, values.cross_entropy)
 
     def gradient() -> float:
         loss = loss_of(weights, NAME, op)
         loss.backward()
-        return loss.data  # type: ignore[no-any-return]
+        return float(loss.data)
 
-    def step() -> float:
-        for p in parameters:
-            p.grad = 0
-        loss = gradient()
-        for p in parameters:
-            p.data -= RATE * p.grad
-        return loss
-
-    return training(kind, step, gradient, lambda: restart(parameters))
-
-
-def add_functions(value: Any) -> None:
-    """Give micrograd 0.1.0's Value an exponential and a logarithm, written as its other operations are."""
-
-    def exponential(self: Any) -> Any:
-        out = value(exp(self.data), (self,), "exp")
-
-        def _backward() -> None:
-            self.grad += out.data * out.grad
-
-        out._backward = _backward
-        return out
-
-    def logarithm(self: Any) -> Any:
-        out = value(log(self.data), (self,), "log")
-
-        def _backward() -> None:
-            self.grad += out.grad / self.data
-
-        out._backward = _backward
-        return out
-
-    value.exp, value.log = exponential, logarithm
+    return their_training(kind, gradient, parameters, lambda: restart(parameters))
 
 
 def pytorch_task(kind: str) -> Measure:
@@ -264,24 +196,15 @@ def pytorch_task(kind: str) -> Measure:
         return loss
 
     def start() -> None:
+        optimizer.zero_grad()
         rng = random.Random(1)
         with torch.no_grad():
             for matrix in weights.values():
                 matrix.copy_(torch.tensor([rng.gauss(0, 0.08) for _ in range(matrix.numel())]).view(matrix.shape))
 
-    return training(kind, step, gradient, start)
-
-
-def training(kind: str, step: Callable[[], float], gradient: Callable[[], float], start: Callable[[], None]) -> Measure:
-    """The measurement of a step, with the loss after the first as its result, or of a gradient."""
-
-    def result() -> float:
-        start()
-        if kind == "step":
-            step()
-        return gradient()
-
-    return repeated(step if kind == "step" else gradient, result)
+    return training(
+        kind, step, gradient, start, lambda: torch.cat([w.grad.flatten() for w in weights.values()]).tolist()
+    )
 
 
 def restart(parameters: Sequence[Any]) -> None:

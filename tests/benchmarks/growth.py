@@ -1,63 +1,55 @@
-"""How the cost of forward and backward grows with the network and with the batch: compiled C against PyTorch.
+"""How the time of forward and backward grows with the network and with the batch.
 
-From 10 to 100,000 weights: networks 2-n-n-1, 32 points. From 1 to 100,000 points: the network 2-16-16-1.
+From 10 to 100,000 weights: networks 2-n-n-1, batches of 32. From 1 to 100,000 examples a batch: the network 2-16-16-1.
 """
 
-import random
-from collections.abc import Iterator
-from itertools import pairwise, takewhile
-from typing import Any
+from collections.abc import Iterator, Sequence
+from itertools import compress, pairwise
 
-from tests.benchmarks.compiler import MLP, PYTORCH, compiled_hinge, our_task, pytorch_task
-from tests.benchmarks.harness import OURS, Benchmark, Contestant, Measure
+from tests.benchmarks.arrays import numpy_hinge, pytorch_hinge
+from tests.benchmarks.harness import Benchmark, Contestant, Measured
+from tests.benchmarks.mlp import our_hinge
 
 WIDTHS = (2, 8, 30, 98, 314)  # about 10, 100, ... 100,000 weights
 POINTS = (1, 10, 100, 1_000, 10_000, 100_000)
-BATCH = 32
+BY_WEIGHTS = [([2, width, width, 1], 32) for width in WIDTHS]
+BY_POINTS = [([2, 16, 16, 1], n) for n in POINTS]
 
 
 def benchmarks() -> list[Benchmark]:
     """The networks by their size, then the batches by theirs."""
-    sizes = [((2, n, n, 1), BATCH) for n in WIDTHS] + [(MLP, n) for n in POINTS]
     return [
         Benchmark(
-            f"gradient, {_weights(mlp):,} weights, {points:,} points",
+            f"forward and backward, {count(sizes):,} weights, a batch of {n:,}",
+            (Contestant("compiled to C", our_hinge, ("gradient", sizes, n, "c")),),
             (
-                Contestant(f"{OURS}, c", ours, (mlp, points)),
-                Contestant(PYTORCH, pytorch, (mlp, points)),
+                Contestant("NumPy by hand", numpy_hinge, ("gradient", sizes, n)),
+                Contestant("PyTorch", pytorch_hinge, ("gradient", sizes, n)),
             ),
             rounds=3,
         )
-        for mlp, points in sizes
+        for sizes, n in BY_WEIGHTS + BY_POINTS
     ]
 
 
-def conclude(medians: list[list[float]]) -> Iterator[str]:
-    """The largest sizes up to which we lead."""
-    leads = [ours < theirs for ours, theirs in medians]
-    for sizes, won, what in (
-        ([_weights((2, n, n, 1)) for n in WIDTHS], leads[: len(WIDTHS)], f"weights, with {BATCH} points"),
-        (list(POINTS), leads[len(WIDTHS) :], f"points, with {_weights(MLP)} weights"),
-    ):
-        led = [size for size, _ in takewhile(lambda pair: pair[1], zip(sizes, won, strict=True))]
-        yield f"we lead PyTorch up to {max(led, default=0):,} {what}"
+def count(sizes: Sequence[int]) -> int:
+    """The number of weights in a network."""
+    return sum((n + 1) * m for n, m in pairwise(sizes))
 
 
-def ours(mlp: list[int], points: int) -> Measure:
-    """The loss of one point compiled, and run on all of them."""
-    fast, model = compiled_hinge(mlp, "c")
-    return our_task("gradient", fast, fast.pack(*_points(points)), model)
+def curves(measured: list[Measured]) -> list[tuple[str, list[int], list[Measured]]]:
+    """What grows, its sizes, and what was measured at each."""
+    weights, points = measured[: len(BY_WEIGHTS)], measured[len(BY_WEIGHTS) :]
+    return [
+        (f"weights, with a batch of {BY_WEIGHTS[0][1]}", [count(sizes) for sizes, _ in BY_WEIGHTS], weights),
+        (f"examples a batch, with {count(BY_POINTS[0][0])} weights", [n for _, n in BY_POINTS], points),
+    ]
 
 
-def pytorch(mlp: list[int], points: int) -> Measure:
-    """All points at once in tensors."""
-    return pytorch_task("gradient", mlp, *_points(points))
-
-
-def _weights(mlp: Any) -> int:
-    return sum((n + 1) * m for n, m in pairwise(mlp))
-
-
-def _points(n: int) -> tuple[list[list[float]], list[float]]:
-    rng = random.Random(0)
-    return [[rng.uniform(-1, 1), rng.uniform(-1, 1)] for _ in range(n)], [rng.choice((-1.0, 1.0)) for _ in range(n)]
+def conclude(measured: list[Measured]) -> Iterator[str]:
+    """The sizes at which we lead."""
+    for what, sizes, results in curves(measured):
+        for rival in ("NumPy by hand", "PyTorch"):
+            leads = [result.ratio(rival, to="compiled to C") > 1 for result in results]
+            led = ", ".join(f"{size:,}" for size in compress(sizes, leads))
+            yield f"Compiled C leads {rival} at {led or 'none of these'} {what}."

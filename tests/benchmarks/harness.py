@@ -1,4 +1,4 @@
-"""What all comparisons share: processes that take turns, medians, and a table.
+"""What all comparisons share: processes that take turns, and medians.
 
 Each contestant lives in a process of its own, since libraries clash (two are named micrograd) and disturb each other
 (threads, garbage). The processes take turns, A B A B, so that whatever else the machine does meets all of them alike,
@@ -9,14 +9,12 @@ which the results differ is refused.
 import json
 import math
 import os
-import platform
-import re
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
-import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib import import_module
@@ -24,82 +22,91 @@ from pathlib import Path
 from typing import Any
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-OURS = "micrograd " + tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["version"]
 LEAST = 0.05  # seconds for which a short task is repeated
 
 Measure = Callable[[], tuple[float, float]]
-"""One measurement: what it cost (seconds, bytes, seconds per sample), and the result that was computed."""
+"""One measurement: what it cost (seconds or bytes), and the result that was computed."""
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """One library at one task.
+    """One way to do a task.
 
     Parameters
     ----------
     name
-        The library and its version.
+        What it is called in tables.
     prepare
         A function of a module: imports the library, prepares the task, returns the `Measure`.
     arguments
-        What it is called with: numbers and strings.
+        What it is called with: numbers, strings, or lists of them.
     path
         A directory in which its imports are looked up first.
-    target
-        The ratio, its cost to ours, that we want to reach.
     """
 
     name: str
     prepare: Callable[..., Measure]
     arguments: tuple[Any, ...] = ()
     path: Path | None = None
-    target: float | None = None
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """One task: our contestant first, then those that are compared with it.
+    """One task: our ways to do it, and those that are compared with each of them.
 
     Parameters
     ----------
     title
         What is done.
-    contestants
-        Ours and the others.
+    ours, others
+        The contestants.
     unit
-        "s", "bytes", or such as "samples/s", in which seconds per sample are told.
-    target
-        The ratio that we want to reach, for the contestants that have none of their own.
+        "s" or "bytes".
     rounds
         How often each is measured, after one round to warm up.
     """
 
     title: str
-    contestants: tuple[Contestant, ...]
+    ours: tuple[Contestant, ...]
+    others: tuple[Contestant, ...] = ()
     unit: str = "s"
-    target: float | None = None
-    rounds: int = 11
+    rounds: int = 5
 
 
-Conclude = Callable[[list[list[float]]], Iterator[str]]
-"""What a module has to say in the end, from the medians of its benchmarks."""
+@dataclass(frozen=True)
+class Measured:
+    """What came of a benchmark: the median cost of each contestant, by its name, ours first."""
+
+    benchmark: Benchmark
+    medians: dict[str, float]
+
+    def ratio(self, name: str, to: str) -> float:
+        """How many times as much one contestant costs as another."""
+        return self.medians[name] / self.medians[to]
 
 
-def report(benchmarks: list[Benchmark], conclude: Conclude | None = None) -> Iterator[str]:
-    """The lines of a table, each as soon as it is measured."""
-    measured = []
-    row = "{:<46} {:<24} {:>15} {:>9} {:>9}".format
-    yield row("task", "library", "median", "ratio", "target")
-    for benchmark in benchmarks:
-        medians = _medians(benchmark)
-        measured.append(medians)
-        for i, (contestant, median) in enumerate(zip(benchmark.contestants, medians, strict=True)):
-            ratio = f"{median / medians[0]:.2f}x"
-            goal = contestant.target or benchmark.target
-            target = "" if i == 0 or goal is None else f"{goal:g}x"
-            yield row("" if i else benchmark.title, contestant.name, _format(median, benchmark.unit), ratio, target)
-    if conclude:
-        yield from conclude(measured)
+def run(benchmark: Benchmark) -> Measured:
+    """Let the contestants take turns.
+
+    Raises
+    ------
+    RuntimeError
+        If they computed different results, or one of them ended.
+    """
+    contestants = benchmark.ours + benchmark.others
+    costs: dict[str, list[float]] = {contestant.name: [] for contestant in contestants}
+    with ExitStack() as stack:
+        processes = [stack.enter_context(_start(contestant)) for contestant in contestants]
+        for i in range(benchmark.rounds + 1):
+            results = {}
+            for contestant, process in zip(contestants, processes, strict=True):
+                cost, results[contestant.name] = _turn(contestant, process)
+                if i > 0:
+                    costs[contestant.name].append(cost)
+            first, *rest = results.values()
+            if not all(math.isclose(result, first, rel_tol=1e-6) for result in rest):
+                raise RuntimeError(f"{benchmark.title}: the contestants computed different results: {results}")
+    return Measured(benchmark, {name: statistics.median(c) for name, c in costs.items()})
 
 
 def timed(task: Callable[[], float]) -> Measure:
@@ -127,6 +134,39 @@ def repeated(task: Callable[[], object], result: Callable[[], float]) -> Measure
     return measure
 
 
+def training(
+    kind: str,
+    step: Callable[[], float],
+    gradient: Callable[[], float],
+    restart: Callable[[], None],
+    gradients: Callable[[], list[float]] = list,
+) -> Measure:
+    """The measurement of a "step" of training, or of a "gradient", which is forward and backward alone.
+
+    The result is the loss after a step, or a checksum of the gradients.
+    """
+
+    def result() -> float:
+        restart()
+        if kind == "step":
+            step()
+            return step()
+        return gradient() + sum(i * g for i, g in enumerate(gradients()))
+
+    return repeated(step if kind == "step" else gradient, result)
+
+
+def compilation(compile_and_run: Callable[[], float]) -> Measure:
+    """The measurement of a compilation, each with an empty cache."""
+
+    def run() -> float:
+        with tempfile.TemporaryDirectory() as directory:
+            os.environ["XDG_CACHE_HOME"] = directory
+            return compile_and_run()
+
+    return timed(run)
+
+
 def installed(requirement: str) -> Path:
     """The directory, outside the checkout, that holds this one package; installed there by pip the first time."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "micrograd-benchmarks"
@@ -139,33 +179,6 @@ def installed(requirement: str) -> Path:
     return directory
 
 
-def machine() -> str:
-    """One line on what the numbers were measured on."""
-    try:
-        cpu = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())[1]  # type: ignore[index]
-    except (OSError, TypeError):
-        cpu = platform.processor() or platform.machine()
-    python = f"{platform.python_implementation()} {platform.python_version()}"
-    return f"{python}, {platform.system()} {platform.machine()}, {os.cpu_count()} x {cpu}"
-
-
-def _medians(benchmark: Benchmark) -> list[float]:
-    """The median cost of each contestant."""
-    costs: list[list[float]] = [[] for _ in benchmark.contestants]
-    with ExitStack() as stack:
-        processes = [stack.enter_context(_start(contestant)) for contestant in benchmark.contestants]
-        for i in range(benchmark.rounds + 1):
-            results = []
-            for process, costs_of_one in zip(processes, costs, strict=True):
-                cost, result = _turn(process)
-                results.append(result)
-                if i > 0:
-                    costs_of_one.append(cost)
-            if not all(math.isclose(result, results[0], rel_tol=1e-6) for result in results):
-                raise RuntimeError(f"{benchmark.title}: the contestants computed different results: {results}")
-    return [statistics.median(c) for c in costs]
-
-
 def _start(contestant: Contestant) -> subprocess.Popen[str]:
     """A process that waits for its turns; leaving its context closes its input, which ends it."""
     function = contestant.prepare
@@ -173,13 +186,14 @@ def _start(contestant: Contestant) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", __spec__.name, json.dumps(order)],
         cwd=CHECKOUT,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},  # one thread, as ours has
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
 
 
-def _turn(process: subprocess.Popen[str]) -> tuple[float, float]:
+def _turn(contestant: Contestant, process: subprocess.Popen[str]) -> tuple[float, float]:
     """One measurement."""
     assert process.stdin
     assert process.stdout
@@ -187,7 +201,7 @@ def _turn(process: subprocess.Popen[str]) -> tuple[float, float]:
     process.stdin.flush()
     answer = process.stdout.readline()
     if not answer:
-        raise RuntimeError(f"a contestant has ended with status {process.wait()}: {process.args}")
+        raise RuntimeError(f"{contestant.name} has ended with status {process.wait()}: {process.args}")
     cost, result = json.loads(answer)
     return cost, result
 
@@ -200,17 +214,6 @@ def _serve() -> None:
     measure = getattr(import_module(module), function)(*arguments)
     for _ in sys.stdin:
         print(json.dumps(measure()), flush=True)
-
-
-def _format(cost: float, unit: str) -> str:
-    if unit.endswith("/s"):
-        return f"{1 / cost:.0f} {unit}"
-    if unit != "s":
-        return f"{cost:.0f} {unit}"
-    for scale, name in ((1, "s"), (1e3, "ms"), (1e6, "us")):
-        if cost * scale >= 1:
-            return f"{cost * scale:.3g} {name}"
-    return f"{cost * 1e9:.3g} ns"
 
 
 if __name__ == "__main__":

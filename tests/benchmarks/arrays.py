@@ -1,0 +1,231 @@
+"""The same networks in libraries of arrays, all examples at once: NumPy by hand, PyTorch, and CasADi.
+
+Each has one thread and doubles, and the weights that all have.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from tests.benchmarks.data import RATE, images, points, weights
+from tests.benchmarks.harness import Contestant, Measure, training
+
+# NumPy, with the backward pass written by hand
+
+
+def numpy_hinge(kind: str, sizes: Sequence[int], n: int) -> Measure:
+    """The hinge loss of n points."""
+    import numpy as np
+
+    xs, ys = map(np.array, points(n))
+
+    def hinge(outputs: Any) -> tuple[float, Any]:
+        margins = 1 - ys[:, None] * outputs
+        return np.maximum(margins, 0).mean(), np.where(margins > 0, -ys[:, None] / n, 0.0)
+
+    return _numpy(kind, sizes, xs, hinge)
+
+
+def numpy_cross_entropy(kind: str, sizes: Sequence[int], n: int) -> Measure:
+    """The cross-entropy of n images."""
+    import numpy as np
+
+    xs, ys = map(np.array, images(n, sizes[0], sizes[-1]))
+    rows = np.arange(n)
+
+    def cross_entropy(logits: Any) -> tuple[float, Any]:
+        powers = np.exp(logits - logits.max(1, keepdims=True))
+        shares = powers / powers.sum(1, keepdims=True)
+        loss = -np.log(shares[rows, ys]).mean()
+        shares[rows, ys] -= 1
+        return loss, shares / n
+
+    return _numpy(kind, sizes, xs, cross_entropy)
+
+
+def _numpy(kind: str, sizes: Sequence[int], xs: Any, loss: Callable[[Any], tuple[float, Any]]) -> Measure:
+    """The network: `loss` gives the mean loss of the outputs and its derivative by each of them."""
+    import numpy as np
+
+    layers: list[Any] = []
+    gradients: list[Any] = []
+
+    def restart() -> None:
+        layers[:] = [(rows[:, :-1].copy(), rows[:, -1].copy()) for rows in map(np.array, weights(sizes))]
+
+    def gradient() -> float:
+        inputs = [xs]
+        for w, b in layers[:-1]:
+            inputs.append(np.maximum(inputs[-1] @ w.T + b, 0))
+        w, b = layers[-1]
+        result, d = loss(inputs[-1] @ w.T + b)
+        gradients[:] = [(d.T @ inputs[-1], d.sum(0))]
+        for i in range(len(layers) - 1, 0, -1):
+            d = (d @ layers[i][0]) * (inputs[i] > 0)
+            gradients.insert(0, (d.T @ inputs[i - 1], d.sum(0)))
+        return float(result)
+
+    def step() -> float:
+        result = gradient()
+        for (w, b), (dw, db) in zip(layers, gradients, strict=True):
+            w -= RATE * dw
+            b -= RATE * db
+        return result
+
+    def flat() -> list[float]:
+        return [float(g) for dw, db in gradients for g in np.column_stack([dw, db]).ravel()]
+
+    return training(kind, step, gradient, restart, flat)
+
+
+# PyTorch
+
+
+def pytorches(kind: str, sizes: Sequence[int], n: int) -> tuple[Contestant, Contestant]:
+    """PyTorch as people write it, and in as few calls as it takes."""
+    return (
+        Contestant("PyTorch", pytorch_hinge, (kind, sizes, n)),
+        Contestant("PyTorch, tightest calls", tight_pytorch_hinge, (kind, sizes, n)),
+    )
+
+
+def pytorch_hinge(kind: str, sizes: Sequence[int], n: int) -> Measure:
+    """The hinge loss of n points, as people write it."""
+    import torch
+
+    xs, ys = points(n)
+    labels = torch.tensor(ys, dtype=torch.float64)[:, None]
+    return _pytorch(kind, sizes, xs, lambda outputs: (1 - labels * outputs).relu().mean())
+
+
+def pytorch_cross_entropy(kind: str, sizes: Sequence[int], n: int) -> Measure:
+    """The cross-entropy of n images, as people write it."""
+    import torch
+
+    xs, ys = images(n, sizes[0], sizes[-1])
+    classes = torch.tensor(ys)
+    return _pytorch(kind, sizes, xs, lambda logits: torch.nn.functional.cross_entropy(logits, classes))
+
+
+def _pytorch(kind: str, sizes: Sequence[int], xs: Any, loss_of: Callable[[Any], Any]) -> Measure:
+    import torch
+
+    model, parameters = _pytorch_mlp(sizes)
+    inputs = torch.tensor(xs)
+    optimizer = torch.optim.SGD(parameters, RATE)
+
+    def gradient() -> float:
+        loss = loss_of(model(inputs))
+        loss.backward()
+        return float(loss.item())
+
+    def step() -> float:
+        optimizer.zero_grad()
+        loss = gradient()
+        optimizer.step()
+        return loss
+
+    def restart() -> None:
+        optimizer.zero_grad()
+        _set(parameters, sizes)
+
+    return training(kind, step, gradient, restart, lambda: _flat([p.grad for p in parameters]))
+
+
+def tight_pytorch_hinge(kind: str, sizes: Sequence[int], n: int) -> Measure:
+    """The same in as few calls as it takes: fused products, in place, no modules, gradients not stored."""
+    import torch
+
+    _, parameters = _pytorch_mlp(sizes)
+    x, y = map(torch.tensor, points(n))
+    y = y[:, None]
+    gradients: Any = ()
+
+    def gradient() -> float:
+        nonlocal gradients
+        hidden = x
+        for w, b in zip(parameters[:-2:2], parameters[1:-2:2], strict=True):
+            hidden = torch.addmm(b, hidden, w.t()).relu_()
+        *_, w, b = parameters
+        loss = (1 - y * torch.addmm(b, hidden, w.t())).relu_().mean()
+        gradients = torch.autograd.grad(loss, parameters)
+        return float(loss.item())
+
+    def step() -> float:
+        loss = gradient()
+        with torch.no_grad():
+            torch._foreach_add_(parameters, gradients, alpha=-RATE)
+        return loss
+
+    return training(kind, step, gradient, lambda: _set(parameters, sizes), lambda: _flat(gradients))
+
+
+def _pytorch_mlp(sizes: Sequence[int]) -> tuple[Any, list[Any]]:
+    """A network of linear layers and relus, and its parameters."""
+    import torch
+
+    torch.set_num_threads(1)
+    torch.set_default_dtype(torch.float64)
+    layers: list[Any] = []
+    for n, m in pairwise(sizes):
+        layers += [torch.nn.Linear(n, m), torch.nn.ReLU()]
+    model = torch.nn.Sequential(*layers[:-1])
+    parameters = list(model.parameters())
+    _set(parameters, sizes)
+    return model, parameters
+
+
+def _set(parameters: Sequence[Any], sizes: Sequence[int]) -> None:
+    """Give the parameters the weights that all have."""
+    import torch
+
+    with torch.no_grad():
+        for i, rows in enumerate(map(torch.tensor, weights(sizes))):
+            parameters[2 * i].copy_(rows[:, :-1])
+            parameters[2 * i + 1].copy_(rows[:, -1])
+
+
+def _flat(parameters: Sequence[Any]) -> list[float]:
+    """Numbers in the shapes of the parameters, in the order of our networks: each row, then its bias."""
+    import torch
+
+    layers = zip(parameters[::2], parameters[1::2], strict=True)
+    return torch.cat([torch.cat([w, b[:, None]], 1).flatten() for w, b in layers]).tolist()  # type: ignore[no-any-return]
+
+
+# CasADi
+
+
+def casadi_hinge(sizes: Sequence[int], n: int) -> Measure:
+    """Loss and gradient of one point as an SX function, mapped over n points with both summed."""
+    import casadi
+    import numpy as np
+
+    numbers = [number for layer in weights(sizes) for row in layer for number in row]
+    p, x, y = casadi.SX.sym("p", len(numbers)), casadi.SX.sym("x", sizes[0]), casadi.SX.sym("y")
+    rest = iter(casadi.vertsplit(p))
+    outputs = x
+    for i, (inputs, neurons) in enumerate(pairwise(sizes)):
+        rows = [casadi.vertcat(*[next(rest) for _ in range(inputs + 1)]) for _ in range(neurons)]
+        outputs = casadi.vertcat(*[casadi.dot(row[:-1], outputs) + row[-1] for row in rows])
+        if i < len(sizes) - 2:
+            outputs = casadi.fmax(outputs, 0)
+    loss = casadi.fmax(1 - y * outputs[0], 0)
+    one = casadi.Function("one", [p, x, y], [loss, casadi.gradient(loss, p)])
+    everything = one.map("everything", "serial", n, [0], [0, 1])
+
+    xs, ys = points(n)
+    total, gradients = np.zeros(1), np.zeros(len(numbers))
+    arguments = [np.array(numbers), np.array(xs).ravel(), np.array(ys)]
+    buffer, run = everything.buffer()  # called without a copy of arguments or results, which have to be kept alive
+    for i, argument in enumerate(arguments):
+        buffer.set_arg(i, memoryview(argument))
+    buffer.set_res(0, memoryview(total))
+    buffer.set_res(1, memoryview(gradients))
+
+    def gradient() -> float:
+        run()
+        return float(total[0] / n)
+
+    kept = buffer, arguments
+    return training("gradient", gradient, gradient, lambda: None, lambda: (gradients / n).tolist() if kept else [])

@@ -1,0 +1,35 @@
+"""What all contestants compute with: the same points, images and weights, made of nothing but the standard library."""
+
+import random
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+RATE = 0.1
+"""The learning rate of each training step."""
+
+
+def points(n: int) -> tuple[list[list[float]], list[float]]:
+    """Points in the plane, labelled 1 within a circle and -1 outside."""
+    rng = random.Random(0)
+    xs = [[rng.gauss(0, 1), rng.gauss(0, 1)] for _ in range(n)]
+    return xs, [1.0 if x * x + y * y < 1.4 else -1.0 for x, y in xs]
+
+
+def images(n: int, pixels: int, classes: int) -> tuple[list[list[float]], list[int]]:
+    """Images of noise, each with the number of its class."""
+    rng = random.Random(0)
+    return [[rng.uniform(0, 0.1) for _ in range(pixels)] for _ in range(n)], [i % classes for i in range(n)]
+
+
+def weights(sizes: Sequence[int]) -> list[list[list[float]]]:
+    """The weights of a network of these sizes: layer by layer, a row for each neuron, its bias last."""
+    rng = random.Random(1)
+    return [[[rng.uniform(-1, 1) for _ in range(n + 1)] for _ in range(m)] for n, m in pairwise(sizes)]
+
+
+def set_weights(parameters: Sequence[Any], sizes: Sequence[int]) -> None:
+    """Give the parameters of an MLP, in the order in which both micrograds have them, these weights."""
+    numbers = [number for layer in weights(sizes) for row in layer for number in row]
+    for parameter, number in zip(parameters, numbers, strict=True):
+        parameter.data = number

@@ -1,0 +1,151 @@
+"""A training step of a small network: MLP 2-16-16-1 with relus, the hinge loss of 100 points, gradient descent.
+
+Scalar engines go point by point, libraries of arrays have all points at once, and compiled code runs the loss of one
+point on all of them, packed once as the others hold theirs in arrays. Forward and backward are also measured without
+the rest, and so is the generated function alone, which has parameters and gradients in buffers, as the libraries of
+arrays have them, while `fast.backward(packed)` reads them from Values and adds to the gradients there.
+"""
+
+import ctypes
+from array import array
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tests.benchmarks.arrays import casadi_hinge, numpy_hinge, pytorches
+from tests.benchmarks.data import RATE, points, set_weights
+from tests.benchmarks.harness import Benchmark, Contestant, Measure, compilation, training
+from tests.benchmarks.values import mean, mlp_of, scalar_engines, their_training
+
+SIZES = [2, 16, 16, 1]
+POINTS = 100
+
+
+def benchmarks() -> list[Benchmark]:
+    """A training step, its forward and backward pass, and what it takes to compile it."""
+
+    def arrays(kind: str) -> tuple[Contestant, ...]:
+        return Contestant("NumPy by hand", numpy_hinge, (kind, SIZES, POINTS)), *pytorches(kind, SIZES, POINTS)
+
+    def compiled(kind: str) -> tuple[Contestant, ...]:
+        return tuple(
+            Contestant(f"compiled to {name}", our_hinge, (kind, SIZES, POINTS, backend))
+            for name, backend in (("Python", "python"), ("C", "c"))
+        )
+
+    return [
+        Benchmark(
+            f"{title}, MLP 2-16-16-1, {POINTS} points",
+            (Contestant("eager", our_eager_hinge, (kind,)), *compiled(kind)),
+            (*scalar_engines(their_hinge, kind), *arrays(kind)),
+        )
+        for kind, title in (("step", "training step"), ("gradient", "forward and backward"))
+    ] + [
+        Benchmark(
+            "forward and backward, the generated function alone",
+            (Contestant("compiled to C", our_function),),
+            (*arrays("gradient"), Contestant("CasADi SX", casadi_hinge, (SIZES, POINTS))),
+        ),
+        Benchmark(
+            "trace and compile MLP 2-16-16-1",
+            tuple(Contestant(f"to {name}", compile_hinge, (name.lower(),)) for name in ("Python", "C")),
+        ),
+    ]
+
+
+def our_eager_hinge(kind: str) -> Measure:
+    """Each point through the network, with the fused operations."""
+    from micrograd import mean, nn
+    from micrograd.optim import SGD
+
+    xs, ys = points(POINTS)
+    model = nn.MLP(SIZES[0], SIZES[1:], activation="relu")
+    optimizer = SGD(model.parameters(), RATE)
+
+    def gradient() -> float:
+        loss = mean((1 - y * model(x)).relu() for x, y in zip(xs, ys, strict=True))
+        loss.backward()
+        return loss.data
+
+    return our_training(kind, gradient, optimizer, lambda: set_weights(optimizer.parameters, SIZES))
+
+
+def our_hinge(kind: str, sizes: Sequence[int], n: int, backend: str) -> Measure:
+    """The loss of one point compiled, and run on all of them."""
+    from micrograd.optim import SGD
+
+    fast = compiled_hinge(sizes, backend)
+    packed, optimizer = fast.pack(*points(n)), SGD(fast.parameters, RATE)
+    return our_training(
+        kind, lambda: fast.backward(packed), optimizer, lambda: set_weights(optimizer.parameters, sizes)
+    )
+
+
+def our_training(
+    kind: str, gradient: Callable[[], float], optimizer: Any, set_parameters: Callable[[], None]
+) -> Measure:
+    """A step of the optimizer, or a gradient."""
+
+    def step() -> float:
+        optimizer.zero_grad()
+        loss = gradient()
+        optimizer.step()
+        return loss
+
+    def restart() -> None:
+        set_parameters()
+        optimizer.zero_grad()
+
+    return training(kind, step, gradient, restart, lambda: [p.grad for p in optimizer.parameters])
+
+
+def compiled_hinge(sizes: Sequence[int], backend: str) -> Any:
+    """The compiled loss of one point."""
+    import micrograd
+    from micrograd import nn
+
+    model = nn.MLP(sizes[0], list(sizes[1:]), activation="relu")
+    set_weights(model.parameters(), sizes)
+    example = [0.0] * sizes[0], 0.0
+    loss: Any = lambda x, y: (1 - y * model(x)).relu()  # noqa: E731
+    return micrograd.compile(loss, example, parameters=model.parameters(), backend=backend)
+
+
+def our_function() -> Measure:
+    """The gradient of the hinge loss by the generated function alone."""
+    fast = compiled_hinge(SIZES, "c")
+    return function_alone(fast, fast.pack(*points(POINTS)))
+
+
+def function_alone(fast: Any, packed: Any) -> Measure:
+    """The gradient by the generated function, with buffers for parameters, gradients and results."""
+    run = fast._backends[packed.shapes]._library("backward", vectors=len(packed) > 1).run
+    numbers = array("d", [p.data for p in fast.parameters]).tobytes()
+    gradients, results = ctypes.create_string_buffer(len(numbers)), array("d", bytes(8 * len(packed)))
+
+    def gradient() -> float:
+        run(numbers, 1 / len(packed), packed, gradients, results)
+        return sum(results) / len(packed)
+
+    def restart() -> None:
+        ctypes.memset(gradients, 0, len(gradients))
+
+    return training("gradient", gradient, gradient, restart, lambda: list(memoryview(gradients).cast("B").cast("d")))
+
+
+def compile_hinge(backend: str) -> Measure:
+    """Tracing and compiling, and one run."""
+    return compilation(lambda: compiled_hinge(SIZES, backend).backward(*points(POINTS)))
+
+
+def their_hinge(engine: str, kind: str) -> Measure:
+    """In another scalar engine."""
+    model = mlp_of(engine, SIZES)
+    parameters = model.parameters()
+    xs, ys = points(POINTS)
+
+    def gradient() -> float:
+        loss = mean([(1 + -y * model(x)).relu() for x, y in zip(xs, ys, strict=True)])
+        loss.backward()
+        return float(loss.data)
+
+    return their_training(kind, gradient, parameters, lambda: set_weights(parameters, SIZES))

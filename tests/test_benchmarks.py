@@ -1,0 +1,124 @@
+"""The benchmarks compare like with like, and their page tells what was measured."""
+
+import math
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+from micrograd import Value
+from tests.benchmarks import growth, page
+from tests.benchmarks.data import set_weights
+from tests.benchmarks.harness import CHECKOUT, Benchmark, Contestant, Measured, run
+from tests.benchmarks.values import MLP, cross_entropy, mean, softmax
+from tests.benchmarks.values import Value as MicrogptValue
+
+
+def prepared(cost, result):
+    """A contestant that always costs as much; in another process, so its numbers come as arguments."""
+    if result == "ends":
+        raise SystemExit(3)
+    return lambda: (cost, result)
+
+
+def benchmark(*results):
+    ours, *others = [Contestant(f"number {i}", prepared, (2.0**i, result)) for i, result in enumerate(results)]
+    return Benchmark("a task", (ours,), tuple(others), rounds=2)
+
+
+def test_medians_and_ratios_are_those_of_the_contestants():
+    measured = run(benchmark(1.0, 1.0 + 1e-9))
+    assert measured.medians == {"number 0": 1.0, "number 1": 2.0}
+    assert measured.ratio("number 1", to="number 0") == 2.0
+
+
+@pytest.mark.parametrize("other", [1.00001, math.nan])
+def test_contestants_that_compute_different_results_are_not_compared(other):
+    with pytest.raises(RuntimeError, match=r"a task: the contestants computed different results: .*number 1"):
+        run(benchmark(1.0, other))
+
+
+def test_a_contestant_that_ends_is_named():
+    with pytest.raises(RuntimeError, match="number 1 has ended with status 3"):
+        run(benchmark(1.0, "ends"))
+
+
+def test_the_table_has_a_ratio_to_each_of_ours():
+    contestants = [Contestant(name, prepared) for name in ("eager", "compiled to C", "micrograd 0.1.0")]
+    costs = {"eager": 0.002, "compiled to C": 4e-6, "micrograd 0.1.0": 0.0504}
+    measured = Measured(Benchmark("a task", tuple(contestants[:2]), tuple(contestants[2:])), costs)
+    assert list(page.table(measured)) == [
+        ["a task", "median", "times eager", "times compiled to C"],
+        ["eager", "2 ms", "1", "500"],
+        ["compiled to C", "4 us", "0.002", "1"],
+        ["micrograd 0.1.0", "50.4 ms", "25.2", "12,600"],
+    ]
+    assert "| micrograd 0.1.0 | 50.4 ms | 25.2 | 12,600 |" in list(page.markdown({"group": ("", [measured], [])}))
+
+
+def test_the_charts_show_each_contestant(tmp_path):
+    pytest.importorskip("matplotlib")
+    names = dict(zip(page.MARKERS, range(1, 9), strict=True))
+    speeds = [Measured(Benchmark("a task", tuple(Contestant(name, prepared) for name in names)), names)]
+    grown = [Measured(b, {c.name: 1.0 + i for i, c in enumerate(b.ours + b.others)}) for b in growth.benchmarks()]
+    page.draw_speeds(speeds, tmp_path / "speeds.svg")
+    page.draw_growth(grown, tmp_path / "growth.svg")
+    assert texts(tmp_path / "speeds.svg") >= {"here: eager", "here: compiled to C", "micrograd 0.1.0", "a task"}
+    assert texts(tmp_path / "growth.svg") >= {"compiled to C", "NumPy by hand", "PyTorch"}
+
+
+def test_we_lead_at_the_sizes_at_which_the_rival_takes_longer():
+    rivals = {"NumPy by hand": 0.5, "PyTorch": 2.0}
+    measured = [Measured(b, {"compiled to C": 1.0, **rivals}) for b in growth.benchmarks()]
+    for i in (0, 3, 4):
+        measured[i].medians["PyTorch"] = 0.9
+    for i in (9, 10):
+        measured[i].medians["NumPy by hand"] = 1.1
+    assert list(growth.conclude(measured)) == [
+        "Compiled C leads NumPy by hand at none of these weights, with a batch of 32.",
+        "Compiled C leads PyTorch at 105, 1,051 weights, with a batch of 32.",
+        "Compiled C leads NumPy by hand at 10,000, 100,000 examples a batch, with 337 weights.",
+        "Compiled C leads PyTorch at 1, 10, 100, 1,000, 10,000, 100,000 examples a batch, with 337 weights.",
+    ]
+
+
+def test_the_page_is_written_and_so_are_its_charts():
+    written = (CHECKOUT / "tests" / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    for name in ("benchmarks", "growth"):
+        assert f"(../pictures/{name}.svg)" in written
+        ElementTree.parse(CHECKOUT / "tests" / "pictures" / f"{name}.svg")
+
+
+def operations(x, y):
+    """All that the form can do, in one number."""
+    return (x * y + 2 - y / x + (x - y) ** 3 - 1.5).exp().log() + (-x).relu() + y.relu() + 3 * x + (1 - y)
+
+
+def test_the_form_of_microgpt_has_our_gradients():
+    results = []
+    for value in (Value, MicrogptValue):
+        x, y = value(0.8), value(1.7)
+        result = operations(x, y)
+        result.backward()
+        results.append((result.data, x.grad, y.grad))
+    assert results[1] == pytest.approx(results[0], rel=1e-12)
+
+
+def test_its_networks_and_losses_are_ours():
+    from micrograd import losses, nn
+
+    gradients = []
+    for theirs in (False, True):
+        model = MLP([2, 3, 2]) if theirs else nn.MLP(2, [3, 2], "relu")
+        set_weights(model.parameters(), [2, 3, 2])
+        logits = model([0.3, -0.8])
+        shares = softmax(logits) if theirs else losses.softmax(logits)
+        assert sum(share.data for share in shares) == pytest.approx(1.0)
+        loss = mean([cross_entropy(logits, 1)]) if theirs else losses.cross_entropy(logits, 1)
+        loss.backward()
+        gradients.append([p.grad for p in model.parameters()])
+    assert gradients[1] == pytest.approx(gradients[0], rel=1e-12)
+    assert any(gradients[0])
+
+
+def texts(path):
+    return {text.text for text in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")}
