@@ -644,10 +644,12 @@ def test_the_exported_weights_are_those_of_now_to_the_last_bit():
 
 
 def test_the_header_documents_arguments_and_results():
-    fast = micrograd.compile(lambda a, b, n: [[a, b[0][1]], [a, a]], (1.0, [[1.0, 2.0, 3.0]] * 2, []), backend="python")
+    example = (1.0, [[1.0, 2.0, 3.0]] * 2, [], [1.0, 2.0])
+    fast = micrograd.compile(lambda a, b, n, c: [[a, b[0][1]], c], example, backend="python")
     assert "x[0] to x[0]: argument 1\n" in fast.c_source
     assert "x[1] to x[6]: argument 2, of shape (2, 3)\n" in fast.c_source
     assert "argument 3" not in fast.c_source
+    assert "x[7] to x[8]: argument 4\n" in fast.c_source
     assert "becomes the 4 outputs, of shape (2, 2)" in fast.c_source
 
 

@@ -11,8 +11,8 @@ from micrograd.compiler.graph import Shape, shape_of, size
 class ShapeError(ValueError):
     """Arguments whose shape is not what the function takes."""
 
-    def __init__(self, came: Any, expected: Any, why: object = "") -> None:
-        super().__init__(f"arguments of shape {came} came, {expected} was expected{f': {why}' if why else ''}")
+    def __init__(self, came: Any, expected: Any, why: object) -> None:
+        super().__init__(f"arguments of shape {came} came, {expected} was expected: {why}")
 
 
 class Packed:
