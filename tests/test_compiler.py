@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 import micrograd
 from micrograd import Value, dot, functional, mean, scalar, where
-from micrograd.compiler import CompilerError, TraceError, toolchain
+from micrograd.compiler import Compiled, CompilerError, TraceError, toolchain
 from micrograd.compiler.trace import Trace
 from micrograd.nn import MLP
 from tests.operations import OPERATIONS
@@ -815,6 +815,13 @@ def test_gradients_are_not_touched_by_a_call_that_fails():
     assert p.grad == 0.5
 
 
+@pytest.mark.parametrize("make", [micrograd.compile, Compiled])
+def test_the_options_are_given_by_name_and_the_rest_may_be(make):
+    assert make(function=lambda x: 2 * x, example_args=(1.0,), backend="python")(3.0) == 6.0
+    with pytest.raises(TypeError, match="positional argument"):
+        make(lambda x: 2 * x, (1.0,), [Value(1.0)])
+
+
 def test_check_names_the_first_operation_that_is_not_finite():
     def function(x):
         return (x.exp() * 1e300).sqrt() + x
@@ -843,6 +850,9 @@ def test_check_knows_parameters_and_lists_too():
     single = micrograd.compile(lambda x: where(x > 0, p * x, -x), (1.0,), parameters=[p], backend="python")
     single.check(1.0)
     assert p.grad == 0.5
+    both = micrograd.compile(lambda x, y: x / y, (1.0, 2.0), backend="python")
+    with pytest.raises(FloatingPointError, match=r"/ of \[3.0, 0.0\]"):
+        both.check(3.0, 0.0)
 
 
 def test_what_a_function_does_to_the_gradients_of_parameters_counts(backend):

@@ -102,7 +102,7 @@ class Compiled:
 
     def __call__(self, *args: Any) -> Any:
         """The function's value for one example, as a number or a nested list of numbers."""
-        packed = self._packed([args[k : k + 1] for k in range(len(args))])
+        packed = self._packed([(arg,) for arg in args])
         return unflatten(iter(self._run("forward", packed)), self._backends[packed.shapes].graph.output_shape)
 
     def map(self, *batches: Any) -> list[Any]:
@@ -144,7 +144,7 @@ class Compiled:
         TypeError
             If the function does not return a single Value.
         """
-        packed = self._packed([args[k : k + 1] for k in range(len(args))])
+        packed = self._packed([(arg,) for arg in args])
         self._check_differentiable(packed)
         value, *gradient = self._run("value_and_grad", packed)
         numbers = iter(gradient)
@@ -172,7 +172,7 @@ class Compiled:
         FloatingPointError
             Naming the first operation that made one, or could not be carried out, and its operands.
         """
-        packed = self._packed([args[k : k + 1] for k in range(len(args))])
+        packed = self._packed([(arg,) for arg in args])
         check(self._backends[packed.shapes].graph, self._numbers(), packed.rows()[0])
 
     @property

@@ -167,7 +167,6 @@ def _processor() -> str:
 def notice(what: str) -> Iterator[None]:
     """Say in the log what is going on if it takes longer than a user would wait without a word."""
     timer = threading.Timer(PATIENCE, log.warning, ["%s takes more than %g s", what, PATIENCE])
-    timer.daemon = True
     with suppress(RuntimeError):  # where there are no threads, as in a browser, nothing is said
         timer.start()
     try:
