@@ -369,7 +369,7 @@ class _Complex:
         return -self if self.real < 0 else self
 
     def __getattr__(self, name: str) -> Callable[[], "_Complex"]:
-        if name in scalar.FUNCTIONS and hasattr(cmath, name):
+        if name in scalar.FUNCTIONS:
             return lambda: _Complex(getattr(cmath, name)(self.z))
         raise AttributeError(name)
 

@@ -390,7 +390,8 @@ def test_the_complex_step_knows_what_an_operation_of_ones_own_relies_on():
 
         return Value(scalar.leaky_relu(x.data), (x,), "leaky", _backward)
 
-    for x in (-1.0, 0.0, 1.0):
+    for x in (-1.0, -0.5, 0.0, 1.0):
+        assert gradcheck(scalar.softplus, x)
         assert gradcheck(leaky, x)
         assert gradcheck(lambda x: x**3 if x.data else x, x)
 
