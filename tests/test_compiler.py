@@ -318,6 +318,13 @@ def test_constants_are_folded_to_what_they_come_to(function):
         assert fast.value_and_grad(x) == eager(function, x)
 
 
+def test_what_changes_nothing_is_not_written_down():
+    fast = micrograd.compile(lambda x: (0 + 1 * x * 1 / 1 + 0.0 - 0) ** 1, (1.0,), backend="python")
+    assert "return [x0]" in fast.source
+    with pytest.raises(ZeroDivisionError):
+        micrograd.compile(lambda x: x / 0.0, (1.0,), backend="python")(1.0)
+
+
 def test_an_operation_of_three_numbers_is_written_down_as_it_is():
     trace = Trace()
     clipped = trace.record("clip", (trace.leaf("x"), 0.0, 1.0))
