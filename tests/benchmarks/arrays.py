@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from tests.benchmarks.data import RATE, images, points, weights
-from tests.benchmarks.harness import Contestant, Measure, training
+from tests.benchmarks.harness import Contestant, Measure, optimized, training
 
 # NumPy, with the backward pass written by hand
 
@@ -119,17 +119,9 @@ def _pytorch(kind: str, sizes: Sequence[int], xs: Any, loss_of: Callable[[Any], 
         loss.backward()
         return float(loss.item())
 
-    def step() -> float:
-        optimizer.zero_grad()
-        loss = gradient()
-        optimizer.step()
-        return loss
-
-    def restart() -> None:
-        optimizer.zero_grad()
-        _set(parameters, sizes)
-
-    return training(kind, step, gradient, restart, lambda: _flat([p.grad for p in parameters]))
+    return optimized(
+        kind, gradient, optimizer, lambda: _set(parameters, sizes), lambda: _flat([p.grad for p in parameters])
+    )
 
 
 def tight_pytorch_hinge(kind: str, sizes: Sequence[int], n: int) -> Measure:

@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.benchmarks import values
 from tests.benchmarks.data import RATE
-from tests.benchmarks.harness import Benchmark, Contestant, Measure, compilation, training
+from tests.benchmarks.harness import Benchmark, Contestant, Measure, compilation, optimized
 from tests.benchmarks.mlp import function_alone, our_training
 from tests.benchmarks.values import scalar_engines, their_training, value_of
 
@@ -189,21 +189,14 @@ def pytorch_task(kind: str) -> Measure:
         loss.backward()
         return loss.item()
 
-    def step() -> float:
-        optimizer.zero_grad()
-        loss = gradient()
-        optimizer.step()
-        return loss
-
-    def start() -> None:
-        optimizer.zero_grad()
+    def restore() -> None:
         rng = random.Random(1)
         with torch.no_grad():
             for matrix in weights.values():
                 matrix.copy_(torch.tensor([rng.gauss(0, 0.08) for _ in range(matrix.numel())]).view(matrix.shape))
 
-    return training(
-        kind, step, gradient, start, lambda: torch.cat([w.grad.flatten() for w in weights.values()]).tolist()
+    return optimized(
+        kind, gradient, optimizer, restore, lambda: torch.cat([w.grad.flatten() for w in weights.values()]).tolist()
     )
 
 

@@ -156,6 +156,28 @@ def training(
     return repeated(step if kind == "step" else gradient, result)
 
 
+def optimized(
+    kind: str,
+    gradient: Callable[[], float],
+    optimizer: Any,
+    set_parameters: Callable[[], None],
+    gradients: Callable[[], list[float]],
+) -> Measure:
+    """The `training` of an optimizer with `zero_grad` and `step`, ours or PyTorch's."""
+
+    def step() -> float:
+        optimizer.zero_grad()
+        loss = gradient()
+        optimizer.step()
+        return loss
+
+    def restart() -> None:
+        set_parameters()
+        optimizer.zero_grad()
+
+    return training(kind, step, gradient, restart, gradients)
+
+
 def compilation(compile_and_run: Callable[[], float]) -> Measure:
     """The measurement of a compilation, each with an empty cache."""
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.benchmarks.arrays import casadi_hinge, numpy_hinge, pytorches
 from tests.benchmarks.data import RATE, points, set_weights
-from tests.benchmarks.harness import Benchmark, Contestant, Measure, compilation, training
+from tests.benchmarks.harness import Benchmark, Contestant, Measure, compilation, optimized, training
 from tests.benchmarks.values import mean, mlp_of, scalar_engines, their_training
 
 SIZES = [2, 16, 16, 1]
@@ -83,19 +83,8 @@ def our_hinge(kind: str, sizes: Sequence[int], n: int, backend: str) -> Measure:
 def our_training(
     kind: str, gradient: Callable[[], float], optimizer: Any, set_parameters: Callable[[], None]
 ) -> Measure:
-    """A step of the optimizer, or a gradient."""
-
-    def step() -> float:
-        optimizer.zero_grad()
-        loss = gradient()
-        optimizer.step()
-        return loss
-
-    def restart() -> None:
-        set_parameters()
-        optimizer.zero_grad()
-
-    return training(kind, step, gradient, restart, lambda: [p.grad for p in optimizer.parameters])
+    """A step of one of our optimizers, or a gradient."""
+    return optimized(kind, gradient, optimizer, set_parameters, lambda: [p.grad for p in optimizer.parameters])
 
 
 def compiled_hinge(sizes: Sequence[int], backend: str) -> Any:
