@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from micrograd import Value
-from tests.benchmarks import growth, page
+from tests.benchmarks import growth, harness, page
 from tests.benchmarks.data import set_weights
 from tests.benchmarks.harness import CHECKOUT, Benchmark, Contestant, Measured, run
 from tests.benchmarks.values import MLP, cross_entropy, mean, softmax
@@ -40,6 +40,17 @@ def test_contestants_that_compute_different_results_are_not_compared(other):
 def test_a_contestant_that_ends_is_named():
     with pytest.raises(RuntimeError, match="number 1 has ended with status 3"):
         run(benchmark(1.0, "ends"))
+
+
+def test_a_contestant_that_has_ended_before_its_turn_is_named_too(monkeypatch):
+    def start_and_wait(contestant, start=harness._start):
+        process = start(contestant)
+        process.wait()
+        return process
+
+    monkeypatch.setattr(harness, "_start", start_and_wait)
+    with pytest.raises(RuntimeError, match="number 0 has ended with status 3"):
+        run(benchmark("ends"))
 
 
 def test_the_table_has_a_ratio_to_each_of_ours():

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -219,8 +219,8 @@ def _turn(contestant: Contestant, process: subprocess.Popen[str]) -> tuple[float
     """One measurement."""
     assert process.stdin
     assert process.stdout
-    process.stdin.write("\n")
-    process.stdin.flush()
+    with suppress(BrokenPipeError):  # has it ended, there is no answer
+        os.write(process.stdin.fileno(), b"\n")
     answer = process.stdout.readline()
     if not answer:
         raise RuntimeError(f"{contestant.name} has ended with status {process.wait()}: {process.args}")
