@@ -303,7 +303,7 @@ def _neuron(activation: Any, w: Any, b: Any, at: str) -> Neuron:
 
 
 def _layer(neurons: Any, at: str) -> Layer:
-    layer = Layer(1, 1, rng=0)
+    layer = Layer.__new__(Layer)
     layer.neurons = _parts(neurons, Neuron, f"{at}.neurons")
     if len({len(neuron.w) for neuron in layer.neurons}) > 1:
         raise ValueError(f"the neurons of {at} differ in their number of weights")
@@ -311,7 +311,7 @@ def _layer(neurons: Any, at: str) -> Layer:
 
 
 def _mlp(layers: Any, at: str) -> MLP:
-    mlp = MLP(1, [1], rng=0)
+    mlp = MLP.__new__(MLP)
     mlp.layers = _parts(layers, Layer, f"{at}.layers")
     for before, after in pairwise(mlp.layers):
         if len(before.neurons) != len(after.neurons[0].w):
