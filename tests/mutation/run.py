@@ -1,0 +1,135 @@
+"""Who notices: a copy of the checkout, and a process that forks to run the tests in it."""
+
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from tests.mutation import CHECKOUT
+
+PATIENCE = 20  # seconds for one test, which takes a few at most
+MEMORY = 4 << 30  # bytes
+
+GRADIENTS = ["engine", "functional", "properties", "compiler", "compiler_c", "precision"]
+NETWORKS = ["losses", "nn", "optim", "training", "saving"]
+IN_PYTHON = ["compiler", "compiler_c", "faults"]
+IN_C = ["compiler_c", "compiler", "faults"]
+TESTS = {  # those of the module first
+    "scalar": ["scalar", *GRADIENTS],
+    "engine": [*GRADIENTS, *NETWORKS, "load"],
+    "functional": ["functional", "properties"],
+    "losses": NETWORKS,
+    "optim": ["optim", *NETWORKS],
+    "nn": ["nn", *NETWORKS],
+    **{f"compiler/{name}": IN_PYTHON for name in ["trace", "graph", "statements", "python", "check", "__init__"]},
+    **{f"compiler/{name}": IN_C for name in ["roll", "c", "batch", "export", "toolchain"]},
+}
+
+
+class Runner:
+    """A copy of the checkout, in which a mutant takes its module's place while the tests run."""
+
+    def __init__(self) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="mutation-"))
+        files = subprocess.run(["git", "ls-files"], cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout
+        for file in files.splitlines():
+            (self.directory / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(CHECKOUT / file, self.directory / file)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.mutation.run"],
+            cwd=self.directory,
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", "XDG_CACHE_HOME": str(self.directory / "cache")},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        every = sorted({name for names in TESTS.values() for name in names})
+        if self.ask({"tests": every, "compile": True}) != "survived":
+            raise RuntimeError("the tests fail as it is: see python -m pytest")
+        for directory in self.directory.glob("micrograd/**/__pycache__"):
+            shutil.rmtree(directory)  # that of the tests stays
+
+    def ask(self, request: dict[str, Any]) -> str:
+        """What comes of running tests."""
+        assert self.process.stdin
+        assert self.process.stdout
+        print(json.dumps(request), file=self.process.stdin, flush=True)
+        return self.process.stdout.readline().strip()
+
+    def outcome(self, module: str, code: str) -> str:
+        """Whether the tests notice: "killed", "timed out" or "survived"."""
+        path = self.directory / module
+        original = path.read_text()
+        path.write_text(code)
+        try:
+            return self.ask({"tests": TESTS[module.removeprefix("micrograd/").removesuffix(".py")], "compile": False})
+        finally:
+            path.write_text(original)
+
+    def close(self) -> None:
+        """End the process and remove the copy."""
+        self.process.communicate()
+        shutil.rmtree(self.directory)
+
+
+class Watchdog:
+    """A plugin of pytest: a test that does not come to an end ends the process."""
+
+    def pytest_runtest_logstart(self) -> None:
+        signal.alarm(PATIENCE)
+
+
+def run_tests(names: list[str], quiet: bool) -> int:
+    """Run these tests up to the first that fails, with what the fork has inherited; pytest's status."""
+    import pytest
+
+    os.setpgid(0, 0)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    signal.alarm(PATIENCE)
+    os.dup2(os.open(os.devnull, os.O_RDWR) if quiet else 2, 1)
+    if quiet:
+        os.dup2(1, 2)
+    for name in names:  # one after the other, since most mutants need only the first
+        file = f"tests/{'stress/' if name == 'load' else ''}test_{name}.py"
+        status = pytest.main(["-x", "-q", "--disable-warnings", "-p", "no:cacheprovider", file], plugins=[Watchdog()])
+        if status:
+            return int(status)
+    return 0
+
+
+def serve() -> None:
+    """For each line of names of tests, the outcome of running them in a fork."""
+    for name in ("hypothesis", "mpmath", "numpy", "pytest"):  # once, for all forks
+        import_module(name)
+    import hypothesis
+
+    phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)  # no shrinking
+    hypothesis.settings.register_profile("mutation", phases=phases)
+    hypothesis.settings.load_profile("mutation")
+    sys.modules["torch"] = None  # type: ignore[assignment]  # which would take its time
+    for request in map(json.loads, sys.stdin):
+        process = os.fork()
+        if process == 0:
+            status = 1
+            try:
+                sys.dont_write_bytecode = not request["compile"]
+                status = run_tests(request["tests"], quiet=not request["compile"])
+            finally:
+                os._exit(status)
+        _, status = os.waitpid(process, 0)
+        with suppress(ProcessLookupError):
+            os.killpg(process, signal.SIGKILL)  # what a test has started and left behind
+        survived, late = status == 0, os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM
+        print("survived" if survived else "timed out" if late else "killed", flush=True)
+
+
+if __name__ == "__main__":
+    serve()
