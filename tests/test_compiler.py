@@ -318,6 +318,24 @@ def test_constants_are_folded_to_what_they_come_to(function):
         assert fast.value_and_grad(x) == eager(function, x)
 
 
+@pytest.mark.parametrize("exponent", [1.0000001, 2.0000001, 2.9999999, 8.9999999, -1.0000001])
+def test_an_exponent_beside_a_whole_number_is_not_taken_for_it(backend, exponent):
+    fast = micrograd.compile(lambda x: x**exponent, (1.0,), backend=backend)
+    expected = [3.0**exponent, exponent * 3.0 ** (exponent - 1)]
+    assert list(fast.value_and_grad(3.0)) == pytest.approx(expected, rel=1e-14)
+    if backend == "python":
+        with pytest.raises(ValueError, match="a fractional power of a negative number is not real"):
+            fast(-3.0)
+
+
+def test_small_whole_powers_are_written_as_the_language_does():
+    fast = micrograd.compile(lambda x: [x**n for n in range(1, 11)], (1.0,), backend="python")
+    assert [f"x0 ** {n}.0" in fast.source for n in range(1, 11)] == [False, *[True] * 8, False]
+    assert "power(x0, 10.0)" in fast.source
+    assert [f"= ({' * '.join(['x[0]'] * n)});" in fast.c_source for n in (2, 3)] == [True] * 2
+    assert [f"= pow(x[0], {n}.0);" in fast.c_source for n in range(1, 11)] == [False] * 3 + [True] * 7
+
+
 def test_what_changes_nothing_is_not_written_down():
     fast = micrograd.compile(lambda x: (0 + 1 * x * 1 / 1 + 0.0 - 0) ** 1, (1.0,), backend="python")
     assert "return [x0]" in fast.source

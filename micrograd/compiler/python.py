@@ -22,7 +22,7 @@ TEMPLATES = {
     **{op: f"{{0}} {op} {{1}}" for op in ("+", "-", "*", "/", "%")},
     **{op: f"({{0}} {op} {{1}})" for op in CONDITIONS},
     "**": "power({0}, {1})",
-    **{f"**{n}": "{0} ** {1}" for n in range(1, 10)},  # which is never complex
+    **{f"**{n}": "{0} ** {1}" for n in range(2, 10)},  # which is never complex
     "condition": "(1.0 if {0} else 0.0)",
     "neg": "-{0}",
     "where": "{1} if {0} else {2}",

@@ -83,7 +83,8 @@ class Statements(list[Statement]):
 
 def _form(trace: Trace, op: str, operands: tuple[int, ...], templates: Mapping[str, str]) -> str:
     """The operation, or its form for the constant exponent where there is a template for that: `**2`."""
-    special = f"{op}{trace.constants[operands[1]]:g}" if op == "**" and operands[1] in trace.constants else op
+    # All digits: 2.0000001 is not 2.
+    special = f"{op}{trace.constants[operands[1]]:.17g}" if op == "**" and operands[1] in trace.constants else op
     return special if special in templates else op
 
 
