@@ -33,6 +33,9 @@ from tests.operations import OPERATIONS
 from tests.test_compiler import eager, grads, has_compiler, moons
 from tests.test_properties import GRAPHS, graphs, run
 
+UNLIKE = [Value.sin, Value.cos, Value.tanh, Value.sigmoid, Value.softplus, Value.atan]
+"""Operations of which no loop is made."""
+
 needs_compiler = pytest.mark.skipif(not has_compiler(), reason="there is no C compiler here")
 
 
@@ -300,11 +303,9 @@ def test_what_is_called_first_is_built_at_once_and_only_once(monkeypatch):
 
 @needs_compiler
 def test_a_loop_may_read_every_other_number_of_what_was_computed_singly():
-    others = [Value.sin, Value.cos, Value.tanh, Value.sigmoid, Value.softplus, Value.atan]
-
     def function(xs):
         every, other = [], []
-        for x, operation in zip(xs, others, strict=True):
+        for x, operation in zip(xs, UNLIKE, strict=True):
             every.append(x.exp())
             other.append(operation(x))
         return [micrograd.dot(every, xs, 1.0), other[0] * other[1] - other[2] / other[3] + other[4] ** 2 % other[5]]
@@ -333,6 +334,75 @@ def test_long_code_is_split_into_functions(monkeypatch):
     model, loss, batch = large(6, 5)
     fast = assert_trains_alike(model, loss, batch)
     assert "backward_one_1(" in fast.c_source
+
+
+def chained(n, seed=1):
+    """A function of one number, in n statements, of which no loop can be made."""
+    rng = random.Random(seed)
+    operations = rng.choices(UNLIKE, k=n)
+
+    def function(x):
+        for operation in operations:
+            x = operation(x)
+        return [x]
+
+    fast = micrograd.compile(function, (1.0,), backend="python")
+    assert "for (long i" not in fast.c_source
+    return fast
+
+
+def looped(n, seed=1):
+    """A function of five numbers, in n loops."""
+    rng = random.Random(seed)
+    operations = [Value.exp]
+    while len(operations) < n:
+        operations.append(rng.choice([operation for operation in UNLIKE if operation is not operations[-1]]))
+
+    def function(xs):
+        for operation in operations:
+            xs = [operation(x) for x in xs]
+        return xs
+
+    fast = micrograd.compile(function, ([1.0] * 5,), backend="python")
+    assert fast.c_source.count("for (long i") == n
+    return fast
+
+
+def test_a_function_has_150_lines_and_a_loop_counts_as_four_more_than_it_has():
+    def functions(fast):
+        return len(re.findall(r"^static void forward_one_\d+", fast.c_source, re.MULTILINE))
+
+    assert [functions(chained(n)) for n in (150, 151, 301, 302)] == [0, 2, 2, 3]
+    assert [functions(looped(n)) for n in (30, 31)] == [0, 2]
+
+
+def test_what_single_statements_of_one_function_use_is_in_variables():
+    assert "t[" not in chained(20).c_source.replace("double t[1];", "")
+    assert "double t[15];" in looped(3).c_source
+    assert " 1 * i" not in looped(3).c_source
+
+
+def test_more_than_64_constants_are_in_a_table():
+    for n in (64, 65):
+        fast = micrograd.compile(lambda x, n=n: [x * (i + 0.5) for i in range(n)], (1.0,), backend="python")
+        assert ("static const double forward_one_c[]" in fast.c_source) == (n == 65)
+
+
+@needs_compiler
+def test_more_than_four_examples_are_computed_in_lanes_up_to_20_000_parameters():
+    for n_parameters, many in ((20_000, True), (20_001, False)):
+        p = [Value(2.0) for _ in range(n_parameters)]
+        fast = micrograd.compile(lambda x, p=p: p[0] * x, (1.0,), parameters=p, backend="c")
+        libraries = fast._backends[((),)]._libraries
+        assert list(libraries) == [("backward", many)]
+        assert fast.backward([1.0] * 4) == 2.0
+        assert fast.map([1.0] * 4) == [2.0] * 4
+        assert fast.value_and_grad(1.0) == (2.0, 2.0)
+        built = {("backward", many), ("backward", False), ("forward", False), ("value_and_grad", False)}
+        assert set(libraries) == built
+        assert fast.backward([1.0] * 5) == 2.0
+        assert fast.map([1.0] * 5) == [2.0] * 5
+        assert set(libraries) == built | {("forward", many)}
 
 
 # Rolling
@@ -776,6 +846,10 @@ def test_what_a_failing_compiler_says_is_passed_on(cache, fake):
         compiled("c")
     assert "Python" in repr(compiled("auto"))
     assert list(cache.iterdir()) == []
+    fake("seq -w 9999 >&2; exit 1")
+    with pytest.raises(CompilerError) as error:
+        compiled("c")
+    assert str(error.value).partition(" failed:\n")[2] == "".join(f"{n}\n" for n in range(9600, 10000))
 
 
 @pytest.mark.parametrize(
@@ -801,6 +875,7 @@ def test_a_library_is_compiled_once(cache, fake):
     assert [built(), built(), calls()] == [42, 42, 1]
     assert [built(43), calls()] == [43, 2]
     assert len(files(cache)) == 2
+    assert all(re.fullmatch(r"[0-9a-f]{32}-[0-9a-f]{32}\.so", file.name) for file in files(cache))
     assert stat.S_IMODE(cache.stat().st_mode) == 0o700
 
 
@@ -966,10 +1041,16 @@ def test_a_read_only_cache_does_no_harm(cache, monkeypatch, caplog):
 def test_a_full_disk_under_the_cache_does_no_harm(cache, fake, monkeypatch):
     """The compiler fails, as it does where there is no room, as long as it is to write into the cache."""
     calls = fake(f'case "$*" in *{cache}*) echo "No space left on device" >&2; exit 1;; esac; exec $REAL "$@"')
-    full = shutil.disk_usage("/")._replace(free=0)
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: full)
-    assert [built(), calls()] == [42, 2]
+    disk = shutil.disk_usage("/")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: disk)
+    for free in (0, 2**20 - 1):  # bytes
+        disk = disk._replace(free=free)
+        assert built() == 42
+    assert calls() == 4
     assert list(cache.iterdir()) == []
+    disk = disk._replace(free=2**20)
+    with pytest.raises(CompilerError, match="No space left on device"):
+        built()
 
 
 @needs_compiler
