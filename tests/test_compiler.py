@@ -11,6 +11,7 @@ import random
 import re
 import textwrap
 import threading
+import time
 import tokenize
 from array import array
 from fractions import Fraction
@@ -318,6 +319,58 @@ def test_constants_are_folded_to_what_they_come_to(function):
         assert fast.value_and_grad(x) == eager(function, x)
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: where((x > 0) & 1, 10.0, x),
+        lambda x: where((x > 0) & 0, 10.0, x),
+        lambda x: where(1 & (x > 0) | False, 10.0, x),
+        lambda x: where((x > 0) | 0, 10.0, x),
+        lambda x: where(1 | (x > 0), 10.0, x),
+    ],
+)
+def test_a_mask_of_ones_and_zeros_is_one_of_conditions(backend, function):
+    xs = [1.0, -1.0, 2.0, -2.0, 0.0]
+    fast = micrograd.compile(function, (1.0,), backend=backend)
+    assert fast.map(xs) == [Value(function(Value(x)).data).data for x in xs]
+
+
+def test_other_bits_than_that_of_a_condition_are_refused():
+    with pytest.raises(TypeError, match="unsupported operand"):
+        micrograd.compile(lambda x: where((x > 0) & 2, 10.0, x), (1.0,), backend="python")
+
+
+def test_long_conditions_have_names(backend):
+    """Each use of a condition used to write it again: half a million characters here, and too many parentheses."""
+
+    def function(xs):
+        condition = everywhere = xs[0] > 0
+        for x in xs[1:]:
+            condition = (condition & (x > 0)) | (condition & (x < -1))
+            everywhere = everywhere & (x != 0)
+        return where(condition, xs[0], 0.0) + where(everywhere, 2.0, 3.0) + condition * 7
+
+    n = 250
+    fast = micrograd.compile(function, ([0.0] * n,), backend=backend)
+    assert len(fast.source) < 500 * n
+    examples = [[1.0] * n, [1.0] * (n - 1) + [-0.5], [1.0, -2.0] * (n // 2), [1.0] * (n - 1) + [0.0], [-1.0] * n]
+    assert (
+        fast.map(examples) == [function([Value(x) for x in xs]).data for xs in examples] == [10.0, 2.0, 10.0, 3.0, 3.0]
+    )
+
+
+def test_a_number_may_be_the_condition_in_an_operation_of_ones_own(backend):
+    def operation(x):
+        def _backward(grad):
+            x.grad += grad * scalar.where(x.data, 2.0, 3.0)
+
+        return Value(scalar.where(x.data, x.data * 2.0, 7.0), (x,), "operation", _backward)
+
+    fast = micrograd.compile(operation, (1.0,), backend=backend)
+    assert fast.map([0.0, 1.0, -1.0, 0.5, 2.0]) == [7.0, 2.0, -2.0, 1.0, 4.0]
+    assert [fast.value_and_grad(x)[1] for x in (0.0, 3.0)] == [3.0, 2.0]
+
+
 @pytest.mark.parametrize("exponent", [1.0000001, 2.0000001, 2.9999999, 8.9999999, -1.0000001])
 def test_an_exponent_beside_a_whole_number_is_not_taken_for_it(backend, exponent):
     fast = micrograd.compile(lambda x: x**exponent, (1.0,), backend=backend)
@@ -555,6 +608,46 @@ def test_what_is_no_batch_is_refused():
         fast.map(other.pack([1.0, 2.0]))
     with pytest.raises(ValueError, match=r"shape \(1,\) came, \(\) was expected"):
         other.map([1.0, [2.0]])
+
+
+class Table:
+    """What pandas has: its items are names, its numbers an array."""
+
+    def __init__(self, rows):
+        self.rows = np.asarray(rows)
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __iter__(self):
+        return iter(range(self.rows.shape[-1]))
+
+    def __array__(self, dtype=None, copy=None):
+        return self.rows
+
+
+class Labels(Table):
+    """The same without an array."""
+
+    __array__ = property()
+
+
+def test_a_table_is_its_numbers_not_its_names(backend):
+    fast = micrograd.compile(lambda x: 2 * x[0] + x[1], ([1.0, 2.0],), backend=backend)
+    assert fast.map(Table([[5.0, 1.0], [6.0, 2.0], [7.0, 3.0]])) == [11.0, 14.0, 17.0]
+    single = micrograd.compile(lambda x: 2 * x, (1.0,), backend=backend)
+    assert single.map(Table([5.0, 6.0, 7.0])) == [10.0, 12.0, 14.0]
+    with pytest.raises(ValueError, match="a Labels of length 3 gave 2 numbers"):
+        single.map(Labels(np.ones((3, 2))))
+
+
+def test_a_dict_is_no_list(backend):
+    single = micrograd.compile(lambda x: 2 * x, (1.0,), backend=backend)
+    with pytest.raises(TypeError, match="argument 1 is a list or an array of examples, not a dict"):
+        single.map({0: 5.0, 1: 6.0})
+    pair = micrograd.compile(lambda x: x[0] * x[1], ([1.0, 2.0],), backend=backend)
+    with pytest.raises(TypeError):
+        pair({0: 5.0, 1: 6.0})
 
 
 # Packing
@@ -838,6 +931,38 @@ def test_gradients_are_not_touched_by_a_call_that_fails():
     with pytest.raises(ValueError, match="in line"):
         fast.backward([1.0, 2.0, 0.0])
     assert p.grad == 0.5
+
+
+def test_functions_of_the_same_parameters_are_traced_one_after_the_other():
+    p = Value(3.0)
+    tracing, go_on = threading.Event(), threading.Event()
+    results = []
+
+    def slow(x):
+        tracing.set()
+        go_on.wait(10)
+        return p * x
+
+    def run(function):
+        results.append(micrograd.compile(function, (1.0,), parameters=[p], backend="python"))
+
+    def step():
+        results.append(fast.backward([2.0]))
+
+    fast = micrograd.compile(lambda x: p * x, (1.0,), parameters=[p], backend="python")
+    threads = [threading.Thread(target=run, args=(slow,)), threading.Thread(target=step)]
+    threads.append(threading.Thread(target=run, args=(lambda x: p + x,)))
+    threads[0].start()
+    assert tracing.wait(10)
+    for thread in threads[1:]:
+        thread.start()
+    time.sleep(0.05)  # in which the others would read symbols
+    go_on.set()
+    for thread in threads:
+        thread.join()
+    assert (p.data, p.grad) == (3.0, 2.0)
+    p.data = 5.0
+    assert sorted(x if isinstance(x, float) else x(2.0) for x in results) == [6.0, 7.0, 10.0]
 
 
 @pytest.mark.parametrize("make", [micrograd.compile, Compiled])

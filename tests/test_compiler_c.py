@@ -405,6 +405,24 @@ def test_more_than_four_examples_are_computed_in_lanes_up_to_20_000_parameters()
         assert set(libraries) == built | {("forward", many)}
 
 
+@needs_compiler
+def test_every_kind_of_library_is_c_without_a_warning(monkeypatch):
+    monkeypatch.setattr(toolchain, "FLAGS", [*toolchain.FLAGS, "-Wall", "-Wextra", "-Werror"])
+    p = Value(2.0)
+    for parameters in ([], [p]):
+        fast = micrograd.compile(
+            lambda x: where((x > 0) & (x < 9), p * x % 3, x.tanh()) ** x + abs(x).softplus() / 7,
+            (1.0,),
+            parameters=parameters,
+            backend="c",
+        )
+        for n in (1, 9):
+            fast.map([0.5] * n)
+            fast.backward([0.5] * n)
+        fast.value_and_grad(0.5)
+        assert len(fast._backends[((),)]._libraries) == 5
+
+
 # Rolling
 
 

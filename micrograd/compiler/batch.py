@@ -2,7 +2,7 @@
 
 import ctypes
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from micrograd.compiler.graph import Shape, shape_of, size
@@ -61,7 +61,7 @@ class Packed:
 def pack(batches: Sequence[Any], known: Sequence[tuple[Shape, ...]]) -> Packed:
     """The examples of each argument as buffers. `known` are shapes to try first."""
     for k, batch in enumerate(batches):
-        if not hasattr(batch, "__len__"):
+        if not hasattr(batch, "__len__") or isinstance(batch, Mapping):
             raise TypeError(f"argument {k + 1} is a list or an array of examples, not a {type(batch).__name__}")
     lengths = [len(batch) for batch in batches]
     if len(set(lengths)) > 1:
@@ -90,6 +90,8 @@ class _Mismatch(Exception):
 def _buffer(batch: Any, shape: Shape) -> Any:
     """The numbers of a batch as doubles one after the other: itself, if that is what it is."""
     if not isinstance(batch, (list, tuple)):
+        if hasattr(batch, "__array__") and not hasattr(batch, "__array_interface__"):
+            batch = batch.__array__()  # of a library such as pandas, whose tables have the names of columns as items
         try:
             view = memoryview(batch)
         except TypeError:
@@ -103,6 +105,8 @@ def _buffer(batch: Any, shape: Shape) -> Any:
     numbers = array("d")
     for example in batch:
         _extend(numbers, example, shape)
+    if len(numbers) != len(batch) * size(shape):  # code in C relies on it
+        raise ValueError(f"a {type(batch).__name__} of length {len(batch)} gave {len(numbers)} numbers")
     return numbers or array("d", [0.0])  # no buffer is quite empty
 
 
@@ -119,7 +123,8 @@ def _extend(numbers: "array[float]", tree: Any, shape: Shape) -> None:
         numbers.append(tree)
         return
     ragged = shape[0] == "ragged"
-    if not hasattr(tree, "__len__") or len(tree) != (len(shape) - 1 if ragged else shape[0]):
+    n = len(shape) - 1 if ragged else shape[0]
+    if isinstance(tree, Mapping) or not hasattr(tree, "__len__") or len(tree) != n:
         raise _Mismatch(tree, shape)
     if len(shape) == 1:
         if not {float, int}.issuperset(map(type, tree)) and shape_of(tree) != shape:

@@ -65,6 +65,7 @@ SCALAR = {
     "relu": "({0} <= 0.0 ? 0.0 : {0})",
     "leaky_relu": "({0} <= 0.0 ? {1} * {0} : {0})",
     "condition": "({0} ? 1.0 : 0.0)",
+    "truth": "({0} != 0.0)",
 }
 
 
@@ -81,6 +82,7 @@ VECTOR = {
     "relu": "choose({0} <= U(0.0), U(0.0), {0})",
     "leaky_relu": "choose({0} <= U(0.0), {1} * {0}, {0})",
     "condition": "choose({0}, U(1.0), U(0.0))",
+    "truth": "({0} != U(0.0))",
 }
 VECTORS = """#ifdef __AVX512F__
 #define LANES 8
@@ -328,7 +330,7 @@ def library_source(
         offset += size
     n_gradients = graph.n_parameters if accumulated and vectors else 0
     body = writer.source("one")
-    sums = "gs" if n_gradients else "g"
+    sums = "gs" if vectors else "g"
     source = "\n".join(
         [
             "#include <math.h>\n#include <stdint.h>\n",

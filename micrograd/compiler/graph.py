@@ -1,5 +1,6 @@
 """A traced function: what it takes, what it gives, and the operations between."""
 
+import threading
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +14,10 @@ from micrograd.engine import Value
 
 Shape = tuple[Any, ...]
 """() for a number, (3, 2) for three lists of two, ("ragged", (2,), (3,)) for a list of unlike things."""
+
+
+NUMBERS = threading.RLock()
+"""Held while parameters have symbols in place of numbers, and by who reads the numbers."""
 
 
 class Graph:
@@ -38,21 +43,24 @@ class Graph:
         inputs = [Value(trace.leaf("x", i)) for i in range(sum(self.sizes))]
         flat = iter(inputs)
         arguments = [unflatten(flat, shape) for shape in shapes]
-        restore = restoring(parameters, "data", "grad")
-        try:
-            for i, parameter in enumerate(parameters):
-                parameter.data, parameter.grad = trace.leaf("p", i), 0
-            result = function(*arguments)
-            self.output_shape = shape_of(result)
-            self.outputs = [self._output(value) for value in flatten(result)]
-            self.forward_end = len(trace.ops)
-            self.gradients: dict[int, int] = {}
-            self.parameter_gradients: list[int] | None = None
-            self.argument_gradients: list[int] | None = None
-            if self.output_shape == ():
-                self._trace_backward(result if isinstance(result, Value) else Value(result), parameters, inputs)
-        finally:
-            deque(restore, maxlen=0)
+        with NUMBERS:
+            restore = restoring(parameters, "data", "grad")
+            try:
+                for i, parameter in enumerate(parameters):
+                    parameter.data, parameter.grad = trace.leaf("p", i), 0
+                self._trace_forward(function(*arguments), parameters, inputs)
+            finally:
+                deque(restore, maxlen=0)
+
+    def _trace_forward(self, result: Any, parameters: Sequence[Value], inputs: Sequence[Value]) -> None:
+        self.output_shape = shape_of(result)
+        self.outputs = [self._output(value) for value in flatten(result)]
+        self.forward_end = len(self.trace.ops)
+        self.gradients: dict[int, int] = {}
+        self.parameter_gradients: list[int] | None = None
+        self.argument_gradients: list[int] | None = None
+        if self.output_shape == ():
+            self._trace_backward(result if isinstance(result, Value) else Value(result), parameters, inputs)
 
     def _output(self, value: Any) -> int:
         """The line of a result of the function."""

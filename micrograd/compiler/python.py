@@ -24,6 +24,7 @@ TEMPLATES = {
     "**": "power({0}, {1})",
     **{f"**{n}": "{0} ** {1}" for n in range(2, 10)},  # which is never complex
     "condition": "(1.0 if {0} else 0.0)",
+    "truth": "{0}",
     "neg": "-{0}",
     "where": "{1} if {0} else {2}",
     "relu": "0.0 if {0} <= 0 else {0}",

@@ -62,12 +62,16 @@ class Statements(list[Statement]):
                 if field is not None:
                     operand = operands[field]
                     inner, inner_leaves = inlined.get(operand, ("{}", (operand,)))
-                    if trace.ops[operand] in CONDITIONS and not _takes_condition(op, field):
+                    is_condition = operand in inlined and trace.ops[operand] in CONDITIONS
+                    if is_condition and not _takes_condition(op, field):
                         inner = templates["condition"].replace("{0}", inner)
+                    elif _takes_condition(op, field) and not is_condition:
+                        inner = templates["truth"].replace("{0}", inner)
                     text += inner  # a sum only as the first operand of another, which reads the same
                     leaves.extend(inner_leaves)
-            if op in CONDITIONS:
-                stays = False
+            if op in CONDITIONS:  # may have a name as a number, 1 or 0
+                stays = len(text) > WIDTH or (op in ("and", "or") and uses[id] > 1)
+                text = templates["condition"].replace("{0}", text) if stays else text
             elif uses[id] > 1 or id in graph.gradients or id in self.accumulator or len(text) > WIDTH:
                 stays = True
             elif op == "*":

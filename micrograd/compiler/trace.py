@@ -98,6 +98,8 @@ def _operator(name: str, reflected: bool = False) -> Callable[[Symbol, Any], Any
     def method(self: Symbol, other: Any) -> Any:
         if isinstance(other, Value) or not isinstance(other, (Symbol, float, int, Real)):
             return NotImplemented
+        if name in ("and", "or") and type(other) is not Symbol and other not in (0, 1):
+            return NotImplemented  # & and | are of bits, and a condition has one
         return self.trace.record(name, (other, self) if reflected else (self, other))
 
     return method
@@ -118,9 +120,9 @@ for _name, _method in {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "%": 
     setattr(Symbol, f"__r{_method}__", _operator(_name, reflected=True))
 for _name, _method in {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}.items():
     setattr(Symbol, f"__{_method}__", _operator(_name))
-for _name, _method in {"and": "and", "or": "or"}.items():
-    setattr(Symbol, f"__{_method}__", _operator(_name))
-    setattr(Symbol, f"__r{_method}__", _operator(_name, reflected=True))
+for _name in ("and", "or"):
+    setattr(Symbol, f"__{_name}__", _operator(_name))
+    setattr(Symbol, f"__r{_name}__", _operator(_name, reflected=True))
 for _name in scalar.FUNCTIONS:
     setattr(Symbol, _name, _function(_name))
 Real.register(Symbol)  # so that a Value takes it for a number
@@ -188,7 +190,7 @@ class Trace:
             return None if condition is None else operands[1] if condition else operands[2]
         if op in ("and", "or"):
             decided, other = (constants[0], 1) if constants[0] is not None else (constants[1], 0)
-            return operands[other] if decided is (op == "and") else decided
+            return operands[other] if decided == (op == "and") else decided
         if len(constants) != 2:
             return None
         left, right = constants
