@@ -236,9 +236,13 @@ def read_csv(
     ValueError
         If the file has no examples, lines of different lengths, no such column, or something that is not a finite
         number; the line is named.
+    TypeError
+        If the labels are a string.
     OSError
         If the file cannot be opened.
     """
+    if isinstance(labels, str):
+        raise TypeError(f"labels is {labels!r}: expected a list of words")
     xs, ys = [], []
     with open(path, encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file, delimiter=delimiter, strict=True)
@@ -268,7 +272,7 @@ def _number(cell: str) -> float:
         number = float(cell)
     except ValueError:
         number = math.nan
-    if not math.isfinite(number):
+    if not math.isfinite(number) or "_" in cell:  # Python reads 1_0 as 10
         raise ValueError(f"{cell!r:.40} is not a finite number")
     return number
 

@@ -142,7 +142,8 @@ class Value:
 
         def _backward(grad: Any) -> None:
             x, y = self.data, exponent.data
-            self.grad += grad * (y * x ** (y - scalar.where((x == 0) & (y == 0), 0, 1)))  # 0 for 0 ** 0
+            flat = (x == 0) & (y == 0) if varies else y == 0  # then x has no part in it, and x ** -1 need not exist
+            self.grad += grad * (y * x ** (y - scalar.where(flat, 0, 1)))
             if varies:
                 exponent.grad += grad * (result * scalar.log(scalar.where(x == 0, 1, x)))
 

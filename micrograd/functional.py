@@ -7,7 +7,8 @@ gradients are taken outside, such as the weights of a network.
 
 The level is what tells the variables of nested derivatives apart: in `x * grad(lambda y: x + y)(1.0)` the inner
 derivative sees x as a constant of a lower level. (To mistake one variable for the other is called perturbation
-confusion: Siskind and Pearlmutter, 2005.)
+confusion: Siskind and Pearlmutter, 2005.) Levels are counted in each thread: take an inner derivative in the thread of
+the outer one. A number that `backward()` leaves in `grad` within the function is a constant to the derivative.
 
 Arguments are numbers, Values, lists and tuples of these nested in any way, and NumPy arrays; keyword arguments are
 passed on. Gradients come as nested lists of the shape of the argument: floats by floats, exact numbers by ints and

@@ -1,7 +1,8 @@
 """Loss functions: how far the outputs of a model are from what they should be, as one Value to call `backward` on.
 
 Names, order of arguments and formulas are those of `torch.nn.functional`; shapes are nested lists (or arrays) of Values
-and numbers. All are computed in forms that neither overflow nor lose their digits, whatever the size of the logits.
+and numbers. All are computed in forms that do not overflow, whatever the size of the logits. Where one class is all but
+certain, `cross_entropy` and `log_softmax` have the rounding error of 1, as in PyTorch.
 
 Most take a `reduction` of the losses of the single examples: their `"mean"`, their `"sum"`, or `"none"` of both, which
 gives them one by one in the shape of the input. Any other raises ValueError.

@@ -124,7 +124,7 @@ class Neuron(Module):
     ) -> None:
         _check_size("nin", nin)
         self.activation = activation
-        self._activate = _activation(activation)
+        _activation(activation)
         limit = math.sqrt(6 / nin) if activation in ("relu", "leaky_relu") else math.sqrt(6 / (nin + nout))
         uniform = generator(rng).uniform
         self.w = [Value(uniform(-limit, limit)) for _ in range(nin)]
@@ -133,7 +133,7 @@ class Neuron(Module):
     def __call__(self, x: Sequence[Any]) -> Value:
         """The output for `nin` Values or numbers. Raises ValueError for another number of them."""
         _check_inputs(self, len(self.w), x)
-        return self._activate(dot(self.w, x, self.b))
+        return _activation(self.activation)(dot(self.w, x, self.b))
 
     def __repr__(self) -> str:
         return f"Neuron({len(self.w)}, {_name(self.activation)})"
@@ -271,7 +271,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 def _encoded(part: Any) -> Any:
     """The part of a model as JSON has it, or as something that `_decoded` will refuse."""
     if isinstance(part, Module):
-        members = {name: _encoded(member) for name, member in vars(part).items() if name != "_activate"}
+        members = {name: _encoded(member) for name, member in vars(part).items()}
         return {"type": type(part).__name__ if type(part) in _DECODERS else None, **members}
     if isinstance(part, list):
         return [_encoded(member) for member in part]

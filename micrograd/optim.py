@@ -294,7 +294,7 @@ def clip_grad_norm(parameters: Iterable[Parameter], max_norm: float) -> float:
         raise ValueError(f"max_norm is {max_norm!r}: expected a number of at least 0")
     norm = math.hypot(*[p.grad for p in parameters])
     scale = max_norm / (norm + 1e-6)
-    if scale < 1:
+    if scale < 1 or math.isnan(norm):  # NaN goes to all of them, as in PyTorch
         for p in parameters:
             p.grad *= scale
     return norm
@@ -362,6 +362,8 @@ def _unique(parameters: Iterable[Parameter]) -> list[Parameter]:
     for parameter in unique:
         if not hasattr(parameter, "grad"):
             raise TypeError(f"parameters holds a {type(parameter).__name__}: expected Values, as of model.parameters()")
+        if getattr(parameter, "_prev", ()):
+            raise ValueError(f"parameters holds {parameter!r:.80}, which is computed from others: expected leaves")
     return unique
 
 

@@ -6,7 +6,8 @@ being traced), it calls that method instead; ints and fractions are computed as 
 own code, can say `tanh(x)` without knowing what `x` is.
 
 All functions raise ValueError outside their domain and OverflowError where the result is too large for a float,
-naming the function and the operand. NaN goes in and comes out.
+naming the function and the operand; products and quotients come to an infinity, as Python's do. NaN goes in and comes
+out.
 """
 
 import functools

@@ -177,13 +177,15 @@ def _step(
     _check_finite("the loss", [batch_loss.data], where)
     optimizer.zero_grad()
     batch_loss.backward()
-    before = [parameter.data for parameter in parameters]
+    before, state = [parameter.data for parameter in parameters], dict(getattr(optimizer, "__dict__", {}))
     with _uninterrupted():
         try:
             optimizer.step()
             _check_finite("a parameter", [parameter.data for parameter in parameters], where)
         except BaseException:
             _restore(parameters, before)
+            for name, value in state.items():
+                setattr(optimizer, name, value)
             raise
     return float(batch_loss.data)
 

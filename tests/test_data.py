@@ -304,6 +304,8 @@ def test_a_csv_may_begin_with_the_mark_that_spreadsheets_write(path):
         (b"1,2\n", {"target": -3}, "no column -3"),
         (b"1,sideways\n", {"labels": ["up"]}, r"'sideways' is not among the labels \['up'\]"),
         (b'1,"2\n', {}, "line 1: unexpected end"),
+        (b"1_0,2\n", {}, "line 1: '1_0' is not a finite number"),
+        (b"1,2_5\n", {}, "line 1: '2_5' is not a finite number"),
         (b"1,\xff\n", {}, "is not text in UTF-8"),
         (gzip.compress(b"1,2\n"), {}, "is not text in UTF-8"),
         (b"1," + b"9" * 200_000, {}, "line 1: field larger"),
@@ -316,6 +318,12 @@ def test_a_damaged_or_foreign_csv_is_refused_by_name_and_line(path, content, opt
         read_csv(path, **options)
     assert str(path) in str(caught.value)
     assert len(str(caught.value)) < 300 + len(str(path))
+
+
+def test_the_labels_of_a_csv_are_a_list(path):
+    path.write_text("1,ab\n")
+    with pytest.raises(TypeError, match="labels is 'abc': expected a list of words"):
+        read_csv(path, labels="abc")
 
 
 def test_a_whole_number_with_too_many_digits_for_an_int_is_a_float(path):

@@ -18,6 +18,7 @@ import pytest
 
 import micrograd
 from micrograd import Value, dot, engine, mean, promote, scalar, sum, where
+from micrograd.functional import grad, hessian
 from tests.operations import FUSED, OPERATIONS, OPERATORS
 
 NAN, INF = math.nan, math.inf
@@ -309,6 +310,15 @@ class TestNumericalStability:
         assert gradients(lambda x: x**0, 0) == [0]
         assert gradients(lambda x, y: x**y, 0.0, 0.0) == [0.0, 0.0]
         assert gradients(lambda y: 0.0**y, 0.0) == [0.0]
+
+    @pytest.mark.parametrize("x", [1e-310, -1e-310, 0.0, 1.5, INF, NAN])
+    def test_the_power_of_0_is_flat_everywhere(self, x):
+        assert gradients(lambda x: x**0, x) == [0.0]
+        assert grad(grad(lambda x: x**1))(x) == 0.0
+        assert grad(grad(grad(lambda x: x**2)))(x) == 0.0
+
+    def test_beside_a_varying_exponent_of_0_a_base_counts(self):
+        assert hessian(lambda p: p[0] ** p[1])([2.0, 0.0])[0] == [0.0, 0.5]
 
     def test_a_negative_base_has_whole_powers(self):
         assert gradients(lambda x: x**3, -2.0) == [12.0]

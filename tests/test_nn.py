@@ -135,6 +135,16 @@ class TestTheOutput:
         z = neuron.w[0].data * 2.0
         assert neuron([2.0]).data == pytest.approx(z / (1 + math.exp(-z)), rel=1e-14)
 
+    def test_another_activation_takes_the_place_of_the_first(self, tmp_path):
+        neuron = Neuron(1, "tanh", rng=0)
+        neuron.activation, neuron.w[0].data = "relu", 2.0
+        assert neuron([3.0]).data == 6.0
+        nn.save(neuron, tmp_path / "neuron.json")
+        assert nn.load(tmp_path / "neuron.json")([3.0]).data == 6.0
+        neuron.activation = "sine"
+        with pytest.raises(ValueError, match="unknown activation 'sine'"):
+            neuron([3.0])
+
     def test_a_layer_gives_the_outputs_of_its_neurons(self):
         layer = Layer(2, 3, rng=0)
         outputs = layer([1.0, 2.0])

@@ -414,6 +414,22 @@ def test_clipping_measures_gradients_whose_squares_overflow():
     assert [p.grad for p in ps] == close([0.6, -0.8])
 
 
+def test_clipping_gives_nan_to_all_gradients_beside_one_and_leaves_infinities_that_are_only_measured():
+    ps = parameters([0.0, 0.0])
+    ps[0].grad, ps[1].grad = math.nan, 100.0
+    assert math.isnan(clip_grad_norm(ps, 1.0))
+    assert math.isnan(ps[1].grad)
+    ps[0].grad, ps[1].grad = math.inf, 100.0
+    assert clip_grad_norm(ps, math.inf) == math.inf
+    assert [p.grad for p in ps] == [math.inf, 100.0]
+
+
+def test_what_is_computed_from_others_is_no_parameter():
+    w = Value(1.0)
+    with pytest.raises(ValueError, match="which is computed from others: expected leaves"):
+        SGD([w, 2 * w])
+
+
 @pytest.mark.parametrize("max_norm", [-1.0, math.nan, None, "1"])
 def test_clipping_to_what_is_no_norm_is_an_error(max_norm):
     with pytest.raises(ValueError, match=r"max_norm is .*: expected a number of at least 0"):

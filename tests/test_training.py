@@ -369,6 +369,20 @@ def test_a_gradient_that_is_not_finite_does_not_reach_the_parameters():
     assert model.w.data == 0.0
 
 
+@pytest.mark.parametrize("make", [Adam, lambda ps: SGD(ps, momentum=0.9)])
+def test_an_optimizer_goes_on_after_a_step_that_is_undone(make):
+    neuron = nn.Neuron(1, "relu", rng=0)
+    neuron.w[0].data = -0.5
+    optimizer = make(neuron.parameters())
+    before = optimizer.state_dict()
+    with pytest.raises(FloatingPointError, match="a parameter is nan"):
+        fit(neuron, mse_loss, [[math.inf]], [1.0], epochs=1, optimizer=optimizer, progress=False)
+    assert optimizer.state_dict() == before
+    neuron.w[0].data = 0.5
+    fit(neuron, mse_loss, [[1.0]], [1.0], epochs=1, optimizer=optimizer, progress=False)
+    assert optimizer.steps == 1
+
+
 def test_a_validation_loss_that_is_not_finite_raises():
     def loss(prediction, target):
         return prediction * target
