@@ -379,6 +379,7 @@ def test_a_function_has_150_lines_and_a_loop_counts_as_four_more_than_it_has():
 def test_what_single_statements_of_one_function_use_is_in_variables():
     assert "t[" not in chained(20).c_source.replace("double t[1];", "")
     assert "double t[15];" in looped(3).c_source
+    assert "Needs 120 bytes of the stack." in looped(3).c_source
     assert " 1 * i" not in looped(3).c_source
 
 
