@@ -406,6 +406,11 @@ def test_more_than_four_examples_are_computed_in_lanes_up_to_20_000_parameters()
         assert set(libraries) == built | {("forward", many)}
 
 
+def test_a_library_works_on_the_doubles_of_eight_lanes_and_those_before_the_first_multiple_of_64_bytes():
+    graph = micrograd.compile(lambda x, y: x * y, (1.0, 1.0), backend="python")._backends[(), ()].graph
+    assert c.library_source(graph, graph.outputs, [], vectors=True)[1] == (2 + 1) * 8 + 8
+
+
 @needs_compiler
 def test_every_kind_of_library_is_c_without_a_warning(monkeypatch):
     monkeypatch.setattr(toolchain, "FLAGS", [*toolchain.FLAGS, "-Wall", "-Wextra", "-Werror"])

@@ -70,7 +70,7 @@ class Statements(list[Statement]):
                     text += inner  # a sum only as the first operand of another, which reads the same
                     leaves.extend(inner_leaves)
             if op in CONDITIONS:  # may have a name as a number, 1 or 0
-                stays = len(text) > WIDTH or (op in ("and", "or") and uses[id] > 1)
+                stays = len(text) > WIDTH
                 text = templates["condition"].replace("{0}", text) if stays else text
             elif uses[id] > 1 or id in graph.gradients or id in self.accumulator or len(text) > WIDTH:
                 stays = True

@@ -46,12 +46,13 @@ def mutants(module: str, source: str) -> Iterator[Mutant]:
     for name in OPERATORS:
         operator = get_operator(name)()
         places = [node for node in nodes for _ in operator.mutation_positions(node)]
-        yield from (Mutant(module, name, i) for i, node in enumerate(places) if not asserts(node))
+        yield from (Mutant(module, name, i) for i, node in enumerate(places) if not is_spared(node))
 
 
-def asserts(node: Any) -> bool:
-    """Whether the node is of `strict`, which changes nothing in a program that is right."""
-    return node.parent is not None and node.parent.type == "argument" and node.parent.get_first_leaf().value == "strict"
+def is_spared(node: Any) -> bool:
+    """Whether the node is of `strict`, which changes nothing in a right program, or a star among parameters."""
+    kind = node.parent.type if node.parent else None
+    return kind == "parameters" or (kind == "argument" and node.parent.get_first_leaf().value == "strict")
 
 
 def mutated(mutant: Mutant, source: str) -> str:
