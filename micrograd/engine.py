@@ -13,6 +13,7 @@ in a Value may be a float, a Fraction, a Value of an enclosing derivative, or th
 from __future__ import annotations  # or each closure would build a tuple of its annotations
 
 from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from fractions import Fraction
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -20,6 +21,9 @@ from typing import Any, ClassVar, Self
 from micrograd import scalar
 
 __all__ = ["Value", "dot", "mean", "promote", "sum", "where"]
+
+watcher: ContextVar[Callable[[list[Value], list[Value]], None] | None] = ContextVar("watcher", default=None)
+"""Told of the nodes and leaves whose gradients `backward` is about to change, while a function is traced."""
 
 
 class Value:
@@ -451,6 +455,8 @@ class Value:
         """
         grad = _number(grad, self._level)
         nodes, leaves = self._history()
+        if watch := watcher.get():
+            watch(nodes, leaves)
         before = [leaf.grad for leaf in leaves]
         zero = scalar.zero(self.data)
         node = self

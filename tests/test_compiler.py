@@ -1,17 +1,19 @@
 """The compiler: compiled code computes what the engine computes, to the last bit in Python, or says why it cannot."""
 
 import ast
+import copy
 import gc
 import inspect
 import io
 import keyword
 import math
 import os
+import pickle
 import random
 import re
+import signal
 import textwrap
 import threading
-import time
 import tokenize
 from array import array
 from fractions import Fraction
@@ -24,6 +26,7 @@ from hypothesis import strategies as st
 import micrograd
 from micrograd import Value, dot, functional, mean, scalar, where
 from micrograd.compiler import Compiled, CompilerError, TraceError, toolchain
+from micrograd.compiler.elsewhere import lock
 from micrograd.compiler.trace import Trace
 from micrograd.nn import MLP
 from tests.operations import OPERATIONS
@@ -933,36 +936,119 @@ def test_gradients_are_not_touched_by_a_call_that_fails():
     assert p.grad == 0.5
 
 
-def test_functions_of_the_same_parameters_are_traced_one_after_the_other():
+def test_while_one_thread_traces_a_function_the_others_see_numbers_and_trace_it_too():
     p = Value(3.0)
     tracing, go_on = threading.Event(), threading.Event()
-    results = []
+
+    def slow(x):
+        tracing.set()
+        assert go_on.wait(10)
+        return p * x
+
+    slowly = []
+    thread = threading.Thread(target=lambda: slowly.append(compiled(slow, p)))
+    fast = compiled(lambda x: p * x, p)
+    thread.start()
+    assert tracing.wait(10)
+    eager = p * 2.0
+    eager.backward()
+    assert (repr(p), eager.data, type(eager)) == ("Value(data=3.0, grad=2.0)", 6.0, Value)
+    assert (fast.backward([2.0]), p.grad, compiled(lambda x: p + x, p)(2.0)) == (6.0, 4.0, 5.0)
+    assert [pickle.loads(pickle.dumps(p)).data, copy.deepcopy(p).grad] == [3.0, 4.0]
+    p.data = 5.0
+    go_on.set()
+    thread.join()
+    assert (slowly[0](2.0), p.grad, type(p)) == (10.0, 4.0, Value)
+
+
+def compiled(function, *parameters):
+    return micrograd.compile(function, (1.0,), parameters=parameters, backend="python")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_process_may_fork_while_another_thread_traces():
+    p = Value(3.0)
+    tracing, go_on = threading.Event(), threading.Event()
 
     def slow(x):
         tracing.set()
         go_on.wait(10)
         return p * x
 
-    def run(function):
-        results.append(micrograd.compile(function, (1.0,), parameters=[p], backend="python"))
-
-    def step():
-        results.append(fast.backward([2.0]))
-
-    fast = micrograd.compile(lambda x: p * x, (1.0,), parameters=[p], backend="python")
-    threads = [threading.Thread(target=run, args=(slow,)), threading.Thread(target=step)]
-    threads.append(threading.Thread(target=run, args=(lambda x: p + x,)))
-    threads[0].start()
+    thread = threading.Thread(target=compiled, args=(slow, p))
+    thread.start()
     assert tracing.wait(10)
-    for thread in threads[1:]:
-        thread.start()
-    time.sleep(0.05)  # in which the others would read symbols
+    with lock():  # as another thread may
+        process = os.fork()
+    if process == 0:
+        signal.alarm(10)
+        fast = compiled(lambda x: p * x, p)
+        os._exit((fast(2.0), fast.backward([2.0]), p.grad) != (6.0, 6.0, 2.0))
+    assert os.waitpid(process, 0)[1] == 0
     go_on.set()
-    for thread in threads:
-        thread.join()
-    assert (p.data, p.grad) == (3.0, 2.0)
-    p.data = 5.0
-    assert sorted(x if isinstance(x, float) else x(2.0) for x in results) == [6.0, 7.0, 10.0]
+    thread.join()
+
+
+def test_a_function_may_be_compiled_while_another_is_traced():
+    p, q = Value(3.0), Value(5.0)
+
+    inner = []
+
+    def outer(x):
+        inner.append(compiled(lambda y: p * q * y, p, q))
+        return p * x
+
+    assert (compiled(outer, p)(2.0), inner[0](2.0)) == (6.0, 30.0)
+    assert (repr(p), repr(q), type(p)) == ("Value(data=3.0, grad=0.0)", "Value(data=5.0, grad=0.0)", Value)
+
+
+def test_a_parameter_of_a_kind_of_its_own_stays_of_that_kind():
+    class Weight(Value):
+        """A Value that knows more."""
+
+        def double(self):
+            return 2 * self
+
+    w = Weight(3.0)
+    assert compiled(lambda x: w.double() * x, w)(2.0) == 12.0
+    assert type(w) is Weight
+
+
+def test_a_backward_within_the_function_leaves_the_gradients_of_constants_as_they_were():
+    w, p = Value(2.0), Value(3.0)
+    w.grad = p.grad = 0.25
+
+    def residual(x):
+        y = w * p * x * x
+        y.backward()
+        return x.grad * x
+
+    fast = compiled(residual, p)
+    assert (fast(3.0), w.grad, p.grad) == (108.0, 0.25, 0.25)
+
+
+def test_a_backward_within_the_function_adds_to_parameters_and_not_to_arguments(backend):
+    def f(x):
+        y = x * x
+        y.backward()
+        return x.grad * x
+
+    assert micrograd.value_and_grad(f)(3.0) == (18.0, 6.0)
+    assert micrograd.compile(f, (1.0,), backend=backend).value_and_grad(3.0) == (18.0, 6.0)
+
+
+def test_a_number_that_was_kept_while_a_function_was_traced_is_not_computed_with():
+    class Model:
+        def __call__(self, x):
+            self.kept = x * 2
+            return self.kept + 1
+
+    model = Model()
+    assert compiled(model)(3.0) == 7.0
+    with pytest.raises(TraceError, match=r"test_compiler.py:\d+: model.kept \* 3: .*kept when its function"):
+        model.kept * 3
+    with pytest.raises(TraceError, match="has left the function that was compiled"):
+        compiled(lambda x: x * model.kept)
 
 
 @pytest.mark.parametrize("make", [micrograd.compile, Compiled])

@@ -16,8 +16,9 @@ from typing import Any
 from micrograd.compiler.batch import Packed, ShapeError, pack
 from micrograd.compiler.c import CBackend
 from micrograd.compiler.check import check
+from micrograd.compiler.elsewhere import lock
 from micrograd.compiler.export import export_c
-from micrograd.compiler.graph import NUMBERS, Graph, Shape, shape_of, unflatten
+from micrograd.compiler.graph import Graph, Shape, shape_of, unflatten
 from micrograd.compiler.python import PythonBackend
 from micrograd.compiler.toolchain import CompilerError, notice
 from micrograd.compiler.trace import TraceError
@@ -130,7 +131,7 @@ class Compiled:
         total = 0.0
         for loss in losses:
             total += loss
-        with NUMBERS:
+        with lock():
             sums = [parameter.grad + gradient for parameter, gradient in zip(self.parameters, gradients, strict=True)]
             deque(map(setattr, self.parameters, repeat("grad"), sums), maxlen=0)  # in C, where no Ctrl-C comes between
         return total / packed.n
@@ -193,8 +194,7 @@ class Compiled:
         replace(Path(path).with_suffix(".h"), source[: source.index("#endif") + len("#endif\n")].encode())
 
     def _numbers(self) -> list[float]:
-        with NUMBERS:
-            return [parameter.data for parameter in self.parameters]
+        return [parameter.data for parameter in self.parameters]
 
     def _packed(self, batches: Sequence[Any]) -> Packed:
         """The batch for each argument as buffers, in shapes that the function is compiled for."""

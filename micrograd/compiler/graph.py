@@ -1,23 +1,19 @@
 """A traced function: what it takes, what it gives, and the operations between."""
 
-import threading
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, repeat
+from itertools import repeat
 from numbers import Real
 from typing import Any
 
-from micrograd import scalar
+from micrograd import engine, scalar
+from micrograd.compiler.elsewhere import symbols
 from micrograd.compiler.trace import CONDITIONS, Symbol, Trace
 from micrograd.engine import Value
 
 Shape = tuple[Any, ...]
 """() for a number, (3, 2) for three lists of two, ("ragged", (2,), (3,)) for a list of unlike things."""
-
-
-NUMBERS = threading.RLock()
-"""Held while parameters have symbols in place of numbers, and by who reads the numbers."""
 
 
 class Graph:
@@ -43,14 +39,22 @@ class Graph:
         inputs = [Value(trace.leaf("x", i)) for i in range(sum(self.sizes))]
         flat = iter(inputs)
         arguments = [unflatten(flat, shape) for shape in shapes]
-        with NUMBERS:
-            restore = restoring(parameters, "data", "grad")
-            try:
-                for i, parameter in enumerate(parameters):
-                    parameter.data, parameter.grad = trace.leaf("p", i), 0
+        grads: dict[Value, Any] = {}
+
+        def watch(nodes: list[Value], leaves: list[Value]) -> None:
+            """Keep the gradients of the user's constants, who wants no symbols in them."""
+            for value in (*nodes, *leaves):
+                if type(value.data) is not Symbol:
+                    grads.setdefault(value, value.grad)
+
+        token = engine.watcher.set(watch)
+        try:
+            with symbols(parameters, [trace.leaf("p", i) for i in range(len(parameters))]):
                 self._trace_forward(function(*arguments), parameters, inputs)
-            finally:
-                deque(restore, maxlen=0)
+        finally:
+            engine.watcher.reset(token)
+            deque(map(setattr, grads.keys(), repeat("grad"), grads.values()), maxlen=0)
+            trace.close()
 
     def _trace_forward(self, result: Any, parameters: Sequence[Value], inputs: Sequence[Value]) -> None:
         self.output_shape = shape_of(result)
@@ -84,29 +88,18 @@ class Graph:
 
     def _trace_backward(self, result: Value, parameters: Sequence[Value], inputs: Sequence[Value]) -> None:
         trace = self.trace
-        nodes, leaves = result._history()
-        constants = [value for value in (*nodes, *leaves) if type(value.data) is not Symbol]
-        restore = restoring(constants, "grad")  # they are the user's, who wants no symbols in them
-        try:
-            for i, parameter in enumerate(parameters):
-                parameter.grad = trace.leaf("g", i) + parameter.grad
-            result.backward(trace.leaf("seed"))
-            self.parameter_gradients = [trace.id(parameter.grad) for parameter in parameters]
-            self.argument_gradients = [trace.id(x.grad) for x in inputs]
-        finally:
-            deque(restore, maxlen=0)
+        nodes, _ = result._history()
+        for i, parameter in enumerate(parameters):
+            parameter.grad = trace.leaf("g", i) + parameter.grad
+        for x in inputs:
+            x.grad = 0  # what a backward() within the function has left there is no part of the gradient
+        result.backward(trace.leaf("seed"))
+        self.parameter_gradients = [trace.id(parameter.grad) for parameter in parameters]
+        self.argument_gradients = [trace.id(x.grad) for x in inputs]
         for node in [*nodes, *inputs]:
             known = type(node.data) is not Symbol or node.data.id in trace.constants
             if not known and type(node.grad) is Symbol:
                 self.gradients.setdefault(node.grad.id, node.data.id)
-
-
-def restoring(values: Sequence[Value], *names: str) -> Iterator[None]:
-    """An iterator that sets attributes back to what they are now: run by `deque`, in C, no Ctrl-C comes between."""
-    before = [[getattr(value, name) for value in values] for name in names]
-    return chain.from_iterable(
-        [map(setattr, values, repeat(name), old) for name, old in zip(names, before, strict=True)]
-    )
 
 
 LISTS = (list, tuple, range, array)

@@ -161,6 +161,18 @@ class Trace:
             self.constants[symbol.id] = value
         return self._known[key].id
 
+    def close(self) -> None:
+        """End the trace: what is done with its Symbols from here on is an error."""
+        self._known.clear()
+        self.record = self._no_more  # type: ignore[method-assign]
+
+    def _no_more(self, op: str, operands: tuple[Any, ...]) -> NoReturn:
+        raise TraceError(
+            f"{_users_line()}: {op} is of a traced number that was kept when its function had been compiled, and it "
+            "will never be known: keep nothing in the function that is used outside of it, or run the function again "
+            "on numbers"
+        )
+
     def record(self, op: str, operands: tuple[Any, ...]) -> Any:
         """The result of an operation: always a Symbol, which tells that it was computed while tracing."""
         ids = tuple([n.id if type(n) is Symbol and n.trace is self else self.id(n) for n in operands])
