@@ -12,7 +12,7 @@ in a Value may be a float, a Fraction, a Value of an enclosing derivative, or th
 
 from __future__ import annotations  # or each closure would build a tuple of its annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from fractions import Fraction
 from numbers import Real
@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Self
 
 from micrograd import scalar
 
-__all__ = ["Value", "dot", "mean", "promote", "sum", "where"]
+__all__ = ["Value", "dot", "mean", "promote", "sum", "take", "where"]
 
 watcher: ContextVar[Callable[[list[Value], list[Value]], None] | None] = ContextVar("watcher", default=None)
 """Told of the nodes and leaves whose gradients `backward` is about to change, while a function is traced."""
@@ -618,6 +618,46 @@ def where(condition: Any, a: Any, b: Any) -> Value:
         other.grad += scalar.where(condition, 0, grad)
 
     return type(chosen)(scalar.where(condition, chosen.data, other.data), operands, "where", _backward)
+
+
+def take(values: Sequence[Any], index: Any) -> Any:
+    """values[index], as a node that compiled code can choose anew at each call.
+
+    Parameters
+    ----------
+    values
+        Values and numbers; or lists of them, nested in any way but all in the same: then the result is such a list.
+    index
+        A whole number from 0, or a float or a Value that equals one. It has no gradient: a small step leads nowhere.
+
+    Raises
+    ------
+    ValueError
+        If the index is not that of one of the values, or there are none.
+    """
+    while isinstance(index, Value):
+        index = index.data
+    if len(values) == 0:
+        raise ValueError("there are no values to take one of")
+    if hasattr(index, "pick"):  # to be known later
+        return _take(dict(enumerate(values)), index)
+    index = scalar.position(index, len(values))
+    return _take({index: values[index]}, index)
+
+
+def _take(candidates: dict[int, Any], index: Any) -> Any:
+    """The candidate at the index, among all that it may come to be."""
+    values = list(candidates.values())
+    if hasattr(values[0], "__len__"):
+        return [_take(dict(zip(candidates, column, strict=True)), index) for column in zip(*values, strict=True)]
+    operands = promote(*values)
+    data = operands[0].data if type(index) is int else index.pick([operand.data for operand in operands])
+
+    def _backward(grad: Any) -> None:
+        for i, operand in zip(candidates, operands, strict=True):
+            operand.grad += scalar.where(index == i, grad, 0)
+
+    return _node(data, operands, "take", _backward)
 
 
 def promote(*values: Any) -> tuple[Value, ...]:

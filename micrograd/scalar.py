@@ -12,14 +12,14 @@ out.
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
 __all__ = [
     "acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "divide", "erf", "exp", "expm1",
-    "leaky_relu", "log", "log1p", "power", "relu", "remainder", "sigmoid", "sin", "sinh", "softplus", "sqrt",
-    "tan", "tanh", "where",
+    "leaky_relu", "log", "log1p", "position", "power", "relu", "remainder", "sigmoid", "sin", "sinh", "softplus",
+    "sqrt", "take", "tan", "tanh", "where",
 ]  # fmt: skip
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
@@ -107,6 +107,26 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     if hasattr(condition, "where"):
         return condition.where(a, b)
     return a if condition else b
+
+
+def take(values: Sequence[Any], index: Any) -> Any:
+    """values[index]: the choice among many that can also be made later, by a traced index.
+
+    Raises ValueError naming the index and the number of values, where the index is not that of one.
+    """
+    if hasattr(index, "pick"):
+        return index.pick(values)
+    return values[position(index, len(values))]
+
+
+def position(index: Any, size: int) -> int:
+    """The index as an int. Raises ValueError unless it is a whole number from 0 to size - 1."""
+    if hasattr(index, "__index__"):
+        index = index.__index__()
+    whole = int(index) if isinstance(index, (int, float, Fraction)) and 0 <= index < size else None
+    if whole is None or whole != index:
+        raise ValueError(f"the index is {index!r:.80}: expected a whole number from 0 to {size - 1}")
+    return whole
 
 
 def divide(x: Any, y: Any) -> Any:

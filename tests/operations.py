@@ -12,7 +12,7 @@ from typing import Any
 
 from mpmath import mp
 
-from micrograd import dot, mean, scalar, sum, where
+from micrograd import dot, mean, scalar, sum, take, where
 
 mp.dps = 50
 
@@ -269,6 +269,12 @@ FUSED = (
         "where", lambda x, y: where(x > y, x, 3.0) + where(x > y, x, y), lambda x, y: 2 * x if x > y else 3 + y,
         lambda x, y: (2, 0) if x > y else (0, 1), ((2.0, -3.0), (-3.0, 2.0)),
         torch=lambda t, x, y: t.where(x > y, x, 3.0) + t.where(x > y, x, y), smooth=lambda x, y: abs(x - y) > 0.01,
+    ),
+    row(
+        "take", lambda x, y: take([x, y, 2.5], (x > y) + (x > 0)), lambda x, y: [x, y, 2.5][(x > y) + (x > 0)],
+        lambda x, y: [(1, 0), (0, 1), (0, 0)][(x > y) + (x > 0)], ((-1.0, 2.0), (-1.0, -3.0), (2.0, -3.0)),
+        torch=lambda t, x, y: t.where((x > y) & (x > 0), 2.5, t.where((x > y) | (x > 0), y, x)),
+        smooth=lambda x, y: abs(x - y) > 0.01 and abs(x) > 0.01,
     ),
 )  # fmt: skip
 

@@ -24,7 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import micrograd
-from micrograd import Value, dot, functional, mean, scalar, where
+from micrograd import Value, dot, functional, mean, scalar, take, where
 from micrograd.compiler import Compiled, CompilerError, TraceError, toolchain
 from micrograd.compiler.elsewhere import lock
 from micrograd.compiler.trace import Trace
@@ -1114,6 +1114,117 @@ def test_a_choice_that_is_made_before_the_call_is_followed_only_where_it_does_no
         micrograd.compile(lambda x: Value(constant.data, (constant, x), "first"), (1.0,), backend=backend)
 
 
+# Indices
+
+
+def table(rows, columns, seed=1):
+    rng = random.Random(seed)
+    return [[Value(rng.uniform(-1, 1)) for _ in range(columns)] for _ in range(rows)]
+
+
+def reading(tokens, target, embedding, weights):
+    """The squared logarithm of a probability after some tokens: of rows that are taken, and a computed index."""
+    hidden = [micrograd.sum(column).tanh() for column in zip(*[take(embedding, t) for t in tokens], strict=True)]
+    logits = [dot(w, hidden) for w in weights]
+    loss = micrograd.sum([x.exp() for x in logits]).log() - take(logits, target)
+    return loss * loss * take([0.5, 1.0, 2.0], 2 - target) + take(weights[0], target + 1)
+
+
+@pytest.mark.parametrize("n", [1, 3, 9])
+def test_an_index_is_an_argument_like_any_other(backend, n):
+    embedding, weights = table(7, 5), table(3, 5, seed=2)
+    parameters = [p for row in embedding + weights for p in row]
+    rng = random.Random(3)
+    examples = [([rng.randrange(7) for _ in range(4)], rng.randrange(3)) for _ in range(n)]
+    fast = micrograd.compile(
+        lambda tokens, y: reading(tokens, y, embedding, weights), examples[0], parameters=parameters, backend=backend
+    )
+    loss = mean([reading(*example, embedding, weights) for example in examples])
+    loss.backward()
+    expected = grads(parameters)
+    for parameter in parameters:
+        parameter.grad = 0.0
+    assert fast.backward(*zip(*examples, strict=True)) == pytest.approx(loss.data, rel=1e-12)
+    assert grads(parameters) == pytest.approx(expected, rel=1e-12, abs=1e-15)
+    assert fast.value_and_grad(*examples[0]) == (pytest.approx(fast(*examples[0])), ([0.0] * 4, 0.0))
+
+
+@pytest.mark.parametrize("index", [3, -1, 0.5, math.nan, math.inf, 1e300])
+def test_an_index_that_is_none_is_an_error_that_names_it_and_its_example_before_anything_has_changed(backend, index):
+    [weights], seen = table(1, 3), f"the index is {float(index)!r}: expected a whole number from 0 to 2"
+    fast = micrograd.compile(lambda x, i: take(weights, i) * x, (1.0, 0), parameters=weights, backend=backend)
+    for n in (2, 9):
+        with pytest.raises(ValueError, match=rf"{re.escape(seen)}, in example 1\b"):
+            fast.backward([1.0] * n, [2, index] + [0] * (n - 2))
+        assert grads(weights) == [0.0, 0.0, 0.0]
+    with pytest.raises(ValueError, match=rf"{re.escape(seen)}(, in line|$)"):
+        fast(1.0, index)
+
+
+def test_a_row_of_parameters_is_read_and_its_gradient_added_at_the_index():
+    embedding = table(100, 8)
+    parameters = [p for row in embedding for p in row]
+    fast = micrograd.compile(
+        lambda i: micrograd.sum(take(embedding, i)).tanh(), (0,), parameters=parameters, backend="python"
+    )
+    assert fast.source.count("take(p[") == 3 * 8
+    assert fast.source.count("add_at(g, ") == 8
+    assert len(fast.source.splitlines()) < 80
+    fast.backward([99, 3, 99])
+    slope = [1 - math.tanh(sum(v.data for v in row)) ** 2 for row in embedding]
+    assert [row[0].grad for row in embedding] == pytest.approx(
+        [slope[i] / 3 * (2 if i == 99 else 1 if i == 3 else 0) for i in range(100)]
+    )
+
+
+def test_parameters_that_are_no_row_are_chosen_one_by_one(backend):
+    a, b, c, d = parameters = [Value(x) for x in (1.0, 2.0, 3.0, 4.0)]
+    for values in ([a, b, d], [c, b, a], [a, a, b], [a, Value(5.0), b], [d]):
+        fast = micrograd.compile(
+            lambda x, i, values=values: take(values, i) ** 2 * x, (1.0, 0), parameters=parameters, backend=backend
+        )
+        for i, value in enumerate(values):
+            for parameter in parameters:
+                parameter.grad = 0.0
+            assert fast.backward([3.0], [i]) == 3 * value.data**2
+            assert grads(parameters) == [6 * p.data if p is value else 0.0 for p in parameters]
+
+
+def test_the_same_row_may_be_taken_twice_and_used_otherwise_too(backend):
+    [weights] = table(1, 4)
+
+    def f(i, j):
+        return take(weights, i) * take(weights, i) * take(weights, j) + weights[1] * weights[2]
+
+    fast = micrograd.compile(f, (0, 0), parameters=weights, backend=backend)
+    for i, j in ((2, 1), (1, 1), (3, 0)):
+        eager = f(i, j)
+        eager.backward()
+        expected = grads(weights)
+        for w in weights:
+            w.grad = 0.0
+        assert fast.backward([i], [j]) == pytest.approx(eager.data)
+        assert grads(weights) == pytest.approx(expected)
+        for w in weights:
+            w.grad = 0.0
+
+
+def test_an_index_that_is_known_while_tracing_leaves_no_choice(backend):
+    [weights] = table(1, 4)
+    fast = micrograd.compile(lambda x: take(weights, 2) * x, (1.0,), parameters=weights, backend=backend)
+    assert "take" not in fast.source
+    assert fast(2.0) == 2 * weights[2].data
+
+
+def test_derivatives_within_a_compiled_function_go_through_an_index(backend):
+    def f(x, i):
+        return functional.grad(lambda v: take([v * v, v**3, v], i) * v)(x)
+
+    fast = micrograd.compile(f, (1.0, 0), backend=backend)
+    assert [fast(2.0, i) for i in range(3)] == [12.0, 32.0, 4.0]
+    assert [fast.value_and_grad(2.0, i)[1][0] for i in range(3)] == [12.0, 48.0, 2.0]
+
+
 # The source
 
 
@@ -1202,7 +1313,7 @@ def test_nothing_that_the_user_wrote_gets_into_the_source():
     for token in tokenize.generate_tokens(io.StringIO(fast.source).readline):
         if token.type == tokenize.NAME and not keyword.iskeyword(token.string):
             assert re.fullmatch(
-                r"d?[pgxt]\d*|seed|outputs|examples|append|reversed|forward|backward|value_and_grad|inf|nan|abs|power",
+                r"d?[pgxt]\d*|seed|outputs|examples|append|reversed|forward|backward|value_and_grad|inf|nan|abs|power|take",
                 token.string,
             ) or token.string in scalar.FUNCTIONS  # fmt: skip
         elif token.type == tokenize.STRING:
@@ -1212,7 +1323,7 @@ def test_nothing_that_the_user_wrote_gets_into_the_source():
 def test_the_generated_code_cannot_reach_the_builtins():
     fast = micrograd.compile(lambda x: x, (1.0,), backend="python")
     functions = fast._backends[((),)]._functions
-    assert set(functions["__builtins__"]) == {"abs", "reversed"}
+    assert set(functions["__builtins__"]) == {"abs", "range", "reversed"}
 
 
 def test_a_compiled_function_shows_what_it_is(backend):

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import micrograd
-from micrograd import Value, dot, engine, mean, promote, scalar, sum, where
+from micrograd import Value, dot, engine, mean, promote, scalar, sum, take, where
 from micrograd.functional import grad, hessian
 from tests.operations import FUSED, OPERATIONS, OPERATORS
 
@@ -852,6 +852,33 @@ class TestNumPy:
         loss.backward()
         assert loss.data == 11.5 + 3.0 + 1.5
         assert [v.grad for v in w] == [4.0, 5.0]
+
+
+class TestTake:
+    def test_the_gradient_goes_to_the_value_that_was_taken(self):
+        values = [Value(2.0), Value(3.0), Value(5.0)]
+        taken = take(values, Value(1.0))
+        (taken * taken).backward()
+        assert (taken.data, taken._op, taken._prev) == (3.0, "take", (values[1],))
+        assert [v.grad for v in values] == [0.0, 6.0, 0.0]
+
+    def test_of_lists_it_takes_a_list(self):
+        rows = [[Value(10.0 * i + j) for j in range(3)] for i in range(4)]
+        assert [v.data for v in take(rows, 2)] == [20.0, 21.0, 22.0]
+        assert [[v.data for v in row] for row in take([rows[:2], rows[2:]], 1.0)] == [[20, 21, 22], [30, 31, 32]]
+        assert [v.data for v in take(np.array(rows), np.int64(3))] == [30.0, 31.0, 32.0]
+
+    def test_numbers_become_leaves(self):
+        assert repr(take([1.5, 2], 1)) == "Value(data=2, grad=0)"
+
+    @pytest.mark.parametrize("index", [3, -1, 0.5, math.nan, "0"])
+    def test_an_index_that_is_none_is_an_error(self, index):
+        with pytest.raises(ValueError, match=r"the index is .*: expected a whole number from 0 to 2"):
+            take([1.0, 2.0, 3.0], index)
+
+    def test_there_has_to_be_something_to_take(self):
+        with pytest.raises(ValueError, match="there are no values to take one of"):
+            take([], 0)
 
 
 class TestLevels:

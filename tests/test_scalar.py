@@ -1,8 +1,10 @@
 """The mathematics on plain numbers: values, domains, and the objects that bring their own."""
 
 import math
+import re
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from micrograd import Value, scalar
@@ -26,8 +28,10 @@ def test_every_function_of_one_number_is_in_the_table():
     assert set(scalar.FUNCTIONS) <= {operation.name for operation in FUNCTIONS}
 
 
-def test_the_public_names_are_the_functions_of_one_number_and_four_more():
-    assert sorted(scalar.__all__) == sorted([*scalar.FUNCTIONS, "divide", "power", "remainder", "where"])
+def test_the_public_names_are_the_functions_of_one_number_and_six_more():
+    assert sorted(scalar.__all__) == sorted(
+        [*scalar.FUNCTIONS, "divide", "position", "power", "remainder", "take", "where"]
+    )
 
 
 @pytest.mark.parametrize("name", scalar.FUNCTIONS)
@@ -160,3 +164,20 @@ def test_where_takes_a_branch_or_leaves_the_choice_to_the_condition():
     assert scalar.where(True, 1.0, 2.0) == 1.0
     assert scalar.where(False, 1.0, 2.0) == 2.0
     assert scalar.where(Traced(), 1.0, 2.0) == ("where", 1.0, 2.0)
+
+
+def test_take_takes_a_value_or_leaves_the_choice_to_the_index():
+    class Traced:
+        def pick(self, values):
+            return ("pick", values)
+
+    assert [scalar.take([5.0, 6.0], index) for index in (0, 1.0, True, Fraction(1), np.int64(0))] == [5, 6, 6, 6, 5]
+    assert scalar.take([5.0, 6.0], Traced()) == ("pick", [5.0, 6.0])
+
+
+@pytest.mark.parametrize("index", [2, -1, 0.5, math.nan, math.inf, "1", None, 1j, [0]])
+def test_a_position_is_a_whole_number(index):
+    with pytest.raises(
+        ValueError, match=rf"the index is {re.escape(repr(index))}: expected a whole number from 0 to 1"
+    ):
+        scalar.position(index, 2)

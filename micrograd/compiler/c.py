@@ -17,10 +17,12 @@ from typing import Any
 
 from micrograd import scalar
 from micrograd.compiler.batch import Packed
+from micrograd.compiler.check import failure
 from micrograd.compiler.graph import Graph
 from micrograd.compiler.roll import Element, Line, Loop, roll
 from micrograd.compiler.statements import Statements
 from micrograd.compiler.toolchain import build
+from micrograd.compiler.trace import CONDITIONS
 
 LINES = 150  # lines of C in a function
 MOST_LANES = 8
@@ -34,7 +36,8 @@ FUNCTIONS = {
 }
 """The functions of `scalar` that the C library lacks; the others it has by the same name."""
 
-REMAINDER = {
+HELPERS = {
+    **{name: f"double {name}(double x)\n{code}\n" for name, code in FUNCTIONS.items()},
     "remainder_": """double remainder_(double x, double y)
 {
     double r = fmod(x, y); /* has the sign of x, Python's remainder that of y */
@@ -42,7 +45,21 @@ REMAINDER = {
         return copysign(r, y);
     return (r < 0.0) == (y < 0.0) ? r : r + y;
 }
-"""
+""",
+    "take_at": """double take_at(const double *row, long step, long size, double index)
+{
+    volatile double none = 0.0;
+    if (!(index >= 0.0 && index < size && index == (double)(long)index))
+        return none / none; /* not a number, which is seen in the floating-point flags */
+    return row[step * (long)index];
+}
+""",
+    "add_at": """void add_at(double *row, long step, long size, double index, double gradient)
+{
+    if (index >= 0.0 && index < size)
+        row[step * (long)index] += gradient;
+}
+""",
 }
 
 ARITHMETIC = {
@@ -56,6 +73,9 @@ ARITHMETIC = {
     "abs": "fabs({0})",
     "sigmoid": "sigmoid({0})",
     "softplus": "softplus({0})",
+    "take": "take_at((const double[]){{{*}}}, 1, SIZE, {0})",
+    "take_at": "take_at({1}, STEP, SIZE, {0})",
+    "add_at": "add_at({}, STEP, SIZE, {}, {})",
 }
 SCALAR = {
     **ARITHMETIC,
@@ -83,7 +103,32 @@ VECTOR = {
     "leaky_relu": "choose({0} <= U(0.0), {1} * {0}, {0})",
     "condition": "choose({0}, U(1.0), U(0.0))",
     "truth": "({0} != U(0.0))",
+    "take": "v_take((const V[]){{{*}}}, SIZE, {0})",
+    "take_at": "v_take_at({1}, STEP, SIZE, {0})",
+    "add_at": "v_add_at({}, STEP, SIZE, {}, {})",
 }
+ROWS = """static inline V v_take_at(const double *row, long step, long size, V index)
+{
+    V r;
+    for (int l = 0; l < LANES; l++)
+        r[l] = take_at(row, step, size, index[l]);
+    return r;
+}
+
+static inline V v_take(const V *values, long size, V index)
+{
+    V r;
+    for (int l = 0; l < LANES; l++)
+        r[l] = take_at((const double *)values + l, LANES, size, index[l]);
+    return r;
+}
+
+static inline void v_add_at(V *row, long step, long size, V index, V gradient)
+{
+    for (int l = 0; l < LANES; l++)
+        add_at((double *)row + l, LANES * step, size, index[l], gradient[l]);
+}
+"""
 VECTORS = """#ifdef __AVX512F__
 #define LANES 8
 #else
@@ -127,6 +172,13 @@ static inline double dot(double start, const double *a, const double *b, long n)
 """
 
 
+TOTAL = CONDITIONS | {
+    *("+", "-", "*", "neg", "abs", "where"),
+    *("relu", "leaky_relu", "sigmoid", "softplus", "tanh", "erf", "atan", "asinh"),
+}
+"""The operations that have a result, if an infinite one, for all operands; the others may raise in Python."""
+
+
 class Writer:
     """Writes the operations that some results need as functions in C.
 
@@ -153,11 +205,13 @@ class Writer:
         self.dots = dots
         self.type = "V" if vectors else "double"
         templates = VECTOR if vectors else SCALAR
-        statements = Statements(graph, [*results, *accumulated], templates, sums=False)
+        scatters = graph.scatters if accumulated else []
+        statements = Statements(graph, [*results, *accumulated], templates, sums=False, scatters=scatters)
         self.table = _constants(graph, statements, [*results, *accumulated])
         places = {id: Element(array, i) for id, (array, i) in graph.trace.leaves.items()}
         places |= {id: Element(literal(number)) for id, number in graph.trace.constants.items()}
         places |= {id: Element("c", i) for i, id in enumerate(self.table)}
+        places |= {id: Element(f"&{array}", row.base) for id, (array, row) in statements.rows.items()}
         loops, _ = roll(statements, places, statements.accumulator, results)
         chunks = list(_chunks(loops))
         targets = [places[id] for id in results]
@@ -188,6 +242,8 @@ class Writer:
     def _leaf(self, array: str, index: str) -> str:
         if array == "seed":
             return "seed"
+        if array[0] == "&":
+            return f"{array}[{index}]"
         if array in ("x", "g", "y", "t"):
             return f"{array}[{index}]"
         uniform = f"{array}[{index}]" if array in ("p", "c") else array  # else it is the literal of a constant
@@ -197,6 +253,8 @@ class Writer:
         if loop.rounds == 1:
             (line,) = loop.lines
             target = line.every or line.last
+            if target is None:
+                return f"    {self._text(line)};\n"
             local = f"const {self.type} " if target and target.array == "t" and target.base not in self._slots else ""
             return f"    {local}{self._element(target)} = {self._text(line)};\n"
         if self.dots and _is_dot(loop):
@@ -204,7 +262,8 @@ class Writer:
         carried, body, after = "", "", ""
         carrier: dict[int, str] = {}  # what holds a line's result from one round to the next
         for line in loop.lines:
-            body += f"            const {self.type} v{line.number} = {self._text(line)};\n"
+            named = "" if "add_at(" in line.template else f"const {self.type} v{line.number} = "
+            body += f"            {named}{self._text(line)};\n"
             if line.every:
                 body += f"            {self._element(line.every)} = v{line.number};\n"
         for line in loop.lines:
@@ -331,11 +390,12 @@ def library_source(
     n_gradients = graph.n_parameters if accumulated and vectors else 0
     body = writer.source("one")
     sums = "gs" if vectors else "g"
+    types = _vector_functions(body) if vectors else DOUBLES
     source = "\n".join(
         [
-            "#include <math.h>\n#include <stdint.h>\n",
-            helpers(body),
-            _vector_functions(body) if vectors else DOUBLES,
+            "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n",
+            helpers(types + body),
+            types,
             body,
             RUN.format(inputs=offset, outputs=len(results), gradients=n_gradients, gather=gather, sums=sums),
         ]
@@ -345,15 +405,15 @@ def library_source(
 
 def helpers(body: str) -> str:
     """The functions that the C library lacks, as far as they are called."""
-    helpers = {**{name: f"double {name}(double x)\n{code}\n" for name, code in FUNCTIONS.items()}, **REMAINDER}
-    return "\n".join(f"static {code}" for name, code in helpers.items() if f"{name}(" in body)
+    return "\n".join(f"static {code}" for name, code in HELPERS.items() if f"{name}(" in body)
 
 
 def _vector_functions(body: str) -> str:
     """The definition of vectors, and the functions of them that are called."""
     one = [name for name in (*CALLS, *FUNCTIONS, "fabs") if f"v_{name}(" in body]
-    two = [name for name in ("pow", *REMAINDER) if f"v_{name}(" in body]
-    return VECTORS + "".join([f"ONE({name})\n" for name in one] + [f"TWO({name})\n" for name in two])
+    two = [name for name in ("pow", "remainder_") if f"v_{name}(" in body]
+    macros = "".join([f"ONE({name})\n" for name in one] + [f"TWO({name})\n" for name in two])
+    return VECTORS + macros + (ROWS if "v_take" in body else "")
 
 
 GATHER = """        for (long l = 0; l < LANES; l++) {{
@@ -362,8 +422,9 @@ GATHER = """        for (long l = 0; l < LANES; l++) {{
                 ((double *)&xs[{offset} + i])[l] = from[i];
         }}
 """
-RUN = """void run(const double *p, const double *const *x, double seed, double *g, double *y, double *work, long n)
+RUN = """int run(const double *p, const double *const *x, double seed, double *g, double *y, double *work, long n)
 {{
+    feclearexcept(FE_ALL_EXCEPT);
     V *xs = (V *)(((uintptr_t)work + 63) & ~(uintptr_t)63), *ys = xs + {inputs}, *gs = ys + {outputs};
     V *t = gs + {gradients};
     for (long i = 0; i < {gradients} * LANES; i++)
@@ -383,6 +444,7 @@ RUN = """void run(const double *p, const double *const *x, double seed, double *
     for (long i = 0; i < {gradients}; i++)
         for (long l = 0; l < LANES; l++)
             g[i] += ((double *)&gs[i])[l];
+    return fetestexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW);
 }}
 """
 
@@ -425,20 +487,29 @@ class CBackend:
             graph = self.graph
             results = [*graph.outputs, *((graph.argument_gradients or []) if kind == "value_and_grad" else [])]
             accumulated = (graph.parameter_gradients or []) if kind == "backward" else []
-            self._libraries[kind, vectors] = _Library(graph, results, accumulated, vectors=vectors)
+            self._libraries[kind, vectors] = _Library(graph, kind, results, accumulated, vectors=vectors)
         return self._libraries[kind, vectors]
 
 
 class _Library:
-    """The loaded library for some results of a graph."""
+    """The loaded library for a kind of call.
 
-    def __init__(self, graph: Graph, results: Sequence[int], accumulated: Sequence[int], *, vectors: bool) -> None:
+    Where C went on with an infinity or NaN, and Python would not have, the call is an error as it is in Python: the
+    processor's floating-point flags tell that it may be so, and then the examples are gone through step by step.
+    """
+
+    def __init__(
+        self, graph: Graph, kind: str, results: Sequence[int], accumulated: Sequence[int], *, vectors: bool
+    ) -> None:
+        self._graph = graph
+        self._kind = kind
+        self._may_fail = any(graph.trace.ops[id] not in TOTAL for id in graph.trace.needed(graph.results(kind)))
         source, self._work_size = library_source(graph, results, accumulated, vectors=vectors)
         self._n_results = len(results)
         self._run = build(source).run
         pointer = ctypes.c_void_p
         self._run.argtypes = [ctypes.c_char_p, pointer, ctypes.c_double, pointer, pointer, pointer, ctypes.c_long]
-        self._run.restype = None
+        self._run.restype = ctypes.c_int
         self._doubles = struct.Struct(f"{graph.n_parameters}d")
         self._local = threading.local()
 
@@ -449,14 +520,21 @@ class _Library:
         numbers = self._doubles.pack(*parameters)  # three times as fast as an array
         gradients = ctypes.create_string_buffer(len(numbers))
         results = array("d", bytes(8 * packed.n * self._n_results))
-        self.run(numbers, seed, packed, gradients, results)
+        if self.run(numbers, seed, packed, gradients, results) and self._may_fail:
+            error = failure(self._graph, self._kind, parameters, packed)
+            if error:
+                raise error
         return results, self._doubles.unpack(gradients)
 
     def run(
         self, numbers: bytes, seed: float, packed: Packed, gradients: ctypes.Array[Any], results: array[float]
-    ) -> None:
-        """The generated function alone, on the doubles in these buffers: adds to gradients, overwrites results."""
+    ) -> int:
+        """The generated function alone, on the doubles in these buffers: adds to gradients, overwrites results.
+
+        Other than 0 if there was an overflow, a division by 0, or an operand outside the domain of a function.
+        """
         work = getattr(self._local, "work", None)
         if work is None:  # each thread has its own
             work = self._local.work = (ctypes.c_double * self._work_size)()
-        self._run(numbers, packed.pointers, seed, gradients, results.buffer_info()[0], work, packed.n)
+        flags = self._run(numbers, packed.pointers, seed, gradients, results.buffer_info()[0], work, packed.n)
+        return int(flags)

@@ -1,10 +1,40 @@
-"""Where does an infinity or NaN come from? A trace, carried out step by step."""
+"""A trace, carried out step by step: where does an infinity or NaN come from, and what cannot be computed at all?"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
+from micrograd.compiler.batch import Packed
 from micrograd.compiler.graph import Graph
 from micrograd.compiler.trace import OPERATIONS
+
+Step = tuple[int, list[Any], Any]
+"""A line, the numbers of its operands, and the result or the error that it comes to."""
+
+
+def replay(graph: Graph, results: Sequence[int], parameters: Sequence[float], x: Sequence[float]) -> Iterator[Step]:
+    """What it takes to compute the results for one example, up to the first step that cannot be carried out."""
+    trace = graph.trace
+    arrays = {"p": parameters, "x": x, "seed": (1.0,), "g": [0.0] * graph.n_parameters}
+    numbers = dict(trace.constants)
+    numbers |= {id: arrays[array][i] for id, (array, i) in trace.leaves.items()}
+    for id in trace.needed(results):
+        operands = [numbers[operand] for operand in trace.operands[id]]
+        try:
+            numbers[id] = OPERATIONS[trace.ops[id]](*operands)
+        except (ArithmeticError, ValueError) as error:
+            yield id, operands, error
+            return
+        yield id, operands, numbers[id]
+
+
+def failure(graph: Graph, kind: str, parameters: Sequence[float], packed: Packed) -> Exception | None:
+    """The error of the first example that such a call cannot compute, if there is one: it names the operands."""
+    for i, x in enumerate(packed.rows()):
+        for _, _, outcome in replay(graph, graph.results(kind), parameters, x):
+            if isinstance(outcome, Exception):
+                return type(outcome)(f"{outcome}, in example {i}") if packed.n > 1 else outcome
+    return None
 
 
 def check(graph: Graph, parameters: Sequence[float], x: Sequence[float]) -> None:
@@ -15,17 +45,11 @@ def check(graph: Graph, parameters: Sequence[float], x: Sequence[float]) -> None
     FloatingPointError
         Naming the first operation that made an infinity or NaN, or could not be carried out, and its operands.
     """
-    trace = graph.trace
-    arrays = {"p": parameters, "x": x, "seed": (1.0,), "g": [0.0] * graph.n_parameters}
-    numbers = dict(trace.constants)
-    numbers |= {id: arrays[array][i] for id, (array, i) in trace.leaves.items()}
-    results = [*graph.outputs, *(graph.parameter_gradients or ()), *(graph.argument_gradients or ())]
-    for id in trace.needed(results):
-        op, operands = trace.ops[id], [numbers[operand] for operand in trace.operands[id]]
-        where = f"in the {'forward' if id < graph.forward_end else 'backward'} pass, {op} of {operands}"
-        try:
-            numbers[id] = OPERATIONS[op](*operands)
-        except (ArithmeticError, ValueError) as error:
-            raise FloatingPointError(f"{where}: {error}") from error
-        if not math.isfinite(numbers[id]):
-            raise FloatingPointError(f"{where} is {numbers[id]}")
+    results = [*graph.results("backward"), *(graph.argument_gradients or ())]
+    for id, operands, outcome in replay(graph, results, parameters, x):
+        half = "forward" if id < graph.forward_end else "backward"
+        where = f"in the {half} pass, {graph.trace.ops[id]} of {operands}"
+        if isinstance(outcome, Exception):
+            raise FloatingPointError(f"{where}: {outcome}") from outcome
+        if not math.isfinite(outcome):
+            raise FloatingPointError(f"{where} is {outcome}")

@@ -9,6 +9,7 @@ from typing import Any
 
 from micrograd import engine, scalar
 from micrograd.compiler.elsewhere import symbols
+from micrograd.compiler.scatter import Scatter, scatter
 from micrograd.compiler.trace import CONDITIONS, Symbol, Trace
 from micrograd.engine import Value
 
@@ -25,6 +26,8 @@ class Graph:
         The lines of the results, flat; `output_shape` is their shape.
     parameter_gradients, argument_gradients
         The lines that the gradients end in, flat; None where the function does not return a single Value.
+    scatters
+        What is added to the parameters' gradients besides, at indices known only later.
     forward_end
         The line at which the backward pass begins.
     gradients
@@ -56,12 +59,23 @@ class Graph:
             deque(map(setattr, grads.keys(), repeat("grad"), grads.values()), maxlen=0)
             trace.close()
 
+    def results(self, kind: str) -> list[int]:
+        """The lines that are computed in a "forward" call, or one for "backward" or "value_and_grad"."""
+        lines = list(self.outputs)
+        if kind == "backward":
+            lines += self.parameter_gradients or ()
+            lines += [line for scatter in self.scatters for line in scatter[1:]]
+        elif kind == "value_and_grad":
+            lines += self.argument_gradients or ()
+        return lines
+
     def _trace_forward(self, result: Any, parameters: Sequence[Value], inputs: Sequence[Value]) -> None:
         self.output_shape = shape_of(result)
         self.outputs = [self._output(value) for value in flatten(result)]
         self.forward_end = len(self.trace.ops)
         self.gradients: dict[int, int] = {}
         self.parameter_gradients: list[int] | None = None
+        self.scatters: list[Scatter] = []
         self.argument_gradients: list[int] | None = None
         if self.output_shape == ():
             self._trace_backward(result if isinstance(result, Value) else Value(result), parameters, inputs)
@@ -94,7 +108,8 @@ class Graph:
         for x in inputs:
             x.grad = 0  # what a backward() within the function has left there is no part of the gradient
         result.backward(trace.leaf("seed"))
-        self.parameter_gradients = [trace.id(parameter.grad) for parameter in parameters]
+        lines = [trace.id(parameter.grad) for parameter in parameters]
+        self.parameter_gradients, self.scatters = scatter(trace, lines)
         self.argument_gradients = [trace.id(x.grad) for x in inputs]
         for node in [*nodes, *inputs]:
             known = type(node.data) is not Symbol or node.data.id in trace.constants

@@ -13,7 +13,9 @@ from typing import Any
 
 from micrograd import scalar
 from micrograd.compiler.batch import Packed
+from micrograd.compiler.check import failure
 from micrograd.compiler.graph import Graph
+from micrograd.compiler.scatter import Scatter
 from micrograd.compiler.statements import Statements
 from micrograd.compiler.trace import CONDITIONS
 
@@ -29,11 +31,22 @@ TEMPLATES = {
     "where": "{1} if {0} else {2}",
     "relu": "0.0 if {0} <= 0 else {0}",
     "leaky_relu": "{1} * {0} if {0} <= 0 else {0}",
+    "take": "take(({*}), {0})",
+    "take_at": "take({1}, {0})",
+    "add_at": "add_at(g, {}, {}, {})",
 }
+
+
+def _add_at(numbers: list[float], row: range, index: float, gradient: float) -> None:
+    numbers[row[scalar.position(index, len(row))]] += gradient
+
+
 NAMESPACE = {
     "inf": math.inf,
     "nan": math.nan,
     "power": scalar.power,
+    "take": scalar.take,
+    "add_at": _add_at,
     **{name: vars(function)["__wrapped__"] for name, function in scalar.FUNCTIONS.items()},
 }
 
@@ -55,14 +68,14 @@ class PythonBackend:
         self.source = "\n\n".join(parts)
         self._functions: dict[str, Any] = {
             **NAMESPACE,
-            "__builtins__": {"abs": abs, "reversed": reversed},
+            "__builtins__": {"abs": abs, "range": range, "reversed": reversed},
         }
         exec(compile(self.source, FILE, "exec"), self._functions)
 
     def forward(self, parameters: Sequence[float], packed: Packed) -> Sequence[float]:
         """The outputs for each example, one after the other."""
         rows = packed.rows()
-        with self._told():
+        with self._told("forward", parameters, packed):
             return [float(y) for x in rows for y in self._functions["forward"](parameters, x)]
 
     def backward(
@@ -70,40 +83,46 @@ class PythonBackend:
     ) -> tuple[Sequence[float], Sequence[float]]:
         """The output for each example, and the gradient of their sum times `seed` by each parameter."""
         zeros, rows = [0.0] * len(parameters), packed.rows()
-        with self._told():
+        with self._told("backward", parameters, packed):
             outputs, gradients = self._functions["backward"](parameters, zeros, seed, rows)
         return outputs[::-1], gradients
 
     def value_and_grad(self, parameters: Sequence[float], packed: Packed) -> Sequence[float]:
         """The output for the first example, and its gradient by each number in it."""
         row = packed.rows()[0]
-        with self._told():
+        with self._told("value_and_grad", parameters, packed):
             value, gradient = self._functions["value_and_grad"](parameters, row)
         return [float(value), *map(float, gradient)]
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Name the line of the source in an arithmetic error."""
+    def _told(self, kind: str, parameters: Sequence[float], packed: Packed) -> Iterator[None]:
+        """Name the example, the operands and the line of the source in an arithmetic error."""
         try:
             yield
         except (ArithmeticError, ValueError) as error:
             frames = traceback.extract_tb(error.__traceback__)
             number = [frame.lineno or 1 for frame in frames if frame.filename == FILE][-1]
             line = self.source.splitlines()[number - 1].strip()
-            raise type(error)(f"{error}, in line {number} of the compiled code: {line}") from error
+            reason = failure(self.graph, kind, parameters, packed) or error
+            raise type(error)(f"{reason}, in line {number} of the compiled code: {line}") from error
 
 
 def _names(graph: Graph, statements: Statements) -> dict[int, str]:
     """What each line is called."""
     taken: set[str] = set()  # two nodes may have equal data, but each has a gradient of its own
     names = {id: array if array == "seed" else f"{array}{i}" for id, (array, i) in graph.trace.leaves.items()}
+    for id, (array, row) in statements.rows.items():
+        start, stop, step = row.base, row.base + row.size * row.step, row.step
+        names[id] = f"p[{start}:{stop}:{step}]" if array == "p" else f"range({start}, {stop}, {step})"
+    for id, i in statements.accumulator.items():
+        names[id] = f"g[{i}]" if i in statements.scattered else f"g{i}"
     for id, number in graph.trace.constants.items():
         names[id] = repr(number) if repr(number)[0] != "-" else f"({number!r})"
     for count, (id, _, _) in enumerate(statements):
         of = graph.gradients.get(id)
-        if id in statements.accumulator:
-            names[id] = f"g{statements.accumulator[id]}"
-        elif of in names and f"d{names[of]}" not in taken:
+        if id in names:
+            continue
+        if of in names and f"d{names[of]}" not in taken:
             names[id] = f"d{names[of]}"
             taken.add(names[id])
         else:
@@ -111,9 +130,9 @@ def _names(graph: Graph, statements: Statements) -> dict[int, str]:
     return names
 
 
-def _write(graph: Graph, results: Sequence[int]) -> tuple[list[str], dict[int, str]]:
+def _write(graph: Graph, results: Sequence[int], scatters: Sequence[Scatter] = ()) -> tuple[list[str], dict[int, str]]:
     """The body of a function that computes `results`, and what each line is called in it."""
-    statements = Statements(graph, results, TEMPLATES, sums=True)
+    statements = Statements(graph, results, TEMPLATES, sums=True, scatters=scatters)
     names = _names(graph, statements)
     lines = []
     backward = False
@@ -121,7 +140,8 @@ def _write(graph: Graph, results: Sequence[int]) -> tuple[list[str], dict[int, s
         if id >= graph.forward_end and not backward:
             backward = True
             lines += ["# forward ends here, backward begins"]
-        lines.append(f"{names[id]} = {template.format(*[names[operand] for operand in operands])}")
+        text = template.format(*[names[operand] for operand in operands])
+        lines.append(f"{names[id]} = {text}" if id >= 0 else text)
     return lines, names
 
 
@@ -154,7 +174,7 @@ def _forward(graph: Graph) -> str:
 
 def _backward(graph: Graph) -> str:
     gradients = graph.parameter_gradients or []
-    body, names = _write(graph, [*graph.outputs, *gradients])
+    body, names = _write(graph, [*graph.outputs, *gradients], graph.scatters)
     loop = [*_unpack("x", "x", sum(graph.sizes)), *body, f"outputs.append({names[graph.outputs[0]]})"]
     return _function(
         "backward(p, g, seed, examples)",
@@ -165,7 +185,7 @@ def _backward(graph: Graph) -> str:
             "outputs = []",
             "for x in reversed(examples):",
             *[f"    {line}" for line in loop],
-            f"return outputs, {_list(f'g{i}' for i in range(graph.n_parameters))}",
+            f"return outputs, {_list(names[id] for id in gradients)}",
         ],
     )
 

@@ -6,16 +6,18 @@ product reads as one; a condition is written where it is used; a gradient that a
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import NamedTuple
 
 from micrograd.compiler.graph import Graph
+from micrograd.compiler.scatter import Row, Scatter, row
 from micrograd.compiler.trace import CONDITIONS, Trace
 
 WIDTH = 60  # characters of a template, after which a long sum is broken up
 
 
 class Statement(NamedTuple):
-    """Line `id` is `template`, with the lines `operands` in place of its `{}`."""
+    """Line `id` is `template`, with the lines `operands` in place of its `{}`. A negative line is no number."""
 
     id: int
     template: str
@@ -28,7 +30,8 @@ class Statements(list[Statement]):
     Parameters
     ----------
     templates
-        What each operation looks like, with `{0}`, `{1}`, ... for its operands; others look like calls.
+        What each operation looks like, with `{0}`, `{1}`, ... for its operands, `{*}` for all but the first; others
+        look like calls.
     sums
         Whether sums are written into sums.
 
@@ -36,11 +39,27 @@ class Statements(list[Statement]):
     ----------
     accumulator
         The number of the parameter whose gradient a line holds, for the lines where a gradient adds up.
+    rows
+        The array and the row of it that a negative line stands for.
+    scattered
+        The numbers of the parameters whose gradients are added to at an index.
     """
 
-    def __init__(self, graph: Graph, results: Sequence[int], templates: Mapping[str, str], *, sums: bool) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        results: Sequence[int],
+        templates: Mapping[str, str],
+        *,
+        sums: bool,
+        scatters: Sequence[Scatter] = (),
+    ) -> None:
         super().__init__()
         trace = graph.trace
+        self.rows: dict[int, tuple[str, Row]] = {}
+        self.scattered = {parameter for scatter in scatters for parameter in scatter.row.parameters()}
+        self._others = count(-1, -1)
+        results = [*results, *(line for scatter in scatters for line in scatter[1:])]
         needed = trace.needed(results)
         self.accumulator = {id: i for id, (array, i) in trace.leaves.items() if array == "g"}
         uses = dict.fromkeys(results, 2)  # a result must have a name
@@ -55,6 +74,9 @@ class Statements(list[Statement]):
 
         for id in needed:
             op, operands = trace.ops[id], trace.operands[id]
+            of = row(trace, operands[1:]) if op == "take" else None
+            if of:
+                op, operands = "take_at", (operands[0], self._row("p", of))
             text = ""
             leaves: list[int] = []
             for literal, field in _pieces(templates, _form(trace, op, operands, templates), len(operands)):
@@ -69,6 +91,8 @@ class Statements(list[Statement]):
                         inner = templates["truth"].replace("{0}", inner)
                     text += inner  # a sum only as the first operand of another, which reads the same
                     leaves.extend(inner_leaves)
+            if of:
+                text = _sized(text, of)
             if op in CONDITIONS:  # may have a name as a number, 1 or 0
                 stays = len(text) > WIDTH
                 text = templates["condition"].replace("{0}", text) if stays else text
@@ -83,6 +107,15 @@ class Statements(list[Statement]):
                 self.append(Statement(id, text, tuple(leaves)))
             else:
                 inlined[id] = text, tuple(leaves)
+        for of, index, gradient in scatters:
+            operands = self._row("g", of), index, gradient
+            self.append(Statement(next(self._others), _sized(templates["add_at"], of), operands))
+
+    def _row(self, array: str, of: Row) -> int:
+        """A line that stands for a row of an array."""
+        line = next(self._others)
+        self.rows[line] = array, of
+        return line
 
 
 def _form(trace: Trace, op: str, operands: tuple[int, ...], templates: Mapping[str, str]) -> str:
@@ -90,6 +123,11 @@ def _form(trace: Trace, op: str, operands: tuple[int, ...], templates: Mapping[s
     # All digits: 2.0000001 is not 2.
     special = f"{op}{trace.constants[operands[1]]:.17g}" if op == "**" and operands[1] in trace.constants else op
     return special if special in templates else op
+
+
+def _sized(text: str, of: Row) -> str:
+    """A template with what tells the elements of a row from its first."""
+    return text.replace("STEP", str(of.step)).replace("SIZE", str(of.size))
 
 
 def _takes_condition(op: str, position: int) -> bool:
@@ -105,7 +143,10 @@ def _pieces(templates: Mapping[str, str], op: str, arity: int) -> list[tuple[str
     key = id(templates), op, arity
     if key not in _parsed:
         template = templates.get(op) or f"{op}({', '.join(f'{{{i}}}' for i in range(arity))})"
-        parts = re.split(r"\{(\d)\}", template)
+        if "{*}" in template:
+            template = template.replace("{*}", ", ".join(f"{{{i}}}" for i in range(1, arity)))
+            template = template.replace("SIZE", str(arity - 1))
+        parts = re.split(r"\{(\d+)\}", template)
         fields = [int(part) for part in parts[1::2]]
         _parsed[key] = list(zip(parts[::2], [*fields, None], strict=True))
     return _parsed[key]

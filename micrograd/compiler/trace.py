@@ -14,7 +14,7 @@ import linecache
 import operator
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Real
 from pathlib import Path
 from typing import Any, NoReturn
@@ -40,6 +40,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "and": operator.and_,
     "or": operator.or_,
     "where": scalar.where,
+    "take": lambda index, *values: scalar.take(values, index),
     **scalar.FUNCTIONS,
 }
 """What each operation of a trace does to numbers."""
@@ -72,6 +73,12 @@ class Symbol:
         if isinstance(a, Value) or isinstance(b, Value):
             return engine.where(self, a, b)
         return self.trace.record("where", (self, a, b))
+
+    def pick(self, values: Sequence[Any]) -> Any:
+        """The one of the values at this index."""
+        if any(isinstance(value, Value) for value in values):
+            return engine.take(values, self)
+        return self.trace.record("take", (self, *values))
 
     def __neg__(self) -> Any:
         return self.trace.record("neg", (self,))
@@ -200,6 +207,9 @@ class Trace:
         if op == "where":
             condition = constants[0]
             return None if condition is None else operands[1] if condition else operands[2]
+        if op == "take":
+            index = constants[0]
+            return None if index is None else scalar.take(operands[1:], index)
         if op in ("and", "or"):
             decided, other = (constants[0], 1) if constants[0] is not None else (constants[1], 0)
             return operands[other] if decided == (op == "and") else decided

@@ -103,6 +103,13 @@ FUSED = [
         lambda x, y, a, b: f"where({x} > {y}, {a}, {b})",
         4,
     ),
+    Kind(
+        "take",
+        lambda x, y, a, b, c: micrograd.take([a, b, c], (x > y) + (x > a)),
+        lambda t, x, y, a, b, c: t.where((x > y) & (x > a), c, t.where((x > y) | (x > a), b, a)),
+        lambda x, y, a, b, c: f"take([{a}, {b}, {c}], ({x} > {y}) + ({x} > {a}))",
+        5,
+    ),
 ]
 PRECISE = {  # where PyTorch derives by 1 - t * t, (1 - s) * s and y + 1, which cancel
     "tanh": lambda t, x: t.where(abs(x) < 1, t.tanh(x), t.sign(x) * (1 - 2 / (1 + t.exp(2 * abs(x))))),
