@@ -12,13 +12,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, TextIO
 
-from micrograd.data import Rng, batches, check_count, check_examples, generator
+from micrograd.checks import Rng, count, examples, generator, number
+from micrograd.data import shuffled
 from micrograd.engine import Value, mean
 from micrograd.optim import Adam, Schedule
 
 __all__ = ["History", "fit"]
 
 Loss = Callable[[Any, Any], Any]
+Examples = tuple[Sequence[Any], Sequence[Any]]
 
 
 class Model(Protocol):
@@ -75,7 +77,7 @@ def fit(
     batch_size: int | None = None,
     optimizer: Stepper | None = None,
     schedule: Schedule | None = None,
-    validation: tuple[Sequence[Any], Sequence[Any]] | None = None,
+    validation: Examples | None = None,
     patience: int | None = None,
     rng: Rng = None,
     progress: bool | TextIO = True,
@@ -93,7 +95,7 @@ def fit(
         A function of a prediction and its target that returns the loss of this one example, as most of `losses` do.
         Each step goes along the gradient of the mean over a batch.
     xs, ys
-        The inputs and targets of the examples.
+        The inputs and targets of the examples: lists, arrays or tables with a row for each.
     epochs
         How often to show all examples, in a new random order each time.
     batch_size
@@ -109,7 +111,8 @@ def fit(
         How many epochs to wait for a lower validation loss before ending the training. However it ends but by an error,
         the parameters are then set back to those of the epoch with the lowest.
     rng
-        A `random.Random` or a seed for the order of the examples; by default Python's global generator.
+        A `random.Random`, a NumPy generator or a seed for the order of the examples; by default Python's global
+        generator.
     progress
         Where to tell how it goes: a stream, or stderr if True. A terminal gets a line that updates itself, anything
         else a line from time to time. Nothing is told if False.
@@ -117,7 +120,9 @@ def fit(
     Raises
     ------
     ValueError
-        If there is nothing to learn or to learn from, or an option is out of its range.
+        If there is nothing to learn or to learn from, or an option or a rate of the schedule is out of its range.
+    TypeError
+        If the examples have no items by position, as a dict has none, or a loss is not a number.
     FloatingPointError
         If a loss, or a parameter after a step, is infinite or NaN. The parameters are those before this step.
 
@@ -125,8 +130,10 @@ def fit(
     after the last whole step.
     """
     parameters = model.parameters()
-    size = len(xs) if batch_size is None else batch_size
-    _check(parameters, xs, ys, epochs, size, validation, patience)
+    xs, ys = learnt = examples(xs, ys)
+    _check(parameters, xs)
+    epochs, size = count("epochs", epochs), count("batch_size", len(xs) if batch_size is None else batch_size)
+    validation = _checked(validation, patience)
     optimizer = Adam(parameters, learning_rate=0.01) if optimizer is None else optimizer
     rng = generator(rng)
     history = History()
@@ -136,13 +143,13 @@ def fit(
         try:
             for epoch in range(1, epochs + 1):
                 total, seen = 0.0, 0
-                for batch in batches(xs, ys, size, rng):
+                for batch in shuffled(len(xs), size, rng):
                     if schedule is not None:
-                        optimizer.learning_rate = schedule(steps)
+                        optimizer.learning_rate = number(f"schedule({steps})", schedule(steps))
                     steps += 1
                     where = f"in epoch {epoch}, step {steps}, at a learning rate of {optimizer.learning_rate!r}"
-                    total += _step(model, loss, batch, optimizer, parameters, where) * len(batch[0])
-                    seen += len(batch[0])
+                    total += _step(model, loss, learnt, batch, optimizer, parameters, where) * len(batch)
+                    seen += len(batch)
                     gc.collect(0)  # of what this step has left, next to nothing unless the loss makes cycles
                     report.step(epoch, seen, total / seen, optimizer.learning_rate)
                 measured = validation and _evaluate(model, loss, validation, f"after epoch {epoch}")
@@ -167,13 +174,14 @@ def fit(
 def _step(
     model: Model,
     loss: Loss,
-    batch: tuple[list[Any], list[Any]],
+    learnt: Examples,
+    batch: Sequence[int],
     optimizer: Stepper,
     parameters: list[Value],
     where: str,
 ) -> float:
     """Learn from one batch, all or nothing. Returns its loss; the graph is freed with this function's variables."""
-    batch_loss = _mean_loss(model, loss, batch)
+    batch_loss = _mean_loss(model, loss, learnt, batch)
     _check_finite("the loss", [batch_loss.data], where)
     optimizer.zero_grad()
     batch_loss.backward()
@@ -190,15 +198,21 @@ def _step(
     return float(batch_loss.data)
 
 
-def _evaluate(model: Model, loss: Loss, examples: tuple[Sequence[Any], Sequence[Any]], where: str) -> float:
+def _evaluate(model: Model, loss: Loss, validation: Examples, where: str) -> float:
     """The mean loss of the examples, one graph at a time."""
-    losses = [_mean_loss(model, loss, ([x], [y])).data for x, y in zip(*examples, strict=True)]
+    losses = [_mean_loss(model, loss, validation, [i]).data for i in range(len(validation[0]))]
     _check_finite("the validation loss", losses, where)
     return float(sum(losses) / len(losses))
 
 
-def _mean_loss(model: Model, loss: Loss, examples: tuple[Sequence[Any], Sequence[Any]]) -> Value:
-    return mean([loss(model(x), y) for x, y in zip(*examples, strict=True)])
+def _mean_loss(model: Model, loss: Loss, all_examples: Examples, batch: Sequence[int]) -> Value:
+    """The mean loss of the examples at these positions."""
+    xs, ys = all_examples
+    losses = [loss(model(xs[i]), ys[i]) for i in batch]
+    try:
+        return mean(losses)
+    except TypeError as error:
+        raise TypeError(f"the loss of an example is one number: {error}") from None
 
 
 def _restore(parameters: list[Value], numbers: list[Any]) -> None:
@@ -307,38 +321,34 @@ def _columns(terminal: TextIO) -> int:
 # Checks
 
 
-def _check(
-    parameters: list[Value],
-    xs: Sequence[Any],
-    ys: Sequence[Any],
-    epochs: int,
-    size: int,
-    validation: tuple[Sequence[Any], Sequence[Any]] | None,
-    patience: int | None,
-) -> None:
-    """Raise ValueError if `fit` cannot do what it is asked for."""
+def _check(parameters: list[Value], xs: Sequence[Any]) -> None:
+    """Raise ValueError if there is nothing to learn, or to learn from."""
     if not parameters:
         raise ValueError("the model has no parameters: there is nothing to learn")
     if len(xs) == 0:
         raise ValueError("xs is empty: there is nothing to learn from")
-    check_examples(xs, ys)
-    check_count("epochs", epochs, 1)
-    check_count("batch_size", size, 1)
-    if validation is not None:
-        if len(validation) != 2 or len(validation[0]) == 0:
-            raise ValueError("validation is a pair (xs, ys) of the inputs and targets of at least one example")
-        check_examples(*validation)
+
+
+def _checked(validation: Examples | None, patience: int | None) -> Examples | None:
+    """The examples to measure, by their position. Raises ValueError if they, or the patience, cannot be."""
     if patience is not None:
-        check_count("patience", patience, 1)
+        count("patience", patience)
         if validation is None:
             raise ValueError("patience waits for a lower validation loss: give validation=(xs, ys) with it")
+    if validation is None:
+        return None
+    if isinstance(validation, (tuple, list)) and len(validation) == 2:
+        xs, ys = examples(*validation)
+        if len(xs) > 0:
+            return xs, ys
+    raise ValueError("validation is a pair (xs, ys) of the inputs and targets of at least one example")
 
 
 def _check_finite(name: str, numbers: list[Any], where: str) -> None:
     """Raise FloatingPointError if one of the numbers is infinite or NaN."""
-    for number in numbers:
-        if not math.isfinite(number):
+    for x in numbers:
+        if not math.isfinite(x):
             raise FloatingPointError(
-                f"{name} is {number!r} {where}: the parameters are those of the step before; "
+                f"{name} is {x!r} {where}: the parameters are those of the step before; "
                 "try a lower learning rate, or inputs on a smaller scale"
             )

@@ -92,6 +92,40 @@ def test_the_seed_decides_the_order_of_the_examples():
     assert first == second == third != fourth
 
 
+def test_tables_go_by_position_and_not_by_label():
+    pandas = pytest.importorskip("pandas")
+    labels = random.Random(1).sample(range(12), 12)
+    tables = pandas.DataFrame(XS, columns=["x0", "x1"], index=labels), pandas.Series(YS, index=labels)
+    model, other = mlp(), mlp()
+    history = train(model, xs=tables[0], ys=tables[1], validation=tables)
+    assert history == train(other, validation=(XS, YS))
+    assert numbers(model) == numbers(other)
+
+
+def test_numpys_numbers_as_options_train_to_pythons():
+    numpy = pytest.importorskip("numpy")
+    options = {"epochs": 3, "batch_size": 4, "patience": 9, "rng": 1}
+    model, other = mlp(), mlp()
+    history = train(
+        model,
+        validation=(XS, YS),
+        schedule=lambda step: numpy.float32(0.25) / 2**step,
+        **{name: numpy.int64(value) for name, value in options.items()},
+    )
+    assert history == train(other, validation=(XS, YS), schedule=lambda step: 0.25 / 2**step, **options)
+    assert numbers(model) == numbers(other)
+    assert {type(x) for x in numbers(model) + history.learning_rates} == {float}
+
+
+def test_a_generator_of_numpys_decides_the_order_too():
+    numpy = pytest.importorskip("numpy")
+    models = [mlp() for _ in range(3)]
+    for model, seed in zip(models, [1, 1, 2], strict=True):
+        train(model, rng=numpy.random.default_rng(seed))
+    first, second, third = map(numbers, models)
+    assert first == second != third
+
+
 def test_the_schedule_sets_the_rate_of_each_step():
     rates = []
 
@@ -413,6 +447,8 @@ def test_what_the_loss_raises_comes_out_as_it_is():
         ({"validation": ([1], [1, 2])}, "1 and 2 long"),
         ({"validation": (XS, YS), "patience": 0}, "patience is 0"),
         ({"patience": 3}, "give validation="),
+        ({"validation": {"xs": XS, "ys": YS}}, "validation is a pair"),
+        ({"schedule": lambda step: math.nan}, r"schedule\(0\) is nan: expected a finite number from 0"),
     ],
 )
 def test_bad_arguments_are_refused_before_anything_happens(options, message):
@@ -421,6 +457,30 @@ def test_bad_arguments_are_refused_before_anything_happens(options, message):
     with pytest.raises(ValueError, match=message):
         train(model, **options)
     assert numbers(model) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"xs": dict(enumerate(XS))}, "xs is a dict: expected a list or an array, one item an example"),
+        ({"ys": set(range(12))}, "ys is a set"),
+        ({"xs": iter(XS)}, "xs is a list_iterator"),
+        ({"rng": "1"}, "rng is '1': expected a random.Random, a NumPy generator or a seed"),
+        ({"loss": lambda p, y: None}, "the loss of an example is one number: a Value holds a number .*, not NoneType"),
+        ({"loss": lambda p, y: [p - y]}, "the loss of an example is one number: a Value holds a number .*, not list"),
+    ],
+)
+def test_arguments_of_another_kind_are_refused_before_anything_happens(options, message):
+    model = mlp()
+    with pytest.raises(TypeError, match=message):
+        train(model, **options)
+    assert numbers(model) == numbers(mlp())
+
+
+def test_an_array_without_dimensions_is_no_list_of_examples():
+    numpy = pytest.importorskip("numpy")
+    with pytest.raises(TypeError, match="ys is a ndarray: expected a list"):
+        train(ys=numpy.array(1.0))
 
 
 # The collector, and memory
