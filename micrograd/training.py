@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self, TextIO
 from micrograd.checks import Rng, count, examples, generator, number
 from micrograd.data import shuffled
 from micrograd.engine import Value, mean
-from micrograd.optim import Adam, Schedule
+from micrograd.optim import Adam, Optimizer, Schedule
 
 __all__ = ["History", "fit"]
 
@@ -120,7 +120,8 @@ def fit(
     Raises
     ------
     ValueError
-        If there is nothing to learn or to learn from, or an option or a rate of the schedule is out of its range.
+        If there is nothing to learn or to learn from, or an option or a rate of the schedule is out of its range. There
+        is nothing to learn where the first loss, or the optimizer, has nothing to do with the model's parameters.
     TypeError
         If the examples have no items by position, as a dict has none, or a loss is not a number.
     FloatingPointError
@@ -131,13 +132,14 @@ def fit(
     """
     parameters = model.parameters()
     xs, ys = learnt = examples(xs, ys)
-    _check(parameters, xs)
+    _check(parameters, xs, optimizer)
     epochs, size = count("epochs", epochs), count("batch_size", len(xs) if batch_size is None else batch_size)
     validation = _checked(validation, patience)
     optimizer = Adam(parameters, learning_rate=0.01) if optimizer is None else optimizer
     rng = generator(rng)
     history = History()
     best: list[Any] = []
+    lowest = math.inf
     waited = steps = 0
     with _collector_paused(), _Progress(progress, epochs, len(xs)) as report:
         try:
@@ -148,7 +150,7 @@ def fit(
                         optimizer.learning_rate = number(f"schedule({steps})", schedule(steps))
                     steps += 1
                     where = f"in epoch {epoch}, step {steps}, at a learning rate of {optimizer.learning_rate!r}"
-                    total += _step(model, loss, learnt, batch, optimizer, parameters, where) * len(batch)
+                    total += _step(model, loss, learnt, batch, optimizer, parameters, where, steps == 1) * len(batch)
                     seen += len(batch)
                     gc.collect(0)  # of what this step has left, next to nothing unless the loss makes cycles
                     report.step(epoch, seen, total / seen, optimizer.learning_rate)
@@ -157,11 +159,11 @@ def fit(
                     history.losses.append(total / seen)
                     history.learning_rates.append(optimizer.learning_rate)
                     if measured is not None:
-                        improved = measured < min(history.validation_losses, default=math.inf)
                         history.validation_losses.append(measured)
-                        waited = 0 if improved else waited + 1
-                        if improved and patience is not None:
+                        waited = 0 if measured < lowest else waited + 1
+                        if measured < lowest and patience is not None:
                             best = [parameter.data for parameter in parameters]
+                        lowest = min(lowest, measured)
                 report.epoch(epoch, total / seen, optimizer.learning_rate, measured)
                 if waited == patience:
                     break
@@ -179,10 +181,13 @@ def _step(
     optimizer: Stepper,
     parameters: list[Value],
     where: str,
+    first: bool,
 ) -> float:
     """Learn from one batch, all or nothing. Returns its loss; the graph is freed with this function's variables."""
     batch_loss = _mean_loss(model, loss, learnt, batch)
     _check_finite("the loss", [batch_loss.data], where)
+    if first:
+        _check_dependence(batch_loss, parameters)
     optimizer.zero_grad()
     batch_loss.backward()
     before, state = [parameter.data for parameter in parameters], dict(getattr(optimizer, "__dict__", {}))
@@ -321,10 +326,12 @@ def _columns(terminal: TextIO) -> int:
 # Checks
 
 
-def _check(parameters: list[Value], xs: Sequence[Any]) -> None:
+def _check(parameters: list[Value], xs: Sequence[Any], optimizer: Stepper | None) -> None:
     """Raise ValueError if there is nothing to learn, or to learn from."""
     if not parameters:
         raise ValueError("the model has no parameters: there is nothing to learn")
+    if isinstance(optimizer, Optimizer) and set(parameters).isdisjoint(optimizer.parameters):
+        raise ValueError("the optimizer changes none of the model's parameters: make it from model.parameters()")
     if len(xs) == 0:
         raise ValueError("xs is empty: there is nothing to learn from")
 
@@ -342,6 +349,16 @@ def _checked(validation: Examples | None, patience: int | None) -> Examples | No
         if len(xs) > 0:
             return xs, ys
     raise ValueError("validation is a pair (xs, ys) of the inputs and targets of at least one example")
+
+
+def _check_dependence(loss: Value, parameters: list[Value]) -> None:
+    """Raise ValueError if a loss, unless it is 0 already, does not depend on any of the parameters."""
+    _, leaves = loss._history()
+    if loss.data != 0 and set(parameters).isdisjoint(leaves):
+        raise ValueError(
+            "the loss does not depend on the model's parameters: compute it from the prediction, a Value, and not from "
+            "its .data"
+        )
 
 
 def _check_finite(name: str, numbers: list[Any], where: str) -> None:

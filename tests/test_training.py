@@ -178,6 +178,15 @@ def test_validation_is_measured_after_each_epoch_and_not_learnt_from():
     assert train().validation_losses == []
 
 
+def test_an_epoch_does_not_look_through_the_history(monkeypatch):
+    class WriteOnly(list):
+        def __iter__(self):
+            raise AssertionError("the time would grow with the square of the epochs")
+
+    monkeypatch.setattr("micrograd.training.History", lambda: History(validation_losses=WriteOnly()))
+    assert len(train(validation=(XS, YS)).validation_losses) == 3
+
+
 class Walk:
     """An optimizer that sets a weight to one number after the other."""
 
@@ -449,6 +458,9 @@ def test_what_the_loss_raises_comes_out_as_it_is():
         ({"patience": 3}, "give validation="),
         ({"validation": {"xs": XS, "ys": YS}}, "validation is a pair"),
         ({"schedule": lambda step: math.nan}, r"schedule\(0\) is nan: expected a finite number from 0"),
+        ({"optimizer": SGD(mlp().parameters())}, "the optimizer changes none of the model's parameters"),
+        ({"loss": lambda p, y: (p.data - y) ** 2}, "the loss does not depend on the model's parameters"),
+        ({"loss": lambda p, y: cross_entropy(p.detach(), y)}, "the loss does not depend on the model's parameters"),
     ],
 )
 def test_bad_arguments_are_refused_before_anything_happens(options, message):
@@ -481,6 +493,21 @@ def test_an_array_without_dimensions_is_no_list_of_examples():
     numpy = pytest.importorskip("numpy")
     with pytest.raises(TypeError, match="ys is a ndarray: expected a list"):
         train(ys=numpy.array(1.0))
+
+
+def test_a_first_loss_of_0_may_be_a_plain_number():
+    """As Python's max gives it where the margin is kept."""
+    model = Line(3.0)
+    history = train(model, lambda p, y: max(0, 1 - y * p), [1.0, -1.0], [1.0, -1.0])
+    assert history.losses == [0.0] * 3
+    assert model.w.data == 3.0
+
+
+def test_an_optimizer_of_some_of_the_parameters_leaves_the_others():
+    model, before = mlp(), numbers(mlp())
+    train(model, optimizer=SGD(model.parameters()[-1:], 0.1))
+    assert numbers(model)[:-1] == before[:-1]
+    assert numbers(model)[-1] != before[-1]
 
 
 # The collector, and memory
