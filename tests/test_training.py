@@ -12,6 +12,8 @@ import subprocess
 import sys
 import threading
 import tracemalloc
+import weakref
+from contextlib import suppress
 
 import pytest
 
@@ -572,6 +574,42 @@ def test_memory_does_not_grow_with_the_steps(loss):
     assert max(objects[20:]) - max(objects[10:20]) < 20
 
 
+def test_cycles_that_outlive_their_step_are_collected_now_and_then():
+    nodes, alive, latest = weakref.WeakSet(), [], []
+
+    def loss(prediction, target):
+        node = cyclic(prediction, target)
+        nodes.add(node)
+        latest[:] = [*latest[-11:], node]
+        alive.append(len(nodes))
+        return node
+
+    train(loss=loss, batch_size=None, epochs=100)
+    assert len(alive) == 1200
+    assert max(alive) < 600
+
+
+def test_what_a_program_has_frozen_stays_frozen_and_nothing_else():
+    frozen = []
+
+    def loss(prediction, target):
+        frozen.append(gc.get_freeze_count())
+        return cross_entropy(prediction, target)
+
+    gc.freeze()
+    try:
+        before = gc.get_freeze_count()
+        kept = [[] for _ in range(100)]
+        train(loss=loss)
+        assert before - 50 < gc.get_freeze_count() <= before  # what is freed leaves
+        assert max(frozen) <= before
+    finally:
+        gc.unfreeze()
+    train(loss=loss)
+    assert frozen[-1] > len(kept)
+    assert gc.get_freeze_count() == 0
+
+
 # Progress
 
 
@@ -649,6 +687,26 @@ def test_stderr_is_told_by_default_and_nobody_if_asked(capsys, monkeypatch):
     assert capsys.readouterr() == ("", "")
     monkeypatch.setattr(sys, "stderr", None)  # as where a program has no console
     train(progress=True)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_the_training_goes_on_when_nobody_reads_any_more(terminal):
+    read, write = os.pipe()
+    os.close(read)
+    histories = []
+    with suppress(BrokenPipeError), open(write, "w") as pipe:  # which tries once more when it is closed
+        pipe.isatty = lambda: terminal
+        histories.append(train(progress=pipe))
+    assert histories == [train()]
+
+
+@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
+def test_the_training_goes_on_when_the_stream_is_closed(stream):
+    def loss(prediction, target):
+        stream.close()
+        return cross_entropy(prediction, target)
+
+    assert train(loss=loss, progress=stream) == train()
 
 
 @pytest.mark.parametrize(("columns", "width"), [(0, 79), (20, 19), (120, 119)])
