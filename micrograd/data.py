@@ -1,14 +1,13 @@
 """Data to learn from: tiny data sets, mini-batches, and readers of real files.
 
 A data set is two lists of the same length, `(xs, ys)`: the inputs of each example and its target. What is random takes
-an `rng`: a `random.Random` or a seed, by default Python's global generator.
+an `rng`: a `random.Random`, a NumPy generator or a seed, by default Python's global generator.
 """
 
 import csv
 import gzip
 import math
 import os
-import random
 import struct
 import sys
 import zlib
@@ -16,11 +15,12 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
+from micrograd.checks import Rng, count, examples, generator, number
+
 __all__ = ["batches", "circles", "moons", "read_csv", "read_idx", "spirals", "xor"]
 
 Points = tuple[list[list[float]], list[int]]
 Curve = Callable[[float], tuple[float, float]]
-Rng = random.Random | int | None
 
 # Tiny data sets: two numbers in, a class out
 
@@ -40,7 +40,7 @@ def moons(n: int = 100, noise: float = 0.1, rng: Rng = None) -> Points:
     noise
         The standard deviation of the normal noise added to both coordinates.
     rng
-        A `random.Random` or a seed; by default Python's global generator.
+        A `random.Random`, a NumPy generator or a seed; by default Python's global generator.
 
     Returns
     -------
@@ -51,6 +51,8 @@ def moons(n: int = 100, noise: float = 0.1, rng: Rng = None) -> Points:
     ------
     ValueError
         If `n` is below 0, or the noise is negative or not finite.
+    TypeError
+        If `rng` is something else.
     """
 
     def upper(t: float) -> tuple[float, float]:
@@ -71,7 +73,7 @@ def circles(n: int = 100, noise: float = 0.1, rng: Rng = None, *, factor: float 
     def circle(radius: float) -> Curve:
         return lambda t: (radius * math.cos(math.tau * t), radius * math.sin(math.tau * t))
 
-    return _scatter([circle(1.0), circle(factor)], n, noise, rng)
+    return _scatter([circle(1.0), circle(number("factor", factor))], n, noise, rng)
 
 
 def spirals(n: int = 100, noise: float = 0.02, rng: Rng = None, *, arms: int = 2, turns: float = 1.0) -> Points:
@@ -83,21 +85,19 @@ def spirals(n: int = 100, noise: float = 0.02, rng: Rng = None, *, arms: int = 2
     def spiral(start: float) -> Curve:
         return lambda t: (t * math.cos(math.tau * (start + turns * t)), t * math.sin(math.tau * (start + turns * t)))
 
-    check_count("arms", arms, 1)
+    arms, turns = count("arms", arms), number("turns", turns, least=-math.inf)
     return _scatter([spiral(arm / arms) for arm in range(arms)], n, noise, rng)
 
 
 def _scatter(curves: Sequence[Curve], n: int, noise: float, rng: Rng) -> Points:
     """`n` points, evenly spaced along the curves and moved by the noise, with the curves' numbers as their classes."""
-    check_count("n", n, 0)
-    if not 0 <= noise < math.inf:
-        raise ValueError(f"noise is {noise!r}: expected a standard deviation of at least 0")
+    n, noise = count("n", n, least=0), number("noise", noise)
     gauss = generator(rng).gauss
     xs, ys = [], []
     for y, curve in enumerate(curves):
-        count = n // len(curves) + (y < n % len(curves))
-        for i in range(count):
-            xs.append([coordinate + gauss(0.0, noise) for coordinate in curve((i + 0.5) / count)])
+        points = n // len(curves) + (y < n % len(curves))
+        for i in range(points):
+            xs.append([coordinate + gauss(0.0, noise) for coordinate in curve((i + 0.5) / points)])
             ys.append(y)
     return xs, ys
 
@@ -111,22 +111,21 @@ def batches(xs: Sequence[Any], ys: Sequence[Any], size: int, rng: Rng = None) ->
     Parameters
     ----------
     xs, ys
-        The inputs and targets of the examples. They stay as they are.
+        The inputs and targets of the examples: lists, arrays or tables with a row for each. They stay as they are.
     size
         The number of examples in a batch.
     rng
-        A `random.Random` or a seed; by default Python's global generator.
+        A `random.Random`, a NumPy generator or a seed; by default Python's global generator.
 
     Raises
     ------
     ValueError
         If the two are not of the same length, or the size is below 1.
+    TypeError
+        If one of the two has no items by position, as a dict has none.
     """
-    check_examples(xs, ys)
-    check_count("size", size, 1)
-    order = list(range(len(xs)))
-    generator(rng).shuffle(order)
-    chosen = (order[start : start + size] for start in range(0, len(order), size))
+    xs, ys = examples(xs, ys)
+    chosen = shuffled(len(xs), count("size", size), generator(rng))
     return (([xs[i] for i in batch], [ys[i] for i in batch]) for batch in chosen)
 
 
@@ -292,18 +291,8 @@ def _label(cell: str, labels: Sequence[str] | None) -> float:
 # Shared with `training`
 
 
-def generator(rng: Rng) -> Any:
-    """A source of random numbers: `rng` itself, one with that seed, or Python's global one."""
-    return random if rng is None else random.Random(rng) if isinstance(rng, int) else rng
-
-
-def check_examples(xs: Sequence[Any], ys: Sequence[Any]) -> None:
-    """Raise ValueError if the inputs and targets are not of the same number."""
-    if len(xs) != len(ys):
-        raise ValueError(f"xs and ys are the inputs and targets of the same examples, but {len(xs)} and {len(ys)} long")
-
-
-def check_count(name: str, count: int, least: int) -> None:
-    """Raise ValueError if the count is below the least that makes sense, or is no whole number."""
-    if not isinstance(count, int) or count < least:
-        raise ValueError(f"{name} is {count!r}: expected a whole number of at least {least}")
+def shuffled(n: int, size: int, rng: Any) -> Iterator[list[int]]:
+    """The positions of `n` examples in random order, `size` at a time; the last list holds what is left."""
+    order = list(range(n))
+    rng.shuffle(order)
+    return (order[start : start + size] for start in range(0, n, size))

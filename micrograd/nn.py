@@ -4,15 +4,13 @@ list of Layers. Whatever has parameters is a Module.
 
 import math
 import os
-import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from numbers import Integral
 from reprlib import repr as short
 from typing import Any
 
 from micrograd import scalar, serialization
-from micrograd.data import generator
+from micrograd.checks import Rng, count, generator
 from micrograd.engine import Value, dot
 
 __all__ = ["ACTIVATIONS", "MLP", "Layer", "Module", "Neuron", "load", "save"]
@@ -106,7 +104,7 @@ class Neuron(Module):
     nout
         The number of neurons in its layer.
     rng
-        A `random.Random` or a seed; by default Python's global generator.
+        A `random.Random`, a NumPy generator or a seed; by default Python's global generator.
 
     Raises
     ------
@@ -120,9 +118,9 @@ class Neuron(Module):
         activation: str | Activation = "tanh",
         *,
         nout: int = 1,
-        rng: random.Random | int | None = None,
+        rng: Rng = None,
     ) -> None:
-        _check_size("nin", nin)
+        nin = count("nin", nin)
         self.activation = activation
         _activation(activation)
         limit = math.sqrt(6 / nin) if activation in ("relu", "leaky_relu") else math.sqrt(6 / (nin + nout))
@@ -151,10 +149,9 @@ class Layer(Module):
         nout: int,
         activation: str | Activation = "tanh",
         *,
-        rng: random.Random | int | None = None,
+        rng: Rng = None,
     ) -> None:
-        _check_size("nout", nout)
-        rng = generator(rng)
+        nout, rng = count("nout", nout), generator(rng)
         self.neurons = [Neuron(nin, activation, nout=nout, rng=rng) for _ in range(nout)]
 
     def __call__(self, x: Sequence[Any]) -> Any:
@@ -183,7 +180,7 @@ class MLP(Module):
     output
         The activation of the last layer.
     rng
-        A `random.Random` or a seed for the weights; by default Python's global generator.
+        A `random.Random`, a NumPy generator or a seed for the weights; by default Python's global generator.
 
     Raises
     ------
@@ -197,19 +194,16 @@ class MLP(Module):
         nouts: Sequence[int],
         activation: str | Activation = "tanh",
         output: str | Activation = "linear",
-        rng: random.Random | int | None = None,
+        rng: Rng = None,
     ) -> None:
         if not hasattr(nouts, "__len__") or len(nouts) == 0:
             raise ValueError(f"nouts is {nouts!r}: expected the size of each layer, such as [16, 1]")
-        sizes = [nin, *nouts]
-        _check_size("nin", nin)  # all is checked before the first number is drawn
-        for nout in nouts:
-            _check_size("nout", nout)
+        sizes = [count("nin", nin), *[count("nout", nout) for nout in nouts]]  # before the first number is drawn
         _activation(activation)
         _activation(output)
         rng = generator(rng)
         activations = [activation] * (len(nouts) - 1) + [output]
-        self.layers = [Layer(n, m, act, rng=rng) for n, m, act in zip(sizes, nouts, activations, strict=False)]
+        self.layers = [Layer(n, m, act, rng=rng) for n, m, act in zip(sizes, sizes[1:], activations, strict=False)]
 
     def __call__(self, x: Sequence[Any]) -> Any:
         """The outputs for `nin` Values or numbers: a list, or a Value alone where the last layer has one neuron.
@@ -348,11 +342,6 @@ def _activation(activation: str | Activation) -> Activation:
 
 def _name(activation: str | Activation) -> str:
     return activation if isinstance(activation, str) else getattr(activation, "__name__", repr(activation))
-
-
-def _check_size(name: str, size: int) -> None:
-    if not isinstance(size, Integral) or size < 1:
-        raise ValueError(f"{name} is {size!r}: expected a whole number of at least 1")
 
 
 def _check_inputs(module: Module, expected: int, x: Sequence[Any]) -> None:

@@ -8,11 +8,12 @@ A schedule is a function from the number of steps taken to a learning rate, to b
 """
 
 import math
-import sys
 from collections import deque
 from collections.abc import Callable, Iterable
 from itertools import repeat
 from typing import Any, ClassVar, Protocol
+
+from micrograd.checks import count, number, plain
 
 __all__ = [
     "SGD", "Adam", "AdamW", "Optimizer", "Schedule", "clip_grad_norm", "constant", "cosine", "exponential", "linear",
@@ -43,10 +44,13 @@ class Optimizer:
         self.parameters = _unique(parameters)
         self.steps = 0
         self._options = tuple(options)
-        self._check(options)
-        vars(self).update(options)
+        vars(self).update(self._checked(options))
         for name in self._moments:
             setattr(self, name, [0.0] * len(self.parameters))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # A rate that is a NumPy scalar would turn all parameters into NumPy scalars.
+        super().__setattr__(name, tuple(map(plain, value)) if isinstance(value, tuple) else plain(value))
 
     def step(self) -> None:
         """Change each parameter by its gradient."""
@@ -64,7 +68,7 @@ class Optimizer:
             "optimizer": type(self).__name__,
             "steps": self.steps,
             **{name: list(value) if isinstance(value, (tuple, list)) else value for name, value in options.items()},
-            **{name: list(getattr(self, name)) for name in self._moments},
+            **{name: list(map(plain, getattr(self, name))) for name in self._moments},
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -78,23 +82,19 @@ class Optimizer:
         kind, expected = type(self).__name__, self.state_dict().keys()
         if not isinstance(state, dict) or state.keys() != expected or state["optimizer"] != kind:
             raise ValueError(f"not the state of an optimizer of kind {kind}, a dict of {', '.join(expected)}")
-        options = {name: state[name] for name in self._options}
-        self._check(options)
-        _check_whole("steps", state["steps"], least=0)
+        options = self._checked({name: state[name] for name in self._options})
+        steps = count("steps", state["steps"], least=0)
+        moments = {}
         for name, least in self._moments.items():
             numbers, n = state[name], len(self.parameters)
             if not isinstance(numbers, list) or len(numbers) != n:
                 raise ValueError(f"{name} is {numbers!r:.80}: expected a list of {n} numbers, one a parameter")
-            for i, number in enumerate(numbers):
-                _check_number(f"{name}[{i}]", number, least)
-        moments = {name: list(state[name]) for name in self._moments}
-        options = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
-        vars(self).update(options, steps=state["steps"], **moments)
+            moments[name] = [number(f"{name}[{i}]", x, least) for i, x in enumerate(numbers)]
+        vars(self).update(options, steps=steps, **moments)
 
-    def _check(self, options: dict[str, Any]) -> None:
-        """Raise ValueError if one of the options cannot be."""
-        _check_number("learning_rate", options["learning_rate"])
-        _check_number("weight_decay", options["weight_decay"])
+    def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The options as Python numbers. Raises ValueError if one of them cannot be."""
+        return {**options, **{name: number(name, options[name]) for name in ("learning_rate", "weight_decay")}}
 
     def _decayed(self) -> tuple[list[Any], list[Any]]:
         """The numbers and gradients to start from, after the decay of the weights."""
@@ -176,14 +176,14 @@ class SGD(Optimizer):
         data = [x - rate * d for x, d in zip(data, directions, strict=True)]
         self._update(data, velocity=velocity)
 
-    def _check(self, options: dict[str, Any]) -> None:
-        super()._check(options)
-        _check_number("momentum", options["momentum"])
-        _check_number("dampening", options["dampening"])
-        if not isinstance(options["nesterov"], bool):
-            raise ValueError(f"nesterov is {options['nesterov']!r}: expected True or False")
-        if options["nesterov"] and (not options["momentum"] or options["dampening"]):
+    def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
+        momentum, dampening = (number(name, options[name]) for name in ("momentum", "dampening"))
+        nesterov = plain(options["nesterov"])
+        if not isinstance(nesterov, bool):
+            raise ValueError(f"nesterov is {nesterov!r}: expected True or False")
+        if nesterov and (not momentum or dampening):
             raise ValueError("nesterov takes a momentum above 0 and a dampening of 0")
+        return {**super()._checked(options), "momentum": momentum, "dampening": dampening, "nesterov": nesterov}
 
 
 class Adam(Optimizer):
@@ -240,14 +240,14 @@ class Adam(Optimizer):
         data = [x - rate * m / (sqrt(s) / scale + eps) for x, m, s in zip(data, mean, mean_square, strict=True)]
         self._update(data, mean=mean, mean_square=mean_square)
 
-    def _check(self, options: dict[str, Any]) -> None:
-        super()._check(options)
-        betas = options["betas"]
+    def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
+        betas, eps = options["betas"], number("eps", options["eps"])
         if not isinstance(betas, (tuple, list)) or len(betas) != 2:
             raise ValueError(f"betas is {betas!r}: expected two numbers, such as (0.9, 0.999)")
-        _check_number("betas[0]", betas[0], below=1)
-        _check_number("betas[1]", betas[1], below=1)
-        _check_number("eps", options["eps"])
+        if not eps:
+            raise ValueError("eps is 0: expected a number above 0, for without it a gradient of 0 divides 0 by 0")
+        betas = tuple([number(f"betas[{i}]", beta, below=1) for i, beta in enumerate(betas)])
+        return {**super()._checked(options), "betas": betas, "eps": eps}
 
 
 class AdamW(Adam):
@@ -289,7 +289,7 @@ def clip_grad_norm(parameters: Iterable[Parameter], max_norm: float) -> float:
     TypeError
         If something else than a parameter is among them.
     """
-    parameters = _unique(parameters)
+    parameters, max_norm = _unique(parameters), plain(max_norm)
     if not isinstance(max_norm, (int, float)) or not max_norm >= 0:
         raise ValueError(f"max_norm is {max_norm!r}: expected a number of at least 0")
     norm = math.hypot(*[p.grad for p in parameters])
@@ -307,31 +307,26 @@ Schedule = Callable[[int], float]
 
 def constant(learning_rate: float) -> Schedule:
     """The same rate at every step. Like all schedules, raises ValueError for an argument out of its range."""
-    _check_number("learning_rate", learning_rate)
-    return lambda step: learning_rate
+    rate = number("learning_rate", learning_rate)
+    return lambda step: rate
 
 
 def step(learning_rate: float, every: int, factor: float = 0.1) -> Schedule:
     """The rate times `factor` after every so many steps."""
-    _check_number("learning_rate", learning_rate)
-    _check_whole("every", every)
-    _check_number("factor", factor)
-    return lambda step: learning_rate * factor ** (step // every)
+    rate, every, factor = number("learning_rate", learning_rate), count("every", every), number("factor", factor)
+    return lambda step: rate * factor ** (step // every)
 
 
 def exponential(learning_rate: float, factor: float) -> Schedule:
     """The rate times `factor` after each step."""
-    _check_number("learning_rate", learning_rate)
-    _check_number("factor", factor)
-    return lambda step: learning_rate * factor**step
+    rate, factor = number("learning_rate", learning_rate), number("factor", factor)
+    return lambda step: rate * factor**step
 
 
 def linear(learning_rate: float, steps: int, final: float = 0.0) -> Schedule:
     """From the rate to the `final` one in a straight line of so many steps, and on at that."""
-    _check_number("learning_rate", learning_rate)
-    _check_whole("steps", steps)
-    _check_number("final", final)
-    return lambda step: learning_rate + (final - learning_rate) * (min(step, steps) / steps)
+    rate, steps, final = number("learning_rate", learning_rate), count("steps", steps), number("final", final)
+    return lambda step: rate + (final - rate) * (min(step, steps) / steps)
 
 
 def cosine(learning_rate: float, steps: int, final: float = 0.0) -> Schedule:
@@ -339,19 +334,14 @@ def cosine(learning_rate: float, steps: int, final: float = 0.0) -> Schedule:
 
     See Loshchilov and Hutter (2017), without the restarts.
     """
-    _check_number("learning_rate", learning_rate)
-    _check_whole("steps", steps)
-    _check_number("final", final)
-    return lambda step: final + (learning_rate - final) * (1 + math.cos(math.pi * min(step, steps) / steps)) / 2
+    rate, steps, final = number("learning_rate", learning_rate), count("steps", steps), number("final", final)
+    return lambda step: final + (rate - final) * (1 + math.cos(math.pi * min(step, steps) / steps)) / 2
 
 
 def warmup(schedule: Schedule, steps: int) -> Schedule:
     """From near 0 up to the first rate of `schedule` in a straight line of so many steps, then all of the schedule."""
-    _check_whole("steps", steps)
+    steps = count("steps", steps)
     return lambda step: schedule(0) * (step + 1) / (steps + 1) if step < steps else schedule(step - steps)
-
-
-# Checks at the door
 
 
 def _unique(parameters: Iterable[Parameter]) -> list[Parameter]:
@@ -365,15 +355,3 @@ def _unique(parameters: Iterable[Parameter]) -> list[Parameter]:
         if getattr(parameter, "_prev", ()):
             raise ValueError(f"parameters holds {parameter!r:.80}, which is computed from others: expected leaves")
     return unique
-
-
-def _check_number(name: str, value: Any, least: float = 0.0, below: float = math.inf) -> None:
-    if not isinstance(value, (int, float)) or not (least <= value < below and abs(value) <= sys.float_info.max):
-        limits = [f" from {least:g}"] * (least > -math.inf) + [f" to below {below:g}"] * (below < math.inf)
-        raise ValueError(f"{name} is {value!r:.80}: expected a finite number{''.join(limits)}")
-
-
-def _check_whole(name: str, value: Any, least: int = 1) -> None:
-    _check_number(name, value, least)
-    if not isinstance(value, int):
-        raise ValueError(f"{name} is {value!r}: expected a whole number")

@@ -12,13 +12,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, TextIO
 
-from micrograd.data import Rng, batches, check_count, check_examples, generator
+from micrograd.checks import Rng, count, examples, generator, number
+from micrograd.data import shuffled
 from micrograd.engine import Value, mean
-from micrograd.optim import Adam, Schedule
+from micrograd.optim import Adam, Optimizer, Schedule
 
 __all__ = ["History", "fit"]
 
 Loss = Callable[[Any, Any], Any]
+Examples = tuple[Sequence[Any], Sequence[Any]]
 
 
 class Model(Protocol):
@@ -75,7 +77,7 @@ def fit(
     batch_size: int | None = None,
     optimizer: Stepper | None = None,
     schedule: Schedule | None = None,
-    validation: tuple[Sequence[Any], Sequence[Any]] | None = None,
+    validation: Examples | None = None,
     patience: int | None = None,
     rng: Rng = None,
     progress: bool | TextIO = True,
@@ -83,7 +85,7 @@ def fit(
     """Train the model on the examples.
 
     Ctrl-C ends the training early: the model keeps all steps it has taken, the last of them whole. Python's garbage
-    collector, which graphs do not need, is paused meanwhile, and afterwards as it was.
+    collector, which graphs do not need, runs only after steps meanwhile, and is afterwards as it was.
 
     Parameters
     ----------
@@ -93,7 +95,7 @@ def fit(
         A function of a prediction and its target that returns the loss of this one example, as most of `losses` do.
         Each step goes along the gradient of the mean over a batch.
     xs, ys
-        The inputs and targets of the examples.
+        The inputs and targets of the examples: lists, arrays or tables with a row for each.
     epochs
         How often to show all examples, in a new random order each time.
     batch_size
@@ -109,15 +111,19 @@ def fit(
         How many epochs to wait for a lower validation loss before ending the training. However it ends but by an error,
         the parameters are then set back to those of the epoch with the lowest.
     rng
-        A `random.Random` or a seed for the order of the examples; by default Python's global generator.
+        A `random.Random`, a NumPy generator or a seed for the order of the examples; by default Python's global
+        generator.
     progress
         Where to tell how it goes: a stream, or stderr if True. A terminal gets a line that updates itself, anything
-        else a line from time to time. Nothing is told if False.
+        else a line from time to time. Nothing is told if False, or once the stream can no longer be written to.
 
     Raises
     ------
     ValueError
-        If there is nothing to learn or to learn from, or an option is out of its range.
+        If there is nothing to learn or to learn from, or an option or a rate of the schedule is out of its range. There
+        is nothing to learn where the first loss, or the optimizer, has nothing to do with the model's parameters.
+    TypeError
+        If the examples have no items by position, as a dict has none, or a loss is not a number.
     FloatingPointError
         If a loss, or a parameter after a step, is infinite or NaN. The parameters are those before this step.
 
@@ -125,36 +131,39 @@ def fit(
     after the last whole step.
     """
     parameters = model.parameters()
-    size = len(xs) if batch_size is None else batch_size
-    _check(parameters, xs, ys, epochs, size, validation, patience)
+    xs, ys = learnt = examples(xs, ys)
+    _check(parameters, xs, optimizer)
+    epochs, size = count("epochs", epochs), count("batch_size", len(xs) if batch_size is None else batch_size)
+    validation = _checked(validation, patience)
     optimizer = Adam(parameters, learning_rate=0.01) if optimizer is None else optimizer
     rng = generator(rng)
     history = History()
     best: list[Any] = []
+    lowest = math.inf
     waited = steps = 0
-    with _collector_paused(), _Progress(progress, epochs, len(xs)) as report:
+    with _collector_paused() as collect, _Progress(progress, epochs, len(xs)) as report:
         try:
             for epoch in range(1, epochs + 1):
                 total, seen = 0.0, 0
-                for batch in batches(xs, ys, size, rng):
+                for batch in shuffled(len(xs), size, rng):
                     if schedule is not None:
-                        optimizer.learning_rate = schedule(steps)
+                        optimizer.learning_rate = number(f"schedule({steps})", schedule(steps))
                     steps += 1
                     where = f"in epoch {epoch}, step {steps}, at a learning rate of {optimizer.learning_rate!r}"
-                    total += _step(model, loss, batch, optimizer, parameters, where) * len(batch[0])
-                    seen += len(batch[0])
-                    gc.collect(0)  # of what this step has left, next to nothing unless the loss makes cycles
+                    total += _step(model, loss, learnt, batch, optimizer, parameters, where, steps == 1) * len(batch)
+                    seen += len(batch)
+                    collect()
                     report.step(epoch, seen, total / seen, optimizer.learning_rate)
                 measured = validation and _evaluate(model, loss, validation, f"after epoch {epoch}")
                 with _uninterrupted():
                     history.losses.append(total / seen)
                     history.learning_rates.append(optimizer.learning_rate)
                     if measured is not None:
-                        improved = measured < min(history.validation_losses, default=math.inf)
                         history.validation_losses.append(measured)
-                        waited = 0 if improved else waited + 1
-                        if improved and patience is not None:
+                        waited = 0 if measured < lowest else waited + 1
+                        if measured < lowest and patience is not None:
                             best = [parameter.data for parameter in parameters]
+                        lowest = min(lowest, measured)
                 report.epoch(epoch, total / seen, optimizer.learning_rate, measured)
                 if waited == patience:
                     break
@@ -167,14 +176,18 @@ def fit(
 def _step(
     model: Model,
     loss: Loss,
-    batch: tuple[list[Any], list[Any]],
+    learnt: Examples,
+    batch: Sequence[int],
     optimizer: Stepper,
     parameters: list[Value],
     where: str,
+    first: bool,
 ) -> float:
     """Learn from one batch, all or nothing. Returns its loss; the graph is freed with this function's variables."""
-    batch_loss = _mean_loss(model, loss, batch)
+    batch_loss = _mean_loss(model, loss, learnt, batch)
     _check_finite("the loss", [batch_loss.data], where)
+    if first:
+        _check_dependence(batch_loss, parameters)
     optimizer.zero_grad()
     batch_loss.backward()
     before, state = [parameter.data for parameter in parameters], dict(getattr(optimizer, "__dict__", {}))
@@ -190,15 +203,21 @@ def _step(
     return float(batch_loss.data)
 
 
-def _evaluate(model: Model, loss: Loss, examples: tuple[Sequence[Any], Sequence[Any]], where: str) -> float:
+def _evaluate(model: Model, loss: Loss, validation: Examples, where: str) -> float:
     """The mean loss of the examples, one graph at a time."""
-    losses = [_mean_loss(model, loss, ([x], [y])).data for x, y in zip(*examples, strict=True)]
+    losses = [_mean_loss(model, loss, validation, [i]).data for i in range(len(validation[0]))]
     _check_finite("the validation loss", losses, where)
     return float(sum(losses) / len(losses))
 
 
-def _mean_loss(model: Model, loss: Loss, examples: tuple[Sequence[Any], Sequence[Any]]) -> Value:
-    return mean([loss(model(x), y) for x, y in zip(*examples, strict=True)])
+def _mean_loss(model: Model, loss: Loss, all_examples: Examples, batch: Sequence[int]) -> Value:
+    """The mean loss of the examples at these positions."""
+    xs, ys = all_examples
+    losses = [loss(model(xs[i]), ys[i]) for i in batch]
+    try:
+        return mean(losses)
+    except TypeError as error:
+        raise TypeError(f"the loss of an example is one number: {error}") from None
 
 
 def _restore(parameters: list[Value], numbers: list[Any]) -> None:
@@ -212,13 +231,31 @@ def _restore(parameters: list[Value], numbers: list[Any]) -> None:
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Pause the garbage collector, whose search for cycles takes longer than all else where millions of nodes live."""
-    enabled = gc.isenabled()
+def _collector_paused() -> Iterator[Callable[[], None]]:
+    """Pause the garbage collector, whose search for cycles takes longer than all else where millions of nodes live.
+
+    What comes out is to be called after each step. It collects what this step has left, next to nothing unless the loss
+    makes cycles; and what is left of earlier steps once there is a quarter more of it, which is Python's own rule. What
+    was there before is frozen, and so takes no time.
+    """
+    enabled, free = gc.isenabled(), not gc.get_freeze_count()
+    new, old = 0, 0
+
+    def collect() -> None:
+        nonlocal new, old
+        new += gc.get_count()[0] - gc.collect(0)
+        if new > max(10_000, old // 4):
+            gc.collect()
+            new, old = 0, len(gc.get_objects())
+
     try:
         gc.disable()
-        yield
+        if free:
+            gc.freeze()
+        yield collect
     finally:
+        if free:
+            gc.unfreeze()
         if enabled:
             gc.enable()
 
@@ -259,7 +296,7 @@ class _Progress:
     def __exit__(self, *error: object) -> None:
         self._tell()
         if self.terminal:
-            print(file=self.stream)
+            self._write("\n")
 
     def step(self, epoch: int, seen: int, loss: float, rate: float) -> None:
         """After a step in which the epoch has come to `seen` examples: their mean loss and the learning rate."""
@@ -290,55 +327,71 @@ class _Progress:
             return
         if self.terminal:
             width = _columns(self.stream) - 1
-            print("\r" + self.untold[:width].ljust(width), end="", file=self.stream, flush=True)
+            self._write("\r" + self.untold[:width].ljust(width))
         else:
-            print(self.untold, file=self.stream, flush=True)
+            self._write(f"{self.untold}\n")
         self.untold = ""
+
+    def _write(self, text: str) -> None:
+        """Write the text, while there is someone who reads: one who goes away does not end the training."""
+        if self.stream is not None:
+            try:
+                print(text, end="", file=self.stream, flush=True)
+            except (OSError, ValueError):  # the latter if the stream is closed
+                self.stream = None
 
 
 def _columns(terminal: TextIO) -> int:
     """The width of a terminal; 80 where it does not know it."""
     try:
         return os.get_terminal_size(terminal.fileno()).columns or 80
-    except OSError:
+    except (OSError, ValueError):  # the latter if the stream is closed
         return 80
 
 
 # Checks
 
 
-def _check(
-    parameters: list[Value],
-    xs: Sequence[Any],
-    ys: Sequence[Any],
-    epochs: int,
-    size: int,
-    validation: tuple[Sequence[Any], Sequence[Any]] | None,
-    patience: int | None,
-) -> None:
-    """Raise ValueError if `fit` cannot do what it is asked for."""
+def _check(parameters: list[Value], xs: Sequence[Any], optimizer: Stepper | None) -> None:
+    """Raise ValueError if there is nothing to learn, or to learn from."""
     if not parameters:
         raise ValueError("the model has no parameters: there is nothing to learn")
+    if isinstance(optimizer, Optimizer) and set(parameters).isdisjoint(optimizer.parameters):
+        raise ValueError("the optimizer changes none of the model's parameters: make it from model.parameters()")
     if len(xs) == 0:
         raise ValueError("xs is empty: there is nothing to learn from")
-    check_examples(xs, ys)
-    check_count("epochs", epochs, 1)
-    check_count("batch_size", size, 1)
-    if validation is not None:
-        if len(validation) != 2 or len(validation[0]) == 0:
-            raise ValueError("validation is a pair (xs, ys) of the inputs and targets of at least one example")
-        check_examples(*validation)
+
+
+def _checked(validation: Examples | None, patience: int | None) -> Examples | None:
+    """The examples to measure, by their position. Raises ValueError if they, or the patience, cannot be."""
     if patience is not None:
-        check_count("patience", patience, 1)
+        count("patience", patience)
         if validation is None:
             raise ValueError("patience waits for a lower validation loss: give validation=(xs, ys) with it")
+    if validation is None:
+        return None
+    if isinstance(validation, (tuple, list)) and len(validation) == 2:
+        xs, ys = examples(*validation)
+        if len(xs) > 0:
+            return xs, ys
+    raise ValueError("validation is a pair (xs, ys) of the inputs and targets of at least one example")
+
+
+def _check_dependence(loss: Value, parameters: list[Value]) -> None:
+    """Raise ValueError if a loss, unless it is 0 already, does not depend on any of the parameters."""
+    _, leaves = loss._history()
+    if loss.data != 0 and set(parameters).isdisjoint(leaves):
+        raise ValueError(
+            "the loss does not depend on the model's parameters: compute it from the prediction, a Value, and not from "
+            "its .data"
+        )
 
 
 def _check_finite(name: str, numbers: list[Any], where: str) -> None:
     """Raise FloatingPointError if one of the numbers is infinite or NaN."""
-    for number in numbers:
-        if not math.isfinite(number):
+    for x in numbers:
+        if not math.isfinite(x):
             raise FloatingPointError(
-                f"{name} is {number!r} {where}: the parameters are those of the step before; "
+                f"{name} is {x!r} {where}: the parameters are those of the step before; "
                 "try a lower learning rate, or inputs on a smaller scale"
             )

@@ -301,7 +301,7 @@ class TestErrors:
     def test_a_size_below_one_says_what_was_expected(self, name, make, size):
         with pytest.raises(ValueError) as caught:
             make(size)
-        assert str(caught.value) == f"{name} is {size!r}: expected a whole number of at least 1"
+        assert str(caught.value) == f"{name} is {size!r}: expected a whole number of at least 1, as an int"
 
     def test_an_mlp_without_layers_says_what_was_expected(self):
         with pytest.raises(ValueError, match=r"nouts is \[\]: expected the size of each layer, such as \[16, 1\]"):

@@ -210,11 +210,13 @@ def test_a_step_that_fails_changes_nothing(kind, options):
 def test_a_step_of_adam_that_divides_by_zero_changes_nothing():
     ps = parameters([1.0, 2.0])
     ps[0].grad = 1.0
-    optimizer = Adam(ps, eps=0.0)
+    optimizer = Adam(ps)
+    optimizer.eps = 0.0
+    before = optimizer.state_dict()
     with pytest.raises(ZeroDivisionError):
         optimizer.step()
     assert numbers(ps) == [1.0, 2.0]
-    assert optimizer.state_dict() == Adam(ps, eps=0.0).state_dict()
+    assert optimizer.state_dict() == before
 
 
 @every_option
@@ -344,11 +346,71 @@ def test_what_is_no_state_at_all_is_an_error(state):
         (SGD, {"nesterov": True}, "nesterov takes a momentum above 0"),
         (SGD, {"nesterov": True, "momentum": 0.9, "dampening": 0.1}, "nesterov takes .* a dampening of 0"),
         (SGD, {"nesterov": "no"}, "nesterov is 'no'"),
+        (Adam, {"eps": 0.0}, "eps is 0: expected a number above 0"),
     ],
 )
 def test_an_option_out_of_its_range_is_an_error_that_names_it(kind, options, message):
     with pytest.raises(ValueError, match=message):
         kind(parameters(), **options)
+
+
+@every_option
+@pytest.mark.parametrize("kind_of_number", ["float64", "float32", "longdouble", "asarray"])
+def test_options_of_numpys_kind_do_what_pythons_numbers_do(kind, options, kind_of_number):
+    numpy = pytest.importorskip("numpy")
+
+    def numpys(value):
+        if isinstance(value, tuple):
+            return tuple(map(numpys, value))
+        return numpy.bool_(value) if isinstance(value, bool) else getattr(numpy, kind_of_number)(value)
+
+    def pythons(value):
+        if isinstance(value, tuple):
+            return tuple(map(pythons, value))
+        return value if isinstance(value, bool) else float(numpys(value))
+
+    ours, theirs = parameters(), parameters()
+    optimizer = kind(ours, **{name: numpys(value) for name, value in options.items()})
+    train(optimizer, range(3))
+    for name, value in options.items():
+        setattr(optimizer, name, numpys(value))
+    train(optimizer, range(3))
+    reference = kind(theirs, **{name: pythons(value) for name, value in options.items()})
+    train(reference, [*range(3), *range(3)])
+    assert numbers(ours) == numbers(theirs)
+    assert {type(p.data) for p in ours} == {float}
+    assert json.dumps(optimizer.state_dict()) == json.dumps(reference.state_dict())
+
+
+def test_a_state_with_numpys_numbers_is_one_of_pythons():
+    numpy = pytest.importorskip("numpy")
+    optimizer = Adam(parameters())
+    for p in optimizer.parameters:
+        p.grad = numpy.float32(0.1)
+    optimizer.step()
+    state = json.loads(json.dumps(optimizer.state_dict()))
+    other = Adam(parameters())
+    other.load_state_dict({**state, "steps": numpy.int64(1), "mean": list(map(numpy.float32, state["mean"]))})
+    assert json.dumps(other.state_dict()) == json.dumps(state)
+
+
+def test_schedules_take_numpys_numbers_and_return_pythons():
+    numpy = pytest.importorskip("numpy")
+    x, n = numpy.float32(0.5), numpy.int64(4)
+    schedules = {
+        constant(x): constant(0.5),
+        step(x, every=n, factor=x): step(0.5, every=4, factor=0.5),
+        exponential(x, x): exponential(0.5, 0.5),
+        linear(x, steps=n, final=x / 2): linear(0.5, steps=4, final=0.25),
+        warmup(cosine(x, steps=n, final=x / 2), n): warmup(cosine(0.5, steps=4, final=0.25), 4),
+    }
+    for schedule, expected in schedules.items():
+        assert rates(schedule, 10) == rates(expected, 10)
+        assert set(map(type, rates(schedule, 10))) == {float}
+
+
+def test_a_fraction_is_an_option_too():
+    assert SGD(parameters(), Fraction(1, 4)).learning_rate == 0.25
 
 
 def test_what_is_not_given_is_as_in_pytorch():
@@ -405,6 +467,15 @@ def test_clipping_leaves_small_gradients_alone(max_norm):
     ps[0].grad, ps[1].grad = 3.0, -4.0
     assert clip_grad_norm(ps, max_norm) == 5.0
     assert [p.grad for p in ps] == [3.0, -4.0]
+
+
+def test_clipping_to_a_norm_of_numpys_leaves_pythons_gradients():
+    numpy = pytest.importorskip("numpy")
+    for norm in (numpy.float64(1.0), numpy.float32(1.0), numpy.int64(1)):
+        ps = parameters([0.0, 0.0])
+        ps[0].grad, ps[1].grad = 3.0, -4.0
+        assert clip_grad_norm(ps, norm) == 5.0
+        assert {type(p.grad) for p in ps} == {float}
 
 
 def test_clipping_measures_gradients_whose_squares_overflow():
@@ -518,7 +589,7 @@ def test_schedules_agree_with_pytorch(schedule, name, options):
     [
         (lambda: constant(-0.1), "learning_rate is -0.1: expected a finite number from 0"),
         (lambda: step(math.nan, 1), "learning_rate is nan"),
-        (lambda: step(0.1, 0), "every is 0: expected a finite number from 1"),
+        (lambda: step(0.1, 0), "every is 0: expected a whole number of at least 1"),
         (lambda: step(0.1, 2.5), "every is 2.5: expected a whole number"),
         (lambda: step(0.1, 1, -0.5), "factor is -0.5"),
         (lambda: exponential(math.inf, 0.5), "learning_rate is inf"),

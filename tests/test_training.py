@@ -12,6 +12,8 @@ import subprocess
 import sys
 import threading
 import tracemalloc
+import weakref
+from contextlib import suppress
 
 import pytest
 
@@ -92,6 +94,40 @@ def test_the_seed_decides_the_order_of_the_examples():
     assert first == second == third != fourth
 
 
+def test_tables_go_by_position_and_not_by_label():
+    pandas = pytest.importorskip("pandas")
+    labels = random.Random(1).sample(range(12), 12)
+    tables = pandas.DataFrame(XS, columns=["x0", "x1"], index=labels), pandas.Series(YS, index=labels)
+    model, other = mlp(), mlp()
+    history = train(model, xs=tables[0], ys=tables[1], validation=tables)
+    assert history == train(other, validation=(XS, YS))
+    assert numbers(model) == numbers(other)
+
+
+def test_numpys_numbers_as_options_train_to_pythons():
+    numpy = pytest.importorskip("numpy")
+    options = {"epochs": 3, "batch_size": 4, "patience": 9, "rng": 1}
+    model, other = mlp(), mlp()
+    history = train(
+        model,
+        validation=(XS, YS),
+        schedule=lambda step: numpy.float32(0.25) / 2**step,
+        **{name: numpy.int64(value) for name, value in options.items()},
+    )
+    assert history == train(other, validation=(XS, YS), schedule=lambda step: 0.25 / 2**step, **options)
+    assert numbers(model) == numbers(other)
+    assert {type(x) for x in numbers(model) + history.learning_rates} == {float}
+
+
+def test_a_generator_of_numpys_decides_the_order_too():
+    numpy = pytest.importorskip("numpy")
+    models = [mlp() for _ in range(3)]
+    for model, seed in zip(models, [1, 1, 2], strict=True):
+        train(model, rng=numpy.random.default_rng(seed))
+    first, second, third = map(numbers, models)
+    assert first == second != third
+
+
 def test_the_schedule_sets_the_rate_of_each_step():
     rates = []
 
@@ -142,6 +178,15 @@ def test_validation_is_measured_after_each_epoch_and_not_learnt_from():
     last = [cross_entropy(model(x), y).data for x, y in zip(*validation, strict=True)]
     assert history.validation_losses[-1] == pytest.approx(sum(last) / 5, rel=1e-12)
     assert train().validation_losses == []
+
+
+def test_an_epoch_does_not_look_through_the_history(monkeypatch):
+    class WriteOnly(list):
+        def __iter__(self):
+            raise AssertionError("the time would grow with the square of the epochs")
+
+    monkeypatch.setattr("micrograd.training.History", lambda: History(validation_losses=WriteOnly()))
+    assert len(train(validation=(XS, YS)).validation_losses) == 3
 
 
 class Walk:
@@ -413,6 +458,11 @@ def test_what_the_loss_raises_comes_out_as_it_is():
         ({"validation": ([1], [1, 2])}, "1 and 2 long"),
         ({"validation": (XS, YS), "patience": 0}, "patience is 0"),
         ({"patience": 3}, "give validation="),
+        ({"validation": {"xs": XS, "ys": YS}}, "validation is a pair"),
+        ({"schedule": lambda step: math.nan}, r"schedule\(0\) is nan: expected a finite number from 0"),
+        ({"optimizer": SGD(mlp().parameters())}, "the optimizer changes none of the model's parameters"),
+        ({"loss": lambda p, y: (p.data - y) ** 2}, "the loss does not depend on the model's parameters"),
+        ({"loss": lambda p, y: cross_entropy(p.detach(), y)}, "the loss does not depend on the model's parameters"),
     ],
 )
 def test_bad_arguments_are_refused_before_anything_happens(options, message):
@@ -421,6 +471,45 @@ def test_bad_arguments_are_refused_before_anything_happens(options, message):
     with pytest.raises(ValueError, match=message):
         train(model, **options)
     assert numbers(model) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"xs": dict(enumerate(XS))}, "xs is a dict: expected a list or an array, one item an example"),
+        ({"ys": set(range(12))}, "ys is a set"),
+        ({"xs": iter(XS)}, "xs is a list_iterator"),
+        ({"rng": "1"}, "rng is '1': expected a random.Random, a NumPy generator or a seed"),
+        ({"loss": lambda p, y: None}, "the loss of an example is one number: a Value holds a number .*, not NoneType"),
+        ({"loss": lambda p, y: [p - y]}, "the loss of an example is one number: a Value holds a number .*, not list"),
+    ],
+)
+def test_arguments_of_another_kind_are_refused_before_anything_happens(options, message):
+    model = mlp()
+    with pytest.raises(TypeError, match=message):
+        train(model, **options)
+    assert numbers(model) == numbers(mlp())
+
+
+def test_an_array_without_dimensions_is_no_list_of_examples():
+    numpy = pytest.importorskip("numpy")
+    with pytest.raises(TypeError, match="ys is a ndarray: expected a list"):
+        train(ys=numpy.array(1.0))
+
+
+def test_a_first_loss_of_0_may_be_a_plain_number():
+    """As Python's max gives it where the margin is kept."""
+    model = Line(3.0)
+    history = train(model, lambda p, y: max(0, 1 - y * p), [1.0, -1.0], [1.0, -1.0])
+    assert history.losses == [0.0] * 3
+    assert model.w.data == 3.0
+
+
+def test_an_optimizer_of_some_of_the_parameters_leaves_the_others():
+    model, before = mlp(), numbers(mlp())
+    train(model, optimizer=SGD(model.parameters()[-1:], 0.1))
+    assert numbers(model)[:-1] == before[:-1]
+    assert numbers(model)[-1] != before[-1]
 
 
 # The collector, and memory
@@ -483,6 +572,42 @@ def test_memory_does_not_grow_with_the_steps(loss):
     assert len(sizes) == 40
     assert max(sizes[20:]) - max(sizes[10:20]) < 10_000  # a tenth of what one step's graph takes
     assert max(objects[20:]) - max(objects[10:20]) < 20
+
+
+def test_cycles_that_outlive_their_step_are_collected_now_and_then():
+    nodes, alive, latest = weakref.WeakSet(), [], []
+
+    def loss(prediction, target):
+        node = cyclic(prediction, target)
+        nodes.add(node)
+        latest[:] = [*latest[-11:], node]
+        alive.append(len(nodes))
+        return node
+
+    train(loss=loss, batch_size=None, epochs=100)
+    assert len(alive) == 1200
+    assert max(alive) < 600
+
+
+def test_what_a_program_has_frozen_stays_frozen_and_nothing_else():
+    frozen = []
+
+    def loss(prediction, target):
+        frozen.append(gc.get_freeze_count())
+        return cross_entropy(prediction, target)
+
+    gc.freeze()
+    try:
+        before = gc.get_freeze_count()
+        kept = [[] for _ in range(100)]
+        train(loss=loss)
+        assert before - 50 < gc.get_freeze_count() <= before  # what is freed leaves
+        assert max(frozen) <= before
+    finally:
+        gc.unfreeze()
+    train(loss=loss)
+    assert frozen[-1] > len(kept)
+    assert gc.get_freeze_count() == 0
 
 
 # Progress
@@ -562,6 +687,26 @@ def test_stderr_is_told_by_default_and_nobody_if_asked(capsys, monkeypatch):
     assert capsys.readouterr() == ("", "")
     monkeypatch.setattr(sys, "stderr", None)  # as where a program has no console
     train(progress=True)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_the_training_goes_on_when_nobody_reads_any_more(terminal):
+    read, write = os.pipe()
+    os.close(read)
+    histories = []
+    with suppress(BrokenPipeError), open(write, "w") as pipe:  # which tries once more when it is closed
+        pipe.isatty = lambda: terminal
+        histories.append(train(progress=pipe))
+    assert histories == [train()]
+
+
+@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
+def test_the_training_goes_on_when_the_stream_is_closed(stream):
+    def loss(prediction, target):
+        stream.close()
+        return cross_entropy(prediction, target)
+
+    assert train(loss=loss, progress=stream) == train()
 
 
 @pytest.mark.parametrize(("columns", "width"), [(0, 79), (20, 19), (120, 119)])
