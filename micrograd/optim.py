@@ -1,6 +1,7 @@
 """Optimizers, which change parameters by their gradients so that a loss gets smaller, and schedules of their rate.
 
 Formulas and defaults are those of `torch.optim`. A parameter is anything with a number `data` and its gradient `grad`.
+Each optimizer states its rule once, for one parameter: a step applies it to all, and the compiler makes a loop of it.
 A schedule is a function from the number of steps taken to a learning rate, to be applied by whoever takes the steps:
 
     schedule = warmup(cosine(0.1, steps=1000), steps=50)
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterable
 from itertools import repeat
 from typing import Any, ClassVar, Protocol
 
+from micrograd import scalar
 from micrograd.checks import count, number, plain
 
 __all__ = [
@@ -28,14 +30,38 @@ class Parameter(Protocol):
     grad: Any
 
 
+Update = Callable[..., tuple[Any, ...]]
+"""From the number in a parameter, its gradient and its moments, to what the number and the moments become."""
+
+
 class Optimizer:
     """What all optimizers share: parameters, options that may be set between steps, and a state to save.
 
+    An optimizer of your own is a subclass with a `rule`, and with `moments` if it keeps numbers for each parameter:
+
+        class Signed(Optimizer):
+            def rule(self):
+                return lambda x, grad: (x - self.learning_rate * scalar.where(grad > 0, 1, -1),)
+
     A step computes all that it changes before it changes anything. So one that fails leaves the parameters as they
     were, and Ctrl-C finds them all before or all after a step.
+
+    Parameters
+    ----------
+    parameters
+        The Values to change.
+    options
+        The numbers that the rule depends on, as attributes: a `learning_rate` at least.
+
+    Attributes
+    ----------
+    moments
+        What is kept for each parameter from step to step, at first 0: the names, and the least that each may be.
+    steps
+        The number of steps taken.
     """
 
-    _moments: ClassVar[dict[str, float]] = {}  # the numbers kept for each parameter: their name, and the least there is
+    moments: ClassVar[dict[str, float]] = {}
 
     learning_rate: float
     weight_decay: float
@@ -45,21 +71,39 @@ class Optimizer:
         self.steps = 0
         self._options = tuple(options)
         vars(self).update(self._checked(options))
-        for name in self._moments:
+        for name in self.moments:
             setattr(self, name, [0.0] * len(self.parameters))
 
     def __setattr__(self, name: str, value: Any) -> None:
         # A rate that is a NumPy scalar would turn all parameters into NumPy scalars.
         super().__setattr__(name, tuple(map(plain, value)) if isinstance(value, tuple) else plain(value))
 
+    def rule(self) -> Update:
+        """What the next step does to one parameter, as a function.
+
+        It may branch on options, but neither on the learning rate nor on the number of steps, which come to be known
+        only when compiled code runs; and its mathematics is Python's operators and the functions of `scalar`.
+        """
+        raise NotImplementedError(f"{type(self).__name__} is an Optimizer without a rule() of its own")
+
     def step(self) -> None:
-        """Change each parameter by its gradient."""
-        raise NotImplementedError(f"{type(self).__name__} is an Optimizer without a step() of its own")
+        """Change each parameter by its gradient, as the rule says."""
+        data, grads = [p.data for p in self.parameters], [p.grad for p in self.parameters]
+        changed = map(self.rule(), data, grads, *[getattr(self, name) for name in self.moments])
+        data, *moments = map(list, zip(*changed, strict=True))
+        deque(map(setattr, self.parameters, repeat("data"), data), maxlen=0)  # in C, where no Ctrl-C comes between
+        vars(self).update(zip(self.moments, moments, strict=True), steps=self.steps + 1)
 
     def zero_grad(self) -> None:
         """Set the gradient of each parameter to 0, since `backward` adds to it."""
         for parameter in self.parameters:
             parameter.grad = 0.0
+
+    @staticmethod
+    def clip_scale(norm: Any, max_norm: float) -> Any:
+        """What gradients of this norm are multiplied by; NaN for NaN, which so goes to all of them, as in PyTorch."""
+        scale = max_norm / (norm + 1e-6)
+        return scalar.where((scale < 1) | (norm != norm), scale, 1)
 
     def state_dict(self) -> dict[str, Any]:
         """All that a step depends on besides the parameters, as a dict that JSON can hold."""
@@ -68,7 +112,7 @@ class Optimizer:
             "optimizer": type(self).__name__,
             "steps": self.steps,
             **{name: list(value) if isinstance(value, (tuple, list)) else value for name, value in options.items()},
-            **{name: list(map(plain, getattr(self, name))) for name in self._moments},
+            **{name: list(map(plain, getattr(self, name))) for name in self.moments},
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -85,7 +129,7 @@ class Optimizer:
         options = self._checked({name: state[name] for name in self._options})
         steps = count("steps", state["steps"], least=0)
         moments = {}
-        for name, least in self._moments.items():
+        for name, least in self.moments.items():
             numbers, n = state[name], len(self.parameters)
             if not isinstance(numbers, list) or len(numbers) != n:
                 raise ValueError(f"{name} is {numbers!r:.80}: expected a list of {n} numbers, one a parameter")
@@ -94,18 +138,10 @@ class Optimizer:
 
     def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
         """The options as Python numbers. Raises ValueError if one of them cannot be."""
-        return {**options, **{name: number(name, options[name]) for name in ("learning_rate", "weight_decay")}}
-
-    def _decayed(self) -> tuple[list[Any], list[Any]]:
-        """The numbers and gradients to start from, after the decay of the weights."""
-        data, grads = [p.data for p in self.parameters], [p.grad for p in self.parameters]
-        decay = self.weight_decay
-        return data, [g + decay * x for x, g in zip(data, grads, strict=True)] if decay else grads
-
-    def _update(self, data: list[Any], **moments: list[Any]) -> None:
-        """Finish a step: assign what it has computed, the parameters in one call that Ctrl-C does not split."""
-        deque(map(setattr, self.parameters, repeat("data"), data), maxlen=0)
-        vars(self).update(moments, steps=self.steps + 1)
+        return {
+            **options,
+            **{name: number(name, options[name]) for name in ("learning_rate", "weight_decay") if name in options},
+        }
 
 
 class SGD(Optimizer):
@@ -134,7 +170,7 @@ class SGD(Optimizer):
         If something else than a parameter is among them.
     """
 
-    _moments: ClassVar[dict[str, float]] = {"velocity": -math.inf}
+    moments: ClassVar[dict[str, float]] = {"velocity": -math.inf}
 
     momentum: float
     dampening: float
@@ -159,22 +195,20 @@ class SGD(Optimizer):
             nesterov=nesterov,
         )
 
-    def step(self) -> None:
-        """Change each parameter by the learning rate times its gradient, or times the direction made from it."""
-        rate, momentum, velocity = self.learning_rate, self.momentum, self.velocity
-        if not momentum and not self.weight_decay:
-            self._update([p.data - rate * p.grad for p in self.parameters])
-            return
-        data, directions = self._decayed()
-        if momentum:
-            share = 1 - self.dampening if self.steps else 1
-            velocity = [momentum * v + share * g for v, g in zip(velocity, directions, strict=True)]
-            if self.nesterov:
-                directions = [g + momentum * v for v, g in zip(velocity, directions, strict=True)]
-            else:
-                directions = velocity
-        data = [x - rate * d for x, d in zip(data, directions, strict=True)]
-        self._update(data, velocity=velocity)
+    def rule(self) -> Update:
+        """The learning rate times the gradient, or times the direction made from it."""
+        rate, momentum, decay, nesterov = self.learning_rate, self.momentum, self.weight_decay, self.nesterov
+        share = scalar.where(self.steps == 0, 1, 1 - self.dampening)
+
+        def update(x: Any, grad: Any, velocity: Any) -> tuple[Any, Any]:
+            if decay:
+                grad = grad + decay * x
+            if momentum:
+                velocity = momentum * velocity + share * grad
+                grad = grad + momentum * velocity if nesterov else velocity
+            return x - rate * grad, velocity
+
+        return update
 
     def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
         momentum, dampening = (number(name, options[name]) for name in ("momentum", "dampening"))
@@ -210,7 +244,7 @@ class Adam(Optimizer):
         If something else than a parameter is among them.
     """
 
-    _moments: ClassVar[dict[str, float]] = {"mean": -math.inf, "mean_square": 0.0}
+    moments: ClassVar[dict[str, float]] = {"mean": -math.inf, "mean_square": 0.0}
 
     betas: tuple[float, float]
     eps: float
@@ -227,18 +261,26 @@ class Adam(Optimizer):
     ) -> None:
         super().__init__(parameters, learning_rate=learning_rate, betas=betas, eps=eps, weight_decay=weight_decay)
 
-    def step(self) -> None:
-        """Change each parameter by the learning rate times its mean gradient in units of the root mean square."""
-        beta1, beta2 = self.betas
-        eps, steps, sqrt = self.eps, self.steps + 1, math.sqrt
-        data, grads = self._decayed()
+    def rule(self) -> Update:
+        """The learning rate times the mean gradient in units of the root mean square."""
+        (beta1, beta2), eps, steps = self.betas, self.eps, self.steps + 1
         new1, new2 = 1 - beta1, 1 - beta2
-        mean = [beta1 * m + new1 * g for m, g in zip(self.mean, grads, strict=True)]
-        mean_square = [beta2 * s + new2 * (g * g) for s, g in zip(self.mean_square, grads, strict=True)]
         rate = self.learning_rate / (1 - beta1**steps)  # both means started at 0, and are too small by these factors
-        scale = sqrt(1 - beta2**steps)
-        data = [x - rate * m / (sqrt(s) / scale + eps) for x, m, s in zip(data, mean, mean_square, strict=True)]
-        self._update(data, mean=mean, mean_square=mean_square)
+        scale = scalar.sqrt(1 - beta2**steps)
+        keep, decay = self._decay()
+
+        def update(x: Any, grad: Any, mean: Any, mean_square: Any) -> tuple[Any, Any, Any]:
+            if decay:
+                grad = grad + decay * x
+            mean = beta1 * mean + new1 * grad
+            mean_square = beta2 * mean_square + new2 * (grad * grad)
+            return x * keep - rate * mean / (scalar.sqrt(mean_square) / scale + eps), mean, mean_square
+
+        return update
+
+    def _decay(self) -> tuple[Any, Any]:
+        """How much of a parameter a step keeps, and how much of it is added to its gradient."""
+        return 1, self.weight_decay
 
     def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
         betas, eps = options["betas"], number("eps", options["eps"])
@@ -267,9 +309,8 @@ class AdamW(Adam):
     ) -> None:
         super().__init__(parameters, learning_rate, betas, eps, weight_decay)
 
-    def _decayed(self) -> tuple[list[Any], list[Any]]:
-        keep = 1 - self.learning_rate * self.weight_decay
-        return [p.data * keep for p in self.parameters], [p.grad for p in self.parameters]
+    def _decay(self) -> tuple[Any, Any]:
+        return 1 - self.learning_rate * self.weight_decay, 0
 
 
 def clip_grad_norm(parameters: Iterable[Parameter], max_norm: float) -> float:
@@ -293,10 +334,9 @@ def clip_grad_norm(parameters: Iterable[Parameter], max_norm: float) -> float:
     if not isinstance(max_norm, (int, float)) or not max_norm >= 0:
         raise ValueError(f"max_norm is {max_norm!r}: expected a number of at least 0")
     norm = math.hypot(*[p.grad for p in parameters])
-    scale = max_norm / (norm + 1e-6)
-    if scale < 1 or math.isnan(norm):  # NaN goes to all of them, as in PyTorch
-        for p in parameters:
-            p.grad *= scale
+    scale = Optimizer.clip_scale(norm, max_norm)
+    for p in parameters:
+        p.grad *= scale
     return norm
 
 

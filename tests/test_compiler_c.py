@@ -1174,11 +1174,11 @@ def test_the_generated_code_does_not_write_beyond_what_it_is_given(vectors):
     """Each buffer is followed by numbers that must stay as they are."""
     model, loss, points, labels = moons(11)
     fast = micrograd.compile(loss, (points[0], labels[0]), parameters=model.parameters(), backend="c")
-    library = fast._backends[((2,), ())]._library("backward", vectors=vectors)
+    library = fast._backends[((2,), ())].library("backward", 11 if vectors else 1)
     packed = fast.pack(points, labels)
     n = len(model.parameters())
     numbers = np.array([parameter.data for parameter in model.parameters()])
-    sizes = {"gradients": n, "results": 11, "work": library._work_size}
+    sizes = {"gradients": n, "results": 11, "work": library.work_size}
     buffers = {}
     for name, size in sizes.items():
         room = np.full(size + 17, 7.0)
@@ -1187,8 +1187,8 @@ def test_the_generated_code_does_not_write_beyond_what_it_is_given(vectors):
         buffers[name][:size] = 0.0
     gradients, results, work = (buffer.ctypes.data for buffer in buffers.values())
     run = library._run
-    run.argtypes = [ctypes.c_void_p] * 2 + [ctypes.c_double] + [ctypes.c_void_p] * 3 + [ctypes.c_long]
-    run(numbers.ctypes.data, packed.pointers, 1.0, gradients, results, work, 11)
+    run.argtypes = [ctypes.c_void_p] * 3 + [ctypes.c_double] + [ctypes.c_void_p] * 3 + [ctypes.c_long]
+    run(numbers.ctypes.data, packed.pointers, None, 1.0, gradients, results, work, 11)
     assert buffers["results"][:11] == pytest.approx(fast.map(points, labels), rel=1e-12)
     for name, size in sizes.items():
         assert buffers[name][size:].tolist() == [7.0] * 9

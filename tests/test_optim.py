@@ -445,9 +445,9 @@ def test_parameters_are_values_and_at_least_one(use):
         use([("w", Value(1.0))])
 
 
-def test_an_optimizer_without_a_step_of_its_own_says_so():
+def test_an_optimizer_without_a_rule_of_its_own_says_so():
     optimizer = Optimizer(parameters(), learning_rate=0.1, weight_decay=0.0)
-    with pytest.raises(NotImplementedError, match="without a step"):
+    with pytest.raises(NotImplementedError, match="without a rule"):
         optimizer.step()
 
 

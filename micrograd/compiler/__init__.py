@@ -7,27 +7,34 @@ compile -> Graph (graph.py: the function run on the symbols of trace.py, then ba
 
 import functools
 import logging
+import math
+import os
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-from micrograd.compiler.batch import Packed, ShapeError, pack
+from micrograd.compiler.batch import Examples, Packed, ShapeError, pack, pool
 from micrograd.compiler.c import CBackend
 from micrograd.compiler.check import check
 from micrograd.compiler.elsewhere import lock
 from micrograd.compiler.export import export_c
 from micrograd.compiler.graph import Graph, Shape, shape_of, unflatten
 from micrograd.compiler.python import PythonBackend
+from micrograd.compiler.rule import Ruled
 from micrograd.compiler.toolchain import CompilerError, notice
 from micrograd.compiler.trace import TraceError
+from micrograd.compiler.training import Training
 from micrograd.engine import Value
 from micrograd.serialization import replace
 
 __all__ = ["Compiled", "CompilerError", "TraceError", "compile"]
 
 log = logging.getLogger("micrograd")
+
+MANY_SHAPES = 4  # of which the log says a word before they are compiled
 
 
 def compile(
@@ -90,8 +97,9 @@ class Compiled:
         if len(set(map(id, self.parameters))) < len(self.parameters):
             raise ValueError("a parameter is given twice")
         self._function = function
-        self._backend = backend
+        self.backend = backend
         self._backends: dict[tuple[Shape, ...], PythonBackend | CBackend] = {}
+        self._spare: dict[tuple[Shape, ...], PythonBackend] = {}
         self._shapes = tuple(shape_of(argument) for argument in example_args)
         self._compiled(self._shapes)
 
@@ -153,6 +161,34 @@ class Compiled:
         gradients = tuple(unflatten(numbers, shape) for shape in packed.shapes)
         return value, gradients[0] if len(gradients) == 1 else gradients
 
+    def training(self, optimizer: Ruled, *, clip_grad_norm: float | None = None) -> Training:
+        """A block in which the optimizer's steps are generated code, and all numbers stay where that has them.
+
+            with fast.training(optimizer) as step:
+                for batch in batches:
+                    loss = step(batch)
+
+        Each call takes a step along the gradient of the mean over the batch, and returns that mean: what `zero_grad`,
+        `backward` and the optimizer's `step` do outside, several times as fast. Within the block the parameters show
+        the numbers of the latest step, and what is assigned to them, or to the optimizer, holds from the next step on;
+        learning rates too. After the block, however it is left, all is as if the steps had been taken outside of it.
+
+        Parameters
+        ----------
+        optimizer
+            An `Optimizer` whose parameters are among those given to `compile`.
+        clip_grad_norm
+            What the norm of the gradients is scaled down to in each step, as by `optim.clip_grad_norm`.
+
+        Raises
+        ------
+        TypeError
+            If the optimizer has a `step` of its own that does more than apply its `rule`.
+        ValueError
+            If it has other parameters. On entering the block, if they are being trained in another.
+        """
+        return Training(self, optimizer, clip_grad_norm)
+
     def pack(self, *batches: Any) -> Packed:
         """A data set as buffers of doubles, for `backward` and `map` to step on without any work for a number.
 
@@ -201,17 +237,57 @@ class Compiled:
         if len(batches) == 1 and isinstance(batches[0], Packed):
             packed = batches[0]
         else:
-            if len(batches) != len(self._shapes):
-                raise ValueError(f"the function takes {len(self._shapes)} arguments, not {len(batches)}")
+            self._check_number(batches)
             packed = pack(batches, list(self._backends))
         if packed.shapes not in self._backends:
-            try:
-                self._compiled(packed.shapes)
-            except (TypeError, ValueError, IndexError) as error:
-                if isinstance(error, TraceError):
-                    raise
-                raise ShapeError(packed.shapes, self._shapes, error) from error
+            self._for_shapes(packed.shapes, packed.n)
         return packed
+
+    def _check_number(self, batches: Sequence[Any]) -> None:
+        packed = len(batches) == 1 and isinstance(batches[0], Packed)
+        if not packed and len(batches) != len(self._shapes):
+            raise ValueError(f"the function takes {len(self._shapes)} arguments, not {len(batches)}")
+
+    def _for_shapes(self, shapes: tuple[Shape, ...], n: float) -> None:
+        """Compile the function for shapes that are new to it, and for calls with so many examples."""
+        try:
+            self._compiled(shapes, n)
+        except (TypeError, ValueError, IndexError) as error:
+            if isinstance(error, TraceError):
+                raise
+            raise ShapeError(shapes, self._shapes, error) from error
+
+    def _examples(self, batches: Sequence[Any], size: int | None) -> Examples:
+        """Examples of one or several shapes, with all that batches of that size need compiled."""
+        self._check_number(batches)
+        packed = batches[0] if isinstance(batches[0], Packed) else None
+        examples = Examples([packed], [range(packed.n)]) if packed else pool(batches, list(self._backends))
+        examples.size = size or len(examples)
+        new = [pack for pack in examples.packs if pack.shapes not in self._backends]
+        if len(new) > MANY_SHAPES:
+            log.warning("compiling for %d shapes of examples, each once", len(new))
+        with ThreadPoolExecutor(os.cpu_count()) as threads:  # C compilers run side by side
+            deque(threads.map(lambda pack: self._for_shapes(pack.shapes, examples.share(pack)), new), maxlen=0)
+        for pack in examples.packs:
+            self._check_differentiable(pack)
+        return examples
+
+    def _library(self, pack: Packed, examples: Examples) -> Any:
+        """What takes steps in C on these among the examples."""
+        return self._backends[pack.shapes].library("backward", examples.share(pack))
+
+    def _in_c(self, examples: Examples) -> bool:
+        """Whether all shapes of the examples are compiled to C."""
+        return all(isinstance(self._backends[pack.shapes], CBackend) for pack in examples.packs)
+
+    def _in_python(self, pack: Packed) -> PythonBackend:
+        """The backend in Python for this shape, which others may have in C."""
+        backend = self._backends[pack.shapes]
+        if isinstance(backend, CBackend):
+            if pack.shapes not in self._spare:
+                self._spare[pack.shapes] = PythonBackend(backend.graph)
+            return self._spare[pack.shapes]
+        return backend
 
     def _check_differentiable(self, packed: Packed) -> None:
         graph = self._backends[packed.shapes].graph
@@ -221,13 +297,13 @@ class Compiled:
                 "such as its mean"
             )
 
-    def _compiled(self, shapes: tuple[Shape, ...]) -> None:
-        """Trace and compile the function for these shapes."""
+    def _compiled(self, shapes: tuple[Shape, ...], n: float = math.inf) -> None:
+        """Trace and compile the function for these shapes, and for calls with so many examples."""
         with notice("tracing the function"):
             graph = Graph(self._function, shapes, self.parameters)
-        if self._backend != "python":
+        if self.backend != "python":
             try:
-                self._backends[shapes] = CBackend(graph)
+                self._backends[shapes] = CBackend(graph, n)
                 return
             except CompilerError as error:
                 self._fall_back(graph, error)
@@ -236,7 +312,7 @@ class Compiled:
 
     def _fall_back(self, graph: Graph, error: CompilerError) -> None:
         """Go on in Python where C is not to be had, unless it was asked for."""
-        if self._backend == "c":
+        if self.backend == "c":
             raise error
         _say_once(f"compiled to Python, since C is not to be had: {error}")
         self._backends[graph.shapes] = PythonBackend(graph)

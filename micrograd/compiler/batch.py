@@ -5,7 +5,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from micrograd.compiler.graph import Shape, shape_of, size
+from micrograd.compiler.graph import Shape, shape_of, size, unflatten
 
 
 class ShapeError(ValueError):
@@ -56,6 +56,55 @@ class Packed:
         if self._copied:  # else the user may change the numbers where they lie
             self._rows = rows
         return rows
+
+
+class Examples:
+    """Examples of one or several shapes.
+
+    Attributes
+    ----------
+    packs
+        Those of each shape.
+    kind, place
+        Of each example: the number of its shape, and where it is among those of that shape.
+    size
+        How many there are in a batch.
+    """
+
+    def __init__(self, packs: Sequence[Packed], members: Sequence[Sequence[int]]) -> None:
+        self.packs = packs
+        self.size = sum(map(len, members))
+        n = sum(map(len, members))
+        self.kind, self.place = array("l", [0]) * n, array("l", [0]) * n
+        for kind, numbers in enumerate(members):
+            for place, number in enumerate(numbers):
+                self.kind[number], self.place[number] = kind, place
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def share(self, pack: Packed) -> float:
+        """How many examples of this shape there are in a batch, on average."""
+        return self.size * pack.n / len(self)
+
+    def arguments(self, number: int) -> list[Any]:
+        """The arguments of an example, as numbers and nested lists of numbers."""
+        pack = self.packs[self.kind[number]]
+        numbers = iter(pack.rows()[self.place[number]])
+        return [unflatten(numbers, shape) for shape in pack.shapes]
+
+
+def pool(batches: Sequence[Any], known: Sequence[tuple[Shape, ...]]) -> Examples:
+    """The examples of each argument as buffers, those of each shape for themselves."""
+    try:
+        packed = pack(batches, known)
+        return Examples([packed], [range(packed.n)])
+    except ShapeError:
+        members: dict[tuple[Shape, ...], list[int]] = {}
+        for number in range(len(batches[0])):
+            members.setdefault(tuple(shape_of(batch[number]) for batch in batches), []).append(number)
+        packs = [pack([[b[i] for i in numbers] for b in batches], [shapes]) for shapes, numbers in members.items()]
+        return Examples(packs, list(members.values()))
 
 
 def pack(batches: Sequence[Any], known: Sequence[tuple[Shape, ...]]) -> Packed:

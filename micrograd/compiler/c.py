@@ -179,6 +179,9 @@ TOTAL = CONDITIONS | {
 """The operations that have a result, if an infinite one, for all operands; the others may raise in Python."""
 
 
+UNALIGNED = "typedef double W __attribute__((vector_size(8 * LANES), aligned(8), may_alias));\n"
+
+
 class Writer:
     """Writes the operations that some results need as functions in C.
 
@@ -390,14 +393,18 @@ def library_source(
     n_gradients = graph.n_parameters if accumulated and vectors else 0
     body = writer.source("one")
     sums = "gs" if vectors else "g"
-    types = _vector_functions(body) if vectors else DOUBLES
+    types = vector_functions(body) if vectors else DOUBLES
+    total = TOTAL.issuperset(graph.trace.ops[id] for id in graph.trace.needed([*results, *accumulated]))
+    failed = "0" if total else "fetestexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW)"
     source = "\n".join(
         [
             "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n",
             helpers(types + body),
             types,
             body,
-            RUN.format(inputs=offset, outputs=len(results), gradients=n_gradients, gather=gather, sums=sums),
+            RUN.format(
+                inputs=offset, outputs=len(results), gradients=n_gradients, gather=gather, sums=sums, failed=failed
+            ),
         ]
     )
     return source, (offset + len(results) + n_gradients + writer.temporaries) * MOST_LANES + 8
@@ -408,7 +415,7 @@ def helpers(body: str) -> str:
     return "\n".join(f"static {code}" for name, code in HELPERS.items() if f"{name}(" in body)
 
 
-def _vector_functions(body: str) -> str:
+def vector_functions(body: str) -> str:
     """The definition of vectors, and the functions of them that are called."""
     one = [name for name in (*CALLS, *FUNCTIONS, "fabs") if f"v_{name}(" in body]
     two = [name for name in ("pow", "remainder_") if f"v_{name}(" in body]
@@ -417,12 +424,14 @@ def _vector_functions(body: str) -> str:
 
 
 GATHER = """        for (long l = 0; l < LANES; l++) {{
-            const double *from = x[{k}] + (b + (l < m ? l : 0)) * {size};
+            long e = b + (l < m ? l : 0);
+            const double *from = x[{k}] + (at ? at[e] : e) * {size};
             for (long i = 0; i < {size}; i++)
                 ((double *)&xs[{offset} + i])[l] = from[i];
         }}
 """
-RUN = """int run(const double *p, const double *const *x, double seed, double *g, double *y, double *work, long n)
+RUN = """int run(const double *p, const double *const *x, const long *at, double seed,
+        double *g, double *y, double *work, long n)
 {{
     feclearexcept(FE_ALL_EXCEPT);
     V *xs = (V *)(((uintptr_t)work + 63) & ~(uintptr_t)63), *ys = xs + {inputs}, *gs = ys + {outputs};
@@ -444,7 +453,7 @@ RUN = """int run(const double *p, const double *const *x, double seed, double *g
     for (long i = 0; i < {gradients}; i++)
         for (long l = 0; l < LANES; l++)
             g[i] += ((double *)&gs[i])[l];
-    return fetestexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW);
+    return {failed};
 }}
 """
 
@@ -452,37 +461,42 @@ RUN = """int run(const double *p, const double *const *x, double seed, double *g
 class CBackend:
     """A graph as libraries in C, one for each kind of call, built when it is first made.
 
+    Parameters
+    ----------
+    graph
+        The traced function.
+    n
+        How many examples most calls will have: what these need is built at once.
+
     Raises
     ------
     CompilerError
         If there is no C compiler, or it fails.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, n: float = math.inf) -> None:
         self.graph = graph
         self._libraries: dict[tuple[str, bool], _Library] = {}
-        many = bool(graph.sizes)  # without arguments, each call has one example
-        self._library("forward" if graph.parameter_gradients is None else "backward", vectors=self._in_lanes(many))
+        n = n if graph.sizes else 1  # without arguments, each call has one example
+        self.library("forward" if graph.parameter_gradients is None else "backward", n)
 
     def forward(self, parameters: Sequence[float], packed: Packed) -> Sequence[float]:
         """The outputs for each example, one after the other."""
-        return self._library("forward", vectors=self._in_lanes(packed.n > FEW_EXAMPLES))(parameters, 0.0, packed)[0]
+        return self.library("forward", packed.n)(parameters, 0.0, packed)[0]
 
     def backward(
         self, parameters: Sequence[float], seed: float, packed: Packed
     ) -> tuple[Sequence[float], Sequence[float]]:
         """The output for each example, and the gradient of their sum times `seed` by each parameter."""
-        return self._library("backward", vectors=self._in_lanes(packed.n > FEW_EXAMPLES))(parameters, seed, packed)
+        return self.library("backward", packed.n)(parameters, seed, packed)
 
     def value_and_grad(self, parameters: Sequence[float], packed: Packed) -> Sequence[float]:
         """The output for the first example, and its gradient by each number in it."""
-        return self._library("value_and_grad", vectors=False)(parameters, 1.0, packed)[0]
+        return self.library("value_and_grad", 1)(parameters, 1.0, packed)[0]
 
-    def _in_lanes(self, many: bool) -> bool:
-        """Whether to compute as many examples at once as there are lanes, or one in which loops use the lanes."""
-        return many and self.graph.n_parameters <= FEW_PARAMETERS
-
-    def _library(self, kind: str, *, vectors: bool) -> _Library:
+    def library(self, kind: str, n: float) -> _Library:
+        """What computes calls of a kind with so many examples: as many at once as there are lanes, or one by one."""
+        vectors = n > FEW_EXAMPLES and self.graph.n_parameters <= FEW_PARAMETERS
         if (kind, vectors) not in self._libraries:
             graph = self.graph
             results = [*graph.outputs, *((graph.argument_gradients or []) if kind == "value_and_grad" else [])]
@@ -503,13 +517,13 @@ class _Library:
     ) -> None:
         self._graph = graph
         self._kind = kind
-        self._may_fail = any(graph.trace.ops[id] not in TOTAL for id in graph.trace.needed(graph.results(kind)))
-        source, self._work_size = library_source(graph, results, accumulated, vectors=vectors)
+        source, self.work_size = library_source(graph, results, accumulated, vectors=vectors)
         self._n_results = len(results)
         self._run = build(source).run
         pointer = ctypes.c_void_p
-        self._run.argtypes = [ctypes.c_char_p, pointer, ctypes.c_double, pointer, pointer, pointer, ctypes.c_long]
+        self._run.argtypes = [ctypes.c_char_p, *[pointer] * 2, ctypes.c_double, *[pointer] * 3, ctypes.c_long]
         self._run.restype = ctypes.c_int
+        self.function = ctypes.cast(self._run, pointer).value  # for code in C to call
         self._doubles = struct.Struct(f"{graph.n_parameters}d")
         self._local = threading.local()
 
@@ -520,7 +534,7 @@ class _Library:
         numbers = self._doubles.pack(*parameters)  # three times as fast as an array
         gradients = ctypes.create_string_buffer(len(numbers))
         results = array("d", bytes(8 * packed.n * self._n_results))
-        if self.run(numbers, seed, packed, gradients, results) and self._may_fail:
+        if self.run(numbers, seed, packed, gradients, results):
             error = failure(self._graph, self._kind, parameters, packed)
             if error:
                 raise error
@@ -531,10 +545,10 @@ class _Library:
     ) -> int:
         """The generated function alone, on the doubles in these buffers: adds to gradients, overwrites results.
 
-        Other than 0 if there was an overflow, a division by 0, or an operand outside the domain of a function.
+        Other than 0 if an operation may have failed: an overflow, a division by 0, an operand outside the domain.
         """
         work = getattr(self._local, "work", None)
         if work is None:  # each thread has its own
-            work = self._local.work = (ctypes.c_double * self._work_size)()
-        flags = self._run(numbers, packed.pointers, seed, gradients, results.buffer_info()[0], work, packed.n)
+            work = self._local.work = (ctypes.c_double * self.work_size)()
+        flags = self._run(numbers, packed.pointers, None, seed, gradients, results.buffer_info()[0], work, packed.n)
         return int(flags)

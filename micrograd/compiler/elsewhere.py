@@ -1,30 +1,33 @@
 """Values whose numbers are elsewhere for a while.
 
 While a function is traced, its parameters have symbols in place of numbers: in the thread that traces, and in no other.
-So the class of a parameter is changed for that time to one whose `data` and `grad` look where they are; to all others
-it shows the numbers in its slots, as ever.
+While parameters are trained by generated code, their numbers are in its buffers, where everybody reads and writes them.
+In both cases the class of the Values is changed for that time, to one whose `data` and `grad` look where they are.
 """
 
 import os
 import threading
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, MutableSequence, Sequence
 from contextlib import contextmanager
 from functools import cache
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any
 
 from micrograd.engine import Value
 
+Numbers = MutableSequence[float] | memoryview
+
 
 class _Thread(threading.local):
-    """What a thread sees in place of the numbers of the Values that it traces, by their ids."""
+    """The symbols that a thread sees in place of the numbers of the Values that it traces, by their ids."""
 
     def __init__(self) -> None:
-        self.places: dict[int, dict[str, Any]] = {}
+        self.symbols: dict[int, dict[str, Any]] = {}
 
 
 _thread = _Thread()
+_buffers: dict[int, tuple[dict[str, Numbers], int]] = {}  # and where in them the numbers of a Value are
 _borrowers: Counter[int] = Counter()  # of each Value that is elsewhere, by its id
 _lock = threading.Lock()
 
@@ -47,23 +50,47 @@ if hasattr(os, "register_at_fork"):
 @contextmanager
 def symbols(values: Sequence[Value], data: Sequence[Any]) -> Iterator[None]:
     """Within the block, and in this thread alone, the Values hold this data, and a gradient of 0."""
-    before = _thread.places
-    kinds: list[Any] = [getattr(type(value), "_kind", type(value)) for value in values]
-    places = {id(value): {"data": x, "grad": 0} for value, x in zip(values, data, strict=True)}
-    with lock():
-        _borrowers.update(places.keys())
-        _assign(values, "__class__", [_elsewhere(kind) for kind in kinds])
+    before = _thread.symbols
+    _borrow(values)
     try:
-        _thread.places = before | places
+        _thread.symbols = before | {id(v): {"data": x, "grad": 0} for v, x in zip(values, data, strict=True)}
         yield
     finally:
-        _thread.places = before
-        with lock():
-            _borrowers.subtract(places.keys())
-            free = [(value, kind) for value, kind in zip(values, kinds, strict=True) if not _borrowers[id(value)]]
-            _assign([value for value, _ in free], "__class__", [kind for _, kind in free])
-            for value, _ in free:
-                del _borrowers[id(value)]
+        _thread.symbols = before
+        _give_back(values)
+
+
+@contextmanager
+def buffers(values: Sequence[Value], data: Numbers, grad: Numbers) -> Iterator[None]:
+    """Within the block the numbers of the Values, and their gradients, are those in the buffers; so they are after it.
+
+    Raises ValueError if they are in others already.
+    """
+    if any(id(value) in _buffers for value in values):
+        raise ValueError("a parameter is being trained already: leave the block in which it is before")
+    _borrow(values)
+    try:
+        _buffers.update({id(value): ({"data": data, "grad": grad}, i) for i, value in enumerate(values)})
+        yield
+    finally:
+        slots = vars(Value)
+        numbers = map(slots["data"].__set__, values, data), map(slots["grad"].__set__, values, grad)
+        deque(chain(*numbers, map(_buffers.pop, map(id, values))), maxlen=0)  # in C, where no Ctrl-C comes between
+        _give_back(values)
+
+
+def _borrow(values: Sequence[Value]) -> None:
+    with lock():
+        _borrowers.update(map(id, values))
+        _assign(values, "__class__", [_elsewhere(_kind(value)) for value in values])
+
+
+def _give_back(values: Sequence[Value]) -> None:
+    with lock():
+        _borrowers.subtract(map(id, values))
+        free = [value for value in values if not _borrowers[id(value)]]
+        _assign(free, "__class__", list(map(_kind, free)))
+        deque(map(_borrowers.__delitem__, map(id, free)), maxlen=0)
 
 
 def _assign(values: Sequence[Value], name: str, to: Sequence[Any]) -> None:
@@ -76,15 +103,19 @@ def _attribute(name: str) -> property:
     slot = vars(Value)[name]
 
     def get(self: Value) -> Any:
-        place = _thread.places.get(id(self))
-        return slot.__get__(self) if place is None else place[name]
+        if (symbols := _thread.symbols.get(id(self))) is not None:
+            return symbols[name]
+        if (place := _buffers.get(id(self))) is not None:
+            return place[0][name][place[1]]
+        return slot.__get__(self)
 
     def set(self: Value, to: Any) -> None:
-        place = _thread.places.get(id(self))
-        if place is None:
-            slot.__set__(self, to)
+        if (symbols := _thread.symbols.get(id(self))) is not None:
+            symbols[name] = to
+        elif (place := _buffers.get(id(self))) is not None:
+            place[0][name][place[1]] = to
         else:
-            place[name] = to
+            slot.__set__(self, to)
 
     return property(get, set)
 
@@ -108,3 +139,8 @@ class _Elsewhere:
 @cache
 def _elsewhere(kind: Any) -> Any:
     return type(kind.__name__, (_Elsewhere, kind), {"__slots__": (), "_kind": kind})
+
+
+def _kind(value: Value) -> Any:
+    """The class of a Value when its numbers are at home."""
+    return getattr(type(value), "_kind", type(value))

@@ -78,13 +78,20 @@ class PythonBackend:
         with self._told("forward", parameters, packed):
             return [float(y) for x in rows for y in self._functions["forward"](parameters, x)]
 
+    def gradients(
+        self, parameters: Sequence[float], gradients: Sequence[float], seed: float, rows: Sequence[Sequence[float]]
+    ) -> tuple[Sequence[float], Sequence[float]]:
+        """The generated function alone: the outputs for these examples, and the gradients with theirs added."""
+        outputs, sums = self._functions["backward"](parameters, gradients, seed, rows)
+        return outputs, sums
+
     def backward(
         self, parameters: Sequence[float], seed: float, packed: Packed
     ) -> tuple[Sequence[float], Sequence[float]]:
         """The output for each example, and the gradient of their sum times `seed` by each parameter."""
         zeros, rows = [0.0] * len(parameters), packed.rows()
         with self._told("backward", parameters, packed):
-            outputs, gradients = self._functions["backward"](parameters, zeros, seed, rows)
+            outputs, gradients = self.gradients(parameters, zeros, seed, rows)
         return outputs[::-1], gradients
 
     def value_and_grad(self, parameters: Sequence[float], packed: Packed) -> Sequence[float]:

@@ -7,13 +7,19 @@ product reads as one; a condition is written where it is used; a gradient that a
 import re
 from collections.abc import Mapping, Sequence
 from itertools import count
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from micrograd.compiler.graph import Graph
 from micrograd.compiler.scatter import Row, Scatter, row
 from micrograd.compiler.trace import CONDITIONS, Trace
 
 WIDTH = 60  # characters of a template, after which a long sum is broken up
+
+
+class Traced(Protocol):
+    """What statements are made of: a trace, and the lines of the gradients that are a node's, by their lines."""
+
+    trace: Trace
+    gradients: dict[int, int]
 
 
 class Statement(NamedTuple):
@@ -47,7 +53,7 @@ class Statements(list[Statement]):
 
     def __init__(
         self,
-        graph: Graph,
+        graph: Traced,
         results: Sequence[int],
         templates: Mapping[str, str],
         *,

@@ -107,7 +107,7 @@ def our_function() -> Measure:
 
 def function_alone(fast: Any, packed: Any) -> Measure:
     """The gradient by the generated function, with buffers for parameters, gradients and results."""
-    run = fast._backends[packed.shapes]._library("backward", vectors=len(packed) > 1).run
+    run = fast._backends[packed.shapes].library("backward", len(packed)).run
     numbers = array("d", [p.data for p in fast.parameters]).tobytes()
     gradients, results = ctypes.create_string_buffer(len(numbers)), array("d", bytes(8 * len(packed)))
 

@@ -1,0 +1,136 @@
+"""The rule of an optimizer in C: traced once, for one parameter, and made a loop over all.
+
+What depends on the learning rate, the number of steps and the norm of the gradients alone is computed before the loop,
+which is on vectors, with a parameter in each lane.
+"""
+
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from micrograd.compiler.c import SCALAR, VECTOR, literal
+from micrograd.compiler.statements import Statements
+from micrograd.compiler.trace import Trace
+
+
+class Ruled(Protocol):
+    """What generated code needs of an optimizer."""
+
+    parameters: Sequence[Any]
+    moments: Mapping[str, float]
+    learning_rate: float
+    steps: int
+
+    def rule(self) -> Callable[..., tuple[Any, ...]]:
+        """A function from a parameter, its gradient and its moments to what it and they become."""
+
+    def step(self) -> None:
+        """Apply the rule to all parameters."""
+
+    def clip_scale(self, norm: Any, max_norm: float) -> Any:
+        """What gradients of this norm are multiplied by, so that it is `max_norm` at most."""
+
+
+UPDATE = """/* A step with n of all parameters: 1, or 0 if it has made one infinite or NaN. */
+static int update(double *p, const double *g, double *m, long all, long n, double rate, double steps, double norm)
+{{
+    (void)m; (void)all; (void)rate; (void)steps; (void)norm;
+{head}    W sums = {{0.0}};
+    double sum = 0.0;
+    long i = 0;
+    for (; i + LANES <= n; i += LANES) {{
+{vectors}        sums += {result} - {result}; /* which is 0 for all that is finite */
+    }}
+    for (; i < n; i++) {{
+{scalars}        sum += {result} - {result};
+    }}
+    for (long l = 0; l < LANES; l++)
+        sum += sums[l];
+    return sum == 0.0;
+}}
+"""
+
+
+class Rule:
+    """A traced rule: that of the optimizer's next steps, with the options it has now but for the learning rate.
+
+    Parameters
+    ----------
+    optimizer
+        What states the rule.
+    max_norm
+        What the norm of the gradients is scaled down to; None for no limit.
+
+    Attributes
+    ----------
+    results
+        The lines of what the parameter and its moments become.
+    """
+
+    def __init__(self, optimizer: Ruled, max_norm: float | None) -> None:
+        self.trace = trace = Trace()
+        self.gradients: dict[int, int] = {}
+        self.clips = max_norm is not None
+        later = copy.copy(optimizer)
+        vars(later).update(learning_rate=trace.leaf("rate"), steps=trace.leaf("steps"))
+        x, grad, *moments = [trace.leaf("x", i) for i in range(2 + len(optimizer.moments))]
+        if max_norm is not None:
+            grad = grad * optimizer.clip_scale(trace.leaf("norm"), max_norm)
+        numbers = later.rule()(x, grad, *moments)
+        if not isinstance(numbers, tuple) or len(numbers) != 1 + len(moments):
+            names = ", ".join(["the parameter", *optimizer.moments])
+            raise TypeError(
+                f"the rule of {type(optimizer).__name__} gives {numbers!r:.80}: expected a tuple of {names}"
+            )
+        self.results = [trace.id(number) for number in numbers]
+        trace.close()
+
+    def c_source(self) -> str:
+        """The function `update`."""
+        trace, uniform = self.trace, self._uniform()
+        varying = [id for id in trace.needed(self.results) if id not in uniform]
+        before = {i for id in varying for i in trace.operands[id] if i in uniform and trace.operands[i]}
+        before |= {id for id in self.results if id in uniform and trace.operands[id]}
+        texts = [self._text(type, uniform, sorted(before)) for type in ("V", "double")]
+        head = "".join(self._lines(SCALAR, "double", uniform, sorted(before), "    ", True))
+        return UPDATE.format(head=head, vectors=texts[0], scalars=texts[1], result="r0")
+
+    def _text(self, type: str, uniform: set[int], before: list[int]) -> str:
+        """One round of the loop on numbers of this type."""
+        vector = type == "V"
+        places = ["p", "g", *(f"m + {f'{k} * all' if k else '0'}" for k in range(len(self.results) - 1))]
+        load = "*(const W *)({} + i)" if vector else "*({} + i)"
+        indent = "        "
+        text = "".join(f"{indent}const {type} x{i} = {load.format(place)};\n" for i, place in enumerate(places))
+        templates = VECTOR if vector else SCALAR
+        text += "".join(self._lines(templates, type, uniform, before, indent, False))
+        del places[1]
+        for k, (place, id) in enumerate(zip(places, self.results, strict=True)):
+            text += f"{indent}const {type} r{k} = {self._name(id, vector, uniform)};\n"
+            if self.trace.leaves.get(id) != ("x", k + 1):  # a moment that stays as it is
+                text += f"{indent}{load.replace('const ', '').format(place)} = r{k};\n"
+        return text
+
+    def _lines(
+        self, templates: Mapping[str, str], type: str, uniform: set[int], before: list[int], indent: str, head: bool
+    ) -> Iterator[str]:
+        """The statements of the loop, or those before it."""
+        results = before if head else [*self.results, *before]
+        for id, template, operands in Statements(self, results, templates, sums=False):
+            if head or id not in uniform:
+                text = template.format(*[self._name(operand, type == "V", uniform) for operand in operands])
+                yield f"{indent}const {type} t{id} = {text};\n"
+
+    def _name(self, id: int, vector: bool, uniform: set[int]) -> str:
+        array, i = self.trace.leaves.get(id, ("t", id))
+        name = literal(self.trace.constants[id]) if id in self.trace.constants else array
+        name += str(i) if array in ("x", "t") and id not in self.trace.constants else ""
+        return f"U({name})" if vector and id in uniform else name
+
+    def _uniform(self) -> set[int]:
+        """The lines that are the same for all parameters."""
+        uniform: set[int] = set()
+        for id, operands in enumerate(self.trace.operands):
+            if uniform.issuperset(operands) and self.trace.leaves.get(id, ("", 0))[0] != "x":
+                uniform.add(id)
+        return uniform

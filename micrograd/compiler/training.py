@@ -1,0 +1,368 @@
+"""Training as generated code: parameters, gradients and moments lie in buffers from the first step to the last.
+
+In C, a loop of its own draws the batches and applies the optimizer's rule (driver.py, rule.py); in Python, the rule is
+applied as it stands. Both take steps until one is not whole: then an operation may have failed, or a number is not
+finite. Such a step is taken back, and taken once more on Values, which raises what it raises there.
+"""
+
+import ctypes
+import math
+from array import array
+from collections import deque
+from collections.abc import Iterator, MutableSequence, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Self, overload
+
+from micrograd.compiler.batch import Examples, Packed
+from micrograd.compiler.driver import Driver, Job, Program
+from micrograd.compiler.elsewhere import buffers
+from micrograd.compiler.rule import Rule, Ruled
+from micrograd.compiler.toolchain import CompilerError
+from micrograd.engine import Value, mean
+
+if TYPE_CHECKING:
+    from micrograd.compiler import Compiled
+
+CHANGING = ("learning_rate", "steps", "parameters")  # what a rule does not depend on, or is given anew at each step
+
+
+class Buffers:
+    """The numbers of a training, and the Values and the optimizer that they are of.
+
+    Attributes
+    ----------
+    numbers
+        The parameters, then their first moments, and so on, then the gradients.
+    places
+        Where among the parameters those of the optimizer are.
+    """
+
+    def __init__(self, parameters: Sequence[Value], optimizer: Ruled) -> None:
+        self.parameters, self.optimizer = parameters, optimizer
+        position = {id(parameter): i for i, parameter in enumerate(parameters)}
+        missing = [parameter for parameter in optimizer.parameters if id(parameter) not in position]
+        if missing:
+            raise ValueError(
+                f"the optimizer changes {missing[0]!r:.80}, which is not among the parameters of the compiled function: "
+                "give compile all that the optimizer changes"
+            )
+        self.places = [position[id(parameter)] for parameter in optimizer.parameters]
+        self.n = len(parameters)
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Take all numbers over, and give them back after the block."""
+        names = list(self.optimizer.moments)
+        data, grads = array("d", [p.data for p in self.parameters]), array("d", [p.grad for p in self.parameters])
+        self.numbers = data + array("d", bytes(8 * self.n * len(names))) + grads
+        self.data, self.grads = memoryview(self.numbers)[: self.n], memoryview(self.numbers)[-self.n :]
+        self.moments = [Moments(self, k * self.n) for k in range(1, 1 + len(names))]
+        self.take_moments()
+        try:
+            with buffers(self.parameters, self.data, self.grads):
+                yield
+        finally:
+            vars(self.optimizer).update(zip(names, map(list, self.moments), strict=True))
+
+    def take_moments(self) -> None:
+        """Take over the moments that the optimizer has been given; from here on it shows ours."""
+        attributes = vars(self.optimizer)
+        for name, ours in zip(self.optimizer.moments, self.moments, strict=True):
+            if attributes[name] is not ours:
+                for i, number in enumerate(attributes[name]):
+                    ours[i] = number
+                attributes[name] = ours
+
+    def ranges(self) -> "array[int]":
+        """The parameters that the optimizer changes, in ranges: the first, and how many they are."""
+        found = array("l")
+        for place in sorted(self.places):
+            if found and found[-2] + found[-1] == place:
+                found[-1] += 1
+            else:
+                found.extend((place, 1))
+        return found
+
+
+class Moments(MutableSequence[float]):
+    """A moment of all parameters of an optimizer, in the order it has them."""
+
+    def __init__(self, of: Buffers, start: int) -> None:
+        self._numbers, self._places = of.numbers, [start + place for place in of.places]
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, i: int) -> float: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[float]: ...
+    def __getitem__(self, i: int | slice) -> float | list[float]:
+        if isinstance(i, slice):
+            return [self._numbers[place] for place in self._places[i]]
+        return self._numbers[self._places[i]]
+
+    def __setitem__(self, i: Any, number: Any) -> None:
+        self._numbers[self._places[i]] = number
+
+    def __delitem__(self, i: Any) -> None:
+        raise TypeError("there is one of each parameter's moments, no more and no less")
+
+    def insert(self, i: int, number: float) -> None:
+        """Raise TypeError, as deleting does."""
+        del self[i]
+
+
+class Training:
+    """A block in which an optimizer's steps are generated code: what `Compiled.training` returns, and documents."""
+
+    def __init__(self, compiled: "Compiled", optimizer: Ruled, clip_grad_norm: float | None) -> None:
+        _check_rule(optimizer)
+        self._compiled, self._optimizer, self._clip_grad_norm = compiled, optimizer, clip_grad_norm
+        self._buffers = Buffers(compiled.parameters, optimizer)
+        self._block = ExitStack()
+        self._one = array("l", [0]), array("d", [0.0]), array("d", [0.0])  # size, rate and loss of a step
+
+    def __enter__(self) -> Self:
+        self._block.enter_context(self._buffers.in_use())
+        self._names = [name for name in vars(self._optimizer) if name not in CHANGING]
+        self._seen: list[Any] = []
+        self._latest: tuple[Any, Examples | None] = None, None
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._block.close()
+
+    def __call__(self, *batches: Any) -> float:
+        """Take a step along the gradient of the mean loss of a batch, which is returned.
+
+        Parameters
+        ----------
+        batches
+            What `pack` has made of a batch; or a list or array of examples for each argument, of one shape or several.
+
+        Raises
+        ------
+        FloatingPointError
+            If the loss, or a parameter after the step, is infinite or NaN. The parameters are those before the step.
+        ValueError, TypeError
+            If these are no examples of the function's arguments. What else the function raises comes out as it is.
+        """
+        batch, examples = self._latest
+        if examples is None or batches[0] is not batch:
+            examples = self.examples(*batches)
+            self._latest = (batches[0] if isinstance(batches[0], Packed) else self), examples
+        order = None if len(examples.packs) == 1 else array("l", range(len(examples)))
+        sizes, rates, losses = self._one
+        sizes[0], rates[0] = len(examples), self._optimizer.learning_rate
+        if self.steps(examples, order, sizes, rates, losses):
+            return losses[0]
+        return self._on_values(examples)
+
+    def examples(self, *batches: Any, size: int | None = None) -> Examples:
+        """Examples to take steps on, with all that batches of this size need compiled; by default, of all of them."""
+        return self._compiled._examples(batches, size)
+
+    def steps(
+        self,
+        examples: Examples,
+        order: "array[int] | None",
+        sizes: "array[int]",
+        rates: "array[float]",
+        losses: "array[float]",
+    ) -> int:
+        """Take a step for each size. Returns how many are whole: fewer than asked for if the one after these is not.
+
+        Parameters
+        ----------
+        examples
+            Where batches are drawn from.
+        order
+            The numbers of the examples, one batch after the other; None for all as they come.
+        sizes, rates
+            The number of examples and the learning rate of each step.
+        losses
+            Becomes the mean loss of each batch.
+        """
+        attributes = vars(self._optimizer)
+        if [attributes[name] for name in self._names] != self._seen:
+            self._buffers.take_moments()
+            self._loops: dict[bool, CLoop | PythonLoop] = {}
+            self._seen = [attributes[name] for name in self._names]
+        before = self._optimizer.steps
+        self._loop(examples).steps(examples, order, sizes, rates, losses)
+        return self._optimizer.steps - before
+
+    def _loop(self, examples: Examples) -> "CLoop | PythonLoop":
+        """The loop in the language that the examples' programs are in."""
+        in_c = self._compiled._in_c(examples)
+        if in_c not in self._loops:
+            parts = self._compiled, self._buffers, self._clip_grad_norm
+            try:
+                self._loops[in_c] = CLoop(*parts) if in_c else PythonLoop(*parts)
+            except CompilerError:
+                if self._compiled.backend == "c":
+                    raise
+                self._loops[in_c] = PythonLoop(*parts)
+        return self._loops[in_c]
+
+    def _on_values(self, examples: Examples) -> float:
+        """The same step as the engine takes it, or its error."""
+        optimizer, function = self._optimizer, self._compiled._function
+        optimizer.zero_grad()
+        loss = mean([function(*examples.arguments(i)) for i in range(len(examples))])
+        _check_finite("the loss", [loss.data])
+        loss.backward()
+        if self._clip_grad_norm is not None:
+            scale = optimizer.clip_scale(math.hypot(*[p.grad for p in optimizer.parameters]), self._clip_grad_norm)
+            for parameter in optimizer.parameters:
+                parameter.grad *= scale
+        before = self._buffers.numbers[:]
+        optimizer.step()
+        try:
+            _check_finite("a parameter", self._buffers.data)
+        except FloatingPointError:
+            self._buffers.numbers[:] = before
+            vars(optimizer).update(
+                zip(optimizer.moments, self._buffers.moments, strict=True), steps=optimizer.steps - 1
+            )
+            raise
+        return float(loss.data)
+
+
+class CLoop:
+    """Steps in C."""
+
+    def __init__(self, compiled: "Compiled", buffers: Buffers, max_norm: float | None) -> None:
+        self._compiled = compiled
+        self._attributes = vars(buffers.optimizer)
+        self._driver = Driver(Rule(buffers.optimizer, max_norm))
+        self._examples: Examples | None = None
+        self._kept = [array("d", bytes(8 * len(buffers.numbers))), buffers.ranges(), buffers.numbers]
+        before, ranges, numbers = (kept.buffer_info()[0] for kept in self._kept)
+        gradients = numbers + 8 * (len(buffers.numbers) - buffers.n)
+        n_ranges = len(self._kept[1]) // 2
+        self._job = Job(p=numbers, g=gradients, before=before, ranges=ranges, n=buffers.n, n_ranges=n_ranges)
+        self._reference = (ctypes.addressof(self._job),)
+
+    def steps(
+        self,
+        examples: Examples,
+        order: "array[int] | None",
+        sizes: "array[int]",
+        rates: "array[float]",
+        losses: "array[float]",
+    ) -> None:
+        """Take the steps; the optimizer counts them."""
+        job, attributes = self._job, self._attributes
+        if examples is not self._examples:
+            self._point_at(examples)
+        job.order = order.buffer_info()[0] if order is not None else None
+        job.sizes, job.rates, job.losses = (a.buffer_info()[0] for a in (sizes, rates, losses))
+        job.steps, job.taken = len(sizes), attributes["steps"]
+        done = map(self._driver.train, self._reference)
+        # Counted as they are taken, in C, where no Ctrl-C comes between.
+        deque(map(attributes.__setitem__, ("steps",), map(job.taken.__add__, done)), maxlen=0)
+
+    def _point_at(self, examples: Examples) -> None:
+        """Let the job have the programs and room for these examples."""
+        libraries = [self._compiled._library(pack, examples) for pack in examples.packs]
+        work = [array("d", bytes(8 * library.work_size)) for library in libraries]
+        programs = (Program * len(libraries))(
+            *[
+                Program(library.function, ctypes.addressof(pack.pointers), room.buffer_info()[0])
+                for library, pack, room in zip(libraries, examples.packs, work, strict=True)
+            ]
+        )
+        n = len(examples)
+        y, at = array("d", bytes(8 * n)), array("l", [0]) * n
+        self._room = libraries, work, programs, y, at  # which the job points at
+        job = self._job
+        job.programs, job.n_programs = ctypes.addressof(programs), len(libraries)
+        job.y, job.at = y.buffer_info()[0], at.buffer_info()[0]
+        job.kind, job.place = examples.kind.buffer_info()[0], examples.place.buffer_info()[0]
+        self._examples = examples
+
+
+class PythonLoop:
+    """Steps in generated Python, and the rule as it stands."""
+
+    def __init__(self, compiled: "Compiled", buffers: Buffers, max_norm: float | None) -> None:
+        self._compiled, self._buffers, self._max_norm = compiled, buffers, max_norm
+        self._frozen = sorted(set(range(buffers.n)) - set(buffers.places))
+
+    def steps(
+        self,
+        examples: Examples,
+        order: "array[int] | None",
+        sizes: "array[int]",
+        rates: "array[float]",
+        losses: "array[float]",
+    ) -> None:
+        """Take the steps; the optimizer counts them."""
+        numbers = iter(range(len(examples)) if order is None else order)
+        rows = [pack.rows() for pack in examples.packs]
+        for step, size in enumerate(sizes):
+            batch: list[list[Any]] = [[] for _ in rows]
+            for number in islice(numbers, size):
+                batch[examples.kind[number]].append(rows[examples.kind[number]][examples.place[number]])
+            self._buffers.optimizer.learning_rate = rates[step]
+            try:
+                losses[step] = self._step(examples, batch, size)
+            except (ArithmeticError, ValueError):
+                return  # what it is comes out where the step is taken on Values
+
+    def _step(self, examples: Examples, batch: Sequence[Sequence[Any]], size: int) -> float:
+        """The loss of a batch, after a step. Raises an error if the step would not be whole."""
+        buffers, optimizer, n = self._buffers, self._buffers.optimizer, self._buffers.n
+        numbers = buffers.numbers.tolist()
+        parameters, gradients = numbers[:n], [0.0] * n
+        for i in self._frozen:
+            gradients[i] = buffers.grads[i]
+        total = 0.0
+        for pack, examples_of_shape in zip(examples.packs, batch, strict=True):
+            if examples_of_shape:
+                backend = self._compiled._in_python(pack)
+                outputs, gradients = backend.gradients(parameters, gradients, 1.0 / size, examples_of_shape)
+                total += sum(outputs)
+        _check_finite("the loss", [total])
+        grads = [gradients[place] for place in buffers.places]
+        if self._max_norm is not None:
+            scale = optimizer.clip_scale(math.hypot(*grads), self._max_norm)
+            grads = [scale * grad for grad in grads]
+        numbers[-n:] = gradients
+        columns = [[parameters[place] for place in buffers.places], grads, *buffers.moments]
+        for place, grad, changed in zip(buffers.places, grads, map(optimizer.rule(), *columns), strict=True):
+            for k, number in enumerate(changed):
+                numbers[place + k * n] = number
+            numbers[place - n] = grad
+        _check_finite("a parameter", numbers[:n])
+        deque(
+            chain(
+                map(buffers.numbers.__setitem__, (slice(None),), (array("d", numbers),)),
+                map(vars(optimizer).__setitem__, ("steps",), (optimizer.steps + 1,)),
+            ),
+            maxlen=0,
+        )  # in C, where no Ctrl-C comes between
+        return total / size
+
+
+def _check_rule(optimizer: Any) -> None:
+    """Raise TypeError if the steps of an optimizer are not those of its rule."""
+    kinds = type(optimizer).__mro__
+    step, rule = ([i for i, kind in enumerate(kinds) if name in vars(kind)] for name in ("step", "rule"))
+    if not rule or not step or step[0] <= rule[0]:
+        reason = "has a step() of its own" if step and rule else "has no rule()"
+        raise TypeError(
+            f"{type(optimizer).__name__} {reason}: compiled training takes the steps that an Optimizer's rule() states"
+        )
+
+
+def _check_finite(name: str, numbers: Any) -> None:
+    for number in numbers:
+        if not math.isfinite(number):
+            raise FloatingPointError(
+                f"{name} is {number!r}: the parameters are those before this step; try a lower learning rate, or inputs "
+                "on a smaller scale"
+            )
