@@ -10,7 +10,7 @@ from reprlib import repr as short
 from typing import Any
 
 from micrograd import scalar, serialization
-from micrograd.checks import Rng, count, generator
+from micrograd.checks import Rng, count, generator, plain
 from micrograd.engine import Value, dot
 
 __all__ = ["ACTIVATIONS", "MLP", "Layer", "Module", "Neuron", "load", "save"]
@@ -262,14 +262,18 @@ def save(model: Module, path: str | os.PathLike[str]) -> None:
     ValueError
         If the model is, or has a part that is, of another type; if an activation is not one of `ACTIVATIONS` by its
         name; or if a parameter is not a finite float. Of such a model, save the `state_dict()` in a way of your own.
+    TypeError
+        If it is no model at all.
     OSError
         If the file cannot be written.
     """
+    if not isinstance(model, Module):
+        raise TypeError(f"model is a {type(model).__name__}: expected a Neuron, Layer or MLP")
     try:
         document = _encoded(model)
         if _decoded(document).state_dict() != model.state_dict():
             raise ValueError("some of its parts share a parameter, or have numbers that no float is equal to")
-    except (ValueError, OverflowError) as error:
+    except (ValueError, OverflowError, RecursionError) as error:
         raise ValueError(f"this {type(model).__name__} has to be saved by its state_dict(): {error}") from None
     serialization.write(document, path)
 
@@ -290,15 +294,18 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise ValueError(f"{os.fspath(path)} does not hold a model: {error}") from None
 
 
-def _encoded(part: Any) -> Any:
+def _encoded(part: Any, at: str = "model") -> Any:
     """The part of a model as JSON has it, or as something that `_decoded` will refuse."""
     if isinstance(part, Module):
-        members = {name: _encoded(member) for name, member in vars(part).items()}
-        return {"type": type(part).__name__ if type(part) in _DECODERS else None, **members}
+        if type(part) not in _DECODERS:
+            raise ValueError(f"{at} is of the class {type(part).__name__}: expected a Neuron, Layer or MLP")
+        members = {name: _encoded(member, f"{at}.{name}") for name, member in vars(part).items()}
+        return {"type": type(part).__name__, **members}
     if isinstance(part, list):
-        return [_encoded(member) for member in part]
+        return [_encoded(member, f"{at}.{i}") for i, member in enumerate(part)]
     if isinstance(part, Value):
-        return float(part.data) if isinstance(part.data, int) else part.data
+        number = plain(part.data)
+        return float(number) if isinstance(number, int) else number
     return part
 
 
