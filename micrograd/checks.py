@@ -25,7 +25,9 @@ Rng = random.Random | Bits | SupportsIndex | None
 
 
 def plain(value: Any) -> Any:
-    """A number of NumPy or the like as Python's own, so that all made from it is too; anything else as it is."""
+    """A number of whatever kind as an int or a float, so that all made from it is too; anything else as it is."""
+    if type(value) in (int, float):
+        return value
     if getattr(value, "shape", None) == ():
         value = value.item()
     return float(value) if isinstance(value, Real) and not isinstance(value, int) else value
@@ -74,7 +76,7 @@ def by_position(name: str, items: Any) -> Any:
         items = items.__array__()
     sized = hasattr(items, "__len__") and getattr(items, "shape", None) != ()
     if not sized or not hasattr(items, "__getitem__") or isinstance(items, Mapping):
-        raise TypeError(f"{name} is a {type(items).__name__}: expected a list or an array, one item an example")
+        raise TypeError(f"{name} is a {type(items).__name__}: expected a list or an array")
     return items
 
 

@@ -242,24 +242,28 @@ def read_csv(
     """
     if isinstance(labels, str):
         raise TypeError(f"labels is {labels!r}: expected a list of words")
-    xs, ys = [], []
+    words = None if labels is None else list(labels)
+    xs: list[list[float]] = []
+    ys = []
     with open(path, encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file, delimiter=delimiter, strict=True)
+        hint = ""
         try:
             rows = filter(None, reader)  # blank lines hold no cells
             columns = len(next(rows, [])) if header else None
             for row in rows:
                 columns = columns or len(row)
+                looks_like_names = not header and not xs and not any(map(_is_number, row))
+                hint = "; header=True skips a line of names" if looks_like_names else ""
                 if len(row) != columns:
                     raise ValueError(f"it has {len(row)} columns, and the first line has {columns}")
                 if not -columns <= target < columns:
                     raise ValueError(f"there is no column {target} among its {columns}")
-                ys.append(_label(row.pop(target), labels))
+                ys.append(_label(row.pop(target), words))
                 xs.append([_number(cell) for cell in row])
         except UnicodeDecodeError as error:
             raise ValueError(f"{os.fspath(path)} is not text in UTF-8: {error}") from None
         except (ValueError, csv.Error) as error:
-            hint = "; header=True skips a line of names" if reader.line_num == 1 and not header else ""
             raise ValueError(f"{os.fspath(path)}, line {reader.line_num}: {error}{hint}") from None
     if not xs:
         raise ValueError(f"{os.fspath(path)} holds no examples")
@@ -267,19 +271,23 @@ def read_csv(
 
 
 def _number(cell: str) -> float:
-    try:
-        number = float(cell)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number) or "_" in cell:  # Python reads 1_0 as 10
+    if not _is_number(cell) or not math.isfinite(float(cell)):
         raise ValueError(f"{cell!r:.40} is not a finite number")
-    return number
+    return float(cell)
 
 
-def _label(cell: str, labels: Sequence[str] | None) -> float:
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return "_" not in cell  # Python reads 1_0 as 10
+
+
+def _label(cell: str, labels: list[str] | None) -> float:
     if labels is not None:
         if cell not in labels:
-            raise ValueError(f"{cell!r:.40} is not among the labels {list(labels)}")
+            raise ValueError(f"{cell!r:.40} is not among the labels {labels}")
         return labels.index(cell)
     number = _number(cell)
     try:

@@ -14,6 +14,7 @@ from functools import reduce
 from typing import Any
 
 from micrograd import scalar
+from micrograd.checks import by_position, plain
 from micrograd.engine import Value, dot, mean, promote, sum
 
 __all__ = [
@@ -144,9 +145,10 @@ def softmax(input: Any) -> list[Any]:
     ValueError
         If there are no logits.
     """
-    if _is_batch(input):
-        return [softmax(row) for row in input]
-    nodes, largest, _, powers, total = _exponentials(input)
+    rows = _rows(input)
+    if _is_batch(rows):
+        return [softmax(row) for row in rows]
+    nodes, largest, _, powers, total = _exponentials(rows)
     norm = _logsumexp(nodes, largest, powers, total)
 
     def output(logit: Value, probability: Any) -> Value:
@@ -162,9 +164,10 @@ def softmax(input: Any) -> list[Any]:
 
 def log_softmax(input: Any) -> list[Any]:
     """The logarithms of `softmax`, finite where a probability is too small for a float. The errors are the same."""
-    if _is_batch(input):
-        return [log_softmax(row) for row in input]
-    nodes, largest, shifted, powers, total = _exponentials(input)
+    rows = _rows(input)
+    if _is_batch(rows):
+        return [log_softmax(row) for row in rows]
+    nodes, largest, shifted, powers, total = _exponentials(rows)
     norm = _logsumexp(nodes, largest, powers, total)
     log_total = scalar.log(total)
 
@@ -216,33 +219,52 @@ def l2_penalty(parameters: Iterable[Any]) -> Value:
 
 def _each(loss: Callable[[Value, Value], Any], input: Any, target: Any) -> Any:
     """The loss of each number and its target, in the shape that both have."""
-    shapes = [len(x) if hasattr(x, "__len__") else None for x in (input, target)]
-    if shapes[0] != shapes[1]:
-        names = ["a number" if n is None else f"a list of {n}" for n in shapes]
-        raise ValueError(f"input and target differ in shape: {names[0]} has {names[1]} for a target")
-    if shapes[0] is None:
+    inputs, targets = _items("input", input), _items("target", target)
+    if inputs is None and targets is None:
         return loss(*promote(input, target))
-    return [_each(loss, x, y) for x, y in zip(input, target, strict=True)]
+    shapes = ["a number" if items is None else f"a list of {len(items)}" for items in (inputs, targets)]
+    if shapes[0] != shapes[1]:
+        raise ValueError(f"input and target differ in shape: {shapes[0]} has {shapes[1]} for a target")
+    return [_each(loss, x, y) for x, y in zip(inputs, targets, strict=True)]
 
 
 def _each_example(loss: Callable[[Any, int], Value], rows: Any, targets: Any) -> Any:
     """The loss of each list and its index, or of the only one."""
+    rows = _rows(rows)
     if _is_batch(rows):
-        if not hasattr(targets, "__len__") or len(targets) != len(rows):
+        indices = _items("target", targets)
+        if indices is None or len(indices) != len(rows):
             raise ValueError(f"{len(rows)} examples need a list of as many target indices, not {targets!r:.80}")
-        return [_each_example(loss, row, target) for row, target in zip(rows, targets, strict=True)]
-    if not hasattr(targets, "__index__") or not 0 <= targets < len(rows):
+        return [_each_example(loss, row, index) for row, index in zip(rows, indices, strict=True)]
+    target = plain(targets)
+    if not hasattr(target, "__index__") or not 0 <= target < len(rows):
         raise ValueError(f"the target index is {targets!r:.80}: expected a whole number from 0 to {len(rows) - 1}")
-    return loss(rows, targets)
+    return loss(rows, target)
+
+
+def _rows(rows: Any) -> Any:
+    """The numbers of one example or the lists of many, by their position."""
+    items = _items("input", rows)
+    if items is None:
+        raise TypeError(f"expected a list with a number for each class, not {type(rows).__name__}: {rows!r:.80}")
+    if len(items) == 0:
+        raise ValueError("expected a list with a number for each class, not an empty one")
+    return items
 
 
 def _is_batch(rows: Any) -> bool:
-    """Whether these are the lists of many examples, and not the numbers of one."""
-    if not hasattr(rows, "__len__"):
-        raise TypeError(f"expected a list with a number for each class, not {type(rows).__name__}: {rows!r:.80}")
-    if len(rows) == 0:
-        raise ValueError("expected a list with a number for each class, not an empty one")
     return hasattr(rows[0], "__len__")
+
+
+def _items(name: str, tree: Any) -> Any:
+    """The items of a list, an array or a table, by their position; None of a number."""
+    if isinstance(tree, (list, tuple)):
+        return tree
+    if not hasattr(tree, "__len__") or getattr(tree, "shape", None) == ():
+        return None
+    if isinstance(tree, str):
+        raise TypeError(f"{name} is {tree!r:.80}: expected a number, or a list or an array of numbers")
+    return by_position(name, tree)
 
 
 def _reduced(losses: Any, reduction: str) -> Any:

@@ -4,13 +4,13 @@ list of Layers. Whatever has parameters is a Module.
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from reprlib import repr as short
 from typing import Any
 
 from micrograd import scalar, serialization
-from micrograd.checks import Rng, count, generator
+from micrograd.checks import Rng, count, generator, plain
 from micrograd.engine import Value, dot
 
 __all__ = ["ACTIVATIONS", "MLP", "Layer", "Module", "Neuron", "load", "save"]
@@ -28,15 +28,25 @@ ACTIVATIONS: dict[str, Activation] = {
 
 
 class Module:
-    """Something with parameters: the Values among its attributes, and those of the Modules and lists among them."""
+    """Something with parameters: the Values among its attributes, and in the Modules, lists and dicts among them.
+
+    A Value that was computed from others is no parameter: a Module may keep what it computes, as `self.hidden`. A copy
+    is without such attributes.
+    """
 
     def named_parameters(self) -> Iterator[tuple[str, Value]]:
         """Each parameter once, with its path as its name: `("layers.0.neurons.3.w.1", Value)`, in a fixed order."""
-        seen: set[int] = set()
-        for name, value in _walk("", vars(self).items()):
-            if id(value) not in seen:
-                seen.add(id(value))
-                yield name, value
+        seen: dict[int, Any] = {}  # which keeps them alive, so that no other can have the id
+        found: list[tuple[str, Any]] = [("", self)]
+        while found:
+            path, part = found.pop()
+            if id(part) in seen:
+                continue
+            seen[id(part)] = part
+            if not isinstance(part, Value):
+                found += [(f"{path}.{name}" if path else str(name), member) for name, member in _members(part)][::-1]
+            elif not part._prev:
+                yield path, part
 
     def parameters(self) -> list[Value]:
         """Each parameter once, in a fixed order."""
@@ -48,8 +58,8 @@ class Module:
             parameter.grad = scalar.zero(parameter.data)
 
     def state_dict(self) -> dict[str, Any]:
-        """The number of each parameter, by its name."""
-        return {name: parameter.data for name, parameter in self.named_parameters()}
+        """The number of each parameter, by its name. Raises ValueError if two have the same name."""
+        return {name: parameter.data for name, parameter in self._by_name().items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Set each parameter to the number by its name: what `state_dict` of a module like this one has returned.
@@ -57,11 +67,12 @@ class Module:
         Raises
         ------
         ValueError
-            If a name is missing or is not that of a parameter. Then nothing has changed, as with a TypeError.
+            If a name is missing, is not that of a parameter, or is that of two. Then nothing has changed, as with a
+            TypeError.
         TypeError
             If something is not a number.
         """
-        parameters = dict(self.named_parameters())
+        parameters = self._by_name()
         if parameters.keys() != state.keys():
             missing, unknown = sorted(parameters.keys() - state.keys()), sorted(map(str, state.keys() - parameters))
             raise ValueError(f"the state is of another module: it lacks {short(missing)} and has {short(unknown)}")
@@ -74,19 +85,36 @@ class Module:
         for parameter, number in zip(parameters.values(), numbers, strict=True):
             parameter.data = number
 
+    def _by_name(self) -> dict[str, Value]:
+        named = list(self.named_parameters())
+        parameters = dict(named)
+        if len(parameters) < len(named):
+            name = next(name for name, parameter in named if parameters[name] is not parameter)
+            raise ValueError(f"two parameters have the name {name}: change a key or an attribute on its path")
+        return parameters
 
-def _walk(prefix: str, members: Any) -> Iterator[tuple[str, Value]]:
-    """The Values among the (name, member) pairs, and within those of them that hold others."""
-    for name, member in members:
-        path = f"{prefix}{name}"
-        if isinstance(member, Value):
-            yield path, member
-        elif isinstance(member, Module):
-            yield from _walk(f"{path}.", vars(member).items())
-        elif isinstance(member, (list, tuple)):
-            yield from _walk(f"{path}.", enumerate(member))
-        elif str(getattr(member, "dtype", "")) == "object":  # a NumPy array of Values
-            yield from _walk(f"{path}.", enumerate(member.tolist()))
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: member for name, member in vars(self).items() if not _is_computed(member)}
+
+
+def _members(part: Any) -> Iterable[tuple[Any, Any]]:
+    """The attributes of a Module, or the items of a list, a dict or an array, with their names."""
+    if isinstance(part, Module):
+        return vars(part).items()
+    if isinstance(part, dict):
+        return part.items()
+    if isinstance(part, (list, tuple)):
+        return enumerate(part)
+    if str(getattr(part, "dtype", "")) == "object":  # a NumPy array, perhaps of Values
+        return enumerate(part.tolist())
+    return ()
+
+
+def _is_computed(part: Any) -> bool:
+    """Whether this is a Value computed from others, or a list or dict with one in it."""
+    if isinstance(part, Value):
+        return bool(part._prev)
+    return not isinstance(part, Module) and any(_is_computed(member) for _, member in _members(part))
 
 
 class Neuron(Module):
@@ -123,7 +151,7 @@ class Neuron(Module):
         nin = count("nin", nin)
         self.activation = activation
         _activation(activation)
-        limit = math.sqrt(6 / nin) if activation in ("relu", "leaky_relu") else math.sqrt(6 / (nin + nout))
+        limit = math.sqrt(6 / nin) if _name(activation) in ("relu", "leaky_relu") else math.sqrt(6 / (nin + nout))
         uniform = generator(rng).uniform
         self.w = [Value(uniform(-limit, limit)) for _ in range(nin)]
         self.b = Value(0.0)
@@ -234,14 +262,18 @@ def save(model: Module, path: str | os.PathLike[str]) -> None:
     ValueError
         If the model is, or has a part that is, of another type; if an activation is not one of `ACTIVATIONS` by its
         name; or if a parameter is not a finite float. Of such a model, save the `state_dict()` in a way of your own.
+    TypeError
+        If it is no model at all.
     OSError
         If the file cannot be written.
     """
+    if not isinstance(model, Module):
+        raise TypeError(f"model is a {type(model).__name__}: expected a Neuron, Layer or MLP")
     try:
         document = _encoded(model)
         if _decoded(document).state_dict() != model.state_dict():
             raise ValueError("some of its parts share a parameter, or have numbers that no float is equal to")
-    except (ValueError, OverflowError) as error:
+    except (ValueError, OverflowError, RecursionError) as error:
         raise ValueError(f"this {type(model).__name__} has to be saved by its state_dict(): {error}") from None
     serialization.write(document, path)
 
@@ -262,15 +294,18 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise ValueError(f"{os.fspath(path)} does not hold a model: {error}") from None
 
 
-def _encoded(part: Any) -> Any:
+def _encoded(part: Any, at: str = "model") -> Any:
     """The part of a model as JSON has it, or as something that `_decoded` will refuse."""
     if isinstance(part, Module):
-        members = {name: _encoded(member) for name, member in vars(part).items()}
-        return {"type": type(part).__name__ if type(part) in _DECODERS else None, **members}
+        if type(part) not in _DECODERS:
+            raise ValueError(f"{at} is of the class {type(part).__name__}: expected a Neuron, Layer or MLP")
+        members = {name: _encoded(member, f"{at}.{name}") for name, member in vars(part).items()}
+        return {"type": type(part).__name__, **members}
     if isinstance(part, list):
-        return [_encoded(member) for member in part]
+        return [_encoded(member, f"{at}.{i}") for i, member in enumerate(part)]
     if isinstance(part, Value):
-        return float(part.data) if isinstance(part.data, int) else part.data
+        number = plain(part.data)
+        return float(number) if isinstance(number, int) else number
     return part
 
 

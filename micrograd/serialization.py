@@ -24,13 +24,26 @@ def replace(path: str | os.PathLike[str], content: bytes) -> None:
 
     The content goes to a temporary file beside `path`, which is then moved into place: whatever happens on the way,
     `path` holds the whole old content or the whole new one. A process that is killed may leave the temporary file.
+    What is there and is no file, such as a device or a pipe, stays in its place and gets the content.
 
     Raises
     ------
     OSError
-        If the file cannot be written.
+        If the file cannot be written. It names the path as it was given.
     """
-    path = os.path.realpath(path)  # through a link, to the file that it names
+    try:
+        if os.path.isfile(path) or not os.path.exists(path):
+            _replace_file(os.path.realpath(path), content)  # through a link, the file that it names
+        else:
+            with open(path, "wb") as file:
+                file.write(content)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
+
+
+def _replace_file(path: str, content: bytes) -> None:
     temporary = os.path.join(os.path.dirname(path), f".{secrets.token_hex(8)}.tmp")
     try:
         with open(temporary, "xb") as file:

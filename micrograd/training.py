@@ -229,6 +229,8 @@ def _restore(parameters: list[Value], numbers: list[Any]) -> None:
 
 # What a loop has to look after
 
+_COLLECTOR = threading.Lock()  # lest one thread enables it between another's look at it and its pause
+
 
 @contextmanager
 def _collector_paused() -> Iterator[Callable[[], None]]:
@@ -238,7 +240,7 @@ def _collector_paused() -> Iterator[Callable[[], None]]:
     makes cycles; and what is left of earlier steps once there is a quarter more of it, which is Python's own rule. What
     was there before is frozen, and so takes no time.
     """
-    enabled, free = gc.isenabled(), not gc.get_freeze_count()
+    enabled = froze = False
     new, old = 0, 0
 
     def collect() -> None:
@@ -249,15 +251,19 @@ def _collector_paused() -> Iterator[Callable[[], None]]:
             new, old = 0, len(gc.get_objects())
 
     try:
-        gc.disable()
-        if free:
-            gc.freeze()
+        with _COLLECTOR:
+            enabled = gc.isenabled()
+            gc.disable()
+            froze = not gc.get_freeze_count()
+            if froze:
+                gc.freeze()
         yield collect
     finally:
-        if free:
-            gc.unfreeze()
-        if enabled:
-            gc.enable()
+        with _COLLECTOR:
+            if froze:
+                gc.unfreeze()
+            if enabled:
+                gc.enable()
 
 
 @contextmanager

@@ -77,7 +77,10 @@ def test_the_noise_has_its_standard_deviation():
         (lambda: moons(2.5), "n is 2.5"),
         (lambda: circles(10, noise=-0.1), "noise is -0.1"),
         (lambda: circles(10, noise=math.nan), "noise is nan"),
+        (lambda: moons(noise="0.1"), "noise is '0.1': expected a finite number from 0"),
+        (lambda: circles(factor=math.inf), "factor is inf"),
         (lambda: spirals(10, arms=0), "arms is 0"),
+        (lambda: spirals(turns=math.nan), "turns is nan"),
         (lambda: batches([1], [1, 2], 1), "1 and 2 long"),
         (lambda: batches([1], [1], 0), "size is 0"),
     ],
@@ -85,6 +88,31 @@ def test_the_noise_has_its_standard_deviation():
 def test_bad_arguments_are_refused_at_the_door(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("make", [moons, circles, spirals])
+def test_a_data_set_takes_numpys_numbers_and_gives_pythons(make):
+    numpy = pytest.importorskip("numpy")
+    points = make(numpy.int64(30), numpy.float64(0.25), numpy.int64(7))
+    assert points == make(30, 0.25, 7)
+    assert {type(number) for x in points[0] for number in x} == {float}
+
+
+@pytest.mark.parametrize("make", [moons, circles, spirals])
+def test_a_data_set_follows_from_a_generator_of_numpys(make):
+    numpy = pytest.importorskip("numpy")
+    for kind in (numpy.random.default_rng, numpy.random.RandomState):
+        rng = kind(7)
+        first = make(30, rng=rng)
+        assert first == make(30, rng=kind(7)) != make(30, rng=kind(8))
+        assert first != make(30, rng=rng)  # which it is used on from where it stands
+
+
+@pytest.mark.parametrize("rng", ["7", 7.0, [7], object()])
+def test_what_is_no_source_of_random_numbers_is_refused_by_name(rng):
+    for use in (lambda: moons(rng=rng), lambda: batches([1], [1], 1, rng)):
+        with pytest.raises(TypeError, match="rng is .*: expected a random.Random, a NumPy generator or a seed"):
+            use()
 
 
 # Batches
@@ -108,6 +136,21 @@ def test_batches_are_in_a_new_random_order_each_time():
     assert first == list(batches(xs, xs, 10, rng=1))
     random.seed(1)
     assert first == list(batches(xs, xs, 10))
+
+
+def test_batches_of_tables_go_by_position_and_not_by_label():
+    pandas = pytest.importorskip("pandas")
+    labels = random.Random(1).sample(range(10), 10)
+    xs = pandas.DataFrame({"a": range(10), "b": range(10, 20)}, index=labels)
+    ys = pandas.Series(range(20, 30), index=labels)
+    got = [pair for batch in batches(xs, ys, 3, rng=1) for pair in zip(*batch, strict=True)]
+    assert sorted((*x, y) for x, y in got) == [(i, 10 + i, 20 + i) for i in range(10)]
+
+
+@pytest.mark.parametrize("xs", [{0: 1.0}, {1.0}, iter([1.0]), 1.0])
+def test_batches_are_of_what_has_items_by_position(xs):
+    with pytest.raises(TypeError, match=f"xs is a {type(xs).__name__}: expected a list or an array"):
+        batches(xs, [1.0], 1)
 
 
 # IDX files
@@ -294,6 +337,11 @@ def test_a_csv_may_begin_with_the_mark_that_spreadsheets_write(path):
         (b"a,b\n", {"header": True}, "holds no examples"),
         (b"", {"header": True}, "holds no examples"),
         (b"a,b\n1,2\n", {}, "line 1: 'b' is not a finite number; header=True"),
+        (b"\n,b\n1,2\n", {}, "line 2: 'b' is not a finite number; header=True"),
+        (b"1,x\n1,2\n", {}, "line 1: 'x' is not a finite number$"),
+        (b"1,nan\n1,2\n", {}, "line 1: 'nan' is not a finite number$"),
+        (b"1,2\n1,2\n", {"target": 5}, "line 1: there is no column 5 among its 2$"),
+        (b'1,"2\n', {}, "line 1: unexpected end of data$"),
         (b"1,2\n1,x\n", {}, "line 2: 'x' is not a finite number$"),
         (b"1,2\n,2\n", {}, "line 2: '' is not"),
         (b"1,2\nnan,2\n", {}, "line 2: 'nan' is not"),
@@ -318,6 +366,12 @@ def test_a_damaged_or_foreign_csv_is_refused_by_name_and_line(path, content, opt
         read_csv(path, **options)
     assert str(path) in str(caught.value)
     assert len(str(caught.value)) < 300 + len(str(path))
+
+
+def test_the_labels_of_a_csv_go_by_position(path):
+    pandas = pytest.importorskip("pandas")
+    path.write_text("1,down\n2,up\n")
+    assert read_csv(path, labels=pandas.Series(["down", "up"], index=[5, 6])) == ([[1.0], [2.0]], [0, 1])
 
 
 def test_the_labels_of_a_csv_are_a_list(path):

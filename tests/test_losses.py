@@ -446,6 +446,60 @@ def test_an_unknown_reduction_is_an_error_for_one_example_too(loss):
         loss([1.0], 0, reduction=None)
 
 
+TEXTS = [
+    lambda: mse_loss("ab", "cd"),
+    lambda: mse_loss(["ab"], ["cd"]),
+    lambda: hinge_loss("a", "b"),
+    lambda: binary_cross_entropy_with_logits([Value(1.0)], "1"),
+    lambda: cross_entropy("ab", [0, 1]),
+    lambda: cross_entropy([[1.0, 2.0]], "1"),
+    lambda: softmax("ab"),
+    lambda: log_softmax(["ab"]),
+]
+
+
+@pytest.mark.parametrize("call", TEXTS)
+def test_a_text_is_no_list_of_numbers(call):
+    with pytest.raises(TypeError, match="(input|target) is '.*': expected a number, or a list or an array of numbers"):
+        call()
+
+
+@pytest.mark.parametrize("unordered", [{0: 1.0, 1: 2.0}, {1.0, 2.0}])
+def test_what_has_no_order_is_refused(unordered):
+    for call in (lambda: mse_loss(values([1.0, 2.0]), unordered), lambda: softmax(unordered)):
+        with pytest.raises(TypeError, match=f"is a {type(unordered).__name__}: expected a list or an array"):
+            call()
+
+
+# Tables and arrays
+
+
+def test_tables_go_by_position_and_not_by_label():
+    pandas = pytest.importorskip("pandas")
+    rows, targets, labels = [[1.0, 2.0], [3.0, -1.0], [0.5, 0.0]], [1, 0, 1], [2, 0, 1]
+    table, column = pandas.DataFrame(rows, index=labels, columns=["b", "a"]), pandas.Series(targets, index=labels)
+    for loss in (cross_entropy, nll_loss):
+        assert loss(table, column).data == loss(values(rows), column).data == loss(values(rows), targets).data
+    assert mse_loss(values(rows), table).data == 0.0
+    assert mse_loss(values([1.0, 2.0, 3.0]), column).data == mse_loss(values([1.0, 2.0, 3.0]), targets).data
+    for function in (softmax, log_softmax):
+        assert numbers(function(column)) == numbers(function(targets))
+        assert [numbers(row) for row in function(table)] == [numbers(row) for row in function(rows)]
+
+
+def test_a_class_may_be_a_number_of_numpys():
+    numpy = pytest.importorskip("numpy")
+    logits = values([1.0, 2.0])
+    for index in (numpy.int8(1), numpy.True_, numpy.array(1)):
+        assert cross_entropy(logits, index).data == cross_entropy(logits, 1).data
+
+
+def test_an_array_without_dimensions_is_no_list():
+    numpy = pytest.importorskip("numpy")
+    with pytest.raises(ValueError, match="a list of 1 has a number for a target"):
+        mse_loss([1.0], numpy.array(1.0))
+
+
 # PyTorch
 
 

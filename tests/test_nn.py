@@ -10,8 +10,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from micrograd import Value, nn
+from micrograd import Value, nn, scalar
 from micrograd.nn import ACTIVATIONS, MLP, Layer, Module, Neuron
+from micrograd.optim import SGD
 
 PLAIN = {
     "tanh": math.tanh,
@@ -55,7 +56,9 @@ class TestTheStart:
         assert 0.98 * limit < max(data) <= limit
         assert -limit <= min(data) < -0.98 * limit
 
-    @pytest.mark.parametrize("activation", ["relu", "leaky_relu"])
+    @pytest.mark.parametrize(
+        "activation", ["relu", "leaky_relu", Value.relu, Value.leaky_relu, scalar.relu, scalar.leaky_relu]
+    )
     def test_he_for_the_relus(self, activation):
         data = weights(Layer(8, 40, activation, rng=0))
         limit = math.sqrt(6 / 8)
@@ -98,6 +101,14 @@ class TestTheStart:
         assert weights(MLP(2, [4, 1], rng=7)) != weights(MLP(2, [4, 1], rng=8))
         assert weights(Layer(2, 3, rng=0)) == weights(Layer(2, 3, rng=random.Random(0)))
         assert weights(Neuron(2, rng=0)) == weights(Neuron(2, rng=random.Random(0)))
+
+    def test_numpys_sizes_seeds_and_generators_do_what_pythons_do(self):
+        size, seed = np.int64(2), np.int64(7)
+        assert weights(MLP(size, np.array([4, 1]), rng=seed)) == weights(MLP(2, [4, 1], rng=7))
+        assert weights(Layer(size, size, rng=seed)) == weights(Layer(2, 2, rng=7))
+        first, second = (weights(Neuron(size, rng=np.random.default_rng(7))) for _ in range(2))
+        assert first == second
+        assert set(map(type, first)) == {float}
 
     def test_a_generator_is_used_on_from_where_it_stands(self):
         rng = random.Random(7)
@@ -231,12 +242,70 @@ class TestParameters:
                 self.scale = Value(1.0)
                 self.experts = [[Neuron(1)], (Layer(1, 1), [Value(2.0), 3.0, None])]
                 self.head = Neuron(1)
-                self.options = {"ignored": Value(4.0)}
+                self.options = {"rate": Value(4.0), 7: [Neuron(1)], None: "no parameter"}
 
         assert [name for name, _ in Mixture().named_parameters()] == [
             "scale", "experts.0.0.w.0", "experts.0.0.b", "experts.1.0.neurons.0.w.0", "experts.1.0.neurons.0.b",
-            "experts.1.1.0", "head.w.0", "head.b",
+            "experts.1.1.0", "head.w.0", "head.b", "options.rate", "options.7.0.w.0", "options.7.0.b",
         ]  # fmt: skip
+
+    def test_two_parameters_of_one_name_have_no_state(self):
+        model = Module()
+        model.heads = {1: Value(1.0), "1": Value(2.0)}
+        assert len(model.parameters()) == 2
+        for use in (model.state_dict, lambda: model.load_state_dict({"heads.1": 3.0})):
+            with pytest.raises(ValueError, match=r"two parameters have the name heads\.1: change a key"):
+                use()
+
+    def test_what_was_computed_is_no_parameter(self):
+        class Keeping(Module):
+            def __init__(self):
+                self.first, self.second = Layer(2, 2, rng=1), Layer(2, 1, rng=2)
+
+            def __call__(self, x):
+                self.hidden = self.first(x)
+                self.by_name = {"out": (self.second(self.hidden),)}
+                self.out = self.by_name["out"][0]
+                return self.out
+
+        model = Keeping()
+        state = model.state_dict()
+        model([1.0, 2.0]).backward()
+        assert model.state_dict() == state
+        model.load_state_dict(state)
+        SGD(model.parameters(), 0.1).step()
+        for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model.first))):
+            assert not vars(twin).keys() & {"hidden", "by_name", "out"}
+        assert copy.deepcopy(model)([1.0, 2.0]).data == model([1.0, 2.0]).data
+
+    def test_a_module_may_know_its_parent(self):
+        model = Module()
+        model.child = Module()
+        model.child.parent, model.child.w = model, Value(1.0)
+        model.all = [model.child]
+        model.all.append(model.all)
+        assert [name for name, _ in model.named_parameters()] == ["child.w"]
+
+    def test_what_is_shared_by_many_is_walked_once(self):
+        class Parts(list):
+            def __iter__(self):
+                looks.append(self)
+                return super().__iter__()
+
+        looks = []
+        top = bottom = Neuron(1)
+        for _ in range(20):
+            below, top = top, Module()
+            top.parts = Parts([below, below])
+        assert len(top.parameters()) == len(bottom.parameters()) == 2
+        assert len(looks) == 20
+
+    def test_a_chain_of_modules_may_be_long(self):
+        top = bottom = Neuron(1)
+        for _ in range(2000):
+            below, top = top, Module()
+            top.next = below
+        assert top.parameters() == bottom.parameters()
 
     def test_an_empty_module_has_none(self):
         assert Module().parameters() == []

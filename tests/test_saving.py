@@ -136,6 +136,15 @@ def test_a_whole_number_is_saved_as_the_float_it_equals(path):
     assert nn.load(path).b.data == 2.0
 
 
+@pytest.mark.parametrize("kind", ["float64", "float32", "float16", "longdouble", "int64"])
+def test_a_number_of_another_kind_is_saved_as_the_float_it_equals(path, kind):
+    numpy = pytest.importorskip("numpy")
+    model = nn.Neuron(2, rng=1)
+    model.w[0].data, model.w[1].data = getattr(numpy, kind)(3), Fraction(1, 4)
+    nn.save(model, path)
+    assert bits(nn.load(path)) == [struct.pack(">d", x) for x in (3.0, 0.25, 0.0)]
+
+
 def altered(change):
     model = nn.MLP(2, [2, 1], rng=1)
     change(model)
@@ -153,11 +162,13 @@ Imposter = type("MLP", (nn.MLP,), {})
     ("model", "message"),
     [
         (Custom(2, [1]), "this Custom has to be saved by its state_dict"),
+        (Custom(2, [1]), "model is of the class Custom: expected a Neuron, Layer or MLP$"),
         (Imposter(2, [1]), "expected a Neuron, Layer or MLP"),
         (nn.Module(), "expected a Neuron, Layer or MLP"),
+        (altered(lambda m: m.layers.append(m.layers)), "recursion"),
         (nn.Neuron(2, lambda x: x), "activation <function.*expected a name"),
         (altered(lambda m: setattr(m, "scale", Value(1.0))), r"\['layers', 'scale', 'type'\]"),
-        (altered(lambda m: m.layers.append(Custom(1, [1]))), "layers.2 is .*expected a Layer"),
+        (altered(lambda m: m.layers.append(Custom(1, [1]))), r"model.layers.2 is of the class Custom"),
         (altered(lambda m: m.layers.append(nn.Layer(3, 1))), r"Layer\(3 -> 1, tanh\) after a Layer\(2 -> 1, linear\)"),
         (altered(lambda m: m.layers.clear()), "layers is .*at least one"),
         (altered(lambda m: m.layers[0].neurons[0].w.pop()), "differ in their number of weights"),
@@ -165,7 +176,7 @@ Imposter = type("MLP", (nn.MLP,), {})
         (altered(lambda m: setattr(m.layers[0].neurons[0], "b", m.layers[0].neurons[1].b)), "share a parameter"),
         (altered(lambda m: setattr(m.layers[1].neurons[0].b, "data", float("nan"))), "1.neurons.0 .* nan: expected"),
         (altered(lambda m: setattr(m.layers[1].neurons[0].b, "data", float("-inf"))), "-inf: expected a finite"),
-        (altered(lambda m: setattr(m.layers[1].neurons[0].b, "data", Fraction(1, 3))), "Fraction.*a finite float"),
+        (altered(lambda m: setattr(m.layers[1].neurons[0].b, "data", Fraction(1, 3))), "no float is equal to"),
         (altered(lambda m: setattr(m.layers[1].neurons[0].b, "data", 2**53 + 1)), "no float is equal to"),
         (altered(lambda m: setattr(m.layers[1].neurons[0].b, "data", 10**400)), "too large"),
     ],
@@ -176,6 +187,13 @@ def test_what_could_not_be_loaded_as_it_was_is_not_saved(path, model, message):
         nn.save(model, path)
     assert path.read_text() == "the old file"
     assert os.listdir(path.parent) == [path.name]
+
+
+def test_what_is_no_model_is_not_saved_and_its_contents_not_printed(path):
+    for something in ({"w": 1.0}, str(path), [nn.Neuron(1)], None):
+        with pytest.raises(TypeError, match=f"^model is a {type(something).__name__}: expected a Neuron, Layer or MLP"):
+            nn.save(something, path)
+    assert not path.exists()
 
 
 # The file is the old one or the new one
@@ -205,7 +223,9 @@ def test_a_file_of_version_1_stays_readable(path):
 
 
 @pytest.mark.parametrize("function", ["fsync", "replace"])
-@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, "No space left on device"), OSError("without a number"), KeyboardInterrupt()]
+)
 def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(path, monkeypatch, function, error):
     old = nn.Neuron(2, rng=1)
     nn.save(old, path)
@@ -240,14 +260,57 @@ def test_the_file_is_complete_on_the_disk_before_it_is_moved_into_place(path, mo
     assert calls == [("fsync", size), ("replace", size)]
 
 
-def test_a_directory_that_cannot_be_written_to_is_an_oserror(path):
-    model = nn.Neuron(2, rng=1)
-    with pytest.raises(FileNotFoundError):
-        nn.save(model, path / "missing" / "model.json")
+def test_a_path_that_cannot_be_written_to_is_an_oserror_that_names_it(path):
+    model, missing = nn.Neuron(2, rng=1), path / "missing" / "model.json"
+    with pytest.raises(FileNotFoundError) as caught:
+        nn.save(model, missing)
+    assert (caught.value.filename, str(caught.value).count("'")) == (str(missing), 2)
     path.mkdir()
-    with pytest.raises(OSError):
+    with pytest.raises(IsADirectoryError) as caught:
         nn.save(model, path)
+    assert (caught.value.filename, str(caught.value).count("'")) == (str(path), 2)
     assert os.listdir(path.parent) == [path.name]
+
+
+def test_a_full_disk_is_an_oserror_that_names_the_path(path, monkeypatch):
+    def full(number):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("micrograd.serialization.os.fsync", full)
+    with pytest.raises(OSError) as caught:
+        nn.save(nn.Neuron(2, rng=1), path)
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(path))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names, as POSIX has them")
+def test_a_pipe_and_a_link_to_one_get_the_model_and_stay(path):
+    model, link = nn.Neuron(2, rng=1), path.parent / "link"
+    os.mkfifo(path)
+    link.symlink_to(path.name)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        for name in (path, link):
+            nn.save(model, name)
+            copy = path.parent / "copy"
+            copy.write_bytes(os.read(reader, 10_000))
+            assert bits(nn.load(copy)) == bits(model)
+    finally:
+        os.close(reader)
+    assert stat.S_ISFIFO(path.stat().st_mode)
+    assert link.is_symlink()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="files that are open have names")
+def test_a_pipe_that_is_open_gets_the_model_by_its_name(path):
+    """As standard output does, whose name leads to nothing that one could put a file beside."""
+    reader, writer = os.pipe()
+    try:
+        nn.save(nn.Neuron(2, rng=1), f"/dev/fd/{writer}")
+        path.write_bytes(os.read(reader, 10_000))
+    finally:
+        os.close(reader)
+        os.close(writer)
+    assert bits(nn.load(path)) == bits(nn.Neuron(2, rng=1))
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")

@@ -260,21 +260,25 @@ class Compiled:
     def _examples(self, batches: Sequence[Any], size: int | None) -> Examples:
         """Examples of one or several shapes, with all that batches of that size need compiled."""
         self._check_number(batches)
-        packed = batches[0] if isinstance(batches[0], Packed) else None
-        examples = Examples([packed], [range(packed.n)]) if packed else pool(batches, list(self._backends))
+        if len(batches) == 1 and isinstance(batches[0], Packed):
+            examples = Examples(batches, [range(len(batches[0]))])
+        else:
+            examples = pool(batches, list(self._backends))
         examples.size = size or len(examples)
         new = [pack for pack in examples.packs if pack.shapes not in self._backends]
         if len(new) > MANY_SHAPES:
             log.warning("compiling for %d shapes of examples, each once", len(new))
         with ThreadPoolExecutor(os.cpu_count()) as threads:  # C compilers run side by side
             deque(threads.map(lambda pack: self._for_shapes(pack.shapes, examples.share(pack)), new), maxlen=0)
-        for pack in examples.packs:
-            self._check_differentiable(pack)
+        for packed in examples.packs:
+            self._check_differentiable(packed)
         return examples
 
     def _library(self, pack: Packed, examples: Examples) -> Any:
         """What takes steps in C on these among the examples."""
-        return self._backends[pack.shapes].library("backward", examples.share(pack))
+        backend = self._backends[pack.shapes]
+        assert isinstance(backend, CBackend)
+        return backend.library("backward", examples.share(pack))
 
     def _in_c(self, examples: Examples) -> bool:
         """Whether all shapes of the examples are compiled to C."""

@@ -126,8 +126,8 @@ SQUARES = """static double squares(const double *g, long n)
 }
 
 """
-SHUFFLE = """/* Python's random.shuffle, by the generator of its random.Random: the Mersenne Twister MT19937 of Matsumoto and
-   Nishimura (1998), whose 624 words and position in them are the state. */
+SHUFFLE = """/* Python's random.shuffle, by the generator of its random.Random: the Mersenne Twister MT19937 of
+   Matsumoto and Nishimura (1998), whose 624 words and position in them are the state. */
 static uint32_t word(uint32_t *state)
 {
     if (state[624] >= 624) {
@@ -172,7 +172,7 @@ class Driver:
     def __init__(self, rule: Rule) -> None:
         update = rule.c_source()
         types = vector_functions(update) + UNALIGNED
-        train = TRAIN.replace("CLIPS", str(int(rule.clips))).replace("ARRAYS", str(len(rule.results) + 1))
+        train = TRAIN.replace("CLIPS", str(int(rule.clips))).replace("ARRAYS", str(rule.n_moments + 2))
         heads = "".join(f"#include <{name}.h>\n" for name in ("math", "stdint", "string"))
         library = build("\n".join([heads, helpers(types + update), types, STRUCTURES, SQUARES, update, train, SHUFFLE]))
         self.train = library.train

@@ -21,6 +21,9 @@ class Ruled(Protocol):
     learning_rate: float
     steps: int
 
+    def zero_grad(self) -> None:
+        """Set all gradients to 0."""
+
     def rule(self) -> Callable[..., tuple[Any, ...]]:
         """A function from a parameter, its gradient and its moments to what it and they become."""
 
@@ -32,7 +35,7 @@ class Ruled(Protocol):
 
 
 UPDATE = """/* A step with n of all parameters: 1, or 0 if it has made one infinite or NaN. */
-static int update(double *p, const double *g, double *m, long all, long n, double rate, double steps, double norm)
+static int update(double *p, double *g, double *m, long all, long n, double rate, double steps, double norm)
 {{
     (void)m; (void)all; (void)rate; (void)steps; (void)norm;
 {head}    W sums = {{0.0}};
@@ -64,7 +67,7 @@ class Rule:
     Attributes
     ----------
     results
-        The lines of what the parameter and its moments become.
+        The lines of what the parameter and its moments become; and its gradient, if that changes too.
     """
 
     def __init__(self, optimizer: Ruled, max_norm: float | None) -> None:
@@ -73,16 +76,15 @@ class Rule:
         self.clips = max_norm is not None
         later = copy.copy(optimizer)
         vars(later).update(learning_rate=trace.leaf("rate"), steps=trace.leaf("steps"))
+        self.n_moments = len(optimizer.moments)
         x, grad, *moments = [trace.leaf("x", i) for i in range(2 + len(optimizer.moments))]
         if max_norm is not None:
             grad = grad * optimizer.clip_scale(trace.leaf("norm"), max_norm)
         numbers = later.rule()(x, grad, *moments)
         if not isinstance(numbers, tuple) or len(numbers) != 1 + len(moments):
-            names = ", ".join(["the parameter", *optimizer.moments])
-            raise TypeError(
-                f"the rule of {type(optimizer).__name__} gives {numbers!r:.80}: expected a tuple of {names}"
-            )
-        self.results = [trace.id(number) for number in numbers]
+            kind, names = type(optimizer).__name__, ", ".join(["the parameter", *optimizer.moments])
+            raise TypeError(f"the rule of {kind} gives {numbers!r:.80}: expected a tuple of {names}")
+        self.results = [trace.id(number) for number in [*numbers, grad][: len(numbers) + self.clips]]
         trace.close()
 
     def c_source(self) -> str:
@@ -98,14 +100,14 @@ class Rule:
     def _text(self, type: str, uniform: set[int], before: list[int]) -> str:
         """One round of the loop on numbers of this type."""
         vector = type == "V"
-        places = ["p", "g", *(f"m + {f'{k} * all' if k else '0'}" for k in range(len(self.results) - 1))]
+        places = ["p", "g", *(f"m + {k} * all" for k in range(self.n_moments))]
         load = "*(const W *)({} + i)" if vector else "*({} + i)"
         indent = "        "
         text = "".join(f"{indent}const {type} x{i} = {load.format(place)};\n" for i, place in enumerate(places))
         templates = VECTOR if vector else SCALAR
         text += "".join(self._lines(templates, type, uniform, before, indent, False))
-        del places[1]
-        for k, (place, id) in enumerate(zip(places, self.results, strict=True)):
+        places.append(places.pop(1))
+        for k, (place, id) in enumerate(zip(places, self.results, strict=False)):
             text += f"{indent}const {type} r{k} = {self._name(id, vector, uniform)};\n"
             if self.trace.leaves.get(id) != ("x", k + 1):  # a moment that stays as it is
                 text += f"{indent}{load.replace('const ', '').format(place)} = r{k};\n"

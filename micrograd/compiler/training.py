@@ -44,8 +44,8 @@ class Buffers:
         missing = [parameter for parameter in optimizer.parameters if id(parameter) not in position]
         if missing:
             raise ValueError(
-                f"the optimizer changes {missing[0]!r:.80}, which is not among the parameters of the compiled function: "
-                "give compile all that the optimizer changes"
+                f"the optimizer changes {missing[0]!r:.80}, which is not among the parameters of the compiled "
+                "function: give compile all that the optimizer changes"
             )
         self.places = [position[id(parameter)] for parameter in optimizer.parameters]
         self.n = len(parameters)
@@ -101,7 +101,7 @@ class Moments(MutableSequence[float]):
     def __getitem__(self, i: int | slice) -> float | list[float]:
         if isinstance(i, slice):
             return [self._numbers[place] for place in self._places[i]]
-        return self._numbers[self._places[i]]
+        return float(self._numbers[self._places[i]])
 
     def __setitem__(self, i: Any, number: Any) -> None:
         self._numbers[self._places[i]] = number
@@ -224,9 +224,8 @@ class Training:
             _check_finite("a parameter", self._buffers.data)
         except FloatingPointError:
             self._buffers.numbers[:] = before
-            vars(optimizer).update(
-                zip(optimizer.moments, self._buffers.moments, strict=True), steps=optimizer.steps - 1
-            )
+            moments = zip(optimizer.moments, self._buffers.moments, strict=True)
+            vars(optimizer).update(moments, steps=optimizer.steps - 1)
             raise
         return float(loss.data)
 
@@ -239,10 +238,10 @@ class CLoop:
         self._attributes = vars(buffers.optimizer)
         self._driver = Driver(Rule(buffers.optimizer, max_norm))
         self._examples: Examples | None = None
-        self._kept = [array("d", bytes(8 * len(buffers.numbers))), buffers.ranges(), buffers.numbers]
-        before, ranges, numbers = (kept.buffer_info()[0] for kept in self._kept)
+        self._kept = buffers.numbers, buffers.numbers[:], buffers.ranges()  # which the job points at
+        numbers, before, ranges = (kept.buffer_info()[0] for kept in self._kept)
         gradients = numbers + 8 * (len(buffers.numbers) - buffers.n)
-        n_ranges = len(self._kept[1]) // 2
+        n_ranges = len(self._kept[2]) // 2
         self._job = Job(p=numbers, g=gradients, before=before, ranges=ranges, n=buffers.n, n_ranges=n_ranges)
         self._reference = (ctypes.addressof(self._job),)
 
@@ -290,7 +289,7 @@ class PythonLoop:
 
     def __init__(self, compiled: "Compiled", buffers: Buffers, max_norm: float | None) -> None:
         self._compiled, self._buffers, self._max_norm = compiled, buffers, max_norm
-        self._frozen = sorted(set(range(buffers.n)) - set(buffers.places))
+        self._changed = set(buffers.places)
 
     def steps(
         self,
@@ -317,9 +316,8 @@ class PythonLoop:
         """The loss of a batch, after a step. Raises an error if the step would not be whole."""
         buffers, optimizer, n = self._buffers, self._buffers.optimizer, self._buffers.n
         numbers = buffers.numbers.tolist()
-        parameters, gradients = numbers[:n], [0.0] * n
-        for i in self._frozen:
-            gradients[i] = buffers.grads[i]
+        parameters: list[float] = numbers[:n]
+        gradients: Sequence[float] = [0.0 if i in self._changed else grad for i, grad in enumerate(buffers.grads)]
         total = 0.0
         for pack, examples_of_shape in zip(examples.packs, batch, strict=True):
             if examples_of_shape:
@@ -363,6 +361,6 @@ def _check_finite(name: str, numbers: Any) -> None:
     for number in numbers:
         if not math.isfinite(number):
             raise FloatingPointError(
-                f"{name} is {number!r}: the parameters are those before this step; try a lower learning rate, or inputs "
-                "on a smaller scale"
+                f"{name} is {number!r}: the parameters are those before this step; "
+                "try a lower learning rate, or inputs on a smaller scale"
             )
