@@ -3,46 +3,23 @@
 import gc
 import math
 import os
-import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self, TextIO
+from typing import Any, Self, TextIO
 
 from micrograd.checks import Rng, count, examples, generator, number
-from micrograd.data import shuffled
-from micrograd.engine import Value, mean
+from micrograd.engine import Value
 from micrograd.optim import Adam, Optimizer, Schedule
+from micrograd.trainers import Examples, Model, Plan, Stepper, restore, trainer, uninterrupted
 
 __all__ = ["History", "fit"]
 
 Loss = Callable[[Any, Any], Any]
-Examples = tuple[Sequence[Any], Sequence[Any]]
-
-
-class Model(Protocol):
-    """What `fit` needs of a Module."""
-
-    def __call__(self, x: Any) -> Any:
-        """The prediction for one input."""
-
-    def parameters(self) -> list[Value]:
-        """What the optimizer may change."""
-
-
-class Stepper(Protocol):
-    """What `fit` needs of an optimizer."""
-
-    learning_rate: float
-
-    def step(self) -> None:
-        """Change the parameters by their gradients."""
-
-    def zero_grad(self) -> None:
-        """Set the gradients to 0."""
+BACKENDS = ("eager", "auto", "python", "c")
 
 
 @dataclass
@@ -66,6 +43,12 @@ class History:
     learning_rates: list[float] = field(default_factory=list)
     interrupted: bool = False
 
+    def add(self, epochs: Sequence[tuple[float, float]], *validation_losses: float) -> None:
+        """Note the mean loss and the last learning rate of epochs, and the validation losses after them."""
+        self.losses += [loss for loss, _ in epochs]
+        self.learning_rates += [rate for _, rate in epochs]
+        self.validation_losses += validation_losses
+
 
 def fit(
     model: Model,
@@ -81,6 +64,8 @@ def fit(
     patience: int | None = None,
     rng: Rng = None,
     progress: bool | TextIO = True,
+    backend: str = "eager",
+    clip_grad_norm: float | None = None,
 ) -> History:
     """Train the model on the examples.
 
@@ -116,6 +101,14 @@ def fit(
     progress
         Where to tell how it goes: a stream, or stderr if True. A terminal gets a line that updates itself, anything
         else a line from time to time. Nothing is told if False, or once the stream can no longer be written to.
+    backend
+        What takes the steps: "eager" for the engine; "c" or "python" for generated code, in which all of the training
+        runs, many times as fast; "auto" for C where there is a compiler, else Python, and the engine where the model or
+        the loss cannot be compiled, of which the log says why. Compiled, a model is traced once for each shape of
+        examples: what it draws at random, it draws then, and targets and tokens are Values: `take` chooses by them.
+        Meanwhile parameters show the numbers of the latest steps.
+    clip_grad_norm
+        What the norm of the gradients is scaled down to before each step, as by `optim.clip_grad_norm`.
 
     Raises
     ------
@@ -124,107 +117,56 @@ def fit(
         is nothing to learn where the first loss, or the optimizer, has nothing to do with the model's parameters.
     TypeError
         If the examples have no items by position, as a dict has none, or a loss is not a number.
+    TraceError, CompilerError
+        If a backend is asked for by its name, and the model cannot be compiled for it, or there is no C compiler.
     FloatingPointError
         If a loss, or a parameter after a step, is infinite or NaN. The parameters are those before this step.
 
     Whatever else the model, the loss or the optimizer raises comes out as it is, and the parameters are as they were
     after the last whole step.
     """
+    if backend not in BACKENDS:
+        raise ValueError(f"unknown backend {backend!r}: expected one of {', '.join(BACKENDS)}")
     parameters = model.parameters()
     xs, ys = learnt = examples(xs, ys)
     _check(parameters, xs, optimizer)
     epochs, size = count("epochs", epochs), count("batch_size", len(xs) if batch_size is None else batch_size)
     validation = _checked(validation, patience)
-    optimizer = Adam(parameters, learning_rate=0.01) if optimizer is None else optimizer
-    rng = generator(rng)
+    if clip_grad_norm is not None:
+        clip_grad_norm = number("clip_grad_norm", clip_grad_norm)
+    plan = Plan(
+        model, loss, parameters, learnt, min(size, len(xs)), epochs,
+        Adam(parameters, learning_rate=0.01) if optimizer is None else optimizer,
+        schedule, validation, generator(rng), clip_grad_norm,
+    )  # fmt: skip
     history = History()
     best: list[Any] = []
-    lowest = math.inf
-    waited = steps = 0
+    lowest, waited = math.inf, 0
     with _collector_paused() as collect, _Progress(progress, epochs, len(xs)) as report:
         try:
-            for epoch in range(1, epochs + 1):
-                total, seen = 0.0, 0
-                for batch in shuffled(len(xs), size, rng):
-                    if schedule is not None:
-                        optimizer.learning_rate = number(f"schedule({steps})", schedule(steps))
-                    steps += 1
-                    where = f"in epoch {epoch}, step {steps}, at a learning rate of {optimizer.learning_rate!r}"
-                    total += _step(model, loss, learnt, batch, optimizer, parameters, where, steps == 1) * len(batch)
-                    seen += len(batch)
+            with trainer(plan, backend, report.compiled) as course:
+                while len(history.losses) < epochs and waited != patience:
+                    with course.at_once():
+                        ended = course.advance()
+                        if validation is None:
+                            history.add(ended)
                     collect()
-                    report.step(epoch, seen, total / seen, optimizer.learning_rate)
-                measured = validation and _evaluate(model, loss, validation, f"after epoch {epoch}")
-                with _uninterrupted():
-                    history.losses.append(total / seen)
-                    history.learning_rates.append(optimizer.learning_rate)
-                    if measured is not None:
-                        history.validation_losses.append(measured)
-                        waited = 0 if measured < lowest else waited + 1
-                        if measured < lowest and patience is not None:
-                            best = [parameter.data for parameter in parameters]
-                        lowest = min(lowest, measured)
-                report.epoch(epoch, total / seen, optimizer.learning_rate, measured)
-                if waited == patience:
-                    break
+                    report.step(course.epoch, course.seen, course.loss, plan.optimizer.learning_rate)
+                    if not ended:
+                        continue
+                    measured = course.evaluate() if validation else None
+                    with uninterrupted():
+                        if measured is not None:
+                            history.add(ended, measured)
+                            waited = 0 if measured < lowest else waited + 1
+                            if measured < lowest and patience is not None:
+                                best = [parameter.data for parameter in parameters]
+                            lowest = min(lowest, measured)
+                    report.epoch(course.epoch, *ended[-1], measured)
         except KeyboardInterrupt:
             history.interrupted = True
-        _restore(parameters, best)
+        restore(parameters, best)
     return history
-
-
-def _step(
-    model: Model,
-    loss: Loss,
-    learnt: Examples,
-    batch: Sequence[int],
-    optimizer: Stepper,
-    parameters: list[Value],
-    where: str,
-    first: bool,
-) -> float:
-    """Learn from one batch, all or nothing. Returns its loss; the graph is freed with this function's variables."""
-    batch_loss = _mean_loss(model, loss, learnt, batch)
-    _check_finite("the loss", [batch_loss.data], where)
-    if first:
-        _check_dependence(batch_loss, parameters)
-    optimizer.zero_grad()
-    batch_loss.backward()
-    before, state = [parameter.data for parameter in parameters], dict(getattr(optimizer, "__dict__", {}))
-    with _uninterrupted():
-        try:
-            optimizer.step()
-            _check_finite("a parameter", [parameter.data for parameter in parameters], where)
-        except BaseException:
-            _restore(parameters, before)
-            for name, value in state.items():
-                setattr(optimizer, name, value)
-            raise
-    return float(batch_loss.data)
-
-
-def _evaluate(model: Model, loss: Loss, validation: Examples, where: str) -> float:
-    """The mean loss of the examples, one graph at a time."""
-    losses = [_mean_loss(model, loss, validation, [i]).data for i in range(len(validation[0]))]
-    _check_finite("the validation loss", losses, where)
-    return float(sum(losses) / len(losses))
-
-
-def _mean_loss(model: Model, loss: Loss, all_examples: Examples, batch: Sequence[int]) -> Value:
-    """The mean loss of the examples at these positions."""
-    xs, ys = all_examples
-    losses = [loss(model(xs[i]), ys[i]) for i in batch]
-    try:
-        return mean(losses)
-    except TypeError as error:
-        raise TypeError(f"the loss of an example is one number: {error}") from None
-
-
-def _restore(parameters: list[Value], numbers: list[Any]) -> None:
-    """Set the parameters back to the numbers, if there are any."""
-    with _uninterrupted():
-        for parameter, number in zip(parameters, numbers, strict=False):
-            parameter.data = number
 
 
 # What a loop has to look after
@@ -266,23 +208,6 @@ def _collector_paused() -> Iterator[Callable[[], None]]:
                 gc.enable()
 
 
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C wait until the block is done."""
-    handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(handler):
-        yield  # where Ctrl-C does not arrive, or is ignored
-        return
-    waiting: list[Any] = []
-    try:
-        signal.signal(signal.SIGINT, lambda *arguments: waiting.append(arguments))
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-        if waiting:
-            handler(*waiting[0])
-
-
 class _Progress:
     """Tells a stream how it goes: a terminal after steps, in a line that updates itself, and a log after epochs."""
 
@@ -303,6 +228,12 @@ class _Progress:
         self._tell()
         if self.terminal:
             self._write("\n")
+
+    def compiled(self, shapes: int, of: int) -> None:
+        """When so many of the shapes of the examples are compiled."""
+        if of > 1:
+            self.untold = f"compiled {shapes} of {of} shapes"
+            self._tell()
 
     def step(self, epoch: int, seen: int, loss: float, rate: float) -> None:
         """After a step in which the epoch has come to `seen` examples: their mean loss and the learning rate."""
@@ -381,23 +312,3 @@ def _checked(validation: Examples | None, patience: int | None) -> Examples | No
         if len(xs) > 0:
             return xs, ys
     raise ValueError("validation is a pair (xs, ys) of the inputs and targets of at least one example")
-
-
-def _check_dependence(loss: Value, parameters: list[Value]) -> None:
-    """Raise ValueError if a loss, unless it is 0 already, does not depend on any of the parameters."""
-    _, leaves = loss._history()
-    if loss.data != 0 and set(parameters).isdisjoint(leaves):
-        raise ValueError(
-            "the loss does not depend on the model's parameters: compute it from the prediction, a Value, and not from "
-            "its .data"
-        )
-
-
-def _check_finite(name: str, numbers: list[Any], where: str) -> None:
-    """Raise FloatingPointError if one of the numbers is infinite or NaN."""
-    for x in numbers:
-        if not math.isfinite(x):
-            raise FloatingPointError(
-                f"{name} is {x!r} {where}: the parameters are those of the step before; "
-                "try a lower learning rate, or inputs on a smaller scale"
-            )

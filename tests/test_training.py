@@ -22,7 +22,8 @@ from micrograd.data import batches, moons, xor
 from micrograd.losses import binary_cross_entropy_with_logits as cross_entropy
 from micrograd.losses import mse_loss
 from micrograd.optim import SGD, Adam, step
-from micrograd.training import History, _uninterrupted, fit
+from micrograd.trainers import uninterrupted
+from micrograd.training import History, fit
 
 XS, YS = moons(12, rng=1)
 
@@ -319,12 +320,12 @@ def test_ctrl_c_stays_what_the_program_has_made_of_it():
     seen = []
     before = signal.signal(signal.SIGINT, lambda *arguments: seen.append(arguments))
     try:
-        with _uninterrupted():
+        with uninterrupted():
             signal.raise_signal(signal.SIGINT)
             assert seen == []
         assert [number for number, _ in seen] == [signal.SIGINT]
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        with _uninterrupted():
+        with uninterrupted():
             signal.raise_signal(signal.SIGINT)
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
         assert len(seen) == 1

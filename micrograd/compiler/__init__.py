@@ -43,6 +43,7 @@ def compile(
     *,
     parameters: Sequence[Value] = (),
     backend: str = "auto",
+    batch_size: float = math.inf,
 ) -> "Compiled":
     """Trace a function of numbers, and compile what it computes together with its gradients.
 
@@ -59,6 +60,9 @@ def compile(
         that the function uses are constants.
     backend
         "c" for C, which needs a C compiler; "python" for Python; "auto" for C where there is a compiler.
+    batch_size
+        How many examples most calls of `backward` will have: the code in C for so many is built at once, what other
+        numbers need when it is called.
 
     Raises
     ------
@@ -69,7 +73,7 @@ def compile(
     ValueError, TypeError
         If an argument is not of the kind described above.
     """
-    return Compiled(function, example_args, parameters=parameters, backend=backend)
+    return Compiled(function, example_args, parameters=parameters, backend=backend, batch_size=batch_size)
 
 
 class Compiled:
@@ -85,6 +89,7 @@ class Compiled:
         *,
         parameters: Sequence[Value] = (),
         backend: str = "auto",
+        batch_size: float = math.inf,
     ) -> None:
         if backend not in ("auto", "c", "python"):
             raise ValueError(f'unknown backend {backend!r}: expected "auto", "c" or "python"')
@@ -101,7 +106,7 @@ class Compiled:
         self._backends: dict[tuple[Shape, ...], PythonBackend | CBackend] = {}
         self._spare: dict[tuple[Shape, ...], PythonBackend] = {}
         self._shapes = tuple(shape_of(argument) for argument in example_args)
-        self._compiled(self._shapes)
+        self._compiled(self._shapes, batch_size)
 
     def __repr__(self) -> str:
         kind = "C" if isinstance(self._backends[self._shapes], CBackend) else "Python"
@@ -257,7 +262,7 @@ class Compiled:
                 raise
             raise ShapeError(shapes, self._shapes, error) from error
 
-    def _examples(self, batches: Sequence[Any], size: int | None) -> Examples:
+    def _examples(self, batches: Sequence[Any], size: int | None, told: Callable[[int, int], None]) -> Examples:
         """Examples of one or several shapes, with all that batches of that size need compiled."""
         self._check_number(batches)
         if len(batches) == 1 and isinstance(batches[0], Packed):
@@ -269,10 +274,22 @@ class Compiled:
         if len(new) > MANY_SHAPES:
             log.warning("compiling for %d shapes of examples, each once", len(new))
         with ThreadPoolExecutor(os.cpu_count()) as threads:  # C compilers run side by side
-            deque(threads.map(lambda pack: self._for_shapes(pack.shapes, examples.share(pack)), new), maxlen=0)
+            compiling = threads.map(lambda pack: self._for_shapes(pack.shapes, examples.share(pack)), new)
+            for shapes, _ in enumerate(compiling, 1):
+                told(shapes, len(new))
         for packed in examples.packs:
             self._check_differentiable(packed)
         return examples
+
+    def _learns(self, shapes: tuple[Shape, ...], parameters: Sequence[int]) -> bool:
+        """Whether the function of arguments of these shapes depends on any of the parameters."""
+        graph = self._backends[shapes].graph
+        ends = graph.parameter_gradients or []
+        return bool(graph.scatters) or any(ends[i] not in graph.trace.leaves for i in parameters)
+
+    def _values(self, parameters: Sequence[float], pack: Packed) -> list[float]:
+        """The function's value for each example of a shape."""
+        return list(self._run("forward", pack, parameters=parameters))
 
     def _library(self, pack: Packed, examples: Examples) -> Any:
         """What takes steps in C on these among the examples."""
@@ -321,14 +338,14 @@ class Compiled:
         _say_once(f"compiled to Python, since C is not to be had: {error}")
         self._backends[graph.shapes] = PythonBackend(graph)
 
-    def _run(self, method: str, packed: Packed, *options: float) -> Any:
+    def _run(self, method: str, packed: Packed, *options: float, parameters: Sequence[float] | None = None) -> Any:
         """A method of the backend for the examples; what it needs in C may be built only now."""
         backend = self._backends[packed.shapes]
         try:
-            return getattr(backend, method)(self._numbers(), *options, packed)
+            return getattr(backend, method)(self._numbers() if parameters is None else parameters, *options, packed)
         except CompilerError as error:
             self._fall_back(backend.graph, error)
-            return self._run(method, packed, *options)
+            return self._run(method, packed, *options, parameters=parameters)
 
 
 @functools.lru_cache

@@ -9,13 +9,13 @@ import ctypes
 import math
 from array import array
 from collections import deque
-from collections.abc import Iterator, MutableSequence, Sequence
+from collections.abc import Callable, Iterator, MutableSequence, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Self, overload
 
 from micrograd.compiler.batch import Examples, Packed
-from micrograd.compiler.driver import Driver, Job, Program
+from micrograd.compiler.driver import Driver, Job, Program, is_known
 from micrograd.compiler.elsewhere import buffers
 from micrograd.compiler.rule import Rule, Ruled
 from micrograd.compiler.toolchain import CompilerError
@@ -160,9 +160,36 @@ class Training:
             return losses[0]
         return self._on_values(examples)
 
-    def examples(self, *batches: Any, size: int | None = None) -> Examples:
-        """Examples to take steps on, with all that batches of this size need compiled; by default, of all of them."""
-        return self._compiled._examples(batches, size)
+    def examples(
+        self, *batches: Any, size: int | None = None, told: Callable[[int, int], None] = lambda shapes, of: None
+    ) -> Examples:
+        """Examples to take steps on, with all that batches of this size need compiled; by default, of all of them.
+
+        `told` is called with the number of shapes that are compiled, and how many there are to compile.
+        """
+        return self._compiled._examples(batches, size, told)
+
+    def learns(self, examples: Examples) -> bool:
+        """Whether the loss of examples of any shape depends on a parameter that the optimizer changes."""
+        return any(self._compiled._learns(pack.shapes, self._buffers.places) for pack in examples.packs)
+
+    def values(self, examples: Examples) -> list[float]:
+        """The function's value for each example."""
+        parameters = self._buffers.data.tolist()
+        of_shapes = [self._compiled._values(parameters, pack) for pack in examples.packs]
+        return [of_shapes[kind][place] for kind, place in zip(examples.kind, examples.place, strict=True)]
+
+    def shuffled(self, n: int, times: int, rng: Any) -> "array[int]":
+        """The numbers below n in random order, so many times: what `rng.shuffle` makes of each list of them."""
+        loops = self._loops.values() if self._seen else ()
+        if is_known(rng) and any(isinstance(loop, CLoop) for loop in loops):
+            return next(loop for loop in loops if isinstance(loop, CLoop)).driver.shuffled(n, times, rng)
+        order = array("l")
+        for _ in range(times):
+            numbers = list(range(n))
+            rng.shuffle(numbers)
+            order.extend(numbers)
+        return order
 
     def steps(
         self,
@@ -236,7 +263,7 @@ class CLoop:
     def __init__(self, compiled: "Compiled", buffers: Buffers, max_norm: float | None) -> None:
         self._compiled = compiled
         self._attributes = vars(buffers.optimizer)
-        self._driver = Driver(Rule(buffers.optimizer, max_norm))
+        self.driver = Driver(Rule(buffers.optimizer, max_norm))
         self._examples: Examples | None = None
         self._kept = buffers.numbers, buffers.numbers[:], buffers.ranges()  # which the job points at
         numbers, before, ranges = (kept.buffer_info()[0] for kept in self._kept)
@@ -260,7 +287,7 @@ class CLoop:
         job.order = order.buffer_info()[0] if order is not None else None
         job.sizes, job.rates, job.losses = (a.buffer_info()[0] for a in (sizes, rates, losses))
         job.steps, job.taken = len(sizes), attributes["steps"]
-        done = map(self._driver.train, self._reference)
+        done = map(self.driver.train, self._reference)
         # Counted as they are taken, in C, where no Ctrl-C comes between.
         deque(map(attributes.__setitem__, ("steps",), map(job.taken.__add__, done)), maxlen=0)
 

@@ -1,0 +1,364 @@
+"""Who takes the steps of `fit`: the engine, one after the other, or generated code, many at a time.
+
+A trainer has a plan, and advances through it: the same examples in the same order, the same losses but for rounding,
+whoever trains.
+"""
+
+import logging
+import math
+import random
+import signal
+import threading
+import time
+import traceback
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from micrograd.checks import number
+from micrograd.data import shuffled
+from micrograd.engine import Value, mean
+from micrograd.optim import Schedule, clip_grad_norm
+
+Examples = tuple[Sequence[Any], Sequence[Any]]
+
+log = logging.getLogger("micrograd")
+
+PACE = 0.05  # seconds that generated code may run at once
+MOST_DRAWN = 1 << 20  # examples whose order is drawn at once
+
+
+class Model(Protocol):
+    """What `fit` needs of a Module."""
+
+    def __call__(self, x: Any) -> Any:
+        """The prediction for one input."""
+
+    def parameters(self) -> list[Value]:
+        """What the optimizer may change."""
+
+
+class Stepper(Protocol):
+    """What `fit` needs of an optimizer."""
+
+    learning_rate: float
+
+    def step(self) -> None:
+        """Change the parameters by their gradients."""
+
+    def zero_grad(self) -> None:
+        """Set the gradients to 0."""
+
+
+@dataclass
+class Plan:
+    """What `fit` is asked for, checked."""
+
+    model: Model
+    loss: Callable[[Any, Any], Any]
+    parameters: list[Value]
+    examples: Examples
+    size: int
+    epochs: int
+    optimizer: Stepper
+    schedule: Schedule | None
+    validation: Examples | None
+    rng: Any
+    clip_grad_norm: float | None
+
+    def sizes(self) -> list[int]:
+        """The numbers of examples in the batches of an epoch."""
+        whole, rest = divmod(len(self.examples[0]), self.size)
+        return [self.size] * whole + [rest] * (rest > 0)
+
+
+class Trainer:
+    """Takes the steps of a plan with the engine.
+
+    Attributes
+    ----------
+    steps
+        The number of steps taken.
+    epoch, seen, loss
+        The epoch of the last one, how many examples have been seen in it, and their mean loss.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.steps = self.epoch = self.seen = 0
+        self.total = 0.0
+        self._batches: deque[list[int]] = deque()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        return None
+
+    @property
+    def loss(self) -> float:
+        """The mean loss of the examples seen in this epoch."""
+        return self.total / self.seen
+
+    def at_once(self) -> AbstractContextManager[None]:
+        """A block for `advance` and for counting what it has done: here one that Ctrl-C interrupts."""
+        return nullcontext()
+
+    def advance(self) -> list[tuple[float, float]]:
+        """Take a step, or several. Returns the mean loss and the last learning rate of each epoch that ends."""
+        if not self._batches:
+            self._batches.extend(shuffled(len(self.plan.examples[0]), self.plan.size, self.plan.rng))
+        if self.plan.schedule is not None:
+            self.plan.optimizer.learning_rate = self._scheduled(self.steps)
+        batch = self._batches.popleft()
+        return self._count([self.step(batch)], [len(batch)], [self.plan.optimizer.learning_rate])
+
+    def evaluate(self) -> float:
+        """The mean loss of the validation examples, one graph at a time."""
+        assert self.plan.validation is not None
+        n = len(self.plan.validation[0])
+        return self._mean([_mean_loss(self.plan, self.plan.validation, [i]).data for i in range(n)])
+
+    def step(self, batch: Sequence[int]) -> float:
+        """Learn from one batch, all or nothing. Returns its loss; the graph is freed with this function's variables."""
+        plan, optimizer = self.plan, self.plan.optimizer
+        epoch = self.epoch + (self.seen in (0, len(plan.examples[0])))
+        where = f"in epoch {epoch}, step {self.steps + 1}, at a learning rate of {optimizer.learning_rate!r}"
+        batch_loss = _mean_loss(plan, plan.examples, batch)
+        _check_finite("the loss", [batch_loss.data], where)
+        if self.steps == 0:
+            _check_dependence(batch_loss, plan.parameters)
+        optimizer.zero_grad()
+        batch_loss.backward()
+        if plan.clip_grad_norm is not None:
+            clip_grad_norm(getattr(optimizer, "parameters", plan.parameters), plan.clip_grad_norm)
+        before, state = [parameter.data for parameter in plan.parameters], dict(getattr(optimizer, "__dict__", {}))
+        with uninterrupted():
+            try:
+                optimizer.step()
+                _check_finite("a parameter", [parameter.data for parameter in plan.parameters], where)
+            except BaseException:
+                restore(plan.parameters, before)
+                for name, value in state.items():
+                    setattr(optimizer, name, value)
+                raise
+        return float(batch_loss.data)
+
+    def _scheduled(self, step: int) -> float:
+        assert self.plan.schedule is not None
+        return number(f"schedule({step})", self.plan.schedule(step))
+
+    def _count(
+        self, losses: Sequence[float], sizes: Sequence[int], rates: Sequence[float]
+    ) -> list[tuple[float, float]]:
+        """Count steps with these losses, batches and learning rates. Returns what `advance` does."""
+        n = len(self.plan.examples[0])
+        ended = []
+        for loss, size, rate in zip(losses, sizes, rates, strict=True):
+            if self.seen in (0, n):
+                self.epoch, self.seen, self.total = self.epoch + 1, 0, 0.0
+            self.seen += size
+            self.total += loss * size
+            if self.seen == n:
+                ended.append((self.total / n, rate))
+        self.steps += len(losses)
+        return ended
+
+    def _mean(self, losses: Sequence[Any]) -> float:
+        _check_finite("the validation loss", losses, f"after epoch {self.epoch}")
+        return float(sum(losses) / len(losses))
+
+
+class CompiledTrainer(Trainer):
+    """Takes the steps of a plan with generated code.
+
+    It takes as many steps at once as fit into a moment, after which Ctrl-C, progress and validation have their turn;
+    and none beyond the end of an epoch after which something else may look at the parameters or draw random numbers.
+    """
+
+    def __init__(self, plan: Plan, backend: str, told: Callable[[int, int], None]) -> None:
+        from micrograd.compiler import Compiled  # here, since it takes longer to load than all else
+
+        super().__init__(plan)
+        xs, ys = plan.examples
+        parameters = [*plan.parameters, *getattr(plan.optimizer, "parameters", [])]
+        compiled = Compiled(
+            lambda x, y: plan.loss(plan.model(x), y),
+            (xs[0], ys[0]),
+            parameters=list({id(parameter): parameter for parameter in parameters}.values()),
+            backend=backend,
+            batch_size=plan.size,
+        )
+        self._training = compiled.training(plan.optimizer, clip_grad_norm=plan.clip_grad_norm)  # type: ignore[arg-type]
+        self._learnt = self._training.examples(xs, ys, size=plan.size, told=told)
+        self._validated = self._training.examples(*plan.validation, told=told) if plan.validation else None
+        self._block = ExitStack()
+        self._pace = 1
+        self._tried = 0  # steps, of which one may not have been whole
+        self._on_values = not self._training.learns(self._learnt)  # whether the next step is taken there
+        self._drawn: tuple[Any, int] = None, 0  # the state of rng, and the epochs drawn, before the order below
+        self._sizes, self._order = array("l"), array("l")  # the batches to come, as far as they are drawn
+
+    def __enter__(self) -> Self:
+        with uninterrupted():
+            self._block.enter_context(self._training)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        with uninterrupted():
+            self._block.close()
+            self._draw_again()
+
+    def at_once(self) -> AbstractContextManager[None]:
+        """A block in which Ctrl-C waits, so that what is counted in it is what has been done."""
+        return uninterrupted()
+
+    def advance(self) -> list[tuple[float, float]]:
+        """Take some steps. Returns the mean loss and the last learning rate of each epoch that they end."""
+        if not self._sizes:
+            self._draw()
+        if self._on_values:
+            return self._advance_on_values()
+        rates = self._rates(min(self._pace, len(self._sizes)))
+        sizes, losses = self._sizes[: len(rates)], array("d", bytes(8 * len(rates)))
+        started = time.perf_counter()
+        done = self._training.steps(self._learnt, self._order, sizes, rates, losses)
+        seconds = time.perf_counter() - started
+        self._pace = max(1, self._pace * 2 if seconds < PACE / 2 else self._pace // 2 if seconds > PACE else self._pace)
+        self._on_values = done < len(rates)  # where it raises what it has to, or is whole after all
+        return self._counted(losses[:done], rates[:done])
+
+    def evaluate(self) -> float:
+        """The mean loss of the validation examples."""
+        assert self._validated is not None
+        try:
+            return self._mean(self._training.values(self._validated))
+        except (ArithmeticError, ValueError):
+            return super().evaluate()  # which raises what it has to
+
+    def _advance_on_values(self) -> list[tuple[float, float]]:
+        [rate] = self._rates(1)
+        self.plan.optimizer.learning_rate = rate
+        self._tried = self.steps + 1
+        loss = self.step(self._order[: self._sizes[0]])
+        self._on_values = False
+        return self._counted([loss], [rate])
+
+    def _rates(self, n: int) -> "array[float]":
+        """The learning rates of the next steps: of n of them, or up to one that the schedule has none for."""
+        if self.plan.schedule is None:
+            return array("d", [self.plan.optimizer.learning_rate]) * n
+        rates = array("d", [self._scheduled(self.steps)])
+        with suppress(Exception):  # which comes again when it is the first
+            while len(rates) < n:
+                rates.append(self._scheduled(self.steps + len(rates)))
+        return rates
+
+    def _counted(self, losses: Sequence[float], rates: Sequence[float]) -> list[tuple[float, float]]:
+        """Count the steps whose batches come next, and go on to the batches after them."""
+        sizes = self._sizes[: len(losses)]
+        del self._sizes[: len(losses)], self._order[: sum(sizes)]
+        if rates:
+            self.plan.optimizer.learning_rate = rates[-1]
+        ended = self._count(losses, sizes, rates)
+        self._tried = max(self._tried, self.steps)
+        return ended
+
+    def _draw(self) -> None:
+        """Draw the order of the examples in the next epoch, or the next few where nobody can tell the difference."""
+        plan, n, sizes = self.plan, len(self.plan.examples[0]), self.plan.sizes()
+        epochs = 1
+        known = plan.rng is random or type(plan.rng) is random.Random
+        if known and plan.validation is None and (plan.schedule is None or plan.rng is not random):
+            epochs = max(1, min(plan.epochs - self.epoch, self._pace // len(sizes), MOST_DRAWN // n))
+            self._drawn = plan.rng.getstate(), self.epoch
+        self._order = self._training.shuffled(n, epochs, plan.rng)
+        self._sizes = array("l", sizes) * epochs
+
+    def _draw_again(self) -> None:
+        """Leave `rng` as if only the epochs that have begun had been drawn."""
+        state, before = self._drawn
+        if state is not None and self._sizes:
+            self.plan.rng.setstate(state)
+            begun = -(-self._tried // len(self.plan.sizes())) - before
+            self._training.shuffled(len(self.plan.examples[0]), max(1, begun), self.plan.rng)
+
+
+def trainer(plan: Plan, backend: str, told: Callable[[int, int], None]) -> Trainer:
+    """Who takes the steps: with "auto", the engine where the model or its loss cannot be compiled."""
+    if backend == "eager":
+        return Trainer(plan)
+    try:
+        return CompiledTrainer(plan, backend, told)
+    except Exception as error:
+        if backend != "auto":
+            raise
+        log.warning("the training is eager, since it cannot be compiled: %s%s", error, _line(error))
+        return Trainer(plan)
+
+
+def _line(error: Exception) -> str:
+    """Where outside of this package an error arose, unless it says so itself."""
+    package = str(Path(__file__).parent)
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(package)]
+    line = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    return "" if line in str(error) else f" ({line}: {frames[-1].line})"
+
+
+def _mean_loss(plan: Plan, examples: Examples, batch: Sequence[int]) -> Value:
+    """The mean loss of the examples at these positions."""
+    xs, ys = examples
+    losses = [plan.loss(plan.model(xs[i]), ys[i]) for i in batch]
+    try:
+        return mean(losses)
+    except TypeError as error:
+        raise TypeError(f"the loss of an example is one number: {error}") from None
+
+
+def restore(parameters: list[Value], numbers: list[Any]) -> None:
+    """Set the parameters back to the numbers, if there are any."""
+    with uninterrupted():
+        for parameter, number in zip(parameters, numbers, strict=False):
+            parameter.data = number
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C wait until the block is done."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield  # where Ctrl-C does not arrive, or is ignored
+        return
+    waiting: list[Any] = []
+    try:
+        signal.signal(signal.SIGINT, lambda *arguments: waiting.append(arguments))
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if waiting:
+            handler(*waiting[0])
+
+
+def _check_dependence(loss: Value, parameters: list[Value]) -> None:
+    """Raise ValueError if a loss, unless it is 0 already, does not depend on any of the parameters."""
+    _, leaves = loss._history()
+    if loss.data != 0 and set(parameters).isdisjoint(leaves):
+        raise ValueError(
+            "the loss does not depend on the model's parameters: compute it from the prediction, a Value, and not from "
+            "its .data"
+        )
+
+
+def _check_finite(name: str, numbers: Sequence[Any], where: str) -> None:
+    """Raise FloatingPointError if one of the numbers is infinite or NaN."""
+    for x in numbers:
+        if not math.isfinite(x):
+            raise FloatingPointError(
+                f"{name} is {x!r} {where}: the parameters are those of the step before; "
+                "try a lower learning rate, or inputs on a smaller scale"
+            )
