@@ -71,7 +71,8 @@ class Value:
         self._backward = _backward
         self.label = label
 
-    # Arithmetic. An operand that is a plain number becomes a leaf of its own.
+    # The whole idea in two operations: compute the result, and leave a closure that sends its gradient to the operands.
+    # (`_operand` makes a leaf of a plain number.)
 
     def __add__(self, other: Any) -> Self:
         if type(other) is not type(self) and (other := self._operand(other)) is NotImplemented:
@@ -85,18 +86,6 @@ class Value:
 
         return type(self)(self.data + other.data, operands, "+", _backward)
 
-    def __sub__(self, other: Any) -> Self:
-        if type(other) is not type(self) and (other := self._operand(other)) is NotImplemented:
-            return NotImplemented
-        operands = self, other
-
-        def _backward(grad: Any) -> None:
-            x, y = operands
-            x.grad += grad
-            y.grad -= grad
-
-        return type(self)(self.data - other.data, operands, "-", _backward)
-
     def __mul__(self, other: Any) -> Self:
         if type(other) is not type(self) and (other := self._operand(other)) is NotImplemented:
             return NotImplemented
@@ -108,6 +97,92 @@ class Value:
             y.grad += grad * x.data
 
         return type(self)(self.data * other.data, operands, "*", _backward)
+
+    # Backpropagation: put the graph in order, and call the closures from the result back to the leaves.
+
+    def backward(self, grad: Any = 1) -> None:
+        """Add the gradient of this Value to the `grad` of every leaf it was computed from.
+
+        Gradients add up in the leaves from call to call; those of the nodes between are of the latest call alone.
+
+        Parameters
+        ----------
+        grad
+            The gradient of this Value itself: 1 unless it is part of a larger computation.
+
+        Raises
+        ------
+        ZeroDivisionError, ValueError, OverflowError
+            If a derivative does not exist, or is too large for a float, where it is asked for.
+        NotImplementedError
+            If an operation on the way has no `_backward`.
+
+        Whatever is raised, the leaves keep the gradients they had.
+        """
+        grad = _number(grad, self._level)
+        nodes, leaves = self._history()
+        before = [leaf.grad for leaf in leaves]
+        zero = scalar.zero(self.data)
+        node = self
+        try:
+            for node in (*nodes, *leaves):
+                node.grad = zero
+            self.grad += grad
+            for node in reversed(nodes):
+                node._backward(node.grad)  # type: ignore[misc]  # None is met below
+            for leaf, earlier in zip(leaves, before, strict=True):
+                leaf.grad = earlier + leaf.grad  # at once, so that two calls give exactly twice the gradient
+        except BaseException as error:
+            for leaf, earlier in zip(leaves, before, strict=True):
+                leaf.grad = earlier
+            for kind in (ZeroDivisionError, OverflowError, ArithmeticError, ValueError):
+                if isinstance(error, kind):
+                    raise kind(f"the derivative of {node._expression()} cannot be taken: {error}") from error
+            if node._prev and node._backward is None:
+                raise NotImplementedError(
+                    f"{node._expression()} has no derivative: give its Value a _backward, or detach() its operands"
+                ) from None
+            raise
+
+    def _history(self) -> tuple[list[Value], list[Value]]:
+        """All that this Value was computed from, itself included: nodes, each after its operands, and leaves."""
+        if not self._prev:
+            return [], [self]
+        nodes: list[Value] = []
+        leaves: list[Value] = []
+        seen: set[Value] = set()
+        path: list[Any] = [self]  # a depth-first walk, with a list of its own for what recursion would hold
+        while path:
+            node = path.pop()
+            if node is None:  # the operands of the node below are all behind us
+                nodes.append(path.pop())
+            elif node not in seen:
+                seen.add(node)
+                path += node, None
+                inner = []
+                for operand in node._prev:
+                    if operand not in seen:
+                        if operand._prev:
+                            inner.append(operand)
+                        else:
+                            seen.add(operand)
+                            leaves.append(operand)
+                path += reversed(inner)
+        return nodes, leaves
+
+    # The other operators
+
+    def __sub__(self, other: Any) -> Self:
+        if type(other) is not type(self) and (other := self._operand(other)) is NotImplemented:
+            return NotImplemented
+        operands = self, other
+
+        def _backward(grad: Any) -> None:
+            x, y = operands
+            x.grad += grad
+            y.grad -= grad
+
+        return type(self)(self.data - other.data, operands, "-", _backward)
 
     def __truediv__(self, other: Any) -> Self:
         if type(other) is not type(self) and (other := self._operand(other)) is NotImplemented:
@@ -198,6 +273,8 @@ class Value:
         """`other` operation `self`, where `other` is a number."""
         other = self._operand(other)
         return NotImplemented if other is NotImplemented else operation(other, self)
+
+    # Operands
 
     def _operand(self, other: Any) -> Any:
         """`other` as a node beside this one; NotImplemented if it is no number or belongs to an inner derivative."""
@@ -428,87 +505,15 @@ class Value:
     def __bool__(self) -> bool:
         return bool(self.data != 0)
 
-    # Backpropagation
-
-    def backward(self, grad: Any = 1) -> None:
-        """Add the gradient of this Value to the `grad` of every leaf it was computed from.
-
-        Gradients add up in the leaves from call to call; those of the nodes between are of the latest call alone.
-
-        Parameters
-        ----------
-        grad
-            The gradient of this Value itself: 1 unless it is part of a larger computation.
-
-        Raises
-        ------
-        ZeroDivisionError, ValueError, OverflowError
-            If a derivative does not exist, or is too large for a float, where it is asked for.
-        NotImplementedError
-            If an operation on the way has no `_backward`.
-
-        Whatever is raised, the leaves keep the gradients they had.
-        """
-        grad = _number(grad, self._level)
-        nodes, leaves = self._history()
-        before = [leaf.grad for leaf in leaves]
-        zero = scalar.zero(self.data)
-        node = self
-        try:
-            for node in (*nodes, *leaves):
-                node.grad = zero
-            self.grad += grad
-            for node in reversed(nodes):
-                node._backward(node.grad)  # type: ignore[misc]  # None is met below
-            for leaf, earlier in zip(leaves, before, strict=True):
-                leaf.grad = earlier + leaf.grad  # at once, so that two calls give exactly twice the gradient
-        except BaseException as error:
-            for leaf, earlier in zip(leaves, before, strict=True):
-                leaf.grad = earlier
-            for kind in (ZeroDivisionError, OverflowError, ArithmeticError, ValueError):
-                if isinstance(error, kind):
-                    raise kind(f"the derivative of {node._expression()} cannot be taken: {error}") from error
-            if node._prev and node._backward is None:
-                raise NotImplementedError(
-                    f"{node._expression()} has no derivative: give its Value a _backward, or detach() its operands"
-                ) from None
-            raise
-
-    def _history(self) -> tuple[list[Value], list[Value]]:
-        """All that this Value was computed from, itself included: nodes, each after its operands, and leaves."""
-        if not self._prev:
-            return [], [self]
-        nodes: list[Value] = []
-        leaves: list[Value] = []
-        seen: set[Value] = set()
-        path: list[Any] = [self]  # a depth-first walk, with a list of its own for what recursion would hold
-        while path:
-            node = path.pop()
-            if node is None:  # the operands of the node below are all behind us
-                nodes.append(path.pop())
-            elif node not in seen:
-                seen.add(node)
-                path += node, None
-                inner = []
-                for operand in node._prev:
-                    if operand not in seen:
-                        if operand._prev:
-                            inner.append(operand)
-                        else:
-                            seen.add(operand)
-                            leaves.append(operand)
-                path += reversed(inner)
-        return nodes, leaves
-
-    def detach(self) -> Self:
-        """A leaf with the same number and no history: no gradient flows through it, at any level."""
-        return type(self)(self.data.detach() if isinstance(self.data, Value) else self.data)
-
     # What Python asks of a number
 
     def item(self) -> Any:
         """The number alone."""
         return self.data
+
+    def detach(self) -> Self:
+        """A leaf with the same number and no history: no gradient flows through it, at any level."""
+        return type(self)(self.data.detach() if isinstance(self.data, Value) else self.data)
 
     def __repr__(self) -> str:
         label = f", label={self.label!r}" if self.label else ""
