@@ -11,8 +11,10 @@ confusion: Siskind and Pearlmutter, 2005.) Levels are counted in each thread: ta
 the outer one. A number that `backward()` leaves in `grad` within the function is a constant to the derivative.
 
 Arguments are numbers, Values, lists and tuples of these nested in any way, and NumPy arrays; keyword arguments are
-passed on. Gradients come as nested lists of the shape of the argument: floats by floats, exact numbers by ints and
-Fractions, Values where an argument is a Value or the function closes over one.
+passed on. The function gets them in containers of its own, which it may change in place; a table or Series of pandas
+becomes an array, an array of no dimensions a number. Gradients come as nested lists of the shape of the argument:
+floats for floats, ints and Fractions for exact numbers, Values where an argument is a Value or the function closes
+over one.
 """
 
 import cmath
@@ -60,10 +62,11 @@ def value_and_grad(f: Function, argnum: Argnum = 0) -> Function:
     """The result of `f` and its gradient, as a pair. Parameters and errors are those of `grad`."""
 
     def value_and_gradient(*args: Any, **options: Any) -> tuple[Any, Any]:
-        variables, output = _trace(f, argnum, args, options)
-        if not isinstance(output, Value):
-            raise TypeError(f"grad is of a function that returns one number, not {len(output)} of them: use jacobian")
-        return output.data, _gradient(output, variables)
+        variables, result = _trace(f, argnum, args, options)
+        outputs = _numbers(result)  # one in brackets, as NumPy's keepdims leaves it, is one number too
+        if len(outputs) != 1:
+            raise TypeError(f"grad is of a function that returns one number, not {len(outputs)} of them: use jacobian")
+        return outputs[0].data, _gradient(outputs[0], variables)
 
     return value_and_gradient
 
@@ -99,6 +102,10 @@ def hvp(f: Function, argnum: Argnum = 0) -> Function:
     gradient = grad(f, argnum)
 
     def product(*args: Any, **options: Any) -> Any:
+        if len(args) < 2:
+            raise TypeError(
+                f"hvp(f) is called as hvp(f)(x, vector), with the vector last, not with {len(args)} arguments"
+            )
         *args, vector = args  # type: ignore[assignment]
 
         def slope(*args: Any) -> Value:
@@ -119,15 +126,19 @@ def _variable(level: int) -> type[Value]:
 
 
 def _trace(f: Function, argnum: Argnum, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, Any]:
-    """The variables in place of the chosen arguments, and the result of `f` on them as nested lists of such Values."""
+    """The variables in place of the chosen arguments, and the result of `f` on them, both in nested lists.
+
+    The lists of variables are not those that `f` gets, since it may change these.
+    """
     level = _depth.get() + 1
     kind = _variable(level)
     arguments = list(args)
-    for n in [argnum] if isinstance(argnum, int) else argnum:
-        if not -len(args) <= n < len(args):
+    for n in argnum if isinstance(argnum, Sequence) else [argnum]:
+        if n not in range(-len(args), len(args)):
             raise TypeError(f"argnum is {n}, but the function is called with {len(args)} positional arguments")
         arguments[n] = _replace(kind, args[n])
-    variables = arguments[argnum] if isinstance(argnum, int) else [arguments[n] for n in argnum]
+    chosen = [arguments[n] for n in argnum] if isinstance(argnum, Sequence) else arguments[argnum]
+    variables = _map(lambda variable: variable, chosen)
 
     def node(output: Any) -> Value:  # a number that does not depend on the variables becomes a leaf
         if not isinstance(output, Real | Value):
@@ -157,6 +168,7 @@ def _zero(x: Any) -> Any:
 
 def _map(function: Callable[[Any], Any], tree: Any) -> Any:
     """The function of each number in a nested list, tuple or array, in nested lists."""
+    tree = _by_position(tree)
     if isinstance(tree, list | tuple):
         return [_map(function, branch) for branch in tree]
     return _map(function, tree.tolist()) if hasattr(tree, "tolist") else function(tree)
@@ -164,14 +176,24 @@ def _map(function: Callable[[Any], Any], tree: Any) -> Any:
 
 def _replace(function: Callable[[Any], Any], tree: Any) -> Any:
     """The function of each number, in a list, tuple or array like `tree`."""
+    tree = _by_position(tree)
     if isinstance(tree, list | tuple):
         branches = [_replace(function, branch) for branch in tree]
-        return branches if isinstance(tree, list) else tuple(branches)
-    if getattr(tree, "ndim", 0):
-        array = tree.astype(object)
-        array.flat = [function(number) for number in array.flat]
-        return array
-    return function(tree)
+        if isinstance(tree, list):
+            return branches
+        return tree._make(branches) if hasattr(tree, "_make") else tuple(branches)  # which a namedtuple has
+    if not hasattr(tree, "astype"):
+        return function(tree)
+    if not tree.ndim:
+        return function(tree.tolist())
+    array = tree.astype(object)
+    array.flat = [function(number) for number in array.flat]
+    return array
+
+
+def _by_position(tree: Any) -> Any:
+    """A table or a Series of pandas as an array; all else as it is."""
+    return tree.to_numpy() if hasattr(tree, "to_numpy") else tree
 
 
 def _numbers(tree: Any) -> list[Any]:

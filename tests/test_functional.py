@@ -2,6 +2,7 @@ import asyncio
 import math
 import threading
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -69,6 +70,8 @@ def test_derivatives_are_by_the_first_argument_unless_told_and_count_from_the_en
     assert hvp(f)(3.0, 5.0, 7.0) == 70.0
     assert jacobian(lambda x, y: [f(x, y)])(3.0, 5.0) == [30.0]
     assert grad(f, (-2, -1))(3.0, 5.0) == [30.0, 9.0]
+    assert grad(f, np.int64(1))(3.0, 5.0) == 9.0
+    assert grad(f, (0, 0))(3.0, 5.0) == [30.0, 30.0]
 
 
 def test_jacobians_have_the_shape_of_the_result_and_then_of_the_argument():
@@ -202,6 +205,41 @@ def test_exact_numbers_have_exact_gradients():
     ]
 
 
+class Pair(NamedTuple):
+    left: float
+    right: float
+
+
+def test_a_named_tuple_keeps_its_names():
+    pair = Pair(2.0, 3.0)
+    assert grad(lambda p: p.left * p.right)(pair) == [3.0, 2.0]
+    assert jacobian(lambda p: Pair(p.right, p.left))(pair) == [[0.0, 1.0], [1.0, 0.0]]
+    assert gradcheck(lambda p: p.left**p.right, [pair])
+
+
+def test_an_array_of_no_dimensions_is_a_number():
+    x = np.array(2.0)
+    assert value_and_grad(lambda x: scalar.tanh(x) * 0 + x * x)(x) == (4.0, 4.0)
+    assert hvp(lambda x: np.array(x**3))(x, np.array(1.0)) == 12.0
+    assert gradcheck(scalar.tanh, x)
+
+
+def test_one_number_in_brackets_has_a_gradient_too():
+    x = np.array([[1.0, 2.0]])
+    assert value_and_grad(lambda x: (x * x).sum(keepdims=True))(x) == (5.0, [[2.0, 4.0]])
+    assert hessian(lambda x: [x * x])(3.0) == 2.0
+
+
+def test_tables_and_series_go_by_position():
+    pandas = pytest.importorskip("pandas")
+    series, table = pandas.Series([2.0, 3.0], index=[1, 0]), pandas.DataFrame({"b": [1.0, 2.0], "a": [3.0, 4.0]})
+    assert grad(lambda x: x[0] ** 2 * x[1])(series) == [12.0, 4.0]
+    assert grad(lambda x, y: (x @ y).sum(), (0, 1))(table, series) == [[[2.0, 3.0], [2.0, 3.0]], [3.0, 7.0]]
+    assert jacobian(lambda x: pandas.DataFrame({"a": [x], "b": [2 * x]}))(1.0) == [[1.0, 2.0]]
+    assert hvp(lambda x: (x * x).sum())(table, table) == [[2.0, 6.0], [4.0, 8.0]]
+    assert gradcheck(lambda x, y: x @ y, (table, series))
+
+
 def test_gradients_by_floats_are_floats():
     for f in (lambda x: x, lambda x: x + 1, lambda x: 3 * x, lambda x: 5, lambda x: 0.5):
         assert type(grad(f)(2.0)) is float
@@ -239,6 +277,45 @@ def test_arrays_reach_the_function_as_arrays():
     assert hessian(lambda v: v @ v)(x[0]) == [[2.0, 0.0], [0.0, 2.0]]
     assert x.dtype == float
     assert gradcheck(lambda x, y: x @ y, (x, x[0]))
+
+
+def doubled(x):
+    x *= 2
+    return (x * x).sum()
+
+
+def clipped(x):
+    x[x < 0] = 0.0
+    return (x * x).sum()
+
+
+def ranked(x):
+    x.sort()
+    return x[0] + 2 * x[1] + x.pop() * 3
+
+
+@pytest.mark.parametrize(
+    ("in_place", "x", "value", "gradient"),
+    [
+        (doubled, np.array([1.0, 2.0, 4.0]), 84.0, [8.0, 16.0, 32.0]),
+        (clipped, np.array([-1.0, 2.0, 4.0]), 20.0, [0.0, 4.0, 8.0]),
+        (ranked, [4.0, -1.0, 2.0], 15.0, [3.0, 1.0, 2.0]),
+        (lambda x: x[0].pop() * x.pop(0).pop(), [[2.0, 3.0]], 6.0, [[3.0, 2.0]]),
+    ],
+)
+def test_a_function_may_change_its_argument_in_place(in_place, x, value, gradient):
+    before = list(x)
+    assert value_and_grad(in_place)(x) == (value, gradient)
+    assert value_and_grad(in_place, (0,))(x) == (value, [gradient])
+    assert jacobian(in_place)(x) == gradient
+    assert gradcheck(in_place, [x])
+    assert list(x) == before
+
+
+def test_second_derivatives_of_a_function_that_changes_its_argument_are_right_too():
+    x = np.array([-1.0, 2.0])
+    assert hessian(doubled)(x) == [[8.0, 0.0], [0.0, 8.0]]
+    assert hvp(clipped)(x, [5.0, 5.0]) == [0.0, 10.0]
 
 
 def test_a_network_learns_an_equation_of_its_own_derivative():
@@ -283,11 +360,15 @@ def test_a_network_learns_an_equation_of_its_own_derivative():
     [
         (lambda: grad(lambda x: None)(1.0), "a function that returns numbers, not NoneType"),
         (lambda: grad(lambda x: [x, x])(1.0), "returns one number, not 2 of them: use jacobian"),
+        (lambda: grad(lambda x: [[x, x], [x]])(1.0), "returns one number, not 3 of them: use jacobian"),
+        (lambda: hvp(lambda x: x * x)(1.0), r"called as hvp\(f\)\(x, vector\), .* not with 1 arguments"),
+        (lambda: hvp(lambda x: x * x)(), r"called as hvp\(f\)\(x, vector\), .* not with 0 arguments"),
         (lambda: jacobian(lambda x: {"a": x})(1.0), "a function that returns numbers, not dict"),
         (lambda: grad(lambda x: x)("1"), "a Value holds a number .* not str: '1'"),
         (lambda: grad(lambda x: x[0])([1.0, None]), "a Value holds a number .* not NoneType"),
         (lambda: grad(lambda x: x, 1)(1.0), "argnum is 1, but the function is called with 1 positional arguments"),
         (lambda: grad(lambda x: x, (0, -2))(1.0), "argnum is -2"),
+        (lambda: grad(lambda x: x, "x")(1.0), "argnum is x, but"),
     ],
 )
 def test_what_has_no_gradient_is_told(call, message):
