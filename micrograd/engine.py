@@ -21,6 +21,8 @@ from micrograd import scalar
 
 __all__ = ["Value", "dot", "mean", "promote", "sum", "where"]
 
+running: list[int] = []  # the levels of all derivatives that are running, in any thread: see `functional`
+
 
 class Value:
     """A number in a graph of computations.
@@ -120,6 +122,8 @@ class Value:
         Whatever is raised, the leaves keep the gradients they had.
         """
         grad = _number(grad, self._level)
+        if isinstance(self.data, Value):
+            _check_running(self._level)
         nodes, leaves = self._history()
         before = [leaf.grad for leaf in leaves]
         zero = scalar.zero(self.data)
@@ -658,6 +662,7 @@ def _plain(other: Any) -> Any:
 def _number(data: Any, level: int) -> Any:
     """`data`, if a Value of this level can hold it; a NumPy scalar as the Python number it stands for."""
     if isinstance(data, Value):
+        _check_running(max(data._level, level))
         if data._level < level:
             return data
         raise TypeError("a Value holds a number, not a Value: use v.data for its number, or v.detach() for a copy")
@@ -666,3 +671,12 @@ def _number(data: Any, level: int) -> Any:
     raise TypeError(
         f"a Value holds a number (float, int, Fraction or NumPy scalar), not {type(data).__name__}: {data!r:.80}"
     )
+
+
+def _check_running(level: int) -> None:
+    """Refuse a Value of this level that was kept from inside a derivative, where Values from outside are involved."""
+    if level and level not in running:
+        raise TypeError(
+            "a Value was kept from inside a derivative that has ended, and no gradient passes from it to the Values "
+            "outside: return it from the function, or keep its .data"
+        )

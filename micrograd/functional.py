@@ -8,7 +8,8 @@ gradients are taken outside, such as the weights of a network.
 The level is what tells the variables of nested derivatives apart: in `x * grad(lambda y: x + y)(1.0)` the inner
 derivative sees x as a constant of a lower level. (To mistake one variable for the other is called perturbation
 confusion: Siskind and Pearlmutter, 2005.) Levels are counted in each thread: take an inner derivative in the thread of
-the outer one. A number that `backward()` leaves in `grad` within the function is a constant to the derivative.
+the outer one. A number that `backward()` leaves in `grad` within the function is a constant to the derivative. A Value
+of an inner level that outlives its derivative is of no use to the Values outside: that is an error.
 
 Arguments are numbers, Values, lists and tuples of these nested in any way, and NumPy arrays; keyword arguments are
 passed on. The function gets them in containers of its own, which it may change in place; a table or Series of pandas
@@ -22,6 +23,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from numbers import Real
 from typing import Any
@@ -34,7 +36,7 @@ __all__ = ["GradientError", "grad", "gradcheck", "hessian", "hvp", "jacobian", "
 Function = Callable[..., Any]
 Argnum = int | Sequence[int]
 
-_depth = ContextVar("depth", default=0)  # how many derivatives are running a function, one inside the other
+_depth = ContextVar("depth", default=0)  # how many derivatives are running, one inside the other
 
 
 def grad(f: Function, argnum: Argnum = 0) -> Function:
@@ -62,11 +64,14 @@ def value_and_grad(f: Function, argnum: Argnum = 0) -> Function:
     """The result of `f` and its gradient, as a pair. Parameters and errors are those of `grad`."""
 
     def value_and_gradient(*args: Any, **options: Any) -> tuple[Any, Any]:
-        variables, result = _trace(f, argnum, args, options)
-        outputs = _numbers(result)  # one in brackets, as NumPy's keepdims leaves it, is one number too
-        if len(outputs) != 1:
-            raise TypeError(f"grad is of a function that returns one number, not {len(outputs)} of them: use jacobian")
-        return outputs[0].data, _gradient(outputs[0], variables)
+        with _running() as kind:
+            variables, result = _trace(kind, f, argnum, args, options)
+            outputs = _numbers(result)  # one in brackets, as NumPy's keepdims leaves it, is one number too
+            if len(outputs) != 1:
+                raise TypeError(
+                    f"grad is of a function that returns one number, not {len(outputs)} of them: use jacobian"
+                )
+            return outputs[0].data, _gradient(outputs[0], variables)
 
     return value_and_gradient
 
@@ -79,8 +84,9 @@ def jacobian(f: Function, argnum: Argnum = 0) -> Function:
     """
 
     def gradients(*args: Any, **options: Any) -> Any:
-        variables, outputs = _trace(f, argnum, args, options)
-        return _map(lambda output: _gradient(output, variables), outputs)
+        with _running() as kind:
+            variables, outputs = _trace(kind, f, argnum, args, options)
+            return _map(lambda output: _gradient(output, variables), outputs)
 
     return gradients
 
@@ -125,13 +131,26 @@ def _variable(level: int) -> type[Value]:
     return type(f"Value{level}", (Value,), {"__slots__": (), "_level": level})
 
 
-def _trace(f: Function, argnum: Argnum, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, Any]:
+@contextmanager
+def _running() -> Iterator[type[Value]]:
+    """A derivative, as long as it runs: the kind of Value for it within those that are running in this thread."""
+    level = _depth.get() + 1
+    token = _depth.set(level)
+    engine.running.append(level)
+    try:
+        yield _variable(level)
+    finally:
+        engine.running.remove(level)
+        _depth.reset(token)
+
+
+def _trace(
+    kind: type[Value], f: Function, argnum: Argnum, args: tuple[Any, ...], options: dict[str, Any]
+) -> tuple[Any, Any]:
     """The variables in place of the chosen arguments, and the result of `f` on them, both in nested lists.
 
     The lists of variables are not those that `f` gets, since it may change these.
     """
-    level = _depth.get() + 1
-    kind = _variable(level)
     arguments = list(args)
     for n in argnum if isinstance(argnum, Sequence) else [argnum]:
         if n not in range(-len(args), len(args)):
@@ -143,14 +162,9 @@ def _trace(f: Function, argnum: Argnum, args: tuple[Any, ...], options: dict[str
     def node(output: Any) -> Value:  # a number that does not depend on the variables becomes a leaf
         if not isinstance(output, Real | Value):
             raise TypeError(f"a derivative is of a function that returns numbers, not {type(output).__name__}")
-        return output if isinstance(output, Value) and output._level == level else kind(output)
+        return output if isinstance(output, kind) else kind(output)
 
-    token = _depth.set(level)
-    try:
-        result = f(*arguments, **options)
-    finally:
-        _depth.reset(token)
-    return variables, _map(node, result)
+    return variables, _map(node, f(*arguments, **options))
 
 
 def _gradient(output: Value, variables: Any) -> Any:

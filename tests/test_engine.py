@@ -201,6 +201,7 @@ class TestANode:
         assert mean(numbers).data == 0.0
         assert dot(numbers, [1.0] * 4).data == 0.0
 
+    @pytest.mark.usefixtures("two_derivatives")
     def test_promoted_values_are_nodes_of_one_level(self):
         v, tagged, x = Value(2.0), Tagged(3.0), Level1(4.0)
         assert promote() == ()
@@ -854,6 +855,7 @@ class TestNumPy:
         assert [v.grad for v in w] == [4.0, 5.0]
 
 
+@pytest.mark.usefixtures("two_derivatives")
 class TestLevels:
     """A Value whose number is a Value: the inner derivative of a nest of them."""
 

@@ -1,6 +1,7 @@
 import asyncio
 import math
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 from mpmath import mp
 
-from micrograd import Value, dot, mean, nn, promote, scalar, sum, where
+from micrograd import Value, dot, engine, mean, nn, promote, scalar, sum, where
 from micrograd.functional import GradientError, grad, gradcheck, hessian, hvp, jacobian, value_and_grad
 from tests.operations import OPERATIONS
 
@@ -174,6 +175,57 @@ def test_threads_and_tasks_each_nest_on_their_own():
     assert [*found, *asyncio.run(tasks())] == [expected] * 6
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x, y: x * y,
+        lambda x, y: y**x,
+        lambda x, y: sum([x, y]),
+        lambda x, y: where(y > x, x, y),
+        lambda x, y: grad(lambda z: y)(1.0) * y * x,
+        lambda x, y: Value(y),
+    ],
+)
+def test_a_value_kept_from_a_derivative_that_has_ended_is_no_use_outside(use):
+    kept, x = [], Value(2.0)
+    grad(lambda y: kept.append(y * y) or y)(3.0)
+    with pytest.raises(TypeError, match=r"that has ended, .*return it from the function, or keep its \.data"):
+        use(x, kept[0])
+    assert (2 * kept[0] + 1).data == 19.0
+    assert grad(lambda z: z * kept[0])(x).data == 9.0
+
+
+def test_what_a_value_kept_from_a_derivative_holds_can_be_used():
+    kept, x = [], Value(2.0)
+    grad(lambda y: kept.append(x * y) or y)(3.0)
+    with pytest.raises(TypeError, match="that has ended"):
+        kept[0].backward()
+    kept[0].data.backward()
+    assert x.grad == 3.0
+
+
+def test_a_value_kept_from_an_inner_derivative_is_no_use_in_the_outer_one():
+    def outer(x, use):
+        kept = []
+        grad(lambda y: kept.append(y * y) or y)(3.0)
+        return use(x, kept[0])
+
+    for use in (lambda x, y: x * y, lambda x, y: y):
+        with pytest.raises(TypeError, match="that has ended"):
+            grad(outer)(2.0, use)
+    assert grad(outer)(2.0, lambda x, y: x * y.data) == 9.0
+
+
+def test_threads_may_compute_what_a_derivative_needs():
+    w = Value(2.0)
+
+    def parts(x):
+        with ThreadPoolExecutor(2) as pool:
+            return sum(pool.map(lambda i: w * x**i, range(4)))
+
+    assert grad(parts)(3.0).data == 2 * (1 + 6 + 27)
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
 def test_an_interrupted_function_leaves_nothing_behind(error):
     def interrupted(x):
@@ -184,6 +236,7 @@ def test_an_interrupted_function_leaves_nothing_behind(error):
     levels = []
     grad(lambda x: levels.append(x._level) or x)(1.0)
     assert levels == [1]
+    assert engine.running == []
 
 
 # What goes in and comes out
