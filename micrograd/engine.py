@@ -27,6 +27,9 @@ running: list[int] = []  # the levels of all derivatives that are running, in an
 class Value:
     """A number in a graph of computations.
 
+    `==` and `<` compare the numbers, so that `max` and `sorted` work. Two nodes may be equal, then, and `v in a_list`,
+    `a_list.index(v)` and `a_list.remove(v)` find the first that is: to find a node itself, use `is`, a set or a dict.
+
     Parameters
     ----------
     data
@@ -106,6 +109,7 @@ class Value:
         """Add the gradient of this Value to the `grad` of every leaf it was computed from.
 
         Gradients add up in the leaves from call to call; those of the nodes between are of the latest call alone.
+        Change no number after it was used and before this call, or the gradient is that of neither point.
 
         Parameters
         ----------
@@ -118,6 +122,9 @@ class Value:
             If a derivative does not exist, or is too large for a float, where it is asked for.
         NotImplementedError
             If an operation on the way has no `_backward`.
+        TypeError
+            If there is no number in the `grad` of a leaf, a `_backward` does not take the gradient, or this is a Value
+            that was kept from inside a derivative.
 
         Whatever is raised, the leaves keep the gradients they had.
         """
@@ -134,18 +141,12 @@ class Value:
             self.grad += grad
             for node in reversed(nodes):
                 node._backward(node.grad)  # type: ignore[misc]  # None is met below
-            for leaf, earlier in zip(leaves, before, strict=True):
-                leaf.grad = earlier + leaf.grad  # at once, so that two calls give exactly twice the gradient
+            for node, earlier in zip(leaves, before, strict=True):
+                node.grad = earlier + node.grad  # at once, so that two calls give exactly twice the gradient
         except BaseException as error:
             for leaf, earlier in zip(leaves, before, strict=True):
                 leaf.grad = earlier
-            for kind in (ZeroDivisionError, OverflowError, ArithmeticError, ValueError):
-                if isinstance(error, kind):
-                    raise kind(f"the derivative of {node._expression()} cannot be taken: {error}") from error
-            if node._prev and node._backward is None:
-                raise NotImplementedError(
-                    f"{node._expression()} has no derivative: give its Value a _backward, or detach() its operands"
-                ) from None
+            node._explain(error)
             raise
 
     def _history(self) -> tuple[list[Value], list[Value]]:
@@ -285,12 +286,25 @@ class Value:
         if isinstance(other, Value):
             if other._level >= self._level:
                 return other if other._level == self._level else NotImplemented
-        elif not isinstance(other, (float, int, Real)):
+        elif not isinstance(other, (float, int, Real)) and type(_python(other)) is not bool:
             return NotImplemented
         return type(self)(other)
 
+    def _constant(self, name: str, number: Any, remedy: str) -> Any:
+        """A number beside the operands; an operation of its own, the remedy, would give it a gradient."""
+        try:
+            return _number(number, self._level)
+        except TypeError:
+            raise TypeError(f"{name} has to be a number, not {number!r:.80}: for its gradient, use {remedy}") from None
+
     def _join(self, operands: tuple[Value, ...], op: str) -> None:
         """Become a node of the operands' level: so a user's own operation can say `Value(...)` in any derivative."""
+        for operand in operands:
+            if not isinstance(operand, Value):
+                raise TypeError(
+                    f"the operands of {op} have to be Values, not {type(operand).__name__}: "
+                    "let the operation begin with promote, as in `x, y = promote(x, y)`"
+                )
         levels = {operand._level for operand in operands}
         if len(levels) > 1:
             raise TypeError(
@@ -476,15 +490,17 @@ class Value:
 
         return type(self)(scalar.relu(self.data), (self,), "relu", _backward)
 
-    def leaky_relu(self, slope: float = 0.01) -> Self:
-        """x where positive, else slope x; the derivative is 1 or the slope."""
+    def leaky_relu(self, slope: Any = 0.01) -> Self:
+        """x where positive, else slope x; the derivative is 1 or the slope, a number that gets no gradient itself."""
+        slope = self._constant("slope", slope, "where(x > 0, x, slope * x)")
 
         def _backward(grad: Any) -> None:
             self.grad += grad * scalar.where(self.data <= 0, slope, 1)
 
         return type(self)(scalar.leaky_relu(self.data, slope), (self,), "leaky_relu", _backward)
 
-    # Comparisons are of the numbers, and give plain bools. The hash stays that of the object.
+    # Comparisons are of the numbers, and give plain bools. The hash stays that of the object: sets and dicts tell equal
+    # nodes apart, lists do not.
 
     def __eq__(self, other: object) -> Any:
         return self.data == _plain(other)
@@ -541,6 +557,28 @@ class Value:
                 "do so with the leaves, or with .detach() of it"
             )
         return type(self), (self.data,), (self.__dict__ or None, {"grad": self.grad, "label": self.label})
+
+    def _explain(self, error: BaseException) -> None:
+        """Raise in place of an error that `backward()` met at this node one that says more, where we know more."""
+        for kind in (ZeroDivisionError, OverflowError, ArithmeticError, ValueError):
+            if self._prev and isinstance(error, kind):
+                reason = str(error).removesuffix(scalar.REMEDY) + scalar.REMEDY
+                raise kind(f"the derivative of {self._expression()} cannot be taken: {reason}") from error
+        if not isinstance(error, TypeError) or getattr(error.__traceback__, "tb_next", None):
+            return  # or it is from within a closure
+        if not self._prev:
+            raise TypeError(
+                f"backward() adds to the grad of each leaf, and {self!r} has none to add to: "
+                "set it to 0, as zero_grad() does"
+            ) from error
+        if self._backward is None:
+            raise NotImplementedError(
+                f"{self._expression()} has no derivative: give its Value a _backward, or detach() its operands"
+            ) from None
+        raise TypeError(
+            f"the _backward of {self._expression()} has to take one argument, the gradient of its result, "
+            f"as in `def _backward(grad)`: {error}"
+        ) from error
 
     def _expression(self) -> str:
         """The operation and its operands' numbers, as errors name them."""
@@ -654,9 +692,7 @@ def _total(operands: tuple[Value, ...]) -> Any:
 
 def _plain(other: Any) -> Any:
     """What to compare a number with."""
-    if isinstance(other, Value):
-        return other.data
-    return other.item() if isinstance(other, Real) and hasattr(other, "item") else other
+    return other.data if isinstance(other, Value) else _python(other)
 
 
 def _number(data: Any, level: int) -> Any:
@@ -666,11 +702,17 @@ def _number(data: Any, level: int) -> Any:
         if data._level < level:
             return data
         raise TypeError("a Value holds a number, not a Value: use v.data for its number, or v.detach() for a copy")
-    if isinstance(data, (float, int, Real)):
-        return data.item() if hasattr(data, "item") else data
+    number = _python(data)
+    if isinstance(number, (float, int, Real)):
+        return number
     raise TypeError(
         f"a Value holds a number (float, int, Fraction or NumPy scalar), not {type(data).__name__}: {data!r:.80}"
     )
+
+
+def _python(x: Any) -> Any:
+    """A NumPy scalar, booleans among them, as the Python object that it stands for; all else as it is."""
+    return x.item() if hasattr(x, "item") and not hasattr(x, "__len__") else x
 
 
 def _check_running(level: int) -> None:

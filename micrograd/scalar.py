@@ -26,6 +26,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 """Every function of one number below, by name: the vocabulary that a number-like class has to speak."""
 
 
+REMEDY = " (where() computes both of its branches: choose a safe operand first, f(where(condition, x, 1.0)))"
+"""What to do about an error in the branch that a `where` does not choose: so end all errors of a missing result."""
+
+
 def _function(name: str, on_float: Callable[..., Any]) -> Callable[..., Any]:
     """`on_float`, made to serve number-like objects too and to name itself and its operand in errors."""
 
@@ -36,9 +40,9 @@ def _function(name: str, on_float: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return on_float(x, *args, **options)
         except ValueError:
-            raise ValueError(f"{name}({x!r}): the operand is outside the domain of {name}") from None
+            raise ValueError(f"{name}({x!r}): the operand is outside the domain of {name}{REMEDY}") from None
         except OverflowError:
-            raise OverflowError(f"{name}({x!r}): the result is too large for a float") from None
+            raise OverflowError(f"{name}({x!r}): the result is too large for a float{REMEDY}") from None
 
     function.__name__ = function.__qualname__ = name
     FUNCTIONS[name] = function
@@ -114,7 +118,7 @@ def divide(x: Any, y: Any) -> Any:
     try:
         return x / y
     except ZeroDivisionError:
-        raise ZeroDivisionError(f"{x!r} / {y!r}: division by zero") from None
+        raise ZeroDivisionError(f"{x!r} / {y!r}: division by zero{REMEDY}") from None
 
 
 def remainder(x: Any, y: Any) -> Any:
@@ -122,7 +126,7 @@ def remainder(x: Any, y: Any) -> Any:
     try:
         return x % y
     except ZeroDivisionError:
-        raise ZeroDivisionError(f"{x!r} % {y!r}: modulo by zero") from None
+        raise ZeroDivisionError(f"{x!r} % {y!r}: modulo by zero{REMEDY}") from None
 
 
 def power(x: Any, y: Any) -> Any:
@@ -130,9 +134,9 @@ def power(x: Any, y: Any) -> Any:
     try:
         result = x**y
     except ZeroDivisionError:
-        raise ZeroDivisionError(f"{x!r} ** {y!r}: zero has no negative power") from None
+        raise ZeroDivisionError(f"{x!r} ** {y!r}: zero has no negative power{REMEDY}") from None
     except OverflowError:
-        raise OverflowError(f"{x!r} ** {y!r}: the result is too large for a float") from None
+        raise OverflowError(f"{x!r} ** {y!r}: the result is too large for a float{REMEDY}") from None
     if type(result) is complex:
-        raise ValueError(f"{x!r} ** {y!r}: a fractional power of a negative number is not real")
+        raise ValueError(f"{x!r} ** {y!r}: a fractional power of a negative number is not real{REMEDY}")
     return result

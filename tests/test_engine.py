@@ -23,6 +23,7 @@ from tests.operations import FUSED, OPERATIONS, OPERATORS
 
 NAN, INF = math.nan, math.inf
 THIRD = Fraction(1, 3)
+NO_NUMBERS = np.array([1.0]), np.array(1.0), np.complex64(1), np.str_("1"), np.timedelta64(1, "s"), np.ma.masked
 
 Level1 = type("Level1", (Value,), {"__slots__": (), "_level": 1})
 Level2 = type("Level2", (Value,), {"__slots__": (), "_level": 2})
@@ -442,6 +443,36 @@ class TestBackward:
             (rounded * 2).backward()
         assert x.grad == 0.0
 
+    @pytest.mark.parametrize("closure", [lambda: None, lambda grad, more: None], ids=["none", "two"])
+    def test_a_closure_that_does_not_take_the_gradient_is_told_what_it_takes(self, closure):
+        x = Value(2.0)
+        with pytest.raises(TypeError, match=r"of op\(2\.0\) .* one argument, .* `def _backward\(grad\)`: .*positional"):
+            Value(4.0, (x,), "op", closure).backward()
+        assert x.grad == 0.0
+
+    @pytest.mark.parametrize("function", [lambda x: x, lambda x: x * x + 1])
+    def test_a_leaf_whose_gradient_is_none_is_named_with_the_remedy(self, function):
+        x = Value(2.0, label="weight")
+        x.grad = None
+        with pytest.raises(TypeError, match=r"grad=None, label='weight'\) .*: set it to 0, as zero_grad\(\) does"):
+            function(x).backward()
+        assert x.grad is None
+
+    def test_what_is_outside_of_a_domain_in_a_branch_of_where_is_told_the_remedy(self):
+        remedy = r"choose a safe operand first, f\(where\(condition, x, 1\.0\)\)\)$"
+        for x, branch in ((-1.0, lambda x: x.sqrt()), (0.0, lambda x: 1 / x), (1e3, lambda x: x.exp())):
+            with pytest.raises((ValueError, ArithmeticError), match=remedy):
+                where(x > 0, branch(Value(x)), 0.0)
+        for x, branch in ((0.0, lambda x: x.sqrt()), (-1.0, lambda x: x ** Value(2.0))):
+            result = where(x > 0, branch(Value(x)), 0.0)
+            with pytest.raises((ValueError, ArithmeticError), match=remedy) as caught:
+                result.backward()
+            assert str(caught.value).count(scalar.REMEDY) == 1
+        x = Value(0.0)
+        result = where(x > 0, where(x > 0, x, 1.0).sqrt(), 0.0)
+        result.backward()
+        assert (result.data, x.grad) == (0.0, 0.0)
+
     def test_a_long_list_of_operands_is_cut_in_the_error(self):
         with pytest.raises(ZeroDivisionError, match=r"failing\(2\.0\) cannot be taken"):
             failing(Value(2.0), ZeroDivisionError("no")).backward()
@@ -590,6 +621,28 @@ class TestErrors:
         ("dot with text", 1.0, lambda v: dot([v], ["a"]), TypeError, "not str: 'a'"),
         ("sum with None", 1.0, lambda v: sum([v, None]), TypeError, "not NoneType: None"),
         ("mean of nothing", 1.0, lambda v: mean([]), ValueError, "the mean of an empty list does not exist"),
+        ("leaky_relu with a text", 1.0, lambda v: v.leaky_relu("a"), TypeError, "slope has to be a number, not 'a'"),
+        (
+            "leaky_relu with a Value",
+            1.0,
+            lambda v: v.leaky_relu(Value(0.5)),
+            TypeError,
+            r"slope has to be a number, not Value\(data=0\.5, .* use where\(x > 0, x, slope \* x\)",
+        ),
+        (
+            "a number among the operands",
+            1.0,
+            lambda v: Value(6.0, (v, 3.0), "op"),
+            TypeError,
+            "operands of op have to be Values, not float: .* promote",
+        ),
+        (
+            "numbers around the operand",
+            1.0,
+            lambda v: Value(6.0, (2.0, v, 3), "op"),
+            TypeError,
+            "operands of op have to be Values, not float: .* promote",
+        ),
         ("where with text", 1.0, lambda v: where(True, v, "a"), TypeError, "not str: 'a'"),
         ("backward of text", 1.0, lambda v: (v * 2).backward("a"), TypeError, "not str: 'a'"),
         ("backward of a Value", 1.0, lambda v: (v * 2).backward(v), TypeError, "a number, not a Value"),
@@ -628,7 +681,7 @@ class TestErrors:
         assert type(caught.value.__cause__) is error
         assert (v.data, v.grad) == (data, 0.75)
 
-    @pytest.mark.parametrize("data", ["3", None, [1.0], 1j, (1.0,), {}, b"1", Decimal(1), object, np.array([1.0])])
+    @pytest.mark.parametrize("data", ["3", None, [1.0], 1j, (1.0,), {}, b"1", Decimal(1), object, *NO_NUMBERS])
     def test_what_is_no_number_is_named_with_what_is_accepted(self, data):
         with pytest.raises(TypeError) as caught:
             Value(data)
@@ -653,9 +706,11 @@ class TestComparisons:
         assert contrary == [False] * 6
         assert {type(answer) for answer in comparisons + reflected + contrary} == {bool}
 
-    @pytest.mark.parametrize("number", [np.float64(2.0), np.float32(2.0), np.int64(2)], ids=lambda x: type(x).__name__)
+    @pytest.mark.parametrize(
+        "number", [np.float64(1), np.float32(1), np.int64(1), np.True_], ids=lambda x: type(x).__name__
+    )
     def test_comparisons_with_numpy_scalars_are_plain_bools_too(self, number):
-        v = Value(2.0)
+        v = Value(1.0)
         answers = [v == number, v <= number, v >= number, number == v, number <= v, number >= v]
         assert answers == [True] * 6
         assert {type(answer) for answer in answers[:3]} == {bool}
@@ -789,16 +844,18 @@ class TestNumPy:
         assert np.var(x).data == pytest.approx(14 / 3)
         assert [v.grad for v in x] == pytest.approx([-4 / 3, -2 / 3, 2.0])  # 2 (x - mean) / n
 
-    @pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64, np.int8])
+    @pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64, np.int8, np.bool_])
     @pytest.mark.parametrize("operation", OPERATORS, ids=lambda operation: operation.name)
     def test_a_numpy_scalar_may_stand_on_either_side(self, operation, kind):
         left, right = operation.apply(kind(2), Value(3.0)), operation.apply(Value(3.0), kind(2))
         assert type(left) is type(right) is Value
-        assert (left.data, right.data) == (operation.apply(2.0, 3.0), operation.apply(3.0, 2.0))
+        number = kind(2).item()
+        assert (left.data, right.data) == (operation.apply(number, 3.0), operation.apply(3.0, number))
         assert type(left.data) is type(right.data) is float
 
     @pytest.mark.parametrize(
-        ("number", "kind"), [(np.float32(1.5), float), (np.uint8(7), int), (np.float64(2.5), float)]
+        ("number", "kind"),
+        [(np.float32(1.5), float), (np.uint8(7), int), (np.float64(2.5), float), (np.True_, bool)],
     )
     def test_a_numpy_scalar_is_kept_as_a_python_number(self, number, kind):
         v = Value(number)
