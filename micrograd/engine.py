@@ -465,6 +465,14 @@ class Value:
 
         return type(self)(scalar.erf(self.data), (self,), "erf", _backward)
 
+    def erfc(self) -> Self:
+        """1 - erf(x), accurate where erf is close to 1; the derivative is -2 / sqrt(pi) e^(-x^2)."""
+
+        def _backward(grad: Any) -> None:
+            self.grad -= grad * (1.1283791670955126 * scalar.exp(-(self.data * self.data)))
+
+        return type(self)(scalar.erfc(self.data), (self,), "erfc", _backward)
+
     def sigmoid(self) -> Self:
         """The logistic function 1 / (1 + e^-x); the derivative is sigmoid(x) sigmoid(-x)."""
         result = scalar.sigmoid(self.data)
@@ -498,6 +506,38 @@ class Value:
             self.grad += grad * scalar.where(self.data <= 0, slope, 1)
 
         return type(self)(scalar.leaky_relu(self.data, slope), (self,), "leaky_relu", _backward)
+
+    def gelu(self) -> Self:
+        """x P(x), with P(x) the probability of a normal number below x; the derivative is P(x) + x P'(x)."""
+
+        def _backward(grad: Any) -> None:
+            x = self.data
+            below = 0.5 * scalar.erfc(-0.7071067811865476 * x)
+            self.grad += grad * (below + x * (0.3989422804014327 * scalar.exp(-0.5 * (x * x))))
+
+        return type(self)(scalar.gelu(self.data), (self,), "gelu", _backward)
+
+    def silu(self) -> Self:
+        """x sigmoid(x); the derivative is sigmoid(x) (1 + x sigmoid(-x))."""
+
+        def _backward(grad: Any) -> None:
+            x = self.data
+            self.grad += grad * (scalar.sigmoid(x) * (1 + x * scalar.sigmoid(-x)))
+
+        return type(self)(scalar.silu(self.data), (self,), "silu", _backward)
+
+    def clip(self, low: Any, high: Any) -> Self:
+        """x within the bounds, beyond them the nearer one; the derivative is 1 within and at the bounds, else 0."""
+        low = self._constant("low", low, "where(x < low, low, x)")
+        high = self._constant("high", high, "where(x > high, high, x)")
+
+        def _backward(grad: Any) -> None:
+            self.grad += scalar.where((self.data >= low) & (self.data <= high), grad, 0)
+
+        return type(self)(scalar.clip(self.data, low, high), (self,), "clip", _backward)
+
+    arcsin, arccos, arctan = asin, acos, atan  # NumPy's names, by which np.arctan(array) finds them
+    arcsinh, arccosh, arctanh = asinh, acosh, atanh
 
     # Comparisons are of the numbers, and give plain bools. The hash stays that of the object: sets and dicts tell equal
     # nodes apart, lists do not.

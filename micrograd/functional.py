@@ -368,7 +368,7 @@ def _power(x: complex, y: complex) -> complex:
 class _Complex:
     """A complex number with a real part that decides where the code branches.
 
-    The functions are those of `cmath`, and whatever of `scalar` these give in one line; there is no `erf`.
+    The functions are those of `cmath`, and whatever of `scalar` these give in one line; there is no `erf`, nor `erfc`.
     """
 
     __slots__ = ("z",)

@@ -17,9 +17,9 @@ from fractions import Fraction
 from typing import Any
 
 __all__ = [
-    "acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "divide", "erf", "exp", "expm1",
-    "leaky_relu", "log", "log1p", "power", "relu", "remainder", "sigmoid", "sin", "sinh", "softplus", "sqrt",
-    "tan", "tanh", "where",
+    "acos", "acosh", "asin", "asinh", "atan", "atanh", "clip", "cos", "cosh", "divide", "erf", "erfc", "exp", "expm1",
+    "gelu", "leaky_relu", "log", "log1p", "power", "relu", "remainder", "sigmoid", "silu", "sin", "sinh", "softplus",
+    "sqrt", "tan", "tanh", "where",
 ]  # fmt: skip
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
@@ -67,6 +67,7 @@ asinh = _function("asinh", math.asinh)
 acosh = _function("acosh", math.acosh)
 atanh = _function("atanh", math.atanh)
 erf = _function("erf", math.erf)
+erfc = _function("erfc", math.erfc)
 
 
 def _sigmoid(x: float) -> float:
@@ -111,6 +112,39 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     if hasattr(condition, "where"):
         return condition.where(a, b)
     return a if condition else b
+
+
+# Functions that are put together from those above, as any number-like object can be: only a Value has methods for them.
+
+
+def _composed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, made to call the method of its name where there is one."""
+    name = function.__name__
+
+    @functools.wraps(function)
+    def composed(x: Any, *args: Any, **options: Any) -> Any:
+        return getattr(x, name)(*args, **options) if hasattr(x, name) else function(x, *args, **options)
+
+    return composed
+
+
+@_composed
+def gelu(x: Any) -> Any:
+    """x times the probability of a normal number below x, a smooth relu (Hendrycks and Gimpel, 2016)."""
+    return x * (0.5 * erfc(-0.7071067811865476 * x))  # 1 + erf would cancel
+
+
+@_composed
+def silu(x: Any) -> Any:
+    """x sigmoid(x), a smooth relu, also called swish (Elfwing et al., 2018)."""
+    return x * sigmoid(x)
+
+
+@_composed
+def clip(x: Any, low: Any, high: Any) -> Any:
+    """x where it is within the bounds, else the nearer one; `high` if they are crossed, as in NumPy and PyTorch."""
+    x = where(x < low, low, x)
+    return where(x > high, high, x)
 
 
 def divide(x: Any, y: Any) -> Any:

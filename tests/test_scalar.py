@@ -3,12 +3,15 @@
 import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
+from mpmath import mp
 
 from micrograd import Value, scalar
 from tests.operations import FUNCTIONS, OPERATORS
 
 INF, NAN = math.inf, math.nan
+COMPOSED = "clip", "gelu", "silu"
 
 CASES = [
     pytest.param(operation, point, id=f"{operation.name} at {point}")
@@ -26,13 +29,31 @@ def test_every_function_of_one_number_is_in_the_table():
     assert set(scalar.FUNCTIONS) <= {operation.name for operation in FUNCTIONS}
 
 
-def test_the_public_names_are_the_functions_of_one_number_and_four_more():
-    assert sorted(scalar.__all__) == sorted([*scalar.FUNCTIONS, "divide", "power", "remainder", "where"])
+def test_the_public_names_are_the_functions_of_one_number_what_is_composed_of_them_and_four_more():
+    assert sorted(scalar.__all__) == sorted([*scalar.FUNCTIONS, *COMPOSED, "divide", "power", "remainder", "where"])
 
 
-@pytest.mark.parametrize("name", scalar.FUNCTIONS)
+@pytest.mark.parametrize("name", COMPOSED)
+def test_what_is_composed_asks_an_object_with_a_method_of_the_name_too(name):
+    number_like = type("NumberLike", (), {name: lambda self, *options: ("computed", *options)})()
+    assert getattr(scalar, name)(number_like, 0.5) == ("computed", 0.5)
+    assert getattr(scalar, name).__name__ == name
+
+
+@pytest.mark.parametrize(("x", "low", "high"), [(2, 0, 1), (-1, 0.0, 1.0), (0.5, 0, 1), (2.0, 3.0, 1.0), (0.0, 3, 1)])
+def test_clip_is_that_of_numpy_also_with_crossed_bounds(x, low, high):
+    assert scalar.clip(x, low, high) == np.clip(x, low, high)
+    assert math.isnan(scalar.clip(NAN, low, high))
+
+
+def test_far_left_gelu_and_silu_keep_their_digits():
+    assert scalar.gelu(-9.0) == pytest.approx(-9 * float(mp.ncdf(-9)), rel=1e-13)
+    assert scalar.silu(-700.0) == pytest.approx(-700 * math.exp(-700), rel=1e-15)
+
+
+@pytest.mark.parametrize("name", [*scalar.FUNCTIONS, "gelu", "silu"])
 def test_nan_goes_in_and_comes_out(name):
-    assert math.isnan(scalar.FUNCTIONS[name](NAN))
+    assert math.isnan(getattr(scalar, name)(NAN))
 
 
 @pytest.mark.parametrize("name", scalar.FUNCTIONS)
