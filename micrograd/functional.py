@@ -286,7 +286,8 @@ def _slopes(flat: Function, xs: list[Any], i: int) -> tuple[str, list[float]]:
     def results(x: Any) -> list[Any]:
         return [_bottom(output) for output in flat([Value(x if j == i else y) for j, y in enumerate(xs)])]
 
-    h = 1e-20 * (abs(float(xs[i])) or 1.0)
+    size = abs(float(xs[i])) or 1.0
+    h = max(1e-20 * size, min(1e-307, 1e-4 * size))  # of a subnormal step few digits come back
     try:
         slopes = [output.imag / h for output in results(_Complex(complex(float(xs[i]), h)))]
         if all(map(math.isfinite, slopes)):

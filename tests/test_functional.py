@@ -543,6 +543,14 @@ def test_the_complex_step_is_small_beside_a_small_input_and_takes_the_side_of_a_
         gradcheck(abs, 0.0)
 
 
+@pytest.mark.parametrize("x", [1e-280, -3e-303, 1e-300, -1e-305, 1e-308])
+def test_the_complex_step_has_digits_beside_the_smallest_inputs_too(x):
+    smooth = lambda x: x / 3 + scalar.sigmoid(x) + scalar.leaky_relu(x) + 2.0**x  # noqa: E731
+    steep = lambda x: abs(x) ** 0.5 + scalar.log(abs(x))  # noqa: E731
+    assert gradcheck(smooth, x)
+    assert gradcheck(steep, x)
+
+
 @pytest.mark.parametrize("x", [-50.0, -2.0, -1e-9, 0.0, 1e-4, 0.3, 50.0])
 def test_gradcheck_takes_central_differences_where_the_complex_step_is_not_possible(x):
     assert gradcheck(lambda x: arc(x, lambda x: 1 / (1 + x * x)), x)
