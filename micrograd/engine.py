@@ -224,7 +224,7 @@ class Value:
             x, y = self.data, exponent.data
             flat = (x == 0) & (y == 0) if varies else y == 0  # then x has no part in it, and x ** -1 need not exist
             self.grad += grad * (y * x ** (y - scalar.where(flat, 0, 1)))
-            if varies:
+            if varies or (type(result) is float and x > 0):  # a constant's, where it exists, is for drawings
                 exponent.grad += grad * (result * scalar.log(scalar.where(x == 0, 1, x)))
 
         return type(self)(result, (self, exponent), "**", _backward)
@@ -235,7 +235,10 @@ class Value:
         result = scalar.power(base.data, self.data)
 
         def _backward(grad: Any) -> None:
-            self.grad += grad * (result * scalar.log(scalar.where(base.data == 0, 1, base.data)))
+            x, y = base.data, self.data
+            self.grad += grad * (result * scalar.log(scalar.where(x == 0, 1, x)))
+            if type(result) is float and x > 0:  # as above
+                base.grad += grad * (y * (result / x))
 
         return type(self)(result, (base, self), "**", _backward)
 

@@ -323,6 +323,20 @@ class TestNumericalStability:
     def test_beside_a_varying_exponent_of_0_a_base_counts(self):
         assert hessian(lambda p: p[0] ** p[1])([2.0, 0.0])[0] == [0.0, 0.5]
 
+    @pytest.mark.parametrize(("x", "y"), [(3.0, 2), (2, 0.5), (1e-200, 1.5), (0.0, 2.0), (0.5, -1.0)])
+    def test_the_constants_of_a_power_have_the_gradients_of_values(self, x, y):
+        for power in (Value(x) ** y, x ** Value(y)):
+            power.backward()
+            expected = [0.0 if x == 0 else y * power.data / x, 0.0 if x == 0 else power.data * math.log(x)]
+            assert [operand.grad for operand in power._prev] == pytest.approx(expected, rel=1e-14)
+
+    def test_the_constants_of_a_power_need_no_gradient(self):
+        for power in (Value(-3.0) ** 2, Value(-3) ** 2, Value(10**300) ** 3, 0 ** Value(2), 0.0 ** Value(0.5)):
+            power.backward()
+            assert power._prev[0].grad * power._prev[1].grad == 0
+        for power in (1e-200 ** Value(-1.0), Value(1e300) ** 1.0):
+            power.backward()
+
     def test_a_negative_base_has_whole_powers(self):
         assert gradients(lambda x: x**3, -2.0) == [12.0]
         assert gradients(lambda x: x**2.0, -2.0) == [-4.0]
