@@ -13,8 +13,7 @@ in a Value may be a float, a Fraction, a Value of an enclosing derivative, or th
 from __future__ import annotations  # or each closure would build a tuple of its annotations
 
 from collections.abc import Callable, Iterable
-from fractions import Fraction
-from numbers import Real
+from numbers import Rational, Real
 from typing import Any, ClassVar, Self
 
 from micrograd import scalar
@@ -261,7 +260,7 @@ class Value:
     conjugate = __pos__  # a real number's own, which NumPy asks for in vdot, var and std
 
     def __radd__(self, other: Any) -> Any:
-        if isinstance(other, (int, Fraction)) and other == 0:  # where gradients and the built-in `sum` start
+        if isinstance(other, Rational) and other == 0:  # where gradients and the built-in `sum` start
             return self
         return self._reflected(Value.__add__, other)
 

@@ -13,7 +13,7 @@ out.
 import functools
 import math
 from collections.abc import Callable
-from fractions import Fraction
+from numbers import Rational
 from typing import Any
 
 __all__ = [
@@ -104,7 +104,7 @@ def zero(x: Any) -> Any:
         return 0.0
     while hasattr(x, "data"):  # a Value: what counts is the number in it
         x = x.data
-    return Fraction(0) if isinstance(x, Fraction) else 0
+    return 0 * x if isinstance(x, Rational) else 0
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:
