@@ -23,7 +23,6 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from contextvars import ContextVar
 from numbers import Real
 from typing import Any
@@ -63,17 +62,13 @@ def grad(f: Function, argnum: Argnum = 0) -> Function:
 def value_and_grad(f: Function, argnum: Argnum = 0) -> Function:
     """The result of `f` and its gradient, as a pair. Parameters and errors are those of `grad`."""
 
-    def value_and_gradient(*args: Any, **options: Any) -> tuple[Any, Any]:
-        with _running() as kind:
-            variables, result = _trace(kind, f, argnum, args, options)
-            outputs = _numbers(result)  # one in brackets, as NumPy's keepdims leaves it, is one number too
-            if len(outputs) != 1:
-                raise TypeError(
-                    f"grad is of a function that returns one number, not {len(outputs)} of them: use jacobian"
-                )
-            return outputs[0].data, _gradient(outputs[0], variables)
+    def both(variables: Any, result: Any) -> tuple[Any, Any]:
+        outputs = _numbers(result)  # one in brackets, as NumPy's keepdims leaves it, is one number too
+        if len(outputs) != 1:
+            raise TypeError(f"grad is of a function that returns one number, not {len(outputs)} of them: use jacobian")
+        return outputs[0].data, _gradient(outputs[0], variables)
 
-    return value_and_gradient
+    return _derivative(f, argnum, both)
 
 
 def jacobian(f: Function, argnum: Argnum = 0) -> Function:
@@ -83,12 +78,10 @@ def jacobian(f: Function, argnum: Argnum = 0) -> Function:
     that `f` may return nested lists or an array.
     """
 
-    def gradients(*args: Any, **options: Any) -> Any:
-        with _running() as kind:
-            variables, outputs = _trace(kind, f, argnum, args, options)
-            return _map(lambda output: _gradient(output, variables), outputs)
+    def gradients(variables: Any, result: Any) -> Any:
+        return _map(lambda output: _gradient(output, variables), result)
 
-    return gradients
+    return _derivative(f, argnum, gradients)
 
 
 def hessian(f: Function, argnum: Argnum = 0) -> Function:
@@ -131,17 +124,20 @@ def _variable(level: int) -> type[Value]:
     return type(f"Value{level}", (Value,), {"__slots__": (), "_level": level})
 
 
-@contextmanager
-def _running() -> Iterator[type[Value]]:
-    """A derivative, as long as it runs: the kind of Value for it within those that are running in this thread."""
-    level = _depth.get() + 1
-    token = _depth.set(level)
-    engine.running.append(level)
-    try:
-        yield _variable(level)
-    finally:
-        engine.running.remove(level)
-        _depth.reset(token)
+def _derivative(f: Function, argnum: Argnum, taken: Callable[[Any, Any], Any]) -> Function:
+    """What is `taken` from the variables and the result of `f`, as a function of the arguments of `f`."""
+
+    def derivative(*args: Any, **options: Any) -> Any:
+        level = _depth.get() + 1
+        token = _depth.set(level)
+        engine.running.append(level)
+        try:
+            return taken(*_trace(_variable(level), f, argnum, args, options))
+        finally:
+            engine.running.remove(level)
+            _depth.reset(token)
+
+    return derivative
 
 
 def _trace(
@@ -182,20 +178,24 @@ def _zero(x: Any) -> Any:
 
 def _map(function: Callable[[Any], Any], tree: Any) -> Any:
     """The function of each number in a nested list, tuple or array, in nested lists."""
-    tree = _by_position(tree)
+    if isinstance(tree, (float, Value)):
+        return function(tree)
     if isinstance(tree, list | tuple):
         return [_map(function, branch) for branch in tree]
+    tree = _by_position(tree)
     return _map(function, tree.tolist()) if hasattr(tree, "tolist") else function(tree)
 
 
 def _replace(function: Callable[[Any], Any], tree: Any) -> Any:
     """The function of each number, in a list, tuple or array like `tree`."""
-    tree = _by_position(tree)
-    if isinstance(tree, list | tuple):
+    if isinstance(tree, (float, Value)):
+        return function(tree)
+    if isinstance(tree, list):
+        return [_replace(function, branch) for branch in tree]
+    if isinstance(tree, tuple):
         branches = [_replace(function, branch) for branch in tree]
-        if isinstance(tree, list):
-            return branches
-        return tree._make(branches) if hasattr(tree, "_make") else tuple(branches)  # which a namedtuple has
+        return tree._make(branches) if hasattr(tree, "_make") else tuple(branches)  # which a named tuple has
+    tree = _by_position(tree)
     if not hasattr(tree, "astype"):
         return function(tree)
     if not tree.ndim:
