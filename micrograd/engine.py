@@ -14,8 +14,7 @@ from __future__ import annotations  # or each closure would build a tuple of its
 
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
-from fractions import Fraction
-from numbers import Real
+from numbers import Rational, Real
 from typing import Any, ClassVar, Self
 
 from micrograd import scalar
@@ -25,9 +24,14 @@ __all__ = ["Value", "dot", "mean", "promote", "sum", "take", "where"]
 watcher: ContextVar[Callable[[list[Value], list[Value]], None] | None] = ContextVar("watcher", default=None)
 """Told of the nodes and leaves whose gradients `backward` is about to change, while a function is traced."""
 
+running: list[int] = []  # the levels of all derivatives that are running, in any thread: see `functional`
+
 
 class Value:
     """A number in a graph of computations.
+
+    `==` and `<` compare the numbers, so that `max` and `sorted` work. Two nodes may be equal, then, and `v in a_list`,
+    `a_list.index(v)` and `a_list.remove(v)` find the first that is: to find a node itself, use `is`, a set or a dict.
 
     Parameters
     ----------
@@ -75,7 +79,8 @@ class Value:
         self._backward = _backward
         self.label = label
 
-    # Arithmetic. An operand that is a plain number becomes a leaf of its own.
+    # The whole idea in two operations: compute the result, and leave a closure that sends its gradient to the operands.
+    # (`_operand` makes a leaf of a plain number.)
 
     def __add__(self, other: Any) -> Self:
         if type(other) is not type(self) and (other := self._operand(other)) is NotImplemented:
@@ -89,18 +94,6 @@ class Value:
 
         return type(self)(self.data + other.data, operands, "+", _backward)
 
-    def __sub__(self, other: Any) -> Self:
-        if type(other) is not type(self) and (other := self._operand(other)) is NotImplemented:
-            return NotImplemented
-        operands = self, other
-
-        def _backward(grad: Any) -> None:
-            x, y = operands
-            x.grad += grad
-            y.grad -= grad
-
-        return type(self)(self.data - other.data, operands, "-", _backward)
-
     def __mul__(self, other: Any) -> Self:
         if type(other) is not type(self) and (other := self._operand(other)) is NotImplemented:
             return NotImplemented
@@ -112,6 +105,94 @@ class Value:
             y.grad += grad * x.data
 
         return type(self)(self.data * other.data, operands, "*", _backward)
+
+    # Backpropagation: put the graph in order, and call the closures from the result back to the leaves.
+
+    def backward(self, grad: Any = 1) -> None:
+        """Add the gradient of this Value to the `grad` of every leaf it was computed from.
+
+        Gradients add up in the leaves from call to call; those of the nodes between are of the latest call alone.
+        Change no number after it was used and before this call, or the gradient is that of neither point.
+
+        Parameters
+        ----------
+        grad
+            The gradient of this Value itself: 1 unless it is part of a larger computation.
+
+        Raises
+        ------
+        ZeroDivisionError, ValueError, OverflowError
+            If a derivative does not exist, or is too large for a float, where it is asked for.
+        NotImplementedError
+            If an operation on the way has no `_backward`.
+        TypeError
+            If there is no number in the `grad` of a leaf, a `_backward` does not take the gradient, or this is a Value
+            that was kept from inside a derivative.
+
+        Whatever is raised, the leaves keep the gradients they had.
+        """
+        grad = _number(grad, self._level)
+        if isinstance(self.data, Value):
+            _check_running(self._level)
+        nodes, leaves = self._history()
+        if watch := watcher.get():
+            watch(nodes, leaves)
+        before = [leaf.grad for leaf in leaves]
+        zero = scalar.zero(self.data)
+        node = self
+        try:
+            for node in (*nodes, *leaves):
+                node.grad = zero
+            self.grad += grad
+            for node in reversed(nodes):
+                node._backward(node.grad)  # type: ignore[misc]  # None is met below
+            for node, earlier in zip(leaves, before, strict=True):
+                node.grad = earlier + node.grad  # at once, so that two calls give exactly twice the gradient
+        except BaseException as error:
+            for leaf, earlier in zip(leaves, before, strict=True):
+                leaf.grad = earlier
+            node._explain(error)
+            raise
+
+    def _history(self) -> tuple[list[Value], list[Value]]:
+        """All that this Value was computed from, itself included: nodes, each after its operands, and leaves."""
+        if not self._prev:
+            return [], [self]
+        nodes: list[Value] = []
+        leaves: list[Value] = []
+        seen: set[Value] = set()
+        path: list[Any] = [self]  # a depth-first walk, with a list of its own for what recursion would hold
+        while path:
+            node = path.pop()
+            if node is None:  # the operands of the node below are all behind us
+                nodes.append(path.pop())
+            elif node not in seen:
+                seen.add(node)
+                path += node, None
+                inner = []
+                for operand in node._prev:
+                    if operand not in seen:
+                        if operand._prev:
+                            inner.append(operand)
+                        else:
+                            seen.add(operand)
+                            leaves.append(operand)
+                path += reversed(inner)
+        return nodes, leaves
+
+    # The other operators
+
+    def __sub__(self, other: Any) -> Self:
+        if type(other) is not type(self) and (other := self._operand(other)) is NotImplemented:
+            return NotImplemented
+        operands = self, other
+
+        def _backward(grad: Any) -> None:
+            x, y = operands
+            x.grad += grad
+            y.grad -= grad
+
+        return type(self)(self.data - other.data, operands, "-", _backward)
 
     def __truediv__(self, other: Any) -> Self:
         if type(other) is not type(self) and (other := self._operand(other)) is NotImplemented:
@@ -148,7 +229,7 @@ class Value:
             x, y = self.data, exponent.data
             flat = (x == 0) & (y == 0) if varies else y == 0  # then x has no part in it, and x ** -1 need not exist
             self.grad += grad * (y * x ** (y - scalar.where(flat, 0, 1)))
-            if varies:
+            if varies or (type(result) is float and x > 0):  # a constant's, where it exists, is for drawings
                 exponent.grad += grad * (result * scalar.log(scalar.where(x == 0, 1, x)))
 
         return type(self)(result, (self, exponent), "**", _backward)
@@ -159,7 +240,10 @@ class Value:
         result = scalar.power(base.data, self.data)
 
         def _backward(grad: Any) -> None:
-            self.grad += grad * (result * scalar.log(scalar.where(base.data == 0, 1, base.data)))
+            x, y = base.data, self.data
+            self.grad += grad * (result * scalar.log(scalar.where(x == 0, 1, x)))
+            if type(result) is float and x > 0:  # as above
+                base.grad += grad * (y * (result / x))
 
         return type(self)(result, (base, self), "**", _backward)
 
@@ -182,7 +266,7 @@ class Value:
     conjugate = __pos__  # a real number's own, which NumPy asks for in vdot, var and std
 
     def __radd__(self, other: Any) -> Any:
-        if isinstance(other, (int, Fraction)) and other == 0:  # where gradients and the built-in `sum` start
+        if isinstance(other, Rational) and other == 0:  # where gradients and the built-in `sum` start
             return self
         return self._reflected(Value.__add__, other)
 
@@ -203,17 +287,32 @@ class Value:
         other = self._operand(other)
         return NotImplemented if other is NotImplemented else operation(other, self)
 
+    # Operands
+
     def _operand(self, other: Any) -> Any:
         """`other` as a node beside this one; NotImplemented if it is no number or belongs to an inner derivative."""
         if isinstance(other, Value):
             if other._level >= self._level:
                 return other if other._level == self._level else NotImplemented
-        elif not isinstance(other, (float, int, Real)):
+        elif not isinstance(other, (float, int, Real)) and type(_python(other)) is not bool:
             return NotImplemented
         return type(self)(other)
 
+    def _constant(self, name: str, number: Any, remedy: str) -> Any:
+        """A number beside the operands; an operation of its own, the remedy, would give it a gradient."""
+        try:
+            return _number(number, self._level)
+        except TypeError:
+            raise TypeError(f"{name} has to be a number, not {number!r:.80}: for its gradient, use {remedy}") from None
+
     def _join(self, operands: tuple[Value, ...], op: str) -> None:
         """Become a node of the operands' level: so a user's own operation can say `Value(...)` in any derivative."""
+        for operand in operands:
+            if not isinstance(operand, Value):
+                raise TypeError(
+                    f"the operands of {op} have to be Values, not {type(operand).__name__}: "
+                    "let the operation begin with promote, as in `x, y = promote(x, y)`"
+                )
         levels = {operand._level for operand in operands}
         if len(levels) > 1:
             raise TypeError(
@@ -374,6 +473,14 @@ class Value:
 
         return type(self)(scalar.erf(self.data), (self,), "erf", _backward)
 
+    def erfc(self) -> Self:
+        """1 - erf(x), accurate where erf is close to 1; the derivative is -2 / sqrt(pi) e^(-x^2)."""
+
+        def _backward(grad: Any) -> None:
+            self.grad -= grad * (1.1283791670955126 * scalar.exp(-(self.data * self.data)))
+
+        return type(self)(scalar.erfc(self.data), (self,), "erfc", _backward)
+
     def sigmoid(self) -> Self:
         """The logistic function 1 / (1 + e^-x); the derivative is sigmoid(x) sigmoid(-x)."""
         result = scalar.sigmoid(self.data)
@@ -399,15 +506,49 @@ class Value:
 
         return type(self)(scalar.relu(self.data), (self,), "relu", _backward)
 
-    def leaky_relu(self, slope: float = 0.01) -> Self:
-        """x where positive, else slope x; the derivative is 1 or the slope."""
+    def leaky_relu(self, slope: Any = 0.01) -> Self:
+        """x where positive, else slope x; the derivative is 1 or the slope, a number that gets no gradient itself."""
+        slope = self._constant("slope", slope, "where(x > 0, x, slope * x)")
 
         def _backward(grad: Any) -> None:
             self.grad += grad * scalar.where(self.data <= 0, slope, 1)
 
         return type(self)(scalar.leaky_relu(self.data, slope), (self,), "leaky_relu", _backward)
 
-    # Comparisons are of the numbers, and give plain bools. The hash stays that of the object.
+    def gelu(self) -> Self:
+        """x P(x), with P(x) the probability of a normal number below x; the derivative is P(x) + x P'(x)."""
+
+        def _backward(grad: Any) -> None:
+            x = self.data
+            below = 0.5 * scalar.erfc(-0.7071067811865476 * x)
+            self.grad += grad * (below + x * (0.3989422804014327 * scalar.exp(-0.5 * (x * x))))
+
+        return type(self)(scalar.gelu(self.data), (self,), "gelu", _backward)
+
+    def silu(self) -> Self:
+        """x sigmoid(x); the derivative is sigmoid(x) (1 + x sigmoid(-x))."""
+
+        def _backward(grad: Any) -> None:
+            x = self.data
+            self.grad += grad * (scalar.sigmoid(x) * (1 + x * scalar.sigmoid(-x)))
+
+        return type(self)(scalar.silu(self.data), (self,), "silu", _backward)
+
+    def clip(self, low: Any, high: Any) -> Self:
+        """x within the bounds, beyond them the nearer one; the derivative is 1 within and at the bounds, else 0."""
+        low = self._constant("low", low, "where(x < low, low, x)")
+        high = self._constant("high", high, "where(x > high, high, x)")
+
+        def _backward(grad: Any) -> None:
+            self.grad += scalar.where((self.data >= low) & (self.data <= high), grad, 0)
+
+        return type(self)(scalar.clip(self.data, low, high), (self,), "clip", _backward)
+
+    arcsin, arccos, arctan = asin, acos, atan  # NumPy's names, by which np.arctan(array) finds them
+    arcsinh, arccosh, arctanh = asinh, acosh, atanh
+
+    # Comparisons are of the numbers, and give plain bools. The hash stays that of the object: sets and dicts tell equal
+    # nodes apart, lists do not.
 
     def __eq__(self, other: object) -> Any:
         return self.data == _plain(other)
@@ -432,89 +573,15 @@ class Value:
     def __bool__(self) -> bool:
         return bool(self.data != 0)
 
-    # Backpropagation
-
-    def backward(self, grad: Any = 1) -> None:
-        """Add the gradient of this Value to the `grad` of every leaf it was computed from.
-
-        Gradients add up in the leaves from call to call; those of the nodes between are of the latest call alone.
-
-        Parameters
-        ----------
-        grad
-            The gradient of this Value itself: 1 unless it is part of a larger computation.
-
-        Raises
-        ------
-        ZeroDivisionError, ValueError, OverflowError
-            If a derivative does not exist, or is too large for a float, where it is asked for.
-        NotImplementedError
-            If an operation on the way has no `_backward`.
-
-        Whatever is raised, the leaves keep the gradients they had.
-        """
-        grad = _number(grad, self._level)
-        nodes, leaves = self._history()
-        if watch := watcher.get():
-            watch(nodes, leaves)
-        before = [leaf.grad for leaf in leaves]
-        zero = scalar.zero(self.data)
-        node = self
-        try:
-            for node in (*nodes, *leaves):
-                node.grad = zero
-            self.grad += grad
-            for node in reversed(nodes):
-                node._backward(node.grad)  # type: ignore[misc]  # None is met below
-            for leaf, earlier in zip(leaves, before, strict=True):
-                leaf.grad = earlier + leaf.grad  # at once, so that two calls give exactly twice the gradient
-        except BaseException as error:
-            for leaf, earlier in zip(leaves, before, strict=True):
-                leaf.grad = earlier
-            for kind in (ZeroDivisionError, OverflowError, ArithmeticError, ValueError):
-                if isinstance(error, kind):
-                    raise kind(f"the derivative of {node._expression()} cannot be taken: {error}") from error
-            if node._prev and node._backward is None:
-                raise NotImplementedError(
-                    f"{node._expression()} has no derivative: give its Value a _backward, or detach() its operands"
-                ) from None
-            raise
-
-    def _history(self) -> tuple[list[Value], list[Value]]:
-        """All that this Value was computed from, itself included: nodes, each after its operands, and leaves."""
-        if not self._prev:
-            return [], [self]
-        nodes: list[Value] = []
-        leaves: list[Value] = []
-        seen: set[Value] = set()
-        path: list[Any] = [self]  # a depth-first walk, with a list of its own for what recursion would hold
-        while path:
-            node = path.pop()
-            if node is None:  # the operands of the node below are all behind us
-                nodes.append(path.pop())
-            elif node not in seen:
-                seen.add(node)
-                path += node, None
-                inner = []
-                for operand in node._prev:
-                    if operand not in seen:
-                        if operand._prev:
-                            inner.append(operand)
-                        else:
-                            seen.add(operand)
-                            leaves.append(operand)
-                path += reversed(inner)
-        return nodes, leaves
-
-    def detach(self) -> Self:
-        """A leaf with the same number and no history: no gradient flows through it, at any level."""
-        return type(self)(self.data.detach() if isinstance(self.data, Value) else self.data)
-
     # What Python asks of a number
 
     def item(self) -> Any:
         """The number alone."""
         return self.data
+
+    def detach(self) -> Self:
+        """A leaf with the same number and no history: no gradient flows through it, at any level."""
+        return type(self)(self.data.detach() if isinstance(self.data, Value) else self.data)
 
     def __repr__(self) -> str:
         label = f", label={self.label!r}" if self.label else ""
@@ -538,6 +605,28 @@ class Value:
                 "do so with the leaves, or with .detach() of it"
             )
         return type(self), (self.data,), (self.__dict__ or None, {"grad": self.grad, "label": self.label})
+
+    def _explain(self, error: BaseException) -> None:
+        """Raise in place of an error that `backward()` met at this node one that says more, where we know more."""
+        for kind in (ZeroDivisionError, OverflowError, ArithmeticError, ValueError):
+            if self._prev and isinstance(error, kind):
+                reason = str(error).removesuffix(scalar.REMEDY) + scalar.REMEDY
+                raise kind(f"the derivative of {self._expression()} cannot be taken: {reason}") from error
+        if not isinstance(error, TypeError) or getattr(error.__traceback__, "tb_next", None):
+            return  # or it is from within a closure
+        if not self._prev:
+            raise TypeError(
+                f"backward() adds to the grad of each leaf, and {self!r} has none to add to: "
+                "set it to 0, as zero_grad() does"
+            ) from error
+        if self._backward is None:
+            raise NotImplementedError(
+                f"{self._expression()} has no derivative: give its Value a _backward, or detach() its operands"
+            ) from None
+        raise TypeError(
+            f"the _backward of {self._expression()} has to take one argument, the gradient of its result, "
+            f"as in `def _backward(grad)`: {error}"
+        ) from error
 
     def _expression(self) -> str:
         """The operation and its operands' numbers, as errors name them."""
@@ -691,19 +780,33 @@ def _total(operands: tuple[Value, ...]) -> Any:
 
 def _plain(other: Any) -> Any:
     """What to compare a number with."""
-    if isinstance(other, Value):
-        return other.data
-    return other.item() if isinstance(other, Real) and hasattr(other, "item") else other
+    return other.data if isinstance(other, Value) else _python(other)
 
 
 def _number(data: Any, level: int) -> Any:
     """`data`, if a Value of this level can hold it; a NumPy scalar as the Python number it stands for."""
     if isinstance(data, Value):
+        _check_running(max(data._level, level))
         if data._level < level:
             return data
         raise TypeError("a Value holds a number, not a Value: use v.data for its number, or v.detach() for a copy")
-    if isinstance(data, (float, int, Real)):
-        return data.item() if hasattr(data, "item") else data
+    number = _python(data)
+    if isinstance(number, (float, int, Real)):
+        return number
     raise TypeError(
         f"a Value holds a number (float, int, Fraction or NumPy scalar), not {type(data).__name__}: {data!r:.80}"
     )
+
+
+def _python(x: Any) -> Any:
+    """A NumPy scalar, booleans among them, as the Python object that it stands for; all else as it is."""
+    return x.item() if hasattr(x, "item") and not hasattr(x, "__len__") else x
+
+
+def _check_running(level: int) -> None:
+    """Refuse a Value of this level that was kept from inside a derivative, where Values from outside are involved."""
+    if level and level not in running:
+        raise TypeError(
+            "a Value was kept from inside a derivative that has ended, and no gradient passes from it to the Values "
+            "outside: return it from the function, or keep its .data"
+        )

@@ -8,11 +8,14 @@ gradients are taken outside, such as the weights of a network.
 The level is what tells the variables of nested derivatives apart: in `x * grad(lambda y: x + y)(1.0)` the inner
 derivative sees x as a constant of a lower level. (To mistake one variable for the other is called perturbation
 confusion: Siskind and Pearlmutter, 2005.) Levels are counted in each thread: take an inner derivative in the thread of
-the outer one. A number that `backward()` leaves in `grad` within the function is a constant to the derivative.
+the outer one. A number that `backward()` leaves in `grad` within the function is a constant to the derivative. A Value
+of an inner level that outlives its derivative is of no use to the Values outside: that is an error.
 
 Arguments are numbers, Values, lists and tuples of these nested in any way, and NumPy arrays; keyword arguments are
-passed on. Gradients come as nested lists of the shape of the argument: floats by floats, exact numbers by ints and
-Fractions, Values where an argument is a Value or the function closes over one.
+passed on. The function gets them in containers of its own, which it may change in place; a table or Series of pandas
+becomes an array, an array of no dimensions a number. Gradients come as nested lists of the shape of the argument:
+floats for floats, ints and Fractions for exact numbers, Values where an argument is a Value or the function closes
+over one.
 """
 
 import cmath
@@ -32,7 +35,7 @@ __all__ = ["GradientError", "grad", "gradcheck", "hessian", "hvp", "jacobian", "
 Function = Callable[..., Any]
 Argnum = int | Sequence[int]
 
-_depth = ContextVar("depth", default=0)  # how many derivatives are running a function, one inside the other
+_depth = ContextVar("depth", default=0)  # how many derivatives are running, one inside the other
 
 
 def grad(f: Function, argnum: Argnum = 0) -> Function:
@@ -59,13 +62,13 @@ def grad(f: Function, argnum: Argnum = 0) -> Function:
 def value_and_grad(f: Function, argnum: Argnum = 0) -> Function:
     """The result of `f` and its gradient, as a pair. Parameters and errors are those of `grad`."""
 
-    def value_and_gradient(*args: Any, **options: Any) -> tuple[Any, Any]:
-        variables, output = _trace(f, argnum, args, options)
-        if not isinstance(output, Value):
-            raise TypeError(f"grad is of a function that returns one number, not {len(output)} of them: use jacobian")
-        return output.data, _gradient(output, variables)
+    def both(variables: Any, result: Any) -> tuple[Any, Any]:
+        outputs = _numbers(result)  # one in brackets, as NumPy's keepdims leaves it, is one number too
+        if len(outputs) != 1:
+            raise TypeError(f"grad is of a function that returns one number, not {len(outputs)} of them: use jacobian")
+        return outputs[0].data, _gradient(outputs[0], variables)
 
-    return value_and_gradient
+    return _derivative(f, argnum, both)
 
 
 def jacobian(f: Function, argnum: Argnum = 0) -> Function:
@@ -75,11 +78,10 @@ def jacobian(f: Function, argnum: Argnum = 0) -> Function:
     that `f` may return nested lists or an array.
     """
 
-    def gradients(*args: Any, **options: Any) -> Any:
-        variables, outputs = _trace(f, argnum, args, options)
-        return _map(lambda output: _gradient(output, variables), outputs)
+    def gradients(variables: Any, result: Any) -> Any:
+        return _map(lambda output: _gradient(output, variables), result)
 
-    return gradients
+    return _derivative(f, argnum, gradients)
 
 
 def hessian(f: Function, argnum: Argnum = 0) -> Function:
@@ -99,6 +101,10 @@ def hvp(f: Function, argnum: Argnum = 0) -> Function:
     gradient = grad(f, argnum)
 
     def product(*args: Any, **options: Any) -> Any:
+        if len(args) < 2:
+            raise TypeError(
+                f"hvp(f) is called as hvp(f)(x, vector), with the vector last, not with {len(args)} arguments"
+            )
         *args, vector = args  # type: ignore[assignment]
 
         def slope(*args: Any) -> Value:
@@ -118,28 +124,43 @@ def _variable(level: int) -> type[Value]:
     return type(f"Value{level}", (Value,), {"__slots__": (), "_level": level})
 
 
-def _trace(f: Function, argnum: Argnum, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, Any]:
-    """The variables in place of the chosen arguments, and the result of `f` on them as nested lists of such Values."""
-    level = _depth.get() + 1
-    kind = _variable(level)
+def _derivative(f: Function, argnum: Argnum, taken: Callable[[Any, Any], Any]) -> Function:
+    """What is `taken` from the variables and the result of `f`, as a function of the arguments of `f`."""
+
+    def derivative(*args: Any, **options: Any) -> Any:
+        level = _depth.get() + 1
+        token = _depth.set(level)
+        engine.running.append(level)
+        try:
+            return taken(*_trace(_variable(level), f, argnum, args, options))
+        finally:
+            engine.running.remove(level)
+            _depth.reset(token)
+
+    return derivative
+
+
+def _trace(
+    kind: type[Value], f: Function, argnum: Argnum, args: tuple[Any, ...], options: dict[str, Any]
+) -> tuple[Any, Any]:
+    """The variables in place of the chosen arguments, and the result of `f` on them, both in nested lists.
+
+    The lists of variables are not those that `f` gets, since it may change these.
+    """
     arguments = list(args)
-    for n in [argnum] if isinstance(argnum, int) else argnum:
-        if not -len(args) <= n < len(args):
+    for n in argnum if isinstance(argnum, Sequence) else [argnum]:
+        if n not in range(-len(args), len(args)):
             raise TypeError(f"argnum is {n}, but the function is called with {len(args)} positional arguments")
         arguments[n] = _replace(kind, args[n])
-    variables = arguments[argnum] if isinstance(argnum, int) else [arguments[n] for n in argnum]
+    chosen = [arguments[n] for n in argnum] if isinstance(argnum, Sequence) else arguments[argnum]
+    variables = _map(lambda variable: variable, chosen)
 
     def node(output: Any) -> Value:  # a number that does not depend on the variables becomes a leaf
         if not isinstance(output, Real | Value):
             raise TypeError(f"a derivative is of a function that returns numbers, not {type(output).__name__}")
-        return output if isinstance(output, Value) and output._level == level else kind(output)
+        return output if isinstance(output, kind) else kind(output)
 
-    token = _depth.set(level)
-    try:
-        result = f(*arguments, **options)
-    finally:
-        _depth.reset(token)
-    return variables, _map(node, result)
+    return variables, _map(node, f(*arguments, **options))
 
 
 def _gradient(output: Value, variables: Any) -> Any:
@@ -157,21 +178,36 @@ def _zero(x: Any) -> Any:
 
 def _map(function: Callable[[Any], Any], tree: Any) -> Any:
     """The function of each number in a nested list, tuple or array, in nested lists."""
+    if isinstance(tree, (float, Value)):
+        return function(tree)
     if isinstance(tree, list | tuple):
         return [_map(function, branch) for branch in tree]
+    tree = _by_position(tree)
     return _map(function, tree.tolist()) if hasattr(tree, "tolist") else function(tree)
 
 
 def _replace(function: Callable[[Any], Any], tree: Any) -> Any:
     """The function of each number, in a list, tuple or array like `tree`."""
-    if isinstance(tree, list | tuple):
+    if isinstance(tree, (float, Value)):
+        return function(tree)
+    if isinstance(tree, list):
+        return [_replace(function, branch) for branch in tree]
+    if isinstance(tree, tuple):
         branches = [_replace(function, branch) for branch in tree]
-        return branches if isinstance(tree, list) else tuple(branches)
-    if getattr(tree, "ndim", 0):
-        array = tree.astype(object)
-        array.flat = [function(number) for number in array.flat]
-        return array
-    return function(tree)
+        return tree._make(branches) if hasattr(tree, "_make") else tuple(branches)  # which a named tuple has
+    tree = _by_position(tree)
+    if not hasattr(tree, "astype"):
+        return function(tree)
+    if not tree.ndim:
+        return function(tree.tolist())
+    array = tree.astype(object)
+    array.flat = [function(number) for number in array.flat]
+    return array
+
+
+def _by_position(tree: Any) -> Any:
+    """A table or a Series of pandas as an array; all else as it is."""
+    return tree.to_numpy() if hasattr(tree, "to_numpy") else tree
 
 
 def _numbers(tree: Any) -> list[Any]:
@@ -250,7 +286,8 @@ def _slopes(flat: Function, xs: list[Any], i: int) -> tuple[str, list[float]]:
     def results(x: Any) -> list[Any]:
         return [_bottom(output) for output in flat([Value(x if j == i else y) for j, y in enumerate(xs)])]
 
-    h = 1e-20 * (abs(float(xs[i])) or 1.0)
+    size = abs(float(xs[i])) or 1.0
+    h = max(1e-20 * size, min(1e-307, 1e-4 * size))  # of a subnormal step few digits come back
     try:
         slopes = [output.imag / h for output in results(_Complex(complex(float(xs[i]), h)))]
         if all(map(math.isfinite, slopes)):
@@ -332,7 +369,7 @@ def _power(x: complex, y: complex) -> complex:
 class _Complex:
     """A complex number with a real part that decides where the code branches.
 
-    The functions are those of `cmath`, and whatever of `scalar` these give in one line; there is no `erf`.
+    The functions are those of `cmath`, and whatever of `scalar` these give in one line; there is no `erf`, nor `erfc`.
     """
 
     __slots__ = ("z",)

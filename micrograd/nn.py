@@ -23,6 +23,8 @@ ACTIVATIONS: dict[str, Activation] = {
     "leaky_relu": Value.leaky_relu,
     "sigmoid": Value.sigmoid,
     "softplus": Value.softplus,
+    "gelu": Value.gelu,
+    "silu": Value.silu,
     "linear": Value.__pos__,
 }
 

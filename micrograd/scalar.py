@@ -13,17 +13,21 @@ out.
 import functools
 import math
 from collections.abc import Callable, Sequence
-from fractions import Fraction
+from numbers import Rational
 from typing import Any
 
 __all__ = [
-    "acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "divide", "erf", "exp", "expm1",
-    "leaky_relu", "log", "log1p", "position", "power", "relu", "remainder", "sigmoid", "sin", "sinh", "softplus",
-    "sqrt", "take", "tan", "tanh", "where",
+    "acos", "acosh", "asin", "asinh", "atan", "atanh", "clip", "cos", "cosh", "divide", "erf", "erfc", "exp", "expm1",
+    "gelu", "leaky_relu", "log", "log1p", "position", "power", "relu", "remainder", "sigmoid", "silu", "sin", "sinh",
+    "softplus", "sqrt", "take", "tan", "tanh", "where",
 ]  # fmt: skip
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 """Every function of one number below, by name: the vocabulary that a number-like class has to speak."""
+
+
+REMEDY = " (where() computes both of its branches: choose a safe operand first, f(where(condition, x, 1.0)))"
+"""What to do about an error in the branch that a `where` does not choose: so end all errors of a missing result."""
 
 
 def _function(name: str, on_float: Callable[..., Any]) -> Callable[..., Any]:
@@ -36,9 +40,9 @@ def _function(name: str, on_float: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return on_float(x, *args, **options)
         except ValueError:
-            raise ValueError(f"{name}({x!r}): the operand is outside the domain of {name}") from None
+            raise ValueError(f"{name}({x!r}): the operand is outside the domain of {name}{REMEDY}") from None
         except OverflowError:
-            raise OverflowError(f"{name}({x!r}): the result is too large for a float") from None
+            raise OverflowError(f"{name}({x!r}): the result is too large for a float{REMEDY}") from None
 
     function.__name__ = function.__qualname__ = name
     FUNCTIONS[name] = function
@@ -63,6 +67,7 @@ asinh = _function("asinh", math.asinh)
 acosh = _function("acosh", math.acosh)
 atanh = _function("atanh", math.atanh)
 erf = _function("erf", math.erf)
+erfc = _function("erfc", math.erfc)
 
 
 def _sigmoid(x: float) -> float:
@@ -99,7 +104,7 @@ def zero(x: Any) -> Any:
         return 0.0
     while hasattr(x, "data"):  # a Value: what counts is the number in it
         x = x.data
-    return Fraction(0) if isinstance(x, Fraction) else 0
+    return 0 * x if isinstance(x, Rational) else 0
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:
@@ -123,10 +128,43 @@ def position(index: Any, size: int) -> int:
     """The index as an int. Raises ValueError unless it is a whole number from 0 to size - 1."""
     if hasattr(index, "__index__"):
         index = index.__index__()
-    whole = int(index) if isinstance(index, (int, float, Fraction)) and 0 <= index < size else None
-    if whole is None or whole != index:
+    x: Any = index if isinstance(index, (int, float, Rational)) else -1
+    if not 0 <= x < size or x != int(x):
         raise ValueError(f"the index is {index!r:.80}: expected a whole number from 0 to {size - 1}")
-    return whole
+    return int(x)
+
+
+# Functions that are put together from those above, as any number-like object can be: only a Value has methods for them.
+
+
+def _composed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, made to call the method of its name where there is one."""
+    name = function.__name__
+
+    @functools.wraps(function)
+    def composed(x: Any, *args: Any, **options: Any) -> Any:
+        return getattr(x, name)(*args, **options) if hasattr(x, name) else function(x, *args, **options)
+
+    return composed
+
+
+@_composed
+def gelu(x: Any) -> Any:
+    """x times the probability of a normal number below x, a smooth relu (Hendrycks and Gimpel, 2016)."""
+    return x * (0.5 * erfc(-0.7071067811865476 * x))  # 1 + erf would cancel
+
+
+@_composed
+def silu(x: Any) -> Any:
+    """x sigmoid(x), a smooth relu, also called swish (Elfwing et al., 2018)."""
+    return x * sigmoid(x)
+
+
+@_composed
+def clip(x: Any, low: Any, high: Any) -> Any:
+    """x where it is within the bounds, else the nearer one; `high` if they are crossed, as in NumPy and PyTorch."""
+    x = where(x < low, low, x)
+    return where(x > high, high, x)
 
 
 def divide(x: Any, y: Any) -> Any:
@@ -134,7 +172,7 @@ def divide(x: Any, y: Any) -> Any:
     try:
         return x / y
     except ZeroDivisionError:
-        raise ZeroDivisionError(f"{x!r} / {y!r}: division by zero") from None
+        raise ZeroDivisionError(f"{x!r} / {y!r}: division by zero{REMEDY}") from None
 
 
 def remainder(x: Any, y: Any) -> Any:
@@ -142,7 +180,7 @@ def remainder(x: Any, y: Any) -> Any:
     try:
         return x % y
     except ZeroDivisionError:
-        raise ZeroDivisionError(f"{x!r} % {y!r}: modulo by zero") from None
+        raise ZeroDivisionError(f"{x!r} % {y!r}: modulo by zero{REMEDY}") from None
 
 
 def power(x: Any, y: Any) -> Any:
@@ -150,9 +188,9 @@ def power(x: Any, y: Any) -> Any:
     try:
         result = x**y
     except ZeroDivisionError:
-        raise ZeroDivisionError(f"{x!r} ** {y!r}: zero has no negative power") from None
+        raise ZeroDivisionError(f"{x!r} ** {y!r}: zero has no negative power{REMEDY}") from None
     except OverflowError:
-        raise OverflowError(f"{x!r} ** {y!r}: the result is too large for a float") from None
+        raise OverflowError(f"{x!r} ** {y!r}: the result is too large for a float{REMEDY}") from None
     if type(result) is complex:
-        raise ValueError(f"{x!r} ** {y!r}: a fractional power of a negative number is not real")
+        raise ValueError(f"{x!r} ** {y!r}: a fractional power of a negative number is not real{REMEDY}")
     return result

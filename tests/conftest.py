@@ -4,6 +4,8 @@ import signal
 
 import pytest
 
+from micrograd import engine
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _ctrl_c_interrupts():
@@ -11,3 +13,9 @@ def _ctrl_c_interrupts():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def two_derivatives(monkeypatch):
+    """As if two derivatives were running, one inside the other."""
+    monkeypatch.setattr(engine, "running", [1, 2])

@@ -83,6 +83,11 @@ def row(
     return Operation(name, apply, value, gradient, _points(points), _points(edges), torch, smooth)
 
 
+def _erfc(x: Any) -> Any:
+    """mpmath's, which cannot do much larger operands, where it is 0 or 2 to thousands of digits."""
+    return mp.erfc(max(-100, min(x, 100)))
+
+
 FUNCTIONS = (
     row(
         "exp", scalar.exp, mp.exp, mp.exp, (-3.0, 0.0, 2.5), (-1000.0, 709.0),
@@ -151,6 +156,10 @@ FUNCTIONS = (
         torch=lambda t, x: t.erf(x),
     ),
     row(
+        "erfc", scalar.erfc, _erfc, lambda x: -2 / mp.sqrt(mp.pi) * mp.exp(-x * x), (-2.0, 0.0, 1.0), (-30.0, 26.0),
+        torch=lambda t, x: t.erfc(x),
+    ),
+    row(
         "sigmoid", scalar.sigmoid, mp.sigmoid, lambda x: mp.sigmoid(x) * mp.sigmoid(-x), (-2.0, 0.0, 1.0),
         (-1000.0, -700.0, 700.0, 1000.0), torch=lambda t, x: t.sigmoid(x),
     ),
@@ -171,6 +180,20 @@ FUNCTIONS = (
         "leaky_relu with a slope", lambda x: scalar.leaky_relu(x, 0.25), lambda x: max(x, 0.25 * x),
         lambda x: 1 if x > 0 else 0.25, (-2.0, 1.5), (0.0,),
         torch=lambda t, x: t.nn.functional.leaky_relu(x, 0.25), smooth=lambda x: abs(x) > 0.01,
+    ),
+    row(
+        "gelu", scalar.gelu, lambda x: x * _erfc(-x / mp.sqrt(2)) / 2,
+        lambda x: _erfc(-x / mp.sqrt(2)) / 2 + x * mp.exp(-x * x / 2) / mp.sqrt(2 * mp.pi), (-2.0, 0.0, 1.0),
+        (-1e200, 30.0, 1e300), torch=lambda t, x: t.nn.functional.gelu(x),
+    ),
+    row(
+        "silu", scalar.silu, lambda x: x * mp.sigmoid(x), lambda x: mp.sigmoid(x) * (1 + x * mp.sigmoid(-x)),
+        (-2.0, 0.0, 1.0), (-700.0, 700.0, 1e300), torch=lambda t, x: t.nn.functional.silu(x),
+    ),
+    row(
+        "clip", lambda x: scalar.clip(x, -1.0, 2.0), lambda x: min(max(x, -1), 2), lambda x: int(-1 <= x <= 2),
+        (-2.0, 0.5, 3.0), (-1.0, 2.0, -0.0, 1e300, 2.0000000000000004),
+        torch=lambda t, x: t.clip(x, -1.0, 2.0), smooth=lambda x: abs(abs(x - 0.5) - 1.5) > 0.01,
     ),
     row(
         "abs", abs, abs, mp.sign, (-2.0, 1.5), (0.0, -1e300),

@@ -137,6 +137,7 @@ SPECIAL = {
     "acosh": [(0.5, math.nan)],
     "atanh": [(1.0, INFINITE), (2.0, math.nan)],
     "erf": [(-INFINITE, -1.0)],
+    "erfc": [(-INFINITE, 2.0), (INFINITE, 0.0)],
     "sigmoid": [(-INFINITE, 0.0), (INFINITE, 1.0)],
     "softplus": [(-INFINITE, 0.0), (INFINITE, INFINITE)],
     "relu": [(-INFINITE, 0.0), (INFINITE, INFINITE)],

@@ -1,13 +1,15 @@
 import asyncio
 import math
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from mpmath import mp
 
-from micrograd import Value, dot, mean, nn, promote, scalar, sum, where
+from micrograd import Value, dot, engine, mean, nn, promote, scalar, sum, where
 from micrograd.functional import GradientError, grad, gradcheck, hessian, hvp, jacobian, value_and_grad
 from tests.operations import OPERATIONS
 
@@ -69,6 +71,8 @@ def test_derivatives_are_by_the_first_argument_unless_told_and_count_from_the_en
     assert hvp(f)(3.0, 5.0, 7.0) == 70.0
     assert jacobian(lambda x, y: [f(x, y)])(3.0, 5.0) == [30.0]
     assert grad(f, (-2, -1))(3.0, 5.0) == [30.0, 9.0]
+    assert grad(f, np.int64(1))(3.0, 5.0) == 9.0
+    assert grad(f, (0, 0))(3.0, 5.0) == [30.0, 30.0]
 
 
 def test_jacobians_have_the_shape_of_the_result_and_then_of_the_argument():
@@ -171,6 +175,57 @@ def test_threads_and_tasks_each_nest_on_their_own():
     assert [*found, *asyncio.run(tasks())] == [expected] * 6
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x, y: x * y,
+        lambda x, y: y**x,
+        lambda x, y: sum([x, y]),
+        lambda x, y: where(y > x, x, y),
+        lambda x, y: grad(lambda z: y)(1.0) * y * x,
+        lambda x, y: Value(y),
+    ],
+)
+def test_a_value_kept_from_a_derivative_that_has_ended_is_no_use_outside(use):
+    kept, x = [], Value(2.0)
+    grad(lambda y: kept.append(y * y) or y)(3.0)
+    with pytest.raises(TypeError, match=r"that has ended, .*return it from the function, or keep its \.data"):
+        use(x, kept[0])
+    assert (2 * kept[0] + 1).data == 19.0
+    assert grad(lambda z: z * kept[0])(x).data == 9.0
+
+
+def test_what_a_value_kept_from_a_derivative_holds_can_be_used():
+    kept, x = [], Value(2.0)
+    grad(lambda y: kept.append(x * y) or y)(3.0)
+    with pytest.raises(TypeError, match="that has ended"):
+        kept[0].backward()
+    kept[0].data.backward()
+    assert x.grad == 3.0
+
+
+def test_a_value_kept_from_an_inner_derivative_is_no_use_in_the_outer_one():
+    def outer(x, use):
+        kept = []
+        grad(lambda y: kept.append(y * y) or y)(3.0)
+        return use(x, kept[0])
+
+    for use in (lambda x, y: x * y, lambda x, y: y):
+        with pytest.raises(TypeError, match="that has ended"):
+            grad(outer)(2.0, use)
+    assert grad(outer)(2.0, lambda x, y: x * y.data) == 9.0
+
+
+def test_threads_may_compute_what_a_derivative_needs():
+    w = Value(2.0)
+
+    def parts(x):
+        with ThreadPoolExecutor(2) as pool:
+            return sum(pool.map(lambda i: w * x**i, range(4)))
+
+    assert grad(parts)(3.0).data == 2 * (1 + 6 + 27)
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
 def test_an_interrupted_function_leaves_nothing_behind(error):
     def interrupted(x):
@@ -181,6 +236,7 @@ def test_an_interrupted_function_leaves_nothing_behind(error):
     levels = []
     grad(lambda x: levels.append(x._level) or x)(1.0)
     assert levels == [1]
+    assert engine.running == []
 
 
 # What goes in and comes out
@@ -200,6 +256,41 @@ def test_exact_numbers_have_exact_gradients():
         Fraction(26, 21),
         Fraction(2, 21),
     ]
+
+
+class Pair(NamedTuple):
+    left: float
+    right: float
+
+
+def test_a_named_tuple_keeps_its_names():
+    pair = Pair(2.0, 3.0)
+    assert grad(lambda p: p.left * p.right)(pair) == [3.0, 2.0]
+    assert jacobian(lambda p: Pair(p.right, p.left))(pair) == [[0.0, 1.0], [1.0, 0.0]]
+    assert gradcheck(lambda p: p.left**p.right, [pair])
+
+
+def test_an_array_of_no_dimensions_is_a_number():
+    x = np.array(2.0)
+    assert value_and_grad(lambda x: scalar.tanh(x) * 0 + x * x)(x) == (4.0, 4.0)
+    assert hvp(lambda x: np.array(x**3))(x, np.array(1.0)) == 12.0
+    assert gradcheck(scalar.tanh, x)
+
+
+def test_one_number_in_brackets_has_a_gradient_too():
+    x = np.array([[1.0, 2.0]])
+    assert value_and_grad(lambda x: (x * x).sum(keepdims=True))(x) == (5.0, [[2.0, 4.0]])
+    assert hessian(lambda x: [x * x])(3.0) == 2.0
+
+
+def test_tables_and_series_go_by_position():
+    pandas = pytest.importorskip("pandas")
+    series, table = pandas.Series([2.0, 3.0], index=[1, 0]), pandas.DataFrame({"b": [1.0, 2.0], "a": [3.0, 4.0]})
+    assert grad(lambda x: x[0] ** 2 * x[1])(series) == [12.0, 4.0]
+    assert grad(lambda x, y: (x @ y).sum(), (0, 1))(table, series) == [[[2.0, 3.0], [2.0, 3.0]], [3.0, 7.0]]
+    assert jacobian(lambda x: pandas.DataFrame({"a": [x], "b": [2 * x]}))(1.0) == [[1.0, 2.0]]
+    assert hvp(lambda x: (x * x).sum())(table, table) == [[2.0, 6.0], [4.0, 8.0]]
+    assert gradcheck(lambda x, y: x @ y, (table, series))
 
 
 def test_gradients_by_floats_are_floats():
@@ -239,6 +330,45 @@ def test_arrays_reach_the_function_as_arrays():
     assert hessian(lambda v: v @ v)(x[0]) == [[2.0, 0.0], [0.0, 2.0]]
     assert x.dtype == float
     assert gradcheck(lambda x, y: x @ y, (x, x[0]))
+
+
+def doubled(x):
+    x *= 2
+    return (x * x).sum()
+
+
+def clipped(x):
+    x[x < 0] = 0.0
+    return (x * x).sum()
+
+
+def ranked(x):
+    x.sort()
+    return x[0] + 2 * x[1] + x.pop() * 3
+
+
+@pytest.mark.parametrize(
+    ("in_place", "x", "value", "gradient"),
+    [
+        (doubled, np.array([1.0, 2.0, 4.0]), 84.0, [8.0, 16.0, 32.0]),
+        (clipped, np.array([-1.0, 2.0, 4.0]), 20.0, [0.0, 4.0, 8.0]),
+        (ranked, [4.0, -1.0, 2.0], 15.0, [3.0, 1.0, 2.0]),
+        (lambda x: x[0].pop() * x.pop(0).pop(), [[2.0, 3.0]], 6.0, [[3.0, 2.0]]),
+    ],
+)
+def test_a_function_may_change_its_argument_in_place(in_place, x, value, gradient):
+    before = list(x)
+    assert value_and_grad(in_place)(x) == (value, gradient)
+    assert value_and_grad(in_place, (0,))(x) == (value, [gradient])
+    assert jacobian(in_place)(x) == gradient
+    assert gradcheck(in_place, [x])
+    assert list(x) == before
+
+
+def test_second_derivatives_of_a_function_that_changes_its_argument_are_right_too():
+    x = np.array([-1.0, 2.0])
+    assert hessian(doubled)(x) == [[8.0, 0.0], [0.0, 8.0]]
+    assert hvp(clipped)(x, [5.0, 5.0]) == [0.0, 10.0]
 
 
 def test_a_network_learns_an_equation_of_its_own_derivative():
@@ -283,11 +413,15 @@ def test_a_network_learns_an_equation_of_its_own_derivative():
     [
         (lambda: grad(lambda x: None)(1.0), "a function that returns numbers, not NoneType"),
         (lambda: grad(lambda x: [x, x])(1.0), "returns one number, not 2 of them: use jacobian"),
+        (lambda: grad(lambda x: [[x, x], [x]])(1.0), "returns one number, not 3 of them: use jacobian"),
+        (lambda: hvp(lambda x: x * x)(1.0), r"called as hvp\(f\)\(x, vector\), .* not with 1 arguments"),
+        (lambda: hvp(lambda x: x * x)(), r"called as hvp\(f\)\(x, vector\), .* not with 0 arguments"),
         (lambda: jacobian(lambda x: {"a": x})(1.0), "a function that returns numbers, not dict"),
         (lambda: grad(lambda x: x)("1"), "a Value holds a number .* not str: '1'"),
         (lambda: grad(lambda x: x[0])([1.0, None]), "a Value holds a number .* not NoneType"),
         (lambda: grad(lambda x: x, 1)(1.0), "argnum is 1, but the function is called with 1 positional arguments"),
         (lambda: grad(lambda x: x, (0, -2))(1.0), "argnum is -2"),
+        (lambda: grad(lambda x: x, "x")(1.0), "argnum is x, but"),
     ],
 )
 def test_what_has_no_gradient_is_told(call, message):
@@ -369,15 +503,18 @@ def one_too_many(x):
     return Value(x.data, (x,), "one_too_many", _backward)
 
 
+REAL = "erf", "erfc", "gelu", "0.0 ** x"  # operations that have no complex numbers
+
+
 @pytest.mark.parametrize(
     ("f", "points"),
     [
-        *[(operation.apply, operation.points) for operation in OPERATIONS if operation.name not in ("erf", "0.0 ** x")],
+        *[(operation.apply, operation.points) for operation in OPERATIONS if operation.name not in REAL],
         (lambda x: abs(x) + 2.0 - x / 2 + 1.5**x, [(-1.5,), (1.5,)]),
         (lambda x: where((x > 0) & (x != 5), x, -x) ** 2 + x % 2.5, [(-1.5,), (1.5,)]),
     ],
 )
-def test_the_complex_step_is_possible_in_every_operation_but_two(f, points):
+def test_the_complex_step_is_possible_in_every_operation_but_four(f, points):
     for point in points:
         with pytest.raises(GradientError, match="but the complex step gives"):
             gradcheck(lambda *xs: one_too_many(f(*xs) + 0.01 * sum(xs)), point)
@@ -404,6 +541,14 @@ def test_the_complex_step_is_small_beside_a_small_input_and_takes_the_side_of_a_
     assert gradcheck(lambda x: scalar.relu(x) + scalar.leaky_relu(x), 0.0)
     with pytest.raises(GradientError, match=r"by inputs\[0\] is 0.0, but the complex step gives 1.0"):
         gradcheck(abs, 0.0)
+
+
+@pytest.mark.parametrize("x", [1e-280, -3e-303, 1e-300, -1e-305, 1e-308])
+def test_the_complex_step_has_digits_beside_the_smallest_inputs_too(x):
+    smooth = lambda x: x / 3 + scalar.sigmoid(x) + scalar.leaky_relu(x) + 2.0**x  # noqa: E731
+    steep = lambda x: abs(x) ** 0.5 + scalar.log(abs(x))  # noqa: E731
+    assert gradcheck(smooth, x)
+    assert gradcheck(steep, x)
 
 
 @pytest.mark.parametrize("x", [-50.0, -2.0, -1e-9, 0.0, 1e-4, 0.3, 50.0])

@@ -19,6 +19,8 @@ from micrograd.losses import (
     softmax,
 )
 
+pytestmark = pytest.mark.usefixtures("two_derivatives")
+
 Level1 = type("Level1", (Value,), {"__slots__": (), "_level": 1})
 
 LOGITS = {

@@ -20,6 +20,8 @@ PLAIN = {
     "leaky_relu": lambda x: max(x, 0.01 * x),
     "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
     "softplus": lambda x: math.log1p(math.exp(x)),
+    "gelu": lambda x: x * (1 + math.erf(x / math.sqrt(2))) / 2,
+    "silu": lambda x: x / (1 + math.exp(-x)),
     "linear": lambda x: x,
 }
 """The activations on floats, written anew."""
@@ -391,8 +393,8 @@ class TestErrors:
         with pytest.raises(ValueError) as caught:
             make(name)
         assert str(caught.value) == (
-            f"unknown activation {name!r}: expected one of tanh, relu, leaky_relu, sigmoid, softplus, linear, "
-            "or a function of a Value"
+            f"unknown activation {name!r}: expected one of tanh, relu, leaky_relu, sigmoid, softplus, gelu, "
+            "silu, linear, or a function of a Value"
         )
 
     @pytest.mark.parametrize(

@@ -6,11 +6,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from mpmath import mp
 
 from micrograd import Value, scalar
 from tests.operations import FUNCTIONS, OPERATORS
 
 INF, NAN = math.inf, math.nan
+COMPOSED = "clip", "gelu", "silu"
 
 CASES = [
     pytest.param(operation, point, id=f"{operation.name} at {point}")
@@ -28,15 +30,32 @@ def test_every_function_of_one_number_is_in_the_table():
     assert set(scalar.FUNCTIONS) <= {operation.name for operation in FUNCTIONS}
 
 
-def test_the_public_names_are_the_functions_of_one_number_and_six_more():
-    assert sorted(scalar.__all__) == sorted(
-        [*scalar.FUNCTIONS, "divide", "position", "power", "remainder", "take", "where"]
-    )
+def test_the_public_names_are_the_functions_of_one_number_what_is_composed_of_them_and_six_more():
+    others = ["divide", "position", "power", "remainder", "take", "where"]
+    assert sorted(scalar.__all__) == sorted([*scalar.FUNCTIONS, *COMPOSED, *others])
 
 
-@pytest.mark.parametrize("name", scalar.FUNCTIONS)
+@pytest.mark.parametrize("name", COMPOSED)
+def test_what_is_composed_asks_an_object_with_a_method_of_the_name_too(name):
+    number_like = type("NumberLike", (), {name: lambda self, *options: ("computed", *options)})()
+    assert getattr(scalar, name)(number_like, 0.5) == ("computed", 0.5)
+    assert getattr(scalar, name).__name__ == name
+
+
+@pytest.mark.parametrize(("x", "low", "high"), [(2, 0, 1), (-1, 0.0, 1.0), (0.5, 0, 1), (2.0, 3.0, 1.0), (0.0, 3, 1)])
+def test_clip_is_that_of_numpy_also_with_crossed_bounds(x, low, high):
+    assert scalar.clip(x, low, high) == np.clip(x, low, high)
+    assert math.isnan(scalar.clip(NAN, low, high))
+
+
+def test_far_left_gelu_and_silu_keep_their_digits():
+    assert scalar.gelu(-9.0) == pytest.approx(-9 * float(mp.ncdf(-9)), rel=1e-13)
+    assert scalar.silu(-700.0) == pytest.approx(-700 * math.exp(-700), rel=1e-15)
+
+
+@pytest.mark.parametrize("name", [*scalar.FUNCTIONS, "gelu", "silu"])
 def test_nan_goes_in_and_comes_out(name):
-    assert math.isnan(scalar.FUNCTIONS[name](NAN))
+    assert math.isnan(getattr(scalar, name)(NAN))
 
 
 @pytest.mark.parametrize("name", scalar.FUNCTIONS)
@@ -100,7 +119,7 @@ def test_a_small_sigmoid_keeps_all_its_digits():
 def test_an_operand_outside_the_domain_is_named(name, x):
     with pytest.raises(ValueError) as caught:
         scalar.FUNCTIONS[name](x)
-    assert str(caught.value) == f"{name}({x!r}): the operand is outside the domain of {name}"
+    assert str(caught.value) == f"{name}({x!r}): the operand is outside the domain of {name}{scalar.REMEDY}"
 
 
 @pytest.mark.parametrize(
@@ -109,7 +128,7 @@ def test_an_operand_outside_the_domain_is_named(name, x):
 def test_a_result_too_large_is_named(name, x):
     with pytest.raises(OverflowError) as caught:
         scalar.FUNCTIONS[name](x)
-    assert str(caught.value) == f"{name}({x!r}): the result is too large for a float"
+    assert str(caught.value) == f"{name}({x!r}): the result is too large for a float{scalar.REMEDY}"
 
 
 @pytest.mark.parametrize("name", scalar.FUNCTIONS)
@@ -137,7 +156,7 @@ def test_something_that_is_no_number_is_a_type_error(name):
 def test_an_impossible_operation_names_both_operands(function, x, y, error, message):
     with pytest.raises(error) as caught:
         function(x, y)
-    assert str(caught.value) == message
+    assert str(caught.value) == message + scalar.REMEDY
 
 
 def test_fractions_stay_exact():

@@ -174,7 +174,7 @@ static inline double dot(double start, const double *a, const double *b, long n)
 
 TOTAL = CONDITIONS | {
     *("+", "-", "*", "neg", "abs", "where"),
-    *("relu", "leaky_relu", "sigmoid", "softplus", "tanh", "erf", "atan", "asinh"),
+    *("relu", "leaky_relu", "sigmoid", "softplus", "tanh", "erf", "erfc", "atan", "asinh"),
 }
 """The operations that have a result, if an infinite one, for all operands; the others may raise in Python."""
 

@@ -67,6 +67,8 @@ def _expression(name):
     """How a row of the table looks as code: its name is a function's, or an expression."""
     if name == "leaky_relu with a slope":
         return lambda x: f"leaky_relu({x}, 0.25)"
+    if name == "clip":
+        return lambda x: f"clip({x}, -1.0, 2.0)"
     if name in ("neg", "pos"):
         return lambda x: f"{'-' if name == 'neg' else '+'}{x}"
     if name.isidentifier():
@@ -111,10 +113,11 @@ FUSED = [
         5,
     ),
 ]
-PRECISE = {  # where PyTorch derives by 1 - t * t, (1 - s) * s and y + 1, which cancel
+PRECISE = {  # where PyTorch computes 1 - t * t, (1 - s) * s, y + 1 and 1 + erf, which cancel
     "tanh": lambda t, x: t.where(abs(x) < 1, t.tanh(x), t.sign(x) * (1 - 2 / (1 + t.exp(2 * abs(x))))),
     "sigmoid": lambda t, x: t.where(x < 0, t.sigmoid(x), 1 / (1 + t.exp(-x))),
     "expm1": lambda t, x: t.where(abs(x) < 1, t.expm1(x), t.exp(x) - 1),
+    "gelu": lambda t, x: x * (0.5 * t.erfc(-(0.5**0.5) * x)),
 }
 KINDS = {
     kind.name: kind
@@ -257,7 +260,7 @@ def code(program: Program) -> str:
             lines.append(f"v{i} = Value({node!r})")
     called = set(re.findall(r"\w+(?=\()", "\n".join(lines)))
     fused = ["Value", *sorted(called & {kind.name for kind in FUSED})]
-    functions = sorted(called & set(scalar.FUNCTIONS))
+    functions = sorted(called & set(scalar.__all__) - {"where"})
     head = [f"from micrograd import {', '.join(fused)}"]
     head += [f"from micrograd.scalar import {', '.join(functions)}"] if functions else []
     inputs = [f"v{i}.grad" for i in leaves(program)]
