@@ -1,6 +1,8 @@
 """The compiler: compiled code computes what the engine computes, to the last bit in Python, or says why it cannot."""
 
 import ast
+import copy
+import ctypes
 import gc
 import inspect
 import io
@@ -14,6 +16,7 @@ import threading
 import time
 import tokenize
 from array import array
+from collections import deque
 from fractions import Fraction
 
 import numpy as np
@@ -597,12 +600,10 @@ def test_what_is_no_batch_is_refused():
     with pytest.raises(ValueError, match="takes 2 arguments, not 3"):
         fast(1.0, 2.0, 3.0)
     for batches, k in (((1.0, [2.0]), 1), (([1.0], 2.0), 2)):
-        with pytest.raises(TypeError, match=f"argument {k} is a list or an array of examples, not a float"):
+        with pytest.raises(TypeError, match=f"argument {k}: a list or an array of examples is expected, not a float"):
             fast.map(*batches)
-    with pytest.raises(TypeError):
-        fast("1.0", 2.0)
-    with pytest.raises(TypeError):
-        fast(Value(1.0), 2.0)
+    with pytest.raises(TypeError, match="argument 2: a Value does not turn into a plain number"):
+        fast(1.0, Value(2.0))
     other = micrograd.compile(lambda x: x, (1.0,), backend="python")
     with pytest.raises(ValueError, match="was expected"):
         fast.map(other.pack([1.0, 2.0]))
@@ -641,13 +642,102 @@ def test_a_table_is_its_numbers_not_its_names(backend):
         single.map(Labels(np.ones((3, 2))))
 
 
-def test_a_dict_is_no_list(backend):
+NO_NUMBERS = [
+    {0: 5.0, 1: 6.0}, {0: 5.0}.keys(), {0: 5.0}.values(), {0: 5.0}.items(), {5.0, 6.0}, frozenset([5.0]), b"56",
+    bytearray(b"56"), "56",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("thing", NO_NUMBERS, ids=lambda thing: type(thing).__name__)
+def test_what_holds_no_numbers_one_after_the_other_is_refused_everywhere(backend, thing):
     single = micrograd.compile(lambda x: 2 * x, (1.0,), backend=backend)
-    with pytest.raises(TypeError, match="argument 1 is a list or an array of examples, not a dict"):
-        single.map({0: 5.0, 1: 6.0})
     pair = micrograd.compile(lambda x: x[0] * x[1], ([1.0, 2.0],), backend=backend)
-    with pytest.raises(TypeError):
-        pair({0: 5.0, 1: 6.0})
+    kind = type(thing).__name__
+    for batch in (lambda: single.map(thing), lambda: pair.pack(thing)):
+        with pytest.raises(TypeError, match=f"argument 1: a list or an array of examples is expected, not a {kind}"):
+            batch()
+    for example in (
+        lambda: single(thing), lambda: pair(thing), lambda: pair.map([[1.0, 2.0], thing]),
+        lambda: micrograd.compile(lambda x: x, (thing,), backend=backend),
+    ):  # fmt: skip
+        with pytest.raises((TypeError, ValueError), match=f"argument 1: .* not in a {kind}|shape \\(\\) came, "):
+            example()
+
+
+@pytest.mark.parametrize(
+    ("thing", "reason"),
+    [
+        (None, "must be real number, not NoneType"),
+        (2j, "must be real number, not complex"),
+        (10**400, "int too large to convert to float"),
+        (np.complex64(2j), "real numbers are expected, not complex64"),
+        (np.array(2j), "real numbers are expected, not complex128"),
+        (np.ma.masked, "a masked array has gaps"),
+        (np.datetime64("2020-01-01"), "real numbers are expected, not datetime64"),
+    ],
+    ids=lambda case: f"{case!s:.20}",
+)
+def test_what_is_no_real_number_is_refused_everywhere(backend, thing, reason):
+    single = micrograd.compile(lambda y, x: 2 * x, (1.0, 1.0), backend=backend)
+    pair = micrograd.compile(lambda y, x: x[0] * x[1], (1.0, [1.0, 2.0]), backend=backend)
+    for call in (
+        lambda: single(1.0, thing), lambda: single.map([1.0], [thing]), lambda: pair(1.0, [1.0, thing]),
+        lambda: pair.pack([1.0, 2.0], [[1.0, 2.0], [1.0, thing]]),
+        lambda: micrograd.compile(lambda y, x: x, (1.0, [thing]), backend=backend),
+    ):  # fmt: skip
+        with pytest.raises((TypeError, OverflowError), match=f"argument 2: {reason}"):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("array", "reason"),
+    [
+        (np.array([[1.0, 2j]]), "real numbers are expected, not complex128"),
+        (np.array([[1.0, 2j]], object), "must be real number, not complex"),
+        (
+            np.ma.masked_array([[1.0, 2.0]], [[False, True]]),
+            r"a masked array has gaps: fill them by \.filled\(number\)",
+        ),
+        (np.array([["1", "2"]]), "real numbers are expected, not <U1"),
+        (np.array([["1", "2"]], object), "numbers come in lists and arrays, not in a str"),
+        (np.array([[1, 2]], "timedelta64[s]"), "real numbers are expected, not timedelta64"),
+        (np.array([(1.0, 2.0)], "d,d"), "real numbers are expected, not .*'f0'"),
+        (np.array(1.0), "len"),
+    ],
+)
+def test_an_array_of_something_else_than_real_numbers_is_refused(backend, array, reason):
+    fast = micrograd.compile(lambda x: x[0] * x[1], ([1.0, 2.0],), backend=backend)
+    with pytest.raises(TypeError, match=f"argument 1: {reason}"):
+        fast.map(array)
+
+
+def test_tables_and_series_of_pandas_go_by_position(backend):
+    pandas = pytest.importorskip("pandas")
+    rows = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
+    difference = micrograd.compile(lambda x: x[0] - 3 * x[1], ([1.0, 2.0],), backend=backend)
+    corner = micrograd.compile(lambda x: x[2][0] - 3 * x[0][1], (rows,), backend=backend)
+    pair = micrograd.compile(lambda x, y: x[0] * y, ([1.0, 2.0], 1.0), backend=backend)
+    for dtype in (float, "float32", int, "Int64", object):
+        table = pandas.DataFrame(rows, columns=["b", "a"], index=[2, 0, 1]).astype(dtype)
+        assert difference.map(table) == difference.map(difference.pack(table)) == difference.map(rows)
+        assert difference.map([row for _, row in table.iterrows()]) == difference.map(rows)
+        assert difference(table.loc[0]) == difference(rows[1])
+        assert corner(table) == corner(rows)
+        assert pair.map(table, table["a"]) == pair.map(rows, [2.0, 4.0, 6.0])
+        assert micrograd.compile(lambda x: x[2][0], (table,), backend=backend)(table) == 5.0
+    with pytest.raises(TypeError, match="argument 1: must be real number, not NAType"):
+        difference.map(pandas.DataFrame(rows).astype("Int64").mask(lambda table: table == 4))
+
+
+def test_packed_tensors_of_pytorch_are_followed_as_arrays_are(backend):
+    torch = pytest.importorskip("torch")
+    fast = micrograd.compile(lambda x: 2 * x, (1.0,), backend=backend)
+    for dtype, followed in ((torch.float64, True), (torch.float32, False)):
+        tensor = torch.ones(3, dtype=dtype)
+        packed = fast.pack(tensor)
+        assert fast.map(packed) == [2.0, 2.0, 2.0]
+        tensor[1] = 5.0
+        assert fast.map(packed) == [2.0, 10.0 if followed else 2.0, 2.0]
 
 
 # Packing
@@ -682,12 +772,23 @@ def test_examples_come_in_any_layout(backend, layout):
 @pytest.mark.parametrize(
     "batch",
     [array("d", [1, 2, 3]), array("f", [1, 2, 3]), array("i", [1, 2, 3]), memoryview(array("d", [1, 2, 3])),
-     memoryview(array("d", [9, 9, 1, 2, 3, 9]))[2:5], bytes([1, 2, 3]), range(1, 4), np.array([1, 2, 3]),
-     [np.float64(1), np.float32(2), np.int64(3)], [Fraction(1), True + 1, 3]],
+     memoryview(array("d", [9, 9, 1, 2, 3, 9]))[2:5], memoryview(b"\1\2\3"), range(1, 4), np.array([1, 2, 3]),
+     deque([1, 2, 3]), (ctypes.c_double * 3)(1, 2, 3), [np.float64(1), np.float32(2), np.int64(3)],
+     [Fraction(1), np.array(2), 3], np.array([1, 2, 3], np.float16)],
     ids=lambda batch: type(batch).__name__,
 )  # fmt: skip
 def test_numbers_come_in_any_sequence(backend, batch):
     assert micrograd.compile(lambda x: 2 * x, (1.0,), backend=backend).map(batch) == [2.0, 4.0, 6.0]
+
+
+@pytest.mark.parametrize("layout", ["float32", "ints", "bytes", "swapped bytes", "Fortran", "a slice", "reversed"])
+def test_an_array_is_converted_as_a_whole(monkeypatch, layout):
+    """Number by number, it takes ten times as long."""
+    rows = np.arange(12.0).reshape(6, 2)
+    fast = micrograd.compile(lambda x: x[0] - 3 * x[1], ([1.0, 2.0],), backend="python")
+    monkeypatch.setattr("micrograd.compiler.batch._extend", None)
+    for _ in range(2):
+        assert fast.map(fast.pack(LAYOUTS[layout](rows))) == (rows[:, 0] - 3 * rows[:, 1]).tolist()
 
 
 @pytest.mark.parametrize("rows", [np.ones((3, 2)), array("d", [1.0, 2.0]), memoryview(np.ones((3, 2)))])

@@ -17,7 +17,7 @@ from micrograd.compiler.batch import Packed, ShapeError, pack
 from micrograd.compiler.c import CBackend
 from micrograd.compiler.check import check
 from micrograd.compiler.export import export_c
-from micrograd.compiler.graph import NUMBERS, Graph, Shape, shape_of, unflatten
+from micrograd.compiler.graph import NUMBERS, Graph, Shape, unflatten
 from micrograd.compiler.python import PythonBackend
 from micrograd.compiler.toolchain import CompilerError, notice
 from micrograd.compiler.trace import TraceError
@@ -91,7 +91,7 @@ class Compiled:
         self._function = function
         self._backend = backend
         self._backends: dict[tuple[Shape, ...], PythonBackend | CBackend] = {}
-        self._shapes = tuple(shape_of(argument) for argument in example_args)
+        self._shapes = pack([(argument,) for argument in example_args], ()).shapes
         self._compiled(self._shapes)
 
     def __repr__(self) -> str:
@@ -155,13 +155,16 @@ class Compiled:
     def pack(self, *batches: Any) -> Packed:
         """A data set as buffers of doubles, for `backward` and `map` to step on without any work for a number.
 
-        A C-contiguous array of doubles (NumPy's, or anything with the buffer protocol) is used where it lies and not
-        copied.
+        A C-contiguous array of doubles (of NumPy or PyTorch, or with the buffer protocol) is used where it lies: what
+        is written to it later counts. All else is copied: lists, other arrays, tables and Series of pandas, whose rows
+        are the examples.
 
         Raises
         ------
         ValueError
             If the arguments differ in the number of examples, or the examples in shape, or there are none.
+        TypeError
+            If there is anything but real numbers in them, or they are no lists, arrays or tables.
         """
         return self._packed(batches)
 
