@@ -239,6 +239,21 @@ def assert_trains_alike(model, loss, batch):
 
 
 @needs_compiler
+def test_sums_are_added_up_in_order_in_lanes_and_in_eight_parts_for_few_examples():
+    rng = random.Random(1)
+    numbers = [rng.uniform(-1, 1) for _ in range(50)]
+    w = [Value(number) for number in numbers]
+    fast = micrograd.compile(lambda xs: micrograd.dot(w, xs, 0.25), (numbers,), parameters=w, backend="c")
+    expected = micrograd.dot(w, numbers, 0.25).data
+    assert fast.map([numbers] * 5) == [expected] * 5
+    assert_close(fast.map([numbers] * 4), [expected] * 4, 1e-15)
+    for value, number in zip(w, [1e308, -1e308] * 25, strict=True):
+        value.data = number
+    assert fast.map([[1.0] * 50] * 5) == [0.25 + 1e308 - 1e308] * 5
+    assert not math.isfinite(fast([1.0] * 50))
+
+
+@needs_compiler
 def test_a_large_network_is_rolled_into_loops():
     model, loss, batch = large(40, 30)
     fast = assert_trains_alike(model, loss, batch)

@@ -127,7 +127,7 @@ class Compiled:
         packed = self._packed(batches)
         self._check_differentiable(packed)
         losses, gradients = self._run("backward", packed, 1.0 / packed.n)
-        total = 0.0
+        total = -0.0  # which leaves every sum as it is
         for loss in losses:
             total += loss
         with NUMBERS:
@@ -148,7 +148,7 @@ class Compiled:
         packed = self._packed([(arg,) for arg in args])
         self._check_differentiable(packed)
         value, *gradient = self._run("value_and_grad", packed)
-        numbers = iter(gradient)
+        numbers = (0.0 + number for number in gradient)  # where the engine starts, so that no gradient is -0.0
         gradients = tuple(unflatten(numbers, shape) for shape in packed.shapes)
         return value, gradients[0] if len(gradients) == 1 else gradients
 

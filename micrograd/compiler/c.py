@@ -3,6 +3,9 @@
 Straight-line code in one piece would take a C compiler minutes for a large graph: the statements are rolled back into
 loops over arrays, and split into functions. A library for many examples computes on vectors with an example in each
 lane; one for few examples, or for a large model, computes them one by one, and its dot products use the lanes.
+
+In lanes, sums are added up in the order of the engine. The dot product of one example is added up in eight parts: so
+its last bits may differ between few examples and many, and where numbers near 1e308 cancel, it may overflow.
 """
 
 from __future__ import annotations

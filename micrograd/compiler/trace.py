@@ -7,7 +7,9 @@ holds the forward and the backward pass: the closures of the engine wrote both, 
 derivatives.
 
 Equal operations on equal operands are written once, and operations on constants are carried out on the spot. Only
-what keeps every bit of a finite result is simplified: `x * 1`, `x + 0`, `x ** 1` and the like.
+what keeps every bit of a finite result is simplified: `x * 1`, `x / 1`, `x ** 1`. Adding 0.0 is written down, since it
+makes 0.0 of -0.0; adding the exact 0, an int, is not, as every gradient starts from it, and a `dot` without a bias.
+What starts there may be -0.0 where the engine has 0.0, but for the gradients that a compiled function returns.
 """
 
 import linecache
@@ -46,8 +48,6 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 
 CONDITIONS = frozenset(("<", "<=", ">", ">=", "==", "!=", "and", "or"))
 COMMUTATIVE = frozenset("+*")
-NEUTRAL_LEFT = frozenset([("+", 0.0), ("*", 1.0)])
-NEUTRAL_RIGHT = frozenset([("+", 0.0), ("-", 0.0), ("*", 1.0), ("/", 1.0), ("**", 1.0)])
 PACKAGE = f"{Path(__file__).parent.parent}{os.sep}"
 
 
@@ -96,6 +96,8 @@ class Symbol:
 
 def _operator(name: str, reflected: bool = False) -> Callable[[Symbol, Any], Any]:
     def method(self: Symbol, other: Any) -> Any:
+        if name == "+" and type(other) is int and other == 0:  # where gradients start
+            return self
         if isinstance(other, Value) or not isinstance(other, (Symbol, float, int, Real)):
             return NotImplemented
         if name in ("and", "or") and type(other) is not Symbol and other not in (0, 1):
@@ -194,13 +196,11 @@ class Trace:
         if len(constants) != 2:
             return None
         left, right = constants
-        if (op, right) in NEUTRAL_RIGHT:
+        if right == 1 and op in ("*", "/", "**"):
             return operands[0]
-        if (op, left) in NEUTRAL_LEFT:
+        if left == 1 and op == "*":
             return operands[1]
-        if op == "**" and right == 0:
-            return 1.0
-        return self.record("neg", (operands[1],)) if op == "-" and left == 0 else None
+        return 1.0 if right == 0 and op == "**" else None
 
     def needed(self, results: Iterable[int]) -> list[int]:
         """The operations, in order, that these results depend on; the rest is dead code."""
