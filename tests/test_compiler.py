@@ -9,6 +9,7 @@ import io
 import keyword
 import math
 import os
+import pickle
 import random
 import re
 import textwrap
@@ -26,7 +27,8 @@ from hypothesis import strategies as st
 
 import micrograd
 from micrograd import Value, dot, functional, mean, scalar, where
-from micrograd.compiler import Compiled, CompilerError, TraceError, toolchain
+from micrograd.compiler import Compiled, CompilerError, TraceError, stored, toolchain
+from micrograd.compiler.python import WRITERS
 from micrograd.compiler.trace import Trace
 from micrograd.nn import MLP
 from tests.operations import OPERATIONS
@@ -908,11 +910,60 @@ def test_a_network_learns_as_it_does_eagerly(backend):
     assert backend == "c" or results[1] == results[0]
 
 
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_compiled_function_is_neither_copied_nor_pickled(backend, copied):
+    """A copy's parameters are not those that it computes with."""
+    model, loss, points, labels = moons()
+    fast = micrograd.compile(loss, (points[0], labels[0]), parameters=model.parameters(), backend=backend)
+    with pytest.raises(TypeError, match=r"<.* parameters> can be neither copied nor pickled.*compile"):
+        copied(fast)
+
+
+def test_a_graph_is_freed_once_it_is_compiled_and_is_there_when_it_is_asked_for(backend):
+    gc.disable()
+    try:
+        model, loss, points, labels = moons()
+        fast = micrograd.compile(loss, (points[0], labels[0]), parameters=model.parameters(), backend=backend)
+        kept = fast._backends[((2,), ())].stored
+        assert kept._graph() is None
+        source, c_source = fast.source, fast.c_source
+        assert kept._graph() is None
+    finally:
+        gc.enable()
+    fast.check(points[0], labels[0])
+    graph = kept.graph()
+    assert kept.graph() is graph
+    assert (fast.source, fast.c_source) == (source, c_source)
+    assert fast.value_and_grad(points[0], labels[0])[0] == pytest.approx(fast(points[0], labels[0]), rel=1e-12)
+
+
+def test_a_function_in_python_is_compiled_when_it_is_first_called():
+    fast = micrograd.compile(lambda x: x * x, (1.0,), backend="python")
+    functions = fast._backends[((),)]._functions
+    assert [name in functions for name in WRITERS] == [False, True, False]
+    fast(1.0)
+    assert [name in functions for name in WRITERS] == [True, True, False]
+    assert fast.value_and_grad(2.0) == (4.0, 4.0)
+    assert set(WRITERS) <= set(functions)
+    assert all(f"def {name}(" in fast.source for name in WRITERS)
+
+
+def no_library(name):
+    raise OSError("there are no libraries here")
+
+
+@pytest.mark.parametrize("library", [ctypes.CDLL, no_library, lambda name: None])
+def test_the_memory_that_a_large_graph_took_is_given_back_where_the_system_takes_it(monkeypatch, library):
+    asked = []
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: asked.append(name) or library(name))
+    for lines, times in ((1000, 0), (1, 3)):
+        monkeypatch.setattr(stored, "MANY_LINES", lines)
+        fast = micrograd.compile(lambda x: x.sin().cos(), (1.0,), backend="python")
+        assert fast(1.0) == math.cos(math.sin(1.0))
+        assert asked == [None] * times  # after two functions and the trace
+
+
 # Errors
-
-
-def lookup(x):
-    return [1.0, 2.0][x.data]
 
 
 class Own:
@@ -1072,6 +1123,37 @@ def test_arithmetic_errors_are_those_of_the_engine_and_name_the_line(function, x
     assert " = " in line
     with pytest.raises(type(expected.value), match=r"in line \d+"):
         fast.backward([0.5, x])
+
+
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [
+        (None, "must be real number, not NoneType"),
+        (2j, "must be real number, not complex"),
+        (10**400, "int too large to convert to float"),
+        (Fraction(10**400), "integer division result too large for a float"),
+    ],
+    ids=lambda case: f"{case!s:.20}",
+)
+def test_a_parameter_that_holds_no_number_is_named(backend, number, reason):
+    p = [Value(1.0), Value(2.0), Value(3.0)]
+    fast = micrograd.compile(lambda x: p[1] * x + p[0] + p[2], (1.0,), parameters=p, backend=backend)
+    alone = micrograd.compile(lambda: p[1], (), parameters=p, backend=backend)
+    p[1].data = number
+    for call in (
+        lambda: fast(1.0), lambda: fast.backward([1.0, 2.0]), lambda: fast.value_and_grad(1.0), lambda: fast.check(1.0),
+        lambda: fast.c_source, alone, alone.backward,
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=f"parameter 1 holds no number to compute with: {reason}"):
+            call()
+    assert grads(p) == [0.0, 0.0, 0.0]
+
+
+def test_another_error_of_types_is_passed_on(monkeypatch):
+    fast = micrograd.compile(lambda x: x, (1.0,), backend="python")
+    monkeypatch.setattr(fast._backends[((),)], "forward", lambda *_: len(1))
+    with pytest.raises(TypeError, match="has no len"):
+        fast(1.0)
 
 
 def test_gradients_are_not_touched_by_a_call_that_fails():

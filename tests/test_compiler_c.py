@@ -338,7 +338,7 @@ def test_a_very_large_network_is_computed_an_example_at_a_time_with_dot(monkeypa
         monkeypatch.setattr(c, "FEW_PARAMETERS", few)
         backend = assert_trains_alike(model, loss, batch)._backends[((21,),)]
         assert {vectors for _, vectors in backend._libraries} == ({False} if few == 100 else {True, False})
-    graph = backend.graph
+    graph = backend.stored.graph()
     source, _ = c.library_source(graph, graph.outputs, graph.parameter_gradients, vectors=False)
     assert source.count(" = dot(") >= 11
 
@@ -422,7 +422,7 @@ def test_more_than_four_examples_are_computed_in_lanes_up_to_20_000_parameters()
 
 
 def test_a_library_works_on_the_doubles_of_eight_lanes_and_those_before_the_first_multiple_of_64_bytes():
-    graph = micrograd.compile(lambda x, y: x * y, (1.0, 1.0), backend="python")._backends[(), ()].graph
+    graph = micrograd.compile(lambda x, y: x * y, (1.0, 1.0), backend="python")._backends[(), ()].stored.graph()
     assert c.library_source(graph, graph.outputs, [], vectors=True)[1] == (2 + 1) * 8 + 8
 
 

@@ -3,22 +3,26 @@
 compile -> Graph (graph.py: the function run on the symbols of trace.py, then backward() on its result)
         -> Statements (statements.py: what is needed, as lines of a language)
         -> PythonBackend (python.py), or CBackend (c.py: rolled into loops by roll.py, built by toolchain.py)
+The graph is kept small (stored.py) until more of it is written.
 """
 
 import functools
 import logging
+import struct
+from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from micrograd.compiler.batch import Packed, ShapeError, pack
 from micrograd.compiler.c import CBackend
 from micrograd.compiler.check import check
 from micrograd.compiler.export import export_c
 from micrograd.compiler.graph import NUMBERS, Graph, Shape, unflatten
-from micrograd.compiler.python import PythonBackend
+from micrograd.compiler.python import PythonBackend, source
+from micrograd.compiler.stored import give_back
 from micrograd.compiler.toolchain import CompilerError, notice
 from micrograd.compiler.trace import TraceError
 from micrograd.engine import Value
@@ -100,15 +104,21 @@ class Compiled:
             f"<{getattr(self._function, '__name__', 'function')} compiled to {kind}, {len(self.parameters)} parameters>"
         )
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"{self!r} can be neither copied nor pickled, as it reads the parameters that it was given: "
+            "copy or pickle those, and compile the function of the copy"
+        )
+
     def __call__(self, *args: Any) -> Any:
         """The function's value for one example, as a number or a nested list of numbers."""
         packed = self._packed([(arg,) for arg in args])
-        return unflatten(iter(self._run("forward", packed)), self._backends[packed.shapes].graph.output_shape)
+        return unflatten(iter(self._run("forward", packed)), self._backends[packed.shapes].stored.output_shape)
 
     def map(self, *batches: Any) -> list[Any]:
         """The function's values for many examples: a list for each argument, or what `pack` made of them."""
         packed = self._packed(batches)
-        numbers, shape = iter(self._run("forward", packed)), self._backends[packed.shapes].graph.output_shape
+        numbers, shape = iter(self._run("forward", packed)), self._backends[packed.shapes].stored.output_shape
         return list(numbers) if shape == () else [unflatten(numbers, shape) for _ in range(packed.n)]
 
     def backward(self, *batches: Any) -> float:
@@ -176,18 +186,21 @@ class Compiled:
         FloatingPointError
             Naming the first operation that made one, or could not be carried out, and its operands.
         """
-        packed = self._packed([(arg,) for arg in args])
-        check(self._backends[packed.shapes].graph, self._numbers(), packed.rows()[0])
+        packed, numbers = self._packed([(arg,) for arg in args]), self._numbers()
+        _check_numbers(numbers)
+        check(self._backends[packed.shapes].stored.graph(), numbers, packed.rows()[0])
 
     @property
     def source(self) -> str:
         """The generated Python: `forward`, and where the function returns a single Value, its gradients."""
-        return PythonBackend(self._backends[self._shapes].graph).source
+        return source(self._backends[self._shapes].stored.graph())
 
     @property
     def c_source(self) -> str:
         """One self-contained C99 file, as `export_c` writes it."""
-        return export_c(self._backends[self._shapes].graph, self._numbers())
+        numbers = self._numbers()
+        _check_numbers(numbers)
+        return export_c(self._backends[self._shapes].stored.graph(), numbers)
 
     def export_c(self, path: str | Path) -> None:
         """Write `c_source` to a file, and the declarations in it to a header beside it: `model.c` and `model.h`."""
@@ -217,10 +230,10 @@ class Compiled:
         return packed
 
     def _check_differentiable(self, packed: Packed) -> None:
-        graph = self._backends[packed.shapes].graph
-        if graph.parameter_gradients is None:
+        stored = self._backends[packed.shapes].stored
+        if not stored.is_differentiable:
             raise TypeError(
-                f"the function returns a list of shape {graph.output_shape}: a gradient is that of a single Value, "
+                f"the function returns a list of shape {stored.output_shape}: a gradient is that of a single Value, "
                 "such as its mean"
             )
 
@@ -228,14 +241,16 @@ class Compiled:
         """Trace and compile the function for these shapes."""
         with notice("tracing the function"):
             graph = Graph(self._function, shapes, self.parameters)
-        if self._backend != "python":
+        if self._backend == "python":
+            self._backends[shapes] = PythonBackend(graph)
+        else:
             try:
                 self._backends[shapes] = CBackend(graph)
-                return
             except CompilerError as error:
                 self._fall_back(graph, error)
-                return
-        self._backends[graph.shapes] = PythonBackend(graph)
+        if self._backends[shapes].stored.is_large:
+            del graph
+            give_back()
 
     def _fall_back(self, graph: Graph, error: CompilerError) -> None:
         """Go on in Python where C is not to be had, unless it was asked for."""
@@ -246,12 +261,24 @@ class Compiled:
 
     def _run(self, method: str, packed: Packed, *options: float) -> Any:
         """A method of the backend for the examples; what it needs in C may be built only now."""
-        backend = self._backends[packed.shapes]
+        backend, numbers = self._backends[packed.shapes], self._numbers()
         try:
-            return getattr(backend, method)(self._numbers(), *options, packed)
+            return getattr(backend, method)(numbers, *options, packed)
         except CompilerError as error:
-            self._fall_back(backend.graph, error)
+            self._fall_back(backend.stored.graph(), error)
             return self._run(method, packed, *options)
+        except (TypeError, OverflowError, struct.error):
+            _check_numbers(numbers)
+            raise
+
+
+def _check_numbers(numbers: Sequence[Any]) -> None:
+    """Name the first parameter whose number is none, if there is one."""
+    for i, number in enumerate(numbers):
+        try:
+            array("d", [number])
+        except (TypeError, OverflowError) as error:
+            raise TypeError(f"parameter {i} holds no number to compute with: {error}") from None
 
 
 @functools.lru_cache

@@ -23,6 +23,7 @@ from micrograd.compiler.batch import Packed
 from micrograd.compiler.graph import Graph
 from micrograd.compiler.roll import Element, Line, Loop, roll
 from micrograd.compiler.statements import Statements
+from micrograd.compiler.stored import Stored
 from micrograd.compiler.toolchain import build
 
 LINES = 150  # lines of C in a function
@@ -400,7 +401,7 @@ class CBackend:
     """
 
     def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+        self.stored = Stored(graph)
         self._libraries: dict[tuple[str, bool], _Library] = {}
         many = bool(graph.sizes)  # without arguments, each call has one example
         self._library("forward" if graph.parameter_gradients is None else "backward", vectors=self._in_lanes(many))
@@ -421,11 +422,11 @@ class CBackend:
 
     def _in_lanes(self, many: bool) -> bool:
         """Whether to compute as many examples at once as there are lanes, or one in which loops use the lanes."""
-        return many and self.graph.n_parameters <= FEW_PARAMETERS
+        return many and self.stored.n_parameters <= FEW_PARAMETERS
 
     def _library(self, kind: str, *, vectors: bool) -> _Library:
         if (kind, vectors) not in self._libraries:
-            graph = self.graph
+            graph = self.stored.graph()
             results = [*graph.outputs, *((graph.argument_gradients or []) if kind == "value_and_grad" else [])]
             accumulated = (graph.parameter_gradients or []) if kind == "backward" else []
             self._libraries[kind, vectors] = _Library(graph, results, accumulated, vectors=vectors)

@@ -144,6 +144,10 @@ class Trace:
         self.constants: dict[int, float] = {}
         self._known: dict[Any, Symbol] = {}
 
+    def close(self) -> None:
+        """Forget which operations are known: no more will come. Symbols and trace let go of each other."""
+        self._known = {}
+
     def leaf(self, array: str, index: int = 0) -> Symbol:
         """A new number from outside."""
         symbol = self._line("leaf", ())
