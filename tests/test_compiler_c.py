@@ -958,6 +958,36 @@ def link(file):
     file.symlink_to(elsewhere)
 
 
+@needs_compiler
+def test_a_library_is_kept_whoever_may_write_what_the_user_makes(cache, fake, caplog):
+    calls = fake('exec $REAL "$@"')
+    before = os.umask(0o002)
+    try:
+        assert [built(), built(), calls()] == [42, 42, 1]
+    finally:
+        os.umask(before)
+    assert [stat.S_IMODE(file.stat().st_mode) for file in files(cache)] == [0o700]
+    assert stat.S_IMODE(cache.stat().st_mode) == 0o700
+    assert caplog.text == ""
+
+
+@needs_compiler
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="Linux tells what is loaded")
+def test_a_library_is_unloaded_with_the_function_that_it_was_built_for(cache):
+    def loaded():
+        return {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if str(cache) in line}
+
+    functions = [micrograd.compile(lambda x, k=k: x * k, (1.0,), backend="c") for k in range(2, 5)]
+    twin = micrograd.compile(lambda x: x * 2, (1.0,), backend="c")
+    assert [fast(1.0) for fast in functions] == [2.0, 3.0, 4.0]
+    assert len(loaded()) == 6  # in lanes and not
+    functions.clear()
+    assert len(loaded()) == 1  # the twin's
+    assert twin.backward([1.0] * 5) == 2.0
+    del twin
+    assert loaded() == set()
+
+
 def open_to_all(file):
     file.chmod(0o666)
 

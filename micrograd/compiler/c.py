@@ -14,6 +14,7 @@ import ctypes
 import math
 import struct
 import threading
+import weakref
 from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -24,7 +25,7 @@ from micrograd.compiler.graph import Graph
 from micrograd.compiler.roll import Element, Line, Loop, roll
 from micrograd.compiler.statements import Statements
 from micrograd.compiler.stored import Stored
-from micrograd.compiler.toolchain import build
+from micrograd.compiler.toolchain import build, unload
 
 LINES = 150  # lines of C in a function
 MOST_LANES = 8
@@ -439,7 +440,9 @@ class _Library:
     def __init__(self, graph: Graph, results: Sequence[int], accumulated: Sequence[int], *, vectors: bool) -> None:
         source, self._work_size = library_source(graph, results, accumulated, vectors=vectors)
         self._n_results = len(results)
-        self._run = build(source).run
+        library = build(source)
+        weakref.finalize(self, unload, library).atexit = False  # when threads may be at work in it
+        self._run = library.run
         pointer = ctypes.c_void_p
         self._run.argtypes = [ctypes.c_char_p, pointer, ctypes.c_double, pointer, pointer, pointer, ctypes.c_long]
         self._run.restype = None
