@@ -394,7 +394,7 @@ def test_a_function_has_150_lines_and_a_loop_counts_as_four_more_than_it_has():
 def test_what_single_statements_of_one_function_use_is_in_variables():
     assert "t[" not in chained(20).c_source.replace("double t[1];", "")
     assert "double t[15];" in looped(3).c_source
-    assert "Needs 120 bytes of the stack." in looped(3).c_source
+    assert "Needs 120 bytes of the stack, and what the compiler adds" in looped(3).c_source
     assert " 1 * i" not in looped(3).c_source
 
 
@@ -652,15 +652,15 @@ int main(void)
     double x[%(inputs)d] = {%(x)s};
     double y[%(size)d], g[%(parameters)d + 1] = {0.0};
     int i;
-    forward(parameters, x, y);
+    model_forward(model_parameters, x, y);
     for (i = 0; i < %(outputs)d; i++)
         printf("%%.17g\\n", y[i]);
     %(backward)s
     return 0;
 }
 """
-BACKWARD = """backward(parameters, x, g, y);
-    backward(parameters, x, g, y);
+BACKWARD = """model_backward(model_parameters, x, g, y);
+    model_backward(model_parameters, x, g, y);
     for (i = 0; i < %d; i++)
         printf("%%.17g\\n", y[i]);
     for (i = 0; i < %d; i++)
@@ -745,11 +745,97 @@ def test_an_exported_derivative_by_parameters_with_every_operation(tmp_path):
 def test_the_exported_weights_are_those_of_now_to_the_last_bit():
     p = [Value(0.1), Value(-1e-310), Value(-0.0), Value(math.inf), Value(-math.inf), Value(math.nan), Value(3)]
     fast = micrograd.compile(lambda x: micrograd.sum(p) * x, (1.0,), parameters=p, backend="python")
-    array = fast.c_source[fast.c_source.index("const double parameters[] = {") :]
+    array = fast.c_source[fast.c_source.index("const double model_parameters[] = {") :]
     array = array[array.index("{") + 1 : array.index("}")]
     assert array.replace("\n", "").replace(" ", "") == "0.1,(-1e-310),-0.0,INFINITY,(-INFINITY),NAN,3.0"
     p[0].data = 0.7
     assert "    0.7,\n" in fast.c_source
+
+
+def exported(directory, name, factor=2.0):
+    w = Value(factor)
+    fast = micrograd.compile(lambda x: (w * x).sigmoid() * x, (1.0,), parameters=[w], backend="python")
+    fast.export_c(directory / name)
+
+
+def compile_and_run(directory, *command):
+    """The numbers that a program prints, once it is compiled without a warning."""
+    subprocess.run(
+        [*command, "-Wall", "-Wextra", "-Werror", "-pedantic", "-o", "program", "-lm"], cwd=directory, check=True
+    )
+    return list(map(float, subprocess.run([directory / "program"], capture_output=True, check=True).stdout.split()))
+
+
+TWO = """#include <stdio.h>
+#include "one.h"
+#include "the-other.h"
+
+int main(void)
+{
+    double x[1] = {0.5}, y[2], g[1] = {0.0};
+    one_forward(one_parameters, x, y);
+    printf("%.17g\\n", y[0]);
+    the_other_backward(the_other_parameters, x, g, y);
+    printf("%.17g\\n%.17g\\n", y[0], g[0]);
+    return 0;
+}
+"""
+
+
+@needs_compiler
+@pytest.mark.parametrize("plus", [False, True], ids=["C", "C++"])
+def test_several_exported_functions_make_one_program(tmp_path, plus):
+    exported(tmp_path, "one.c", 2.0)
+    exported(tmp_path, "the-other.c", 3.0)
+    (tmp_path / ("main.cc" if plus else "main.c")).write_text(TWO)
+    command, _ = toolchain.find_compiler(os.environ.get("CC"), os.environ.get("PATH"))
+    objects = ["one.o", "the-other.o"]
+    subprocess.run([*command, "-std=c99", "-c", "one.c", "the-other.c"], cwd=tmp_path, check=True)
+    if plus and not shutil.which("c++"):
+        pytest.skip("there is no C++ compiler here")
+    main = ["c++", "main.cc"] if plus else [*command, "-std=c99", "main.c"]
+    numbers = compile_and_run(tmp_path, *main, *objects)
+    expected = [eager(lambda x, w=w: (w * x).sigmoid() * x, 0.5)[0] for w in (2.0, 3.0)]
+    assert numbers[:2] == pytest.approx(expected, rel=1e-12)
+    assert numbers[2] == pytest.approx(eager(lambda w: (w * 0.5).sigmoid() * 0.5, 3.0)[1], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [("net.c", "net"), ("my-net.v2.c", "my_net_v2"), ("Net_1", "Net_1"), ("2d.c", "model_2d"), ("_a__b_.c", "a_b"),
+     ("größe.c", "gr_e"), ("...c", "model"), ("été.cc", "t")],
+)  # fmt: skip
+def test_the_names_in_an_exported_file_begin_with_the_files(tmp_path, file, name):
+    exported(tmp_path, file)
+    source = (tmp_path / file).read_text(encoding="ascii")
+    header = (tmp_path / file).with_suffix(".h").read_text()
+    assert source.startswith(header)
+    for part in (source, header):
+        assert set(re.findall(r"\w+(?=_forward\(|_backward\(|_parameters\[)", part)) == {name}
+    assert header.count(f"MICROGRAD_{name.upper()}_H") == 2
+    assert {path.name for path in tmp_path.iterdir()} == {file, Path(file).with_suffix(".h").name}
+
+
+@pytest.mark.parametrize("name", ["model.h", "model.H"])
+def test_a_source_is_not_written_where_its_header_goes(tmp_path, name):
+    with pytest.raises(ValueError, match=rf"{name} is where the header goes: name the source, as in .*model\.c"):
+        exported(tmp_path, name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="gcc measures the stack")
+def test_the_stack_that_an_exported_file_says_it_needs_is_what_it_needs_at_least(tmp_path):
+    model, loss, batch = large(20, 10)
+    fast = micrograd.compile(loss, (batch[0],), parameters=model.parameters(), backend="python")
+    fast.export_c(tmp_path / "model.c")
+    subprocess.run(["gcc", "-O2", "-fstack-usage", "-c", "model.c"], cwd=tmp_path, check=True)
+    usage = {}
+    for line in (tmp_path / "model.su").read_text().splitlines():
+        place, size, _ = line.split("\t")
+        usage[place.rpartition(":")[2]] = int(size)
+    said = re.search(r"Needs ([\d,]+) bytes of the stack", fast.c_source)
+    assert usage["model_backward"] >= int(said[1].replace(",", "")) >= usage["model_backward"] - 8192
+    assert usage["model_forward"] < usage["model_backward"]
 
 
 def test_the_header_documents_arguments_and_results():

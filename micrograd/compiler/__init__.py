@@ -197,16 +197,31 @@ class Compiled:
 
     @property
     def c_source(self) -> str:
-        """One self-contained C99 file, as `export_c` writes it."""
-        numbers = self._numbers()
-        _check_numbers(numbers)
-        return export_c(self._backends[self._shapes].stored.graph(), numbers)
+        """One self-contained C99 file, as `export_c("model.c")` writes it."""
+        return "".join(self._exported("model"))
 
     def export_c(self, path: str | Path) -> None:
-        """Write `c_source` to a file, and the declarations in it to a header beside it: `model.c` and `model.h`."""
-        source = self.c_source
-        replace(path, source.encode())
-        replace(Path(path).with_suffix(".h"), source[: source.index("#endif") + len("#endif\n")].encode())
+        """Write the function as one C99 file, and its declarations to a header beside it: `model.c` and `model.h`.
+
+        The names in it begin with the file's, so that several such files make one program: `model_forward`,
+        `model_backward`, `model_parameters`.
+
+        Raises
+        ------
+        ValueError
+            If the path is the header's, which would overwrite the source.
+        """
+        path = Path(path)
+        if path.suffix.lower() == ".h":
+            raise ValueError(f"{path} is where the header goes: name the source, as in {path.with_suffix('.c')}")
+        declarations, definitions = self._exported(path.stem)
+        replace(path, (declarations + definitions).encode())
+        replace(path.with_suffix(".h"), declarations.encode())
+
+    def _exported(self, stem: str) -> tuple[str, str]:
+        numbers = self._numbers()
+        _check_numbers(numbers)
+        return export_c(self._backends[self._shapes].stored.graph(), numbers, stem)
 
     def _numbers(self) -> list[float]:
         with NUMBERS:
