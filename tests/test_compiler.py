@@ -1014,6 +1014,45 @@ def test_a_question_for_the_number_is_answered_at_the_users_line_with_the_remedy
         assert remedy in str(error.value)
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.data // 2,
+        lambda x: 7 // x.data,
+        lambda x: divmod(x.data, 2)[0],
+        lambda x: divmod(7, x.data)[0],
+        lambda x: where((x > 0) ^ (x < 2), x, 0.0),
+        lambda x: where(True ^ (x > 0), x, 0.0),
+        lambda x: where(~(x > 0), x, 0.0),
+        lambda x: x.data << 1,
+        lambda x: 1 << x.data,
+        lambda x: x.data >> 1,
+        lambda x: 1 >> x.data,
+    ],
+)
+def test_an_operator_that_a_traced_number_does_not_know_is_named_with_what_to_write(function):
+    with pytest.raises(TraceError, match=re.escape("Write (x - x % y) / y for x // y, a != b for a ^ b")) as error:
+        micrograd.compile(function, (1.0,), backend="python")
+    text = inspect.getsourcelines(function)[0][0].strip()
+    assert str(error.value).startswith(f"{__file__}:{function.__code__.co_firstlineno}: {text}")
+
+
+def test_what_is_written_in_place_of_such_operators_compiles(backend):
+    fast = micrograd.compile(
+        lambda x, y: [(x - x % y) / y, where((x > 0) != (y > 0), 1.0, 0.0), where(x <= 0, 1.0, 0.0)], (1.0, 1.0),
+        backend=backend,
+    )  # fmt: skip
+    for x, y in ((7.0, 2.0), (-7.0, 2.0), (7.0, -2.0)):
+        assert fast(x, y) == [x // y, (x > 0) ^ (y > 0), not x > 0]
+
+
+@pytest.mark.parametrize("function", [lambda x: f"{x.data:.3f}", lambda x: f"{x:.3f}", lambda x: format(x.data, ".3f")])
+def test_a_traced_number_cannot_be_formatted_yet(function):
+    with pytest.raises(TraceError, match=r"no number yet to be written as '\.3f'.* return it, and format") as error:
+        micrograd.compile(function, (1.0,), backend="python")
+    assert inspect.getsourcelines(function)[0][0].strip() in str(error.value)
+
+
 def test_a_closure_that_uses_math_is_named_with_its_line():
     with pytest.raises(TraceError) as error:
         micrograd.compile(Own.tan, (1.0,), backend="python")
@@ -1035,8 +1074,9 @@ def test_a_line_without_source_is_named_by_its_number():
 
 def test_a_traced_number_shows_itself_as_one():
     shown = []
-    micrograd.compile(lambda x: shown.append(repr(x.data)) or x, (1.0,), backend="python")
+    micrograd.compile(lambda x: shown.extend([repr(x.data), f"{x.data}"]) or x, (1.0,), backend="python")
     assert re.fullmatch(r"<traced number \d+>", shown[0])
+    assert shown[1] == shown[0]
 
 
 def test_a_traced_number_may_be_hashed_and_only_compared_in_code():

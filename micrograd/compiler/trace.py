@@ -89,8 +89,24 @@ class Symbol:
             "micrograd, which choose anew at each call, and the functions of micrograd.scalar in place of math's"
         )
 
+    def _no_operator(self, *_: Any) -> NoReturn:
+        raise TraceError(
+            f"{_users_line()}: while a function is compiled, its numbers know + - * / % ** and comparisons, and "
+            "conditions & and |. Write (x - x % y) / y for x // y, a != b for a ^ b, and the opposite condition for ~a"
+        )
+
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return repr(self)
+        raise TraceError(
+            f"{_users_line()}: while a function is compiled, there is no number yet to be written as {spec!r}. "
+            "Let the function return it, and format what the compiled function gives"
+        )
+
     __bool__ = __float__ = __int__ = __index__ = __complex__ = _no_number
     __round__ = __trunc__ = __floor__ = __ceil__ = __iter__ = __len__ = _no_number
+    __floordiv__ = __rfloordiv__ = __divmod__ = __rdivmod__ = __invert__ = _no_operator
+    __xor__ = __rxor__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _no_operator
     __hash__ = object.__hash__
 
 
