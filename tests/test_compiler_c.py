@@ -260,6 +260,21 @@ def assert_trains_alike(model, loss, batch):
 
 
 @needs_compiler
+def test_sums_are_added_up_in_order_in_lanes_and_in_eight_parts_for_few_examples():
+    rng = random.Random(1)
+    numbers = [rng.uniform(-1, 1) for _ in range(50)]
+    w = [Value(number) for number in numbers]
+    fast = micrograd.compile(lambda xs: micrograd.dot(w, xs, 0.25), (numbers,), parameters=w, backend="c")
+    expected = micrograd.dot(w, numbers, 0.25).data
+    assert fast.map([numbers] * 5) == [expected] * 5
+    assert_close(fast.map([numbers] * 4), [expected] * 4, 1e-15)
+    for value, number in zip(w, [1e308, -1e308] * 25, strict=True):
+        value.data = number
+    assert fast.map([[1.0] * 50] * 5) == [0.25 + 1e308 - 1e308] * 5
+    assert not math.isfinite(fast([1.0] * 50))
+
+
+@needs_compiler
 def test_a_large_network_is_rolled_into_loops():
     model, loss, batch = large(40, 30)
     fast = assert_trains_alike(model, loss, batch)
@@ -344,7 +359,7 @@ def test_a_very_large_network_is_computed_an_example_at_a_time_with_dot(monkeypa
         monkeypatch.setattr(c, "FEW_PARAMETERS", few)
         backend = assert_trains_alike(model, loss, batch)._backends[((21,),)]
         assert {vectors for _, vectors in backend._libraries} == ({False} if few == 100 else {True, False})
-    graph = backend.graph
+    graph = backend.stored.graph()
     source, _ = c.library_source(graph, graph.outputs, graph.parameter_gradients, vectors=False)
     assert source.count(" = dot(") >= 11
 
@@ -400,7 +415,7 @@ def test_a_function_has_150_lines_and_a_loop_counts_as_four_more_than_it_has():
 def test_what_single_statements_of_one_function_use_is_in_variables():
     assert "t[" not in chained(20).c_source.replace("double t[1];", "")
     assert "double t[15];" in looped(3).c_source
-    assert "Needs 120 bytes of the stack." in looped(3).c_source
+    assert "Needs 120 bytes of the stack, and what the compiler adds" in looped(3).c_source
     assert " 1 * i" not in looped(3).c_source
 
 
@@ -428,7 +443,7 @@ def test_more_than_four_examples_are_computed_in_lanes_up_to_20_000_parameters()
 
 
 def test_a_library_works_on_the_doubles_of_eight_lanes_and_those_before_the_first_multiple_of_64_bytes():
-    graph = micrograd.compile(lambda x, y: x * y, (1.0, 1.0), backend="python")._backends[(), ()].graph
+    graph = micrograd.compile(lambda x, y: x * y, (1.0, 1.0), backend="python")._backends[(), ()].stored.graph()
     assert c.library_source(graph, graph.outputs, [], vectors=True)[1] == (2 + 1) * 8 + 8
 
 
@@ -658,15 +673,15 @@ int main(void)
     double x[%(inputs)d] = {%(x)s};
     double y[%(size)d], g[%(parameters)d + 1] = {0.0};
     int i;
-    forward(parameters, x, y);
+    model_forward(model_parameters, x, y);
     for (i = 0; i < %(outputs)d; i++)
         printf("%%.17g\\n", y[i]);
     %(backward)s
     return 0;
 }
 """
-BACKWARD = """backward(parameters, x, g, y);
-    backward(parameters, x, g, y);
+BACKWARD = """model_backward(model_parameters, x, g, y);
+    model_backward(model_parameters, x, g, y);
     for (i = 0; i < %d; i++)
         printf("%%.17g\\n", y[i]);
     for (i = 0; i < %d; i++)
@@ -751,11 +766,97 @@ def test_an_exported_derivative_by_parameters_with_every_operation(tmp_path):
 def test_the_exported_weights_are_those_of_now_to_the_last_bit():
     p = [Value(0.1), Value(-1e-310), Value(-0.0), Value(math.inf), Value(-math.inf), Value(math.nan), Value(3)]
     fast = micrograd.compile(lambda x: micrograd.sum(p) * x, (1.0,), parameters=p, backend="python")
-    array = fast.c_source[fast.c_source.index("const double parameters[] = {") :]
+    array = fast.c_source[fast.c_source.index("const double model_parameters[] = {") :]
     array = array[array.index("{") + 1 : array.index("}")]
     assert array.replace("\n", "").replace(" ", "") == "0.1,(-1e-310),-0.0,INFINITY,(-INFINITY),NAN,3.0"
     p[0].data = 0.7
     assert "    0.7,\n" in fast.c_source
+
+
+def exported(directory, name, factor=2.0):
+    w = Value(factor)
+    fast = micrograd.compile(lambda x: (w * x).sigmoid() * x, (1.0,), parameters=[w], backend="python")
+    fast.export_c(directory / name)
+
+
+def compile_and_run(directory, *command):
+    """The numbers that a program prints, once it is compiled without a warning."""
+    subprocess.run(
+        [*command, "-Wall", "-Wextra", "-Werror", "-pedantic", "-o", "program", "-lm"], cwd=directory, check=True
+    )
+    return list(map(float, subprocess.run([directory / "program"], capture_output=True, check=True).stdout.split()))
+
+
+TWO = """#include <stdio.h>
+#include "one.h"
+#include "the-other.h"
+
+int main(void)
+{
+    double x[1] = {0.5}, y[2], g[1] = {0.0};
+    one_forward(one_parameters, x, y);
+    printf("%.17g\\n", y[0]);
+    the_other_backward(the_other_parameters, x, g, y);
+    printf("%.17g\\n%.17g\\n", y[0], g[0]);
+    return 0;
+}
+"""
+
+
+@needs_compiler
+@pytest.mark.parametrize("plus", [False, True], ids=["C", "C++"])
+def test_several_exported_functions_make_one_program(tmp_path, plus):
+    exported(tmp_path, "one.c", 2.0)
+    exported(tmp_path, "the-other.c", 3.0)
+    (tmp_path / ("main.cc" if plus else "main.c")).write_text(TWO)
+    command, _ = toolchain.find_compiler(os.environ.get("CC"), os.environ.get("PATH"))
+    objects = ["one.o", "the-other.o"]
+    subprocess.run([*command, "-std=c99", "-c", "one.c", "the-other.c"], cwd=tmp_path, check=True)
+    if plus and not shutil.which("c++"):
+        pytest.skip("there is no C++ compiler here")
+    main = ["c++", "main.cc"] if plus else [*command, "-std=c99", "main.c"]
+    numbers = compile_and_run(tmp_path, *main, *objects)
+    expected = [eager(lambda x, w=w: (w * x).sigmoid() * x, 0.5)[0] for w in (2.0, 3.0)]
+    assert numbers[:2] == pytest.approx(expected, rel=1e-12)
+    assert numbers[2] == pytest.approx(eager(lambda w: (w * 0.5).sigmoid() * 0.5, 3.0)[1], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [("net.c", "net"), ("my-net.v2.c", "my_net_v2"), ("Net_1", "Net_1"), ("2d.c", "model_2d"), ("_a__b_.c", "a_b"),
+     ("größe.c", "gr_e"), ("...c", "model"), ("été.cc", "t")],
+)  # fmt: skip
+def test_the_names_in_an_exported_file_begin_with_the_files(tmp_path, file, name):
+    exported(tmp_path, file)
+    source = (tmp_path / file).read_text(encoding="ascii")
+    header = (tmp_path / file).with_suffix(".h").read_text()
+    assert source.startswith(header)
+    for part in (source, header):
+        assert set(re.findall(r"\w+(?=_forward\(|_backward\(|_parameters\[)", part)) == {name}
+    assert header.count(f"MICROGRAD_{name.upper()}_H") == 2
+    assert {path.name for path in tmp_path.iterdir()} == {file, Path(file).with_suffix(".h").name}
+
+
+@pytest.mark.parametrize("name", ["model.h", "model.H"])
+def test_a_source_is_not_written_where_its_header_goes(tmp_path, name):
+    with pytest.raises(ValueError, match=rf"{name} is where the header goes: name the source, as in .*model\.c"):
+        exported(tmp_path, name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="gcc measures the stack")
+def test_the_stack_that_an_exported_file_says_it_needs_is_what_it_needs_at_least(tmp_path):
+    model, loss, batch = large(20, 10)
+    fast = micrograd.compile(loss, (batch[0],), parameters=model.parameters(), backend="python")
+    fast.export_c(tmp_path / "model.c")
+    subprocess.run(["gcc", "-O2", "-fstack-usage", "-c", "model.c"], cwd=tmp_path, check=True)
+    usage = {}
+    for line in (tmp_path / "model.su").read_text().splitlines():
+        place, size, _ = line.split("\t")
+        usage[place.rpartition(":")[2]] = int(size)
+    said = re.search(r"Needs ([\d,]+) bytes of the stack", fast.c_source)
+    assert usage["model_backward"] >= int(said[1].replace(",", "")) >= usage["model_backward"] - 8192
+    assert usage["model_forward"] < usage["model_backward"]
 
 
 def test_the_header_documents_arguments_and_results():
@@ -962,6 +1063,36 @@ def link(file):
     elsewhere = file.parent.parent / "elsewhere.so"
     elsewhere.write_bytes(content)
     file.symlink_to(elsewhere)
+
+
+@needs_compiler
+def test_a_library_is_kept_whoever_may_write_what_the_user_makes(cache, fake, caplog):
+    calls = fake('exec $REAL "$@"')
+    before = os.umask(0o002)
+    try:
+        assert [built(), built(), calls()] == [42, 42, 1]
+    finally:
+        os.umask(before)
+    assert [stat.S_IMODE(file.stat().st_mode) for file in files(cache)] == [0o700]
+    assert stat.S_IMODE(cache.stat().st_mode) == 0o700
+    assert caplog.text == ""
+
+
+@needs_compiler
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="Linux tells what is loaded")
+def test_a_library_is_unloaded_with_the_function_that_it_was_built_for(cache):
+    def loaded():
+        return {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if str(cache) in line}
+
+    functions = [micrograd.compile(lambda x, k=k: x * k, (1.0,), backend="c") for k in range(2, 5)]
+    twin = micrograd.compile(lambda x: x * 2, (1.0,), backend="c")
+    assert [fast(1.0) for fast in functions] == [2.0, 3.0, 4.0]
+    assert len(loaded()) == 6  # in lanes and not
+    functions.clear()
+    assert len(loaded()) == 1  # the twin's
+    assert twin.backward([1.0] * 5) == 2.0
+    del twin
+    assert loaded() == set()
 
 
 def open_to_all(file):

@@ -3,27 +3,31 @@
 compile -> Graph (graph.py: the function run on the symbols of trace.py, then backward() on its result)
         -> Statements (statements.py: what is needed, as lines of a language)
         -> PythonBackend (python.py), or CBackend (c.py: rolled into loops by roll.py, built by toolchain.py)
+The graph is kept small (stored.py) until more of it is written.
 """
 
 import functools
 import logging
 import math
 import os
+import struct
+from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from micrograd.compiler.batch import Examples, Packed, ShapeError, pack, pool
 from micrograd.compiler.c import CBackend
 from micrograd.compiler.check import check
 from micrograd.compiler.elsewhere import lock
 from micrograd.compiler.export import export_c
-from micrograd.compiler.graph import Graph, Shape, shape_of, unflatten
-from micrograd.compiler.python import PythonBackend
+from micrograd.compiler.graph import Graph, Shape, unflatten
+from micrograd.compiler.python import PythonBackend, source
 from micrograd.compiler.rule import Ruled
+from micrograd.compiler.stored import give_back
 from micrograd.compiler.toolchain import CompilerError, notice
 from micrograd.compiler.trace import TraceError
 from micrograd.compiler.training import Training
@@ -105,7 +109,7 @@ class Compiled:
         self.backend = backend
         self._backends: dict[tuple[Shape, ...], PythonBackend | CBackend] = {}
         self._spare: dict[tuple[Shape, ...], PythonBackend] = {}
-        self._shapes = tuple(shape_of(argument) for argument in example_args)
+        self._shapes = pack([(argument,) for argument in example_args], ()).shapes
         self._compiled(self._shapes, batch_size)
 
     def __repr__(self) -> str:
@@ -114,15 +118,21 @@ class Compiled:
             f"<{getattr(self._function, '__name__', 'function')} compiled to {kind}, {len(self.parameters)} parameters>"
         )
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"{self!r} can be neither copied nor pickled, as it reads the parameters that it was given: "
+            "copy or pickle those, and compile the function of the copy"
+        )
+
     def __call__(self, *args: Any) -> Any:
         """The function's value for one example, as a number or a nested list of numbers."""
         packed = self._packed([(arg,) for arg in args])
-        return unflatten(iter(self._run("forward", packed)), self._backends[packed.shapes].graph.output_shape)
+        return unflatten(iter(self._run("forward", packed)), self._backends[packed.shapes].stored.output_shape)
 
     def map(self, *batches: Any) -> list[Any]:
         """The function's values for many examples: a list for each argument, or what `pack` made of them."""
         packed = self._packed(batches)
-        numbers, shape = iter(self._run("forward", packed)), self._backends[packed.shapes].graph.output_shape
+        numbers, shape = iter(self._run("forward", packed)), self._backends[packed.shapes].stored.output_shape
         return list(numbers) if shape == () else [unflatten(numbers, shape) for _ in range(packed.n)]
 
     def backward(self, *batches: Any) -> float:
@@ -141,7 +151,7 @@ class Compiled:
         packed = self._packed(batches)
         self._check_differentiable(packed)
         losses, gradients = self._run("backward", packed, 1.0 / packed.n)
-        total = 0.0
+        total = -0.0  # which leaves every sum as it is
         for loss in losses:
             total += loss
         with lock():
@@ -162,7 +172,7 @@ class Compiled:
         packed = self._packed([(arg,) for arg in args])
         self._check_differentiable(packed)
         value, *gradient = self._run("value_and_grad", packed)
-        numbers = iter(gradient)
+        numbers = (0.0 + number for number in gradient)  # where the engine starts, so that no gradient is -0.0
         gradients = tuple(unflatten(numbers, shape) for shape in packed.shapes)
         return value, gradients[0] if len(gradients) == 1 else gradients
 
@@ -197,13 +207,16 @@ class Compiled:
     def pack(self, *batches: Any) -> Packed:
         """A data set as buffers of doubles, for `backward` and `map` to step on without any work for a number.
 
-        A C-contiguous array of doubles (NumPy's, or anything with the buffer protocol) is used where it lies and not
-        copied.
+        A C-contiguous array of doubles (of NumPy or PyTorch, or with the buffer protocol) is used where it lies: what
+        is written to it later counts. All else is copied: lists, other arrays, tables and Series of pandas, whose rows
+        are the examples.
 
         Raises
         ------
         ValueError
             If the arguments differ in the number of examples, or the examples in shape, or there are none.
+        TypeError
+            If there is anything but real numbers in them, or they are no lists, arrays or tables.
         """
         return self._packed(batches)
 
@@ -215,24 +228,42 @@ class Compiled:
         FloatingPointError
             Naming the first operation that made one, or could not be carried out, and its operands.
         """
-        packed = self._packed([(arg,) for arg in args])
-        check(self._backends[packed.shapes].graph, self._numbers(), packed.rows()[0])
+        packed, numbers = self._packed([(arg,) for arg in args]), self._numbers()
+        _check_numbers(numbers)
+        check(self._backends[packed.shapes].stored.graph(), numbers, packed.rows()[0])
 
     @property
     def source(self) -> str:
         """The generated Python: `forward`, and where the function returns a single Value, its gradients."""
-        return PythonBackend(self._backends[self._shapes].graph).source
+        return source(self._backends[self._shapes].stored.graph())
 
     @property
     def c_source(self) -> str:
-        """One self-contained C99 file, as `export_c` writes it."""
-        return export_c(self._backends[self._shapes].graph, self._numbers())
+        """One self-contained C99 file, as `export_c("model.c")` writes it."""
+        return "".join(self._exported("model"))
 
     def export_c(self, path: str | Path) -> None:
-        """Write `c_source` to a file, and the declarations in it to a header beside it: `model.c` and `model.h`."""
-        source = self.c_source
-        replace(path, source.encode())
-        replace(Path(path).with_suffix(".h"), source[: source.index("#endif") + len("#endif\n")].encode())
+        """Write the function as one C99 file, and its declarations to a header beside it: `model.c` and `model.h`.
+
+        The names in it begin with the file's, so that several such files make one program: `model_forward`,
+        `model_backward`, `model_parameters`.
+
+        Raises
+        ------
+        ValueError
+            If the path is the header's, which would overwrite the source.
+        """
+        path = Path(path)
+        if path.suffix.lower() == ".h":
+            raise ValueError(f"{path} is where the header goes: name the source, as in {path.with_suffix('.c')}")
+        declarations, definitions = self._exported(path.stem)
+        replace(path, (declarations + definitions).encode())
+        replace(path.with_suffix(".h"), declarations.encode())
+
+    def _exported(self, stem: str) -> tuple[str, str]:
+        numbers = self._numbers()
+        _check_numbers(numbers)
+        return export_c(self._backends[self._shapes].stored.graph(), numbers, stem)
 
     def _numbers(self) -> list[float]:
         return [parameter.data for parameter in self.parameters]
@@ -283,7 +314,7 @@ class Compiled:
 
     def _learns(self, shapes: tuple[Shape, ...], parameters: Sequence[int]) -> bool:
         """Whether the function of arguments of these shapes depends on any of the parameters."""
-        graph = self._backends[shapes].graph
+        graph = self._backends[shapes].stored.graph()
         ends = graph.parameter_gradients or []
         return bool(graph.scatters) or any(ends[i] not in graph.trace.leaves for i in parameters)
 
@@ -306,15 +337,15 @@ class Compiled:
         backend = self._backends[pack.shapes]
         if isinstance(backend, CBackend):
             if pack.shapes not in self._spare:
-                self._spare[pack.shapes] = PythonBackend(backend.graph)
+                self._spare[pack.shapes] = PythonBackend(backend.stored.graph())
             return self._spare[pack.shapes]
         return backend
 
     def _check_differentiable(self, packed: Packed) -> None:
-        graph = self._backends[packed.shapes].graph
-        if graph.parameter_gradients is None:
+        stored = self._backends[packed.shapes].stored
+        if not stored.is_differentiable:
             raise TypeError(
-                f"the function returns a list of shape {graph.output_shape}: a gradient is that of a single Value, "
+                f"the function returns a list of shape {stored.output_shape}: a gradient is that of a single Value, "
                 "such as its mean"
             )
 
@@ -322,14 +353,16 @@ class Compiled:
         """Trace and compile the function for these shapes, and for calls with so many examples."""
         with notice("tracing the function"):
             graph = Graph(self._function, shapes, self.parameters)
-        if self.backend != "python":
+        if self.backend == "python":
+            self._backends[shapes] = PythonBackend(graph)
+        else:
             try:
                 self._backends[shapes] = CBackend(graph, n)
-                return
             except CompilerError as error:
                 self._fall_back(graph, error)
-                return
-        self._backends[graph.shapes] = PythonBackend(graph)
+        if self._backends[shapes].stored.is_large:
+            del graph
+            give_back()
 
     def _fall_back(self, graph: Graph, error: CompilerError) -> None:
         """Go on in Python where C is not to be had, unless it was asked for."""
@@ -340,12 +373,24 @@ class Compiled:
 
     def _run(self, method: str, packed: Packed, *options: float, parameters: Sequence[float] | None = None) -> Any:
         """A method of the backend for the examples; what it needs in C may be built only now."""
-        backend = self._backends[packed.shapes]
+        backend, numbers = self._backends[packed.shapes], self._numbers() if parameters is None else parameters
         try:
-            return getattr(backend, method)(self._numbers() if parameters is None else parameters, *options, packed)
+            return getattr(backend, method)(numbers, *options, packed)
         except CompilerError as error:
-            self._fall_back(backend.graph, error)
+            self._fall_back(backend.stored.graph(), error)
             return self._run(method, packed, *options, parameters=parameters)
+        except (TypeError, OverflowError, struct.error):
+            _check_numbers(numbers)
+            raise
+
+
+def _check_numbers(numbers: Sequence[Any]) -> None:
+    """Name the first parameter whose number is none, if there is one."""
+    for i, number in enumerate(numbers):
+        try:
+            array("d", [number])
+        except (TypeError, OverflowError) as error:
+            raise TypeError(f"parameter {i} holds no number to compute with: {error}") from None
 
 
 @functools.lru_cache

@@ -1,11 +1,19 @@
-"""Data sets as buffers of doubles."""
+"""Data sets as buffers of doubles.
+
+What holds real numbers by position will do: lists, NumPy's arrays, and through the protocols that these share, tables
+of pandas and tensors of PyTorch. An array of doubles is used where it lies, anything else is copied.
+"""
 
 import ctypes
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, MappingView, Sequence, Set
+from numbers import Real
 from typing import Any
 
 from micrograd.compiler.graph import Shape, shape_of, size, unflatten
+
+NO_LISTS = (Mapping, MappingView, Set, str, bytes, bytearray)
+"""What has a length, but no numbers one after the other."""
 
 
 class ShapeError(ValueError):
@@ -31,11 +39,9 @@ class Packed:
     def __init__(self, shapes: tuple[Shape, ...], n: int, batches: Sequence[Any]) -> None:
         self.shapes = shapes
         self.n = n
-        buffers = [_buffer(batch, shape) for batch, shape in zip(batches, shapes, strict=True)]
-        self._buffers = buffers
-        self._copied = all(buffer is not batch for buffer, batch in zip(buffers, batches, strict=True))
-        self._exports = [ctypes.c_char.from_buffer(buffer) for buffer in buffers]  # keep them where they are
-        self.pointers = (ctypes.c_void_p * len(buffers))(*map(ctypes.addressof, self._exports))
+        self._buffers = _each(_buffer, batches, shapes)
+        self._exports = [ctypes.c_char.from_buffer(buffer) for buffer in self._buffers]  # keep them where they are
+        self.pointers = (ctypes.c_void_p * len(self._exports))(*map(ctypes.addressof, self._exports))
         self._rows: list[tuple[float, ...]] | None = None
 
     def __len__(self) -> int:
@@ -53,7 +59,7 @@ class Packed:
         rows: list[tuple[float, ...]] = [
             tuple(number for column in columns for number in column[i]) for i in range(self.n)
         ]
-        if self._copied:  # else the user may change the numbers where they lie
+        if memoryview not in map(type, self._buffers):  # else the user may change the numbers where they lie
             self._rows = rows
         return rows
 
@@ -109,9 +115,7 @@ def pool(batches: Sequence[Any], known: Sequence[tuple[Shape, ...]]) -> Examples
 
 def pack(batches: Sequence[Any], known: Sequence[tuple[Shape, ...]]) -> Packed:
     """The examples of each argument as buffers. `known` are shapes to try first."""
-    for k, batch in enumerate(batches):
-        if not hasattr(batch, "__len__") or isinstance(batch, Mapping):
-            raise TypeError(f"argument {k + 1} is a list or an array of examples, not a {type(batch).__name__}")
+    batches = _each(_examples, batches)
     lengths = [len(batch) for batch in batches]
     if len(set(lengths)) > 1:
         raise ValueError(f"the arguments have different numbers of examples: {lengths}")
@@ -123,62 +127,113 @@ def pack(batches: Sequence[Any], known: Sequence[tuple[Shape, ...]]) -> Packed:
             return Packed(shapes, n, batches)
         except _Mismatch:
             pass
-    shapes = tuple(shape_of(_first(batch)) for batch in batches)
     try:
-        return Packed(shapes, n, batches)
+        return Packed(tuple(map(_first_shape, batches)), n, batches)
     except _Mismatch as mismatch:
-        raise ShapeError(
-            shape_of(mismatch.args[0]), mismatch.args[1], "all examples have the shape of the first"
-        ) from None
+        came, expected = mismatch.args
+        raise ShapeError(came, expected, "all examples have the shape of the first") from None
 
 
 class _Mismatch(Exception):
-    """A tree that is not of the shape: both are its arguments."""
+    """The shape that numbers came in, and the one that was expected."""
 
 
-def _buffer(batch: Any, shape: Shape) -> Any:
-    """The numbers of a batch as doubles one after the other: itself, if that is what it is."""
-    if not isinstance(batch, (list, tuple)):
-        if hasattr(batch, "__array__") and not hasattr(batch, "__array_interface__"):
-            batch = batch.__array__()  # of a library such as pandas, whose tables have the names of columns as items
-        try:
-            view = memoryview(batch)
-        except TypeError:
-            pass
-        else:
-            if view.shape is not None and view.shape[1:] != shape:
-                raise _Mismatch(_first(batch), shape)
-            if view.format == "d" and view.c_contiguous and not view.readonly and view.nbytes:
-                return batch
-            batch = view.tolist() if isinstance(batch, memoryview) else batch
+def _each(function: Callable[..., Any], *of_arguments: Sequence[Any]) -> list[Any]:
+    """What the function makes of each argument; an error about its numbers names it."""
+    results: list[Any] = []
+    try:
+        for argument in zip(*of_arguments, strict=True):
+            results.append(function(*argument))
+    except (TypeError, OverflowError) as error:
+        raise type(error)(f"argument {len(results) + 1}: {error}") from None
+    return results
+
+
+def _examples(batch: Any) -> Any:
+    """A batch, in a form that has a length and is indexed by position."""
+    if isinstance(batch, (list, tuple)):
+        return batch
+    if isinstance(batch, NO_LISTS) or not hasattr(batch, "__len__"):
+        raise TypeError(f"a list or an array of examples is expected, not a {type(batch).__name__}")
+    len(batch)  # which an array of no dimensions has not
+    return _plain(batch)
+
+
+def _plain(tree: Any) -> Any:
+    """An array or a table as a view of doubles, or as a list of its objects; what has no such form, as it is.
+
+    The view is read-only where the numbers had to be converted, and so are not the user's.
+    """
+    if isinstance(tree, NO_LISTS):
+        raise TypeError(f"numbers come in lists and arrays, not in a {type(tree).__name__}")
+    if hasattr(type(tree), "filled"):
+        raise TypeError("a masked array has gaps: fill them by .filled(number)")
+    if hasattr(tree, "__array__"):
+        numbers = tree.__array__()
+        if numbers.dtype.kind == "O":
+            return numbers.tolist()
+        if numbers.dtype.kind not in "biuf":
+            raise TypeError(f"real numbers are expected, not {numbers.dtype}")
+        doubles = numbers.__array__("d")
+        return memoryview(doubles) if doubles is numbers else memoryview(doubles).toreadonly()
+    try:
+        view = memoryview(tree)
+        return view if view.format == "d" else view.tolist()
+    except (TypeError, NotImplementedError):  # there is no buffer, or Python cannot read its format
+        return tree
+
+
+def _first_shape(batch: Any) -> Shape:
+    """The shape of the first example."""
+    return (batch.shape or ())[1:] if isinstance(batch, memoryview) else shape_of(next(iter(batch)))
+
+
+def _buffer(batch: Any, shape: Shape) -> "memoryview | array[float]":
+    """The doubles of a batch, one after the other: where they lie, or in an array of our own."""
     numbers = array("d")
-    for example in batch:
-        _extend(numbers, example, shape)
+    if isinstance(batch, memoryview):
+        _expect(shape, _first_shape(batch))
+        if batch.c_contiguous and not batch.readonly and batch.nbytes:
+            return batch
+        numbers.frombytes(batch.tobytes())
+    elif not shape and _are_plain(batch):
+        numbers.extend(iter(batch))
+    else:
+        for example in batch:
+            _extend(numbers, example, shape)
     if len(numbers) != len(batch) * size(shape):  # code in C relies on it
         raise ValueError(f"a {type(batch).__name__} of length {len(batch)} gave {len(numbers)} numbers")
     return numbers or array("d", [0.0])  # no buffer is quite empty
 
 
-def _first(batch: Any) -> Any:
-    """The first example; of a memoryview as a list, since it has no rows."""
-    return (batch.tolist() if isinstance(batch, memoryview) else batch)[0]
-
-
 def _extend(numbers: "array[float]", tree: Any, shape: Shape) -> None:
     """Append the numbers of a tree of that shape."""
-    if not shape:
-        if shape_of(tree) != ():
-            raise _Mismatch(tree, shape)
+    if not isinstance(tree, (list, tuple, Real)):
+        tree = _plain(tree)
+    if isinstance(tree, memoryview):
+        _expect(shape, tree.shape)
+        numbers.frombytes(tree.tobytes())
+    elif not shape:
+        _expect(shape, shape_of(tree))
         numbers.append(tree)
-        return
-    ragged = shape[0] == "ragged"
-    n = len(shape) - 1 if ragged else shape[0]
-    if isinstance(tree, Mapping) or not hasattr(tree, "__len__") or len(tree) != n:
-        raise _Mismatch(tree, shape)
-    if len(shape) == 1:
-        if not {float, int}.issuperset(map(type, tree)) and shape_of(tree) != shape:
-            raise _Mismatch(tree, shape)
-        numbers.extend(iter(tree))
-        return
-    for i, branch in enumerate(tree):
-        _extend(numbers, branch, shape[i + 1] if ragged else shape[1:])
+    else:
+        ragged = shape[0] == "ragged"
+        if not hasattr(tree, "__len__") or len(tree) != (len(shape) - 1 if ragged else shape[0]):
+            raise _Mismatch(shape_of(tree), shape)
+        if len(shape) == 1:
+            if _are_plain(tree):
+                numbers.extend(iter(tree))
+                return
+            _expect(shape, shape_of(tree))
+        for i, branch in enumerate(tree):
+            _extend(numbers, branch, shape[i + 1] if ragged else shape[1:])
+
+
+def _are_plain(numbers: Any) -> bool:
+    """Whether these are Python's own numbers, which an array takes all at once."""
+    return {float, int}.issuperset(map(type, numbers))
+
+
+def _expect(shape: Shape, came: Any) -> None:
+    if came != shape:
+        raise _Mismatch(came, shape)

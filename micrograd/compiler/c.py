@@ -3,6 +3,9 @@
 Straight-line code in one piece would take a C compiler minutes for a large graph: the statements are rolled back into
 loops over arrays, and split into functions. A library for many examples computes on vectors with an example in each
 lane; one for few examples, or for a large model, computes them one by one, and its dot products use the lanes.
+
+In lanes, sums are added up in the order of the engine. The dot product of one example is added up in eight parts: so
+its last bits may differ between few examples and many, and where numbers near 1e308 cancel, it may overflow.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import ctypes
 import math
 import struct
 import threading
+import weakref
 from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -21,7 +25,8 @@ from micrograd.compiler.check import failure
 from micrograd.compiler.graph import Graph
 from micrograd.compiler.roll import Element, Line, Loop, roll
 from micrograd.compiler.statements import Statements
-from micrograd.compiler.toolchain import build
+from micrograd.compiler.stored import Stored
+from micrograd.compiler.toolchain import build, unload
 from micrograd.compiler.trace import CONDITIONS
 
 LINES = 150  # lines of C in a function
@@ -475,7 +480,7 @@ class CBackend:
     """
 
     def __init__(self, graph: Graph, n: float = math.inf) -> None:
-        self.graph = graph
+        self.stored = Stored(graph)
         self._libraries: dict[tuple[str, bool], _Library] = {}
         n = n if graph.sizes else 1  # without arguments, each call has one example
         self.library("forward" if graph.parameter_gradients is None else "backward", n)
@@ -496,12 +501,12 @@ class CBackend:
 
     def library(self, kind: str, n: float) -> _Library:
         """What computes calls of a kind with so many examples: as many at once as there are lanes, or one by one."""
-        vectors = n > FEW_EXAMPLES and self.graph.n_parameters <= FEW_PARAMETERS
+        vectors = n > FEW_EXAMPLES and self.stored.n_parameters <= FEW_PARAMETERS
         if (kind, vectors) not in self._libraries:
-            graph = self.graph
+            graph = self.stored.graph()
             results = [*graph.outputs, *((graph.argument_gradients or []) if kind == "value_and_grad" else [])]
             accumulated = (graph.parameter_gradients or []) if kind == "backward" else []
-            self._libraries[kind, vectors] = _Library(graph, kind, results, accumulated, vectors=vectors)
+            self._libraries[kind, vectors] = _Library(self.stored, kind, results, accumulated, vectors=vectors)
         return self._libraries[kind, vectors]
 
 
@@ -513,18 +518,20 @@ class _Library:
     """
 
     def __init__(
-        self, graph: Graph, kind: str, results: Sequence[int], accumulated: Sequence[int], *, vectors: bool
+        self, stored: Stored, kind: str, results: Sequence[int], accumulated: Sequence[int], *, vectors: bool
     ) -> None:
-        self._graph = graph
+        self._stored = stored
         self._kind = kind
-        source, self.work_size = library_source(graph, results, accumulated, vectors=vectors)
+        source, self.work_size = library_source(stored.graph(), results, accumulated, vectors=vectors)
         self._n_results = len(results)
-        self._run = build(source).run
+        library = build(source)
+        weakref.finalize(self, unload, library).atexit = False  # when threads may be at work in it
+        self._run = library.run
         pointer = ctypes.c_void_p
         self._run.argtypes = [ctypes.c_char_p, *[pointer] * 2, ctypes.c_double, *[pointer] * 3, ctypes.c_long]
         self._run.restype = ctypes.c_int
         self.function = ctypes.cast(self._run, pointer).value  # for code in C to call
-        self._doubles = struct.Struct(f"{graph.n_parameters}d")
+        self._doubles = struct.Struct(f"{stored.n_parameters}d")
         self._local = threading.local()
 
     def __call__(
@@ -535,7 +542,7 @@ class _Library:
         gradients = ctypes.create_string_buffer(len(numbers))
         results = array("d", bytes(8 * packed.n * self._n_results))
         if self.run(numbers, seed, packed, gradients, results):
-            error = failure(self._graph, self._kind, parameters, packed)
+            error = failure(self._stored.graph(), self._kind, parameters, packed)
             if error:
                 raise error
         return results, self._doubles.unpack(gradients)

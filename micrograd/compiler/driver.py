@@ -5,12 +5,13 @@ It knows a program by its function `run` alone, so it is built once for an optim
 
 import ctypes
 import random
+import weakref
 from array import array
 from typing import Any
 
 from micrograd.compiler.c import UNALIGNED, helpers, vector_functions
 from micrograd.compiler.rule import Rule
-from micrograd.compiler.toolchain import build
+from micrograd.compiler.toolchain import build, unload
 
 
 class Program(ctypes.Structure):
@@ -175,6 +176,7 @@ class Driver:
         train = TRAIN.replace("CLIPS", str(int(rule.clips))).replace("ARRAYS", str(rule.n_moments + 2))
         heads = "".join(f"#include <{name}.h>\n" for name in ("math", "stdint", "string"))
         library = build("\n".join([heads, helpers(types + update), types, STRUCTURES, SQUARES, update, train, SHUFFLE]))
+        weakref.finalize(self, unload, library).atexit = False  # when threads may be at work in it
         self.train = library.train
         self.train.argtypes, self.train.restype = [ctypes.c_void_p], ctypes.c_long
         self._shuffle = library.shuffle

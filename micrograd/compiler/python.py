@@ -7,7 +7,7 @@
 import math
 import textwrap
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,6 +17,7 @@ from micrograd.compiler.check import failure
 from micrograd.compiler.graph import Graph
 from micrograd.compiler.scatter import Scatter
 from micrograd.compiler.statements import Statements
+from micrograd.compiler.stored import Stored, give_back
 from micrograd.compiler.trace import CONDITIONS
 
 FILE = "<compiled by micrograd>"
@@ -52,37 +53,33 @@ NAMESPACE = {
 
 
 class PythonBackend:
-    """A graph as functions in Python.
+    """A graph as functions in Python, each compiled when it is first called.
 
     Attributes
     ----------
-    source
-        The functions, made to be read.
+    stored
+        The graph.
     """
 
     def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        parts = [_forward(graph)]
-        if graph.parameter_gradients is not None:
-            parts += [_backward(graph), _value_and_grad(graph)]
-        self.source = "\n\n".join(parts)
+        self.stored = Stored(graph)
         self._functions: dict[str, Any] = {
             **NAMESPACE,
             "__builtins__": {"abs": abs, "range": range, "reversed": reversed},
         }
-        exec(compile(self.source, FILE, "exec"), self._functions)
+        self._function("backward" if self.stored.is_differentiable else "forward")
 
     def forward(self, parameters: Sequence[float], packed: Packed) -> Sequence[float]:
         """The outputs for each example, one after the other."""
-        rows = packed.rows()
+        rows, forward = packed.rows(), self._function("forward")
         with self._told("forward", parameters, packed):
-            return [float(y) for x in rows for y in self._functions["forward"](parameters, x)]
+            return [float(y) for x in rows for y in forward(parameters, x)]
 
     def gradients(
         self, parameters: Sequence[float], gradients: Sequence[float], seed: float, rows: Sequence[Sequence[float]]
     ) -> tuple[Sequence[float], Sequence[float]]:
         """The generated function alone: the outputs for these examples, and the gradients with theirs added."""
-        outputs, sums = self._functions["backward"](parameters, gradients, seed, rows)
+        outputs, sums = self._function("backward")(parameters, gradients, seed, rows)
         return outputs, sums
 
     def backward(
@@ -92,14 +89,22 @@ class PythonBackend:
         zeros, rows = [0.0] * len(parameters), packed.rows()
         with self._told("backward", parameters, packed):
             outputs, gradients = self.gradients(parameters, zeros, seed, rows)
-        return outputs[::-1], gradients
+        return [float(y) for y in reversed(outputs)], gradients
 
     def value_and_grad(self, parameters: Sequence[float], packed: Packed) -> Sequence[float]:
         """The output for the first example, and its gradient by each number in it."""
-        row = packed.rows()[0]
+        row, value_and_grad = packed.rows()[0], self._function("value_and_grad")
         with self._told("value_and_grad", parameters, packed):
-            value, gradient = self._functions["value_and_grad"](parameters, row)
+            value, gradient = value_and_grad(parameters, row)
         return [float(value), *map(float, gradient)]
+
+    def _function(self, name: str) -> Callable[..., Any]:
+        if name not in self._functions:
+            exec(compile(WRITERS[name](self.stored.graph()), FILE, "exec"), self._functions)
+            if self.stored.is_large:
+                give_back()
+        function: Callable[..., Any] = self._functions[name]
+        return function
 
     @contextmanager
     def _told(self, kind: str, parameters: Sequence[float], packed: Packed) -> Iterator[None]:
@@ -107,11 +112,23 @@ class PythonBackend:
         try:
             yield
         except (ArithmeticError, ValueError) as error:
-            frames = traceback.extract_tb(error.__traceback__)
-            number = [frame.lineno or 1 for frame in frames if frame.filename == FILE][-1]
-            line = self.source.splitlines()[number - 1].strip()
-            reason = failure(self.graph, kind, parameters, packed) or error
-            raise type(error)(f"{reason}, in line {number} of the compiled code: {line}") from error
+            for frame, number in traceback.walk_tb(error.__traceback__):
+                if frame.f_code.co_filename == FILE:
+                    reason = failure(self.stored.graph(), kind, parameters, packed) or error
+                    raise type(error)(f"{reason}, in {self._line(frame.f_code.co_name, number)}") from error
+            raise  # a result that is no float is met after the function is left
+
+    def _line(self, function: str, number: int) -> str:
+        """A line of a function, as a line of the source."""
+        text = source(self.stored.graph())
+        number += text[: text.index(f"def {function}(")].count("\n")
+        return f"line {number} of the compiled code: {text.splitlines()[number - 1].strip()}"
+
+
+def source(graph: Graph) -> str:
+    """All functions of a graph, made to be read."""
+    names = WRITERS if graph.parameter_gradients is not None else ["forward"]
+    return "\n\n".join(WRITERS[name](graph) for name in names)
 
 
 def _names(graph: Graph, statements: Statements) -> dict[int, str]:
@@ -211,3 +228,7 @@ def _value_and_grad(graph: Graph) -> str:
             f"return {names[graph.outputs[0]]}, {_list(names[id] for id in gradients)}",
         ],
     )
+
+
+WRITERS = {"forward": _forward, "backward": _backward, "value_and_grad": _value_and_grad}
+"""What writes each function."""

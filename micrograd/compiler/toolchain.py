@@ -5,6 +5,7 @@ own content, so a damaged or foreign file is not what its name says, and is buil
 only the user can write to; where there is none, libraries are built in a temporary directory for this process alone.
 """
 
+import _ctypes
 import ctypes
 import functools
 import hashlib
@@ -90,6 +91,11 @@ def build(source: str) -> ctypes.CDLL:
         raise CompilerError(f"the library cannot be built: {error}") from error
 
 
+def unload(library: ctypes.CDLL) -> None:
+    """Give back the memory that a library takes, after which none of its functions may be called."""
+    getattr(_ctypes, "dlclose" if os.name == "posix" else "FreeLibrary")(library._handle)
+
+
 def _load(directory: Path, key: str) -> ctypes.CDLL | None:
     """The library that was built for this key, if its file is ours and whole."""
     for file in sorted(directory.glob(f"{key}-*.so")):
@@ -128,6 +134,7 @@ def _compile_into(directory: Path, key: str, source: str, command: list[str]) ->
                 raise OSError("the disk is full")
             raise CompilerError(f"{shlex.join(command)} failed:\n{result.stderr[-2000:]}")
         library = ctypes.CDLL(str(built))  # what cannot be loaded is not kept
+        built.chmod(0o700)  # whatever the umask is: a file that others can write to is not loaded again
         os.replace(built, directory / _file_name(key, built.read_bytes()))
     return library
 

@@ -7,7 +7,9 @@ holds the forward and the backward pass: the closures of the engine wrote both, 
 derivatives.
 
 Equal operations on equal operands are written once, and operations on constants are carried out on the spot. Only
-what keeps every bit of a finite result is simplified: `x * 1`, `x + 0`, `x ** 1` and the like.
+what keeps every bit of a finite result is simplified: `x * 1`, `x / 1`, `x ** 1`. Adding 0.0 is written down, since it
+makes 0.0 of -0.0; adding the exact 0, an int, is not, as every gradient starts from it, and a `dot` without a bias.
+What starts there may be -0.0 where the engine has 0.0, but for the gradients that a compiled function returns.
 """
 
 import linecache
@@ -47,8 +49,6 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 
 CONDITIONS = frozenset(("<", "<=", ">", ">=", "==", "!=", "and", "or"))
 COMMUTATIVE = frozenset("+*")
-NEUTRAL_LEFT = frozenset([("+", 0.0), ("*", 1.0)])
-NEUTRAL_RIGHT = frozenset([("+", 0.0), ("-", 0.0), ("*", 1.0), ("/", 1.0), ("**", 1.0)])
 PACKAGE = f"{Path(__file__).parent.parent}{os.sep}"
 
 
@@ -96,13 +96,31 @@ class Symbol:
             "micrograd, which choose anew at each call, and the functions of micrograd.scalar in place of math's"
         )
 
+    def _no_operator(self, *_: Any) -> NoReturn:
+        raise TraceError(
+            f"{_users_line()}: while a function is compiled, its numbers know + - * / % ** and comparisons, and "
+            "conditions & and |. Write (x - x % y) / y for x // y, a != b for a ^ b, and the opposite condition for ~a"
+        )
+
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return repr(self)
+        raise TraceError(
+            f"{_users_line()}: while a function is compiled, there is no number yet to be written as {spec!r}. "
+            "Let the function return it, and format what the compiled function gives"
+        )
+
     __bool__ = __float__ = __int__ = __index__ = __complex__ = _no_number
     __round__ = __trunc__ = __floor__ = __ceil__ = __iter__ = __len__ = _no_number
+    __floordiv__ = __rfloordiv__ = __divmod__ = __rdivmod__ = __invert__ = _no_operator
+    __xor__ = __rxor__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _no_operator
     __hash__ = object.__hash__
 
 
 def _operator(name: str, reflected: bool = False) -> Callable[[Symbol, Any], Any]:
     def method(self: Symbol, other: Any) -> Any:
+        if name == "+" and type(other) is int and other == 0:  # where gradients start
+            return self
         if isinstance(other, Value) or not isinstance(other, (Symbol, float, int, Real)):
             return NotImplemented
         if name in ("and", "or") and type(other) is not Symbol and other not in (0, 1):
@@ -170,7 +188,7 @@ class Trace:
 
     def close(self) -> None:
         """End the trace: what is done with its Symbols from here on is an error."""
-        self._known.clear()
+        self._known = {}  # so that Symbols and trace let go of each other
         self.record = self._no_more  # type: ignore[method-assign]
 
     def _no_more(self, op: str, operands: tuple[Any, ...]) -> NoReturn:
@@ -216,13 +234,11 @@ class Trace:
         if len(constants) != 2:
             return None
         left, right = constants
-        if (op, right) in NEUTRAL_RIGHT:
+        if right == 1 and op in ("*", "/", "**"):
             return operands[0]
-        if (op, left) in NEUTRAL_LEFT:
+        if left == 1 and op == "*":
             return operands[1]
-        if op == "**" and right == 0:
-            return 1.0
-        return self.record("neg", (operands[1],)) if op == "-" and left == 0 else None
+        return 1.0 if right == 0 and op == "**" else None
 
     def needed(self, results: Iterable[int]) -> list[int]:
         """The operations, in order, that these results depend on; the rest is dead code."""

@@ -29,7 +29,10 @@ TESTS = {  # those of the module first
     "losses": NETWORKS,
     "optim": ["optim", *NETWORKS],
     "nn": ["nn", *NETWORKS],
-    **{f"compiler/{name}": IN_PYTHON for name in ["trace", "graph", "statements", "python", "check", "__init__"]},
+    **{
+        f"compiler/{name}": IN_PYTHON
+        for name in ["trace", "graph", "statements", "stored", "python", "check", "__init__"]
+    },
     **{f"compiler/{name}": IN_C for name in ["roll", "c", "batch", "export", "toolchain"]},
 }
 
