@@ -217,7 +217,7 @@ class Value:
         if (exponent := self._operand(other)) is NotImplemented:
             return NotImplemented
         result = scalar.power(self.data, exponent.data)
-        varies = exponent is other  # the derivative by a constant exponent need not exist: (-3) ** 2
+        varies = exponent is other  # that with respect to a constant exponent need not exist: (-3) ** 2
 
         def _backward(grad: Any) -> None:
             x, y = self.data, exponent.data
