@@ -1,6 +1,6 @@
 """micrograd: a scalar autograd engine in pure Python, readable in one sitting.
 
-`Value` is here at once; what else there is, is loaded when it is first asked for.
+`Value` and its operations are here at once; all else is loaded when it is first asked for.
 """
 
 from importlib import import_module
@@ -9,13 +9,6 @@ from typing import TYPE_CHECKING, Any
 from micrograd import scalar
 from micrograd.engine import Value, dot, mean, promote, take, where
 from micrograd.engine import sum as sum
-
-if TYPE_CHECKING:
-    from micrograd import compiler, data, functional, losses, nn, optim, viz
-    from micrograd import training as training
-    from micrograd.compiler import compile as compile
-    from micrograd.functional import grad, gradcheck, hessian, hvp, jacobian, value_and_grad
-    from micrograd.training import fit
 
 __all__ = [  # without `sum` and `compile`, which a star would put in place of Python's
     "Value", "compiler", "data", "dot", "fit", "functional", "grad", "gradcheck", "hessian", "hvp", "jacobian",
@@ -30,7 +23,13 @@ _LATER = {
 }
 """The module of each name that is loaded later; None for a module itself."""
 
-if not TYPE_CHECKING:  # for type checkers any name would be one, misspelled ones too
+if TYPE_CHECKING:
+    from micrograd import compiler, data, functional, losses, nn, optim, viz
+    from micrograd import training as training
+    from micrograd.compiler import compile as compile
+    from micrograd.functional import grad, gradcheck, hessian, hvp, jacobian, value_and_grad
+    from micrograd.training import fit
+else:
 
     def __getattr__(name: str) -> Any:
         if name not in _LATER:

@@ -49,7 +49,7 @@ class Value:
     Raises
     ------
     TypeError
-        If `data` is not a number, or the operands belong to different derivatives.
+        If `data` is not a number, or the operands are not Values or belong to different derivatives.
     """
 
     __slots__ = ("data", "grad", "label", "_prev", "_op", "_backward", "__dict__", "__weakref__")
@@ -223,7 +223,7 @@ class Value:
         if (exponent := self._operand(other)) is NotImplemented:
             return NotImplemented
         result = scalar.power(self.data, exponent.data)
-        varies = exponent is other  # the derivative by a constant exponent need not exist: (-3) ** 2
+        varies = exponent is other  # for a constant exponent there need be no derivative: (-3) ** 2
 
         def _backward(grad: Any) -> None:
             x, y = self.data, exponent.data
@@ -516,7 +516,10 @@ class Value:
         return type(self)(scalar.leaky_relu(self.data, slope), (self,), "leaky_relu", _backward)
 
     def gelu(self) -> Self:
-        """x P(x), with P(x) the probability of a normal number below x; the derivative is P(x) + x P'(x)."""
+        """x P(x), with P(x) the probability of a normal number below x; the derivative is P(x) + x P'(x).
+
+        P(x) is erfc(-x / sqrt(2)) / 2, and P'(x) is e^(-x^2 / 2) / sqrt(2 pi).
+        """
 
         def _backward(grad: Any) -> None:
             x = self.data

@@ -46,7 +46,7 @@ def grad(f: Function, argnum: Argnum = 0) -> Function:
     f
         A function that returns one number.
     argnum
-        The position of the argument to differentiate by, or several positions, for a list of gradients.
+        The position of the argument to take it with respect to, or several positions, for a list of gradients.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def jacobian(f: Function, argnum: Argnum = 0) -> Function:
 
 
 def hessian(f: Function, argnum: Argnum = 0) -> Function:
-    """The second derivatives of `f`, by each number in the argument and each again: the jacobian of the gradient.
+    """The second derivatives of `f` with respect to each two numbers in the argument: the jacobian of the gradient.
 
     Parameters and errors are those of `grad`.
     """
@@ -164,7 +164,7 @@ def _trace(
 
 
 def _gradient(output: Value, variables: Any) -> Any:
-    """The gradient of `output` by each of the variables, in nested lists."""
+    """The gradient of `output` with respect to each of the variables, in nested lists."""
     for variable in _numbers(variables):
         variable.grad = _zero(variable.data)
     output.backward()
@@ -262,7 +262,7 @@ def gradcheck(f: Function, inputs: Any, *, rtol: float = 1e-7, atol: float = 1e-
             size = max(abs(gradient), abs(slope)) or 1.0
             if not abs(gradient - slope) <= max(atol, rtol * size):  # NaN is never right
                 raise GradientError(
-                    f"the gradient by {name} is {gradient!r}, but {method} gives {slope!r}: "
+                    f"the gradient with respect to {name} is {gradient!r}, but {method} gives {slope!r}: "
                     f"a relative error of {abs(gradient - slope) / size:.2g}"
                 )
     return True

@@ -473,11 +473,11 @@ def test_gradcheck_names_the_input_both_numbers_and_the_relative_error():
     with pytest.raises(GradientError) as caught:
         gradcheck(f, (1.0, [5.0, [0.0, 0.0, 2.0]]))
     assert str(caught.value) == (
-        "the gradient by inputs[1][1][2] is 8.0, but the complex step gives 12.0: a relative error of 0.33"
+        "the gradient with respect to inputs[1][1][2] is 8.0, but the complex step gives 12.0: a relative error of 0.33"
     )
-    with pytest.raises(GradientError, match=r"by inputs\[0\]\[1\] is 8.0"):
+    with pytest.raises(GradientError, match=r"with respect to inputs\[0\]\[1\] is 8.0"):
         gradcheck(lambda x: cube(x[1], lambda x: 2 * x * x), [np.array([1.0, 2.0])])
-    with pytest.raises(GradientError, match=r"by inputs\[0\] is nan"):
+    with pytest.raises(GradientError, match=r"with respect to inputs\[0\] is nan"):
         gradcheck(lambda x: cube(x, lambda x: math.nan), 0.0)
 
 
@@ -536,10 +536,10 @@ def test_the_complex_step_knows_what_an_operation_of_ones_own_relies_on():
 def test_the_complex_step_is_small_beside_a_small_input_and_takes_the_side_of_a_kink_that_gradients_take():
     for x in (1e-15, -1e-9):
         assert gradcheck(lambda x: 1 / x, x)
-    with pytest.raises(GradientError, match=r"by inputs\[0\] is 2.0, but the complex step gives 1.0"):
+    with pytest.raises(GradientError, match=r"with respect to inputs\[0\] is 2.0, but the complex step gives 1.0"):
         gradcheck(one_too_many, 0.0)
     assert gradcheck(lambda x: scalar.relu(x) + scalar.leaky_relu(x), 0.0)
-    with pytest.raises(GradientError, match=r"by inputs\[0\] is 0.0, but the complex step gives 1.0"):
+    with pytest.raises(GradientError, match=r"with respect to inputs\[0\] is 0.0, but the complex step gives 1.0"):
         gradcheck(abs, 0.0)
 
 
