@@ -1209,6 +1209,13 @@ def test_the_same_row_may_be_taken_twice_and_used_otherwise_too(backend):
             w.grad = 0.0
 
 
+def test_a_choice_of_one_is_checked_all_the_same(backend):
+    fast = micrograd.compile(lambda x, i: take([x * x], i), (1.0, 0), backend=backend)
+    assert fast.value_and_grad(3.0, 0) == (9.0, (6.0, 0.0))
+    with pytest.raises(ValueError, match=r"the index is 1\.0: expected a whole number from 0 to 0"):
+        fast(3.0, 1)
+
+
 def test_an_index_that_is_known_while_tracing_leaves_no_choice(backend):
     [weights] = table(1, 4)
     fast = micrograd.compile(lambda x: take(weights, 2) * x, (1.0,), parameters=weights, backend=backend)
