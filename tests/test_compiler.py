@@ -25,34 +25,14 @@ from hypothesis import strategies as st
 
 import micrograd
 from micrograd import Value, dot, functional, mean, scalar, take, where
-from micrograd.compiler import Compiled, CompilerError, TraceError, toolchain
+from micrograd.compiler import Compiled, TraceError
 from micrograd.compiler.elsewhere import lock
 from micrograd.compiler.trace import Trace
 from micrograd.nn import MLP
 from tests.operations import OPERATIONS
 from tests.test_properties import GRAPHS, graphs, run, value_and_gradient
 
-
-@pytest.fixture(autouse=True, scope="module")
-def cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
-def has_compiler():
-    try:
-        toolchain.find_compiler(os.environ.get("CC"), os.environ.get("PATH"))
-    except CompilerError:
-        return False
-    return True
-
-
-@pytest.fixture(params=["python", "c"])
-def backend(request):
-    if request.param == "c" and not has_compiler():
-        pytest.skip("there is no C compiler here")
-    return request.param
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 def leaves(tree):
