@@ -1,5 +1,5 @@
 """Small neural networks: a Neuron is a fused dot product and an activation, a Layer is a list of Neurons, an MLP a
-list of Layers. Whatever has parameters is a Module.
+list of Layers; an Embedding has a list of numbers for each token. Whatever has parameters is a Module.
 """
 
 import math
@@ -11,9 +11,9 @@ from typing import Any
 
 from micrograd import scalar, serialization
 from micrograd.checks import Rng, count, generator, plain
-from micrograd.engine import Value, dot
+from micrograd.engine import Value, dot, take
 
-__all__ = ["ACTIVATIONS", "MLP", "Layer", "Module", "Neuron", "load", "save"]
+__all__ = ["ACTIVATIONS", "MLP", "Embedding", "Layer", "Module", "Neuron", "load", "save"]
 
 Activation = Callable[[Value], Value]
 
@@ -251,11 +251,45 @@ class MLP(Module):
         return f"MLP({len(self.layers[0].neurons[0].w)}{layers}, {len(self.parameters())} parameters)"
 
 
+class Embedding(Module):
+    """`n` rows of `size` weights, one row for each token, word or whatever else has a number from 0 to `n` - 1.
+
+    The weights start normally distributed around 0 with a standard deviation of 1, as in `torch.nn.Embedding`.
+
+    Parameters
+    ----------
+    n
+        The number of rows.
+    size
+        The number of weights in a row.
+    rng
+        A `random.Random`, a NumPy generator or a seed; by default Python's global generator.
+
+    Raises
+    ------
+    ValueError
+        If `n` or `size` is below 1.
+    """
+
+    def __init__(self, n: int, size: int, *, rng: Rng = None) -> None:
+        n, size = count("n", n), count("size", size)
+        gauss = generator(rng).gauss
+        self.w = [[Value(gauss(0.0, 1.0)) for _ in range(size)] for _ in range(n)]
+
+    def __call__(self, index: Any) -> list[Value]:
+        """The row at an index as `take` has it, a list of `size` Values. Raises ValueError where there is none."""
+        row: list[Value] = take(self.w, index)
+        return row
+
+    def __repr__(self) -> str:
+        return f"Embedding({len(self.w)}, {len(self.w[0])})"
+
+
 # Saving. A file holds the parts of a model and their numbers but no sizes: these follow, and so cannot be forged.
 
 
 def save(model: Module, path: str | os.PathLike[str]) -> None:
-    """Save a Neuron, Layer or MLP to a file in JSON, with every parameter to the last bit.
+    """Save a Neuron, Layer, MLP or Embedding to a file in JSON, with every parameter to the last bit.
 
     A file that is there already is replaced by the whole new one, or stays as it is.
 
@@ -270,7 +304,7 @@ def save(model: Module, path: str | os.PathLike[str]) -> None:
         If the file cannot be written.
     """
     if not isinstance(model, Module):
-        raise TypeError(f"model is a {type(model).__name__}: expected a Neuron, Layer or MLP")
+        raise TypeError(f"model is a {type(model).__name__}: expected a {_KINDS}")
     try:
         document = _encoded(model)
         if _decoded(document).state_dict() != model.state_dict():
@@ -281,7 +315,7 @@ def save(model: Module, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The Neuron, Layer or MLP that `save` has written to a file. Nothing in the file is run.
+    """The Neuron, Layer, MLP or Embedding that `save` has written to a file. Nothing in the file is run.
 
     Raises
     ------
@@ -300,7 +334,7 @@ def _encoded(part: Any, at: str = "model") -> Any:
     """The part of a model as JSON has it, or as something that `_decoded` will refuse."""
     if isinstance(part, Module):
         if type(part) not in _DECODERS:
-            raise ValueError(f"{at} is of the class {type(part).__name__}: expected a Neuron, Layer or MLP")
+            raise ValueError(f"{at} is of the class {type(part).__name__}: expected a {_KINDS}")
         members = {name: _encoded(member, f"{at}.{name}") for name, member in vars(part).items()}
         return {"type": type(part).__name__, **members}
     if isinstance(part, list):
@@ -316,16 +350,14 @@ def _decoded(part: Any, kind: type[Module] | None = None, at: str = "model") -> 
     for known, (members, decoder) in _DECODERS.items():
         if kind in (known, None) and isinstance(part, dict) and part.get("type") == known.__name__:
             if part.keys() != {"type", *members}:
-                raise ValueError(f"{at} is a {known.__name__} with {short(sorted(part))}: expected {sorted(members)}")
+                raise ValueError(f"the {known.__name__} {at} has {short(sorted(part))}: expected {sorted(members)}")
             return decoder(*[part[member] for member in members], at)
-    expected = kind.__name__ if kind else "Neuron, Layer or MLP"
+    expected = kind.__name__ if kind else _KINDS
     raise ValueError(f"{at} is {short(part)}: expected a {expected}")
 
 
 def _neuron(activation: Any, w: Any, b: Any, at: str) -> Neuron:
-    for number in [*_filled(w, f"{at}.w"), b]:
-        if type(number) is not float or not math.isfinite(number):
-            raise ValueError(f"{at} has the parameter {short(number)}: expected a finite float")
+    _check_numbers([*_filled(w, f"{at}.w"), b], at)
     if not isinstance(activation, str):
         raise ValueError(f"{at} has the activation {short(activation)}: expected a name from ACTIVATIONS")
     neuron = Neuron(len(w), activation, rng=0)
@@ -350,6 +382,22 @@ def _mlp(layers: Any, at: str) -> MLP:
     return mlp
 
 
+def _embedding(w: Any, at: str) -> Embedding:
+    embedding = Embedding.__new__(Embedding)
+    for i, row in enumerate(_filled(w, f"{at}.w")):
+        _check_numbers(_filled(row, f"{at}.w.{i}"), at)
+    if len(set(map(len, w))) > 1:
+        raise ValueError(f"the rows of {at} differ in their number of weights")
+    embedding.w = [[Value(x) for x in row] for row in w]
+    return embedding
+
+
+def _check_numbers(numbers: list[Any], at: str) -> None:
+    for number in numbers:
+        if type(number) is not float or not math.isfinite(number):
+            raise ValueError(f"{at} has the parameter {short(number)}: expected a finite float")
+
+
 def _parts(parts: Any, kind: type[Module], at: str) -> list[Any]:
     return [_decoded(part, kind, f"{at}.{i}") for i, part in enumerate(_filled(parts, at))]
 
@@ -364,7 +412,9 @@ _DECODERS: dict[type[Module], tuple[tuple[str, ...], Callable[..., Module]]] = {
     Neuron: (("activation", "w", "b"), _neuron),
     Layer: (("neurons",), _layer),
     MLP: (("layers",), _mlp),
+    Embedding: (("w",), _embedding),
 }
+_KINDS = "Neuron, Layer, MLP or Embedding"
 
 
 def _activation(activation: str | Activation) -> Activation:

@@ -13,7 +13,7 @@ out.
 import functools
 import math
 from collections.abc import Callable, Sequence
-from numbers import Rational
+from numbers import Rational, Real
 from typing import Any
 
 __all__ = [
@@ -124,14 +124,20 @@ def take(values: Sequence[Any], index: Any) -> Any:
     return values[position(index, len(values))]
 
 
-def position(index: Any, size: int) -> int:
-    """The index as an int. Raises ValueError unless it is a whole number from 0 to size - 1."""
-    if hasattr(index, "__index__"):
-        index = index.__index__()
-    x: Any = index if isinstance(index, (int, float, Rational)) else -1
-    if not 0 <= x < size or x != int(x):
-        raise ValueError(f"the index is {index!r:.80}: expected a whole number from 0 to {size - 1}")
-    return int(x)
+def position(index: Any, size: int, name: str = "index") -> int:
+    """The index as an int. Raises ValueError, with its name, unless it is a whole number from 0 to size - 1."""
+    if type(index) is int and 0 <= index < size:
+        return index
+    number = index
+    if getattr(index, "shape", None) == ():  # a number of NumPy's
+        number = index.item()
+    elif hasattr(index, "__index__"):
+        number = index.__index__()
+    real = isinstance(number, (int, float, Real))
+    whole = int(number) if real and 0 <= number < size else None
+    if whole is None or whole != number:
+        raise ValueError(f"the {name} is {index!r:.80}: expected a whole number from 0 to {size - 1}")
+    return whole
 
 
 # Functions that are put together from those above, as any number-like object can be: only a Value has methods for them.

@@ -10,8 +10,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from micrograd import Value, nn, scalar
-from micrograd.nn import ACTIVATIONS, MLP, Layer, Module, Neuron
+import micrograd
+from micrograd import Value, losses, nn, scalar
+from micrograd.nn import ACTIVATIONS, MLP, Embedding, Layer, Module, Neuron
 from micrograd.optim import SGD
 
 PLAIN = {
@@ -224,6 +225,61 @@ class TestTheOutput:
         assert [p.data for p in model.parameters()] == pytest.approx([2.0, 1.0], abs=1e-3)
 
 
+class TestEmbedding:
+    def test_the_weights_are_spread_as_those_of_pytorch(self):
+        data = Embedding(100, 50, rng=0).state_dict().values()
+        assert abs(math.fsum(data) / 5000) < 4 / math.sqrt(5000)
+        assert math.fsum(w * w for w in data) / 5000 == pytest.approx(1.0, rel=0.08)
+        assert len(set(data)) == 5000
+
+    def test_a_seed_and_a_generator_with_that_seed_give_the_same_start(self):
+        states = [Embedding(3, 2, rng=rng).state_dict() for rng in (7, random.Random(7), np.int64(7), 8)]
+        assert states[0] == states[1] == states[2] != states[3]
+        assert set(map(type, Embedding(np.int64(3), 2, rng=np.random.default_rng(7)).state_dict().values())) == {float}
+
+    @pytest.mark.parametrize("index", [2, 2.0, Value(2.0), np.int8(2), np.float32(2)], ids=repr)
+    def test_an_index_chooses_a_row(self, index):
+        embedding = Embedding(4, 3, rng=0)
+        row = embedding(index)
+        assert [v.data for v in row] == [w.data for w in embedding.w[2]]
+        (row[0] * row[1] + row[2]).backward()
+        a, b, _ = row
+        assert [[w.grad for w in row] for row in embedding.w] == [[0] * 3, [0] * 3, [b.data, a.data, 1.0], [0] * 3]
+
+    def test_a_row_of_one_is_a_list_all_the_same(self):
+        assert [v.data for v in Embedding(1, 1, rng=0)(0)] == list(Embedding(1, 1, rng=0).state_dict().values())
+
+    @pytest.mark.parametrize("index", [4, -1, 0.5, math.nan, Value(4.0), "0", None, [0]], ids=repr)
+    def test_an_index_of_no_row_is_an_error_that_names_both(self, index):
+        with pytest.raises(ValueError, match=r"the index is .*: expected a whole number from 0 to 3$"):
+            Embedding(4, 3)(index)
+
+    def test_the_parameters_are_named_by_row_and_column(self):
+        embedding = Embedding(2, 3)
+        assert embedding.parameters() == [w for row in embedding.w for w in row]
+        assert list(embedding.state_dict()) == ["w.0.0", "w.0.1", "w.0.2", "w.1.0", "w.1.1", "w.1.2"]
+
+    def test_compiled_the_index_is_an_argument(self, backend):
+        embedding, layer = Embedding(5, 3, rng=1), Layer(3, 4, "linear", rng=2)
+        parameters = [*embedding.parameters(), *layer.parameters()]
+
+        def loss(tokens, target):
+            return losses.cross_entropy(layer([a * b for a, b in zip(*map(embedding, tokens), strict=True)]), target)
+
+        examples = [([0, 4], 1), ([3, 3], 0), ([4, 1], 3)]
+        fast = micrograd.compile(loss, examples[0], parameters=parameters, backend=backend)
+        eager = micrograd.mean([loss(*example) for example in examples])
+        eager.backward()
+        expected = [p.grad for p in parameters]
+        for p in parameters:
+            p.grad = 0.0
+        assert fast.backward(*zip(*examples, strict=True)) == pytest.approx(eager.data, rel=1e-12)
+        assert [p.grad for p in parameters] == pytest.approx(expected, rel=1e-12, abs=1e-15)
+        assert [w.grad for w in embedding.w[2]] == [0.0] * 3
+        with pytest.raises(ValueError, match=r"the index is 5\.0: expected a whole number from 0 to 4, in example 1"):
+            fast.backward([[0, 1], [5, 0]], [1, 1])
+
+
 class TestParameters:
     def test_their_names_are_their_paths_in_a_fixed_order(self):
         assert [name for name, _ in MLP(2, [2, 1]).named_parameters()] == [
@@ -366,8 +422,10 @@ class TestErrors:
             ("nout", lambda size: Layer(2, size)),
             ("nin", lambda size: MLP(size, [2, 1])),
             ("nout", lambda size: MLP(2, [2, size])),
+            ("n", lambda size: Embedding(size, 2)),
+            ("size", lambda size: Embedding(2, size)),
         ],
-        ids=["Neuron", "Layer nin", "Layer nout", "MLP nin", "MLP nouts"],
+        ids=["Neuron", "Layer nin", "Layer nout", "MLP nin", "MLP nouts", "Embedding n", "Embedding size"],
     )
     def test_a_size_below_one_says_what_was_expected(self, name, make, size):
         with pytest.raises(ValueError) as caught:
@@ -405,6 +463,7 @@ class TestErrors:
             lambda rng: Layer(0, 2, rng=rng),
             lambda rng: MLP(2, [2, 0], rng=rng),
             lambda rng: MLP(2, [2, 1], output="rellu", rng=rng),
+            lambda rng: Embedding(2, 0, rng=rng),
         ],
     )
     def test_what_is_refused_draws_no_random_numbers(self, make):
@@ -442,6 +501,7 @@ class TestReprs:
         assert repr(MLP(3, [1], output="sigmoid")) == "MLP(3 -> 1 sigmoid, 4 parameters)"
         assert repr(Layer(2, 4)) == "Layer(2 -> 4, tanh)"
         assert repr(Neuron(2, "relu")) == "Neuron(2, relu)"
+        assert repr(Embedding(27, 16)) == "Embedding(27, 16)"
         assert str(MLP(2, [1])) == repr(MLP(2, [1]))
 
     def test_a_function_is_shown_by_its_name(self):

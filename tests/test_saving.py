@@ -20,6 +20,7 @@ MODELS = {
     "layer": lambda: nn.Layer(2, 3, "relu", rng=1),
     "layer of one": lambda: nn.Layer(2, 1, "softplus", rng=1),
     "mlp": lambda: nn.MLP(2, [4, 3, 1], "leaky_relu", "linear", rng=1),
+    "embedding": lambda: nn.Embedding(4, 3, rng=1),
 }
 
 
@@ -94,7 +95,7 @@ def test_a_model_comes_back_to_the_last_bit(path, make):
     assert type(loaded) is type(model)
     assert repr(loaded) == repr(model)
     assert bits(loaded) == bits(model)
-    x = [0.3, -0.7, 1.1][: len(getattr(model, "w", "12"))]
+    x = 2 if isinstance(model, nn.Embedding) else [0.3, -0.7, 1.1][: len(getattr(model, "w", "12"))]
     assert repr(loaded(x)) == repr(model(x))
 
 
@@ -162,9 +163,9 @@ Imposter = type("MLP", (nn.MLP,), {})
     ("model", "message"),
     [
         (Custom(2, [1]), "this Custom has to be saved by its state_dict"),
-        (Custom(2, [1]), "model is of the class Custom: expected a Neuron, Layer or MLP$"),
-        (Imposter(2, [1]), "expected a Neuron, Layer or MLP"),
-        (nn.Module(), "expected a Neuron, Layer or MLP"),
+        (Custom(2, [1]), "model is of the class Custom: expected a Neuron, Layer, MLP or Embedding$"),
+        (Imposter(2, [1]), "expected a Neuron, Layer, MLP or Embedding"),
+        (nn.Module(), "expected a Neuron, Layer, MLP or Embedding"),
         (altered(lambda m: m.layers.append(m.layers)), "recursion"),
         (nn.Neuron(2, lambda x: x), "activation <function.*expected a name"),
         (altered(lambda m: setattr(m, "scale", Value(1.0))), r"\['layers', 'scale', 'type'\]"),
@@ -179,6 +180,7 @@ Imposter = type("MLP", (nn.MLP,), {})
         (altered(lambda m: setattr(m.layers[1].neurons[0].b, "data", Fraction(1, 3))), "no float is equal to"),
         (altered(lambda m: setattr(m.layers[1].neurons[0].b, "data", 2**53 + 1)), "no float is equal to"),
         (altered(lambda m: setattr(m.layers[1].neurons[0].b, "data", 10**400)), "too large"),
+        (altered(lambda m: m.layers.append(nn.Embedding(2, 1))), r"model.layers.2 is .*: expected a Layer"),
     ],
 )
 def test_what_could_not_be_loaded_as_it_was_is_not_saved(path, model, message):
@@ -191,7 +193,7 @@ def test_what_could_not_be_loaded_as_it_was_is_not_saved(path, model, message):
 
 def test_what_is_no_model_is_not_saved_and_its_contents_not_printed(path):
     for something in ({"w": 1.0}, str(path), [nn.Neuron(1)], None):
-        with pytest.raises(TypeError, match=f"^model is a {type(something).__name__}: expected a Neuron, Layer or MLP"):
+        with pytest.raises(TypeError, match=f"^model is a {type(something).__name__}: expected a Neuron, Layer, MLP"):
             nn.save(something, path)
     assert not path.exists()
 
@@ -404,12 +406,12 @@ def layer(*neurons):
         (document(content()).replace('"b": 0.5', '"b": 0.5, "b": 0.6'), "twice"),
         ("[" * 200_000, "nested too deeply"),
         ('{"a":' * 200_000, "nested too deeply"),
-        (document(None), "model is None: expected a Neuron, Layer or MLP"),
+        (document(None), "model is None: expected a Neuron, Layer, MLP or Embedding"),
         (document([content()]), "model is .*expected a Neuron"),
-        (document(content(type="os.system")), "expected a Neuron, Layer or MLP"),
-        (document(content(type=["MLP"])), "expected a Neuron, Layer or MLP"),
-        (document(content(nin=10**9)), "is a Neuron with .*'nin'"),
-        (document({"type": "MLP", "nin": 10**9, "nouts": [10**9]}), "is a MLP with"),
+        (document(content(type="os.system")), "expected a Neuron, Layer, MLP or Embedding"),
+        (document(content(type=["MLP"])), "expected a Neuron, Layer, MLP or Embedding"),
+        (document(content(nin=10**9)), "the Neuron model has .*'nin'"),
+        (document({"type": "MLP", "nin": 10**9, "nouts": [10**9]}), "the MLP model has"),
         (document({"type": "MLP", "layers": []}), "model.layers is .*at least one"),
         (document({"type": "MLP", "layers": {"0": layer(content())}}), "model.layers is"),
         (document({"type": "MLP", "layers": [content()]}), "model.layers.0 is .*expected a Layer"),
@@ -430,6 +432,12 @@ def layer(*neurons):
         (document(content()).replace("0.5", "1e999"), "parameter inf"),
         (document(content()).replace("0.5", "9" * 100_000), "parameter inf"),
         (document(content(w=[1.0, "x" * 100_000])), "parameter 'xxx"),
+        (document({"type": "Embedding", "w": []}), "model.w is .*at least one"),
+        (document({"type": "Embedding", "w": [1.0]}), r"model.w.0 is 1\.0: expected a list of at least one"),
+        (document({"type": "Embedding", "w": [[1.0], []]}), "model.w.1 is .*at least one"),
+        (document({"type": "Embedding", "w": [[1.0], [None]]}), "model has the parameter None: expected a finite"),
+        (document({"type": "Embedding", "w": [[1.0], [1.0, 2.0]]}), "the rows of model differ in their number"),
+        (document({"type": "Embedding", "w": [[1.0]], "n": 10**9}), "the Embedding model has .*'n'"),
         ("\ufeff" + document(content()), "BOM"),
     ],
 )
