@@ -635,14 +635,10 @@ def take(values: Sequence[Any], index: Any) -> Any:
     ValueError
         If the index is not that of one of the values, or there are none.
     """
-    while isinstance(index, Value):
-        index = index.data
     if len(values) == 0:
         raise ValueError("there are no values to take one of")
-    if hasattr(index, "pick"):  # to be known later
-        return _take(dict(enumerate(values)), index)
-    index = scalar.position(index, len(values))
-    return _take({index: values[index]}, index)
+    index = position(index, len(values))
+    return _take({i: values[i] for i in possible(index, len(values))}, index)
 
 
 def _take(candidates: dict[int, Any], index: Any) -> Any:
@@ -658,6 +654,18 @@ def _take(candidates: dict[int, Any], index: Any) -> Any:
             operand.grad += scalar.where(index == i, grad, 0)
 
     return _node(data, operands, "take", _backward)
+
+
+def position(index: Any, size: int, name: str = "index") -> Any:
+    """The index as an int from 0 to size - 1, or ValueError; where it is to be known later, as what chooses then."""
+    while isinstance(index, Value):
+        index = index.data
+    return index if hasattr(index, "pick") else scalar.position(index, size, name)
+
+
+def possible(index: Any, size: int) -> Sequence[int]:
+    """What a `position` may come to be: itself, or any, where it is to be known later."""
+    return (index,) if type(index) is int else range(size)
 
 
 def promote(*values: Any) -> tuple[Value, ...]:

@@ -14,8 +14,8 @@ from functools import reduce
 from typing import Any
 
 from micrograd import scalar
-from micrograd.checks import by_position, plain
-from micrograd.engine import Value, dot, mean, promote, sum
+from micrograd.checks import by_position
+from micrograd.engine import Value, dot, mean, position, possible, promote, sum
 
 __all__ = [
     "binary_cross_entropy_with_logits", "cross_entropy", "hinge_loss", "l2_penalty", "log_softmax", "mse_loss",
@@ -51,7 +51,8 @@ def hinge_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
     Raises
     ------
     ValueError
-        If a target is not -1 or +1, the shapes differ, or the mean of no numbers is asked for.
+        If a target is not -1 or +1, the shapes differ, or the mean of no numbers is asked for. Compiled code does not
+        look at targets that are its arguments.
     """
 
     def loss(x: Value, y: Value) -> Any:
@@ -85,7 +86,7 @@ def _binary_cross_entropy(x: Value, y: Value) -> Value:
 
 
 # Losses of one list of numbers, one a class, and the index of the true class; or of a batch: a list of such lists and a
-# list of indices.
+# list of indices. An index is a number as `take` has it, and so may be the argument of a compiled function.
 
 
 def cross_entropy(logits: Any, target_index: Any, *, reduction: str = "mean") -> Any:
@@ -96,7 +97,7 @@ def cross_entropy(logits: Any, target_index: Any, *, reduction: str = "mean") ->
     logits
         The logits of one example, or a list of such lists.
     target_index
-        The index of the true class, or a list of indices, one an example.
+        The index of the true class, an int or what equals one; or a list of indices, one an example.
     reduction
         As for all losses; it makes no difference to one example.
 
@@ -110,16 +111,17 @@ def cross_entropy(logits: Any, target_index: Any, *, reduction: str = "mean") ->
     return _reduced(_each_example(_cross_entropy, logits, target_index), reduction)
 
 
-def _cross_entropy(logits: Any, target: int) -> Value:
+def _cross_entropy(logits: Any, target: Any) -> Value:
     nodes, _, shifted, powers, total = _exponentials(logits)
 
     def _backward(grad: Any) -> None:
         share = grad / total
         for node, power in zip(nodes, powers, strict=True):
             node.grad += share * power  # the gradient is softmax(logits), less 1 at the target
-        nodes[target].grad -= grad
+        for i in possible(target, len(nodes)):
+            nodes[i].grad -= scalar.where(target == i, grad, 0)
 
-    return type(nodes[0])(scalar.log(total) - shifted[target], nodes, "cross_entropy", _backward)
+    return type(nodes[0])(scalar.log(total) - scalar.take(shifted, target), nodes, "cross_entropy", _backward)
 
 
 def nll_loss(log_probabilities: Any, target_index: Any, *, reduction: str = "mean") -> Any:
@@ -127,9 +129,11 @@ def nll_loss(log_probabilities: Any, target_index: Any, *, reduction: str = "mea
 
     The parameters and errors are those of `cross_entropy`, which is this loss after `log_softmax`.
     """
-    return _reduced(
-        _each_example(lambda row, target: -promote(*row)[target], log_probabilities, target_index), reduction
-    )
+    return _reduced(_each_example(_nll, log_probabilities, target_index), reduction)
+
+
+def _nll(log_probabilities: Any, target: Any) -> Any:
+    return -scalar.take(promote(*log_probabilities), target)
 
 
 # From logits to probabilities. Each output is a node with two operands: its logit, and the logsumexp that all share.
@@ -228,7 +232,7 @@ def _each(loss: Callable[[Value, Value], Any], input: Any, target: Any) -> Any:
     return [_each(loss, x, y) for x, y in zip(inputs, targets, strict=True)]
 
 
-def _each_example(loss: Callable[[Any, int], Value], rows: Any, targets: Any) -> Any:
+def _each_example(loss: Callable[[Any, Any], Value], rows: Any, targets: Any) -> Any:
     """The loss of each list and its index, or of the only one."""
     rows = _rows(rows)
     if _is_batch(rows):
@@ -236,10 +240,7 @@ def _each_example(loss: Callable[[Any, int], Value], rows: Any, targets: Any) ->
         if indices is None or len(indices) != len(rows):
             raise ValueError(f"{len(rows)} examples need a list of as many target indices, not {targets!r:.80}")
         return [_each_example(loss, row, index) for row, index in zip(rows, indices, strict=True)]
-    target = plain(targets)
-    if not hasattr(target, "__index__") or not 0 <= target < len(rows):
-        raise ValueError(f"the target index is {targets!r:.80}: expected a whole number from 0 to {len(rows) - 1}")
-    return loss(rows, target)
+    return loss(rows, position(targets, len(rows), "target index"))
 
 
 def _rows(rows: Any) -> Any:

@@ -14,6 +14,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from numbers import Real
 from typing import Any
 
 __all__ = [
@@ -119,13 +120,19 @@ def take(values: Sequence[Any], index: Any) -> Any:
     return values[position(index, len(values))]
 
 
-def position(index: Any, size: int) -> int:
-    """The index as an int. Raises ValueError unless it is a whole number from 0 to size - 1."""
-    if hasattr(index, "__index__"):
-        index = index.__index__()
-    whole = int(index) if isinstance(index, (int, float, Fraction)) and 0 <= index < size else None
-    if whole is None or whole != index:
-        raise ValueError(f"the index is {index!r:.80}: expected a whole number from 0 to {size - 1}")
+def position(index: Any, size: int, name: str = "index") -> int:
+    """The index as an int. Raises ValueError, with its name, unless it is a whole number from 0 to size - 1."""
+    if type(index) is int and 0 <= index < size:
+        return index
+    number = index
+    if getattr(index, "shape", None) == ():  # a number of NumPy's
+        number = index.item()
+    elif hasattr(index, "__index__"):
+        number = index.__index__()
+    real = isinstance(number, (int, float, Real))
+    whole = int(number) if real and 0 <= number < size else None
+    if whole is None or whole != number:
+        raise ValueError(f"the {name} is {index!r:.80}: expected a whole number from 0 to {size - 1}")
     return whole
 
 

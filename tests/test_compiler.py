@@ -25,34 +25,14 @@ from hypothesis import strategies as st
 
 import micrograd
 from micrograd import Value, dot, functional, mean, scalar, take, where
-from micrograd.compiler import Compiled, CompilerError, TraceError, toolchain
+from micrograd.compiler import Compiled, TraceError
 from micrograd.compiler.elsewhere import lock
 from micrograd.compiler.trace import Trace
 from micrograd.nn import MLP
 from tests.operations import OPERATIONS
 from tests.test_properties import GRAPHS, graphs, run, value_and_gradient
 
-
-@pytest.fixture(autouse=True, scope="module")
-def cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
-def has_compiler():
-    try:
-        toolchain.find_compiler(os.environ.get("CC"), os.environ.get("PATH"))
-    except CompilerError:
-        return False
-    return True
-
-
-@pytest.fixture(params=["python", "c"])
-def backend(request):
-    if request.param == "c" and not has_compiler():
-        pytest.skip("there is no C compiler here")
-    return request.param
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 def leaves(tree):
@@ -1207,6 +1187,13 @@ def test_the_same_row_may_be_taken_twice_and_used_otherwise_too(backend):
         assert grads(weights) == pytest.approx(expected)
         for w in weights:
             w.grad = 0.0
+
+
+def test_a_choice_of_one_is_checked_all_the_same(backend):
+    fast = micrograd.compile(lambda x, i: take([x * x], i), (1.0, 0), backend=backend)
+    assert fast.value_and_grad(3.0, 0) == (9.0, (6.0, 0.0))
+    with pytest.raises(ValueError, match=r"the index is 1\.0: expected a whole number from 0 to 0"):
+        fast(3.0, 1)
 
 
 def test_an_index_that_is_known_while_tracing_leaves_no_choice(backend):

@@ -29,8 +29,9 @@ from micrograd.compiler import CompilerError, c, toolchain
 from micrograd.compiler.roll import Element, Line, roll
 from micrograd.compiler.statements import Statement
 from micrograd.nn import MLP
+from tests.conftest import has_compiler
 from tests.operations import OPERATIONS
-from tests.test_compiler import eager, grads, has_compiler, moons
+from tests.test_compiler import eager, grads, moons
 from tests.test_properties import GRAPHS, graphs, run
 
 UNLIKE = [Value.sin, Value.cos, Value.tanh, Value.sigmoid, Value.softplus, Value.atan]

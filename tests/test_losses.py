@@ -1,11 +1,13 @@
 """The losses: their formulas, their gradients of both orders, their extremes, and their agreement with PyTorch."""
 
+import inspect
 import math
 import random
 from fractions import Fraction
 
 import pytest
 
+import micrograd
 from micrograd import losses
 from micrograd.engine import Value
 from micrograd.losses import (
@@ -45,6 +47,10 @@ def numbers(nested):
 
 def grads(nested):
     return [grads(v) if isinstance(v, list) else v.grad for v in nested]
+
+
+def flat(nested):
+    return [number for v in nested for number in flat(v)] if isinstance(nested, (list, tuple)) else [nested]
 
 
 def history(value):
@@ -409,7 +415,10 @@ def test_input_and_target_of_different_shapes_are_an_error(loss, input, target, 
     [
         ([0.0, 0.0], 2, "target index is 2: expected a whole number from 0 to 1"),
         ([0.0, 0.0], -1, "target index is -1"),
-        ([0.0, 0.0], 1.0, r"target index is 1\.0"),
+        ([0.0, 0.0], 0.5, r"target index is 0\.5"),
+        ([0.0, 0.0], math.nan, "target index is nan"),
+        ([0.0, 0.0], Value(2.0), r"target index is 2\.0: expected a whole number from 0 to 1"),
+        ([0.0, 0.0], None, "target index is None"),
         ([0.0, 0.0], [1], r"target index is \[1\]"),
         ([], 0, "not an empty one"),
         ([[]], [0], "not an empty one"),
@@ -471,6 +480,69 @@ def test_what_has_no_order_is_refused(unordered):
             call()
 
 
+# Targets as arguments of compiled code
+
+ROWS = [[0.3, -1.2, 2.5], [1.0, 0.0, -1.0]]
+TARGETS = {
+    "mse_loss": [(0.3, [1.5, -1.0]), ([0.3, -1.2], [[0, 1.5], [-2.0, 1.0]]), (ROWS, [[[0.5] * 3, [1.0, 2.0, 3.0]]])],
+    "hinge_loss": [(0.3, [1, -1]), ([0.5, -2.0], [[1, 1], [-1, 1]])],
+    "binary_cross_entropy_with_logits": [(0.3, [0, 1, 0.25]), ([0.3, -1.2], [[0, 1], [0.75, 0.5]])],
+    "cross_entropy": [(LOGITS["ordinary"], [0, 1, 2, 3]), (LOGITS["one"], [0]), (ROWS, [[2, 0], [1, 1]])],
+    "nll_loss": [(LOGITS["ordinary"], [0, 1, 2, 3]), (LOGITS["one"], [0]), (ROWS, [[2, 0], [1, 1]])],
+}
+"""Of each loss, inputs and some targets that they may have."""
+
+
+def test_every_loss_of_a_target_is_compiled_below():
+    taking_targets = {name for name in losses.__all__ if "target" in str(inspect.signature(getattr(losses, name)))}
+    assert TARGETS.keys() == taking_targets
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_target_may_be_an_argument_of_compiled_code(name, reduction, backend):
+    def loss(x, y):
+        return getattr(losses, name)(x, y, reduction=reduction)
+
+    for input, targets in TARGETS[name]:
+        fast = micrograd.compile(loss, (input, targets[0]), backend=backend)
+        for target in targets:
+            x, y = values([input, target])
+            eager = loss(x, y)
+            eager.backward()
+            value, gradients = fast.value_and_grad(input, target)
+            assert value == close(eager.data, rel=1e-12)
+            assert flat(gradients) == close(flat(grads([x, y])), rel=1e-12, abs=1e-15)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_compiled_batch_has_the_losses_of_each_example_and_its_own_target(name, backend):
+    input, targets = next((input, targets) for input, targets in TARGETS[name] if isinstance(input, list))
+    weight = Value(0.75)
+
+    def loss(x, y):
+        return getattr(losses, name)([weight * xi for xi in x], y, reduction="sum")
+
+    fast = micrograd.compile(loss, (input, targets[0]), parameters=[weight], backend=backend)
+    eager = [loss(values(input), y) for y in targets]
+    micrograd.mean(eager).backward()
+    expected, weight.grad = weight.grad, 0.0
+    assert fast.map([input] * len(targets), targets) == close([v.data for v in eager], rel=1e-12)
+    fast.backward([input] * len(targets), targets)
+    assert weight.grad == close(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["cross_entropy", "nll_loss"])
+@pytest.mark.parametrize("target", [3, -1, 0.5, math.nan])
+def test_a_compiled_target_that_is_no_class_is_an_error_that_names_it_and_its_example(name, target, backend):
+    weights = values(ROWS[0])
+    fast = micrograd.compile(lambda y: getattr(losses, name)(weights, y), (0,), parameters=weights, backend=backend)
+    expected = rf"the index is {float(target)!r}: expected a whole number from 0 to 2, in example 1\b"
+    with pytest.raises(ValueError, match=expected):
+        fast.backward([0, target])
+    assert grads(weights) == [0.0, 0.0, 0.0]
+
+
 # Tables and arrays
 
 
@@ -490,8 +562,19 @@ def test_tables_go_by_position_and_not_by_label():
 def test_a_class_may_be_a_number_of_numpys():
     numpy = pytest.importorskip("numpy")
     logits = values([1.0, 2.0])
-    for index in (numpy.int8(1), numpy.True_, numpy.array(1)):
+    for index in (numpy.int8(1), numpy.True_, numpy.array(1), numpy.float32(1), numpy.array(1.0)):
         assert cross_entropy(logits, index).data == cross_entropy(logits, 1).data
+
+
+@pytest.mark.parametrize("index", [1.0, Fraction(1), Value(1.0), Level1(Value(1.0))])
+@pytest.mark.parametrize("loss", [cross_entropy, nll_loss])
+def test_a_class_may_be_what_equals_a_whole_number(loss, index):
+    logits, others = values([1.0, 2.0]), values([1.0, 2.0])
+    one, other = loss(logits, index), loss(others, 1)
+    one.backward()
+    other.backward()
+    assert one.data == other.data
+    assert grads(logits) == grads(others)
 
 
 def test_an_array_without_dimensions_is_no_list():

@@ -31,7 +31,7 @@ TEMPLATES = {
     "where": "{1} if {0} else {2}",
     "relu": "0.0 if {0} <= 0 else {0}",
     "leaky_relu": "{1} * {0} if {0} <= 0 else {0}",
-    "take": "take(({*}), {0})",
+    "take": "take([{*}], {0})",
     "take_at": "take({1}, {0})",
     "add_at": "add_at(g, {}, {}, {})",
 }
