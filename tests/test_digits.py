@@ -10,8 +10,6 @@ import sys
 
 import pytest
 
-from micrograd import fit, nn, optim
-from micrograd.losses import cross_entropy
 from tests.examples import digits
 
 
@@ -61,9 +59,9 @@ def test_the_digits_held_out_are_none_of_those_to_learn_from():
     assert set(ys) == set(test_ys) == set(range(10))
 
 
-@pytest.mark.parametrize("mode", [[], ["--compiled"]])
-def test_files_of_mnist_are_learnt_in_their_own_size(mnist, mode, capsys):
-    assert digits.main([*mnist, "--epochs", "10", "--hidden", "6", *mode]) == 0
+@pytest.mark.parametrize("backend", ["eager", "auto", "python"])
+def test_files_of_mnist_are_learnt_in_their_own_size(mnist, backend, capsys):
+    assert digits.main([*mnist, "--epochs", "10", "--hidden", "6", "--backend", backend]) == 0
     output = capsys.readouterr().out
     assert output.startswith("MLP(12 -> 6 relu -> 10 linear, 148 parameters), 60 digits to learn from, 12 to test with")
     assert "100.00% are read correctly" in output
@@ -72,24 +70,6 @@ def test_files_of_mnist_are_learnt_in_their_own_size(mnist, mode, capsys):
 def test_an_accuracy_below_the_target_is_status_1(mnist, capsys):
     assert digits.main([*mnist, "--epochs", "1", "--learning-rate", "1e-9"]) == 1
     assert "100.00%" not in capsys.readouterr().out
-
-
-def test_one_compiled_epoch_takes_the_steps_of_fit(mnist):
-    _, (xs, ys), _ = digits.parsed(mnist)
-    eager, compiled = (nn.MLP(12, [6, 10], activation="relu", rng=1) for _ in range(2))
-
-    def how(model):
-        return {
-            "epochs": 1,
-            "optimizer": optim.SGD(model.parameters(), 0.1, momentum=0.9),
-            "schedule": optim.linear(0.1, 4),
-            "rng": 5,
-        }
-
-    history = fit(eager, cross_entropy, xs, ys, batch_size=digits.BATCH_SIZE, progress=False, **how(eager))
-    loss = digits.compiled_loss(compiled, xs[0], backend="python")
-    assert digits.fit_compiled(loss, xs, ys, **how(compiled)) == pytest.approx(history.losses, rel=1e-12)
-    assert [p.data for p in compiled.parameters()] == pytest.approx([p.data for p in eager.parameters()], rel=1e-9)
 
 
 def test_without_scikit_learn_the_error_names_the_extra(monkeypatch, capsys):
@@ -103,6 +83,7 @@ def test_without_scikit_learn_the_error_names_the_extra(monkeypatch, capsys):
     [
         (["--epochs", "0"], "--epochs: 0 is not"),
         (["--epochs", "many"], "--epochs: invalid int value: 'many'"),
+        (["--backend", "fortran"], "--backend: invalid choice: 'fortran'"),
         (["--limit", "-3"], "--limit: -3 is not"),
         (["--hidden", "0"], "--hidden: 0 is not"),
         (["--learning-rate", "nan"], "--learning-rate: nan is not"),
