@@ -26,7 +26,7 @@ class Job(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_void_p) for name in ("p", "g", "before", "y", "at", "programs", "kind", "place", "ranges")),
         *((name, ctypes.c_void_p) for name in ("order", "sizes", "rates", "losses")),
-        *((name, ctypes.c_long) for name in ("n", "n_programs", "n_ranges", "steps", "taken")),
+        *((name, ctypes.c_long) for name in ("n", "n_before", "n_programs", "n_ranges", "steps", "taken")),
     )
 
 
@@ -39,7 +39,7 @@ typedef struct {
 } program;
 typedef struct {
     double *p, *g;               /* the parameters, which their moments and the gradients follow */
-    double *before;              /* room for all of these */
+    double *before;              /* room for what changes of these, to start again from */
     double *y;                   /* room for the losses of a batch */
     long *at;                    /* room for the places of its examples */
     const program *programs;
@@ -49,7 +49,7 @@ typedef struct {
     const long *sizes;           /* of the batches */
     const double *rates;         /* the learning rate of each step */
     double *losses;              /* becomes the loss of each step */
-    long n, n_programs, n_ranges; /* how many parameters, programs and ranges there are */
+    long n, n_before, n_programs, n_ranges; /* numbers of parameters, of what changes, of programs and ranges */
     long steps;                  /* to take */
     long taken;                  /* before these */
 } job;
@@ -106,7 +106,7 @@ static long steps(const job *t)
 /* Takes the steps. Returns how many; if one fails, those before it are taken again, from where all began. */
 long train(const job *t)
 {
-    size_t size = 8 * (size_t)t->n * ARRAYS;
+    size_t size = 8 * (size_t)t->n_before;
     memcpy(t->before, t->p, size);
     long done = steps(t);
     if (done < t->steps) {
@@ -171,9 +171,10 @@ class Driver:
     """The loaded loop for a rule."""
 
     def __init__(self, rule: Rule) -> None:
+        self.rule = rule
         update = rule.c_source()
         types = vector_functions(update) + UNALIGNED
-        train = TRAIN.replace("CLIPS", str(int(rule.clips))).replace("ARRAYS", str(rule.n_moments + 2))
+        train = TRAIN.replace("CLIPS", str(int(rule.clips)))
         heads = "".join(f"#include <{name}.h>\n" for name in ("math", "stdint", "string"))
         library = build("\n".join([heads, helpers(types + update), types, STRUCTURES, SQUARES, update, train, SHUFFLE]))
         weakref.finalize(self, unload, library).atexit = False  # when threads may be at work in it

@@ -68,6 +68,8 @@ class Rule:
     ----------
     results
         The lines of what the parameter and its moments become; and its gradient, if that changes too.
+    n_moments, n_changed
+        How many moments there are, and how many of the first of them change.
     """
 
     def __init__(self, optimizer: Ruled, max_norm: float | None) -> None:
@@ -85,6 +87,8 @@ class Rule:
             kind, names = type(optimizer).__name__, ", ".join(["the parameter", *optimizer.moments])
             raise TypeError(f"the rule of {kind} gives {numbers!r:.80}: expected a tuple of {names}")
         self.results = [trace.id(number) for number in [*numbers, grad][: len(numbers) + self.clips]]
+        changed = [k for k in range(self.n_moments) if trace.leaves.get(self.results[1 + k]) != ("x", 2 + k)]
+        self.n_changed = max(changed, default=-1) + 1
         trace.close()
 
     def c_source(self) -> str:
@@ -109,7 +113,7 @@ class Rule:
         places.append(places.pop(1))
         for k, (place, id) in enumerate(zip(places, self.results, strict=False)):
             text += f"{indent}const {type} r{k} = {self._name(id, vector, uniform)};\n"
-            if self.trace.leaves.get(id) != ("x", k + 1):  # a moment that stays as it is
+            if k == 0 or k > self.n_moments or k <= self.n_changed:  # not a moment that stays as it is
                 text += f"{indent}{load.replace('const ', '').format(place)} = r{k};\n"
         return text
 

@@ -265,11 +265,16 @@ class CLoop:
         self._attributes = vars(buffers.optimizer)
         self.driver = Driver(Rule(buffers.optimizer, max_norm))
         self._examples: Examples | None = None
-        self._kept = buffers.numbers, buffers.numbers[:], buffers.ranges()  # which the job points at
+        # Where some parameters do not change, their gradients add up, and have to be taken back, too.
+        all_change = len(buffers.places) == buffers.n
+        n_before = buffers.n * (1 + self.driver.rule.n_changed) if all_change else len(buffers.numbers)
+        self._kept = buffers.numbers, buffers.numbers[:n_before], buffers.ranges()  # which the job points at
         numbers, before, ranges = (kept.buffer_info()[0] for kept in self._kept)
         gradients = numbers + 8 * (len(buffers.numbers) - buffers.n)
         n_ranges = len(self._kept[2]) // 2
-        self._job = Job(p=numbers, g=gradients, before=before, ranges=ranges, n=buffers.n, n_ranges=n_ranges)
+        self._job = Job(
+            p=numbers, g=gradients, before=before, ranges=ranges, n=buffers.n, n_before=n_before, n_ranges=n_ranges
+        )
         self._reference = (ctypes.addressof(self._job),)
 
     def steps(
