@@ -3,7 +3,8 @@
 compile -> Graph (graph.py: the function run on the symbols of trace.py, then backward() on its result)
         -> Statements (statements.py: what is needed, as lines of a language)
         -> PythonBackend (python.py), or CBackend (c.py: rolled into loops by roll.py, built by toolchain.py)
-The graph is kept small (stored.py) until more of it is written.
+The graph is kept small (stored.py) until more of it is written. Training (training.py) keeps all numbers in buffers,
+where Values find them (elsewhere.py); in C by a loop of its own (driver.py) with the optimizer's rule (rule.py).
 """
 
 import functools
@@ -304,8 +305,9 @@ class Compiled:
         new = [pack for pack in examples.packs if pack.shapes not in self._backends]
         if len(new) > MANY_SHAPES:
             log.warning("compiling for %d shapes of examples, each once", len(new))
-        with ThreadPoolExecutor(os.cpu_count()) as threads:  # C compilers run side by side
-            compiling = threads.map(lambda pack: self._for_shapes(pack.shapes, examples.share(pack)), new)
+        in_c = isinstance(self._backends[self._shapes], CBackend)
+        with ThreadPoolExecutor(os.cpu_count()) as threads:  # whose C compilers run side by side
+            compiling = (threads.map if in_c else map)(lambda p: self._for_shapes(p.shapes, examples.share(p)), new)
             for shapes, _ in enumerate(compiling, 1):
                 told(shapes, len(new))
         for packed in examples.packs:
@@ -314,9 +316,8 @@ class Compiled:
 
     def _learns(self, shapes: tuple[Shape, ...], parameters: Sequence[int]) -> bool:
         """Whether the function of arguments of these shapes depends on any of the parameters."""
-        graph = self._backends[shapes].stored.graph()
-        ends = graph.parameter_gradients or []
-        return bool(graph.scatters) or any(ends[i] not in graph.trace.leaves for i in parameters)
+        uses = self._backends[shapes].stored.uses
+        return any(uses[i] for i in parameters)
 
     def _values(self, parameters: Sequence[float], pack: Packed) -> list[float]:
         """The function's value for each example of a shape."""

@@ -20,6 +20,8 @@ class Stored:
         Those of the graph.
     is_differentiable
         Whether it has gradients.
+    uses
+        Of each parameter, whether its gradient is more than 0: 1 or 0.
     is_large
         Whether memory should be given back after it was used.
     """
@@ -30,6 +32,9 @@ class Stored:
         self.output_shape = graph.output_shape
         self.n_parameters = graph.n_parameters
         self.is_differentiable = graph.parameter_gradients is not None
+        scattered = {parameter for scatter in graph.scatters for parameter in scatter.row.parameters()}
+        ends = graph.parameter_gradients or ()
+        self.uses = bytes(line not in graph.trace.leaves or i in scattered for i, line in enumerate(ends))
         self.is_large = len(graph.trace.ops) > MANY_LINES
         self._bytes = pickle.dumps(graph)
         self._graph = weakref.ref(graph)
