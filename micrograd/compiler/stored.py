@@ -21,7 +21,7 @@ class Stored:
     is_differentiable
         Whether it has gradients.
     uses
-        Of each parameter, whether its gradient is more than 0: 1 or 0.
+        Of each parameter, 1 if the result depends on it, else 0.
     is_large
         Whether memory should be given back after it was used.
     """
