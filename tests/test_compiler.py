@@ -850,8 +850,10 @@ def test_a_packed_array_is_kept_alive_and_followed(backend, other):
     rows = np.arange(1000.0)
     packed = fast.pack(rows, other(rows.copy()))
     assert fast.map(packed)[999] == 999.0**2
+    assert packed.rows() is packed.rows()
     rows[999] = 2.0
     assert fast.map(packed)[999] == 2.0 * 999.0
+    assert packed.rows() is packed.rows()
     del rows
     gc.collect()
     garbage = [np.full(1000, math.nan) for _ in range(10)]

@@ -42,25 +42,22 @@ class Packed:
         self._buffers = _each(_buffer, batches, shapes)
         self._exports = [ctypes.c_char.from_buffer(buffer) for buffer in self._buffers]  # keep them where they are
         self.pointers = (ctypes.c_void_p * len(self._exports))(*map(ctypes.addressof, self._exports))
-        self._rows: list[tuple[float, ...]] | None = None
+        self._rows: tuple[list[bytes], list[tuple[float, ...]]] = [], []
 
     def __len__(self) -> int:
         return self.n
 
     def rows(self) -> list[tuple[float, ...]]:
-        """All numbers of each example."""
-        if self._rows is not None:
-            return self._rows
-        columns = []
-        for buffer, shape in zip(self._buffers, self.shapes, strict=True):
-            numbers = memoryview(buffer).cast("B").cast("d").tolist()
-            step = size(shape)
-            columns.append([numbers[i * step : (i + 1) * step] for i in range(self.n)])
-        rows: list[tuple[float, ...]] = [
-            tuple(number for column in columns for number in column[i]) for i in range(self.n)
-        ]
-        if memoryview not in map(type, self._buffers):  # else the user may change the numbers where they lie
-            self._rows = rows
+        """All numbers of each example, as they are now: those that are used where they lie may have been changed."""
+        now = [bytes(memoryview(buffer).cast("B")) for buffer in self._buffers]
+        before, rows = self._rows
+        if now != before or not rows:
+            columns = []
+            for numbers, step in zip(now, map(size, self.shapes), strict=True):
+                column = memoryview(numbers).cast("d").tolist()
+                columns.append([column[i * step : (i + 1) * step] for i in range(self.n)])
+            rows = [tuple(number for column in columns for number in column[i]) for i in range(self.n)]
+            self._rows = now, rows
         return rows
 
 
@@ -160,10 +157,7 @@ def _examples(batch: Any) -> Any:
 
 
 def _plain(tree: Any) -> Any:
-    """An array or a table as a view of doubles, or as a list of its objects; what has no such form, as it is.
-
-    The view is read-only where the numbers had to be converted, and so are not the user's.
-    """
+    """An array or a table as a view of doubles, or as a list of its objects; what has no such form, as it is."""
     if isinstance(tree, NO_LISTS):
         raise TypeError(f"numbers come in lists and arrays, not in a {type(tree).__name__}")
     if hasattr(type(tree), "filled"):
@@ -174,8 +168,7 @@ def _plain(tree: Any) -> Any:
             return numbers.tolist()
         if numbers.dtype.kind not in "biuf":
             raise TypeError(f"real numbers are expected, not {numbers.dtype}")
-        doubles = numbers.__array__("d")
-        return memoryview(doubles) if doubles is numbers else memoryview(doubles).toreadonly()
+        return memoryview(numbers.__array__("d"))  # which are the same where they are doubles already
     try:
         view = memoryview(tree)
         return view if view.format == "d" else view.tolist()
