@@ -66,11 +66,12 @@ def buffers(values: Sequence[Value], data: Numbers, grad: Numbers) -> Iterator[N
 
     Raises ValueError if they are in others already.
     """
-    if any(id(value) in _buffers for value in values):
-        raise ValueError("a parameter is being trained already: leave the block in which it is before")
-    _borrow(values)
-    try:
+    with lock():
+        if any(id(value) in _buffers for value in values):
+            raise ValueError("a parameter is being trained already: leave the block in which it is before")
         _buffers.update({id(value): ({"data": data, "grad": grad}, i) for i, value in enumerate(values)})
+    try:
+        _borrow(values)
         yield
     finally:
         slots = vars(Value)
