@@ -199,7 +199,7 @@ class Compiled:
         Raises
         ------
         TypeError
-            If the optimizer has a `step` or `zero_grad` of its own, so that there may be more to a step than its `rule`.
+            If the optimizer has a `step` or `zero_grad` of its own, which may do more than apply its `rule`.
         ValueError
             If it has other parameters, or `clip_grad_norm` is no finite number from 0. On entering the block, if they
             are being trained in another.

@@ -254,7 +254,7 @@ class Trace:
 
 
 def users_line(error: BaseException | None = None) -> str:
-    """Where in the user's code we are, or an error arose: the innermost line outside of this package, if there is one."""
+    """Where in the user's code we are, or an error arose: the innermost line outside of this package."""
     inwards = walk_tb(error.__traceback__) if error else reversed(list(walk_stack(sys._getframe(1))))
     outside = [(f.f_code.co_filename, n) for f, n in inwards if not f.f_code.co_filename.startswith(PACKAGE)]
     return "".join(f"{name}:{n}: {linecache.getline(name, n).strip() or '(no source)'}" for name, n in outside[-1:])
