@@ -31,7 +31,7 @@ class Line(nn.Module):
 
 
 class Setting:
-    """What `fit` is called with. A test changes what it cares about; `model` and `optimizer` are made anew each time."""
+    """What `fit` is called with, but for what a test cares about. Model and optimizer are made anew each time."""
 
     def __init__(self, model=lambda: nn.MLP(2, [3, 1], rng=1), **options):
         self.model = model
@@ -65,9 +65,7 @@ class Setting:
             "optimizer": optimizer.state_dict() if optimizer else None,
             "rng": rng.getstate() if hasattr(rng, "getstate") else rng,
             "kinds": [(type(parameter), type(parameter.data), type(parameter.grad)) for parameter in every],
-            "attributes": {name: list for name, value in vars(optimizer).items() if isinstance(value, list)}
-            if optimizer
-            else {},
+            "lists": [name for name in vars(optimizer or rng) if isinstance(getattr(optimizer or rng, name), list)],
         }
 
 

@@ -108,7 +108,7 @@ class Moments(MutableSequence[float]):
 
     def __setitem__(self, i: Any, number: Any) -> None:
         if isinstance(i, slice):
-            for place, one in zip(self._places[i], number, strict=True):
+            for place, one in list(zip(self._places[i], array("d", number), strict=True)):
                 self._numbers[place] = one
         else:
             self._numbers[self._places[i]] = number
