@@ -11,7 +11,7 @@ A schedule is a function from the number of steps taken to a learning rate, to b
 import math
 from collections import deque
 from collections.abc import Callable, Iterable
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any, ClassVar, Protocol
 
 from micrograd import scalar
@@ -44,7 +44,7 @@ class Optimizer:
                 return lambda x, grad: (x - self.learning_rate * scalar.where(grad > 0, 1, -1),)
 
     A step computes all that it changes before it changes anything. So one that fails leaves the parameters as they
-    were, and Ctrl-C finds them all before or all after a step.
+    were, and Ctrl-C finds them, and the moments, all before or all after a step.
 
     Parameters
     ----------
@@ -91,8 +91,9 @@ class Optimizer:
         data, grads = [p.data for p in self.parameters], [p.grad for p in self.parameters]
         changed = map(self.rule(), data, grads, *[getattr(self, name) for name in self.moments])
         data, *moments = map(list, zip(*changed, strict=True))
-        deque(map(setattr, self.parameters, repeat("data"), data), maxlen=0)  # in C, where no Ctrl-C comes between
-        vars(self).update(zip(self.moments, moments, strict=True), steps=self.steps + 1)
+        state = dict(zip(self.moments, moments, strict=True), steps=self.steps + 1)
+        assignments = map(setattr, self.parameters, repeat("data"), data), map(vars(self).update, [state])
+        deque(chain(*assignments), maxlen=0)  # in C, where no Ctrl-C comes between
 
     def zero_grad(self) -> None:
         """Set the gradient of each parameter to 0, since `backward` adds to it."""

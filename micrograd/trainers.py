@@ -7,22 +7,19 @@ whoever trains.
 import logging
 import math
 import random
-import signal
-import threading
 import time
-import traceback
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 from micrograd.checks import number
 from micrograd.data import shuffled
 from micrograd.engine import Value, mean
+from micrograd.interrupts import uninterrupted
 from micrograd.optim import Schedule, clip_grad_norm
 
 Examples = tuple[Sequence[Any], Sequence[Any]]
@@ -84,12 +81,17 @@ class Trainer:
     ----------
     steps
         The number of steps taken.
+    parameters
+        The model's, and what else the optimizer changes.
     epoch, seen, loss
         The epoch of the last one, how many examples have been seen in it, and their mean loss.
     """
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
+        others = getattr(plan.optimizer, "parameters", ())
+        every = [*plan.parameters, *(others if isinstance(others, (list, tuple)) else ())]  # in PyTorch it is a method
+        self.parameters = list({id(parameter): parameter for parameter in every}.values())
         self.steps = self.epoch = self.seen = 0
         self.total = 0.0
         self._batches: deque[list[int]] = deque()
@@ -103,7 +105,7 @@ class Trainer:
     @property
     def loss(self) -> float:
         """The mean loss of the examples seen in this epoch."""
-        return self.total / self.seen
+        return self.total / self.seen if self.seen else math.nan  # where the first step is yet to be taken
 
     def at_once(self) -> AbstractContextManager[None]:
         """A block for `advance` and for counting what it has done: here one that Ctrl-C interrupts."""
@@ -128,7 +130,7 @@ class Trainer:
         """Learn from one batch, all or nothing. Returns its loss; the graph is freed with this function's variables."""
         plan, optimizer = self.plan, self.plan.optimizer
         epoch = self.epoch + (self.seen in (0, len(plan.examples[0])))
-        where = f"in epoch {epoch}, step {self.steps + 1}, at a learning rate of {optimizer.learning_rate!r}"
+        where = f"in epoch {epoch}, step {self.steps + 1}, at a learning rate of {float(optimizer.learning_rate)!r}"
         batch_loss = _mean_loss(plan, plan.examples, batch)
         _check_finite("the loss", [batch_loss.data], where)
         if self.steps == 0:
@@ -137,13 +139,13 @@ class Trainer:
         batch_loss.backward()
         if plan.clip_grad_norm is not None:
             clip_grad_norm(getattr(optimizer, "parameters", plan.parameters), plan.clip_grad_norm)
-        before, state = [parameter.data for parameter in plan.parameters], dict(getattr(optimizer, "__dict__", {}))
+        before, state = [parameter.data for parameter in self.parameters], dict(getattr(optimizer, "__dict__", {}))
         with uninterrupted():
             try:
                 optimizer.step()
-                _check_finite("a parameter", [parameter.data for parameter in plan.parameters], where)
+                _check_finite("a parameter", [parameter.data for parameter in self.parameters], where)
             except BaseException:
-                restore(plan.parameters, before)
+                restore(self.parameters, before)
                 for name, value in state.items():
                     setattr(optimizer, name, value)
                 raise
@@ -183,14 +185,15 @@ class CompiledTrainer(Trainer):
 
     def __init__(self, plan: Plan, backend: str, told: Callable[[int, int], None]) -> None:
         from micrograd.compiler import Compiled  # here, since it takes longer to load than all else
+        from micrograd.compiler.training import check_rule
 
         super().__init__(plan)
+        check_rule(plan.optimizer)
         xs, ys = plan.examples
-        parameters = [*plan.parameters, *getattr(plan.optimizer, "parameters", [])]
         compiled = Compiled(
             lambda x, y: plan.loss(plan.model(x), y),
             (xs[0], ys[0]),
-            parameters=list({id(parameter): parameter for parameter in parameters}.values()),
+            parameters=self.parameters,
             backend=backend,
             batch_size=plan.size,
         )
@@ -200,7 +203,8 @@ class CompiledTrainer(Trainer):
         self._block = ExitStack()
         self._pace = 1
         self._tried = 0  # steps, of which one may not have been whole
-        self._on_values = not self._training.learns(self._learnt)  # whether the next step is taken there
+        models = range(len(set(map(id, plan.parameters))))
+        self._on_values = not self._training.learns(self._learnt, models)  # whether the next step is taken there
         self._drawn: tuple[Any, int] = None, 0  # the state of rng, and the epochs drawn, before the order below
         self._sizes, self._order = array("l"), array("l")  # the batches to come, as far as they are drawn
 
@@ -303,11 +307,11 @@ def trainer(plan: Plan, backend: str, told: Callable[[int, int], None]) -> Train
 
 
 def _line(error: Exception) -> str:
-    """Where outside of this package an error arose, unless it says so itself."""
-    package = str(Path(__file__).parent)
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(package)]
-    line = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-    return "" if line in str(error) else f" ({line}: {frames[-1].line})"
+    """Where in the user's code an error arose, unless it says so itself."""
+    from micrograd.compiler.trace import users_line
+
+    line = users_line(error.__cause__ or error)
+    return "" if line in str(error) else f" ({line})"
 
 
 def _mean_loss(plan: Plan, examples: Examples, batch: Sequence[int]) -> Value:
@@ -325,23 +329,6 @@ def restore(parameters: list[Value], numbers: list[Any]) -> None:
     with uninterrupted():
         for parameter, number in zip(parameters, numbers, strict=False):
             parameter.data = number
-
-
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C wait until the block is done."""
-    handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(handler):
-        yield  # where Ctrl-C does not arrive, or is ignored
-        return
-    waiting: list[Any] = []
-    try:
-        signal.signal(signal.SIGINT, lambda *arguments: waiting.append(arguments))
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-        if waiting:
-            handler(*waiting[0])
 
 
 def _check_dependence(loss: Value, parameters: list[Value]) -> None:

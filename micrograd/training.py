@@ -13,8 +13,9 @@ from typing import Any, Self, TextIO
 
 from micrograd.checks import Rng, count, examples, generator, number
 from micrograd.engine import Value
+from micrograd.interrupts import uninterrupted
 from micrograd.optim import Adam, Optimizer, Schedule
-from micrograd.trainers import Examples, Model, Plan, Stepper, restore, trainer, uninterrupted
+from micrograd.trainers import Examples, Model, Plan, Stepper, restore, trainer
 
 __all__ = ["History", "fit"]
 

@@ -19,10 +19,10 @@ import pytest
 
 from micrograd import Value, nn
 from micrograd.data import batches, moons, xor
+from micrograd.interrupts import uninterrupted
 from micrograd.losses import binary_cross_entropy_with_logits as cross_entropy
 from micrograd.losses import mse_loss
 from micrograd.optim import SGD, Adam, step
-from micrograd.trainers import uninterrupted
 from micrograd.training import History, fit
 
 XS, YS = moons(12, rng=1)

@@ -12,6 +12,7 @@ import logging
 import math
 import os
 import struct
+import threading
 from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -111,7 +112,7 @@ class Compiled:
         self._backends: dict[tuple[Shape, ...], PythonBackend | CBackend] = {}
         self._spare: dict[tuple[Shape, ...], PythonBackend] = {}
         self._shapes = pack([(argument,) for argument in example_args], ()).shapes
-        self._compiled(self._shapes, batch_size)
+        self._build(self._traced(self._shapes), batch_size)
 
     def __repr__(self) -> str:
         kind = "C" if isinstance(self._backends[self._shapes], CBackend) else "Python"
@@ -199,9 +200,10 @@ class Compiled:
         Raises
         ------
         TypeError
-            If the optimizer has a `step` of its own that does more than apply its `rule`.
+            If the optimizer has a `step` or `zero_grad` of its own, which may do more than apply its `rule`.
         ValueError
-            If it has other parameters. On entering the block, if they are being trained in another.
+            If it has other parameters, or `clip_grad_norm` is no finite number from 0. On entering the block, if they
+            are being trained in another.
         """
         return Training(self, optimizer, clip_grad_norm)
 
@@ -277,22 +279,13 @@ class Compiled:
             self._check_number(batches)
             packed = pack(batches, list(self._backends))
         if packed.shapes not in self._backends:
-            self._for_shapes(packed.shapes, packed.n)
+            self._build(self._traced(packed.shapes), packed.n)
         return packed
 
     def _check_number(self, batches: Sequence[Any]) -> None:
         packed = len(batches) == 1 and isinstance(batches[0], Packed)
         if not packed and len(batches) != len(self._shapes):
             raise ValueError(f"the function takes {len(self._shapes)} arguments, not {len(batches)}")
-
-    def _for_shapes(self, shapes: tuple[Shape, ...], n: float) -> None:
-        """Compile the function for shapes that are new to it, and for calls with so many examples."""
-        try:
-            self._compiled(shapes, n)
-        except (TypeError, ValueError, IndexError) as error:
-            if isinstance(error, TraceError):
-                raise
-            raise ShapeError(shapes, self._shapes, error) from error
 
     def _examples(self, batches: Sequence[Any], size: int | None, told: Callable[[int, int], None]) -> Examples:
         """Examples of one or several shapes, with all that batches of that size need compiled."""
@@ -306,9 +299,16 @@ class Compiled:
         if len(new) > MANY_SHAPES:
             log.warning("compiling for %d shapes of examples, each once", len(new))
         in_c = isinstance(self._backends[self._shapes], CBackend)
+        waiting, tracing = iter(new), threading.Lock()
+
+        def compile_next(_: Packed) -> None:
+            with tracing:  # in order, one at a time: a function may draw at random, or keep something while it runs
+                pack = next(waiting)
+                graph = self._traced(pack.shapes)
+            self._build(graph, examples.share(pack))
+
         with ThreadPoolExecutor(os.cpu_count()) as threads:  # whose C compilers run side by side
-            compiling = (threads.map if in_c else map)(lambda p: self._for_shapes(p.shapes, examples.share(p)), new)
-            for shapes, _ in enumerate(compiling, 1):
+            for shapes, _ in enumerate((threads.map if in_c else map)(compile_next, new), 1):
                 told(shapes, len(new))
         for packed in examples.packs:
             self._check_differentiable(packed)
@@ -350,10 +350,19 @@ class Compiled:
                 "such as its mean"
             )
 
-    def _compiled(self, shapes: tuple[Shape, ...], n: float = math.inf) -> None:
-        """Trace and compile the function for these shapes, and for calls with so many examples."""
-        with notice("tracing the function"):
-            graph = Graph(self._function, shapes, self.parameters)
+    def _traced(self, shapes: tuple[Shape, ...]) -> Graph:
+        """The function of arguments of these shapes; ShapeError if it takes none such."""
+        try:
+            with notice("tracing the function"):
+                return Graph(self._function, shapes, self.parameters)
+        except (TypeError, ValueError, IndexError) as error:
+            if isinstance(error, TraceError) or not self._backends:
+                raise
+            raise ShapeError(shapes, self._shapes, error) from error
+
+    def _build(self, graph: Graph, n: float) -> None:
+        """Compile the graph, and for calls with so many examples."""
+        shapes = graph.shapes
         if self.backend == "python":
             self._backends[shapes] = PythonBackend(graph)
         else:

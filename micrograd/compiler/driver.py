@@ -84,12 +84,13 @@ static long steps(const job *t)
         for (long r = 0; r < t->n_ranges; r++)
             memset(t->g + t->ranges[2 * r], 0, 8 * (size_t)t->ranges[2 * r + 1]);
         t->losses[s] = losses(t, batch, n) / (double)n;
-        int whole = isfinite(t->losses[s]);
+        int whole = isfinite(t->losses[s]) != 0;
         double norm = 0.0;
         if (CLIPS)
             for (long r = 0; r < t->n_ranges; r++)
                 norm += squares(t->g + t->ranges[2 * r], t->ranges[2 * r + 1]);
         norm = sqrt(norm);
+        whole &= isfinite(norm);
         for (long r = 0; whole && r < t->n_ranges; r++) {
             long first = t->ranges[2 * r], many = t->ranges[2 * r + 1];
             double *p = t->p + first, rate = t->rates[s], taken = (double)(t->taken + s);

@@ -24,6 +24,7 @@ class _Thread(threading.local):
 
     def __init__(self) -> None:
         self.symbols: dict[int, dict[str, Any]] = {}
+        self.traces = False
 
 
 _thread = _Thread()
@@ -50,13 +51,14 @@ if hasattr(os, "register_at_fork"):
 @contextmanager
 def symbols(values: Sequence[Value], data: Sequence[Any]) -> Iterator[None]:
     """Within the block, and in this thread alone, the Values hold this data, and a gradient of 0."""
-    before = _thread.symbols
+    before = _thread.symbols, _thread.traces
     _borrow(values)
     try:
-        _thread.symbols = before | {id(v): {"data": x, "grad": 0} for v, x in zip(values, data, strict=True)}
+        _thread.symbols = before[0] | {id(v): {"data": x, "grad": 0} for v, x in zip(values, data, strict=True)}
+        _thread.traces = True
         yield
     finally:
-        _thread.symbols = before
+        _thread.symbols, _thread.traces = before
         _give_back(values)
 
 
@@ -66,11 +68,12 @@ def buffers(values: Sequence[Value], data: Numbers, grad: Numbers) -> Iterator[N
 
     Raises ValueError if they are in others already.
     """
-    if any(id(value) in _buffers for value in values):
-        raise ValueError("a parameter is being trained already: leave the block in which it is before")
-    _borrow(values)
-    try:
+    with lock():
+        if any(id(value) in _buffers for value in values):
+            raise ValueError("a parameter is being trained already: leave the block in which it is before")
         _buffers.update({id(value): ({"data": data, "grad": grad}, i) for i, value in enumerate(values)})
+    try:
+        _borrow(values)
         yield
     finally:
         slots = vars(Value)
@@ -110,9 +113,12 @@ def _attribute(name: str) -> property:
         return slot.__get__(self)
 
     def set(self: Value, to: Any) -> None:
-        if (symbols := _thread.symbols.get(id(self))) is not None:
+        symbols, place = _thread.symbols.get(id(self)), _buffers.get(id(self))
+        if symbols is None and place is not None and _thread.traces:  # a constant there, and no buffer holds a symbol
+            symbols = _thread.symbols[id(self)] = {name: numbers[place[1]] for name, numbers in place[0].items()}
+        if symbols is not None:
             symbols[name] = to
-        elif (place := _buffers.get(id(self))) is not None:
+        elif place is not None:
             place[0][name][place[1]] = to
         else:
             slot.__set__(self, to)

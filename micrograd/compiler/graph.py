@@ -1,5 +1,6 @@
 """A traced function: what it takes, what it gives, and the operations between."""
 
+import re
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +11,7 @@ from typing import Any
 from micrograd import engine, scalar
 from micrograd.compiler.elsewhere import symbols
 from micrograd.compiler.scatter import Scatter, scatter
-from micrograd.compiler.trace import CONDITIONS, Symbol, Trace
+from micrograd.compiler.trace import CONDITIONS, Symbol, Trace, TraceError, users_line
 from micrograd.engine import Value
 
 Shape = tuple[Any, ...]
@@ -53,7 +54,7 @@ class Graph:
         token = engine.watcher.set(watch)
         try:
             with symbols(parameters, [trace.leaf("p", i) for i in range(len(parameters))]):
-                self._trace_forward(function(*arguments), parameters, inputs)
+                self._trace_forward(_called(function, arguments), parameters, inputs)
         finally:
             engine.watcher.reset(token)
             deque(map(setattr, grads.keys(), repeat("grad"), grads.values()), maxlen=0)
@@ -115,6 +116,19 @@ class Graph:
             known = type(node.data) is not Symbol or node.data.id in trace.constants
             if not known and type(node.grad) is Symbol:
                 self.gradients.setdefault(node.grad.id, node.data.id)
+
+
+def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+    """The function's result. Raises TraceError where an argument was to be an index of Python's."""
+    try:
+        return function(*arguments)
+    except (TypeError, IndexError) as error:
+        if not re.search("Value|valid indices", str(error)) or not re.search("indices|as an integer", str(error)):
+            raise
+        raise TraceError(
+            f"{users_line(error)}: {error}. While a function is compiled, the numbers in its arguments are not known "
+            "yet: write take(values, index) of micrograd for values[index], and give what range() needs as a constant"
+        ) from error
 
 
 LISTS = (list, tuple, range, array)

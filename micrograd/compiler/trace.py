@@ -19,6 +19,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from numbers import Real
 from pathlib import Path
+from traceback import walk_stack, walk_tb
 from typing import Any, NoReturn
 
 from micrograd import engine, scalar
@@ -91,14 +92,14 @@ class Symbol:
 
     def _no_number(self, *_: Any) -> NoReturn:
         raise TraceError(
-            f"{_users_line()}: this needs the number itself, and while a function is compiled there is none yet. "
+            f"{users_line()}: this needs the number itself, and while a function is compiled there is none yet. "
             "A branch, max() or float() on it cannot be followed: use relu, abs or where(condition, a, b) of "
             "micrograd, which choose anew at each call, and the functions of micrograd.scalar in place of math's"
         )
 
     def _no_operator(self, *_: Any) -> NoReturn:
         raise TraceError(
-            f"{_users_line()}: while a function is compiled, its numbers know + - * / % ** and comparisons, and "
+            f"{users_line()}: while a function is compiled, its numbers know + - * / % ** and comparisons, and "
             "conditions & and |. Write (x - x % y) / y for x // y, a != b for a ^ b, and the opposite condition for ~a"
         )
 
@@ -106,7 +107,7 @@ class Symbol:
         if not spec:
             return repr(self)
         raise TraceError(
-            f"{_users_line()}: while a function is compiled, there is no number yet to be written as {spec!r}. "
+            f"{users_line()}: while a function is compiled, there is no number yet to be written as {spec!r}. "
             "Let the function return it, and format what the compiled function gives"
         )
 
@@ -177,7 +178,7 @@ class Trace:
         """The line of a Symbol, or of a constant that is written down for the number."""
         if type(number) is Symbol:
             if number.trace is not self:
-                raise TraceError(f"{_users_line()}: a traced number has left the function that was compiled")
+                raise TraceError(f"{users_line()}: a traced number has left the function that was compiled")
             return number.id
         value = number if isinstance(number, bool) else float(number)
         key = ("constant", repr(value))  # repr tells -0.0 from 0.0, and True from 1.0
@@ -193,7 +194,7 @@ class Trace:
 
     def _no_more(self, op: str, operands: tuple[Any, ...]) -> NoReturn:
         raise TraceError(
-            f"{_users_line()}: {op} is of a traced number that was kept when its function had been compiled, and it "
+            f"{users_line()}: {op} is of a traced number that was kept when its function had been compiled, and it "
             "will never be known: keep nothing in the function that is used outside of it, or run the function again "
             "on numbers"
         )
@@ -252,10 +253,8 @@ class Trace:
         return [id for id in range(len(self.ops)) if alive[id] and self.operands[id]]
 
 
-def _users_line() -> str:
-    """Where in the user's code we are: the innermost line outside of this package."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
-        frame = frame.f_back
-    name, line = frame.f_code.co_filename, frame.f_lineno
-    return f"{name}:{line}: {linecache.getline(name, line).strip() or '(no source)'}"
+def users_line(error: BaseException | None = None) -> str:
+    """Where in the user's code we are, or an error arose: the innermost line outside of this package."""
+    inwards = walk_tb(error.__traceback__) if error else reversed(list(walk_stack(sys._getframe(1))))
+    outside = [(f.f_code.co_filename, n) for f, n in inwards if not f.f_code.co_filename.startswith(PACKAGE)]
+    return "".join(f"{name}:{n}: {linecache.getline(name, n).strip() or '(no source)'}" for name, n in outside[-1:])

@@ -14,12 +14,14 @@ from contextlib import ExitStack, contextmanager
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Self, overload
 
-from micrograd.compiler.batch import Examples, Packed
+from micrograd import checks
+from micrograd.compiler.batch import Examples
 from micrograd.compiler.driver import Driver, Job, Program, is_known
 from micrograd.compiler.elsewhere import buffers
 from micrograd.compiler.rule import Rule, Ruled
 from micrograd.compiler.toolchain import CompilerError
 from micrograd.engine import Value, mean
+from micrograd.interrupts import uninterrupted
 
 if TYPE_CHECKING:
     from micrograd.compiler import Compiled
@@ -53,17 +55,18 @@ class Buffers:
     @contextmanager
     def in_use(self) -> Iterator[None]:
         """Take all numbers over, and give them back after the block."""
-        names = list(self.optimizer.moments)
+        n, attributes = self.n, vars(self.optimizer)
         data, grads = array("d", [p.data for p in self.parameters]), array("d", [p.grad for p in self.parameters])
-        self.numbers = data + array("d", bytes(8 * self.n * len(names))) + grads
-        self.data, self.grads = memoryview(self.numbers)[: self.n], memoryview(self.numbers)[-self.n :]
-        self.moments = [Moments(self, k * self.n) for k in range(1, 1 + len(names))]
-        self.take_moments()
-        try:
-            with buffers(self.parameters, self.data, self.grads):
+        numbers = data + array("d", bytes(8 * n * len(self.optimizer.moments))) + grads
+        with buffers(self.parameters, memoryview(numbers)[:n], memoryview(numbers)[-n:]):
+            self.numbers, self.data, self.grads = numbers, memoryview(numbers)[:n], memoryview(numbers)[-n:]
+            self.moments = [Moments(self, k * n) for k in range(1, 1 + len(self.optimizer.moments))]
+            ours = dict(zip(self.optimizer.moments, self.moments, strict=True))
+            try:
+                self.take_moments()
                 yield
-        finally:
-            vars(self.optimizer).update(zip(names, map(list, self.moments), strict=True))
+            finally:  # what the user has assigned since the last step stays
+                attributes.update({name: list(moment) for name, moment in ours.items() if attributes[name] is moment})
 
     def take_moments(self) -> None:
         """Take over the moments that the optimizer has been given; from here on it shows ours."""
@@ -104,7 +107,11 @@ class Moments(MutableSequence[float]):
         return float(self._numbers[self._places[i]])
 
     def __setitem__(self, i: Any, number: Any) -> None:
-        self._numbers[self._places[i]] = number
+        if isinstance(i, slice):
+            for place, one in list(zip(self._places[i], array("d", number), strict=True)):
+                self._numbers[place] = one
+        else:
+            self._numbers[self._places[i]] = number
 
     def __delitem__(self, i: Any) -> None:
         raise TypeError("there is one of each parameter's moments, no more and no less")
@@ -113,26 +120,36 @@ class Moments(MutableSequence[float]):
         """Raise TypeError, as deleting does."""
         del self[i]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (list(self),)  # what a copy of the optimizer has
+
 
 class Training:
     """A block in which an optimizer's steps are generated code: what `Compiled.training` returns, and documents."""
 
     def __init__(self, compiled: "Compiled", optimizer: Ruled, clip_grad_norm: float | None) -> None:
-        _check_rule(optimizer)
-        self._compiled, self._optimizer, self._clip_grad_norm = compiled, optimizer, clip_grad_norm
+        check_rule(optimizer)
+        self._compiled, self._optimizer = compiled, optimizer
+        self._clip_grad_norm = None if clip_grad_norm is None else checks.number("clip_grad_norm", clip_grad_norm)
         self._buffers = Buffers(compiled.parameters, optimizer)
         self._block = ExitStack()
+        self._inside = False
+        self._no_options = {*CHANGING, *optimizer.moments}
         self._one = array("l", [0]), array("d", [0.0]), array("d", [0.0])  # size, rate and loss of a step
 
     def __enter__(self) -> Self:
-        self._block.enter_context(self._buffers.in_use())
-        self._names = [name for name in vars(self._optimizer) if name not in CHANGING]
-        self._seen: list[Any] = []
-        self._latest: tuple[Any, Examples | None] = None, None
+        with uninterrupted():
+            self._block.enter_context(self._buffers.in_use())
+            self._inside = True
+        self._loops: dict[bool, CLoop | PythonLoop] = {}
+        self._options: dict[str, Any] = {}  # which the loops are made for
+        self._latest: Examples | None = None
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._block.close()
+        with uninterrupted():
+            self._inside = False
+            self._block.close()
 
     def __call__(self, *batches: Any) -> float:
         """Take a step along the gradient of the mean loss of a batch, which is returned.
@@ -148,11 +165,14 @@ class Training:
             If the loss, or a parameter after the step, is infinite or NaN. The parameters are those before the step.
         ValueError, TypeError
             If these are no examples of the function's arguments. What else the function raises comes out as it is.
+        RuntimeError
+            If the block has not begun, or has ended.
         """
-        batch, examples = self._latest
-        if examples is None or batches[0] is not batch:
-            examples = self.examples(*batches)
-            self._latest = (batches[0] if isinstance(batches[0], Packed) else self), examples
+        if not self._inside:
+            raise RuntimeError("a step is taken within its block: with fast.training(optimizer) as step: step(batch)")
+        examples = self._latest
+        if examples is None or len(batches) != 1 or batches[0] is not examples.packs[0]:
+            examples = self._latest = self.examples(*batches)
         order = None if len(examples.packs) == 1 else array("l", range(len(examples)))
         sizes, rates, losses = self._one
         sizes[0], rates[0] = len(examples), self._optimizer.learning_rate
@@ -169,9 +189,9 @@ class Training:
         """
         return self._compiled._examples(batches, size, told)
 
-    def learns(self, examples: Examples) -> bool:
-        """Whether the loss of examples of any shape depends on a parameter that the optimizer changes."""
-        return any(self._compiled._learns(pack.shapes, self._buffers.places) for pack in examples.packs)
+    def learns(self, examples: Examples, parameters: Sequence[int]) -> bool:
+        """Whether the loss of examples of every shape depends on one of the parameters."""
+        return all(self._compiled._learns(pack.shapes, parameters) for pack in examples.packs)
 
     def values(self, examples: Examples) -> list[float]:
         """The function's value for each example."""
@@ -181,9 +201,9 @@ class Training:
 
     def shuffled(self, n: int, times: int, rng: Any) -> "array[int]":
         """The numbers below n in random order, so many times: what `rng.shuffle` makes of each list of them."""
-        loops = self._loops.values() if self._seen else ()
-        if is_known(rng) and any(isinstance(loop, CLoop) for loop in loops):
-            return next(loop for loop in loops if isinstance(loop, CLoop)).driver.shuffled(n, times, rng)
+        loop = self._loops.get(True)
+        if is_known(rng) and isinstance(loop, CLoop):
+            return loop.driver.shuffled(n, times, rng)
         order = array("l")
         for _ in range(times):
             numbers = list(range(n))
@@ -212,26 +232,25 @@ class Training:
         losses
             Becomes the mean loss of each batch.
         """
-        attributes = vars(self._optimizer)
-        if [attributes[name] for name in self._names] != self._seen:
-            self._buffers.take_moments()
-            self._loops: dict[bool, CLoop | PythonLoop] = {}
-            self._seen = [attributes[name] for name in self._names]
-        before = self._optimizer.steps
-        self._loop(examples).steps(examples, order, sizes, rates, losses)
+        self._buffers.take_moments()
+        options = {name: value for name, value in vars(self._optimizer).items() if name not in self._no_options}
+        if options != self._options:
+            self._loops, self._options = {}, options
+        in_c, before = self._compiled._in_c(examples), self._optimizer.steps
+        try:
+            self._loop(in_c).steps(examples, order, sizes, rates, losses)
+        except CompilerError:  # before the first of them
+            if self._compiled.backend == "c":
+                raise
+            self._loops[in_c] = PythonLoop(self._compiled, self._buffers, self._clip_grad_norm)
+            self._loops[in_c].steps(examples, order, sizes, rates, losses)
         return self._optimizer.steps - before
 
-    def _loop(self, examples: Examples) -> "CLoop | PythonLoop":
+    def _loop(self, in_c: bool) -> "CLoop | PythonLoop":
         """The loop in the language that the examples' programs are in."""
-        in_c = self._compiled._in_c(examples)
         if in_c not in self._loops:
-            parts = self._compiled, self._buffers, self._clip_grad_norm
-            try:
-                self._loops[in_c] = CLoop(*parts) if in_c else PythonLoop(*parts)
-            except CompilerError:
-                if self._compiled.backend == "c":
-                    raise
-                self._loops[in_c] = PythonLoop(*parts)
+            loop = CLoop if in_c else PythonLoop
+            self._loops[in_c] = loop(self._compiled, self._buffers, self._clip_grad_norm)
         return self._loops[in_c]
 
     def _on_values(self, examples: Examples) -> float:
@@ -245,15 +264,15 @@ class Training:
             scale = optimizer.clip_scale(math.hypot(*[p.grad for p in optimizer.parameters]), self._clip_grad_norm)
             for parameter in optimizer.parameters:
                 parameter.grad *= scale
-        before = self._buffers.numbers[:]
-        optimizer.step()
-        try:
-            _check_finite("a parameter", self._buffers.data)
-        except FloatingPointError:
-            self._buffers.numbers[:] = before
-            moments = zip(optimizer.moments, self._buffers.moments, strict=True)
-            vars(optimizer).update(moments, steps=optimizer.steps - 1)
-            raise
+        before, state = self._buffers.numbers[:], dict(vars(optimizer))
+        with uninterrupted():
+            try:
+                optimizer.step()
+                _check_finite("a parameter", self._buffers.data)
+            except BaseException:
+                self._buffers.numbers[:] = before
+                vars(optimizer).update(state)
+                raise
         return float(loss.data)
 
 
@@ -363,8 +382,9 @@ class PythonLoop:
             grads = [scale * grad for grad in grads]
         numbers[-n:] = gradients
         columns = [[parameters[place] for place in buffers.places], grads, *buffers.moments]
+        kept = range(1 + len(buffers.moments))
         for place, grad, changed in zip(buffers.places, grads, map(optimizer.rule(), *columns), strict=True):
-            for k, number in enumerate(changed):
+            for k, number in zip(kept, changed, strict=True):
                 numbers[place + k * n] = number
             numbers[place - n] = grad
         _check_finite("a parameter", numbers[:n])
@@ -378,15 +398,23 @@ class PythonLoop:
         return total / size
 
 
-def _check_rule(optimizer: Any) -> None:
-    """Raise TypeError if the steps of an optimizer are not those of its rule."""
-    kinds = type(optimizer).__mro__
-    step, rule = ([i for i, kind in enumerate(kinds) if name in vars(kind)] for name in ("step", "rule"))
-    if not rule or not step or step[0] <= rule[0]:
-        reason = "has a step() of its own" if step and rule else "has no rule()"
-        raise TypeError(
-            f"{type(optimizer).__name__} {reason}: compiled training takes the steps that an Optimizer's rule() states"
-        )
+def check_rule(optimizer: Any) -> None:
+    """Raise TypeError if the steps of an optimizer are not those of its rule, or it states none."""
+    kind, names = type(optimizer).__name__, ("rule", "step", "zero_grad")
+    for name in names:
+        if not hasattr(optimizer, name):
+            raise TypeError(f"{kind} has no {name}(): compiled training takes an Optimizer, which states its rule()")
+    optimizer.rule()  # or NotImplementedError
+    owners = [vars(optimizer), *map(vars, type(optimizer).__mro__)]
+    rule, *others = [next(i for i, owner in enumerate(owners) if name in owner) for name in names]
+    for name, i in zip(names[1:], others, strict=True):
+        if i <= rule:
+            code = getattr(owners[i][name], "__code__", None)
+            line = f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
+            raise TypeError(
+                f"{kind} has a {name}() of its own{line}, which compiled training would not call: "
+                "let rule() state all that a step does, or train eagerly"
+            )
 
 
 def _check_finite(name: str, numbers: Any) -> None:

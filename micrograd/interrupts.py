@@ -1,0 +1,26 @@
+"""Ctrl-C, which waits while something is done that must not be left half-done."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["uninterrupted"]
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C wait until the block is done."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield  # where Ctrl-C does not arrive, or is ignored
+        return
+    waiting: list[Any] = []
+    try:
+        signal.signal(signal.SIGINT, lambda *arguments: waiting.append(arguments))
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if waiting:
+            handler(*waiting[0])

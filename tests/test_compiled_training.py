@@ -1,0 +1,843 @@
+"""`Compiled.training`: steps in generated code, whose numbers Values and optimizer show, and have when it is over."""
+
+import copy
+import gc
+import json
+import math
+import pickle
+import random
+import re
+from array import array
+
+import numpy as np
+import pytest
+
+import micrograd
+from micrograd import Value, dot, fit, losses, nn, optim, scalar
+from micrograd.compiler import Compiled, CompilerError, TraceError, elsewhere
+from micrograd.compiler.batch import Examples, pack, pool
+from micrograd.compiler.driver import Driver
+from micrograd.compiler.rule import Rule
+from micrograd.compiler.training import Buffers, Moments
+from micrograd.data import moons
+from micrograd.optim import SGD, Adam, AdamW, Optimizer
+from tests.conftest import has_compiler
+
+pytestmark = pytest.mark.usefixtures("cache")
+
+XS, YS = moons(8, rng=1)
+
+
+class Line:
+    """A weight, a bias, and a loss that is compiled."""
+
+    def __init__(self, backend, make=lambda p: SGD(p, 0.1, momentum=0.9), w=0.5, b=0.25, **options):
+        self.w, self.b = Value(w), Value(b)
+        self.parameters = [self.w, self.b]
+        self.optimizer = make(self.parameters)
+        self.fast = micrograd.compile(self.loss, (1.0, 1.0), parameters=self.parameters, backend=backend)
+        self.block = self.fast.training(self.optimizer, **options)
+
+    def loss(self, x, y):
+        return (self.w * x + self.b - y) ** 2
+
+    def eager(self, xs=(1.0, 2.0), ys=(2.0, 3.0)):
+        """A step outside of a block."""
+        self.optimizer.zero_grad()
+        loss = micrograd.mean([self.loss(x, y) for x, y in zip(xs, ys, strict=True)])
+        loss.backward()
+        self.optimizer.step()
+        return loss.data
+
+    def state(self):
+        grads = [parameter.grad for parameter in self.parameters]
+        return [[self.w.data, self.b.data], grads, self.optimizer.state_dict()]
+
+
+BATCH = [1.0, 2.0], [2.0, 3.0]
+
+
+def flat(tree):
+    if isinstance(tree, dict):
+        tree = list(tree.values())
+    return [number for branch in tree for number in flat(branch)] if isinstance(tree, list) else [tree]
+
+
+def assert_close(a, b):
+    for x, y in zip(flat(a), flat(b), strict=True):
+        assert x == y if isinstance(x, str) else x == pytest.approx(y, rel=1e-12, abs=1e-300)
+
+
+def assert_at_home(line):
+    assert {type(parameter) for parameter in line.parameters} == {Value}
+    assert all(type(number) is float for p in line.parameters for number in (p.data, p.grad))
+    assert all(type(getattr(line.optimizer, name)) is list for name in line.optimizer.moments)
+    assert not elsewhere._buffers
+    assert not elsewhere._borrowers
+
+
+@pytest.fixture
+def line(backend):
+    return Line(backend)
+
+
+# A step
+
+
+@pytest.mark.parametrize("make", [SGD, lambda p: SGD(p, 0.1, 0.9, nesterov=True), Adam, AdamW])
+@pytest.mark.parametrize("limit", [None, 0.1, 100.0])
+def test_a_step_is_what_zero_grad_backward_and_step_do(make, limit, backend):
+    line, eager = Line(backend, make, clip_grad_norm=limit), Line("python", make)
+    for _ in range(3):
+        with line.block as step:
+            for _ in range(5):
+                loss = step(*BATCH)
+                if limit is None:
+                    assert loss == pytest.approx(eager.eager(*BATCH), rel=1e-12)
+                else:
+                    eager.optimizer.zero_grad()
+                    eager.fast.backward(*BATCH)
+                    optim.clip_grad_norm(eager.parameters, limit)
+                    eager.optimizer.step()
+                assert_close(line.state(), eager.state())
+        assert_at_home(line)
+        assert_close(line.state(), eager.state())
+        line.fast.backward(*BATCH), eager.fast.backward(*BATCH)  # outside, in between
+        line.optimizer.step(), eager.optimizer.step()
+
+
+def test_every_form_of_a_batch_is_the_same(backend):
+    found = []
+    for make in (
+        lambda fast: BATCH,
+        lambda fast: (fast.pack(*BATCH),),
+        lambda fast: tuple(map(np.array, BATCH)),
+        lambda fast: (fast.pack(*map(np.array, BATCH)),),
+        lambda fast: (tuple(BATCH[0]), array("d", BATCH[1])),
+    ):
+        line = Line(backend)
+        with line.block as step:
+            batch = make(line.fast)
+            for _ in range(3):
+                step(*batch)
+        found.append(line.state())
+    for state in found[1:]:
+        assert_close(state, found[0])
+
+
+def test_batches_take_turns(line):
+    eager = Line("python")
+    other = [3.0], [1.0]
+    packs = line.fast.pack(*BATCH), line.fast.pack(*other)
+    with line.block as step:
+        for batch, examples in [(packs[0], BATCH), (packs[1], other), (packs[0], BATCH), (packs[0], BATCH)]:
+            step(batch)
+            eager.eager(*examples)
+        step(*other)
+        eager.eager(*other)
+    assert_close(line.state(), eager.state())
+
+
+def test_a_packed_array_that_is_changed_in_place_counts(line):
+    eager = Line("python")
+    xs, ys = np.array(BATCH[0]), np.array(BATCH[1])
+    batch = line.fast.pack(xs, ys)
+    with line.block as step:
+        for _ in range(3):
+            step(batch)
+            eager.eager(xs.tolist(), ys.tolist())
+            xs += 1
+            ys *= -1
+    assert_close(line.state(), eager.state())
+
+
+def test_a_batch_may_hold_several_shapes(backend):
+    w = Value(0.5)
+
+    def loss(xs, y):
+        return (dot([w] * len(xs), xs, 0.0) - y) ** 2
+
+    xs, ys = [[1.0], [1.0, 2.0], [3.0], [1.0, 2.0, 3.0]], [1.0, 2.0, 3.0, 4.0]
+    optimizer = Adam([w], 0.1)
+    fast = micrograd.compile(loss, (xs[0], 1.0), parameters=[w], backend=backend)
+    with fast.training(optimizer) as step:
+        found = [step(xs, ys) for _ in range(4)]
+        found.append(step([[2.0]], [1.0]))
+    v = Value(0.5)
+    optimizer = Adam([v], 0.1)
+    for i, expected in enumerate(found):
+        value = micrograd.mean(
+            [(dot([v] * len(x), x, 0.0) - y) ** 2 for x, y in (zip(xs, ys, strict=True) if i < 4 else [([2.0], 1.0)])]
+        )
+        optimizer.zero_grad()
+        value.backward()
+        optimizer.step()
+        assert expected == pytest.approx(value.data, rel=1e-12)
+    assert (w.data, w.grad) == (pytest.approx(v.data, rel=1e-12), pytest.approx(v.grad, rel=1e-12))
+
+
+def test_a_function_without_arguments_is_trained_too(backend):
+    w = Value(2.0)
+    optimizer = SGD([w], 0.25)
+    with micrograd.compile(lambda: w * w, (), parameters=[w], backend=backend).training(optimizer) as step:
+        assert [step(), step()] == [4.0, 1.0]
+    assert w.data == 0.5
+
+
+@pytest.mark.parametrize(
+    ("batches", "kind", "message"),
+    [
+        ((), ValueError, "the function takes 2 arguments, not 0"),
+        (([1.0],), ValueError, "the function takes 2 arguments, not 1"),
+        (([1.0], [1.0], [1.0]), ValueError, "the function takes 2 arguments, not 3"),
+        (([], []), ValueError, "there are no examples"),
+        (([1.0], [1.0, 2.0]), ValueError, "different numbers of examples"),
+        (([1.0], 1.0), TypeError, "argument 2: a list or an array of examples is expected, not a float"),
+        ((["a"], [1.0]), TypeError, "argument 1: "),
+        (([[[1.0]]], [1.0]), ValueError, "arguments of shape"),
+        ((None,), ValueError, "the function takes 2 arguments, not 1"),
+    ],
+)
+def test_a_batch_that_is_none_changes_nothing(batches, kind, message, line):
+    with line.block as step:
+        step(*BATCH)
+        before = line.state()
+        with pytest.raises(kind, match=message):
+            step(*batches)
+        assert line.state() == before
+        packed = line.fast.pack(*BATCH)
+        step(packed)
+        with pytest.raises(ValueError, match="takes 2 arguments, not 3"):
+            step(packed, packed, packed)
+    assert_at_home(line)
+
+
+def test_a_function_of_several_results_has_no_gradient(backend):
+    w = Value(2.0)
+    fast = micrograd.compile(lambda x: [w * x, x], (1.0,), parameters=[w], backend=backend)
+    with (
+        fast.training(SGD([w])) as step,
+        pytest.raises(TypeError, match=r"shape \(2,\): a gradient is that of a single"),
+    ):
+        step([1.0])
+
+
+# Steps that fail
+
+
+@pytest.mark.parametrize("make", [SGD, lambda p: SGD(p, 0.1, 0.9), lambda p: Adam(p, 0.1)])
+def test_a_step_that_fails_changes_nothing(make, backend):
+    line = Line(backend, make)
+    with line.block as step:
+        step(*BATCH)
+        before = line.state()
+        for batch, kind, match in (
+            (([1.0, 1e200], [1.0, 1.0]), OverflowError, "too large for a float"),
+            (([1.0, math.inf], [1.0, 1.0]), FloatingPointError, "the loss is inf: the parameters are those before"),
+            (([1.0, math.nan], [1.0, 1.0]), FloatingPointError, "the loss is nan"),
+        ):
+            for examples in batch, (line.fast.pack(*batch),):
+                with pytest.raises(kind, match=match):
+                    step(*examples)
+                assert line.state()[0] == before[0]
+                assert line.state()[2] == before[2]
+        step(*BATCH)
+    assert_at_home(line)
+    eager = Line("python", make)
+    eager.eager(), eager.eager()
+    assert_close(line.state(), eager.state())
+
+
+@pytest.mark.parametrize("limit", [None, 1e300])
+def test_a_parameter_that_becomes_infinite_is_set_back_with_its_moments(limit, backend):
+    line = Line(backend, lambda p: SGD(p, 1e300, momentum=0.5), clip_grad_norm=limit)
+    with line.block as step:
+        before = line.state()
+        with pytest.raises(FloatingPointError, match="a parameter is -?inf: the parameters are those before this step"):
+            step([1e30], [1.0])
+        assert line.state()[0] == before[0]
+        assert line.state()[2] == before[2]
+        line.optimizer.learning_rate = 0.1
+        step(*BATCH)
+    assert_at_home(line)
+    eager = Line("python", lambda p: SGD(p, 0.1, momentum=0.5))
+    eager.eager()
+    assert_close(line.state(), eager.state())
+
+
+def test_an_operation_that_may_have_failed_and_has_not_is_a_step_all_the_same(backend):
+    """Which C cannot tell, so that the step is taken on Values."""
+    w = Value(2.0)
+    optimizer = SGD([w], 0.1, momentum=0.5)
+    fast = micrograd.compile(lambda x: (w * x).relu() * math.inf * 0 + w, (1.0,), parameters=[w], backend=backend)
+    with fast.training(optimizer) as step, pytest.raises(FloatingPointError, match="the loss is nan"):
+        step([-1.0])
+    fast = micrograd.compile(lambda x: w + 1e-3 * micrograd.where(x > 0, x, 1.0 / (x + 1)), (1.0,), parameters=[w],
+                             backend=backend)  # fmt: skip
+    with fast.training(optimizer, clip_grad_norm=0.5) as step:
+        with pytest.raises(ZeroDivisionError):
+            step([-1.0])
+        assert w.data == 2.0
+        step([1.0])
+    assert w.data == pytest.approx(1.95)
+
+
+def test_a_flag_without_a_failure_is_no_failure(backend):
+    """A division by 0 that no result depends on: infinite on the way in C, and nothing that Values raise on."""
+    w = Value(0.5)
+    optimizer = SGD([w], 0.1, momentum=0.5)
+    fast = micrograd.compile(lambda x: (w * x).sigmoid() + w, (1.0,), parameters=[w], backend=backend)
+    with fast.training(optimizer) as step:
+        losses = [step([-1e4]), step([1e300]), step([-1e300])]
+    assert losses == pytest.approx([0.5, 1.4, 0.25])
+    assert optimizer.steps == 3
+
+
+def test_gradients_of_which_the_squares_overflow_are_clipped_as_they_are_eager(backend):
+    w = Value(0.5)
+    fast = micrograd.compile(lambda x: w * x, (1.0,), parameters=[w], backend=backend)
+    with fast.training(SGD([w], 0.1), clip_grad_norm=1.0) as step:
+        step([1e200])
+        assert w.data == pytest.approx(0.4)
+        step([1.0])
+    assert w.data == pytest.approx(0.3)
+
+
+# What Values and the optimizer show meanwhile, and what happens if someone changes them
+
+
+def test_values_and_optimizer_show_the_latest_step(line):
+    eager = Line("python")
+    with line.block as step:
+        for _ in range(3):
+            step(*BATCH), eager.eager()
+            assert_close(line.state(), eager.state())
+            assert line.optimizer.velocity[0] == pytest.approx(eager.optimizer.velocity[0])
+            assert line.optimizer.velocity[:] == pytest.approx(eager.optimizer.velocity)
+            assert len(line.optimizer.velocity) == 2
+            assert json.loads(json.dumps(line.optimizer.state_dict())) == line.optimizer.state_dict()
+            assert line.loss(1.0, 2.0).data == pytest.approx(eager.loss(1.0, 2.0).data)
+            assert line.fast(1.0, 2.0) == pytest.approx(eager.loss(1.0, 2.0).data)
+
+
+CHANGES = {
+    "data": lambda line: setattr(line.w, "data", 3.0),
+    "whole number": lambda line: setattr(line.w, "data", 3),
+    "NumPy": lambda line: setattr(line.w, "data", np.float32(3.0)),
+    "learning rate": lambda line: setattr(line.optimizer, "learning_rate", 0.01),
+    "momentum": lambda line: setattr(line.optimizer, "momentum", 0.5),
+    "decay": lambda line: setattr(line.optimizer, "weight_decay", 0.1),
+    "nesterov": lambda line: setattr(line.optimizer, "nesterov", True),
+    "steps": lambda line: setattr(line.optimizer, "steps", 0),
+    "moments": lambda line: setattr(line.optimizer, "velocity", [1.0, -1.0]),
+    "a moment": lambda line: line.optimizer.velocity.__setitem__(1, 5.0),
+    "all moments": lambda line: line.optimizer.velocity.__setitem__(slice(None), [0.0, 2.0]),
+    "state": lambda line: line.optimizer.load_state_dict(
+        {**line.optimizer.state_dict(), "learning_rate": 0.05, "velocity": [2.0, 3.0], "steps": 7}
+    ),
+    "a step of the engine": lambda line: line.eager(),
+    "backward": lambda line: line.fast.backward(*BATCH),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("last", [False, True])
+def test_what_is_changed_within_a_block_counts(name, last, line):
+    eager, change = Line("python"), CHANGES[name]
+    with line.block as step:
+        for _ in range(2):
+            step(*BATCH), eager.eager()
+        change(line), change(eager)
+        if not last:
+            step(*BATCH), eager.eager()
+    assert_close(line.state(), eager.state())
+    assert_at_home(line)
+
+
+def test_what_no_number_is_does_not_get_in(line):
+    with line.block as step:
+        step(*BATCH)
+        before = line.state()
+        with pytest.raises(TypeError):
+            line.w.data = "3"
+        with pytest.raises(TypeError):
+            line.optimizer.velocity.append(1.0)
+        with pytest.raises(TypeError, match="one of each parameter's moments"):
+            del line.optimizer.velocity[0]
+        with pytest.raises(ValueError):
+            line.optimizer.velocity[:] = [1.0]
+        assert line.state() == before
+
+
+def test_moments_that_are_no_numbers_do_not_get_in_and_the_rest_goes_home(line):
+    with pytest.raises(TypeError), line.block as step:  # noqa: PT012
+        line.optimizer.velocity = ["a", "b"]
+        step(*BATCH)
+    assert line.optimizer.velocity == ["a", "b"]
+    line.optimizer.velocity = [0.0, 0.0]
+    assert_at_home(line)
+    line.optimizer.velocity = ["a", "b"]
+    with pytest.raises(TypeError), line.block:
+        pytest.fail("is not entered")
+    line.optimizer.velocity = [0.0, 0.0]
+    assert_at_home(line)
+
+
+def test_an_option_that_is_new_counts(backend):
+    class Scaled(Optimizer):
+        scale: float
+
+        def rule(self):
+            return lambda x, grad: (x - self.learning_rate * getattr(self, "scale", 1.0) * grad,)
+
+    line = Line(backend, lambda p: Scaled(p, learning_rate=0.1))
+    with line.block as step:
+        step(*BATCH)
+        grads = [parameter.grad for parameter in line.parameters]
+        before = [parameter.data for parameter in line.parameters]
+        line.optimizer.scale = 0.0
+        step(*BATCH)
+        assert [parameter.data for parameter in line.parameters] == before
+        assert [parameter.grad for parameter in line.parameters] != grads
+        del line.optimizer.scale
+        step(*BATCH)
+        assert [parameter.data for parameter in line.parameters] != before
+
+
+def test_a_parameter_is_copied_and_pickled_as_the_value_it_is(line):
+    with line.block as step:
+        step(*BATCH)
+        copies = [copy.copy(line.w), copy.deepcopy(line.w), pickle.loads(pickle.dumps(line.w))]
+        before = line.w.data, line.w.grad
+        step(*BATCH)
+        assert {type(copied) for copied in copies} == {Value}
+        assert {(copied.data, copied.grad) for copied in copies} == {before}
+        copies[0].data = 9.0
+        assert line.w.data not in (9.0, before[0])
+
+
+def test_an_optimizer_is_copied_with_lists_for_moments(line):
+    with line.block as step:
+        step(*BATCH)
+        before = line.state()
+        copies = [copy.deepcopy(line.optimizer), pickle.loads(pickle.dumps(line.optimizer))]
+        step(*BATCH)
+    for copied in copies:
+        assert copied.state_dict() == before[2]
+        assert type(copied.velocity) is list
+        assert [type(parameter) for parameter in copied.parameters] == [Value, Value]
+
+
+def test_a_model_is_saved_and_loaded_within_a_block(backend, tmp_path):
+    model = nn.MLP(2, [3, 1], rng=1)
+    fast = micrograd.compile(
+        lambda x, y: losses.mse_loss(model(x), y), (XS[0], YS[0]), parameters=model.parameters(), backend=backend
+    )
+    with fast.training(Adam(model.parameters(), 0.1)) as step:
+        step(XS, YS)
+        state = model.state_dict()
+        nn.save(model, tmp_path / "model.json")
+        loss = step(XS, YS)
+        model.load_state_dict(state)
+        assert step(XS, YS) == pytest.approx(loss)
+    assert nn.load(tmp_path / "model.json").state_dict() == state
+
+
+def test_compiling_within_a_block_sees_the_numbers_and_changes_none(line, backend):
+    with line.block as step:
+        step(*BATCH)
+        before = line.state()
+        other = micrograd.compile(lambda x: line.w * x, (1.0,), parameters=line.parameters, backend=backend)
+        assert other(2.0) == 2 * line.w.data
+        constant = micrograd.compile(lambda x: line.w * x, (1.0,), backend=backend)
+        assert line.state() == before
+        step(*BATCH)
+        assert (other(2.0), constant(2.0)) == (2 * line.w.data, 2 * before[0][0])
+        assert other.value_and_grad(1.0)[0] == line.w.data
+
+
+def test_fit_within_a_block_is_eager_or_refused(line, backend):
+    class Model(nn.Module):
+        w, b = line.w, line.b
+
+        def parameters(self):
+            return line.parameters
+
+        def __call__(self, x):
+            return line.w * x + line.b
+
+    options = {"epochs": 2, "progress": False, "optimizer": SGD(line.parameters, 0.1)}
+    with line.block as step:
+        step(*BATCH)
+        before = line.state()
+        with pytest.raises(ValueError, match="a parameter is being trained already"):
+            fit(Model(), losses.mse_loss, *BATCH, backend=backend, **options)
+        assert line.state() == before
+        fit(Model(), losses.mse_loss, *BATCH, **options)
+        assert line.w.data != before[0][0]
+        step(*BATCH)
+    assert_at_home(line)
+
+
+# Blocks
+
+
+@pytest.mark.parametrize("other", ["the same block", "the same optimizer", "another optimizer"])
+def test_a_second_block_on_the_same_parameters_is_refused_and_changes_nothing(other, line):
+    eager = Line("python")
+    optimizer = line.optimizer if other == "the same optimizer" else Adam(line.parameters)
+    second = line.block if other == "the same block" else line.fast.training(optimizer)
+    with line.block as step:
+        step(*BATCH), eager.eager()
+        state = optimizer.state_dict()
+        with pytest.raises(ValueError, match="a parameter is being trained already: leave the block"), second:
+            pytest.fail("is not entered")
+        assert optimizer.state_dict() == state
+        assert isinstance(line.optimizer.velocity, Moments)
+        step(*BATCH), eager.eager()
+        assert_close(line.state(), eager.state())
+    assert_close(line.state(), eager.state())
+    assert_at_home(line)
+
+
+def test_blocks_on_other_parameters_are_in_nobodys_way(backend):
+    one, two, eager = Line(backend), Line(backend, w=2.0), Line("python")
+    with one.block as first:
+        first(*BATCH), eager.eager()
+        with two.block as second:
+            second(*BATCH), first(*BATCH), eager.eager()
+        first(*BATCH), eager.eager()
+    assert_close(one.state(), eager.state())
+    assert_at_home(two)
+
+
+class Ours(Exception):
+    pass
+
+
+def test_however_a_block_is_left_the_numbers_are_home(line):
+    eager = Line("python")
+    for error in Ours, KeyboardInterrupt, SystemExit:
+        with pytest.raises(error), line.block as step:  # noqa: PT012
+            step(*BATCH), eager.eager()
+            raise error
+        assert_at_home(line)
+        assert_close(line.state(), eager.state())
+
+
+def test_a_block_that_is_never_left_gives_all_back_when_nobody_has_it_any_more(line):
+    block = line.fast.training(line.optimizer)
+    block.__enter__()(*BATCH)
+    state = line.state()
+    del block
+    gc.collect()
+    assert_at_home(line)
+    assert line.state() == state
+
+
+def test_a_step_outside_of_its_block_is_an_error(line):
+    step = line.block
+    with pytest.raises(RuntimeError, match=r"with fast\.training\(optimizer\) as step"):
+        step(*BATCH)
+    with step:
+        step(*BATCH)
+    before = line.state()
+    with pytest.raises(RuntimeError, match="a step is taken within its block"):
+        step(*BATCH)
+    assert line.state() == before
+    with step:
+        step(*BATCH)
+    assert line.optimizer.steps == 2
+
+
+# What cannot be trained
+
+
+def test_an_optimizer_of_other_parameters_is_refused(line):
+    with pytest.raises(ValueError, match=r"the optimizer changes .*Value\(data=7\.0.*give compile all that"):
+        line.fast.training(SGD([line.w, Value(7.0)]))
+
+
+@pytest.mark.parametrize("limit", [-1.0, math.nan, math.inf, "1"])
+def test_a_limit_that_is_none_is_refused(limit, line):
+    with pytest.raises(ValueError, match="clip_grad_norm is"):
+        line.fast.training(line.optimizer, clip_grad_norm=limit)
+
+
+class Counting(SGD):
+    def step(self):
+        super().step()
+
+
+class Both(Optimizer):
+    def rule(self):
+        return lambda x, grad: (x,)
+
+    def zero_grad(self):
+        pass
+
+
+class Below(Both):
+    pass
+
+
+class NoRule(Optimizer):
+    pass
+
+
+class OnlyStep(Optimizer):
+    def step(self):
+        pass
+
+
+class Ruled:
+    """Not even an Optimizer."""
+
+    def rule(self):
+        return lambda x, grad: (x,)
+
+
+def test_an_optimizer_whose_rule_is_not_all_is_refused(line):
+    p = line.parameters
+
+    def refused(optimizer, kind=TypeError):
+        with pytest.raises(kind) as caught:
+            line.fast.training(optimizer)
+        return re.sub(r"\(/.*/", "(", str(caught.value))
+
+    own = "of its own (test_compiled_training.py:"
+    assert refused(Counting(p)).startswith(f"Counting has a step() {own}")
+    assert refused(Both(p, learning_rate=1.0)).startswith(f"Both has a zero_grad() {own}")
+    assert refused(Below(p, learning_rate=1.0)).startswith(f"Below has a zero_grad() {own}")
+    message = "compiled training takes an Optimizer, which states its rule()"
+    assert refused(None) == f"NoneType has no rule(): {message}"
+    assert refused(Ruled()) == f"Ruled has no step(): {message}"
+    assert "without a rule() of its own" in refused(NoRule(p, learning_rate=1.0), NotImplementedError)
+    assert "without a rule() of its own" in refused(OnlyStep(p, learning_rate=1.0), NotImplementedError)
+    replaced = SGD(p)
+    replaced.step = print
+    assert refused(replaced).startswith("SGD has a step() of its own, which")
+
+
+# Compilers
+
+
+def test_auto_without_a_compiler_for_the_loop_is_python(monkeypatch):
+    if not has_compiler():
+        pytest.skip("there is no C compiler here")
+    line, eager = Line("auto"), Line("python")
+    monkeypatch.setenv("CC", "/nonexistent")
+    with line.block as step:
+        for _ in range(2):
+            step(*BATCH), eager.eager()
+    assert_close(line.state(), eager.state())
+    line = Line("auto")
+    many = [1.0] * 20, [2.0] * 20
+    with line.block as step:
+        step(*many)
+    assert line.optimizer.steps == 1
+
+
+def test_c_without_a_compiler_for_the_loop_is_an_error(monkeypatch):
+    if not has_compiler():
+        pytest.skip("there is no C compiler here")
+    line = Line("c", lambda p: SGD(p, 0.1, weight_decay=0.123))
+    monkeypatch.setenv("CC", "/nonexistent")
+    before = line.state()
+    with pytest.raises(CompilerError), line.block as step:
+        step(*BATCH)
+    assert line.state() == before
+    assert_at_home(line)
+
+
+def test_a_batch_of_another_size_finds_no_compiler_any_more(monkeypatch):
+    """One by one and many at a time are two libraries."""
+    if not has_compiler():
+        pytest.skip("there is no C compiler here")
+    for backend in "auto", "c":
+        line = Line(backend)  # for many
+        state = line.state()
+        with line.block as step, monkeypatch.context() as patch:
+            patch.setattr(micrograd.compiler.c, "build", no_build)
+            if backend == "c":
+                with pytest.raises(CompilerError, match="no longer"):
+                    step([1.0], [2.0])
+                assert line.state() == state
+            else:
+                step([1.0], [2.0])
+                step(*BATCH)
+                assert line.optimizer.steps == 2
+
+
+def no_build(source):
+    raise CompilerError("no longer")
+
+
+# The rule in C
+
+
+class Odd(Optimizer):
+    """All that a rule may be made of."""
+
+    moments = {"unused": 0.0, "last": -math.inf, "constant": 0.0}  # noqa: RUF012
+
+    def rule(self):
+        rate = self.learning_rate * 0.5 ** (self.steps / 4)
+
+        def update(x, grad, unused, last, constant):
+            sign = scalar.where(grad > 0, 1, -1)
+            x = scalar.where(abs(grad) > 1e-3, x - rate * scalar.tanh(grad) * sign, last)
+            return x, unused, x % 3, rate
+
+        return update
+
+
+@pytest.mark.parametrize("n", [1, 3, 8, 21])
+@pytest.mark.parametrize("limit", [None, 0.01])
+def test_a_rule_is_the_same_for_any_number_of_parameters(n, limit, backend):
+    rng = random.Random(n)
+    start = [rng.uniform(-2, 2) for _ in range(n)]
+    states = []
+    for compiled in False, True:
+        parameters = [Value(x) for x in start]
+        held = [*parameters[n // 2 :], *parameters[: max(1, n // 3)]]  # in another order, not all, in two ranges
+        optimizer = Odd(held, learning_rate=0.1)
+
+        def loss(x, parameters=parameters):
+            return micrograd.sum([(p - x) ** 2 * i for i, p in enumerate(parameters)])
+
+        if compiled:
+            fast = micrograd.compile(loss, (1.0,), parameters=parameters, backend=backend)
+            with fast.training(optimizer, clip_grad_norm=limit) as step:
+                for _ in range(4):
+                    step([0.5])
+        else:
+            for _ in range(4):
+                optimizer.zero_grad()
+                loss(0.5).backward()
+                if limit is not None:
+                    optim.clip_grad_norm(optimizer.parameters, limit)
+                optimizer.step()
+        states.append([[p.data for p in parameters], [p.grad for p in parameters], optimizer.state_dict()])
+    assert_close(states[1], states[0])
+
+
+def test_a_rule_that_gives_something_else_is_an_error(backend):
+    class Short(Odd):
+        def rule(self):
+            return lambda x, *_: (x, x)
+
+    line = Line(backend, lambda p: Short(p, learning_rate=0.1))
+    before = line.state()
+    with pytest.raises((TypeError, ValueError)), line.block as step:
+        step(*BATCH)
+    assert line.state()[0] == before[0]
+    assert line.state()[2] == before[2]
+
+
+def test_a_rule_that_branches_on_what_is_known_later_is_an_error_in_c():
+    class Branching(Optimizer):
+        def rule(self):
+            rate = self.learning_rate if self.steps < 5 else 0.0
+            return lambda x, grad: (x - rate * grad,)
+
+    with pytest.raises(TraceError, match=r"rate = self\.learning_rate if self\.steps < 5"):
+        Rule(Branching([Value(1.0)], learning_rate=0.1), None)
+    odd = Odd([Value(1.0)], learning_rate=0.1)
+    odd.rule = lambda: lambda *numbers: numbers[0]
+    with pytest.raises(TypeError, match=r"the rule of Odd gives .*expected a tuple of the parameter, unused"):
+        Rule(odd, None)
+
+
+def test_the_ranges_of_what_changes_are_as_few_as_can_be():
+    parameters = [Value(float(i)) for i in range(8)]
+    order = [parameters[i] for i in (6, 1, 2, 0, 4)]
+    assert list(Buffers(parameters, SGD(order)).ranges()) == [0, 3, 4, 1, 6, 1]
+
+
+# The order of examples in C
+
+
+@pytest.fixture(scope="module")
+def driver(cache):
+    if not has_compiler():
+        pytest.skip("there is no C compiler here")
+    return Driver(Rule(SGD([Value(1.0)]), None))
+
+
+def orders(n, times, rng):
+    """What Python makes of it."""
+    order = []
+    for _ in range(times):
+        numbers = list(range(n))
+        rng.shuffle(numbers)
+        order += numbers
+    return order
+
+
+@pytest.mark.parametrize("n", [*range(1, 40), 63, 64, 65, 255, 256, 257, 1000, 1023, 1024, 4097, 70_000])
+def test_c_shuffles_as_python_does(n, driver):
+    for seed in range(3):
+        one, other = random.Random(seed), random.Random(seed)
+        for rng in one, other:  # any position in the state, and half of a gauss
+            for _ in range(seed * 211 % 700):
+                rng.getrandbits(32)
+            rng.gauss()
+        times = 1 + 2000 // n
+        assert list(driver.shuffled(n, times, one)) == orders(n, times, other)
+        assert one.getstate() == other.getstate()
+        assert one.gauss() == other.gauss()
+
+
+def test_c_shuffles_by_the_global_generator(driver):
+    state = random.getstate()
+    found = list(driver.shuffled(100, 3, random))
+    after = random.getstate()
+    random.setstate(state)
+    assert found == orders(100, 3, random)
+    assert random.getstate() == after
+    assert list(driver.shuffled(5, 0, random)) == []
+    assert random.getstate() == after
+
+
+# Examples
+
+
+def test_examples_are_found_by_number_again():
+    xs = [[1.0], [1.0, 2.0], [3.0], [[4.0]], []]
+    ys = [1.0, 2.0, 3.0, 4.0, 5.0]
+    examples = pool([xs, ys], [])
+    assert len(examples) == 5
+    assert [examples.arguments(i) for i in range(5)] == [[x, y] for x, y in zip(xs, ys, strict=True)]
+    assert len(examples.packs) == 4
+    assert examples.share(examples.packs[0]) == 2.0
+    examples.size = 1
+    assert examples.share(examples.packs[0]) == pytest.approx(0.4)
+    assert len(pool([[[1.0], [2.0]], ys[:2]], [((1,), ())]).packs) == 1
+
+
+def test_rows_are_read_anew_only_where_they_may_change():
+    numbers = np.array([1.0, 2.0])
+    packed, copied = pack([numbers], []), pack([[1.0, 2.0]], [])
+    assert copied.rows() is copied.rows()
+    assert packed.rows() == [(1.0,), (2.0,)]
+    numbers[0] = 5.0
+    assert packed.rows() == [(5.0,), (2.0,)]
+    assert Examples([packed], [range(2)]).arguments(0) == [5.0]
+
+
+def test_several_shapes_are_compiled_when_the_first_batch_needs_them(backend, caplog):
+    w = Value(1.0)
+    traced = []
+
+    def loss(xs):
+        traced.append(len(xs))
+        return dot([w] * len(xs), xs, 0.0)
+
+    fast = Compiled(loss, ([1.0],), parameters=[w], backend=backend)
+    with fast.training(SGD([w], 0.1)) as step:
+        told = []
+        step.examples([[1.0] * n for n in (3, 2, 5, 1, 4, 7)], told=lambda *shapes: told.append(shapes))
+        assert traced == [1, 3, 2, 5, 4, 7]  # in order, so that what is drawn at random is the same again
+        assert told == [(n, 5) for n in range(1, 6)]
+    assert caplog.messages == ["compiling for 5 shapes of examples, each once"]
