@@ -60,7 +60,10 @@ def benchmarks() -> list[Benchmark]:
         ),
         Benchmark(
             "training step of the GPT, Adam, names of 3 to 7 letters",
-            (Contestant("compiled to C", our_fit), Contestant("compiled to C, step by step", our_steps)),
+            (
+                Contestant("compiled to C", our_fit, ("c",)),
+                Contestant("compiled to C, step by step", our_steps, ("c",)),
+            ),
             (Contestant("PyTorch", pytorch_names),),
         ),
         Benchmark(
@@ -145,10 +148,9 @@ def initial() -> list[float]:
     return [rng.gauss(0, 0.08) for n, m in SHAPES.values() for _ in range(n * m)]
 
 
-def names() -> tuple[list[list[int]], list[list[int]]]:
-    """The tokens of each name, and those that follow them."""
-    tokens = [[26, *(ord(letter) - ord("a") for letter in name), 26] for name in NAMES]
-    return [name[:-1] for name in tokens], [name[1:] for name in tokens]
+def names() -> list[list[int]]:
+    """The tokens of each name, between two ends."""
+    return [[26, *(ord(letter) - ord("a") for letter in name), 26] for name in NAMES]
 
 
 # Ours
@@ -161,13 +163,13 @@ def our_gpt() -> GPT:
     return GPT(Operations(Value, take, dot, mean, losses.softmax, losses.cross_entropy))
 
 
-def compiled_gpt(backend: str) -> Any:
-    """The loss of a name as long as NAME."""
+def compiled_gpt(backend: str, name: Sequence[int] = NAME) -> Any:
+    """The loss of a name, compiled for one as long as this."""
     import micrograd
 
     gpt = our_gpt()
     loss: Any = lambda tokens, following: gpt.loss(gpt(tokens), following)  # noqa: E731
-    return micrograd.compile(loss, (NAME[:-1], NAME[1:]), parameters=gpt.parameters(), backend=backend, batch_size=1)
+    return micrograd.compile(loss, (name[:-1], name[1:]), parameters=gpt.parameters(), backend=backend, batch_size=1)
 
 
 def our_eager_task(kind: str) -> Measure:
@@ -196,12 +198,12 @@ def our_function() -> Measure:
     return function_alone(fast, fast.pack([NAME[:-1]], [NAME[1:]]))
 
 
-def our_fit() -> Measure:
+def our_fit(backend: str) -> Measure:
     """Adam's steps by `fit`, one name each, from the first on."""
     from micrograd import fit
     from micrograd.optim import Adam
 
-    xs, ys = names()
+    xs, ys = [name[:-1] for name in names()], [name[1:] for name in names()]
     gpt = our_gpt()
 
     def train(schedule: Callable[[int], float]) -> float:
@@ -217,19 +219,19 @@ def our_fit() -> Measure:
             schedule=schedule,
             rng=0,
             progress=False,
-            backend="c",
+            backend=backend,
         )
         return history.losses[-1]
 
     return from_first_step(train, ADAM_RATE, EPOCHS * len(xs))
 
 
-def our_steps() -> Measure:
+def our_steps(backend: str) -> Measure:
     """Adam's steps in a loop of one's own, each on a name that has been packed before."""
     from micrograd.optim import Adam
 
-    fast = compiled_gpt("c")
-    packed = [fast.pack([x], [y]) for x, y in zip(*names(), strict=True)]
+    fast = compiled_gpt(backend, names()[0])
+    packed = [fast.pack([name[:-1]], [name[1:]]) for name in names()]
 
     def train() -> float:
         restart(fast.parameters)()
@@ -314,14 +316,14 @@ def pytorch_names() -> Measure:
     import torch
 
     weights = pytorch_weights()
-    xs, ys = ([torch.tensor(tokens) for tokens in column] for column in names())
+    tokens = list(map(torch.tensor, names()))
 
     def train() -> float:
         pytorch_restart(weights)
         optimizer = torch.optim.Adam(weights.values(), ADAM_RATE, **ADAM)
 
         def step(i: int) -> float:
-            loss = pytorch_loss(weights, xs[i], ys[i])
+            loss = pytorch_loss(weights, tokens[i][:-1], tokens[i][1:])
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
