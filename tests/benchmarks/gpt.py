@@ -62,7 +62,7 @@ def benchmarks() -> list[Benchmark]:
             "training step of the GPT, Adam, names of 3 to 7 letters",
             (
                 Contestant("compiled to C", our_fit, ("c",)),
-                Contestant("compiled to C, step by step", our_steps, ("c",)),
+                Contestant("C, step by step", our_steps, ("c",)),
             ),
             (Contestant("PyTorch", pytorch_names),),
         ),
