@@ -6,9 +6,9 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from micrograd import Value
-from tests.benchmarks import growth, harness, page
-from tests.benchmarks.data import set_weights
-from tests.benchmarks.harness import CHECKOUT, Benchmark, Contestant, Measured, run
+from tests.benchmarks import digits, gpt, growth, harness, page
+from tests.benchmarks.data import orders, set_weights
+from tests.benchmarks.harness import CHECKOUT, Benchmark, Contestant, Measured, from_first_step, run
 from tests.benchmarks.values import MLP, cross_entropy, mean, softmax
 from tests.benchmarks.values import Value as MicrogptValue
 
@@ -97,6 +97,59 @@ def test_the_page_is_written_and_so_are_its_charts():
     for name in ("benchmarks", "growth"):
         assert f"(../pictures/{name}.svg)" in written
         ElementTree.parse(CHECKOUT / "tests" / "pictures" / f"{name}.svg")
+
+
+def test_a_training_is_measured_from_its_first_step_on(monkeypatch):
+    clock = iter([3.0, 10.0])
+    monkeypatch.setattr(harness.time, "perf_counter", lambda: next(clock))
+    assert from_first_step(lambda schedule: sum(map(schedule, range(3))), 0.5, steps=2)() == (3.5, 1.5)
+
+
+@pytest.fixture
+def torch():
+    """PyTorch, whose numbers contestants make doubles, for one test."""
+    torch = pytest.importorskip("torch")
+    kind, threads = torch.get_default_dtype(), torch.get_num_threads()
+    yield torch
+    torch.set_default_dtype(kind)
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.usefixtures("torch")
+def test_all_that_learn_the_digits_take_the_steps_of_fit(monkeypatch):
+    pytest.importorskip("sklearn")
+    for name, value in (("MANY", 100), ("SIZES", (64, 3, 10))):
+        monkeypatch.setattr(digits, name, value)
+    _, ours = digits.learn("python", 100, 3, digits.MOMENTUM, traced=True)()
+    for measure in (digits.pytorch(3, True), digits.pytorch(3, False), digits.scikit_learn(3)):
+        for _ in range(2):
+            assert measure()[1] == pytest.approx(ours, rel=1e-9)
+
+
+@pytest.mark.usefixtures("torch")
+def test_the_gpts_learn_the_same_names_in_the_same_order(monkeypatch):
+    monkeypatch.setattr(gpt, "EPOCHS", 2)
+    monkeypatch.setattr(gpt, "NAMES", ("a", "ab", "b"))
+    _, theirs = gpt.pytorch_names()()
+    assert gpt.our_fit("python")()[1] == pytest.approx(theirs, rel=1e-9)
+    assert gpt.our_steps("python")()[1] == pytest.approx(theirs, rel=1e-9)
+
+
+def test_the_order_of_examples_is_that_of_fit():
+    from micrograd import Value, fit, nn
+
+    seen = []
+
+    class Model(nn.Module):
+        def __init__(self):
+            self.w = Value(1.0)
+
+        def __call__(self, x):
+            seen.append(x)
+            return self.w * x
+
+    fit(Model(), lambda output, y: output, range(5), range(5), epochs=2, rng=0, progress=False)
+    assert seen == [i for order in orders(5, 2) for i in order]
 
 
 def operations(x, y):

@@ -110,7 +110,7 @@ def pytorch_cross_entropy(kind: str, sizes: Sequence[int], n: int) -> Measure:
 def _pytorch(kind: str, sizes: Sequence[int], xs: Any, loss_of: Callable[[Any], Any]) -> Measure:
     import torch
 
-    model, parameters = _pytorch_mlp(sizes)
+    model, parameters = pytorch_mlp(sizes)
     inputs = torch.tensor(xs)
     optimizer = torch.optim.SGD(parameters, RATE)
 
@@ -128,7 +128,7 @@ def tight_pytorch_hinge(kind: str, sizes: Sequence[int], n: int) -> Measure:
     """The same in as few calls as it takes: fused products, in place, no modules, gradients not stored."""
     import torch
 
-    _, parameters = _pytorch_mlp(sizes)
+    _, parameters = pytorch_mlp(sizes)
     x, y = map(torch.tensor, points(n))
     y = y[:, None]
     gradients: Any = ()
@@ -152,7 +152,7 @@ def tight_pytorch_hinge(kind: str, sizes: Sequence[int], n: int) -> Measure:
     return training(kind, step, gradient, lambda: _set(parameters, sizes), lambda: _flat(gradients))
 
 
-def _pytorch_mlp(sizes: Sequence[int]) -> tuple[Any, list[Any]]:
+def pytorch_mlp(sizes: Sequence[int], most: float = 1.0) -> tuple[Any, list[Any]]:
     """A network of linear layers and relus, and its parameters."""
     import torch
 
@@ -163,16 +163,16 @@ def _pytorch_mlp(sizes: Sequence[int]) -> tuple[Any, list[Any]]:
         layers += [torch.nn.Linear(n, m), torch.nn.ReLU()]
     model = torch.nn.Sequential(*layers[:-1])
     parameters = list(model.parameters())
-    _set(parameters, sizes)
+    _set(parameters, sizes, most)
     return model, parameters
 
 
-def _set(parameters: Sequence[Any], sizes: Sequence[int]) -> None:
+def _set(parameters: Sequence[Any], sizes: Sequence[int], most: float = 1.0) -> None:
     """Give the parameters the weights that all have."""
     import torch
 
     with torch.no_grad():
-        for i, rows in enumerate(map(torch.tensor, weights(sizes))):
+        for i, rows in enumerate(map(torch.tensor, weights(sizes, most))):
             parameters[2 * i].copy_(rows[:, :-1])
             parameters[2 * i + 1].copy_(rows[:, -1])
 

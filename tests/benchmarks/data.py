@@ -22,14 +22,33 @@ def images(n: int, pixels: int, classes: int) -> tuple[list[list[float]], list[i
     return [[rng.uniform(0, 0.1) for _ in range(pixels)] for _ in range(n)], [i % classes for i in range(n)]
 
 
-def weights(sizes: Sequence[int]) -> list[list[list[float]]]:
+def digits(n: int) -> tuple[list[list[float]], list[int]]:
+    """The first of scikit-learn's digits, or random ones."""
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError:
+        rng = random.Random(0)
+        return [[rng.randrange(17) / 16 for _ in range(64)] for _ in range(n)], [rng.randrange(10) for _ in range(n)]
+    images, labels = load_digits(return_X_y=True)
+    return (images[:n] / 16).tolist(), labels[:n].tolist()
+
+
+def orders(n: int, epochs: int) -> list[list[int]]:
+    """The order of n examples in each epoch of a `fit` whose `rng` is 0."""
+    rng, numbers = random.Random(0), [list(range(n)) for _ in range(epochs)]
+    for order in numbers:
+        rng.shuffle(order)
+    return numbers
+
+
+def weights(sizes: Sequence[int], most: float = 1.0) -> list[list[list[float]]]:
     """The weights of a network of these sizes: layer by layer, a row for each neuron, its bias last."""
     rng = random.Random(1)
-    return [[[rng.uniform(-1, 1) for _ in range(n + 1)] for _ in range(m)] for n, m in pairwise(sizes)]
+    return [[[rng.uniform(-most, most) for _ in range(n + 1)] for _ in range(m)] for n, m in pairwise(sizes)]
 
 
-def set_weights(parameters: Sequence[Any], sizes: Sequence[int]) -> None:
+def set_weights(parameters: Sequence[Any], sizes: Sequence[int], most: float = 1.0) -> None:
     """Give the parameters of an MLP, in the order in which both micrograds have them, these weights."""
-    numbers = [number for layer in weights(sizes) for row in layer for number in row]
+    numbers = [number for layer in weights(sizes, most) for row in layer for number in row]
     for parameter, number in zip(parameters, numbers, strict=True):
         parameter.data = number

@@ -1,103 +1,172 @@
-"""Handwritten digits learnt as the example `digits` does it, and by other scalar engines on the same network.
+"""Handwritten digits learnt by `fit` as the example `digits` does it, by scalar engines, PyTorch and scikit-learn.
 
-All take the same steps of plain gradient descent from the same weights. Without scikit-learn, the digits are random
-pixels.
+All take the same steps from the same weights: the scalar engines an epoch of few digits by plain gradient descent,
+once all is compiled; the others many epochs of all that are learnt from in the example, with momentum, first with
+everything that `fit` does before its first step but for the C compiler, whose libraries are in the cache. PyTorch has
+its batches from a DataLoader as its tutorials do, or by index. Without scikit-learn, the digits are random pixels.
 """
 
-import random
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from tests.benchmarks.harness import Benchmark, Contestant, Measure, timed
+from tests.benchmarks.arrays import pytorch_mlp
+from tests.benchmarks.data import digits, orders, set_weights, weights
+from tests.benchmarks.harness import Benchmark, Contestant, Measure, from_first_step, timed
 from tests.benchmarks.values import cross_entropy, descend, mean, mlp_of, scalar_engines, value_of, zero_grad
 
 SIZES = (64, 32, 10)
-DIGITS = 64
+MOST = 0.25  # the largest of the weights at the start
+FEW, MANY = 64, 1437  # digits
 BATCH_SIZE = 16
 LEARNING_RATE = 0.1
+MOMENTUM = 0.9
 
 
 def benchmarks() -> list[Benchmark]:
-    """The same digits learnt with the three ways to run our engine."""
+    """An epoch with the three ways to run our engine, then many epochs of compiled C."""
+    backends = (("eager", "eager"), ("compiled to Python", "python"), ("compiled to C", "c"))
     return [
         Benchmark(
-            f"an epoch of {DIGITS} digits, MLP 64-32-10",
-            (
-                Contestant("eager", learn),
-                Contestant("compiled to Python", learn_compiled, ("python",)),
-                Contestant("compiled to C", learn_compiled, ("c",)),
-            ),
+            f"an epoch of {FEW} digits, MLP 64-32-10",
+            tuple(Contestant(name, learn, (backend, FEW, 1, 0.0, False)) for name, backend in backends),
             scalar_engines(learn_theirs),
             rounds=3,
         )
+    ] + [
+        Benchmark(
+            f"{epochs} epochs of {MANY:,} digits, MLP 64-32-10, momentum, {what}",
+            (Contestant("compiled to C", learn, ("c", MANY, epochs, MOMENTUM, traced)),),
+            (
+                Contestant("PyTorch", pytorch, (epochs, True)),
+                Contestant("PyTorch, batches by index", pytorch, (epochs, False)),
+                Contestant("MLPClassifier", scikit_learn, (epochs,)),
+            ),
+            rounds=3,
+        )
+        for epochs, what, traced in ((60, "tracing included", True), (10, "after compiling", False))
     ]
 
 
-def learn() -> Measure:
-    """The example's training."""
+def learn(backend: str, n: int, epochs: int, momentum: float, traced: bool) -> Measure:
+    """By `fit`: with the time it takes to trace the network, or from the first step on."""
     from micrograd import fit, losses, nn, optim
 
-    xs, ys = _digits()
-    model = with_fixed_weights(nn.MLP(64, [32, 10], activation="relu"))
-    optimizer = optim.SGD(model.parameters(), LEARNING_RATE)
-    how: dict[str, Any] = {"epochs": 1, "batch_size": BATCH_SIZE, "optimizer": optimizer, "rng": 0, "progress": False}
-    return timed(lambda: fit(model, losses.cross_entropy, xs, ys, **how).losses[0])
+    xs, ys = digits(n)
 
+    def train(schedule: Callable[[int], float] | None = None) -> float:
+        model = nn.MLP(SIZES[0], list(SIZES[1:]), activation="relu")
+        set_weights(model.parameters(), SIZES, MOST)
+        history = fit(
+            model,
+            losses.cross_entropy,
+            xs,
+            ys,
+            epochs=epochs,
+            batch_size=BATCH_SIZE,
+            optimizer=optim.SGD(model.parameters(), LEARNING_RATE, momentum=momentum),
+            schedule=schedule,
+            rng=0,
+            progress=False,
+            backend=backend,
+        )
+        return history.losses[-1]
 
-def learn_compiled(backend: str) -> Measure:
-    """The example's compiled training: the time to pack the digits is in it, that to compile the network is not."""
-    from micrograd import nn, optim
-    from tests.examples.digits import compiled_loss, fit_compiled
-
-    xs, ys = _digits()
-    model = with_fixed_weights(nn.MLP(64, [32, 10], activation="relu"))
-    loss = compiled_loss(model, xs[0], backend)
-    how: dict[str, Any] = {
-        "epochs": 1,
-        "optimizer": optim.SGD(model.parameters(), LEARNING_RATE),
-        "schedule": optim.constant(LEARNING_RATE),
-        "rng": 0,
-    }
-    return timed(lambda: fit_compiled(loss, xs, ys, **how)[0])
+    return timed(train) if traced else from_first_step(train, LEARNING_RATE)
 
 
 def learn_theirs(engine: str) -> Measure:
-    """The same in another scalar engine."""
+    """An epoch in another scalar engine."""
     value_of(engine)  # with exp and log
-    model: Any = with_fixed_weights(mlp_of(engine, SIZES))
+    model: Any = mlp_of(engine, SIZES, MOST)
     parameters = model.parameters()
-    xs, ys = _digits()
+    xs, ys = digits(FEW)
 
     def epoch() -> float:
-        order = list(range(DIGITS))
-        random.Random(0).shuffle(order)  # as `batches` does
+        set_weights(parameters, SIZES, MOST)
         total = 0.0
-        for start in range(0, DIGITS, BATCH_SIZE):
-            batch = order[start : start + BATCH_SIZE]
+        for batch in batches(orders(FEW, 1)[0]):
             loss = mean([cross_entropy(model(xs[i]), ys[i]) for i in batch])
             zero_grad(parameters)
             loss.backward()
             descend(parameters, LEARNING_RATE)
             total += loss.data * len(batch)
-        return total / DIGITS
+        return total / FEW
 
     return timed(epoch)
 
 
-def _digits() -> tuple[list[list[float]], list[int]]:
-    """The first of scikit-learn's digits, or random ones."""
-    try:
-        from sklearn.datasets import load_digits
-    except ImportError:
-        rng = random.Random(0)
-        xs = [[rng.randrange(17) / 16 for _ in range(64)] for _ in range(DIGITS)]
-        return xs, [rng.randrange(10) for _ in range(DIGITS)]
-    images, labels = load_digits(return_X_y=True)
-    return (images[:DIGITS] / 16).tolist(), labels[:DIGITS].tolist()
+def pytorch(epochs: int, loads: bool) -> Measure:
+    """In PyTorch, with batches from a DataLoader, or by index."""
+    import torch
+    from torch.nn.functional import cross_entropy
+    from torch.utils.data import DataLoader, TensorDataset
+
+    xs, ys = map(torch.tensor, digits(MANY))
+    xs = xs.double()
+    drawn = orders(MANY, epochs)
+
+    def loaded() -> Iterator[Iterable[Any]]:
+        order: list[int] = []
+        loader = DataLoader(TensorDataset(xs, ys), BATCH_SIZE, sampler=order)
+        for order[:] in drawn:
+            yield loader
+
+    def indexed() -> Iterator[Iterable[Any]]:
+        for order in drawn:
+            yield ((xs[batch], ys[batch]) for batch in torch.tensor(order).split(BATCH_SIZE))
+
+    def train() -> float:
+        model, parameters = pytorch_mlp(SIZES, MOST)
+        optimizer = torch.optim.SGD(parameters, LEARNING_RATE, momentum=MOMENTUM)
+        for epoch in loaded() if loads else indexed():
+            total = 0.0
+            for x, y in epoch:
+                loss = cross_entropy(model(x), y)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                total += loss.item() * len(y)
+        return total / MANY
+
+    return timed(train)
 
 
-def with_fixed_weights(model: Any) -> Any:
-    """The model with weights that depend on nothing but their order."""
-    rng = random.Random(1)
-    for parameter in model.parameters():
-        parameter.data = rng.uniform(-0.25, 0.25)
-    return model
+def scikit_learn(epochs: int) -> Measure:
+    """By scikit-learn's MLPClassifier with the same settings: the weights are those it goes on from, warm-started."""
+    import numpy as np
+    from sklearn.neural_network import MLPClassifier
+
+    xs, ys = map(np.array, digits(MANY))
+    drawn = [np.array(order) for order in orders(MANY, epochs)]
+
+    class Orders(np.random.RandomState):
+        """Puts the digits, which each epoch reorders as the last has left them, in the order of all."""
+
+        def shuffle(self, numbers: Any) -> None:
+            numbers[:] = next(self.steps)
+
+    inverses = [np.arange(MANY), *map(np.argsort, drawn)]
+    steps = [inverse[order] for inverse, order in zip(inverses, drawn, strict=False)]
+    model = MLPClassifier(
+        SIZES[1:-1], solver="sgd", alpha=0.0, batch_size=BATCH_SIZE, learning_rate_init=LEARNING_RATE,
+        momentum=MOMENTUM, nesterovs_momentum=False, max_iter=1, tol=0.0, n_iter_no_change=epochs + 1, warm_start=True,
+    )  # fmt: skip
+    warnings.simplefilter("ignore")  # that it has not converged
+    model.fit(xs, ys)
+    model.set_params(max_iter=epochs, random_state=Orders())
+
+    def train() -> float:
+        model.random_state.steps = iter(steps)
+        layers = [np.array(layer) for layer in weights(SIZES, MOST)]
+        model.coefs_ = [layer[:, :-1].T.copy() for layer in layers]
+        model.intercepts_ = [layer[:, -1].copy() for layer in layers]
+        model.loss_curve_, model.n_iter_ = [], 0
+        return float(model.fit(xs, ys).loss_curve_[-1])
+
+    return timed(train)
+
+
+def batches(order: list[int]) -> list[list[int]]:
+    """The order, batch by batch."""
+    return [order[start : start + BATCH_SIZE] for start in range(0, len(order), BATCH_SIZE)]

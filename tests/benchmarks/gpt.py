@@ -1,20 +1,22 @@
-"""A character GPT, a training step on one name: microgpt's architecture in our engine, compiled, and in others.
+"""A character GPT, a training step on a name: microgpt's architecture in our engine, compiled, and in others.
 
 One layer with 4 heads, 16 numbers a token, a context of at most 16: rmsnorm, causal attention, a relu network 4 times
-as wide, no biases; 4,192 weights. The network is one text, `loss_of`, for all scalar engines, each with operations of
-its own: our fused ones, and there sums of products, exponentials and logarithms.
+as wide, no biases; 4,192 weights. The network is one text, `GPT`, for all scalar engines, each with operations of its
+own: our fused ones, and there sums of products, exponentials and logarithms. Tokens are data: what is compiled takes
+any name, and is compiled once for each length. First all learn one name by gradient descent, then names of several
+lengths, one a step, by Adam.
 """
 
+import operator
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from tests.benchmarks import values
-from tests.benchmarks.data import RATE
-from tests.benchmarks.harness import Benchmark, Contestant, Measure, compilation, optimized
-from tests.benchmarks.mlp import function_alone, our_training
+from tests.benchmarks.data import RATE, orders
+from tests.benchmarks.harness import Benchmark, Contestant, Measure, compilation, from_first_step, optimized, timed
+from tests.benchmarks.mlp import compiled_training, function_alone, our_training
 from tests.benchmarks.values import scalar_engines, their_training, value_of
 
 WIDTH, HEADS, CONTEXT, VOCABULARY = 16, 4, 16, 27
@@ -30,6 +32,10 @@ SHAPES = {
     "logits": (VOCABULARY, WIDTH),
 }
 NAME = [26, 8, 18, 0, 1, 4, 11, 26]  # "isabel" between two ends: 7 tokens to predict the next from
+NAMES = ("ada", "emma", "mia", "isabel", "sophia", "luna", "camila", "olivia", "charles", "dorothy")
+EPOCHS = 100  # in which each name is shown once
+ADAM: dict[str, Any] = {"betas": (0.85, 0.99), "eps": 1e-8}
+ADAM_RATE = 0.01
 EPSILON = 1e-5
 
 
@@ -42,15 +48,23 @@ def benchmarks() -> list[Benchmark]:
     return [
         Benchmark(
             f"{title} of a GPT, 4,192 weights, one name",
-            (Contestant("eager", our_task, ("eager", kind)), *compiled(kind)),
+            (Contestant("eager", our_eager_task, (kind,)), *compiled(kind)),
             (*scalar_engines(their_task, kind), Contestant("PyTorch", pytorch_task, (kind,))),
         )
         for kind, title in (("step", "training step"), ("gradient", "forward and backward"))
     ] + [
         Benchmark(
             "forward and backward of the GPT, the generated function alone",
-            (Contestant("compiled to C", our_task, ("c", "function")),),
+            (Contestant("compiled to C", our_function),),
             (Contestant("PyTorch", pytorch_task, ("gradient",)),),
+        ),
+        Benchmark(
+            "training step of the GPT, Adam, names of 3 to 7 letters",
+            (
+                Contestant("compiled to C", our_fit, ("c",)),
+                Contestant("C, step by step", our_steps, ("c",)),
+            ),
+            (Contestant("PyTorch", pytorch_names),),
         ),
         Benchmark(
             "trace and compile the GPT",
@@ -64,112 +78,281 @@ def benchmarks() -> list[Benchmark]:
 class Operations:
     """What the network is made of besides arithmetic: each as its library does it best."""
 
+    value: Callable[[float], Any]
+    take: Callable[[Sequence[Any], Any], Any]
     dot: Callable[[Sequence[Any], Sequence[Any]], Any]
     mean: Callable[[Sequence[Any]], Any]
     softmax: Callable[[Sequence[Any]], list[Any]]
-    cross_entropy: Callable[[Sequence[Any], int], Any]
+    cross_entropy: Callable[[Sequence[Any], Any], Any]
 
 
-def loss_of(weights: dict[str, list[list[Any]]], name: Sequence[int], op: Operations) -> Any:
-    """The mean cross-entropy of the next token at each position of a name."""
+class GPT:
+    """The network: a function from the tokens so far to the logits of the next one at each position."""
 
-    def linear(matrix: str, x: Sequence[Any]) -> list[Any]:
-        return [op.dot(row, x) for row in weights[matrix]]
+    def __init__(self, op: Operations) -> None:
+        self.op = op
+        self.weights = {name: [[op.value(0.0) for _ in range(m)] for _ in range(n)] for name, (n, m) in SHAPES.items()}
+        self.restart()
 
-    def rmsnorm(x: Sequence[Any]) -> list[Any]:
-        scale = (op.dot(x, x) * (1 / WIDTH) + EPSILON) ** -0.5
-        return [xi * scale for xi in x]
+    def parameters(self) -> list[Any]:
+        """All weights, in order."""
+        return [weight for matrix in self.weights.values() for row in matrix for weight in row]
 
-    def added(x: Sequence[Any], y: Sequence[Any]) -> list[Any]:
-        return [xi + yi for xi, yi in zip(x, y, strict=True)]
+    def restart(self) -> None:
+        """The weights as they are before training."""
+        restart(self.parameters())
 
-    def attention(query: Sequence[Any]) -> list[Any]:
-        size = WIDTH // HEADS
-        output = []
-        for head in (slice(start, start + size) for start in range(0, WIDTH, size)):
-            shares = op.softmax([op.dot(query[head], key[head]) * size**-0.5 for key in keys])
-            output += [op.dot(shares, column) for column in zip(*[value[head] for value in values], strict=True)]
-        return output
+    def loss(self, logits: Sequence[Sequence[Any]], following: Sequence[Any]) -> Any:
+        """The mean cross-entropy of the next tokens."""
+        return self.op.mean([self.op.cross_entropy(row, token) for row, token in zip(logits, following, strict=True)])
 
-    keys: list[list[Any]] = []
-    values: list[list[Any]] = []
-    losses = []
-    for position, (token, following) in enumerate(pairwise(name)):
-        x = rmsnorm(added(weights["tokens"][token], weights["positions"][position]))
-        normed = rmsnorm(x)
-        keys.append(linear("keys", normed))
-        values.append(linear("values", normed))
-        x = added(x, linear("attended", attention(linear("queries", normed))))
-        x = added(x, linear("narrow", [h.relu() for h in linear("widen", rmsnorm(x))]))
-        losses.append(op.cross_entropy(linear("logits", x), following))
-    return op.mean(losses)
+    def __call__(self, tokens: Sequence[Any]) -> list[list[Any]]:
+        op, weights = self.op, self.weights
+
+        def linear(matrix: str, x: Sequence[Any]) -> list[Any]:
+            return [op.dot(row, x) for row in weights[matrix]]
+
+        def rmsnorm(x: Sequence[Any]) -> list[Any]:
+            scale = (op.dot(x, x) * (1 / WIDTH) + EPSILON) ** -0.5
+            return [xi * scale for xi in x]
+
+        def added(x: Sequence[Any], y: Sequence[Any]) -> list[Any]:
+            return [xi + yi for xi, yi in zip(x, y, strict=True)]
+
+        def attention(query: Sequence[Any]) -> list[Any]:
+            size = WIDTH // HEADS
+            output = []
+            for head in (slice(start, start + size) for start in range(0, WIDTH, size)):
+                shares = op.softmax([op.dot(query[head], key[head]) * size**-0.5 for key in keys])
+                output += [op.dot(shares, column) for column in zip(*[value[head] for value in values], strict=True)]
+            return output
+
+        keys: list[list[Any]] = []
+        values: list[list[Any]] = []
+        logits = []
+        for position, token in enumerate(tokens):
+            x = rmsnorm(added(op.take(weights["tokens"], token), weights["positions"][position]))
+            normed = rmsnorm(x)
+            keys.append(linear("keys", normed))
+            values.append(linear("values", normed))
+            x = added(x, linear("attended", attention(linear("queries", normed))))
+            x = added(x, linear("narrow", [h.relu() for h in linear("widen", rmsnorm(x))]))
+            logits.append(linear("logits", x))
+        return logits
 
 
-def our_task(form: str, kind: str) -> Measure:
-    """Eager, with the fused operations, or compiled by a backend."""
+def initial() -> list[float]:
+    """The weights that all have before training."""
+    rng = random.Random(1)
+    return [rng.gauss(0, 0.08) for n, m in SHAPES.values() for _ in range(n * m)]
+
+
+def names() -> list[list[int]]:
+    """The tokens of each name, between two ends."""
+    return [[26, *(ord(letter) - ord("a") for letter in name), 26] for name in NAMES]
+
+
+# Ours
+
+
+def our_gpt() -> GPT:
+    """With the fused operations."""
+    from micrograd import Value, dot, losses, mean, take
+
+    return GPT(Operations(Value, take, dot, mean, losses.softmax, losses.cross_entropy))
+
+
+def compiled_gpt(backend: str, name: Sequence[int] = NAME) -> Any:
+    """The loss of a name, compiled for one as long as this."""
+    import micrograd
+
+    gpt = our_gpt()
+    loss: Any = lambda tokens, following: gpt.loss(gpt(tokens), following)  # noqa: E731
+    return micrograd.compile(loss, (name[:-1], name[1:]), parameters=gpt.parameters(), backend=backend, batch_size=1)
+
+
+def our_eager_task(kind: str) -> Measure:
+    """With the engine."""
     from micrograd.optim import SGD
 
-    fast, loss, parameters = our_gpt(form)
-    if kind == "function":
-        return function_alone(fast, fast.pack())
+    gpt = our_gpt()
 
-    def eager() -> float:
-        result = loss()
-        result.backward()
-        return float(result.data)
+    def gradient() -> float:
+        loss = gpt.loss(gpt(NAME[:-1]), NAME[1:])
+        loss.backward()
+        return float(loss.data)
 
-    gradient = fast.backward if fast else eager
-    return our_training(kind, gradient, SGD(parameters, RATE), lambda: restart(parameters))
+    return our_training(kind, gradient, SGD(gpt.parameters(), RATE), gpt.restart)
 
 
-def our_gpt(form: str) -> tuple[Any, Callable[[], Any], list[Any]]:
-    """The compiled loss, or None if the form is "eager"; the loss itself; and the weights."""
-    import micrograd
-    from micrograd import Value, dot, losses, mean
+def our_task(backend: str, kind: str) -> Measure:
+    """Compiled by a backend."""
+    fast = compiled_gpt(backend)
+    return compiled_training(kind, fast, fast.pack([NAME[:-1]], [NAME[1:]]), lambda: restart(fast.parameters))
 
-    weights = {name: [[Value(0.0) for _ in range(m)] for _ in range(n)] for name, (n, m) in SHAPES.items()}
-    parameters = flat(weights)
-    restart(parameters)
-    op = Operations(dot, mean, losses.softmax, losses.cross_entropy)
 
-    def loss() -> Any:
-        return loss_of(weights, NAME, op)
+def our_function() -> Measure:
+    """Forward and backward by the generated function alone."""
+    fast = compiled_gpt("c")
+    return function_alone(fast, fast.pack([NAME[:-1]], [NAME[1:]]))
 
-    if form == "eager":
-        return None, loss, parameters
-    return micrograd.compile(loss, (), parameters=parameters, backend=form), loss, parameters
+
+def our_fit(backend: str) -> Measure:
+    """Adam's steps by `fit`, one name each, from the first on."""
+    from micrograd import fit
+    from micrograd.optim import Adam
+
+    xs, ys = [name[:-1] for name in names()], [name[1:] for name in names()]
+    gpt = our_gpt()
+
+    def train(schedule: Callable[[int], float]) -> float:
+        gpt.restart()
+        history = fit(
+            gpt,
+            gpt.loss,
+            xs,
+            ys,
+            epochs=EPOCHS,
+            batch_size=1,
+            optimizer=Adam(gpt.parameters(), **ADAM),
+            schedule=schedule,
+            rng=0,
+            progress=False,
+            backend=backend,
+        )
+        return history.losses[-1]
+
+    return from_first_step(train, ADAM_RATE, EPOCHS * len(xs))
+
+
+def our_steps(backend: str) -> Measure:
+    """Adam's steps in a loop of one's own, each on a name that has been packed before."""
+    from micrograd.optim import Adam
+
+    fast = compiled_gpt(backend, names()[0])
+    packed = [fast.pack([name[:-1]], [name[1:]]) for name in names()]
+
+    def train() -> float:
+        with fast.training(Adam(fast.parameters, ADAM_RATE, **ADAM)) as step:
+            return each_name(lambda i: step(packed[i]))
+
+    return per_name(train, lambda: restart(fast.parameters))
+
+
+def each_name(step: Callable[[int], float]) -> float:
+    """A step on each name, in the order of each epoch. Returns the mean loss of the last epoch."""
+    for order in orders(len(NAMES), EPOCHS):
+        losses = [step(i) for i in order]
+    return sum(losses) / len(losses)
+
+
+def per_name(train: Callable[[], float], restart: Callable[[], None]) -> Measure:
+    """The measurement of all epochs, divided by their steps."""
+    measure = timed(train)
+
+    def divided() -> tuple[float, float]:
+        restart()
+        seconds, result = measure()
+        return seconds / (EPOCHS * len(NAMES)), result
+
+    return divided
+
+
+def restart(parameters: Sequence[Any]) -> None:
+    """Give the parameters the numbers that all have before training."""
+    for parameter, number in zip(parameters, initial(), strict=True):
+        parameter.data = number
 
 
 def compile_gpt(backend: str) -> Measure:
     """Tracing and compiling, with nothing in the cache, and one run."""
-    return compilation(lambda: our_gpt(backend)[0].backward())
+    return compilation(lambda: compiled_gpt(backend).backward([NAME[:-1]], [NAME[1:]]))
+
+
+# Others
 
 
 def their_task(engine: str, kind: str) -> Measure:
     """In another scalar engine."""
-    value = value_of(engine)
-    weights = {name: [[value(0.0) for _ in range(m)] for _ in range(n)] for name, (n, m) in SHAPES.items()}
-    parameters = flat(weights)
-    op = Operations(values.dot, values.mean, values.softmax, values.cross_entropy)
+    op = Operations(value_of(engine), operator.getitem, values.dot, values.mean, values.softmax, values.cross_entropy)
+    gpt = GPT(op)
 
     def gradient() -> float:
-        loss = loss_of(weights, NAME, op)
+        loss = gpt.loss(gpt(NAME[:-1]), NAME[1:])
         loss.backward()
         return float(loss.data)
 
-    return their_training(kind, gradient, parameters, lambda: restart(parameters))
+    return their_training(kind, gradient, gpt.parameters(), gpt.restart)
 
 
 def pytorch_task(kind: str) -> Measure:
-    """In PyTorch, one thread: all positions at once, and the attention with a mask."""
+    """In PyTorch, one name by gradient descent."""
     import torch
-    from torch.nn import functional
+
+    weights = pytorch_weights()
+    tokens, following = torch.tensor(NAME[:-1]), torch.tensor(NAME[1:])
+
+    def gradient() -> float:
+        loss = pytorch_loss(weights, tokens, following)
+        loss.backward()
+        return float(loss.item())
+
+    return optimized(
+        kind,
+        gradient,
+        torch.optim.SGD(weights.values(), RATE),
+        lambda: pytorch_restart(weights),
+        lambda: torch.cat([w.grad.flatten() for w in weights.values()]).tolist(),
+    )
+
+
+def pytorch_names() -> Measure:
+    """In PyTorch, names of several lengths by Adam."""
+    import torch
+
+    weights = pytorch_weights()
+    pairs = [(tokens[:-1], tokens[1:]) for tokens in map(torch.tensor, names())]
+
+    def train() -> float:
+        optimizer = torch.optim.Adam(weights.values(), ADAM_RATE, **ADAM)
+
+        def step(i: int) -> float:
+            loss = pytorch_loss(weights, *pairs[i])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            return float(loss.item())
+
+        return each_name(step)
+
+    return per_name(train, lambda: pytorch_restart(weights))
+
+
+def pytorch_weights() -> dict[str, Any]:
+    """The weights in PyTorch, with one thread and doubles."""
+    import torch
 
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float64)
     weights = {name: torch.zeros(shape, requires_grad=True) for name, shape in SHAPES.items()}
-    optimizer = torch.optim.SGD(weights.values(), RATE)
-    tokens, following = torch.tensor(NAME[:-1]), torch.tensor(NAME[1:])
+    pytorch_restart(weights)
+    return weights
+
+
+def pytorch_restart(weights: dict[str, Any]) -> None:
+    """Give them the numbers that all have before training."""
+    import torch
+
+    numbers = torch.tensor(initial()).split([matrix.numel() for matrix in weights.values()])
+    with torch.no_grad():
+        for matrix, part in zip(weights.values(), numbers, strict=True):
+            matrix.copy_(part.view(matrix.shape))
+
+
+def pytorch_loss(weights: dict[str, Any], tokens: Any, following: Any) -> Any:
+    """The network and its loss: all positions at once, and the attention with a mask."""
+    from torch.nn import functional
+
     n = len(tokens)
 
     def rmsnorm(x: Any) -> Any:
@@ -178,35 +361,10 @@ def pytorch_task(kind: str) -> Measure:
     def heads(x: Any) -> Any:
         return x.view(n, HEADS, -1).transpose(0, 1)
 
-    def gradient() -> float:
-        x = rmsnorm(weights["tokens"][tokens] + weights["positions"][:n])
-        normed = rmsnorm(x)
-        query, key, value = (heads(normed @ weights[name].T) for name in ("queries", "keys", "values"))
-        attended = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
-        x = x + attended.transpose(0, 1).reshape(n, WIDTH) @ weights["attended"].T
-        x = x + (rmsnorm(x) @ weights["widen"].T).relu() @ weights["narrow"].T
-        loss = functional.cross_entropy(x @ weights["logits"].T, following)
-        loss.backward()
-        return loss.item()
-
-    def restore() -> None:
-        rng = random.Random(1)
-        with torch.no_grad():
-            for matrix in weights.values():
-                matrix.copy_(torch.tensor([rng.gauss(0, 0.08) for _ in range(matrix.numel())]).view(matrix.shape))
-
-    return optimized(
-        kind, gradient, optimizer, restore, lambda: torch.cat([w.grad.flatten() for w in weights.values()]).tolist()
-    )
-
-
-def restart(parameters: Sequence[Any]) -> None:
-    """The weights as they are before training."""
-    rng = random.Random(1)
-    for parameter in parameters:
-        parameter.data = rng.gauss(0, 0.08)
-
-
-def flat(weights: dict[str, list[list[Any]]]) -> list[Any]:
-    """All weights, in order."""
-    return [weight for matrix in weights.values() for row in matrix for weight in row]
+    x = rmsnorm(weights["tokens"][tokens] + weights["positions"][:n])
+    normed = rmsnorm(x)
+    query, key, value = (heads(normed @ weights[name].T) for name in ("queries", "keys", "values"))
+    attended = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+    x = x + attended.transpose(0, 1).reshape(n, WIDTH) @ weights["attended"].T
+    x = x + (rmsnorm(x) @ weights["widen"].T).relu() @ weights["narrow"].T
+    return functional.cross_entropy(x @ weights["logits"].T, following)

@@ -1,4 +1,4 @@
-"""How the time of forward and backward grows with the network and with the batch.
+"""How the time of a training step grows with the network and with the batch.
 
 From 10 to 100,000 weights: networks 2-n-n-1, batches of 32. From 1 to 100,000 examples a batch: the network 2-16-16-1.
 """
@@ -20,11 +20,11 @@ def benchmarks() -> list[Benchmark]:
     """The networks by their size, then the batches by theirs."""
     return [
         Benchmark(
-            f"forward and backward, {count(sizes):,} weights, a batch of {n:,}",
-            (Contestant("compiled to C", our_hinge, ("gradient", sizes, n, "c")),),
+            f"training step, {count(sizes):,} weights, a batch of {n:,}",
+            (Contestant("compiled to C", our_hinge, ("step", sizes, n, "c")),),
             (
-                Contestant("NumPy by hand", numpy_hinge, ("gradient", sizes, n)),
-                Contestant("PyTorch", pytorch_hinge, ("gradient", sizes, n)),
+                Contestant("NumPy by hand", numpy_hinge, ("step", sizes, n)),
+                Contestant("PyTorch", pytorch_hinge, ("step", sizes, n)),
             ),
             rounds=3,
         )

@@ -156,6 +156,26 @@ def training(
     return repeated(step if kind == "step" else gradient, result)
 
 
+def from_first_step(fit: Callable[[Callable[[int], float]], float], rate: float, steps: int = 1) -> Measure:
+    """The measurement of a training by `fit` once all is compiled, divided by its steps.
+
+    It begins when the schedule, which is given to `fit`, is asked for the first rate.
+    """
+    started = 0.0
+
+    def schedule(step: int) -> float:
+        nonlocal started
+        if step == 0:
+            started = time.perf_counter()
+        return rate
+
+    def measure() -> tuple[float, float]:
+        result = fit(schedule)
+        return (time.perf_counter() - started) / steps, result
+
+    return measure
+
+
 def optimized(
     kind: str,
     gradient: Callable[[], float],

@@ -1,23 +1,26 @@
 """A training step of a small network: MLP 2-16-16-1 with relus, the hinge loss of 100 points, gradient descent.
 
 Scalar engines go point by point, libraries of arrays have all points at once, and compiled code runs the loss of one
-point on all of them, packed once as the others hold theirs in arrays. Forward and backward are also measured without
-the rest, and so is the generated function alone, which has parameters and gradients in buffers, as the libraries of
-arrays have them, while `fast.backward(packed)` reads them from Values and adds to the gradients there.
+point on all of them, packed once as the others hold theirs in arrays. Its steps are those of
+`with fast.training(optimizer) as step`, where parameters and gradients lie in buffers. Forward and backward are also
+measured without the rest: by `fast.backward(packed)`, which reads parameters from Values and adds to their gradients,
+and by the generated function alone, from buffer to buffer, which is compared with steps by `training` and `fit`.
 """
 
 import ctypes
+import time
 from array import array
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.benchmarks.arrays import casadi_hinge, numpy_hinge, pytorches
 from tests.benchmarks.data import RATE, points, set_weights
-from tests.benchmarks.harness import Benchmark, Contestant, Measure, compilation, optimized, training
+from tests.benchmarks.harness import Benchmark, Contestant, Measure, compilation, optimized, repeated, training
 from tests.benchmarks.values import mean, mlp_of, scalar_engines, their_training
 
 SIZES = [2, 16, 16, 1]
 POINTS = 100
+STEPS = 20_000  # of a training by fit
 
 
 def benchmarks() -> list[Benchmark]:
@@ -46,6 +49,11 @@ def benchmarks() -> list[Benchmark]:
             (*arrays("gradient"), Contestant("CasADi SX", casadi_hinge, (SIZES, POINTS))),
         ),
         Benchmark(
+            f"training step of 337 weights, {POINTS} points, against forward and backward alone",
+            (Contestant("the function alone", our_function),),
+            (Contestant("a step by training", our_step), Contestant("a step by fit", our_fit)),
+        ),
+        Benchmark(
             "trace and compile MLP 2-16-16-1",
             tuple(Contestant(f"to {name}", compile_hinge, (name.lower(),)) for name in ("Python", "C")),
         ),
@@ -71,13 +79,19 @@ def our_eager_hinge(kind: str) -> Measure:
 
 def our_hinge(kind: str, sizes: Sequence[int], n: int, backend: str) -> Measure:
     """The loss of one point compiled, and run on all of them."""
+    fast = compiled_hinge(sizes, backend)
+    return compiled_training(kind, fast, fast.pack(*points(n)), lambda: set_weights(fast.parameters, sizes))
+
+
+def compiled_training(kind: str, fast: Any, packed: Any, set_parameters: Callable[[], None]) -> Measure:
+    """A step of gradient descent with a compiled loss, in a block that is never left, or a gradient."""
     from micrograd.optim import SGD
 
-    fast = compiled_hinge(sizes, backend)
-    packed, optimizer = fast.pack(*points(n)), SGD(fast.parameters, RATE)
-    return our_training(
-        kind, lambda: fast.backward(packed), optimizer, lambda: set_weights(optimizer.parameters, sizes)
-    )
+    optimizer = SGD(fast.parameters, RATE)
+    if kind == "gradient":
+        return our_training(kind, lambda: fast.backward(packed), optimizer, set_parameters)
+    steps = fast.training(optimizer).__enter__()
+    return training(kind, lambda: steps(packed), float, set_parameters)
 
 
 def our_training(
@@ -103,6 +117,49 @@ def our_function() -> Measure:
     """The gradient of the hinge loss by the generated function alone."""
     fast = compiled_hinge(SIZES, "c")
     return function_alone(fast, fast.pack(*points(POINTS)))
+
+
+def our_step() -> Measure:
+    """A step by `training`; the result is that of the function alone."""
+    from micrograd.optim import SGD
+
+    fast = compiled_hinge(SIZES, "c")
+    packed, optimizer = fast.pack(*points(POINTS)), SGD(fast.parameters, RATE)
+    steps = fast.training(optimizer).__enter__()
+
+    def result() -> float:
+        set_weights(fast.parameters, SIZES)
+        return checked(steps(packed), fast.parameters)
+
+    return repeated(lambda: steps(packed), result)
+
+
+def our_fit() -> Measure:
+    """A step by `fit`, what it takes to begin and to end left out; the result is that of the function alone."""
+    from micrograd import fit, nn
+    from micrograd.optim import SGD
+
+    xs, ys = points(POINTS)
+    model = nn.MLP(SIZES[0], SIZES[1:], activation="relu")
+    loss: Any = lambda output, y: (1 - y * output).relu()  # noqa: E731
+    optimizer = SGD(model.parameters(), RATE)
+
+    def seconds(steps: int) -> tuple[float, float]:
+        set_weights(optimizer.parameters, SIZES)
+        start = time.perf_counter()
+        history = fit(model, loss, xs, ys, epochs=steps, optimizer=optimizer, rng=0, progress=False, backend="c")
+        return time.perf_counter() - start, checked(history.losses[-1], optimizer.parameters)
+
+    def measure() -> tuple[float, float]:
+        least, result = seconds(1)
+        return (seconds(1 + STEPS)[0] - least) / STEPS, result
+
+    return measure
+
+
+def checked(loss: float, parameters: Sequence[Any]) -> float:
+    """The loss and a checksum of the gradients, as `training` has them."""
+    return loss + sum(i * p.grad for i, p in enumerate(parameters))
 
 
 def function_alone(fast: Any, packed: Any) -> Measure:

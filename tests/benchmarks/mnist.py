@@ -3,9 +3,9 @@
 from typing import Any
 
 from tests.benchmarks.arrays import numpy_cross_entropy, pytorch_cross_entropy
-from tests.benchmarks.data import RATE, images, set_weights
+from tests.benchmarks.data import images, set_weights
 from tests.benchmarks.harness import Benchmark, Contestant, Measure, compilation
-from tests.benchmarks.mlp import our_training
+from tests.benchmarks.mlp import compiled_training
 
 SIZES = [784, 128, 10]
 IMAGES = 32
@@ -29,33 +29,22 @@ def benchmarks() -> list[Benchmark]:
 
 def compile_cross_entropy() -> Measure:
     """Tracing and compiling, and one run."""
-    return compilation(lambda: compiled_cross_entropy().backward(*examples()))
+    return compilation(lambda: compiled_cross_entropy().backward(*images(IMAGES, SIZES[0], SIZES[-1])))
 
 
 def our_cross_entropy() -> Measure:
     """The compiled loss of one image, run on all of them."""
-    from micrograd.optim import SGD
-
     fast = compiled_cross_entropy()
-    packed, optimizer = fast.pack(*examples()), SGD(fast.parameters, RATE)
-    return our_training(
-        "step", lambda: fast.backward(packed), optimizer, lambda: set_weights(optimizer.parameters, SIZES)
-    )
+    packed = fast.pack(*images(IMAGES, SIZES[0], SIZES[-1]))
+    return compiled_training("step", fast, packed, lambda: set_weights(fast.parameters, SIZES))
 
 
 def compiled_cross_entropy() -> Any:
-    """The compiled loss of an image and the vector of its class, 1 there and 0 elsewhere."""
+    """The compiled loss of an image and the number of its class."""
     import micrograd
-    from micrograd import dot, losses, nn
+    from micrograd import losses, nn
 
     model = nn.MLP(SIZES[0], SIZES[1:], activation="relu")
     set_weights(model.parameters(), SIZES)
-    (x, *_), (y, *_) = examples()
-    loss: Any = lambda x, y: -dot(losses.log_softmax(model(x)), y)  # noqa: E731
-    return micrograd.compile(loss, (x, y), parameters=model.parameters(), backend="c")
-
-
-def examples() -> tuple[list[list[float]], list[list[float]]]:
-    """The images, each with the vector of its class."""
-    xs, ys = images(IMAGES, SIZES[0], SIZES[-1])
-    return xs, [[float(i == y) for i in range(SIZES[-1])] for y in ys]
+    loss: Any = lambda x, y: losses.cross_entropy(model(x), y)  # noqa: E731
+    return micrograd.compile(loss, ([0.0] * SIZES[0], 0), parameters=model.parameters(), backend="c")

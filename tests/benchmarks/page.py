@@ -12,7 +12,7 @@ from micrograd.compiler.toolchain import CompilerError, find_compiler
 from tests.benchmarks.growth import curves
 from tests.benchmarks.harness import CHECKOUT, Measured
 
-LIBRARIES = ("numpy", "torch", "casadi")
+LIBRARIES = ("numpy", "torch", "scikit-learn", "casadi")
 OURS = "C0"  # a colour
 MARKERS = {
     "eager": ("o", OURS),
@@ -112,7 +112,7 @@ def draw_growth(measured: list[Measured], path: Path) -> None:
         axes.xaxis.set_major_formatter("{x:,.0f}")
         axes.set_xlabel(what)
         axes.grid(alpha=0.3)
-    both[0].set_ylabel("seconds, forward and backward")
+    both[0].set_ylabel("seconds, training step")
     both[0].legend(frameon=False)
     figure.savefig(path)
     pyplot.close(figure)

@@ -148,7 +148,7 @@ def mean(xs: Sequence[Any]) -> Any:
     return sum(xs) * (1 / len(xs))
 
 
-def mlp_of(engine: str, sizes: Sequence[int]) -> Any:
+def mlp_of(engine: str, sizes: Sequence[int], most: float = 1.0) -> Any:
     """A network with relus, micrograd's own or that of `Value`, and the weights that all have."""
     if engine == "microgpt":
         model: Any = MLP(sizes)
@@ -156,7 +156,7 @@ def mlp_of(engine: str, sizes: Sequence[int]) -> Any:
         from micrograd import nn  # here the other one
 
         model = nn.MLP(sizes[0], list(sizes[1:]))
-    set_weights(model.parameters(), sizes)
+    set_weights(model.parameters(), sizes, most)
     return model
 
 
