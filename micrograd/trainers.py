@@ -33,7 +33,7 @@ MOST_DRAWN = 1 << 20  # examples whose order is drawn at once
 class Model(Protocol):
     """What `fit` needs of a Module."""
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Any, /) -> Any:
         """The prediction for one input."""
 
     def parameters(self) -> list[Value]:

@@ -143,9 +143,10 @@ def fit(
     history = History()
     best: list[Any] = []
     lowest, waited = math.inf, 0
-    with _collector_paused() as collect, _Progress(progress, epochs, len(xs)) as report:
+    with _collector_paused() as (collect, freeze), _Progress(progress, epochs, len(xs)) as report:
         try:
             with trainer(plan, backend, report.compiled) as course:
+                freeze()  # what compiling has left
                 while len(history.losses) < epochs and waited != patience:
                     with course.at_once():
                         ended = course.advance()
@@ -176,12 +177,12 @@ _COLLECTOR = threading.Lock()  # lest one thread enables it between another's lo
 
 
 @contextmanager
-def _collector_paused() -> Iterator[Callable[[], None]]:
+def _collector_paused() -> Iterator[tuple[Callable[[], None], Callable[[], None]]]:
     """Pause the garbage collector, whose search for cycles takes longer than all else where millions of nodes live.
 
-    What comes out is to be called after each step. It collects what this step has left, next to nothing unless the loss
-    makes cycles; and what is left of earlier steps once there is a quarter more of it, which is Python's own rule. What
-    was there before is frozen, and so takes no time.
+    The first of what comes out is to be called after each step. It collects what this step has left, next to nothing
+    unless the loss makes cycles; and what is left of earlier steps once there is a quarter more of it, which is
+    Python's own rule. What was there before is frozen, and so takes no time; so is all there is when the second is.
     """
     enabled = froze = False
     new, old = 0, 0
@@ -200,7 +201,7 @@ def _collector_paused() -> Iterator[Callable[[], None]]:
             froze = not gc.get_freeze_count()
             if froze:
                 gc.freeze()
-        yield collect
+        yield collect, gc.freeze if froze else lambda: None
     finally:
         with _COLLECTOR:
             if froze:

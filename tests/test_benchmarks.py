@@ -105,8 +105,18 @@ def test_a_training_is_measured_from_its_first_step_on(monkeypatch):
     assert from_first_step(lambda schedule: sum(map(schedule, range(3))), 0.5, steps=2)() == (3.5, 1.5)
 
 
+@pytest.fixture
+def torch():
+    """PyTorch, whose numbers contestants make doubles, for one test."""
+    torch = pytest.importorskip("torch")
+    kind, threads = torch.get_default_dtype(), torch.get_num_threads()
+    yield torch
+    torch.set_default_dtype(kind)
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.usefixtures("torch")
 def test_all_that_learn_the_digits_take_the_steps_of_fit(monkeypatch):
-    pytest.importorskip("torch")
     pytest.importorskip("sklearn")
     for name, value in (("MANY", 100), ("SIZES", (64, 3, 10))):
         monkeypatch.setattr(digits, name, value)
@@ -116,8 +126,8 @@ def test_all_that_learn_the_digits_take_the_steps_of_fit(monkeypatch):
             assert measure()[1] == pytest.approx(ours, rel=1e-9)
 
 
+@pytest.mark.usefixtures("torch")
 def test_the_gpts_learn_the_same_names_in_the_same_order(monkeypatch):
-    pytest.importorskip("torch")
     monkeypatch.setattr(gpt, "EPOCHS", 2)
     monkeypatch.setattr(gpt, "NAMES", ("a", "ab", "b"))
     _, theirs = gpt.pytorch_names()()

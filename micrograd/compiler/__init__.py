@@ -307,9 +307,10 @@ class Compiled:
                 graph = self._traced(pack.shapes)
             self._build(graph, examples.share(pack))
 
-        with ThreadPoolExecutor(os.cpu_count()) as threads:  # whose C compilers run side by side
-            for shapes, _ in enumerate((threads.map if in_c else map)(compile_next, new), 1):
-                told(shapes, len(new))
+        if new:
+            with ThreadPoolExecutor(os.cpu_count()) as threads:  # whose C compilers run side by side
+                for shapes, _ in enumerate((threads.map if in_c else map)(compile_next, new), 1):
+                    told(shapes, len(new))
         for packed in examples.packs:
             self._check_differentiable(packed)
         return examples

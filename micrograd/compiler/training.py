@@ -15,7 +15,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Self, overload
 
 from micrograd import checks
-from micrograd.compiler.batch import Examples
+from micrograd.compiler.batch import Examples, Packed
 from micrograd.compiler.driver import Driver, Job, Program, is_known
 from micrograd.compiler.elsewhere import buffers
 from micrograd.compiler.rule import Rule, Ruled
@@ -295,6 +295,7 @@ class CLoop:
             p=numbers, g=gradients, before=before, ranges=ranges, n=buffers.n, n_before=n_before, n_ranges=n_ranges
         )
         self._reference = (ctypes.addressof(self._job),)
+        self._work: dict[Any, array[float]] = {}  # room for each library
 
     def steps(
         self,
@@ -317,22 +318,22 @@ class CLoop:
 
     def _point_at(self, examples: Examples) -> None:
         """Let the job have the programs and room for these examples."""
-        libraries = [self._compiled._library(pack, examples) for pack in examples.packs]
-        work = [array("d", bytes(8 * library.work_size)) for library in libraries]
-        programs = (Program * len(libraries))(
-            *[
-                Program(library.function, ctypes.addressof(pack.pointers), room.buffer_info()[0])
-                for library, pack, room in zip(libraries, examples.packs, work, strict=True)
-            ]
-        )
+        programs = (Program * len(examples.packs))(*[self._program(pack, examples) for pack in examples.packs])
         n = len(examples)
         y, at = array("d", bytes(8 * n)), array("l", [0]) * n
-        self._room = libraries, work, programs, y, at  # which the job points at
+        self._room = programs, y, at  # which the job points at
         job = self._job
-        job.programs, job.n_programs = ctypes.addressof(programs), len(libraries)
+        job.programs, job.n_programs = ctypes.addressof(programs), len(programs)
         job.y, job.at = y.buffer_info()[0], at.buffer_info()[0]
         job.kind, job.place = examples.kind.buffer_info()[0], examples.place.buffer_info()[0]
         self._examples = examples
+
+    def _program(self, pack: Packed, examples: Examples) -> Program:
+        """What computes the examples of a shape, and the room it works in."""
+        library = self._compiled._library(pack, examples)
+        if library not in self._work:
+            self._work[library] = array("d", bytes(8 * library.work_size))
+        return Program(library.function, ctypes.addressof(pack.pointers), self._work[library].buffer_info()[0])
 
 
 class PythonLoop:

@@ -100,8 +100,7 @@ class GPT:
 
     def restart(self) -> None:
         """The weights as they are before training."""
-        for parameter, number in zip(self.parameters(), initial(), strict=True):
-            parameter.data = number
+        restart(self.parameters())
 
     def loss(self, logits: Sequence[Sequence[Any]], following: Sequence[Any]) -> Any:
         """The mean cross-entropy of the next tokens."""
@@ -189,7 +188,7 @@ def our_eager_task(kind: str) -> Measure:
 def our_task(backend: str, kind: str) -> Measure:
     """Compiled by a backend."""
     fast = compiled_gpt(backend)
-    return compiled_training(kind, fast, fast.pack([NAME[:-1]], [NAME[1:]]), restart(fast.parameters))
+    return compiled_training(kind, fast, fast.pack([NAME[:-1]], [NAME[1:]]), lambda: restart(fast.parameters))
 
 
 def our_function() -> Measure:
@@ -234,11 +233,10 @@ def our_steps(backend: str) -> Measure:
     packed = [fast.pack([name[:-1]], [name[1:]]) for name in names()]
 
     def train() -> float:
-        restart(fast.parameters)()
         with fast.training(Adam(fast.parameters, ADAM_RATE, **ADAM)) as step:
             return each_name(lambda i: step(packed[i]))
 
-    return per_name(train)
+    return per_name(train, lambda: restart(fast.parameters))
 
 
 def each_name(step: Callable[[int], float]) -> float:
@@ -248,25 +246,22 @@ def each_name(step: Callable[[int], float]) -> float:
     return sum(losses) / len(losses)
 
 
-def per_name(train: Callable[[], float]) -> Measure:
+def per_name(train: Callable[[], float], restart: Callable[[], None]) -> Measure:
     """The measurement of all epochs, divided by their steps."""
     measure = timed(train)
 
     def divided() -> tuple[float, float]:
+        restart()
         seconds, result = measure()
         return seconds / (EPOCHS * len(NAMES)), result
 
     return divided
 
 
-def restart(parameters: Sequence[Any]) -> Callable[[], None]:
-    """A function that makes the parameters what they are before training."""
-
-    def restart() -> None:
-        for parameter, number in zip(parameters, initial(), strict=True):
-            parameter.data = number
-
-    return restart
+def restart(parameters: Sequence[Any]) -> None:
+    """Give the parameters the numbers that all have before training."""
+    for parameter, number in zip(parameters, initial(), strict=True):
+        parameter.data = number
 
 
 def compile_gpt(backend: str) -> Measure:
@@ -316,14 +311,13 @@ def pytorch_names() -> Measure:
     import torch
 
     weights = pytorch_weights()
-    tokens = list(map(torch.tensor, names()))
+    pairs = [(tokens[:-1], tokens[1:]) for tokens in map(torch.tensor, names())]
 
     def train() -> float:
-        pytorch_restart(weights)
         optimizer = torch.optim.Adam(weights.values(), ADAM_RATE, **ADAM)
 
         def step(i: int) -> float:
-            loss = pytorch_loss(weights, tokens[i][:-1], tokens[i][1:])
+            loss = pytorch_loss(weights, *pairs[i])
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -331,7 +325,7 @@ def pytorch_names() -> Measure:
 
         return each_name(step)
 
-    return per_name(train)
+    return per_name(train, lambda: pytorch_restart(weights))
 
 
 def pytorch_weights() -> dict[str, Any]:
