@@ -39,7 +39,7 @@ typedef struct {
 } program;
 typedef struct {
     double *p, *g;               /* the parameters, which their moments and the gradients follow */
-    double *before;              /* room for what changes of these, to start again from */
+    double *before;              /* room for what changes of these, to start again from: those, then gradients */
     double *y;                   /* room for the losses of a batch */
     long *at;                    /* room for the places of its examples */
     const program *programs;
@@ -107,13 +107,15 @@ static long steps(const job *t)
 /* Takes the steps. Returns how many; if one fails, those before it are taken again, from where all began. */
 long train(const job *t)
 {
-    size_t size = 8 * (size_t)t->n_before;
+    size_t size = 8 * (size_t)t->n_before, gradients = 8 * (size_t)t->n;
     memcpy(t->before, t->p, size);
+    memcpy(t->before + t->n_before, t->g, gradients);
     long done = steps(t);
     if (done < t->steps) {
         job again = *t;
         again.steps = done;
         memcpy(t->p, t->before, size);
+        memcpy(t->g, t->before + t->n_before, gradients);
         steps(&again);
     }
     return done;

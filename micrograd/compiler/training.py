@@ -284,10 +284,9 @@ class CLoop:
         self._attributes = vars(buffers.optimizer)
         self.driver = Driver(Rule(buffers.optimizer, max_norm))
         self._examples: Examples | None = None
-        # Where some parameters do not change, their gradients add up, and have to be taken back, too.
-        all_change = len(buffers.places) == buffers.n
-        n_before = buffers.n * (1 + self.driver.rule.n_changed) if all_change else len(buffers.numbers)
-        self._kept = buffers.numbers, buffers.numbers[:n_before], buffers.ranges()  # which the job points at
+        n_before = buffers.n * (1 + self.driver.rule.n_changed)
+        room = array("d", bytes(8 * (n_before + buffers.n)))
+        self._kept = buffers.numbers, room, buffers.ranges()  # which the job points at
         numbers, before, ranges = (kept.buffer_info()[0] for kept in self._kept)
         gradients = numbers + 8 * (len(buffers.numbers) - buffers.n)
         n_ranges = len(self._kept[2]) // 2
