@@ -274,4 +274,12 @@ def _drawing() -> Any:
                 graphviz.view(path)
             return path
 
+        def _repr_mimebundle_(self, *args: Any, **options: Any) -> dict[str, str | bytes]:
+            """What a notebook shows: the drawing, or why there is none and the DOT text."""
+            try:
+                bundle: dict[str, str | bytes] = super()._repr_mimebundle_(*args, **options)
+                return bundle
+            except RuntimeError as reason:
+                return {"text/plain": f"There is no drawing: {reason}\n\n{self.source}"}
+
     return Drawing
