@@ -44,6 +44,12 @@ def test_the_gradients_are_those_that_it_tells(cells):
     assert "y = -4, dy/da = -2, dy/db = 2" in printed(cells)
 
 
+def test_the_loss_falls_throughout(cells):
+    losses = [float(line.split()[-1]) for line in printed(cells).splitlines() if line.startswith("step")]
+    assert len(losses) == 7
+    assert losses == sorted(losses, reverse=True)
+
+
 def test_the_network_learns_xor(cells):
     rows = [line for line in printed(cells).splitlines() if line.startswith("xor")]
     assert [line[: len("xor [0.0, 0.0]")] for line in rows] == [f"xor {x}" for x in data.xor()[0]]
