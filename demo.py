@@ -2,8 +2,9 @@
 
 import argparse
 import math
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from micrograd import Value, mean, nn
@@ -74,7 +75,6 @@ def main() -> int:
         parser.error(f"argument --learning-rate: {options.learning_rate} is not a positive, finite number")
     try:
         options.out.mkdir(parents=True, exist_ok=True)
-        (options.out / "xor.dot").touch()
     except OSError as error:
         parser.error(f"argument --out: {error}")
 
@@ -87,5 +87,23 @@ def main() -> int:
     return 0 if solved else 1
 
 
+def end_quietly(program: Callable[[], int]) -> int:
+    """Run the program; where Ctrl-C, a closed pipe or a file that cannot be written ends it, no traceback follows."""
+    try:
+        try:
+            return program()
+        finally:
+            sys.stdout.flush()  # here, where its failure is caught
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+        return 130
+    except OSError as error:
+        closed = isinstance(error, BrokenPipeError)  # whoever reads has seen enough, as `head` has
+        if not closed:
+            print(f"{Path(__file__).name}: error: {error}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python would write at its end
+        return 141 if closed else 2
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(end_quietly(main))

