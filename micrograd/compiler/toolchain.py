@@ -57,10 +57,12 @@ def find_compiler(cc: str | None, path: str | None) -> tuple[tuple[str, ...], st
             continue  # there is none of that name, or it is no program
         if version.returncode == 0:
             return command, version.stdout
-    raise CompilerError(
-        f"no C compiler works here ({f'$CC is {cc!r}' if cc else 'tried cc, gcc, clang and ziglang'}): "
-        'install gcc or clang, or pip install ziglang, or use backend="python"'
+    remedy = (
+        f"$CC is {cc!r}; unset it, or name one that works"
+        if cc
+        else "tried cc, gcc, clang and ziglang; install gcc or clang, or pip install ziglang"
     )
+    raise CompilerError(f'no C compiler works here: {remedy}, or use backend="python"')
 
 
 def build(source: str) -> ctypes.CDLL:
