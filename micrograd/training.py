@@ -203,10 +203,12 @@ def _collector_paused() -> Iterator[Callable[[], None]]:
         yield collect
     finally:
         with _COLLECTOR:
-            if froze:
-                gc.unfreeze()
-            if enabled:
-                gc.enable()
+            try:  # a Ctrl-C may come after each call
+                if enabled:
+                    gc.enable()
+            finally:
+                if froze:
+                    gc.unfreeze()
 
 
 class _Progress:

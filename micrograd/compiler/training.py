@@ -134,6 +134,9 @@ class Training:
         self._buffers = Buffers(compiled.parameters, optimizer)
         self._block = ExitStack()
         self._inside = False
+        self._loops: dict[bool, CLoop | PythonLoop] = {}
+        self._options: dict[str, Any] = {}  # which the loops are made for
+        self._latest: Examples | None = None
         self._no_options = {*CHANGING, *optimizer.moments}
         self._one = array("l", [0]), array("d", [0.0]), array("d", [0.0])  # size, rate and loss of a step
 
@@ -141,14 +144,12 @@ class Training:
         with uninterrupted():
             self._block.enter_context(self._buffers.in_use())
             self._inside = True
-        self._loops: dict[bool, CLoop | PythonLoop] = {}
-        self._options: dict[str, Any] = {}  # which the loops are made for
-        self._latest: Examples | None = None
         return self
 
     def __exit__(self, *error: object) -> None:
         with uninterrupted():
             self._inside = False
+            self._loops, self._latest = {}, None
             self._block.close()
 
     def __call__(self, *batches: Any) -> float:
