@@ -204,10 +204,12 @@ def _collector_paused() -> Iterator[tuple[Callable[[], None], Callable[[], None]
         yield collect, gc.freeze if froze else lambda: None
     finally:
         with _COLLECTOR:
-            if froze:
-                gc.unfreeze()
-            if enabled:
-                gc.enable()
+            try:  # a Ctrl-C may come after each call
+                if enabled:
+                    gc.enable()
+            finally:
+                if froze:
+                    gc.unfreeze()
 
 
 class _Progress:

@@ -841,3 +841,11 @@ def test_several_shapes_are_compiled_when_the_first_batch_needs_them(backend, ca
         assert traced == [1, 3, 2, 5, 4, 7]  # in order, so that what is drawn at random is the same again
         assert told == [(n, 5) for n in range(1, 6)]
     assert caplog.messages == ["compiling for 5 shapes of examples, each once"]
+
+
+def test_a_constant_that_is_in_training_elsewhere_keeps_its_gradient(line):
+    with line.block as step:
+        step(*BATCH)
+        before = line.state()
+        micrograd.compile(lambda x: (line.w * x + line.b) ** 2, (1.0,), parameters=[line.b], backend="python")
+        assert line.state() == before

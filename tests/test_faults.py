@@ -69,10 +69,12 @@ def test_ctrl_c_at_any_moment_leaves_nothing_half_done():
 # Threads
 
 
-@pytest.mark.parametrize("backend", [None, "python", "c"])
-def test_eight_threads_that_train_eight_networks_get_the_numbers_of_one(backend):
+@pytest.mark.parametrize(
+    ("backend", "block"), [(None, False), ("python", False), ("c", False), ("python", True), ("c", True)]
+)
+def test_eight_threads_that_train_eight_networks_get_the_numbers_of_one(backend, block):
     try:
-        alone, at_once = faults.together(8, backend)
+        alone, at_once = faults.together(8, backend, block)
     except CompilerError as error:
         pytest.skip(str(error))
     assert at_once == alone

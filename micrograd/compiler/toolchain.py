@@ -24,6 +24,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from micrograd.interrupts import uninterrupted
+
 log = logging.getLogger("micrograd")
 
 FLAGS = [
@@ -176,9 +178,11 @@ def _processor() -> str:
 def notice(what: str) -> Iterator[None]:
     """Say in the log what is going on if it takes longer than a user would wait without a word."""
     timer = threading.Timer(PATIENCE, log.warning, ["%s takes more than %g s", what, PATIENCE])
-    with suppress(RuntimeError):  # where there are no threads, as in a browser, nothing is said
-        timer.start()
+    timer.daemon = True
     try:
+        with suppress(RuntimeError), uninterrupted():  # where there are no threads, as in a browser, nothing is said
+            timer.start()
         yield
     finally:
-        timer.cancel()
+        with uninterrupted():  # for a Ctrl-C amid the locks of a thread would leave it waiting forever
+            timer.cancel()

@@ -134,21 +134,22 @@ class Training:
         self._buffers = Buffers(compiled.parameters, optimizer)
         self._block = ExitStack()
         self._inside = False
-        self._no_options = {*CHANGING, *optimizer.moments}
+        self._loops: dict[bool, CLoop | PythonLoop] = {}
+        self._options: dict[str, Any] = {}  # which the loops are made for
+        self._seen: tuple[list[str], list[Any]] = [], []  # the optimizer's attributes, but for those that change anyway
+        self._latest: Examples | None = None
         self._one = array("l", [0]), array("d", [0.0]), array("d", [0.0])  # size, rate and loss of a step
 
     def __enter__(self) -> Self:
         with uninterrupted():
             self._block.enter_context(self._buffers.in_use())
             self._inside = True
-        self._loops: dict[bool, CLoop | PythonLoop] = {}
-        self._options: dict[str, Any] = {}  # which the loops are made for
-        self._latest: Examples | None = None
         return self
 
     def __exit__(self, *error: object) -> None:
         with uninterrupted():
             self._inside = False
+            self._loops, self._latest, self._seen = {}, None, ([], [])
             self._block.close()
 
     def __call__(self, *batches: Any) -> float:
@@ -232,10 +233,9 @@ class Training:
         losses
             Becomes the mean loss of each batch.
         """
-        self._buffers.take_moments()
-        options = {name: value for name, value in vars(self._optimizer).items() if name not in self._no_options}
-        if options != self._options:
-            self._loops, self._options = {}, options
+        attributes, (names, values) = vars(self._optimizer), self._seen
+        if len(attributes) != len(names) + len(CHANGING) or list(map(attributes.get, names)) != values:
+            self._take_changes()
         in_c, before = self._compiled._in_c(examples), self._optimizer.steps
         try:
             self._loop(in_c).steps(examples, order, sizes, rates, losses)
@@ -245,6 +245,15 @@ class Training:
             self._loops[in_c] = PythonLoop(self._compiled, self._buffers, self._clip_grad_norm)
             self._loops[in_c].steps(examples, order, sizes, rates, losses)
         return self._optimizer.steps - before
+
+    def _take_changes(self) -> None:
+        """Take over what has been assigned to the optimizer since the last step."""
+        self._buffers.take_moments()
+        seen = {name: value for name, value in vars(self._optimizer).items() if name not in CHANGING}
+        options = {name: value for name, value in seen.items() if name not in self._optimizer.moments}
+        if options != self._options:
+            self._loops, self._options = {}, options
+        self._seen = list(seen), list(seen.values())
 
     def _loop(self, in_c: bool) -> "CLoop | PythonLoop":
         """The loop in the language that the examples' programs are in."""

@@ -1,5 +1,6 @@
 """What goes wrong around a program: it is killed, interrupted, and shares its time with threads."""
 
+import copy
 import gc
 import multiprocessing
 import random
@@ -10,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -155,7 +156,82 @@ class Compiling(Backward):
         return same and all(type(leaf.grad) is float and leaf.grad == 1.0 for leaf in self.leaves)
 
 
-SCENARIOS = [Fitting, Backward, CompiledBackward, Compiling]
+class Training:
+    """Generated code that trains: parameters, moments and steps are those after the same whole step."""
+
+    backend = "c"
+    steps = 60
+
+    def __init__(self) -> None:
+        self.xs, self.ys = [[0.5, -1.0]], [1.0]  # one, for in another order the last bits of a sum would differ
+        self.model = nn.MLP(2, [8, 1], rng=1)
+        self.optimizer = optim.Adam(self.model.parameters(), learning_rate=0.01)
+        self.parameters = self.model.parameters()
+        self.start = copy.deepcopy(self.state())
+        example = self.xs[0], self.ys[0]
+        self.fast = micrograd.compile(self.loss, example, parameters=self.parameters, backend=self.backend)
+        self.after = {}
+        for _ in range(1 + self.steps):
+            state = self.state()
+            self.after[state[1]["steps"]] = state
+            self.take(1)
+        self.prepare()
+
+    def loss(self, x: Any, y: Any) -> Value:
+        return losses.mse_loss(self.model(x), y)
+
+    def take(self, steps: int) -> None:
+        """Take the steps."""
+        with self.fast.training(self.optimizer) as step:
+            for _ in range(steps):
+                step(self.xs, self.ys)
+
+    def state(self) -> tuple[list[float], dict[str, Any]]:
+        return numbers(self.parameters), self.optimizer.state_dict()
+
+    def prepare(self) -> None:
+        for parameter, number in zip(self.parameters, self.start[0], strict=True):
+            parameter.data = number
+        self.optimizer.load_state_dict(self.start[1])
+
+    def run(self) -> None:
+        self.take(self.steps)
+
+    def whole(self) -> bool:
+        return self.state() == self.after[self.optimizer.steps]
+
+
+class TrainingInPython(Training):
+    """Generated Python that trains: the same holds."""
+
+    backend = "python"
+    steps = 20
+
+
+class FittingCompiled(Training):
+    """`fit` by generated code: the same holds, and as many epochs are counted."""
+
+    def take(self, steps: int) -> None:
+        history = fit(
+            self.model, losses.mse_loss, self.xs, self.ys, epochs=steps, optimizer=self.optimizer, rng=random.Random(1),
+            backend=self.backend, progress=False,
+        )  # fmt: skip
+        if history.interrupted:
+            if len(history.losses) != self.optimizer.steps:
+                raise AssertionError(f"{len(history.losses)} epochs after {self.optimizer.steps} steps")
+            raise KeyboardInterrupt
+
+
+class FittingInPython(FittingCompiled):
+    """`fit` by generated Python: the same holds."""
+
+    backend = "python"
+    steps = 20
+
+
+SCENARIOS = [
+    Fitting, Backward, CompiledBackward, Compiling, Training, TrainingInPython, FittingCompiled, FittingInPython,
+]  # fmt: skip
 
 
 def numbers(parameters: Sequence[Any]) -> list[Any]:
@@ -201,42 +277,48 @@ def main_interrupt(times: int) -> None:
 # Threads
 
 
-def train(seed: int, backend: str | None) -> list[float]:
-    """The parameters of a network, trained by `fit` or compiled."""
+def train(seed: int, backend: str | None, block: bool = False) -> list[float]:
+    """The parameters of a network, trained by `fit`, or compiled, step by step or in a block."""
     xs, ys = data.moons(12, rng=seed)
     model = nn.MLP(2, [4, 1], rng=seed)
 
     def loss(x: Any, y: Any) -> Value:
         return losses.mse_loss(model(x), y)
 
-    if backend is None:
-        fit(model, losses.mse_loss, xs, ys, epochs=5, batch_size=4, rng=seed, progress=False)
-    else:
+    if backend is None or block:
+        options = {"batch_size": 4, "rng": seed, "progress": False, "backend": backend or "eager"}
+        fit(model, losses.mse_loss, xs, ys, epochs=5, **options)
+    if backend is not None:
         optimizer = optim.Adam(model.parameters(), learning_rate=0.01)
         fast = micrograd.compile(loss, (xs[0], ys[0]), parameters=model.parameters(), backend=backend)
-        for _ in range(20):
-            optimizer.zero_grad()
-            fast.backward(xs, ys)
-            optimizer.step()
+        with fast.training(optimizer) if block else nullcontext() as step:
+            for _ in range(20):
+                if step:
+                    step(xs, ys)
+                else:
+                    optimizer.zero_grad()
+                    fast.backward(xs, ys)
+                    optimizer.step()
     return numbers(model.parameters())
 
 
-def together(count: int, backend: str | None) -> tuple[list[list[float]], list[list[float]]]:
+def together(count: int, backend: str | None, block: bool = False) -> tuple[list[list[float]], list[list[float]]]:
     """The parameters of that many networks, trained one after the other, and all at once in threads."""
-    alone = [train(seed, backend) for seed in range(count)]
+    alone = [train(seed, backend, block) for seed in range(count)]
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)  # seconds, so that the threads come into each other's way
     try:
         with ThreadPoolExecutor(count) as pool:
-            return alone, list(pool.map(train, range(count), [backend] * count))
+            return alone, list(pool.map(train, range(count), [backend] * count, [block] * count))
     finally:
         sys.setswitchinterval(interval)
 
 
 def main_threads(count: int) -> None:
     """Compare threads with one thread."""
-    for backend in None, "python", "c":
-        alone, at_once = together(count, backend)
-        print(f"{count} networks at once, {backend or 'eager'}: {'the same' if at_once == alone else 'NOT the same'}")
+    for backend, block in (None, False), ("python", False), ("c", False), ("python", True), ("c", True):
+        alone, at_once = together(count, backend, block)
+        how = f"{backend or 'eager'}{', in a block' if block else ''}"
+        print(f"{count} networks at once, {how}: {'the same' if at_once == alone else 'NOT the same'}")
         if at_once != alone or not gc.isenabled():
             raise SystemExit("threads are in each other's way")

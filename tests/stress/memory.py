@@ -3,6 +3,7 @@
 import gc
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import micrograd
@@ -30,7 +31,7 @@ def peak() -> int:
     return _status("VmHWM")
 
 
-def train(steps: int, compiled: bool) -> int:
+def train(steps: int, way: str) -> int:
     """Train with the collector off. Returns by how many bytes the memory has grown after the first hundred steps."""
     gc.disable()
     xs, ys = data.moons(20, rng=1)
@@ -40,33 +41,38 @@ def train(steps: int, compiled: bool) -> int:
     def loss(x, y):
         return losses.mse_loss(model(x), y)
 
-    fast = micrograd.compile(loss, (xs[0], ys[0]), parameters=model.parameters()) if compiled else None
-    before = 0
-    for step in range(steps):
-        if step == WARM_UP:
-            before = resident()
+    def engine() -> None:
         optimizer.zero_grad()
-        if fast:
-            fast.backward(xs, ys)
-        else:
-            mean(loss(x, y) for x, y in zip(xs, ys, strict=True)).backward()
+        mean(loss(x, y) for x, y in zip(xs, ys, strict=True)).backward()
         optimizer.step()
-    return resident() - before
+
+    def compiled() -> None:
+        optimizer.zero_grad()
+        fast.backward(xs, ys)
+        optimizer.step()
+
+    fast = micrograd.compile(loss, (xs[0], ys[0]), parameters=model.parameters())
+    before = 0
+    with fast.training(optimizer) if way == "block" else nullcontext() as step:
+        ways = {"eager": engine, "compiled": compiled, "block": lambda: step(xs, ys)}
+        for i in range(steps):
+            if i == WARM_UP:
+                before = resident()
+            ways[way]()
+        return resident() - before
 
 
-def growth(steps: int, compiled: bool = False) -> int:
+def growth(steps: int, way: str = "eager") -> int:
     """`train` in a process of its own."""
-    program = f"from tests.stress.memory import *; print(train({steps}, {compiled}))"
+    program = f"from tests.stress.memory import *; print(train({steps}, {way!r}))"
     return int(subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True).stdout)
 
 
 def main(steps: int) -> None:
     """Print by how much each way of training grows."""
-    for compiled in False, True:
-        grown = growth(steps, compiled)
-        print(
-            f"{'compiled' if compiled else 'eager':8}  {steps:,} steps: {grown / 1024:+,.0f} KiB since step {WARM_UP}",
-            flush=True,
-        )
+    for way in "eager", "compiled", "block":
+        many = steps if way == "eager" else 10 * steps
+        grown = growth(many, way)
+        print(f"{way:8}  {many:,} steps: {grown / 1024:+,.0f} KiB since step {WARM_UP}", flush=True)
         if grown >= MIB:
             raise SystemExit("the memory grows")
