@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 
 import micrograd
 from micrograd import Value, dot, functional, mean, scalar, take, where
-from micrograd.compiler import Compiled, TraceError, stored
+from micrograd.compiler import Compiled, TraceError, elsewhere, stored
 from micrograd.compiler.elsewhere import lock
 from micrograd.compiler.python import WRITERS
 from micrograd.compiler.trace import Trace
@@ -1468,6 +1468,35 @@ def test_a_choice_of_one_is_checked_all_the_same(backend):
     assert fast.value_and_grad(3.0, 0) == (9.0, (6.0, 0.0))
     with pytest.raises(ValueError, match=r"the index is 1\.0: expected a whole number from 0 to 0"):
         fast(3.0, 1)
+
+
+def test_gradients_that_are_no_whole_row_are_added_one_by_one(backend):
+    [weights] = table(1, 3)
+
+    def f(i):
+        return 2 * take(weights, i) + where(i == 0, weights[0], 0.0) + weights[1].relu() + take(weights, i).detach()
+
+    def alone(i):
+        return take(weights, i).detach() + weights[0]
+
+    for function in (f, alone):
+        fast = micrograd.compile(function, (0,), parameters=weights, backend=backend)
+        for i in range(3):
+            function(Value(float(i))).backward()
+            expected = grads(weights)
+            for w in weights:
+                w.grad = 0.0
+            fast.backward([i])
+            assert grads(weights) == pytest.approx(expected)
+            for w in weights:
+                w.grad = 0.0
+
+
+def test_the_child_of_a_fork_has_a_lock_of_its_own():
+    with lock():
+        elsewhere._unlock()
+        assert lock().acquire(blocking=False)
+        lock().release()
 
 
 def test_an_index_that_is_known_while_tracing_leaves_no_choice(backend):

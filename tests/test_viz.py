@@ -411,3 +411,10 @@ def test_save_svg_writes_through_a_symbolic_link(tmp_path):
     save_svg(example(), tmp_path / "link.svg")
     assert (tmp_path / "link.svg").is_symlink()
     assert texts((tmp_path / "file.svg").read_text())
+
+
+def test_without_the_package_graphviz_the_error_names_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "graphviz", None)
+    viz._drawing.cache_clear()
+    with pytest.raises(ImportError, match="pip install graphviz"):
+        draw_dot(example())

@@ -13,7 +13,7 @@ Step = tuple[int, list[Any], Any]
 
 
 def replay(graph: Graph, results: Sequence[int], parameters: Sequence[float], x: Sequence[float]) -> Iterator[Step]:
-    """What it takes to compute the results for one example, up to the first step that cannot be carried out."""
+    """What it takes to compute the results for one example; to be left at the first step that cannot be carried out."""
     trace = graph.trace
     arrays = {"p": parameters, "x": x, "seed": (1.0,), "g": [0.0] * graph.n_parameters}
     numbers = dict(trace.constants)
@@ -23,8 +23,7 @@ def replay(graph: Graph, results: Sequence[int], parameters: Sequence[float], x:
         try:
             numbers[id] = OPERATIONS[trace.ops[id]](*operands)
         except (ArithmeticError, ValueError) as error:
-            yield id, operands, error
-            return
+            numbers[id] = error  # type: ignore[assignment]  # with which nothing more can be computed
         yield id, operands, numbers[id]
 
 

@@ -44,8 +44,7 @@ def _unlock() -> None:
     _lock = threading.Lock()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_unlock)
+getattr(os, "register_at_fork", lambda **hooks: None)(after_in_child=_unlock)  # where processes can fork
 
 
 @contextmanager
