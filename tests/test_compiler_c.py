@@ -26,8 +26,6 @@ from hypothesis import strategies as st
 import micrograd
 from micrograd import Value, functional, mean, scalar, where
 from micrograd.compiler import CompilerError, c, toolchain
-from micrograd.compiler.roll import Element, Line, roll
-from micrograd.compiler.statements import Statement
 from micrograd.nn import MLP
 from tests.conftest import has_compiler
 from tests.operations import OPERATIONS
@@ -362,7 +360,7 @@ def test_a_very_large_network_is_computed_an_example_at_a_time_with_dot(monkeypa
         assert {vectors for _, vectors in backend._libraries} == ({False} if few == 100 else {True, False})
     graph = backend.stored.graph()
     source, _ = c.library_source(graph, graph.outputs, graph.parameter_gradients, vectors=False)
-    assert source.count(" = dot(") >= 11
+    assert " = dot(-0.0, " in source or " = dot(p[" in source
 
 
 @needs_compiler
@@ -401,7 +399,7 @@ def looped(n, seed=1):
         return xs
 
     fast = micrograd.compile(function, ([1.0] * 5,), backend="python")
-    assert fast.c_source.count("for (long i") == n
+    assert fast.c_source.count("for (long i") == n + 1  # and one for y
     return fast
 
 
@@ -409,13 +407,13 @@ def test_a_function_has_150_lines_and_a_loop_counts_as_four_more_than_it_has():
     def functions(fast):
         return len(re.findall(r"^static void forward_one_\d+", fast.c_source, re.MULTILINE))
 
-    assert [functions(chained(n)) for n in (150, 151, 301, 302)] == [0, 2, 2, 3]
-    assert [functions(looped(n)) for n in (30, 31)] == [0, 2]
+    assert [functions(chained(n)) for n in (149, 150, 299, 300)] == [0, 2, 2, 3]  # and one for y
+    assert [functions(looped(n)) for n in (29, 30)] == [0, 2]
 
 
 def test_what_single_statements_of_one_function_use_is_in_variables():
-    assert "t[" not in chained(20).c_source.replace("double t[1];", "")
-    assert "double t[15];" in looped(3).c_source
+    assert "t[" not in chained(20).c_source.replace("double t[1],", "")
+    assert "double t[15], s[1];" in looped(3).c_source
     assert "Needs 120 bytes of the stack, and what the compiler adds" in looped(3).c_source
     assert " 1 * i" not in looped(3).c_source
 
@@ -464,204 +462,6 @@ def test_every_kind_of_library_is_c_without_a_warning(monkeypatch):
             fast.backward([0.5] * n)
         fast.value_and_grad(0.5)
         assert len(fast._backends[((),)]._libraries) == 5
-
-
-# Rolling
-
-
-def straight(lines):
-    """Statements from a template and operands each, which are negative for leaves and else the number of a line."""
-    return [Statement(id, template, operands) for id, (template, operands) in enumerate(lines)]
-
-
-def evaluate(template, numbers):
-    return eval(template.format(*map(repr, numbers)), {})
-
-
-def interpret(loops, memory):
-    """Do what the loops say, with `memory[array][index]`."""
-
-    def read(element, i):
-        return memory[element.array][element.base + i * element.stride]
-
-    def write(element, i, number):
-        memory[element.array][element.base + i * element.stride] = number
-
-    for loop in loops:
-        before = {}
-        for i in range(loop.rounds):
-            now = {}
-            for line in loop.lines:
-                numbers = []
-                for operand in line.operands:
-                    if isinstance(operand, Element):
-                        numbers.append(read(operand, i))
-                    elif isinstance(operand, int):
-                        numbers.append(now[operand])
-                    else:
-                        numbers.append(before[operand[1]] if i else read(operand[0], 0))
-                now[line.number] = evaluate(line.template, numbers)
-                if line.every:
-                    write(line.every, i, now[line.number])
-            before = now
-        for line in loop.lines:
-            if line.last:
-                write(line.last, 0, before[line.number])
-
-
-def check_rolled(lines, places, results, accumulator=()):
-    """Roll the lines; see that the loops compute the same; return them."""
-    accumulator = dict(accumulator)
-    memory = {"x": [0.5 + k * k % 7 for k in range(60)], "p": [2.0 - k % 5 for k in range(60)], "g": [0.25] * 60}
-    expected, gradients = {}, list(memory["g"])
-    for statement in straight(lines):
-        numbers = [
-            expected[operand] if operand >= 0 else
-            (gradients if places[operand].array == "g" else memory[places[operand].array])[places[operand].base]
-            for operand in statement.operands
-        ]  # fmt: skip
-        expected[statement.id] = evaluate(statement.template, numbers)
-        if statement.id in accumulator:
-            gradients[accumulator[statement.id]] = expected[statement.id]
-    places = dict(places)
-    loops, size = roll(straight(lines), places, accumulator, results)
-    memory["t"] = [math.nan] * size
-    interpret(loops, memory)
-    for id in results:
-        place = places[id]
-        assert memory[place.array][place.base] == expected[id]
-    assert memory["g"] == gradients
-    assert sum(loop.rounds * len(loop.lines) for loop in loops) == len(lines)
-    return loops
-
-
-def leaf(array, k):
-    return -1 - k - 100 * ["x", "p", "g"].index(array)
-
-
-PLACES = {leaf(array, k): Element(array, k) for array in "xpg" for k in range(60)}
-
-
-def test_a_sum_is_rolled_into_one_loop_with_a_carried_value():
-    lines = [("{} * {}", (leaf("x", 0), leaf("p", 0)))]
-    lines += [("{} + {} * {}", (k, leaf("x", k + 1), leaf("p", k + 1))) for k in range(8)]
-    loops = check_rolled(lines, PLACES, [8])
-    assert [loop.rounds for loop in loops] == [1, 8]
-    (line,) = loops[1].lines
-    assert line.operands[0] == (Element("t", 0), 0)
-    assert line.operands[1:] == (Element("x", 1, 1), Element("p", 1, 1))
-    assert (line.every, line.last) == (None, Element("t", 1))
-
-
-@pytest.mark.parametrize("stride", [1, 3, -1, -2, 0])
-def test_operands_may_advance_by_any_stride(stride):
-    lines = [("{} * {}", (leaf("x", 30 + stride * k), leaf("p", k))) for k in range(7)]
-    (loop,) = check_rolled(lines, PLACES, range(7))
-    assert loop == (7, (Line(0, "{} * {}", (Element("x", 30, stride), Element("p", 0, 1)), Element("t", 0, 1), None),))
-
-
-def test_too_few_rounds_stay_as_they_are():
-    lines = [("-{}", (leaf("x", k),)) for k in range(4)]
-    assert [loop.rounds for loop in check_rolled(lines[:3], PLACES, range(3))] == [1, 1, 1]
-    assert [loop.rounds for loop in check_rolled(lines, PLACES, range(4))] == [4]
-
-
-def test_a_round_of_up_to_sixteen_lines_is_found():
-    for period, rounds in ((16, [4] * 16), (17, [1] * 4 * 17)):
-        lines = [(f"{{}} + {i}.0", (leaf("x", k),)) for k in range(4) for i in range(period)]
-        assert [loop.rounds for loop in check_rolled(lines, PLACES, range(len(lines)))] == rounds
-
-
-def test_a_run_ends_where_the_stride_or_the_template_or_the_array_changes():
-    for odd in (("-{}", (leaf("x", 9),)), ("+{}", (leaf("x", 5),)), ("-{}", (leaf("p", 5),))):
-        lines = [("-{}", (leaf("x", k),)) for k in range(5)] + [odd] + [("-{}", (leaf("x", k),)) for k in range(6, 11)]
-        assert [loop.rounds for loop in check_rolled(lines, PLACES, range(11))] == [5, 1, 5]
-
-
-def test_rounds_of_several_lines_are_found_and_what_is_independent_is_parted():
-    lines = []
-    for k in range(6):
-        lines += [("{} * {}", (leaf("x", k), leaf("p", k))), ("{} - {}", (3 * k, leaf("p", 20 - k))),
-                  ("{} + {}", (leaf("x", 2 * k), leaf("x", 40)))]  # fmt: skip
-    loops = check_rolled(lines, PLACES, [1, 4, 7, 10, 13, 16, 2, 5])
-    assert [(loop.rounds, [line.number for line in loop.lines]) for loop in loops] == [(6, [0, 1]), (6, [2])]
-
-
-def test_what_one_line_carries_to_another_keeps_them_together():
-    lines = [("-{}", (leaf("x", 0),)), ("-{}", (leaf("x", 1),))]
-    for k in range(6):
-        lines += [("{} + {}", (2 * k + 1, leaf("x", k))), ("{} * {}", (2 * k, leaf("p", 0)))]
-    loops = check_rolled(lines, PLACES, [len(lines) - 1, len(lines) - 2])
-    assert max(len(loop.lines) for loop in loops) == 2
-
-
-def test_a_number_in_the_middle_of_a_run_may_be_needed_after_it():
-    lines = [("-{}", (leaf("x", 0),))] + [("{} + {}", (k, leaf("x", k + 1))) for k in range(9)]
-    for needed in ([5], [9, 4], [1], [9, 8], range(10)):
-        loops = check_rolled([*lines, ("{} * {}", (needed[0], leaf("p", 0)))], PLACES, [*needed, 10])
-        assert [loop.rounds for loop in loops] == [1, 9, 1]
-
-
-def test_what_reaches_back_more_than_a_round_is_not_mistaken():
-    lines = [("-{}", (leaf("x", 0),)), ("-{}", (leaf("x", 5),))]
-    lines += [("{} + {}", (k + 1, k)) for k in range(10)]
-    check_rolled(lines, PLACES, [11])
-
-
-def test_a_first_round_that_refers_to_another_line_is_not_mistaken():
-    lines = []
-    for k in range(6):
-        lines += [("-{}", (leaf("x", k),)), ("{} + {}", (2 * max(k - 1, 0), leaf("p", k)))]
-    check_rolled(lines, PLACES, range(12))
-    lines = []
-    for k in range(6):
-        lines += [("-{}", (leaf("x", 2 * k),)), ("-{}", (leaf("x", 2 * k + 1),))]
-        lines += [("{} + {}", (3 * k + (k > 0), leaf("p", k)))]
-    check_rolled(lines, PLACES, range(18))
-
-
-def test_gradients_that_add_up_are_rolled_where_they_lie():
-    lines = [("{} + {} * {}", (leaf("g", 3 * k), leaf("x", k), leaf("p", 7))) for k in range(6)]
-    (loop,) = check_rolled(lines, PLACES, [], {k: 3 * k for k in range(6)})
-    assert loop.lines[0].every == Element("g", 0, 3)
-    again = lines + [("{} + {}", (k, leaf("x", 3))) for k in range(6)]
-    check_rolled(again, PLACES, [], {k: 3 * (k % 6) for k in range(12)})
-
-
-@st.composite
-def programs(draw):
-    """Lines that repeat, with strides, carried values and faults in the pattern."""
-    lines, accumulator, free = [], {}, set(range(60))
-    for _ in range(draw(st.integers(1, 4))):
-        body = draw(st.lists(st.tuples(
-            st.sampled_from(["-{}", "{} + {}", "{} * {} - {}", "{} - {}"]),
-            st.lists(st.tuples(st.sampled_from(["x", "p", "line"]), st.integers(0, 12), st.integers(-2, 2)), min_size=3,
-                     max_size=3),
-        ), min_size=1, max_size=4))  # fmt: skip
-        for k in range(draw(st.integers(1, 8))):
-            for template, operands in body:
-                places = []
-                for kind, base, stride in operands[: template.count("{}")]:
-                    at = len(lines) - 1 - base
-                    array = "x" if kind == "line" else kind
-                    places.append(at if kind == "line" and at >= 0 else leaf(array, 20 + base + stride * k))
-                lines.append((template, tuple(places)))
-        if draw(st.booleans()):
-            cells = sorted(draw(st.sets(st.sampled_from(sorted(free)), max_size=6))) if len(free) > 6 else []
-            for cell in cells:
-                accumulator[len(lines)] = cell
-                lines.append(("{} + {}", (leaf("g", cell), draw(st.integers(0, len(lines) - 1)))))
-                free.discard(cell)
-    results = draw(st.lists(st.integers(0, len(lines) - 1), max_size=6, unique=True))
-    return lines, [id for id in results if id not in accumulator], accumulator
-
-
-@given(programs())
-@settings(GRAPHS, max_examples=400)
-def test_rolled_loops_compute_what_the_straight_lines_do(program):
-    lines, results, accumulator = program
-    shortened = [(f"(({template}) % 1009.0)", operands) for template, operands in lines]  # so that nothing overflows
-    check_rolled(shortened, PLACES, results, accumulator)
 
 
 # Export

@@ -16,14 +16,17 @@ import struct
 import threading
 import weakref
 from array import array
-from collections.abc import Iterator, Sequence
+from bisect import bisect
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 from micrograd import scalar
 from micrograd.compiler.batch import Packed
 from micrograd.compiler.check import failure
 from micrograd.compiler.graph import Graph
-from micrograd.compiler.roll import Element, Line, Loop, roll
+from micrograd.compiler.roll import ZERO, Element, Line, Loop, Program, elements, roll
 from micrograd.compiler.statements import Statements
 from micrograd.compiler.stored import Stored
 from micrograd.compiler.toolchain import build, unload
@@ -167,10 +170,10 @@ typedef double W __attribute__((vector_size(64), aligned(8), may_alias));
 static inline double dot(double start, const double *a, const double *b, long n)
 {
     W sums = {0.0};
-    long i = 0;
-    for (; i + 8 <= n; i += 8)
+    const long whole = n / 8 * 8;
+    for (long i = 0; i < whole; i += 8)
         sums += *(const W *)(a + i) * *(const W *)(b + i);
-    for (; i < n; i++)
+    for (long i = whole; i < n; i++)
         start += a[i] * b[i];
     return start + (((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7])));
 }
@@ -218,32 +221,34 @@ class Writer:
         self.table = _constants(graph, statements, [*results, *accumulated])
         places = {id: Element(array, i) for id, (array, i) in graph.trace.leaves.items()}
         places |= {id: Element(literal(number)) for id, number in graph.trace.constants.items()}
-        places |= {id: Element("c", i) for i, id in enumerate(self.table)}
+        places |= {id: Element("c", i) for i, id in enumerate(self.table)} | {statements.zero: ZERO}
         places |= {id: Element(f"&{array}", row.base) for id, (array, row) in statements.rows.items()}
-        loops, _ = roll(statements, places, statements.accumulator, results)
-        chunks = list(_chunks(loops))
-        targets = [places[id] for id in results]
-        self._slots = _slots(chunks, targets)
-        self.temporaries = len(self._slots)
-        self._bodies = ["".join(map(self._loop, chunk)) for chunk in chunks]
-        self._bodies[-1] += "".join(f"    y[{i}] = {self._element(place)};\n" for i, place in enumerate(targets))
+        program = roll(statements, places, statements.accumulator, results, graph.gradients)
+        chunks = list(_chunks(program))
+        self._slots = _Slots(chunks)
+        self.temporaries, self.sums = self._slots.sizes["t"], self._slots.sizes["s"]
+        zeros = [f"for (long i = 0; i < {self.sums}; i++)", f"    s[i] = {self._leaf(ZERO.array, '')};"]
+        self._bodies = [[text for step in chunk for text in self._step(step)] for chunk in chunks]
+        self._bodies[0][:0] = zeros if self.sums else []
 
     def source(self, name: str) -> str:
         """Functions that compute one example, or one in each lane: the last is called `name`."""
         head = (
             f"(const double *restrict p, const {self.type} *restrict x, {self.type} seed, "
-            f"{self.type} *restrict g, {self.type} *restrict y, {self.type} *restrict t)"
+            f"{self.type} *restrict g, {self.type} *restrict y, "
+            f"{self.type} *restrict t, {self.type} *restrict s)"
         )
         text = ""
         if self.table:
             numbers = ",\n    ".join(literal(self.graph.trace.constants[id]) for id in self.table)
             text += f"static const double {name}_c[] = {{\n    {numbers}\n}};\n\n#define c {name}_c\n"
         parts = [f"{name}_{i}" for i in range(len(self._bodies))] if len(self._bodies) > 1 else [name]
-        unused = "    (void)p; (void)x; (void)seed; (void)g; (void)y; (void)t;\n"
+        unused = "    (void)p; (void)x; (void)seed; (void)g; (void)y; (void)t; (void)s;\n"
         for part, body in zip(parts, self._bodies, strict=True):
-            text += f"static void {part}{head}\n{{\n{unused}{body}}}\n\n"
+            lines = "".join(f"{line}\n" for line in _indented(body))
+            text += f"static void {part}{head}\n{{\n{unused}{lines}}}\n\n"
         if len(parts) > 1:
-            calls = "".join(f"    {part}(p, x, seed, g, y, t);\n" for part in parts)
+            calls = "".join(f"    {part}(p, x, seed, g, y, t, s);\n" for part in parts)
             text += f"static void {name}{head}\n{{\n{calls}}}\n\n"
         return text + ("#undef c\n" if self.table else "")
 
@@ -252,50 +257,55 @@ class Writer:
             return "seed"
         if array[0] == "&":
             return f"{array}[{index}]"
-        if array in ("x", "g", "y", "t"):
+        if array in ("x", "g", "y", "t", "s"):
             return f"{array}[{index}]"
         uniform = f"{array}[{index}]" if array in ("p", "c") else array  # else it is the literal of a constant
         return f"U({uniform})" if self.vectors else uniform
 
-    def _loop(self, loop: Loop) -> str:
-        if loop.rounds == 1:
-            (line,) = loop.lines
-            target = line.every or line.last
-            if target is None:
-                return f"    {self._text(line)};\n"
-            local = f"const {self.type} " if target and target.array == "t" and target.base not in self._slots else ""
-            return f"    {local}{self._element(target)} = {self._text(line)};\n"
-        if self.dots and _is_dot(loop):
-            return self._dot(loop)
-        carried, body, after = "", "", ""
-        carrier: dict[int, str] = {}  # what holds a line's result from one round to the next
-        for line in loop.lines:
-            named = "" if "add_at(" in line.template else f"const {self.type} v{line.number} = "
-            body += f"            {named}{self._text(line)};\n"
-            if line.every:
-                body += f"            {self._element(line.every)} = v{line.number};\n"
-        for line in loop.lines:
-            for i, operand in enumerate(line.operands):
-                if isinstance(operand, tuple) and not isinstance(operand, Element):
-                    carried += f"        {self.type} b{line.number}_{i} = {self._element(operand[0])};\n"
-                    body += f"            b{line.number}_{i} = v{operand[1]};\n"
-                    carrier[operand[1]] = f"b{line.number}_{i}"
-        for line in loop.lines:
-            if line.last and line.number in carrier:
-                after += f"        {self._element(line.last)} = {carrier[line.number]};\n"
-            elif line.last:
-                body += f"            {self._element(line.last)} = v{line.number};\n"
-        return (
-            f"    {{\n{carried}        for (long i = 0; i < {loop.rounds}; i++) {{\n{body}        }}\n{after}    }}\n"
-        )
+    def _step(self, step: Line | Loop, depth: int = 0) -> list[str]:
+        """The lines of C for a line or a loop within so many loops."""
+        if isinstance(step, Loop):
+            return [self._dot(step)] if self.dots and _is_dot(step) else self._loop(step, depth)
+        if step.every is None:
+            return [f"{self._text(step)};"]
+        target = self._element(step.every)
+        local = f"const {self.type} " if target.isidentifier() else ""
+        return [f"{local}{target} = {self._text(step)};"]
+
+    def _loop(self, loop: Loop, depth: int) -> list[str]:
+        """A loop, whose lines may refer to one another, or to what another was in the round before."""
+        lines = [step for step in loop.body if isinstance(step, Line)]
+        operands = [(line.number, i, operand) for line in lines for i, operand in enumerate(line.operands)]
+        carriers = [(f"b{line}_{i}", *operand) for line, i, operand in operands if type(operand) is tuple]
+        carried = {number: name for name, _, number in carriers}  # what holds a line's result until the next round
+        named = {operand for _, _, operand in operands if isinstance(operand, int)} | set(carried)
+        body, after = [], []
+        for step in loop.body:
+            if isinstance(step, Loop) or (step.number not in named and not step.last):
+                body += self._step(step, depth + 1)
+                continue
+            body.append(f"const {self.type} v{step.number} = {self._text(step)};")
+            if step.every:
+                body.append(f"{self._element(step.every)} = v{step.number};")
+            if step.last and step.number in carried:
+                after.append(f"{self._element(step.last)} = {carried[step.number]};")
+            elif step.last:
+                body.append(f"{self._element(step.last)} = v{step.number};")
+        body += [f"{name} = v{number};" for name, _, number in carriers]
+        i = f"i{depth}"
+        text = [f"for (long {i} = 0; {i} < {loop.rounds}; {i}++) {{", *_indented(body), "}"]
+        if carriers:
+            before = [f"{self.type} {name} = {self._element(start)};" for name, start, _ in carriers]
+            return ["{", *_indented([*before, *text, *after]), "}"]
+        return text
 
     def _dot(self, loop: Loop) -> str:
         """A dot product, summed in several lanes."""
-        (line,) = loop.lines
-        start, a, b = line.operands
-        first, second = (self._element(operand._replace(stride=0)) for operand in (a, b))
-        call = f"dot({self._element(start[0])}, &{first}, &{second}, {loop.rounds})"
-        return f"    {self._element(line.last)} = {call};\n"
+        line = loop.body[0]
+        assert isinstance(line, Line)
+        start, *factors = line.operands
+        a, b = (self._element(factor._replace(strides=factor.strides[:-1])) for factor in factors)
+        return f"{self._element(line.last)} = dot({self._element(start[0])}, &{a}, &{b}, {loop.rounds});"
 
     def _text(self, line: Line) -> str:
         texts = []
@@ -308,15 +318,18 @@ class Writer:
 
     def _element(self, element: Element | None) -> str:
         assert element is not None
-        array, base, stride = element
-        if array == "t":
-            if base not in self._slots:
-                return f"t{base}"
-            base = self._slots[base]
-        if not stride:
-            return self._leaf(array, str(base))
-        advance = "i" if stride == 1 else f"{stride} * i"
-        return self._leaf(array, f"{base} + {advance}" if base else advance)
+        array, base, strides = element
+        if array[0] in "t+":
+            slot = self._slots[array, base]
+            if isinstance(slot, str):
+                return slot
+            array, base = "s" if array[0] == "+" else "t", slot
+        terms = [f"{stride} * i{k}" if stride != 1 else f"i{k}" for k, stride in enumerate(strides) if stride]
+        return self._leaf(array, " + ".join([str(base)] * (not terms or base != 0) + terms))
+
+
+def _indented(lines: Sequence[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
 
 
 def _constants(graph: Graph, statements: Statements, results: Sequence[int]) -> list[int]:
@@ -326,55 +339,83 @@ def _constants(graph: Graph, statements: Statements, results: Sequence[int]) -> 
     return used if len(used) > MANY_CONSTANTS else []
 
 
-def _chunks(loops: Sequence[Loop]) -> Iterator[list[Loop]]:
-    """The loops in groups that make a function each."""
-    chunk: list[Loop] = []
+def _chunks(program: Program) -> Iterator[Program]:
+    """The program in parts that make a function each."""
+    chunk: Program = []
     lines = 0
-    for loop in loops:
-        chunk.append(loop)
-        lines += 1 if loop.rounds == 1 else 4 + len(loop.lines)
-        if lines > LINES:
+    for step in program:
+        length = _length(step)
+        if chunk and lines + length > LINES:
             yield chunk
             chunk, lines = [], 0
+        chunk.append(step)
+        lines += length
     yield chunk
 
 
-def _slots(chunks: Sequence[Sequence[Loop]], results: Sequence[Element]) -> dict[int, int]:
-    """Where in the array t its elements go; those that only single statements of one function use go to variables."""
-    users: dict[int, set[int]] = {}
-    looped: set[int] = set()
-    last = len(chunks) - 1
-    for number, loop in [(i, loop) for i, chunk in enumerate(chunks) for loop in chunk] + [(last, None)]:
-        for element in _elements(loop) if loop else results:
-            if element.array == "t":
-                rounds = loop.rounds if loop else 1
-                indices = {element.base + i * element.stride for i in range(rounds if element.stride else 1)}
-                for index in indices:
-                    users.setdefault(index, set()).add(number)
-                if rounds > 1:
-                    looped.update(range(min(indices), max(indices) + 1))  # what lies between keeps them apart
-    shared = {index for index, functions in users.items() if len(functions) > 1}
-    return {index: slot for slot, index in enumerate(sorted(looped | shared))}
+def _length(step: Line | Loop) -> int:
+    """How many lines of C a step has, about."""
+    return 1 if isinstance(step, Line) else 4 + sum(map(_length, step.body))
 
 
-def _elements(loop: Loop) -> Iterator[Element]:
-    """All that a loop reads and writes."""
-    for line in loop.lines:
-        for operand in (*line.operands, line.every, line.last):
-            if isinstance(operand, Element):
-                yield operand
-            elif isinstance(operand, tuple):
-                yield operand[0]
+class _Slots:
+    """Where in the arrays t and s the elements go; those that only single lines of one function use go to variables.
+
+    What lies between elements that a loop uses keeps them apart.
+
+    Attributes
+    ----------
+    sizes
+        How many elements t and s have.
+    """
+
+    def __init__(self, chunks: Sequence[Program]) -> None:
+        spans: dict[str, set[tuple[int, int]]] = defaultdict(set)
+        user: dict[tuple[str, int], int] = {}
+        for number, step in [(number, step) for number, chunk in enumerate(chunks) for step in chunk]:
+            for (name, base, strides), rounds in elements(step):
+                if name[0] == "+" or (name[0] == "t" and (rounds or user.setdefault((name, base), number) != number)):
+                    reach = [(n - 1) * stride for n, stride in zip(rounds, strides, strict=True)]
+                    spans[name].add((base + sum(min(r, 0) for r in reach), base + sum(max(r, 0) for r in reach) + 1))
+        self.sizes = {"t": 0, "s": 0}
+        self._variables: dict[tuple[str, int], str] = {}
+        self._ranges: dict[str, list[tuple[int, int, int]]] = {}  # first and end in an array, and the slot of the first
+        for name, found in spans.items():
+            home = "s" if name[0] == "+" else "t"
+            ranges = self._ranges[name] = []
+            for first, end in _united(found):
+                ranges.append((first, end, self.sizes[home]))
+                self.sizes[home] += end - first
+
+    def __getitem__(self, place: tuple[str, int]) -> int | str:
+        """The slot of an element, or the name of a variable."""
+        name, index = place
+        ranges = self._ranges.get(name, [])
+        at = bisect(ranges, index, key=itemgetter(0)) - 1
+        if at >= 0 and index < ranges[at][1]:
+            return ranges[at][2] + index - ranges[at][0]
+        return self._variables.setdefault(place, f"t{len(self._variables)}")
+
+
+def _united(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The ranges, first and end each, with those that overlap made one."""
+    united: list[tuple[int, int]] = []
+    for first, end in sorted(spans):
+        if united and first < united[-1][1]:
+            united[-1] = united[-1][0], max(end, united[-1][1])
+        else:
+            united.append((first, end))
+    return united
 
 
 def _is_dot(loop: Loop) -> bool:
     """Whether a loop adds up the products of neighbouring elements of two arrays, and only the sum is needed."""
-    line = loop.lines[0]
-    if len(loop.lines) > 1 or line.template != "{} + {} * {}" or line.every or not line.last:
+    line = loop.body[0]
+    if len(loop.body) > 1 or isinstance(line, Loop) or line.template != "{} + {} * {}" or line.every or not line.last:
         return False
     start, a, b = line.operands
     return type(start) is tuple and all(
-        isinstance(x, Element) and x.stride == 1 and x.array in ("p", "x", "t") for x in (a, b)
+        isinstance(x, Element) and x.strides[-1] == 1 and x.array[0] in "pxt+" for x in (a, b)
     )
 
 
@@ -408,11 +449,17 @@ def library_source(
             types,
             body,
             RUN.format(
-                inputs=offset, outputs=len(results), gradients=n_gradients, gather=gather, sums=sums, failed=failed
+                inputs=offset,
+                outputs=len(results),
+                gradients=n_gradients,
+                temporaries=writer.temporaries,
+                gather=gather,
+                sums=sums,
+                failed=failed,
             ),
         ]
     )
-    return source, (offset + len(results) + n_gradients + writer.temporaries) * MOST_LANES + 8
+    return source, (offset + len(results) + n_gradients + writer.temporaries + writer.sums) * MOST_LANES + 8
 
 
 def helpers(body: str) -> str:
@@ -440,14 +487,14 @@ RUN = """int run(const double *p, const double *const *x, const long *at, double
 {{
     feclearexcept(FE_ALL_EXCEPT);
     V *xs = (V *)(((uintptr_t)work + 63) & ~(uintptr_t)63), *ys = xs + {inputs}, *gs = ys + {outputs};
-    V *t = gs + {gradients};
+    V *t = gs + {gradients}, *s = t + {temporaries};
     for (long i = 0; i < {gradients} * LANES; i++)
         ((double *)gs)[i] = 0.0;
     V seeds;
     for (long l = 0; l < LANES; l++)
         ((double *)&seeds)[l] = seed;
     for (long b = 0, m = n % LANES ? n % LANES : LANES; b < n; b += m, m = LANES) {{
-{gather}        one(p, xs, seeds, {sums}, ys, t);
+{gather}        one(p, xs, seeds, {sums}, ys, t, s);
         for (long i = 0; i < {gradients}; i++)
             for (long l = m; l < LANES; l++) /* which repeat the first example where there are few, before all others */
                 ((double *)&gs[i])[l] = 0.0;

@@ -39,12 +39,14 @@ class Statements(list[Statement]):
         What each operation looks like, with `{0}`, `{1}`, ... for its operands, `{*}` for all but the first; others
         look like calls.
     sums
-        Whether sums are written into sums.
+        Whether sums are written into sums. Else each statement of a sum of products adds one of them.
 
     Attributes
     ----------
     accumulator
         The number of the parameter whose gradient a line holds, for the lines where a gradient adds up.
+    zero
+        The negative line that stands for -0.0.
     rows
         The array and the row of it that a negative line stands for.
     scattered
@@ -65,6 +67,7 @@ class Statements(list[Statement]):
         self.rows: dict[int, tuple[str, Row]] = {}
         self.scattered = {parameter for scatter in scatters for parameter in scatter.row.parameters()}
         self._others = count(-1, -1)
+        self.zero = next(self._others)
         results = [*results, *(line for scatter in scatters for line in scatter[1:])]
         needed = trace.needed(results)
         self.accumulator = {id: i for id, (array, i) in trace.leaves.items() if array == "g"}
@@ -76,10 +79,13 @@ class Statements(list[Statement]):
                 user[operand] = id
             if trace.operands[id][0] in self.accumulator:
                 self.accumulator[id] = self.accumulator[trace.operands[id][0]]
+        starts = {} if sums else self._starts(trace, needed, uses, user)
         inlined: dict[int, tuple[str, tuple[int, ...]]] = {}
 
         for id in needed:
             op, operands = trace.ops[id], trace.operands[id]
+            if operands[-1] in self.accumulator:
+                continue  # all has been added there
             of = row(trace, operands[1:]) if op == "take" else None
             if of:
                 op, operands = "take_at", (operands[0], self._row("p", of))
@@ -99,10 +105,13 @@ class Statements(list[Statement]):
                     leaves.extend(inner_leaves)
             if of:
                 text = _sized(text, of)
+            if id in starts:
+                text = templates["+"].replace("{0}", "{}").replace("{1}", text)
+                leaves.insert(0, starts[id])
             if op in CONDITIONS:  # may have a name as a number, 1 or 0
                 stays = len(text) > WIDTH
                 text = templates["condition"].replace("{0}", text) if stays else text
-            elif uses[id] > 1 or id in graph.gradients or id in self.accumulator or len(text) > WIDTH:
+            elif uses[id] > 1 or id in graph.gradients or id in self.accumulator or id in starts or len(text) > WIDTH:
                 stays = True
             elif op == "*":
                 stays = trace.ops[user[id]] not in ("+", "-")
@@ -116,6 +125,33 @@ class Statements(list[Statement]):
         for of, index, gradient in scatters:
             operands = self._row("g", of), index, gradient
             self.append(Statement(next(self._others), _sized(templates["add_at"], of), operands))
+
+    def _starts(
+        self, trace: Trace, needed: Sequence[int], uses: Mapping[int, int], user: Mapping[int, int]
+    ) -> dict[int, int]:
+        """What to add the products to that sums begin with, so that each statement of a sum is alike.
+
+        That is -0.0, which changes no number; or where the sum will be added to what has added up, that at once.
+        """
+
+        def is_product(id: int) -> bool:
+            return trace.ops[id] == "*" and uses[id] == 1
+
+        starts = {}
+        for id in needed:
+            if is_product(id) and trace.ops[user[id]] == "+":
+                first, second = trace.operands[user[id]]
+                if first == id and is_product(second):
+                    starts[id] = self.zero
+        for id in needed:
+            leaf, *total = trace.operands[id]
+            if leaf in self.accumulator and leaf in trace.leaves:
+                while trace.ops[total[-1]] == "+" and uses[total[-1]] == 1:
+                    total.append(trace.operands[total[-1]][0])
+                if total[-1] in starts:
+                    starts[total[-1]] = leaf
+                    self.accumulator |= dict.fromkeys(total, self.accumulator[leaf])
+        return starts
 
     def _row(self, array: str, of: Row) -> int:
         """A line that stands for a row of an array."""
