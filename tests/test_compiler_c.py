@@ -26,6 +26,7 @@ from hypothesis import strategies as st
 import micrograd
 from micrograd import Value, functional, mean, scalar, where
 from micrograd.compiler import CompilerError, c, toolchain
+from micrograd.compiler import roll as rolling
 from micrograd.nn import MLP
 from tests.conftest import has_compiler
 from tests.operations import OPERATIONS
@@ -317,6 +318,66 @@ def test_what_a_loop_carries_on_may_be_needed_from_all_of_its_rounds(function):
     fast = micrograd.compile(function, (numbers,), backend="c")
     for results in (fast(numbers), *fast.map([numbers] * 5)):
         assert_close(results, [v.data for v in function([Value(x) for x in numbers])])
+
+
+def products(ws, xs):
+    """A sum of products that is not fused."""
+    total = 0
+    for w, x in zip(ws, xs, strict=True):
+        total = total + w * x
+    return total
+
+
+def layers(ws, xs, dot):
+    hidden = [dot(row, xs).tanh() for row in ws]
+    return micrograd.sum([dot(column, hidden) ** 2 for column in zip(*ws, strict=True)])
+
+
+def convolution(ws, xs, dot):
+    outputs = [dot(ws[0][:5], xs[i : i + 5]) * dot(ws[1][:4], xs[i + 4 : i : -1]) for i in range(len(xs) - 5)]
+    return mean([output.sigmoid() for output in outputs])
+
+
+def recurrent(ws, xs, dot):
+    state = xs
+    for x in xs[:6]:
+        state = [(dot(row, state) + x).tanh() for row in ws]
+    return dot(ws[0], state)
+
+
+def attention(ws, xs, dot):
+    keys = [[w * x for w, x in zip(row, xs, strict=True)] for row in ws]
+    total = Value(0.0)
+    for i in range(len(keys)):
+        shares = [dot(keys[i], key).sigmoid() for key in keys[: i + 1]]
+        total = total + micrograd.sum([dot(shares, column) for column in zip(*keys[: i + 1], strict=True)])
+    return total
+
+
+@needs_compiler
+@pytest.mark.parametrize("dot", [micrograd.dot, products])
+@pytest.mark.parametrize("function", [layers, convolution, recurrent, attention])
+def test_nests_compute_what_the_same_code_without_loops_does(monkeypatch, function, dot):
+    rng = random.Random(5)
+    ws = [[Value(rng.uniform(-0.5, 0.5)) for _ in range(9)] for _ in range(9)]
+    batch = [[rng.uniform(-1, 1) for _ in range(9)] for _ in range(5)]
+    parameters = [w for row in ws for w in row]
+    results = []
+    for fewest in (rolling.FEWEST_ROUNDS, 10**6):
+        monkeypatch.setattr(rolling, "FEWEST_ROUNDS", fewest)
+        fast = micrograd.compile(lambda xs: function(ws, xs, dot), (batch[0],), parameters=parameters, backend="c")
+        assert ("i1 < " in fast.c_source) == (fewest < 10)
+        numbers = []
+        for examples in (batch[:1], batch):
+            micrograd.optim.SGD(parameters, 0.1).zero_grad()
+            numbers += [fast.backward(examples), *grads(parameters)]
+        value, gradient = fast.value_and_grad(batch[1])
+        results.append([*numbers, value, *gradient])
+    assert_close(*results)
+    for parameter in parameters:
+        parameter.grad = 0.0
+    mean([function(ws, [Value(x) for x in xs], dot) for xs in batch]).backward()
+    assert_close(numbers[-len(parameters) :], grads(parameters))
 
 
 @needs_compiler

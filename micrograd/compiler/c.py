@@ -292,8 +292,10 @@ class Writer:
             elif step.last:
                 body.append(f"{self._element(step.last)} = v{step.number};")
         body += [f"{name} = v{number};" for name, _, number in carriers]
-        i = f"i{depth}"
-        text = [f"for (long {i} = 0; {i} < {loop.rounds}; {i}++) {{", *_indented(body), "}"]
+        if len(body) == 2 and carriers:  # a sum, and nothing else
+            body = [f"{carriers[0][0]} = {self._text(lines[0])};"]
+        head = f"for (long i{depth} = 0; i{depth} < {loop.rounds}; i{depth}++)"
+        text = [head, *_indented(body)] if len(body) == 1 else [f"{head} {{", *_indented(body), "}"]
         if carriers:
             before = [f"{self.type} {name} = {self._element(start)};" for name, start, _ in carriers]
             return ["{", *_indented([*before, *text, *after]), "}"]
@@ -304,7 +306,7 @@ class Writer:
         line = loop.body[0]
         assert isinstance(line, Line)
         start, *factors = line.operands
-        a, b = (self._element(factor._replace(strides=factor.strides[:-1])) for factor in factors)
+        a, b = map(self._element, (_lowest(factor, loop.rounds) for factor in factors))
         return f"{self._element(line.last)} = dot({self._element(start[0])}, &{a}, &{b}, {loop.rounds});"
 
     def _text(self, line: Line) -> str:
@@ -413,10 +415,16 @@ def _is_dot(loop: Loop) -> bool:
     line = loop.body[0]
     if len(loop.body) > 1 or isinstance(line, Loop) or line.template != "{} + {} * {}" or line.every or not line.last:
         return False
-    start, a, b = line.operands
-    return type(start) is tuple and all(
-        isinstance(x, Element) and x.strides[-1] == 1 and x.array[0] in "pxt+" for x in (a, b)
-    )
+    start, *factors = line.operands
+    if type(start) is not tuple or not all(isinstance(x, Element) and x.array[0] in "pxt+" for x in factors):
+        return False
+    return [x.strides[-1] for x in factors] in ([1, 1], [-1, -1])
+
+
+def _lowest(element: Element, rounds: int) -> Element:
+    """The first of neighbouring elements that a loop goes through forwards or backwards."""
+    array, base, (*outer, stride) = element
+    return Element(array, base + min(0, stride * (rounds - 1)), tuple(outer))
 
 
 def literal(number: float) -> str:

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from micrograd.compiler.statements import Statement
 
-LONGEST_PERIOD = 16  # statements, or loops, that may make up one round of a loop
+LONGEST_PERIOD = 16  # statements that may make up one round of a loop
+LONGEST_BODY = 32  # lines and loops that may make up one round of a loop around them
 FEWEST_ROUNDS = 4
 
 
@@ -114,9 +115,10 @@ def roll(
 
 
 class _Search:
-    """The search for what repeats: steps of the same `kinds`, whose references advance by a fixed stride."""
+    """The search for what repeats: up to `longest` steps, of the same `kinds`, with references that advance evenly."""
 
     kinds: list[int]
+    longest: int
 
     def rolled(self) -> Program:
         """The steps, with what repeats in loops."""
@@ -131,7 +133,7 @@ class _Search:
     def _run(self, start: int) -> tuple[int, int]:
         """The period and the number of rounds of the loop that begins here; of one round where there is none."""
         kinds = self.kinds
-        for period in range(1, LONGEST_PERIOD + 1):
+        for period in range(1, self.longest + 1):
             if kinds[start : start + period] == kinds[start + period : start + 2 * period]:
                 rounds = self._rounds(start, period)
                 if rounds >= FEWEST_ROUNDS:
@@ -180,6 +182,7 @@ class _Straight(_Search):
         results: Sequence[int],
         gradients: Mapping[int, int],
     ) -> None:
+        self.longest = LONGEST_PERIOD
         self.statements = list(statements)
         self.places = places
         self.gradients = gradients
@@ -215,12 +218,12 @@ class _Straight(_Search):
                 sums[i] = sums.pop(before) if before in sums and self.uses[operands[0]] == 1 else []
                 sums[i].append(i)
         for terms in sums.values():
-            if any(b - a > LONGEST_PERIOD for a, b in pairwise(terms)):
+            id, template, operands = self.statements[terms[0]]
+            from_zero = self.places.get(operands[0]) == ZERO
+            if from_zero and any(b - a > LONGEST_PERIOD for a, b in pairwise(terms)):
                 ids = [self.statements[i].id for i in terms]
                 self.sums |= dict.fromkeys(ids, ids)
-                id, template, operands = self.statements[terms[0]]
-                if self.places.get(operands[0]) == ZERO:
-                    self.statements[terms[0]] = Statement(id, template, (id, *operands[1:]))
+                self.statements[terms[0]] = Statement(id, template, (id, *operands[1:]))
 
     def _place(self, id: int) -> Element | None:
         """Where a leaf or a result is, if that is settled."""
@@ -312,6 +315,7 @@ class _Rolled(_Search):
     """The steps of a program, all of whose results have their places."""
 
     def __init__(self, program: Program) -> None:
+        self.longest = LONGEST_BODY
         self.program = program
         kinds: dict[Any, int] = {}
         self.kinds = [
