@@ -412,6 +412,30 @@ def test_a_loop_may_read_every_other_number_of_what_was_computed_singly():
         assert_close(results, [v.data for v in function([Value(x) for x in numbers])])
 
 
+def test_results_and_arguments_are_copied_in_loops_however_many_they_are(monkeypatch):
+    walks = []
+    history = Value._history
+    monkeypatch.setattr(Value, "_history", lambda self: walks.append(self) or history(self))
+    fast = micrograd.compile(lambda *xs: [x.exp() for x in xs] + [xs[0], xs[-1]], tuple([0.5] * 300), backend="python")
+    assert len(walks) == 1
+    (graph,) = [backend.graph for backend in fast._backends.values()]
+    source, _ = c.library_source(graph, graph.outputs, [], vectors=True)
+    assert source.count("\n") < 120
+    assert source.count("gather(xs + ") == 1
+
+
+@needs_compiler
+def test_arguments_of_several_sizes_come_where_they_belong():
+    def function(x, y, zs, ws, v):
+        return [x, y, *zs, *ws, v]
+
+    example = 1.0, 2.0, [3.0, 4.0], [5.0, 6.0], 7.0
+    fast = micrograd.compile(function, example, backend="c")
+    batch = [[number] * 5 for number in example]
+    assert fast.map(*batch) == [[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]] * 5
+    assert fast(*example) == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]
+
+
 @needs_compiler
 def test_a_very_large_network_is_computed_an_example_at_a_time_with_dot(monkeypatch):
     model, loss, batch = large(21, 11)

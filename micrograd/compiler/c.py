@@ -19,6 +19,7 @@ from array import array
 from bisect import bisect
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
@@ -440,10 +441,11 @@ def library_source(
     """A library with one function, `run`, that computes the results for many examples; the doubles it works on."""
     writer = Writer(graph, results, accumulated, vectors=vectors, dots=not vectors)
     gather = ""
-    offset = 0
-    for k, size in enumerate(graph.sizes):
-        gather += GATHER.format(size=size, offset=offset, k=k)
-        offset += size
+    k = offset = 0
+    for size, alike in groupby(graph.sizes):
+        count = len(list(alike))
+        gather += f"        gather(xs + {offset}, x + {k}, {count}, {size}, at, b, m);\n"
+        k, offset = k + count, offset + count * size
     n_gradients = graph.n_parameters if accumulated and vectors else 0
     body = writer.source("one")
     sums = "gs" if vectors else "g"
@@ -456,6 +458,7 @@ def library_source(
             helpers(types + body),
             types,
             body,
+            GATHER if gather else "",
             RUN.format(
                 inputs=offset,
                 outputs=len(results),
@@ -483,12 +486,17 @@ def vector_functions(body: str) -> str:
     return VECTORS + macros + (ROWS if "v_take" in body else "")
 
 
-GATHER = """        for (long l = 0; l < LANES; l++) {{
+GATHER = """/* Copies arguments of one size, for the examples from b on, into lanes: so many, or the first again. */
+static inline void gather(V *to, const double *const *x, long arguments, long size, const long *at, long b, long m)
+{
+    for (long k = 0; k < arguments; k++)
+        for (long l = 0; l < LANES; l++) {
             long e = b + (l < m ? l : 0);
-            const double *from = x[{k}] + (at ? at[e] : e) * {size};
-            for (long i = 0; i < {size}; i++)
-                ((double *)&xs[{offset} + i])[l] = from[i];
-        }}
+            const double *from = x[k] + (at ? at[e] : e) * size;
+            for (long i = 0; i < size; i++)
+                ((double *)&to[k * size + i])[l] = from[i];
+        }
+}
 """
 RUN = """int run(const double *p, const double *const *x, const long *at, double seed,
         double *g, double *y, double *work, long n)
