@@ -8,7 +8,8 @@ loops that repeat, which makes nests of them, and so on until nothing repeats.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
+from operator import sub
 from typing import Any, NamedTuple
 
 from micrograd.compiler.statements import Statement
@@ -144,26 +145,27 @@ class _Search:
         """For how many rounds the references advance by a fixed stride."""
         kinds = self.kinds
         first = kinds[start : start + period]
-        zeroth, strides = self._references(start, period, 0), self._references(start, period, 1)
-        for before, after in zip(zeroth, strides, strict=True):
-            fits = before[0] == after[0] if after[0] != "before" else before[0] not in ("same", "before")
-            if not fits or (after[0] == "same" and before != after):
+        zeroth, zeroth_indices = self._references(start, period, 0)
+        names, indices = self._references(start, period, 1)
+        strides = []
+        for before, after, index, following in zip(zeroth, names, zeroth_indices, indices, strict=True):
+            fits = before == after if after != "before" else before not in ("same", "before")
+            if not fits or (after == "same" and index != following):
                 return 1
+            strides.append(0 if after in ("same", "before") else following - index)
         rounds = 2
         while True:
             begin = start + rounds * period
             if kinds[begin : begin + period] != first:
                 return rounds
-            for before, after, now in zip(zeroth, strides, self._references(start, period, rounds), strict=True):
-                if after[0] in ("same", "before"):
-                    if now != after:
-                        return rounds
-                elif now[0] != after[0] or now[1] != before[1] + rounds * (after[1] - before[1]):
-                    return rounds
+            now, following_indices = self._references(start, period, rounds)
+            if now != names or list(map(sub, following_indices, indices)) != strides:
+                return rounds
+            indices = following_indices
             rounds += 1
 
-    def _references(self, start: int, period: int, number: int) -> list[tuple[str, int]]:
-        """What the operands and results of a round are: ("same" or "before", line), or (array, index)."""
+    def _references(self, start: int, period: int, number: int) -> tuple[list[str], list[int]]:
+        """What the operands and results of a round are: "same" or "before" and a line, or an array and an index."""
         raise NotImplementedError
 
     def _loops(self, start: int, period: int, rounds: int) -> Program:
@@ -244,29 +246,31 @@ class _Straight(_Search):
         self.filled[array] = base + size
         return Element(array, base)
 
-    def _references(self, start: int, period: int, number: int) -> list[tuple[str, int]]:
-        references = []
+    def _references(self, start: int, period: int, number: int) -> tuple[list[str], list[int]]:
+        names, indices = [], []
+        places, positions, place_of = self.places, self.position, self._place
         begin = start + number * period
         for line, (id, _, operands) in enumerate(self.statements[begin : begin + period]):
-            own = self._place(id)
+            own = places.get(id) or place_of(id)
             for operand in operands:
-                place = self._place(operand)
-                position = self.position.get(operand, -1)
+                place = places.get(operand) or place_of(operand)
+                position = positions.get(operand, -1)
                 if place and (position < start or place == own):
-                    references.append((place.array, place.base))
+                    names.append(place[0])
+                    indices.append(place[1])
                 else:
                     away, other = divmod(position - start, period)
-                    kind = {0: "same", 1: "before"}.get(number - away, f"{number - away} rounds before")
-                    references.append((kind, other))
-            references.append((own.array, own.base) if own else ("same", line))
-        return references
+                    names.append({0: "same", 1: "before"}.get(number - away, f"{number - away} rounds before"))
+                    indices.append(other)
+            names.append(own[0] if own else "same")
+            indices.append(own[1] if own else line)
+        return names, indices
 
     def _loops(self, start: int, period: int, rounds: int) -> Program:
         """The loops for a run, with places for what is needed after it."""
         if rounds == 1:
             return [self._single(start)]
-        zeroth = iter(self._references(start, period, 0))
-        strides = iter(self._references(start, period, 1))
+        zeroth, strides = (zip(*self._references(start, period, number), strict=True) for number in (0, 1))
         lines = []
         for number in range(period):
             statement = self.statements[start + number]
@@ -322,18 +326,20 @@ class _Rolled(_Search):
             kinds.setdefault(_replaced(step, lambda element: (element.array, element.strides)), len(kinds))
             for step in program
         ]
-        self.references = [[(element.array, element.base) for element, _ in elements(step)] for step in program]
+        places = [[element for element, _ in elements(step)] for step in program]
+        self.names = [[element.array for element in each] for each in places]
+        self.indices = [[element.base for element in each] for each in places]
 
-    def _references(self, start: int, period: int, number: int) -> list[tuple[str, int]]:
-        begin = start + number * period
-        return [reference for step in self.references[begin : begin + period] for reference in step]
+    def _references(self, start: int, period: int, number: int) -> tuple[list[str], list[int]]:
+        steps = slice(start + number * period, start + (number + 1) * period)
+        return list(chain(*self.names[steps])), list(chain(*self.indices[steps]))
 
     def _loops(self, start: int, period: int, rounds: int) -> Program:
         body = self.program[start : start + period]
         if rounds == 1:
             return body
-        first, second = (self._references(start, period, number) for number in (0, 1))
-        strides = iter([after[1] - before[1] for before, after in zip(first, second, strict=True)])
+        first, second = (self._references(start, period, number)[1] for number in (0, 1))
+        strides = map(sub, second, first)
 
         def within(element: Element) -> Element:
             return element._replace(strides=(next(strides), *element.strides))
