@@ -418,7 +418,7 @@ def test_results_and_arguments_are_copied_in_loops_however_many_they_are(monkeyp
     monkeypatch.setattr(Value, "_history", lambda self: walks.append(self) or history(self))
     fast = micrograd.compile(lambda *xs: [x.exp() for x in xs] + [xs[0], xs[-1]], tuple([0.5] * 300), backend="python")
     assert len(walks) == 1
-    (graph,) = [backend.graph for backend in fast._backends.values()]
+    (graph,) = [backend.stored.graph() for backend in fast._backends.values()]
     source, _ = c.library_source(graph, graph.outputs, [], vectors=True)
     assert source.count("\n") < 120
     assert source.count("gather(xs + ") == 1
