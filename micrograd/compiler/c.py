@@ -39,6 +39,10 @@ MANY_CONSTANTS = 64  # above which they are kept in a table
 FEW_PARAMETERS = 20_000  # up to which each lane has gradients of its own
 FEW_EXAMPLES = 4  # up to which they are computed one by one
 
+NO_PATTERNS = """#if defined(__GNUC__) && !defined(__clang__) /* gcc 12 may take a copy that it makes of a loop for aligned */
+#pragma GCC optimize("no-tree-loop-distribute-patterns")
+#endif
+"""
 FUNCTIONS = {
     "sigmoid": "{ double e = exp(-fabs(x)); return x < 0.0 ? e / (1.0 + e) : 1.0 / (1.0 + e); }",
     "softplus": "{ double small = log1p(exp(-fabs(x))); return x < 0.0 ? small : x + small; }",
@@ -455,6 +459,7 @@ def library_source(
     source = "\n".join(
         [
             "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n",
+            NO_PATTERNS,
             helpers(types + body),
             types,
             body,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from itertools import accumulate
 
-from micrograd.compiler.c import Writer, helpers, literal
+from micrograd.compiler.c import NO_PATTERNS, Writer, helpers, literal
 from micrograd.compiler.graph import Graph
 
 
@@ -25,7 +25,7 @@ def export_c(graph: Graph, parameters: Sequence[float], stem: str = "model") -> 
         room = max(room, writer.temporaries + writer.sums)
         head = f"void {name}_backward(const double *p, const double *x, double *g, double *y)"
         body += "\n" + _entry(head, writer, "backward_one(p, x, 1.0, g, y, t, s)")
-    rest = ["#include <math.h>\n", _parameters(name, parameters), helpers(body), body]
+    rest = ["#include <math.h>\n", NO_PATTERNS, _parameters(name, parameters), helpers(body), body]
     return _header(graph, name, 8 * room), "\n" + "\n".join(rest)
 
 
