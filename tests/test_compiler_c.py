@@ -354,9 +354,12 @@ def attention(ws, xs, dot):
     return total
 
 
+NESTS = [layers, convolution, recurrent, attention]
+
+
 @needs_compiler
 @pytest.mark.parametrize("dot", [micrograd.dot, products])
-@pytest.mark.parametrize("function", [layers, convolution, recurrent, attention])
+@pytest.mark.parametrize("function", NESTS)
 def test_nests_compute_what_the_same_code_without_loops_does(monkeypatch, function, dot):
     rng = random.Random(5)
     ws = [[Value(rng.uniform(-0.5, 0.5)) for _ in range(9)] for _ in range(9)]
@@ -574,7 +577,7 @@ BACKWARD = """model_backward(model_parameters, x, g, y);
         printf("%%.17g\\n", g[i]);"""
 
 
-def run_exported(fast, directory, x, outputs, parameters, differentiable=True):
+def run_exported(fast, directory, x, outputs, parameters, differentiable=True, flags=()):
     """The numbers that a small program gets from the exported file; the gradients are those of two calls."""
     fast.export_c(directory / "model.c")
     size = 1 + len(x)
@@ -585,8 +588,8 @@ def run_exported(fast, directory, x, outputs, parameters, differentiable=True):
     (directory / "main.c").write_text(text)
     command, _ = toolchain.find_compiler(os.environ.get("CC"), os.environ.get("PATH"))
     subprocess.run(
-        [*command, "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-ffp-contract=off", "main.c", "model.c",
-         "-o", "program", "-lm"], cwd=directory, check=True,
+        [*command, "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-ffp-contract=off", *flags, "main.c",
+         "model.c", "-o", "program", "-lm"], cwd=directory, check=True,
     )  # fmt: skip
     output = subprocess.run([directory / "program"], capture_output=True, text=True, check=True).stdout
     return list(map(float, output.split()))
@@ -608,6 +611,34 @@ def test_an_exported_network_is_strict_c99_and_gives_the_same_numbers(tmp_path, 
     assert text == fast.c_source
     assert ("backward_one_1(" in text) == ("for (long i" in text) == (size == "large")
     assert (tmp_path / "model.h").read_text() in text
+
+
+SANITIZERS = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+
+
+@pytest.fixture(scope="module")
+def sanitizers(tmp_path_factory):
+    """The flags for a compiler that watches what memory is used and what C leaves undefined."""
+    program = tmp_path_factory.mktemp("sanitizers") / "program"
+    program.with_suffix(".c").write_text("int main(void) { return 0; }\n")
+    command, _ = toolchain.find_compiler(os.environ.get("CC"), os.environ.get("PATH")) if has_compiler() else ([], "")
+    for line in ([*command, *SANITIZERS, f"{program}.c", "-o", program], [program]):
+        if not command or subprocess.run(line, capture_output=True).returncode:
+            pytest.skip("there is no C compiler with sanitizers")
+    return SANITIZERS
+
+
+@pytest.mark.parametrize("dot", [micrograd.dot, products])
+@pytest.mark.parametrize("function", NESTS)
+def test_exported_nests_keep_to_their_arrays_and_to_what_c_defines(tmp_path, monkeypatch, sanitizers, function, dot):
+    monkeypatch.setattr(c, "LINES", 40)  # so that functions share temporaries
+    ws = [[Value(math.sin(9 * i + j)) for j in range(9)] for i in range(9)]
+    parameters, x = [w for row in ws for w in row], [0.1 * i for i in range(9)]
+    fast = micrograd.compile(lambda xs: function(ws, xs, dot), (x,), parameters=parameters, backend="python")
+    assert "i1 < " in fast.c_source
+    numbers = run_exported(fast, tmp_path, x, 1, len(parameters), flags=sanitizers)
+    value, gradient = eager(lambda xs: function(ws, xs, dot), x)
+    assert_close(numbers, [value, value, *gradient, *(2 * parameter.grad for parameter in parameters)])
 
 
 @needs_compiler

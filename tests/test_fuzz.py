@@ -134,7 +134,7 @@ def test_what_rounding_decides_is_undecided():
 
 
 @pytest.fixture
-def nests(monkeypatch, capsys):
+def nests(cache, monkeypatch, capsys):
     """The exit status of the command for loops and what it prints, with the first compiler alone, which starts soon."""
     if not has_compiler():
         pytest.skip("there is no C compiler")
