@@ -35,11 +35,11 @@ from micrograd.compiler.trace import CONDITIONS
 
 LINES = 150  # lines of C in a function
 MOST_LANES = 8
-MANY_CONSTANTS = 64  # above which they are kept in a table
+MANY_CONSTANTS = 8  # above which they are kept in a table
 FEW_PARAMETERS = 20_000  # up to which each lane has gradients of its own
 FEW_EXAMPLES = 4  # up to which they are computed one by one
 
-NO_PATTERNS = """#if defined(__GNUC__) && !defined(__clang__) /* gcc 12 may take a copy that it makes of a loop for aligned */
+NO_PATTERNS = """#if defined(__GNUC__) && !defined(__clang__) /* gcc 12 may take copies for aligned */
 #pragma GCC optimize("no-tree-loop-distribute-patterns")
 #endif
 """
@@ -340,9 +340,14 @@ def _indented(lines: Sequence[str]) -> list[str]:
 
 
 def _constants(graph: Graph, statements: Statements, results: Sequence[int]) -> list[int]:
-    """The constants that go into a table, so that loops can run over them: none, if they are few."""
+    """The constants that go into a table, so that loops can run over them: none, if they are few.
+
+    Whole numbers come first, as one counts; the others as they are first used.
+    """
     operands = {operand for statement in statements for operand in statement.operands}
-    used = [id for id in graph.trace.constants if id in operands or id in results]
+    numbers = graph.trace.constants
+    used = [id for id in numbers if id in operands or id in results]
+    used.sort(key=lambda id: numbers[id] if float(numbers[id]).is_integer() else math.inf)
     return used if len(used) > MANY_CONSTANTS else []
 
 

@@ -7,6 +7,7 @@ become loops of their own, so that each sweeps through its arrays in order. The 
 loops that repeat, which makes nests of them, and so on until nothing repeats.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from operator import sub
@@ -115,7 +116,7 @@ def roll(
     return program
 
 
-class _Search:
+class _Search(ABC):
     """The search for what repeats: up to `longest` steps, of the same `kinds`, with references that advance evenly."""
 
     kinds: list[int]
@@ -164,13 +165,13 @@ class _Search:
             indices = following_indices
             rounds += 1
 
+    @abstractmethod
     def _references(self, start: int, period: int, number: int) -> tuple[list[str], list[int]]:
         """What the operands and results of a round are: "same" or "before" and a line, or an array and an index."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _loops(self, start: int, period: int, rounds: int) -> Program:
         """The loops for a run."""
-        raise NotImplementedError
 
 
 class _Straight(_Search):
