@@ -24,7 +24,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import micrograd
-from micrograd import Value, functional, mean, scalar, where
+from micrograd import Value, dot, functional, mean, scalar, take, where
 from micrograd.compiler import CompilerError, c, toolchain
 from micrograd.compiler import roll as rolling
 from micrograd.nn import MLP
@@ -389,14 +389,14 @@ def test_what_is_called_first_is_built_at_once_and_only_once(monkeypatch):
     monkeypatch.setattr(c, "build", lambda source: built.append(source) or toolchain.build(source))
     w = Value(2.0)
     fast = micrograd.compile(lambda x: w * x, (1.0,), parameters=[w], backend="c")
-    fast.backward([1.0] * 5)
+    fast.backward([1.0] * 32)
     assert len(built) == 1
-    assert fast.map([1.0] * 5) == [2.0] * 5
+    assert fast.map([1.0] * 32) == [2.0] * 32
     assert len(built) == 2
     fast(1.0)
     assert len(built) == 3
     several = micrograd.compile(lambda x: [w * x, x], (1.0,), parameters=[w], backend="c")
-    assert several.map([1.0] * 5) == [[2.0, 1.0]] * 5
+    assert several.map([1.0] * 32) == [[2.0, 1.0]] * 32
     assert len(built) == 4
 
 
@@ -422,7 +422,7 @@ def test_results_and_arguments_are_copied_in_loops_however_many_they_are(monkeyp
     fast = micrograd.compile(lambda *xs: [x.exp() for x in xs] + [xs[0], xs[-1]], tuple([0.5] * 300), backend="python")
     assert len(walks) == 1
     (graph,) = [backend.stored.graph() for backend in fast._backends.values()]
-    source, _ = c.library_source(graph, graph.outputs, [], vectors=True)
+    source, _ = c.library_source(graph, graph.outputs, [], tile=1)
     assert source.count("\n") < 120
     assert source.count("gather(xs + ") == 1
 
@@ -440,14 +440,12 @@ def test_arguments_of_several_sizes_come_where_they_belong():
 
 
 @needs_compiler
-def test_a_very_large_network_is_computed_an_example_at_a_time_with_dot(monkeypatch):
+def test_few_examples_are_computed_one_by_one_with_dot():
     model, loss, batch = large(21, 11)
-    for few in (100, 100_000):
-        monkeypatch.setattr(c, "FEW_PARAMETERS", few)
-        backend = assert_trains_alike(model, loss, batch)._backends[((21,),)]
-        assert {vectors for _, vectors in backend._libraries} == ({False} if few == 100 else {True, False})
+    backend = assert_trains_alike(model, loss, batch[:3])._backends[((21,),)]
+    assert ("backward", 0) in backend._libraries
     graph = backend.stored.graph()
-    source, _ = c.library_source(graph, graph.outputs, graph.parameter_gradients, vectors=False)
+    source, _ = c.library_source(graph, graph.outputs, graph.parameter_gradients, tile=0)
     assert " = dot(-0.0, " in source or " = dot(p[" in source
 
 
@@ -513,25 +511,59 @@ def test_more_than_64_constants_are_in_a_table():
 
 
 @needs_compiler
-def test_more_than_four_examples_are_computed_in_lanes_up_to_20_000_parameters():
-    for n_parameters, many in ((20_000, True), (20_001, False)):
-        p = [Value(2.0) for _ in range(n_parameters)]
-        fast = micrograd.compile(lambda x, p=p: p[0] * x, (1.0,), parameters=p, backend="c")
+def test_more_than_four_examples_are_computed_in_tiles_of_up_to_four_vectors():
+    p = Value(2.0)
+    tiles = {1: 0, 4: 0, 5: 1, 15: 1, 16: 2, 31: 2, 32: 4, 1000: 4}
+    for n, tile in tiles.items():
+        fast = micrograd.compile(lambda x: p * x, (1.0,), parameters=[p], backend="c", batch_size=n)
         libraries = fast._backends[((),)]._libraries
-        assert list(libraries) == [("backward", many)]
-        assert fast.backward([1.0] * 4) == 2.0
-        assert fast.map([1.0] * 4) == [2.0] * 4
+        assert list(libraries) == [("backward", tile)]
+        assert fast.backward([1.0] * n) == 2.0
+        assert fast.map([1.0] * n) == [2.0] * n
+        assert set(libraries) == {("backward", tile), ("forward", tile)}
         assert fast.value_and_grad(1.0) == (2.0, 2.0)
-        built = {("backward", many), ("backward", False), ("forward", False), ("value_and_grad", False)}
-        assert set(libraries) == built
-        assert fast.backward([1.0] * 5) == 2.0
-        assert fast.map([1.0] * 5) == [2.0] * 5
-        assert set(libraries) == built | {("forward", many)}
+
+
+@needs_compiler
+@pytest.mark.parametrize("tile", [1, 2, 4])
+@pytest.mark.parametrize("n", [1, 7, 8, 9, 33])
+def test_a_tile_may_be_full_in_part(n, tile, monkeypatch):
+    """With weights that are shared, chosen, subtracted, and used in loops within loops."""
+    monkeypatch.setattr(c, "_tile", lambda n: tile)
+    rng = random.Random(n)
+    ps = [Value(rng.gauss(0, 1)) for _ in range(12)]
+
+    def loss(example):
+        i, *xs = example
+        hidden = [(dot(ps[:3], xs[k : k + 3], ps[3]) - ps[4] * xs[k]).tanh() for k in range(4)]
+        return dot(hidden, [take(ps[5:10], i)] * 4) - ps[10] + micrograd.sum([ps[11] * h for h in hidden])
+
+    batch = [[rng.randrange(5), *(rng.gauss(0, 1) for _ in range(6))] for _ in range(n)]
+    fast = micrograd.compile(loss, (batch[0],), parameters=ps, backend="c")
+    total = fast.backward(batch)
+    gradients = grads(ps)
+    for p in ps:
+        p.grad = 0.0
+    expected = mean([loss(example) for example in batch])
+    expected.backward()
+    assert total == pytest.approx(expected.data, rel=1e-12)
+    assert_close(gradients, grads(ps))
+    assert_close(fast.map(batch), [loss(example).data for example in batch])
+
+
+@needs_compiler
+def test_a_tile_whose_numbers_would_not_stay_in_the_cache_is_smaller(monkeypatch):
+    fast = micrograd.compile(lambda xs: dot(xs, xs), ([1.0] * 100,), backend="python")
+    graph = fast._backends[((100,),)].stored.graph()
+    for cache, size in ((1 << 19, 4), (100 * 8 * 8 * 4, 2), (1000, 1)):
+        monkeypatch.setattr(c, "CACHE", cache)
+        source, _ = c.library_source(graph, graph.outputs, [], tile=4)
+        assert f"#define TILE {size}\n" in source
 
 
 def test_a_library_works_on_the_doubles_of_eight_lanes_and_those_before_the_first_multiple_of_64_bytes():
     graph = micrograd.compile(lambda x, y: x * y, (1.0, 1.0), backend="python")._backends[(), ()].stored.graph()
-    assert c.library_source(graph, graph.outputs, [], vectors=True)[1] == (2 + 1) * 8 + 8
+    assert c.library_source(graph, graph.outputs, [], tile=1)[1] == (2 + 1) * 8 + 8
 
 
 @needs_compiler
@@ -545,7 +577,7 @@ def test_every_kind_of_library_is_c_without_a_warning(monkeypatch):
             parameters=parameters,
             backend="c",
         )
-        for n in (1, 9):
+        for n in (1, 32):
             fast.map([0.5] * n)
             fast.backward([0.5] * n)
         fast.value_and_grad(0.5)

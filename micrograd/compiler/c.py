@@ -36,8 +36,9 @@ from micrograd.compiler.trace import CONDITIONS
 LINES = 150  # lines of C in a function
 MOST_LANES = 8
 MANY_CONSTANTS = 8  # above which they are kept in a table
-FEW_PARAMETERS = 20_000  # up to which each lane has gradients of its own
 FEW_EXAMPLES = 4  # up to which they are computed one by one
+TILE_SIZES = (4, 2, 1)  # vectors of examples that are computed at once
+CACHE = 1 << 19  # bytes, beyond which a tile is smaller
 
 NO_PATTERNS = """#if defined(__GNUC__) && !defined(__clang__) /* gcc 12 may take copies for aligned */
 #pragma GCC optimize("no-tree-loop-distribute-patterns")
@@ -136,10 +137,10 @@ static inline V v_take(const V *values, long size, V index)
     return r;
 }
 
-static inline void v_add_at(V *row, long step, long size, V index, V gradient)
+static inline void v_add_at(double *row, long step, long size, V index, V gradient)
 {
     for (int l = 0; l < LANES; l++)
-        add_at((double *)row + l, LANES * step, size, index[l], gradient[l]);
+        add_at(row, step, size, index[l], gradient[l]);
 }
 """
 VECTORS = """#ifdef __AVX512F__
@@ -168,8 +169,27 @@ static inline V choose(M condition, V a, V b)
 """
 
 
-DOUBLES = """#define LANES 1
-typedef double V;
+TILES = """#define TILE {tile}
+#define WIDTH (LANES * TILE)
+#define EACH _Pragma("GCC unroll 8") for (int k = 0; k < TILE; k++)
+typedef V T[TILE]; /* a number for each example of a tile */
+
+static inline double total(const V *tile)
+{{
+    typedef double H __attribute__((vector_size(4 * LANES)));
+    union {{ V v; H h[2]; }} halves = {{ .v = tile[0] }};
+    for (int k = 1; k < TILE; k++)
+        halves.v += tile[k];
+    H half = halves.h[0] + halves.h[1];
+    double sum = half[0];
+    for (int l = 1; l < LANES / 2; l++)
+        sum += half[l];
+    return sum;
+}}
+
+"""
+DOUBLES = """#define WIDTH 1
+typedef double T;
 typedef double W __attribute__((vector_size(64), aligned(8), may_alias));
 
 static inline double dot(double start, const double *a, const double *b, long n)
@@ -219,7 +239,8 @@ class Writer:
         self.results = results
         self.vectors = vectors
         self.dots = dots
-        self.type = "V" if vectors else "double"
+        self.type = "T" if vectors else "double"
+        self.each, self.k = ("EACH ", "[k]") if vectors else ("", "")  # a statement is of each vector of a tile
         templates = VECTOR if vectors else SCALAR
         scatters = graph.scatters if accumulated else []
         statements = Statements(graph, [*results, *accumulated], templates, sums=False, scatters=scatters)
@@ -232,15 +253,15 @@ class Writer:
         chunks = list(_chunks(program))
         self._slots = _Slots(chunks)
         self.temporaries, self.sums = self._slots.sizes["t"], self._slots.sizes["s"]
-        zeros = [f"for (long i = 0; i < {self.sums}; i++)", f"    s[i] = {self._leaf(ZERO.array, '')};"]
+        zeros = [f"for (long i = 0; i < {self.sums}; i++)", f"    {self._set('s[i]', self._leaf(ZERO.array, ''))}"]
         self._bodies = [[text for step in chunk for text in self._step(step)] for chunk in chunks]
         self._bodies[0][:0] = zeros if self.sums else []
 
     def source(self, name: str) -> str:
         """Functions that compute one example, or one in each lane: the last is called `name`."""
         head = (
-            f"(const double *restrict p, const {self.type} *restrict x, {self.type} seed, "
-            f"{self.type} *restrict g, {self.type} *restrict y, "
+            f"(const double *restrict p, const {self.type} *restrict x, const {self.type} seed, "
+            f"double *restrict g, {self.type} *restrict y, "
             f"{self.type} *restrict t, {self.type} *restrict s)"
         )
         text = ""
@@ -259,11 +280,11 @@ class Writer:
 
     def _leaf(self, array: str, index: str) -> str:
         if array == "seed":
-            return "seed"
-        if array[0] == "&":
+            return f"seed{self.k}"
+        if array[0] in "&g":
             return f"{array}[{index}]"
-        if array in ("x", "g", "y", "t", "s"):
-            return f"{array}[{index}]"
+        if array in ("x", "y", "t", "s"):
+            return f"{array}[{index}]{self.k}"
         uniform = f"{array}[{index}]" if array in ("p", "c") else array  # else it is the literal of a constant
         return f"U({uniform})" if self.vectors else uniform
 
@@ -272,10 +293,30 @@ class Writer:
         if isinstance(step, Loop):
             return [self._dot(step)] if self.dots and _is_dot(step) else self._loop(step, depth)
         if step.every is None:
-            return [f"{self._text(step)};"]
+            return [f"{self.each}{self._text(step)};"]
+        if self.vectors and step.every.array == "g":
+            return self._add_total(step, [self._set("a", self._term(step))])
         target = self._element(step.every)
-        local = f"const {self.type} " if target.isidentifier() else ""
-        return [f"{local}{target} = {self._text(step)};"]
+        name = target.removesuffix(self.k)
+        return self._declare(name, self._text(step)) if name.isidentifier() else [self._set(name, self._text(step))]
+
+    def _set(self, name: str, text: str) -> str:
+        """A statement that sets a variable, or an element of an array, in all lanes."""
+        return f"{self.each}{name}{self.k} = {text};"
+
+    def _declare(self, name: str, text: str) -> list[str]:
+        """A new variable."""
+        return [f"T {name};", self._set(name, text)] if self.vectors else [f"double {name} = {text};"]
+
+    def _add_total(self, line: Line, lines: Sequence[str]) -> list[str]:
+        """What adds the sum over a tile of `a`, to be computed by the lines, to the gradient that a line adds to."""
+        assert line.every is not None
+        sign = line.template[3]
+        return ["{", *_indented(["T a;", *lines, f"{self._element(line.every)} {sign}= total(a);"]), "}"]
+
+    def _term(self, line: Line) -> str:
+        """What a line adds to a gradient, or takes away from it."""
+        return self._text(line)[len(self._element(line.every)) + 3 :]
 
     def _loop(self, loop: Loop, depth: int) -> list[str]:
         """A loop, whose lines may refer to one another, or to what another was in the round before."""
@@ -289,22 +330,29 @@ class Writer:
             if isinstance(step, Loop) or (step.number not in named and not step.last):
                 body += self._step(step, depth + 1)
                 continue
-            body.append(f"const {self.type} v{step.number} = {self._text(step)};")
+            body += self._declare(f"v{step.number}", self._text(step))
             if step.every:
-                body.append(f"{self._element(step.every)} = v{step.number};")
+                body.append(self._copy(step.every, f"v{step.number}"))
             if step.last and step.number in carried:
-                after.append(f"{self._element(step.last)} = {carried[step.number]};")
+                after.append(self._copy(step.last, carried[step.number]))
             elif step.last:
-                body.append(f"{self._element(step.last)} = v{step.number};")
-        body += [f"{name} = v{number};" for name, _, number in carriers]
-        if len(body) == 2 and carriers:  # a sum, and nothing else
-            body = [f"{carriers[0][0]} = {self._text(lines[0])};"]
+                body.append(self._copy(step.last, f"v{step.number}"))
+        if len(carriers) == len(loop.body) == 1 and not lines[0].every:  # a sum, and nothing else
+            body = [self._set(carriers[0][0], self._text(lines[0]))]
+        else:
+            body += [self._set(name, f"v{number}{self.k}") for name, _, number in carriers]
         head = f"for (long i{depth} = 0; i{depth} < {loop.rounds}; i{depth}++)"
+        if self.vectors and len(loop.body) == len(lines) == 1 and lines[0].every and _stays(lines[0].every, "g"):
+            added = self._set("a", f"a[k] + {self._term(lines[0])}")
+            return self._add_total(lines[0], [self._set("a", "U(0.0)"), head, f"    {added}"])
         text = [head, *_indented(body)] if len(body) == 1 else [f"{head} {{", *_indented(body), "}"]
         if carriers:
-            before = [f"{self.type} {name} = {self._element(start)};" for name, start, _ in carriers]
+            before = [text for name, start, _ in carriers for text in self._declare(name, self._element(start))]
             return ["{", *_indented([*before, *text, *after]), "}"]
         return text
+
+    def _copy(self, to: Element, name: str) -> str:
+        return self._set(self._element(to).removesuffix(self.k), name + self.k)
 
     def _dot(self, loop: Loop) -> str:
         """A dot product, summed in several lanes."""
@@ -320,7 +368,7 @@ class Writer:
             if isinstance(operand, Element):
                 texts.append(self._element(operand))
             else:
-                texts.append(f"v{operand}" if isinstance(operand, int) else f"b{line.number}_{i}")
+                texts.append((f"v{operand}" if isinstance(operand, int) else f"b{line.number}_{i}") + self.k)
         return line.template.format(*texts)
 
     def _element(self, element: Element | None) -> str:
@@ -329,7 +377,7 @@ class Writer:
         if array[0] in "t+":
             slot = self._slots[array, base]
             if isinstance(slot, str):
-                return slot
+                return slot + self.k
             array, base = "s" if array[0] == "+" else "t", slot
         terms = [f"{stride} * i{k}" if stride != 1 else f"i{k}" for k, stride in enumerate(strides) if stride]
         return self._leaf(array, " + ".join([str(base)] * (not terms or base != 0) + terms))
@@ -431,6 +479,11 @@ def _is_dot(loop: Loop) -> bool:
     return [x.strides[-1] for x in factors] in ([1, 1], [-1, -1])
 
 
+def _stays(element: Element, array: str) -> bool:
+    """Whether it is the same element of this array in each round of a loop."""
+    return element.array == array and element.strides[-1] == 0
+
+
 def _lowest(element: Element, rounds: int) -> Element:
     """The first of neighbouring elements that a loop goes through forwards or backwards."""
     array, base, (*outer, stride) = element
@@ -444,21 +497,24 @@ def literal(number: float) -> str:
     return "NAN" if number != number else "INFINITY" if number > 0 else "(-INFINITY)"
 
 
-def library_source(
-    graph: Graph, results: Sequence[int], accumulated: Sequence[int], *, vectors: bool
-) -> tuple[str, int]:
-    """A library with one function, `run`, that computes the results for many examples; the doubles it works on."""
-    writer = Writer(graph, results, accumulated, vectors=vectors, dots=not vectors)
+def library_source(graph: Graph, results: Sequence[int], accumulated: Sequence[int], *, tile: int) -> tuple[str, int]:
+    """A library with one function, `run`, that computes the results for many examples; the doubles it works on.
+
+    It computes so many vectors of examples at once, or if `tile` is 0, one example after the other. A tile is smaller
+    where its numbers would not stay in the processor's cache, from which each weight is read once for all of it.
+    """
+    writer = Writer(graph, results, accumulated, vectors=tile > 0, dots=tile == 0)
+    numbers = sum(graph.sizes) + len(results) + writer.temporaries + writer.sums
+    while tile > 1 and tile * numbers * MOST_LANES * 8 > CACHE:
+        tile //= 2
     gather = ""
     k = offset = 0
     for size, alike in groupby(graph.sizes):
         count = len(list(alike))
         gather += f"        gather(xs + {offset}, x + {k}, {count}, {size}, at, b, m);\n"
         k, offset = k + count, offset + count * size
-    n_gradients = graph.n_parameters if accumulated and vectors else 0
     body = writer.source("one")
-    sums = "gs" if vectors else "g"
-    types = vector_functions(body) if vectors else DOUBLES
+    types = vector_functions(body) + TILES.format(tile=tile) if tile else DOUBLES
     total = TOTAL.issuperset(graph.trace.ops[id] for id in graph.trace.needed([*results, *accumulated]))
     failed = "0" if total else "fetestexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW)"
     source = "\n".join(
@@ -472,15 +528,13 @@ def library_source(
             RUN.format(
                 inputs=offset,
                 outputs=len(results),
-                gradients=n_gradients,
                 temporaries=writer.temporaries,
                 gather=gather,
-                sums=sums,
                 failed=failed,
             ),
         ]
     )
-    return source, (offset + len(results) + n_gradients + writer.temporaries + writer.sums) * MOST_LANES + 8
+    return source, numbers * MOST_LANES * max(tile, 1) + 8
 
 
 def helpers(body: str) -> str:
@@ -497,10 +551,10 @@ def vector_functions(body: str) -> str:
 
 
 GATHER = """/* Copies arguments of one size, for the examples from b on, into lanes: so many, or the first again. */
-static inline void gather(V *to, const double *const *x, long arguments, long size, const long *at, long b, long m)
+static inline void gather(T *to, const double *const *x, long arguments, long size, const long *at, long b, long m)
 {
     for (long k = 0; k < arguments; k++)
-        for (long l = 0; l < LANES; l++) {
+        for (long l = 0; l < WIDTH; l++) {
             long e = b + (l < m ? l : 0);
             const double *from = x[k] + (at ? at[e] : e) * size;
             for (long i = 0; i < size; i++)
@@ -512,25 +566,16 @@ RUN = """int run(const double *p, const double *const *x, const long *at, double
         double *g, double *y, double *work, long n)
 {{
     feclearexcept(FE_ALL_EXCEPT);
-    V *xs = (V *)(((uintptr_t)work + 63) & ~(uintptr_t)63), *ys = xs + {inputs}, *gs = ys + {outputs};
-    V *t = gs + {gradients}, *s = t + {temporaries};
-    for (long i = 0; i < {gradients} * LANES; i++)
-        ((double *)gs)[i] = 0.0;
-    V seeds;
-    for (long l = 0; l < LANES; l++)
-        ((double *)&seeds)[l] = seed;
-    for (long b = 0, m = n % LANES ? n % LANES : LANES; b < n; b += m, m = LANES) {{
-{gather}        one(p, xs, seeds, {sums}, ys, t, s);
-        for (long i = 0; i < {gradients}; i++)
-            for (long l = m; l < LANES; l++) /* which repeat the first example where there are few, before all others */
-                ((double *)&gs[i])[l] = 0.0;
+    T *xs = (T *)(((uintptr_t)work + 63) & ~(uintptr_t)63), *ys = xs + {inputs};
+    T *t = ys + {outputs}, *s = t + {temporaries}, seeds;
+    for (long b = 0, m = n % WIDTH ? n % WIDTH : WIDTH; b < n; b += m, m = WIDTH) {{
+        for (long l = 0; l < WIDTH; l++) /* those that repeat an example have no gradient */
+            ((double *)&seeds)[l] = l < m ? seed : 0.0;
+{gather}        one(p, xs, seeds, g, ys, t, s);
         for (long l = 0; l < m; l++)
             for (long i = 0; i < {outputs}; i++)
                 y[(b + l) * {outputs} + i] = ((double *)&ys[i])[l];
     }}
-    for (long i = 0; i < {gradients}; i++)
-        for (long l = 0; l < LANES; l++)
-            g[i] += ((double *)&gs[i])[l];
     return {failed};
 }}
 """
@@ -554,7 +599,7 @@ class CBackend:
 
     def __init__(self, graph: Graph, n: float = math.inf) -> None:
         self.stored = Stored(graph)
-        self._libraries: dict[tuple[str, bool], _Library] = {}
+        self._libraries: dict[tuple[str, int], _Library] = {}
         n = n if graph.sizes else 1  # without arguments, each call has one example
         self.library("forward" if graph.parameter_gradients is None else "backward", n)
 
@@ -574,13 +619,18 @@ class CBackend:
 
     def library(self, kind: str, n: float) -> _Library:
         """What computes calls of a kind with so many examples: as many at once as there are lanes, or one by one."""
-        vectors = n > FEW_EXAMPLES and self.stored.n_parameters <= FEW_PARAMETERS
-        if (kind, vectors) not in self._libraries:
+        tile = _tile(n)
+        if (kind, tile) not in self._libraries:
             graph = self.stored.graph()
             results = [*graph.outputs, *((graph.argument_gradients or []) if kind == "value_and_grad" else [])]
             accumulated = (graph.parameter_gradients or []) if kind == "backward" else []
-            self._libraries[kind, vectors] = _Library(self.stored, kind, results, accumulated, vectors=vectors)
-        return self._libraries[kind, vectors]
+            self._libraries[kind, tile] = _Library(self.stored, kind, results, accumulated, tile)
+        return self._libraries[kind, tile]
+
+
+def _tile(n: float) -> int:
+    """How many vectors of examples are computed at once, where most calls have n examples; 0 for one by one."""
+    return 0 if n <= FEW_EXAMPLES else next(size for size in TILE_SIZES if size * MOST_LANES <= n or size == 1)
 
 
 class _Library:
@@ -591,11 +641,11 @@ class _Library:
     """
 
     def __init__(
-        self, stored: Stored, kind: str, results: Sequence[int], accumulated: Sequence[int], *, vectors: bool
+        self, stored: Stored, kind: str, results: Sequence[int], accumulated: Sequence[int], tile: int
     ) -> None:
         self._stored = stored
         self._kind = kind
-        source, self.work_size = library_source(stored.graph(), results, accumulated, vectors=vectors)
+        source, self.work_size = library_source(stored.graph(), results, accumulated, tile=tile)
         self._n_results = len(results)
         library = build(source)
         weakref.finalize(self, unload, library).atexit = False  # when threads may be at work in it
