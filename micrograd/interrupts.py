@@ -3,10 +3,10 @@
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-__all__ = ["uninterrupted"]
+__all__ = ["entering", "uninterrupted"]
 
 
 @contextmanager
@@ -24,3 +24,17 @@ def uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
         if waiting:
             handler(*waiting[0])
+
+
+@contextmanager
+def entering(block: AbstractContextManager[Any]) -> Iterator[None]:
+    """Let Ctrl-C wait while a block is entered, which is left again if one has waited: no `with` would do that."""
+    entered = False
+    try:
+        with uninterrupted():
+            yield
+            entered = True
+    except BaseException as error:
+        if entered:
+            block.__exit__(type(error), error, error.__traceback__)
+        raise

@@ -173,6 +173,7 @@ def fit(
 
 # What a loop has to look after
 
+IMMORTAL = 1000  # objects, more than CPython 3.12 by itself freezes; a program that freezes has several thousand
 _COLLECTOR = threading.Lock()  # lest one thread enables it between another's look at it and its pause
 
 
@@ -198,7 +199,7 @@ def _collector_paused() -> Iterator[tuple[Callable[[], None], Callable[[], None]
         with _COLLECTOR:
             enabled = gc.isenabled()
             gc.disable()
-            froze = not gc.get_freeze_count()
+            froze = gc.get_freeze_count() < IMMORTAL
             if froze:
                 gc.freeze()
         yield collect, gc.freeze if froze else lambda: None
