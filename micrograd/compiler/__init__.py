@@ -162,7 +162,7 @@ class Compiled:
         return total / packed.n
 
     def value_and_grad(self, *args: Any) -> tuple[float, Any]:
-        """The function's value for one example, and its gradient by the arguments, in their shape.
+        """The function's value for one example, and its gradient with respect to the arguments, in their shape.
 
         The gradient is that of the argument where there is one, else a tuple with one for each.
 

@@ -496,7 +496,7 @@ class CBackend:
         return self.library("backward", packed.n)(parameters, seed, packed)
 
     def value_and_grad(self, parameters: Sequence[float], packed: Packed) -> Sequence[float]:
-        """The output for the first example, and its gradient by each number in it."""
+        """The output for the first example, and its gradient with respect to each number in it."""
         return self.library("value_and_grad", 1)(parameters, 1.0, packed)[0]
 
     def library(self, kind: str, n: float) -> _Library:

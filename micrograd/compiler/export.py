@@ -50,8 +50,8 @@ def _header(graph: Graph, name: str, room: int) -> str:
 
    p  the {graph.n_parameters} parameters
    x  the inputs
-   g  the gradient by the parameters is added to these {graph.n_parameters} numbers
-   y  y[0] becomes the output, y[1] to y[{n}] its gradient by the inputs */
+   g  the gradient with respect to the parameters is added to these {graph.n_parameters} numbers
+   y  y[0] becomes the output, y[1] to y[{n}] its gradient with respect to the inputs */
 void {name}_backward(const double *p, const double *x, double *g, double *y);
 """
     guard = f"MICROGRAD_{name.upper()}_H"

@@ -92,7 +92,7 @@ class PythonBackend:
         return [float(y) for y in reversed(outputs)], gradients
 
     def value_and_grad(self, parameters: Sequence[float], packed: Packed) -> Sequence[float]:
-        """The output for the first example, and its gradient by each number in it."""
+        """The output for the first example, and its gradient with respect to each number in it."""
         row, value_and_grad = packed.rows()[0], self._function("value_and_grad")
         with self._told("value_and_grad", parameters, packed):
             value, gradient = value_and_grad(parameters, row)
@@ -219,7 +219,7 @@ def _value_and_grad(graph: Graph) -> str:
     body, names = _write(graph, [*graph.outputs, *gradients])
     return _function(
         "value_and_grad(p, x)",
-        "The output for one example x, and its gradient by each number in x.",
+        "The output for one example x, and its gradient with respect to each number in x.",
         [
             *_unpack("p", "p", graph.n_parameters),
             *_unpack("x", "x", sum(graph.sizes)),
