@@ -895,15 +895,6 @@ def test_a_network_learns_as_it_does_eagerly(backend):
     assert backend == "c" or results[1] == results[0]
 
 
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
-def test_a_compiled_function_is_neither_copied_nor_pickled(backend, copied):
-    """A copy's parameters are not those that it computes with."""
-    model, loss, points, labels = moons()
-    fast = micrograd.compile(loss, (points[0], labels[0]), parameters=model.parameters(), backend=backend)
-    with pytest.raises(TypeError, match=r"<.* parameters> can be neither copied nor pickled.*compile"):
-        copied(fast)
-
-
 def test_a_graph_is_freed_once_it_is_compiled_and_is_there_when_it_is_asked_for(backend):
     gc.disable()
     try:

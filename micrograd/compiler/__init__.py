@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from micrograd.compiler.batch import Examples, Packed, ShapeError, pack, pool
 from micrograd.compiler.c import CBackend
@@ -29,7 +29,7 @@ from micrograd.compiler.export import export_c
 from micrograd.compiler.graph import Graph, Shape, unflatten
 from micrograd.compiler.python import PythonBackend, source
 from micrograd.compiler.rule import Ruled
-from micrograd.compiler.stored import give_back
+from micrograd.compiler.stored import Recalled, give_back
 from micrograd.compiler.toolchain import CompilerError, notice
 from micrograd.compiler.trace import TraceError
 from micrograd.compiler.training import Training
@@ -86,6 +86,11 @@ class Compiled:
     """A compiled function: what `compile` returns, and documents.
 
     Calls with lists of another length than the example's are traced and compiled once for each new shape.
+
+    It can be copied, and pickled together with the model whose parameters it has: `pickle.dumps((model, fast))`. What
+    travels is the generated code, so the function itself, which may be a lambda, need not be known where it arrives;
+    nor can it be traced there for shapes that it was not compiled for. As with all pickles, load none that you would
+    not run.
     """
 
     def __init__(
@@ -120,11 +125,12 @@ class Compiled:
             f"<{getattr(self._function, '__name__', 'function')} compiled to {kind}, {len(self.parameters)} parameters>"
         )
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            f"{self!r} can be neither copied nor pickled, as it reads the parameters that it was given: "
-            "copy or pickle those, and compile the function of the copy"
-        )
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy and a pickle have: the generated code and the parameters, the function as its graphs know it."""
+        name = getattr(self._function, "__name__", "function")
+        graphs = {shapes: backend.stored for shapes, backend in self._backends.items()}
+        function = Recalled(name, self.parameters, graphs)
+        return {**vars(self), "_function": function, "_backends": dict(self._backends), "_spare": {}}
 
     def __call__(self, *args: Any) -> Any:
         """The function's value for one example, as a number or a nested list of numbers."""

@@ -15,9 +15,10 @@ import math
 import struct
 import threading
 import weakref
+import zlib
 from array import array
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from micrograd import scalar
 from micrograd.compiler.batch import Packed
@@ -481,9 +482,13 @@ class CBackend:
 
     def __init__(self, graph: Graph, n: float = math.inf) -> None:
         self.stored = Stored(graph)
+        self._written: dict[tuple[str, bool], _Written] = {}
         self._libraries: dict[tuple[str, bool], _Library] = {}
         n = n if graph.sizes else 1  # without arguments, each call has one example
         self.library("forward" if graph.parameter_gradients is None else "backward", n)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_libraries": {}}  # which are built anew, or found in the cache
 
     def forward(self, parameters: Sequence[float], packed: Packed) -> Sequence[float]:
         """The outputs for each example, one after the other."""
@@ -502,12 +507,23 @@ class CBackend:
     def library(self, kind: str, n: float) -> _Library:
         """What computes calls of a kind with so many examples: as many at once as there are lanes, or one by one."""
         vectors = n > FEW_EXAMPLES and self.stored.n_parameters <= FEW_PARAMETERS
-        if (kind, vectors) not in self._libraries:
+        if (kind, vectors) not in self._written:
             graph = self.stored.graph()
             results = [*graph.outputs, *((graph.argument_gradients or []) if kind == "value_and_grad" else [])]
             accumulated = (graph.parameter_gradients or []) if kind == "backward" else []
-            self._libraries[kind, vectors] = _Library(self.stored, kind, results, accumulated, vectors=vectors)
+            source, work_size = library_source(graph, results, accumulated, vectors=vectors)
+            self._written[kind, vectors] = _Written(zlib.compress(source.encode(), 1), work_size, len(results))
+        if (kind, vectors) not in self._libraries:
+            self._libraries[kind, vectors] = _Library(self.stored, kind, self._written[kind, vectors])
         return self._libraries[kind, vectors]
+
+
+class _Written(NamedTuple):
+    """The C of a library, compressed; the doubles that it works on, and the results that it has for an example."""
+
+    source: bytes
+    work_size: int
+    n_results: int
 
 
 class _Library:
@@ -517,14 +533,11 @@ class _Library:
     processor's floating-point flags tell that it may be so, and then the examples are gone through step by step.
     """
 
-    def __init__(
-        self, stored: Stored, kind: str, results: Sequence[int], accumulated: Sequence[int], *, vectors: bool
-    ) -> None:
+    def __init__(self, stored: Stored, kind: str, written: _Written) -> None:
         self._stored = stored
         self._kind = kind
-        source, self.work_size = library_source(stored.graph(), results, accumulated, vectors=vectors)
-        self._n_results = len(results)
-        library = build(source)
+        self.work_size, self._n_results = written.work_size, written.n_results
+        library = build(zlib.decompress(written.source).decode())
         weakref.finalize(self, unload, library).atexit = False  # when threads may be at work in it
         self._run = library.run
         pointer = ctypes.c_void_p
