@@ -2,11 +2,11 @@
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-__all__ = ["entering", "uninterrupted"]
+__all__ = ["ensured", "entering", "uninterrupted"]
 
 
 @contextmanager
@@ -24,6 +24,27 @@ def uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
         if waiting:
             handler(*waiting[0])
+
+
+@contextmanager
+def ensured(leave: Callable[[], None]) -> Iterator[None]:
+    """Call `leave` after the block, whole and once, whenever Ctrl-C comes."""
+    left = False
+
+    def once() -> None:
+        nonlocal left
+        if not left:
+            with uninterrupted():
+                leave()
+                left = True
+
+    try:
+        try:
+            yield
+        finally:
+            once()
+    finally:
+        once()  # where Ctrl-C came before it had begun
 
 
 @contextmanager

@@ -491,7 +491,7 @@ def test_a_second_block_on_the_same_parameters_is_refused_and_changes_nothing(ot
     with line.block as step:
         step(*BATCH), eager.eager()
         state = optimizer.state_dict()
-        with pytest.raises(ValueError, match="a parameter is being trained already: leave the block"), second:
+        with pytest.raises(ValueError, match="a parameter is being trained already: leave the other"), second:
             pytest.fail("is not entered")
         assert optimizer.state_dict() == state
         assert isinstance(line.optimizer.velocity, Moments)
