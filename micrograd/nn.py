@@ -27,6 +27,7 @@ ACTIVATIONS: dict[str, Activation] = {
     "silu": Value.silu,
     "linear": Value.__pos__,
 }
+"""The activations that go by a name, which is what a saved model holds."""
 
 
 class Module:
