@@ -9,6 +9,7 @@ import os
 import re
 from collections import Counter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 from xml.etree import ElementTree
@@ -37,7 +38,7 @@ def execute(path: Path) -> Any:
         resources={"metadata": {"path": str(HERE)}},
     )
     search = os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH")]))
-    with patch.dict(os.environ, PYTHONPATH=search, PYTHONDONTWRITEBYTECODE="1"):
+    with TemporaryDirectory() as cache, patch.dict(os.environ, PYTHONPATH=search, XDG_CACHE_HOME=cache):
         return client.execute()
 
 

@@ -10,10 +10,13 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial, wraps
 from itertools import pairwise
+from pathlib import Path
 
 import micrograd
 from micrograd import data, gradcheck, losses
 from micrograd.functional import GradientError
+
+PACKAGE = Path(micrograd.__file__).parent
 
 
 class NotYet(Exception):
@@ -42,7 +45,7 @@ def _place(error: Exception) -> str:
     lines = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if frame.filename != __file__ and "micrograd" not in frame.filename.replace("\\", "/").split("/")[-3:-1]
+        if frame.filename != __file__ and PACKAGE not in Path(frame.filename).parents
     ]
     return f"line {lines[-1].lineno} of your cell says `{lines[-1].line}`, and that raises a " if lines else ""
 
