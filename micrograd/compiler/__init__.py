@@ -86,7 +86,8 @@ def compile(
 class Compiled:
     """A compiled function: what `compile` returns, and documents.
 
-    Calls with lists of another length than the example's are traced and compiled once for each new shape.
+    `fast(x, y)` computes one example, and gives a number or a nested list of numbers. Calls with lists of another
+    length than the example's are traced and compiled once for each new shape.
 
     It can be copied, and pickled together with the model whose parameters it has: `pickle.dumps((model, fast))`. What
     travels is the generated code, so the function itself, which may be a lambda, need not be known where it arrives;

@@ -150,7 +150,7 @@ def accumulation(answer: Callable, kind: type) -> None:
     pending, nodes = [_value("f(Value(3.0))", answer(x), kind)], {}
     while pending:
         node = pending.pop()
-        if node not in nodes.values():
+        if id(node) not in nodes:
             nodes[id(node)] = node
             pending += node._prev
     if id(x) not in nodes:
