@@ -345,6 +345,8 @@ def clip_grad_norm(parameters: Iterable[Parameter], max_norm: float) -> float:
 # Schedules
 
 Schedule = Callable[[int], float]
+"""From the number of steps taken to the learning rate of the next."""
+
 P = ParamSpec("P")
 
 

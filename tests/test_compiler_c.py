@@ -868,6 +868,7 @@ def test_the_header_documents_arguments_and_results():
     assert "argument 3" not in fast.c_source
     assert "x[7] to x[8]: argument 4\n" in fast.c_source
     assert "becomes the 4 outputs, of shape (2, 2)" in fast.c_source
+    assert "becomes the output */" in micrograd.compile(abs, (1.0,), backend="python").c_source
 
 
 # The tool chain

@@ -1127,7 +1127,7 @@ class TestThePackage:
         assert not {"ctypes", "dataclasses", "decimal", "json", "numpy", "pathlib", "subprocess"} & set(loaded)
 
     def test_every_name_is_there_when_it_is_asked_for(self):
-        names = {*micrograd.__all__, "compile", "sum", "training"}
+        names = {*micrograd.__all__, "compile", "sum"}
         attributes = ", ".join(f"micrograd.{name}" for name in names)
         self.fresh(f"import micrograd; {attributes}")
         self.fresh(f"from micrograd import {', '.join(names)}")

@@ -1,8 +1,9 @@
 """The compiler: trace a function once, run its forward and backward pass as straight-line Python or C.
 
-compile -> Graph (graph.py: the function run on the symbols of trace.py, then backward() on its result)
-        -> Statements (statements.py: what is needed, as lines of a language)
-        -> PythonBackend (python.py), or CBackend (c.py: rolled into loops by roll.py, built by toolchain.py)
+    compile -> Graph (graph.py: the function run on the symbols of trace.py, then backward() on its result)
+            -> Statements (statements.py: what is needed, as lines of a language)
+            -> PythonBackend (python.py), or CBackend (c.py: rolled into loops by roll.py, built by toolchain.py)
+
 The graph is kept small (stored.py) until more of it is written. Training (training.py) keeps all numbers in buffers,
 where Values find them (elsewhere.py); in C by a loop of its own (driver.py) with the optimizer's rule (rule.py).
 """
@@ -85,7 +86,8 @@ def compile(
 class Compiled:
     """A compiled function: what `compile` returns, and documents.
 
-    Calls with lists of another length than the example's are traced and compiled once for each new shape.
+    `fast(x, y)` computes one example, and gives a number or a nested list of numbers. Calls with lists of another
+    length than the example's are traced and compiled once for each new shape.
 
     It can be copied, and pickled together with the model whose parameters it has: `pickle.dumps((model, fast))`. What
     travels is the generated code, so the function itself, which may be a lambda, need not be known where it arrives;

@@ -42,6 +42,7 @@ def _header(graph: Graph, name: str, room: int) -> str:
         f"\n     x[{start}] to x[{start + size - 1}]: argument {k + 1}{_of_shape(shape)}" if size else ""
         for k, (start, size, shape) in enumerate(zip(starts, graph.sizes, graph.shapes, strict=False))
     )
+    outputs = "output" if len(graph.outputs) == 1 else f"{len(graph.outputs)} outputs"
     backward = ""
     if graph.argument_gradients is not None:
         n = len(graph.argument_gradients)
@@ -73,7 +74,7 @@ extern const double {name}_parameters[];
 
    p  the parameters: the array above, or numbers of your own
    x  the inputs, nested lists flattened from left to right:{arguments}
-   y  becomes the {len(graph.outputs)} outputs{_of_shape(graph.output_shape)} */
+   y  becomes the {outputs}{_of_shape(graph.output_shape)} */
 void {name}_forward(const double *p, const double *x, double *y);
 {backward}
 #ifdef __cplusplus
