@@ -89,6 +89,7 @@ def main() -> int:
 
 def end_quietly(program: Callable[[], int]) -> int:
     """Run the program; where Ctrl-C, a closed pipe or a file that cannot be written ends it, no traceback follows."""
+    sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")  # there is none after `>&-`
     try:
         try:
             return program()

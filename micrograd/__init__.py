@@ -6,13 +6,14 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from micrograd import scalar
+from micrograd import engine, scalar
 from micrograd.engine import Value, dot, mean, promote, take, where
 from micrograd.engine import sum as sum
 
 __all__ = [  # without `sum` and `compile`, which a star would put in place of Python's
-    "Value", "compiler", "data", "dot", "fit", "functional", "grad", "gradcheck", "hessian", "hvp", "jacobian",
-    "losses", "mean", "nn", "optim", "promote", "scalar", "take", "value_and_grad", "viz", "where",
+    "Value", "compiler", "data", "dot", "engine", "fit", "functional", "grad", "gradcheck", "hessian", "hvp",
+    "jacobian", "losses", "mean", "nn", "optim", "promote", "scalar", "take", "training", "value_and_grad", "viz",
+    "where",
 ]  # fmt: skip
 
 _LATER = {
@@ -24,8 +25,7 @@ _LATER = {
 """The module of each name that is loaded later; None for a module itself."""
 
 if TYPE_CHECKING:
-    from micrograd import compiler, data, functional, losses, nn, optim, viz
-    from micrograd import training as training
+    from micrograd import compiler, data, functional, losses, nn, optim, training, viz
     from micrograd.compiler import compile as compile
     from micrograd.functional import grad, gradcheck, hessian, hvp, jacobian, value_and_grad
     from micrograd.training import fit

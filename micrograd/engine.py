@@ -46,6 +46,11 @@ class Value:
     label
         A name, for drawings.
 
+    Attributes
+    ----------
+    grad
+        What `backward` has left here: the gradient, with respect to this Value, of the one it was called on.
+
     Raises
     ------
     TypeError
@@ -112,7 +117,8 @@ class Value:
         """Add the gradient of this Value to the `grad` of every leaf it was computed from.
 
         Gradients add up in the leaves from call to call; those of the nodes between are of the latest call alone.
-        Change no number after it was used and before this call, or the gradient is that of neither point.
+        Change no number after it was used and before this call, or the gradient is that of neither point. Whatever is
+        raised, the leaves keep the gradients they had.
 
         Parameters
         ----------
@@ -128,8 +134,6 @@ class Value:
         TypeError
             If there is no number in the `grad` of a leaf, a `_backward` does not take the gradient, or this is a Value
             that was kept from inside a derivative.
-
-        Whatever is raised, the leaves keep the gradients they had.
         """
         grad = _number(grad, self._level)
         if isinstance(self.data, Value):

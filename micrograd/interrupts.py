@@ -2,11 +2,11 @@
 
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-__all__ = ["uninterrupted"]
+__all__ = ["ensured", "entering", "uninterrupted"]
 
 
 @contextmanager
@@ -24,3 +24,38 @@ def uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
         if waiting:
             handler(*waiting[0])
+
+
+@contextmanager
+def ensured(leave: Callable[[], None]) -> Iterator[None]:
+    """Call `leave` after the block, whole and once, whenever Ctrl-C comes."""
+    left = False
+
+    def once() -> None:
+        nonlocal left
+        if not left:
+            with uninterrupted():
+                leave()
+                left = True
+
+    try:
+        try:
+            yield
+        finally:
+            once()
+    finally:
+        once()  # where Ctrl-C came before it had begun
+
+
+@contextmanager
+def entering(block: AbstractContextManager[Any]) -> Iterator[None]:
+    """Let Ctrl-C wait while a block is entered, which is left again if one has waited: no `with` would do that."""
+    entered = False
+    try:
+        with uninterrupted():
+            yield
+            entered = True
+    except BaseException as error:
+        if entered:
+            block.__exit__(type(error), error, error.__traceback__)
+        raise

@@ -27,6 +27,7 @@ ACTIVATIONS: dict[str, Activation] = {
     "silu": Value.silu,
     "linear": Value.__pos__,
 }
+"""The activations that go by a name, which is what a saved model holds."""
 
 
 class Module:
@@ -197,7 +198,7 @@ class Layer(Module):
 
 
 class MLP(Module):
-    """A multi-layer perceptron: Layers one after the other.
+    """A multi-layer perceptron: Layers one after the other, the last of which gives what `model(x)` returns.
 
     Parameters
     ----------
@@ -253,6 +254,8 @@ class MLP(Module):
 
 class Embedding(Module):
     """`n` rows of `size` weights, one row for each token, word or whatever else has a number from 0 to `n` - 1.
+
+    `embedding(i)` is row `i`, a list of Values.
 
     The weights start normally distributed around 0 with a standard deviation of 1, as in `torch.nn.Embedding`.
 

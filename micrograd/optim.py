@@ -11,8 +11,9 @@ A schedule is a function from the number of steps taken to a learning rate, to b
 import math
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial, wraps
 from itertools import chain, repeat
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, ParamSpec, Protocol
 
 from micrograd import scalar
 from micrograd.checks import count, number, plain
@@ -344,32 +345,63 @@ def clip_grad_norm(parameters: Iterable[Parameter], max_norm: float) -> float:
 # Schedules
 
 Schedule = Callable[[int], float]
+"""From the number of steps taken to the learning rate of the next."""
+
+P = ParamSpec("P")
 
 
+class _Schedule:
+    """What one of the functions below makes; it is copied and pickled as the call that has made it."""
+
+    def __init__(self, call: Callable[[], Schedule], rate: Schedule) -> None:
+        self._call, self._rate = call, rate
+
+    def __call__(self, step: int) -> float:
+        return self._rate(step)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self._call, ()
+
+
+def _travels(make: Callable[P, Schedule]) -> Callable[P, Schedule]:
+    """Let the schedules that a function makes be pickled, which a lambda cannot be."""
+
+    @wraps(make)
+    def schedule(*args: P.args, **options: P.kwargs) -> Schedule:
+        return _Schedule(partial(schedule, *args, **options), make(*args, **options))
+
+    return schedule
+
+
+@_travels
 def constant(learning_rate: float) -> Schedule:
     """The same rate at every step. Like all schedules, raises ValueError for an argument out of its range."""
     rate = number("learning_rate", learning_rate)
     return lambda step: rate
 
 
+@_travels
 def step(learning_rate: float, every: int, factor: float = 0.1) -> Schedule:
     """The rate times `factor` after every so many steps."""
     rate, every, factor = number("learning_rate", learning_rate), count("every", every), number("factor", factor)
     return lambda step: rate * factor ** (step // every)
 
 
+@_travels
 def exponential(learning_rate: float, factor: float) -> Schedule:
     """The rate times `factor` after each step."""
     rate, factor = number("learning_rate", learning_rate), number("factor", factor)
     return lambda step: rate * factor**step
 
 
+@_travels
 def linear(learning_rate: float, steps: int, final: float = 0.0) -> Schedule:
     """From the rate to the `final` one in a straight line of so many steps, and on at that."""
     rate, steps, final = number("learning_rate", learning_rate), count("steps", steps), number("final", final)
     return lambda step: rate + (final - rate) * (min(step, steps) / steps)
 
 
+@_travels
 def cosine(learning_rate: float, steps: int, final: float = 0.0) -> Schedule:
     """From the rate to the `final` one along half a cosine of so many steps, and on at that.
 
@@ -379,6 +411,7 @@ def cosine(learning_rate: float, steps: int, final: float = 0.0) -> Schedule:
     return lambda step: final + (rate - final) * (1 + math.cos(math.pi * min(step, steps) / steps)) / 2
 
 
+@_travels
 def warmup(schedule: Schedule, steps: int) -> Schedule:
     """From near 0 up to the first rate of `schedule` in a straight line of so many steps, then all of the schedule."""
     steps = count("steps", steps)

@@ -26,7 +26,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 """Every function of one number below, by name: the vocabulary that a number-like class has to speak."""
 
 
-REMEDY = " (where() computes both of its branches: choose a safe operand first, f(where(condition, x, 1.0)))"
+REMEDY = "; where() computes both its branches, so choose a safe operand there first: f(where(condition, x, 1.0))"
 """What to do about an error in the branch that a `where` does not choose: so end all errors of a missing result."""
 
 

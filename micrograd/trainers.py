@@ -19,7 +19,7 @@ from typing import Any, Protocol, Self
 from micrograd.checks import number
 from micrograd.data import shuffled
 from micrograd.engine import Value, mean
-from micrograd.interrupts import uninterrupted
+from micrograd.interrupts import entering, uninterrupted
 from micrograd.optim import Schedule, clip_grad_norm
 
 Examples = tuple[Sequence[Any], Sequence[Any]]
@@ -209,7 +209,7 @@ class CompiledTrainer(Trainer):
         self._sizes, self._order = array("l"), array("l")  # the batches to come, as far as they are drawn
 
     def __enter__(self) -> Self:
-        with uninterrupted():
+        with entering(self):
             self._block.enter_context(self._training)
         return self
 

@@ -73,6 +73,9 @@ def fit(
     Ctrl-C ends the training early: the model keeps all steps it has taken, the last of them whole. Python's garbage
     collector, which graphs do not need, runs only after steps meanwhile, and is afterwards as it was.
 
+    Whatever the model, the loss or the optimizer raises comes out as it is, and the parameters are as they were after
+    the last whole step.
+
     Parameters
     ----------
     model
@@ -122,9 +125,6 @@ def fit(
         If a backend is asked for by its name, and the model cannot be compiled for it, or there is no C compiler.
     FloatingPointError
         If a loss, or a parameter after a step, is infinite or NaN. The parameters are those before this step.
-
-    Whatever else the model, the loss or the optimizer raises comes out as it is, and the parameters are as they were
-    after the last whole step.
     """
     if backend not in BACKENDS:
         raise ValueError(f"unknown backend {backend!r}: expected one of {', '.join(BACKENDS)}")
@@ -173,6 +173,7 @@ def fit(
 
 # What a loop has to look after
 
+IMMORTAL = 1000  # objects, more than CPython 3.12 by itself freezes; a program that freezes has several thousand
 _COLLECTOR = threading.Lock()  # lest one thread enables it between another's look at it and its pause
 
 
@@ -198,7 +199,7 @@ def _collector_paused() -> Iterator[tuple[Callable[[], None], Callable[[], None]
         with _COLLECTOR:
             enabled = gc.isenabled()
             gc.disable()
-            froze = not gc.get_freeze_count()
+            froze = gc.get_freeze_count() < IMMORTAL
             if froze:
                 gc.freeze()
         yield collect, gc.freeze if froze else lambda: None

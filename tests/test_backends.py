@@ -636,6 +636,24 @@ def test_an_unknown_backend_is_named():
 # Ctrl-C
 
 
+def test_ctrl_c_before_the_first_step_leaves_the_parameters_free(backend, monkeypatch):
+    """It comes when there is a first look at the optimizer's numbers."""
+    model, seen = Line(), []
+    optimizer = SGD(model.parameters(), 0.1, momentum=0.9)
+
+    class Pressed(list):
+        def __iter__(self):
+            if not seen:
+                seen.append(signal.raise_signal(signal.SIGINT))
+            return super().__iter__()
+
+    optimizer.velocity = Pressed(optimizer.velocity)
+    arguments = {"epochs": 2, "optimizer": optimizer, "progress": False, "backend": backend}
+    history = fit(model, losses.mse_loss, [1.0], [2.0], **arguments)
+    assert (history.interrupted, len(history.losses), len(seen)) == (True, 0, 1)
+    assert len(fit(model, losses.mse_loss, [1.0], [2.0], **arguments).losses) == 2
+
+
 @pytest.mark.parametrize("at", [0, 4, 5, 6, 100])
 def test_ctrl_c_keeps_whole_steps_and_the_order_of_the_examples(at, backend):
     """By a schedule, so that it comes at the same moment: one compiled step is as good as many."""

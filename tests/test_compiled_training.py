@@ -7,6 +7,7 @@ import math
 import pickle
 import random
 import re
+import signal
 from array import array
 
 import numpy as np
@@ -490,7 +491,7 @@ def test_a_second_block_on_the_same_parameters_is_refused_and_changes_nothing(ot
     with line.block as step:
         step(*BATCH), eager.eager()
         state = optimizer.state_dict()
-        with pytest.raises(ValueError, match="a parameter is being trained already: leave the block"), second:
+        with pytest.raises(ValueError, match="a parameter is being trained already: leave the other"), second:
             pytest.fail("is not entered")
         assert optimizer.state_dict() == state
         assert isinstance(line.optimizer.velocity, Moments)
@@ -523,6 +524,26 @@ def test_however_a_block_is_left_the_numbers_are_home(line):
             raise error
         assert_at_home(line)
         assert_close(line.state(), eager.state())
+
+
+class Pressed(list):
+    """Moments at whose copying somebody presses Ctrl-C."""
+
+    def __iter__(self):
+        signal.raise_signal(signal.SIGINT)
+        return super().__iter__()
+
+
+def test_a_ctrl_c_while_a_block_is_entered_leaves_it_again(line):
+    before = line.state()
+    line.optimizer.velocity = Pressed(line.optimizer.velocity)
+    with pytest.raises(KeyboardInterrupt), line.block:
+        pytest.fail("the block was entered")
+    assert_at_home(line)
+    line.optimizer.velocity = line.optimizer.velocity[:]
+    assert line.state() == before
+    with line.block as step:
+        step(*BATCH)
 
 
 def test_a_block_that_is_never_left_gives_all_back_when_nobody_has_it_any_more(line):

@@ -10,11 +10,13 @@ import os
 import random
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from itertools import accumulate
 from pathlib import Path
 
@@ -25,9 +27,10 @@ from hypothesis import strategies as st
 
 import micrograd
 from micrograd import Value, dot, functional, mean, scalar, take, where
-from micrograd.compiler import CompilerError, c, toolchain
+from micrograd.compiler import CompilerError, c, library, toolchain
 from micrograd.compiler import roll as rolling
 from micrograd.nn import MLP
+from micrograd.optim import SGD
 from tests.conftest import has_compiler
 from tests.operations import OPERATIONS
 from tests.test_compiler import eager, grads, moons
@@ -170,7 +173,7 @@ RESULTS = {
 
 @needs_compiler
 def test_infinities_and_nan_follow_ieee(monkeypatch):
-    monkeypatch.setattr(c, "failure", lambda *call: None)  # what C computed where Python would have raised
+    monkeypatch.setattr(library, "failure", lambda *call: None)  # what C computed where Python would have raised
     assert set(scalar.FUNCTIONS) <= set(SPECIAL)
     fast = micrograd.compile(lambda x: [RESULTS[name](x) for name in SPECIAL], (0.5,), backend="c")
     for k, (name, cases) in enumerate(SPECIAL.items()):
@@ -386,7 +389,7 @@ def test_nests_compute_what_the_same_code_without_loops_does(monkeypatch, functi
 @needs_compiler
 def test_what_is_called_first_is_built_at_once_and_only_once(monkeypatch):
     built = []
-    monkeypatch.setattr(c, "build", lambda source: built.append(source) or toolchain.build(source))
+    monkeypatch.setattr(library, "build", lambda source: built.append(source) or toolchain.build(source))
     w = Value(2.0)
     fast = micrograd.compile(lambda x: w * x, (1.0,), parameters=[w], backend="c")
     fast.backward([1.0] * 32)
@@ -529,7 +532,7 @@ def test_more_than_four_examples_are_computed_in_tiles_of_up_to_four_vectors():
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 33])
 def test_a_tile_may_be_full_in_part(n, tile, monkeypatch):
     """With weights that are shared, chosen, subtracted, and used in loops within loops."""
-    monkeypatch.setattr(c, "_tile", lambda n: tile)
+    monkeypatch.setattr(library, "_tile", lambda n: tile)
     rng = random.Random(n)
     ps = [Value(rng.gauss(0, 1)) for _ in range(12)]
 
@@ -582,6 +585,78 @@ def test_every_kind_of_library_is_c_without_a_warning(monkeypatch):
             fast.backward([0.5] * n)
         fast.value_and_grad(0.5)
         assert len(fast._backends[((),)]._libraries) == 5
+
+
+# Threads
+
+
+def noisy(threads=3, n=40, seed=1):
+    """A network, its compiled loss for so many threads, and a batch."""
+    model, loss, _ = large(6, 5)
+    rng = random.Random(seed)
+    batch = [[rng.gauss(0, 1) for _ in range(6)] for _ in range(n)]
+    return (
+        model,
+        micrograd.compile(loss, (batch[0],), parameters=model.parameters(), backend="c", threads=threads),
+        batch,
+    )
+
+
+@needs_compiler
+@pytest.mark.parametrize("n", [1, 8, 23, 24, 100])
+def test_threads_share_the_examples_of_a_call(n):
+    results = []
+    for threads in (1, 3, 3):
+        model, fast, batch = noisy(threads, n)
+        results.append(([fast.backward(batch), *grads(model.parameters())], fast.map(batch)))
+    (alone, values), first, second = results
+    assert_close(first[0], alone)
+    assert first[1] == values
+    assert first == second
+
+
+@needs_compiler
+def test_threads_share_the_examples_of_a_training_step():
+    found = []
+    for threads in (1, 2, 2):
+        model, fast, batch = noisy(threads)
+        with fast.training(SGD(model.parameters(), 0.1)) as step:
+            losses = [step(batch[:k]) for k in (40, 25, 40)]
+        found.append([*losses, *(p.data for p in model.parameters())])
+    assert_close(found[1], found[0])
+    assert found[1] == found[2]
+
+
+@needs_compiler
+def test_a_failure_in_another_threads_part_is_met(monkeypatch):
+    fast = micrograd.compile(lambda x: x.log(), (1.0,), backend="c", threads=2)
+    with pytest.raises(ValueError, match=r"log\(-1\.0\).*in example 30"):
+        fast.map([1.0] * 30 + [-1.0] + [1.0] * 9)
+
+
+@needs_compiler
+@pytest.mark.parametrize("trains", [False, True])
+def test_ctrl_c_while_threads_are_at_work_waits_for_them(trains, monkeypatch):
+    model, fast, batch = noisy()
+    before = [p.data for p in model.parameters()]
+    run = threading.Thread.join
+
+    def join(thread, *timeout):
+        signal.raise_signal(signal.SIGINT)
+        run(thread, *timeout)
+
+    with fast.training(SGD(model.parameters(), 0.1)) if trains else nullcontext(fast.backward) as call:
+        monkeypatch.setattr(threading.Thread, "join", join)
+        with pytest.raises(KeyboardInterrupt):
+            call(batch)
+        monkeypatch.undo()
+        assert [p.data for p in model.parameters()] == before
+        call(batch)
+
+
+def test_a_number_of_threads_that_is_none_is_refused():
+    with pytest.raises(ValueError, match="threads is 0: expected a whole number of at least 1"):
+        micrograd.compile(lambda x: x, (1.0,), threads=0)
 
 
 # Export
@@ -816,6 +891,7 @@ def test_the_header_documents_arguments_and_results():
     assert "argument 3" not in fast.c_source
     assert "x[7] to x[8]: argument 4\n" in fast.c_source
     assert "becomes the 4 outputs, of shape (2, 2)" in fast.c_source
+    assert "becomes the output */" in micrograd.compile(abs, (1.0,), backend="python").c_source
 
 
 # The tool chain

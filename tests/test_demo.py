@@ -3,6 +3,7 @@
 import copy
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -192,6 +193,13 @@ def test_a_pipe_that_is_closed_ends_the_demo_without_a_word(tmp_path, options):
     result = subprocess.run([*PYTHON, str(DEMO), *options], stdout=theirs, stderr=subprocess.PIPE, cwd=tmp_path, env={})
     os.close(theirs)
     assert (result.returncode, result.stderr) == (141, b"")
+
+
+def test_without_a_standard_output_the_demo_is_silent(tmp_path):
+    command = " ".join(map(shlex.quote, [*PYTHON, str(DEMO), "--steps", "1"])) + " >&-"
+    result = subprocess.run(["/bin/sh", "-c", command], stderr=subprocess.PIPE, cwd=tmp_path, env={})
+    assert (result.returncode, result.stderr) == (1, b"")
+    assert (tmp_path / "xor.dot").exists()
 
 
 @pytest.mark.parametrize("name", ["xor.dot", "xor.svg"])

@@ -38,6 +38,11 @@ def test_ci_runs_the_test_command_of_the_readme():
     assert command in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
+def test_ci_makes_the_reference_by_the_command_of_the_readme():
+    [command] = re.findall(r"&& (pdoc [^`]+)`", README)
+    assert command in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
 def test_the_files_the_readme_links_to_exist():
     links = re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", README)
     assert [link for link in links if not (ROOT / link).exists()] == []

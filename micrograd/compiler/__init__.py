@@ -1,8 +1,9 @@
 """The compiler: trace a function once, run its forward and backward pass as straight-line Python or C.
 
-compile -> Graph (graph.py: the function run on the symbols of trace.py, then backward() on its result)
-        -> Statements (statements.py: what is needed, as lines of a language)
-        -> PythonBackend (python.py), or CBackend (c.py: rolled into loops by roll.py, built by toolchain.py)
+    compile -> Graph (graph.py: the function run on the symbols of trace.py, then backward() on its result)
+            -> Statements (statements.py: what is needed, as lines of a language)
+            -> PythonBackend (python.py), or CBackend (c.py: rolled into loops by roll.py, built by toolchain.py)
+
 The graph is kept small (stored.py) until more of it is written. Training (training.py) keeps all numbers in buffers,
 where Values find them (elsewhere.py); in C by a loop of its own (driver.py) with the optimizer's rule (rule.py).
 """
@@ -19,17 +20,18 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
+from micrograd.checks import count
 from micrograd.compiler.batch import Examples, Packed, ShapeError, pack, pool
-from micrograd.compiler.c import CBackend
 from micrograd.compiler.check import check
 from micrograd.compiler.elsewhere import lock
 from micrograd.compiler.export import export_c
 from micrograd.compiler.graph import Graph, Shape, unflatten
+from micrograd.compiler.library import CBackend
 from micrograd.compiler.python import PythonBackend, source
 from micrograd.compiler.rule import Ruled
-from micrograd.compiler.stored import give_back
+from micrograd.compiler.stored import Recalled, give_back
 from micrograd.compiler.toolchain import CompilerError, notice
 from micrograd.compiler.trace import TraceError
 from micrograd.compiler.training import Training
@@ -50,6 +52,7 @@ def compile(
     parameters: Sequence[Value] = (),
     backend: str = "auto",
     batch_size: float = math.inf,
+    threads: int = 1,
 ) -> "Compiled":
     """Trace a function of numbers, and compile what it computes together with its gradients.
 
@@ -69,6 +72,9 @@ def compile(
     batch_size
         How many examples most calls of `backward` will have: the code in C for so many is built at once, what other
         numbers need when it is called.
+    threads
+        How many share the examples of a call in C, which pays from some milliseconds a call. The gradients of their
+        parts are added in a fixed order: for the same number of threads, the results are the same each time.
 
     Raises
     ------
@@ -79,13 +85,21 @@ def compile(
     ValueError, TypeError
         If an argument is not of the kind described above.
     """
-    return Compiled(function, example_args, parameters=parameters, backend=backend, batch_size=batch_size)
+    return Compiled(
+        function, example_args, parameters=parameters, backend=backend, batch_size=batch_size, threads=threads
+    )
 
 
 class Compiled:
     """A compiled function: what `compile` returns, and documents.
 
-    Calls with lists of another length than the example's are traced and compiled once for each new shape.
+    `fast(x, y)` computes one example, and gives a number or a nested list of numbers. Calls with lists of another
+    length than the example's are traced and compiled once for each new shape.
+
+    It can be copied, and pickled together with the model whose parameters it has: `pickle.dumps((model, fast))`. What
+    travels is the generated code, so the function itself, which may be a lambda, need not be known where it arrives;
+    nor can it be traced there for shapes that it was not compiled for. As with all pickles, load none that you would
+    not run.
     """
 
     def __init__(
@@ -96,6 +110,7 @@ class Compiled:
         parameters: Sequence[Value] = (),
         backend: str = "auto",
         batch_size: float = math.inf,
+        threads: int = 1,
     ) -> None:
         if backend not in ("auto", "c", "python"):
             raise ValueError(f'unknown backend {backend!r}: expected "auto", "c" or "python"')
@@ -109,6 +124,7 @@ class Compiled:
             raise ValueError("a parameter is given twice")
         self._function = function
         self.backend = backend
+        self.threads = count("threads", threads)
         self._backends: dict[tuple[Shape, ...], PythonBackend | CBackend] = {}
         self._spare: dict[tuple[Shape, ...], PythonBackend] = {}
         self._shapes = pack([(argument,) for argument in example_args], ()).shapes
@@ -120,11 +136,12 @@ class Compiled:
             f"<{getattr(self._function, '__name__', 'function')} compiled to {kind}, {len(self.parameters)} parameters>"
         )
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            f"{self!r} can be neither copied nor pickled, as it reads the parameters that it was given: "
-            "copy or pickle those, and compile the function of the copy"
-        )
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy and a pickle have: the generated code and the parameters, the function as its graphs know it."""
+        name = getattr(self._function, "__name__", "function")
+        graphs = {shapes: backend.stored for shapes, backend in self._backends.items()}
+        function = Recalled(name, self.parameters, graphs)
+        return {**vars(self), "_function": function, "_backends": dict(self._backends), "_spare": {}}
 
     def __call__(self, *args: Any) -> Any:
         """The function's value for one example, as a number or a nested list of numbers."""
@@ -162,7 +179,7 @@ class Compiled:
         return total / packed.n
 
     def value_and_grad(self, *args: Any) -> tuple[float, Any]:
-        """The function's value for one example, and its gradient by the arguments, in their shape.
+        """The function's value for one example, and its gradient with respect to the arguments, in their shape.
 
         The gradient is that of the argument where there is one, else a tuple with one for each.
 
@@ -368,7 +385,7 @@ class Compiled:
             self._backends[shapes] = PythonBackend(graph)
         else:
             try:
-                self._backends[shapes] = CBackend(graph, n)
+                self._backends[shapes] = CBackend(graph, n, self.threads)
             except CompilerError as error:
                 self._fall_back(graph, error)
         if self._backends[shapes].stored.is_large:

@@ -36,16 +36,20 @@ class Packed:
         Where the doubles of each argument begin, as an array in C.
     """
 
-    def __init__(self, shapes: tuple[Shape, ...], n: int, batches: Sequence[Any]) -> None:
+    def __init__(self, shapes: tuple[Shape, ...], n: int, buffers: Sequence[Any]) -> None:
         self.shapes = shapes
         self.n = n
-        self._buffers = _each(_buffer, batches, shapes)
+        self._buffers = buffers
         self._exports = [ctypes.c_char.from_buffer(buffer) for buffer in self._buffers]  # keep them where they are
         self.pointers = (ctypes.c_void_p * len(self._exports))(*map(ctypes.addressof, self._exports))
         self._rows: tuple[list[bytes], list[tuple[float, ...]]] = [], []
 
     def __len__(self) -> int:
         return self.n
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        buffers = [array("d", bytes(memoryview(buffer).cast("B"))) for buffer in self._buffers]
+        return Packed, (self.shapes, self.n, buffers)
 
     def rows(self) -> list[tuple[float, ...]]:
         """All numbers of each example, as they are now: those that are used where they lie may have been changed."""
@@ -121,11 +125,12 @@ def pack(batches: Sequence[Any], known: Sequence[tuple[Shape, ...]]) -> Packed:
         raise ValueError("there are no examples")
     for shapes in known:
         try:
-            return Packed(shapes, n, batches)
+            return Packed(shapes, n, _each(_buffer, batches, shapes))
         except _Mismatch:
             pass
     try:
-        return Packed(tuple(map(_first_shape, batches)), n, batches)
+        shapes = tuple(map(_first_shape, batches))
+        return Packed(shapes, n, _each(_buffer, batches, shapes))
     except _Mismatch as mismatch:
         came, expected = mismatch.args
         raise ShapeError(came, expected, "all examples have the shape of the first") from None

@@ -1,43 +1,30 @@
-"""The C backend: a trace as C99, for a library that is loaded here or for a file to take elsewhere.
+"""Writing C: a trace as C99, for a library that is loaded here (library.py) or a file to take elsewhere (export.py).
 
 Straight-line code in one piece would take a C compiler minutes for a large graph: the statements are rolled back into
-loops over arrays, and split into functions. A library for many examples computes on vectors with an example in each
-lane; one for few examples, or for a large model, computes them one by one, and its dot products use the lanes.
+loops over arrays, and split into functions. A library for many examples computes a tile of them at once: vectors with
+an example in each lane, and up to four vectors for each weight that is read. One for few examples computes them one by
+one, and its dot products use the lanes.
 
 In lanes, sums are added up in the order of the engine. The dot product of one example is added up in eight parts: so
 its last bits may differ between few examples and many, and where numbers near 1e308 cancel, it may overflow.
 """
 
-from __future__ import annotations
-
-import ctypes
 import math
-import struct
-import threading
-import weakref
-from array import array
 from bisect import bisect
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
 
 from micrograd import scalar
-from micrograd.compiler.batch import Packed
-from micrograd.compiler.check import failure
 from micrograd.compiler.graph import Graph
 from micrograd.compiler.roll import ZERO, Element, Line, Loop, Program, elements, roll
 from micrograd.compiler.statements import Statements
-from micrograd.compiler.stored import Stored
-from micrograd.compiler.toolchain import build, unload
 from micrograd.compiler.trace import CONDITIONS
 
 LINES = 150  # lines of C in a function
 MOST_LANES = 8
 MANY_CONSTANTS = 8  # above which they are kept in a table
-FEW_EXAMPLES = 4  # up to which they are computed one by one
-TILE_SIZES = (4, 2, 1)  # vectors of examples that are computed at once
 CACHE = 1 << 19  # bytes, beyond which a tile is smaller
 
 NO_PATTERNS = """#if defined(__GNUC__) && !defined(__clang__) /* gcc 12 may take copies for aligned */
@@ -578,107 +565,10 @@ RUN = """int run(const double *p, const double *const *x, const long *at, double
     }}
     return {failed};
 }}
+
+void add(double *to, const double *from, long n)
+{{
+    for (long i = 0; i < n; i++)
+        to[i] += from[i];
+}}
 """
-
-
-class CBackend:
-    """A graph as libraries in C, one for each kind of call, built when it is first made.
-
-    Parameters
-    ----------
-    graph
-        The traced function.
-    n
-        How many examples most calls will have: what these need is built at once.
-
-    Raises
-    ------
-    CompilerError
-        If there is no C compiler, or it fails.
-    """
-
-    def __init__(self, graph: Graph, n: float = math.inf) -> None:
-        self.stored = Stored(graph)
-        self._libraries: dict[tuple[str, int], _Library] = {}
-        n = n if graph.sizes else 1  # without arguments, each call has one example
-        self.library("forward" if graph.parameter_gradients is None else "backward", n)
-
-    def forward(self, parameters: Sequence[float], packed: Packed) -> Sequence[float]:
-        """The outputs for each example, one after the other."""
-        return self.library("forward", packed.n)(parameters, 0.0, packed)[0]
-
-    def backward(
-        self, parameters: Sequence[float], seed: float, packed: Packed
-    ) -> tuple[Sequence[float], Sequence[float]]:
-        """The output for each example, and the gradient of their sum times `seed` by each parameter."""
-        return self.library("backward", packed.n)(parameters, seed, packed)
-
-    def value_and_grad(self, parameters: Sequence[float], packed: Packed) -> Sequence[float]:
-        """The output for the first example, and its gradient by each number in it."""
-        return self.library("value_and_grad", 1)(parameters, 1.0, packed)[0]
-
-    def library(self, kind: str, n: float) -> _Library:
-        """What computes calls of a kind with so many examples: as many at once as there are lanes, or one by one."""
-        tile = _tile(n)
-        if (kind, tile) not in self._libraries:
-            graph = self.stored.graph()
-            results = [*graph.outputs, *((graph.argument_gradients or []) if kind == "value_and_grad" else [])]
-            accumulated = (graph.parameter_gradients or []) if kind == "backward" else []
-            self._libraries[kind, tile] = _Library(self.stored, kind, results, accumulated, tile)
-        return self._libraries[kind, tile]
-
-
-def _tile(n: float) -> int:
-    """How many vectors of examples are computed at once, where most calls have n examples; 0 for one by one."""
-    return 0 if n <= FEW_EXAMPLES else next(size for size in TILE_SIZES if size * MOST_LANES <= n or size == 1)
-
-
-class _Library:
-    """The loaded library for a kind of call.
-
-    Where C went on with an infinity or NaN, and Python would not have, the call is an error as it is in Python: the
-    processor's floating-point flags tell that it may be so, and then the examples are gone through step by step.
-    """
-
-    def __init__(
-        self, stored: Stored, kind: str, results: Sequence[int], accumulated: Sequence[int], tile: int
-    ) -> None:
-        self._stored = stored
-        self._kind = kind
-        source, self.work_size = library_source(stored.graph(), results, accumulated, tile=tile)
-        self._n_results = len(results)
-        library = build(source)
-        weakref.finalize(self, unload, library).atexit = False  # when threads may be at work in it
-        self._run = library.run
-        pointer = ctypes.c_void_p
-        self._run.argtypes = [ctypes.c_char_p, *[pointer] * 2, ctypes.c_double, *[pointer] * 3, ctypes.c_long]
-        self._run.restype = ctypes.c_int
-        self.function = ctypes.cast(self._run, pointer).value  # for code in C to call
-        self._doubles = struct.Struct(f"{stored.n_parameters}d")
-        self._local = threading.local()
-
-    def __call__(
-        self, parameters: Sequence[float], seed: float, packed: Packed
-    ) -> tuple[Sequence[float], Sequence[float]]:
-        """The results for each example, one after the other, and the gradients."""
-        numbers = self._doubles.pack(*parameters)  # three times as fast as an array
-        gradients = ctypes.create_string_buffer(len(numbers))
-        results = array("d", bytes(8 * packed.n * self._n_results))
-        if self.run(numbers, seed, packed, gradients, results):
-            error = failure(self._stored.graph(), self._kind, parameters, packed)
-            if error:
-                raise error
-        return results, self._doubles.unpack(gradients)
-
-    def run(
-        self, numbers: bytes, seed: float, packed: Packed, gradients: ctypes.Array[Any], results: array[float]
-    ) -> int:
-        """The generated function alone, on the doubles in these buffers: adds to gradients, overwrites results.
-
-        Other than 0 if an operation may have failed: an overflow, a division by 0, an operand outside the domain.
-        """
-        work = getattr(self._local, "work", None)
-        if work is None:  # each thread has its own
-            work = self._local.work = (ctypes.c_double * self.work_size)()
-        flags = self._run(numbers, packed.pointers, None, seed, gradients, results.buffer_info()[0], work, packed.n)
-        return int(flags)

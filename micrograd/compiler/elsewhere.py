@@ -8,13 +8,14 @@ In both cases the class of the Values is changed for that time, to one whose `da
 import os
 import threading
 from collections import Counter, deque
-from collections.abc import Iterator, MutableSequence, Sequence
+from collections.abc import Iterable, Iterator, MutableSequence, Sequence
 from contextlib import contextmanager
 from functools import cache
 from itertools import chain, repeat
 from typing import Any
 
 from micrograd.engine import Value
+from micrograd.interrupts import ensured, uninterrupted
 
 Numbers = MutableSequence[float] | memoryview
 
@@ -51,14 +52,14 @@ getattr(os, "register_at_fork", lambda **hooks: None)(after_in_child=_unlock)  #
 def symbols(values: Sequence[Value], data: Sequence[Any]) -> Iterator[None]:
     """Within the block, and in this thread alone, the Values hold this data, and a gradient of 0."""
     before = _thread.symbols, _thread.traces
-    _borrow(values)
-    try:
+
+    def leave() -> None:
+        _thread.symbols, _thread.traces = before
+
+    with _borrowed(values), ensured(leave):
         _thread.symbols = before[0] | {id(v): {"data": x, "grad": 0} for v, x in zip(values, data, strict=True)}
         _thread.traces = True
         yield
-    finally:
-        _thread.symbols, _thread.traces = before
-        _give_back(values)
 
 
 @contextmanager
@@ -67,37 +68,44 @@ def buffers(values: Sequence[Value], data: Numbers, grad: Numbers) -> Iterator[N
 
     Raises ValueError if they are in others already.
     """
-    with lock():
-        if any(id(value) in _buffers for value in values):
-            raise ValueError("a parameter is being trained already: leave the block in which it is before")
-        _buffers.update({id(value): ({"data": data, "grad": grad}, i) for i, value in enumerate(values)})
-    try:
-        _borrow(values)
-        yield
-    finally:
+    taken: list[Value] = []
+
+    def leave() -> None:
         slots = vars(Value)
-        numbers = map(slots["data"].__set__, values, data), map(slots["grad"].__set__, values, grad)
-        deque(chain(*numbers, map(_buffers.pop, map(id, values))), maxlen=0)  # in C, where no Ctrl-C comes between
-        _give_back(values)
+        numbers = map(slots["data"].__set__, taken, data), map(slots["grad"].__set__, taken, grad)
+        deque(chain(*numbers, map(_buffers.pop, map(id, taken))), maxlen=0)  # in C, where no thread comes between
+
+    with ensured(leave), _borrowed(values):
+        with uninterrupted(), lock():
+            if any(id(value) in _buffers for value in values):
+                raise ValueError("a parameter is being trained already: leave the other training block first")
+            _buffers.update({id(value): ({"data": data, "grad": grad}, i) for i, value in enumerate(values)})
+            taken += values
+        yield
 
 
-def _borrow(values: Sequence[Value]) -> None:
-    with lock():
-        _borrowers.update(map(id, values))
-        _assign(values, "__class__", [_elsewhere(_kind(value)) for value in values])
+@contextmanager
+def _borrowed(values: Sequence[Value]) -> Iterator[None]:
+    """Within the block the Values look for their numbers."""
+    taken: list[Value] = []
+
+    def leave() -> None:
+        with lock():
+            _borrowers.subtract(map(id, taken))
+            free = [value for value in taken if not _borrowers[id(value)]]
+            _assign_classes(free, map(_kind, free))
+            deque(map(_borrowers.__delitem__, map(id, free)), maxlen=0)
+
+    with ensured(leave):
+        with uninterrupted(), lock():
+            _borrowers.update(map(id, values))
+            _assign_classes(values, [_elsewhere(_kind(value)) for value in values])
+            taken += values
+        yield
 
 
-def _give_back(values: Sequence[Value]) -> None:
-    with lock():
-        _borrowers.subtract(map(id, values))
-        free = [value for value in values if not _borrowers[id(value)]]
-        _assign(free, "__class__", list(map(_kind, free)))
-        deque(map(_borrowers.__delitem__, map(id, free)), maxlen=0)
-
-
-def _assign(values: Sequence[Value], name: str, to: Sequence[Any]) -> None:
-    """Set an attribute of all the Values, in C, where no Ctrl-C comes between."""
-    deque(map(setattr, values, repeat(name), to), maxlen=0)
+def _assign_classes(values: Sequence[Value], kinds: Iterable[Any]) -> None:
+    deque(map(setattr, values, repeat("__class__"), kinds), maxlen=0)
 
 
 def _attribute(name: str) -> property:

@@ -42,6 +42,7 @@ def _header(graph: Graph, name: str, room: int) -> str:
         f"\n     x[{start}] to x[{start + size - 1}]: argument {k + 1}{_of_shape(shape)}" if size else ""
         for k, (start, size, shape) in enumerate(zip(starts, graph.sizes, graph.shapes, strict=False))
     )
+    outputs = "output" if len(graph.outputs) == 1 else f"{len(graph.outputs)} outputs"
     backward = ""
     if graph.argument_gradients is not None:
         n = len(graph.argument_gradients)
@@ -50,8 +51,8 @@ def _header(graph: Graph, name: str, room: int) -> str:
 
    p  the {graph.n_parameters} parameters
    x  the inputs
-   g  the gradient by the parameters is added to these {graph.n_parameters} numbers
-   y  y[0] becomes the output, y[1] to y[{n}] its gradient by the inputs */
+   g  the gradient with respect to the parameters is added to these {graph.n_parameters} numbers
+   y  y[0] becomes the output, y[1] to y[{n}] its gradient with respect to the inputs */
 void {name}_backward(const double *p, const double *x, double *g, double *y);
 """
     guard = f"MICROGRAD_{name.upper()}_H"
@@ -73,7 +74,7 @@ extern const double {name}_parameters[];
 
    p  the parameters: the array above, or numbers of your own
    x  the inputs, nested lists flattened from left to right:{arguments}
-   y  becomes the {len(graph.outputs)} outputs{_of_shape(graph.output_shape)} */
+   y  becomes the {outputs}{_of_shape(graph.output_shape)} */
 void {name}_forward(const double *p, const double *x, double *y);
 {backward}
 #ifdef __cplusplus

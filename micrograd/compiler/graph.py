@@ -13,6 +13,7 @@ from micrograd.compiler.elsewhere import symbols
 from micrograd.compiler.scatter import Scatter, scatter
 from micrograd.compiler.trace import CONDITIONS, Symbol, Trace, TraceError, users_line
 from micrograd.engine import Value
+from micrograd.interrupts import ensured
 
 Shape = tuple[Any, ...]
 """() for a number, (3, 2) for three lists of two, ("ragged", (2,), (3,)) for a list of unlike things."""
@@ -51,14 +52,17 @@ class Graph:
                 if type(value.data) is not Symbol:
                     grads.setdefault(value, value.grad)
 
-        token = engine.watcher.set(watch)
-        try:
-            with symbols(parameters, [trace.leaf("p", i) for i in range(len(parameters))]):
-                self._trace_forward(_called(function, arguments), parameters, inputs)
-        finally:
-            engine.watcher.reset(token)
+        before = engine.watcher.get()
+
+        def leave() -> None:
+            engine.watcher.set(before)
             deque(map(setattr, grads.keys(), repeat("grad"), grads.values()), maxlen=0)
             trace.close()
+
+        with ensured(leave):
+            engine.watcher.set(watch)
+            with symbols(parameters, [trace.leaf("p", i) for i in range(len(parameters))]):
+                self._trace_forward(_called(function, arguments), parameters, inputs)
 
     def results(self, kind: str) -> list[int]:
         """The lines that are computed in a "forward" call, or one for "backward" or "value_and_grad"."""

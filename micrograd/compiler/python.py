@@ -63,11 +63,14 @@ class PythonBackend:
 
     def __init__(self, graph: Graph) -> None:
         self.stored = Stored(graph)
-        self._functions: dict[str, Any] = {
-            **NAMESPACE,
-            "__builtins__": {"abs": abs, "range": range, "reversed": reversed},
-        }
+        self._functions = _nothing_yet()
         self._function("backward" if self.stored.is_differentiable else "forward")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"stored": self.stored}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _functions=_nothing_yet())
 
     def forward(self, parameters: Sequence[float], packed: Packed) -> Sequence[float]:
         """The outputs for each example, one after the other."""
@@ -92,7 +95,7 @@ class PythonBackend:
         return [float(y) for y in reversed(outputs)], gradients
 
     def value_and_grad(self, parameters: Sequence[float], packed: Packed) -> Sequence[float]:
-        """The output for the first example, and its gradient by each number in it."""
+        """The output for the first example, and its gradient with respect to each number in it."""
         row, value_and_grad = packed.rows()[0], self._function("value_and_grad")
         with self._told("value_and_grad", parameters, packed):
             value, gradient = value_and_grad(parameters, row)
@@ -123,6 +126,11 @@ class PythonBackend:
         text = source(self.stored.graph())
         number += text[: text.index(f"def {function}(")].count("\n")
         return f"line {number} of the compiled code: {text.splitlines()[number - 1].strip()}"
+
+
+def _nothing_yet() -> dict[str, Any]:
+    """What generated functions find around them."""
+    return {**NAMESPACE, "__builtins__": {"abs": abs, "range": range, "reversed": reversed}}
 
 
 def source(graph: Graph) -> str:
@@ -219,7 +227,7 @@ def _value_and_grad(graph: Graph) -> str:
     body, names = _write(graph, [*graph.outputs, *gradients])
     return _function(
         "value_and_grad(p, x)",
-        "The output for one example x, and its gradient by each number in x.",
+        "The output for one example x, and its gradient with respect to each number in x.",
         [
             *_unpack("p", "p", graph.n_parameters),
             *_unpack("x", "x", sum(graph.sizes)),

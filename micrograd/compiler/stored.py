@@ -1,12 +1,20 @@
-"""A graph between two uses: as bytes, a twentieth of its size, which code for another kind of call is written from."""
+"""A graph between two uses: as bytes, a twentieth of its size, which code for another kind of call is written from.
+
+So it travels, too: to a copy, to another process and to another machine.
+"""
 
 import ctypes
 import gc
 import pickle
 import weakref
+import zlib
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Any
 
-from micrograd.compiler.graph import Graph
+from micrograd.compiler.graph import Graph, Shape, flatten, shape_of, unflatten
+from micrograd.compiler.trace import OPERATIONS
+from micrograd.engine import Value, promote, take
 
 MANY_LINES = 50_000  # of a trace, above which the memory that was taken for it is given back
 
@@ -37,7 +45,13 @@ class Stored:
         self.uses = bytes(line not in graph.trace.leaves or i in scattered for i, line in enumerate(ends))
         self.is_large = len(graph.trace.ops) > MANY_LINES
         self._bytes = pickle.dumps(graph)
-        self._graph = weakref.ref(graph)
+        self._graph: Callable[[], Graph | None] = weakref.ref(graph)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_bytes": zlib.compress(self._bytes, 1), "_graph": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _bytes=zlib.decompress(state["_bytes"]), _graph=lambda: None)
 
     def graph(self) -> Graph:
         """The graph, which is freed when it is no longer in use."""
@@ -46,6 +60,31 @@ class Stored:
             graph = pickle.loads(self._bytes)
             self._graph = weakref.ref(graph)
         return graph
+
+
+class Recalled:
+    """A function where it is not known itself: what its graphs say of it, for Values of the shapes that they are of."""
+
+    def __init__(self, name: str, parameters: Sequence[Value], graphs: dict[tuple[Shape, ...], Stored]) -> None:
+        self.__name__ = name
+        self._parameters, self._graphs = parameters, graphs
+
+    def __call__(self, *args: Any) -> Any:
+        """The function's result."""
+        stored = self._graphs.get(tuple(map(shape_of, args)))
+        if stored is None:
+            raise TypeError(
+                f"{self.__name__} was compiled elsewhere, and cannot be traced here: before you copy or pickle it, "
+                "call it with arguments of this shape"
+            )
+        graph, flat = stored.graph(), [x for argument in args for x in flatten(argument)]
+        numbers: dict[int, Any] = dict(graph.trace.constants)
+        arrays = {"p": self._parameters, "x": flat}
+        numbers |= {id: arrays[name][i] for id, (name, i) in graph.trace.leaves.items() if name in arrays}
+        for id in graph.trace.needed(graph.outputs):
+            op, operands = graph.trace.ops[id], [numbers[operand] for operand in graph.trace.operands[id]]
+            numbers[id] = take(operands[1:], operands[0]) if op == "take" else OPERATIONS[op](*operands)
+        return unflatten(iter(promote(*[numbers[id] for id in graph.outputs])), graph.output_shape)
 
 
 def give_back() -> None:

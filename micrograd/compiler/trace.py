@@ -112,7 +112,7 @@ class Symbol:
         )
 
     __bool__ = __float__ = __int__ = __index__ = __complex__ = _no_number
-    __round__ = __trunc__ = __floor__ = __ceil__ = __iter__ = __len__ = _no_number
+    __round__ = __trunc__ = __floor__ = __ceil__ = _no_number
     __floordiv__ = __rfloordiv__ = __divmod__ = __rdivmod__ = __invert__ = _no_operator
     __xor__ = __rxor__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _no_operator
     __hash__ = object.__hash__

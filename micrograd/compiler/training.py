@@ -21,7 +21,7 @@ from micrograd.compiler.elsewhere import buffers
 from micrograd.compiler.rule import Rule, Ruled
 from micrograd.compiler.toolchain import CompilerError
 from micrograd.engine import Value, mean
-from micrograd.interrupts import uninterrupted
+from micrograd.interrupts import entering, uninterrupted
 
 if TYPE_CHECKING:
     from micrograd.compiler import Compiled
@@ -141,7 +141,7 @@ class Training:
         self._one = array("l", [0]), array("d", [0.0]), array("d", [0.0])  # size, rate and loss of a step
 
     def __enter__(self) -> Self:
-        with uninterrupted():
+        with entering(self):
             self._block.enter_context(self._buffers.in_use())
             self._inside = True
         return self
@@ -323,6 +323,8 @@ class CLoop:
         done = map(self.driver.train, self._reference)
         # Counted as they are taken, in C, where no Ctrl-C comes between.
         deque(map(attributes.__setitem__, ("steps",), map(job.taken.__add__, done)), maxlen=0)
+        for library in self._work:
+            library.check_interrupt()
 
     def _point_at(self, examples: Examples) -> None:
         """Let the job have the programs and room for these examples."""

@@ -1,0 +1,88 @@
+"""The notebooks, in the order in which they are read. They are stored with what their cells say, and
+
+    python -m tests.notebooks
+
+runs them all and stores that anew. They are read in Jupyter, or wherever notebooks are shown.
+"""
+
+import os
+import re
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest.mock import patch
+from xml.etree import ElementTree
+
+import nbclient
+import nbformat
+
+HERE = Path(__file__).parent
+CHECKOUT = HERE.parents[1]
+NOTEBOOKS = sorted(HERE.glob("*.ipynb"))
+
+
+def read(path: Path) -> Any:
+    """A notebook as it is stored."""
+    return nbformat.read(path, as_version=4)
+
+
+def execute(path: Path) -> Any:
+    """A notebook after all of its cells have run, from the first to the last, beside its checks."""
+    notebook = read(path)
+    client = nbclient.NotebookClient(
+        notebook,
+        timeout=300,
+        coalesce_streams=True,
+        record_timing=False,
+        resources={"metadata": {"path": str(HERE)}},
+    )
+    search = os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH")]))
+    with TemporaryDirectory() as cache, patch.dict(os.environ, PYTHONPATH=search, XDG_CACHE_HOME=cache):
+        return client.execute()
+
+
+def store(notebook: Any, path: Path) -> None:
+    """Write a notebook with its outputs, but nothing about the machine that it ran on."""
+    notebook.metadata = {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    for cell in notebook.cells:
+        for output in cell.get("outputs", ()):
+            if "text" in output:
+                output.text = _lasting(output.text)
+            for kind in ("text/plain", "text/html"):
+                if kind in output.get("data", {}):
+                    output.data[kind] = _lasting(output.data[kind])
+    nbformat.validate(notebook)
+    nbformat.write(notebook, path)
+
+
+def _lasting(text: str) -> str:
+    """The text without addresses and the name of the file that the kernel has for a cell."""
+    return re.sub(r"\S*ipykernel_\S+\.py", "cell.py", re.sub(r"0x[0-9a-f]+", "0x0", text))
+
+
+def said(notebook: Any) -> list[Any]:
+    """What each cell says, but for addresses, timings, last digits, and where a drawing puts things."""
+    return [[_said(output) for output in cell.outputs] for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def _said(output: Any) -> Any:
+    if output.output_type == "stream":
+        return {output.name: _timeless(output.text)}
+    if output.output_type == "error":
+        return {output.ename: output.evalue}
+    return {kind: texts(text) if kind == "image/svg+xml" else _timeless(text) for kind, text in output.data.items()}
+
+
+def _timeless(text: str) -> str:
+    text = re.sub(r"[\d.,]+ (ns|us|ms|s|times)\b", r"# \1", _lasting(text))
+    return re.sub(r"\d+\.\d{7,}(e[+-]?\d+)?", lambda number: f"{float(number[0]):.6g}", text)
+
+
+def texts(svg: str) -> Counter[str]:
+    """The texts in a drawing, each with how often it is there."""
+    elements = ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
+    return Counter("".join(element.itertext()) for element in elements)

@@ -1,0 +1,7 @@
+"""Run all notebooks and store what they say: `python -m tests.notebooks`."""
+
+from tests.notebooks import NOTEBOOKS, execute, store
+
+for path in NOTEBOOKS:
+    store(execute(path), path)
+    print(path.name)

@@ -1,0 +1,59 @@
+"""What docstrings say is what the API reference makes of it: sections name what there is."""
+
+import ast
+import inspect
+import re
+from pathlib import Path
+
+import micrograd
+
+PACKAGE = Path(micrograd.__file__).parent
+EXCEPTIONS = r"[A-Z]\w+(, [A-Z]\w+)*"
+
+
+def documented():
+    """Where each docstring stands, its definition and its text."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and (text := ast.get_docstring(node)):
+                yield f"{path.name}: {node.name}", node, text
+
+
+def names(text, section):
+    """What a section describes: its lines that are not indented."""
+    found = re.search(rf"^{section}\n-+\n(.*?)(?=^\w+\n-+\n|\Z)", text, re.MULTILINE | re.DOTALL)
+    return re.findall(r"^(?! |\n)(.+)$", found[1], re.MULTILINE) if found else []
+
+
+def parameters(node):
+    """The names that a function, or the making of an object, takes."""
+    if isinstance(node, ast.ClassDef):
+        return [name for part in node.body if getattr(part, "name", "") == "__init__" for name in parameters(part)]
+    return [argument.arg for argument in ast.walk(node.args) if isinstance(argument, ast.arg)]
+
+
+def test_raises_names_exceptions_and_nothing_else():
+    named = [(where, name) for where, _, text in documented() for name in names(text, "Raises")]
+    assert len(named) > 50
+    assert [entry for entry in named if not re.fullmatch(EXCEPTIONS, entry[1])] == []
+
+
+def test_the_parameters_described_are_those_there_are():
+    described = [
+        (where, name, parameters(node))
+        for where, node, text in documented()
+        for line in names(text, "Parameters")
+        for name in line.split(", ")
+    ]
+    assert len(described) > 50
+    assert [entry for entry in described if entry[1] not in entry[2]] == []
+
+
+def test_whatever_is_public_says_what_it_is_for():
+    found = {name: getattr(micrograd, name) for name in micrograd.__all__}
+    modules = [thing for thing in found.values() if inspect.ismodule(thing)]
+    public = [(f"{module.__name__}.{name}", getattr(module, name)) for module in modules for name in module.__all__]
+    assert len(public) > 80
+    kinds = inspect.ismodule, inspect.isclass, inspect.isroutine
+    defined = [(name, thing) for name, thing in [*found.items(), *public] if any(kind(thing) for kind in kinds)]
+    assert [name for name, thing in defined if not inspect.getdoc(thing)] == []
