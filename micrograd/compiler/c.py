@@ -29,7 +29,7 @@ from micrograd.compiler.check import failure
 from micrograd.compiler.graph import Graph
 from micrograd.compiler.roll import ZERO, Element, Line, Loop, Program, elements, roll
 from micrograd.compiler.statements import Statements
-from micrograd.compiler.stored import Stored
+from micrograd.compiler.stored import Stored, uncollected
 from micrograd.compiler.toolchain import build, unload
 from micrograd.compiler.trace import CONDITIONS
 
@@ -595,7 +595,8 @@ class _Library:
     ) -> None:
         self._stored = stored
         self._kind = kind
-        source, self.work_size = library_source(stored.graph(), results, accumulated, vectors=vectors)
+        with uncollected():
+            source, self.work_size = library_source(stored.graph(), results, accumulated, vectors=vectors)
         self._n_results = len(results)
         library = build(source)
         weakref.finalize(self, unload, library).atexit = False  # when threads may be at work in it
