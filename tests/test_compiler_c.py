@@ -228,7 +228,7 @@ def test_many_constants_go_into_a_table_that_loops_run_over():
     fast = micrograd.compile(weighted, (1.0,), backend="c")
     assert "_c[] = {" in fast.c_source
     assert fast(2.0) == pytest.approx(weighted(Value(2.0)).data, rel=1e-14)
-    few = micrograd.compile(lambda x: micrograd.dot(numbers[:60], [x] * 60, 1.0), (1.0,), backend="c")
+    few = micrograd.compile(lambda x: micrograd.dot(numbers[:7], [x] * 7, 1.0), (1.0,), backend="c")
     assert "_c[] = {" not in few.c_source
 
 
@@ -507,10 +507,16 @@ def test_what_single_statements_of_one_function_use_is_in_variables():
     assert " 1 * i" not in looped(3).c_source
 
 
-def test_more_than_64_constants_are_in_a_table():
-    for n in (64, 65):
+def test_more_than_eight_constants_are_in_a_table_whole_numbers_first():
+    for n in (8, 9):
         fast = micrograd.compile(lambda x, n=n: [x * (i + 0.5) for i in range(n)], (1.0,), backend="python")
-        assert ("static const double forward_one_c[]" in fast.c_source) == (n == 65)
+        assert ("static const double forward_one_c[]" in fast.c_source) == (n == 9)
+    classes = [2, 0, 1, *range(3, 10)]
+    fast = micrograd.compile(
+        lambda x: micrograd.sum([0.5 * x, *(where(x == k, x, 0.0) for k in classes)]), (1.0,), backend="python"
+    )
+    assert "{\n    0.0,\n    1.0,\n    2.0,\n" in fast.c_source
+    assert "9.0,\n    0.5\n}" in fast.c_source
 
 
 @needs_compiler

@@ -5,7 +5,6 @@ from importlib.util import find_spec
 import pytest
 
 from micrograd import Value
-from micrograd.compiler import statements
 from micrograd.compiler.c import Writer
 from micrograd.compiler.python import TEMPLATES
 from micrograd.compiler.toolchain import CompilerError, find_compiler
@@ -85,7 +84,6 @@ def test_what_is_printed_runs_and_gives_the_gradients_that_it_says(capsys):
 
 
 def test_a_wrong_template_of_compiled_python_is_found(monkeypatch, fuzz):
-    monkeypatch.setattr(statements, "_parsed", {})  # templates that have been read
     monkeypatch.setitem(TEMPLATES, "leaky_relu", "{1} * {0} if {0} <= 0 else -{0}")
     status, told = fuzz("--programs", 500, "--against", "python")
     assert status == 1

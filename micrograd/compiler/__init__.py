@@ -31,7 +31,7 @@ from micrograd.compiler.graph import Graph, Shape, unflatten
 from micrograd.compiler.library import CBackend
 from micrograd.compiler.python import PythonBackend, source
 from micrograd.compiler.rule import Ruled
-from micrograd.compiler.stored import Recalled, give_back
+from micrograd.compiler.stored import Recalled, give_back, uncollected
 from micrograd.compiler.toolchain import CompilerError, notice
 from micrograd.compiler.trace import TraceError
 from micrograd.compiler.training import Training
@@ -371,7 +371,7 @@ class Compiled:
     def _traced(self, shapes: tuple[Shape, ...]) -> Graph:
         """The function of arguments of these shapes; ShapeError if it takes none such."""
         try:
-            with notice("tracing the function"):
+            with notice("tracing the function"), uncollected():
                 return Graph(self._function, shapes, self.parameters)
         except (TypeError, ValueError, IndexError) as error:
             if isinstance(error, TraceError) or not self._backends:

@@ -14,7 +14,7 @@ from micrograd.compiler.batch import Packed
 from micrograd.compiler.c import MOST_LANES, library_source
 from micrograd.compiler.check import failure
 from micrograd.compiler.graph import Graph
-from micrograd.compiler.stored import Stored
+from micrograd.compiler.stored import Stored, uncollected
 from micrograd.compiler.toolchain import build, unload
 from micrograd.interrupts import uninterrupted
 
@@ -77,7 +77,8 @@ class CBackend:
             graph = self.stored.graph()
             results = [*graph.outputs, *((graph.argument_gradients or []) if kind == "value_and_grad" else [])]
             accumulated = (graph.parameter_gradients or []) if kind == "backward" else []
-            source, work_size = library_source(graph, results, accumulated, tile=tile)
+            with uncollected():
+                source, work_size = library_source(graph, results, accumulated, tile=tile)
             self._written[kind, tile] = Written(zlib.compress(source.encode(), 1), work_size, len(results))
         if (kind, tile) not in self._libraries:
             self._libraries[kind, tile] = Library(self.stored, kind, self._written[kind, tile], self.threads)
