@@ -10,11 +10,13 @@ import os
 import random
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from itertools import accumulate
 from pathlib import Path
 
@@ -24,11 +26,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import micrograd
-from micrograd import Value, functional, mean, scalar, where
-from micrograd.compiler import CompilerError, c, toolchain
-from micrograd.compiler.roll import Element, Line, roll
-from micrograd.compiler.statements import Statement
+from micrograd import Value, dot, functional, mean, scalar, take, where
+from micrograd.compiler import CompilerError, c, library, toolchain
+from micrograd.compiler import roll as rolling
 from micrograd.nn import MLP
+from micrograd.optim import SGD
 from tests.conftest import has_compiler
 from tests.operations import OPERATIONS
 from tests.test_compiler import eager, grads, moons
@@ -171,7 +173,7 @@ RESULTS = {
 
 @needs_compiler
 def test_infinities_and_nan_follow_ieee(monkeypatch):
-    monkeypatch.setattr(c, "failure", lambda *call: None)  # what C computed where Python would have raised
+    monkeypatch.setattr(library, "failure", lambda *call: None)  # what C computed where Python would have raised
     assert set(scalar.FUNCTIONS) <= set(SPECIAL)
     fast = micrograd.compile(lambda x: [RESULTS[name](x) for name in SPECIAL], (0.5,), backend="c")
     for k, (name, cases) in enumerate(SPECIAL.items()):
@@ -226,7 +228,7 @@ def test_many_constants_go_into_a_table_that_loops_run_over():
     fast = micrograd.compile(weighted, (1.0,), backend="c")
     assert "_c[] = {" in fast.c_source
     assert fast(2.0) == pytest.approx(weighted(Value(2.0)).data, rel=1e-14)
-    few = micrograd.compile(lambda x: micrograd.dot(numbers[:60], [x] * 60, 1.0), (1.0,), backend="c")
+    few = micrograd.compile(lambda x: micrograd.dot(numbers[:7], [x] * 7, 1.0), (1.0,), backend="c")
     assert "_c[] = {" not in few.c_source
 
 
@@ -321,20 +323,83 @@ def test_what_a_loop_carries_on_may_be_needed_from_all_of_its_rounds(function):
         assert_close(results, [v.data for v in function([Value(x) for x in numbers])])
 
 
+def products(ws, xs):
+    """A sum of products that is not fused."""
+    total = 0
+    for w, x in zip(ws, xs, strict=True):
+        total = total + w * x
+    return total
+
+
+def layers(ws, xs, dot):
+    hidden = [dot(row, xs).tanh() for row in ws]
+    return micrograd.sum([dot(column, hidden) ** 2 for column in zip(*ws, strict=True)])
+
+
+def convolution(ws, xs, dot):
+    outputs = [dot(ws[0][:5], xs[i : i + 5]) * dot(ws[1][:4], xs[i + 4 : i : -1]) for i in range(len(xs) - 5)]
+    return mean([output.sigmoid() for output in outputs])
+
+
+def recurrent(ws, xs, dot):
+    state = xs
+    for x in xs[:6]:
+        state = [(dot(row, state) + x).tanh() for row in ws]
+    return dot(ws[0], state)
+
+
+def attention(ws, xs, dot):
+    keys = [[w * x for w, x in zip(row, xs, strict=True)] for row in ws]
+    total = Value(0.0)
+    for i in range(len(keys)):
+        shares = [dot(keys[i], key).sigmoid() for key in keys[: i + 1]]
+        total = total + micrograd.sum([dot(shares, column) for column in zip(*keys[: i + 1], strict=True)])
+    return total
+
+
+NESTS = [layers, convolution, recurrent, attention]
+
+
+@needs_compiler
+@pytest.mark.parametrize("dot", [micrograd.dot, products])
+@pytest.mark.parametrize("function", NESTS)
+def test_nests_compute_what_the_same_code_without_loops_does(monkeypatch, function, dot):
+    rng = random.Random(5)
+    ws = [[Value(rng.uniform(-0.5, 0.5)) for _ in range(9)] for _ in range(9)]
+    batch = [[rng.uniform(-1, 1) for _ in range(9)] for _ in range(5)]
+    parameters = [w for row in ws for w in row]
+    results = []
+    for fewest in (rolling.FEWEST_ROUNDS, 10**6):
+        monkeypatch.setattr(rolling, "FEWEST_ROUNDS", fewest)
+        fast = micrograd.compile(lambda xs: function(ws, xs, dot), (batch[0],), parameters=parameters, backend="c")
+        assert ("i1 < " in fast.c_source) == (fewest < 10)
+        numbers = []
+        for examples in (batch[:1], batch):
+            micrograd.optim.SGD(parameters, 0.1).zero_grad()
+            numbers += [fast.backward(examples), *grads(parameters)]
+        value, gradient = fast.value_and_grad(batch[1])
+        results.append([*numbers, value, *gradient])
+    assert_close(*results)
+    for parameter in parameters:
+        parameter.grad = 0.0
+    mean([function(ws, [Value(x) for x in xs], dot) for xs in batch]).backward()
+    assert_close(numbers[-len(parameters) :], grads(parameters))
+
+
 @needs_compiler
 def test_what_is_called_first_is_built_at_once_and_only_once(monkeypatch):
     built = []
-    monkeypatch.setattr(c, "build", lambda source: built.append(source) or toolchain.build(source))
+    monkeypatch.setattr(library, "build", lambda source: built.append(source) or toolchain.build(source))
     w = Value(2.0)
     fast = micrograd.compile(lambda x: w * x, (1.0,), parameters=[w], backend="c")
-    fast.backward([1.0] * 5)
+    fast.backward([1.0] * 32)
     assert len(built) == 1
-    assert fast.map([1.0] * 5) == [2.0] * 5
+    assert fast.map([1.0] * 32) == [2.0] * 32
     assert len(built) == 2
     fast(1.0)
     assert len(built) == 3
     several = micrograd.compile(lambda x: [w * x, x], (1.0,), parameters=[w], backend="c")
-    assert several.map([1.0] * 5) == [[2.0, 1.0]] * 5
+    assert several.map([1.0] * 32) == [[2.0, 1.0]] * 32
     assert len(built) == 4
 
 
@@ -353,16 +418,38 @@ def test_a_loop_may_read_every_other_number_of_what_was_computed_singly():
         assert_close(results, [v.data for v in function([Value(x) for x in numbers])])
 
 
+def test_results_and_arguments_are_copied_in_loops_however_many_they_are(monkeypatch):
+    walks = []
+    history = Value._history
+    monkeypatch.setattr(Value, "_history", lambda self: walks.append(self) or history(self))
+    fast = micrograd.compile(lambda *xs: [x.exp() for x in xs] + [xs[0], xs[-1]], tuple([0.5] * 300), backend="python")
+    assert len(walks) == 1
+    (graph,) = [backend.stored.graph() for backend in fast._backends.values()]
+    source, _ = c.library_source(graph, graph.outputs, [], tile=1)
+    assert source.count("\n") < 120
+    assert source.count("gather(xs + ") == 1
+
+
 @needs_compiler
-def test_a_very_large_network_is_computed_an_example_at_a_time_with_dot(monkeypatch):
+def test_arguments_of_several_sizes_come_where_they_belong():
+    def function(x, y, zs, ws, v):
+        return [x, y, *zs, *ws, v]
+
+    example = 1.0, 2.0, [3.0, 4.0], [5.0, 6.0], 7.0
+    fast = micrograd.compile(function, example, backend="c")
+    batch = [[number] * 5 for number in example]
+    assert fast.map(*batch) == [[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]] * 5
+    assert fast(*example) == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]
+
+
+@needs_compiler
+def test_few_examples_are_computed_one_by_one_with_dot():
     model, loss, batch = large(21, 11)
-    for few in (100, 100_000):
-        monkeypatch.setattr(c, "FEW_PARAMETERS", few)
-        backend = assert_trains_alike(model, loss, batch)._backends[((21,),)]
-        assert {vectors for _, vectors in backend._libraries} == ({False} if few == 100 else {True, False})
+    backend = assert_trains_alike(model, loss, batch[:3])._backends[((21,),)]
+    assert ("backward", 0) in backend._libraries
     graph = backend.stored.graph()
-    source, _ = c.library_source(graph, graph.outputs, graph.parameter_gradients, vectors=False)
-    assert source.count(" = dot(") >= 11
+    source, _ = c.library_source(graph, graph.outputs, graph.parameter_gradients, tile=0)
+    assert " = dot(-0.0, " in source or " = dot(p[" in source
 
 
 @needs_compiler
@@ -401,7 +488,7 @@ def looped(n, seed=1):
         return xs
 
     fast = micrograd.compile(function, ([1.0] * 5,), backend="python")
-    assert fast.c_source.count("for (long i") == n
+    assert fast.c_source.count("for (long i") == n + 1  # and one for y
     return fast
 
 
@@ -409,43 +496,83 @@ def test_a_function_has_150_lines_and_a_loop_counts_as_four_more_than_it_has():
     def functions(fast):
         return len(re.findall(r"^static void forward_one_\d+", fast.c_source, re.MULTILINE))
 
-    assert [functions(chained(n)) for n in (150, 151, 301, 302)] == [0, 2, 2, 3]
-    assert [functions(looped(n)) for n in (30, 31)] == [0, 2]
+    assert [functions(chained(n)) for n in (149, 150, 299, 300)] == [0, 2, 2, 3]  # and one for y
+    assert [functions(looped(n)) for n in (29, 30)] == [0, 2]
 
 
 def test_what_single_statements_of_one_function_use_is_in_variables():
-    assert "t[" not in chained(20).c_source.replace("double t[1];", "")
-    assert "double t[15];" in looped(3).c_source
+    assert "t[" not in chained(20).c_source.replace("double t[1],", "")
+    assert "double t[15], s[1];" in looped(3).c_source
     assert "Needs 120 bytes of the stack, and what the compiler adds" in looped(3).c_source
     assert " 1 * i" not in looped(3).c_source
 
 
-def test_more_than_64_constants_are_in_a_table():
-    for n in (64, 65):
+def test_more_than_eight_constants_are_in_a_table_whole_numbers_first():
+    for n in (8, 9):
         fast = micrograd.compile(lambda x, n=n: [x * (i + 0.5) for i in range(n)], (1.0,), backend="python")
-        assert ("static const double forward_one_c[]" in fast.c_source) == (n == 65)
+        assert ("static const double forward_one_c[]" in fast.c_source) == (n == 9)
+    classes = [2, 0, 1, *range(3, 10)]
+    fast = micrograd.compile(
+        lambda x: micrograd.sum([0.5 * x, *(where(x == k, x, 0.0) for k in classes)]), (1.0,), backend="python"
+    )
+    assert "{\n    0.0,\n    1.0,\n    2.0,\n" in fast.c_source
+    assert "9.0,\n    0.5\n}" in fast.c_source
 
 
 @needs_compiler
-def test_more_than_four_examples_are_computed_in_lanes_up_to_20_000_parameters():
-    for n_parameters, many in ((20_000, True), (20_001, False)):
-        p = [Value(2.0) for _ in range(n_parameters)]
-        fast = micrograd.compile(lambda x, p=p: p[0] * x, (1.0,), parameters=p, backend="c")
+def test_more_than_four_examples_are_computed_in_tiles_of_up_to_four_vectors():
+    p = Value(2.0)
+    tiles = {1: 0, 4: 0, 5: 1, 15: 1, 16: 2, 31: 2, 32: 4, 1000: 4}
+    for n, tile in tiles.items():
+        fast = micrograd.compile(lambda x: p * x, (1.0,), parameters=[p], backend="c", batch_size=n)
         libraries = fast._backends[((),)]._libraries
-        assert list(libraries) == [("backward", many)]
-        assert fast.backward([1.0] * 4) == 2.0
-        assert fast.map([1.0] * 4) == [2.0] * 4
+        assert list(libraries) == [("backward", tile)]
+        assert fast.backward([1.0] * n) == 2.0
+        assert fast.map([1.0] * n) == [2.0] * n
+        assert set(libraries) == {("backward", tile), ("forward", tile)}
         assert fast.value_and_grad(1.0) == (2.0, 2.0)
-        built = {("backward", many), ("backward", False), ("forward", False), ("value_and_grad", False)}
-        assert set(libraries) == built
-        assert fast.backward([1.0] * 5) == 2.0
-        assert fast.map([1.0] * 5) == [2.0] * 5
-        assert set(libraries) == built | {("forward", many)}
+
+
+@needs_compiler
+@pytest.mark.parametrize("tile", [1, 2, 4])
+@pytest.mark.parametrize("n", [1, 7, 8, 9, 33])
+def test_a_tile_may_be_full_in_part(n, tile, monkeypatch):
+    """With weights that are shared, chosen, subtracted, and used in loops within loops."""
+    monkeypatch.setattr(library, "_tile", lambda n: tile)
+    rng = random.Random(n)
+    ps = [Value(rng.gauss(0, 1)) for _ in range(12)]
+
+    def loss(example):
+        i, *xs = example
+        hidden = [(dot(ps[:3], xs[k : k + 3], ps[3]) - ps[4] * xs[k]).tanh() for k in range(4)]
+        return dot(hidden, [take(ps[5:10], i)] * 4) - ps[10] + micrograd.sum([ps[11] * h for h in hidden])
+
+    batch = [[rng.randrange(5), *(rng.gauss(0, 1) for _ in range(6))] for _ in range(n)]
+    fast = micrograd.compile(loss, (batch[0],), parameters=ps, backend="c")
+    total = fast.backward(batch)
+    gradients = grads(ps)
+    for p in ps:
+        p.grad = 0.0
+    expected = mean([loss(example) for example in batch])
+    expected.backward()
+    assert total == pytest.approx(expected.data, rel=1e-12)
+    assert_close(gradients, grads(ps))
+    assert_close(fast.map(batch), [loss(example).data for example in batch])
+
+
+@needs_compiler
+def test_a_tile_whose_numbers_would_not_stay_in_the_cache_is_smaller(monkeypatch):
+    fast = micrograd.compile(lambda xs: dot(xs, xs), ([1.0] * 100,), backend="python")
+    graph = fast._backends[((100,),)].stored.graph()
+    for cache, size in ((1 << 19, 4), (100 * 8 * 8 * 4, 2), (1000, 1)):
+        monkeypatch.setattr(c, "CACHE", cache)
+        source, _ = c.library_source(graph, graph.outputs, [], tile=4)
+        assert f"#define TILE {size}\n" in source
 
 
 def test_a_library_works_on_the_doubles_of_eight_lanes_and_those_before_the_first_multiple_of_64_bytes():
     graph = micrograd.compile(lambda x, y: x * y, (1.0, 1.0), backend="python")._backends[(), ()].stored.graph()
-    assert c.library_source(graph, graph.outputs, [], vectors=True)[1] == (2 + 1) * 8 + 8
+    assert c.library_source(graph, graph.outputs, [], tile=1)[1] == (2 + 1) * 8 + 8
 
 
 @needs_compiler
@@ -459,209 +586,83 @@ def test_every_kind_of_library_is_c_without_a_warning(monkeypatch):
             parameters=parameters,
             backend="c",
         )
-        for n in (1, 9):
+        for n in (1, 32):
             fast.map([0.5] * n)
             fast.backward([0.5] * n)
         fast.value_and_grad(0.5)
         assert len(fast._backends[((),)]._libraries) == 5
 
 
-# Rolling
+# Threads
 
 
-def straight(lines):
-    """Statements from a template and operands each, which are negative for leaves and else the number of a line."""
-    return [Statement(id, template, operands) for id, (template, operands) in enumerate(lines)]
+def noisy(threads=3, n=40, seed=1):
+    """A network, its compiled loss for so many threads, and a batch."""
+    model, loss, _ = large(6, 5)
+    rng = random.Random(seed)
+    batch = [[rng.gauss(0, 1) for _ in range(6)] for _ in range(n)]
+    return (
+        model,
+        micrograd.compile(loss, (batch[0],), parameters=model.parameters(), backend="c", threads=threads),
+        batch,
+    )
 
 
-def evaluate(template, numbers):
-    return eval(template.format(*map(repr, numbers)), {})
+@needs_compiler
+@pytest.mark.parametrize("n", [1, 8, 23, 24, 100])
+def test_threads_share_the_examples_of_a_call(n):
+    results = []
+    for threads in (1, 3, 3):
+        model, fast, batch = noisy(threads, n)
+        results.append(([fast.backward(batch), *grads(model.parameters())], fast.map(batch)))
+    (alone, values), first, second = results
+    assert_close(first[0], alone)
+    assert first[1] == values
+    assert first == second
 
 
-def interpret(loops, memory):
-    """Do what the loops say, with `memory[array][index]`."""
-
-    def read(element, i):
-        return memory[element.array][element.base + i * element.stride]
-
-    def write(element, i, number):
-        memory[element.array][element.base + i * element.stride] = number
-
-    for loop in loops:
-        before = {}
-        for i in range(loop.rounds):
-            now = {}
-            for line in loop.lines:
-                numbers = []
-                for operand in line.operands:
-                    if isinstance(operand, Element):
-                        numbers.append(read(operand, i))
-                    elif isinstance(operand, int):
-                        numbers.append(now[operand])
-                    else:
-                        numbers.append(before[operand[1]] if i else read(operand[0], 0))
-                now[line.number] = evaluate(line.template, numbers)
-                if line.every:
-                    write(line.every, i, now[line.number])
-            before = now
-        for line in loop.lines:
-            if line.last:
-                write(line.last, 0, before[line.number])
+@needs_compiler
+def test_threads_share_the_examples_of_a_training_step():
+    found = []
+    for threads in (1, 2, 2):
+        model, fast, batch = noisy(threads)
+        with fast.training(SGD(model.parameters(), 0.1)) as step:
+            losses = [step(batch[:k]) for k in (40, 25, 40)]
+        found.append([*losses, *(p.data for p in model.parameters())])
+    assert_close(found[1], found[0])
+    assert found[1] == found[2]
 
 
-def check_rolled(lines, places, results, accumulator=()):
-    """Roll the lines; see that the loops compute the same; return them."""
-    accumulator = dict(accumulator)
-    memory = {"x": [0.5 + k * k % 7 for k in range(60)], "p": [2.0 - k % 5 for k in range(60)], "g": [0.25] * 60}
-    expected, gradients = {}, list(memory["g"])
-    for statement in straight(lines):
-        numbers = [
-            expected[operand] if operand >= 0 else
-            (gradients if places[operand].array == "g" else memory[places[operand].array])[places[operand].base]
-            for operand in statement.operands
-        ]  # fmt: skip
-        expected[statement.id] = evaluate(statement.template, numbers)
-        if statement.id in accumulator:
-            gradients[accumulator[statement.id]] = expected[statement.id]
-    places = dict(places)
-    loops, size = roll(straight(lines), places, accumulator, results)
-    memory["t"] = [math.nan] * size
-    interpret(loops, memory)
-    for id in results:
-        place = places[id]
-        assert memory[place.array][place.base] == expected[id]
-    assert memory["g"] == gradients
-    assert sum(loop.rounds * len(loop.lines) for loop in loops) == len(lines)
-    return loops
+@needs_compiler
+def test_a_failure_in_another_threads_part_is_met(monkeypatch):
+    fast = micrograd.compile(lambda x: x.log(), (1.0,), backend="c", threads=2)
+    with pytest.raises(ValueError, match=r"log\(-1\.0\).*in example 30"):
+        fast.map([1.0] * 30 + [-1.0] + [1.0] * 9)
 
 
-def leaf(array, k):
-    return -1 - k - 100 * ["x", "p", "g"].index(array)
+@needs_compiler
+@pytest.mark.parametrize("trains", [False, True])
+def test_ctrl_c_while_threads_are_at_work_waits_for_them(trains, monkeypatch):
+    model, fast, batch = noisy()
+    before = [p.data for p in model.parameters()]
+    run = threading.Thread.join
+
+    def join(thread, *timeout):
+        signal.raise_signal(signal.SIGINT)
+        run(thread, *timeout)
+
+    with fast.training(SGD(model.parameters(), 0.1)) if trains else nullcontext(fast.backward) as call:
+        monkeypatch.setattr(threading.Thread, "join", join)
+        with pytest.raises(KeyboardInterrupt):
+            call(batch)
+        monkeypatch.undo()
+        assert [p.data for p in model.parameters()] == before
+        call(batch)
 
 
-PLACES = {leaf(array, k): Element(array, k) for array in "xpg" for k in range(60)}
-
-
-def test_a_sum_is_rolled_into_one_loop_with_a_carried_value():
-    lines = [("{} * {}", (leaf("x", 0), leaf("p", 0)))]
-    lines += [("{} + {} * {}", (k, leaf("x", k + 1), leaf("p", k + 1))) for k in range(8)]
-    loops = check_rolled(lines, PLACES, [8])
-    assert [loop.rounds for loop in loops] == [1, 8]
-    (line,) = loops[1].lines
-    assert line.operands[0] == (Element("t", 0), 0)
-    assert line.operands[1:] == (Element("x", 1, 1), Element("p", 1, 1))
-    assert (line.every, line.last) == (None, Element("t", 1))
-
-
-@pytest.mark.parametrize("stride", [1, 3, -1, -2, 0])
-def test_operands_may_advance_by_any_stride(stride):
-    lines = [("{} * {}", (leaf("x", 30 + stride * k), leaf("p", k))) for k in range(7)]
-    (loop,) = check_rolled(lines, PLACES, range(7))
-    assert loop == (7, (Line(0, "{} * {}", (Element("x", 30, stride), Element("p", 0, 1)), Element("t", 0, 1), None),))
-
-
-def test_too_few_rounds_stay_as_they_are():
-    lines = [("-{}", (leaf("x", k),)) for k in range(4)]
-    assert [loop.rounds for loop in check_rolled(lines[:3], PLACES, range(3))] == [1, 1, 1]
-    assert [loop.rounds for loop in check_rolled(lines, PLACES, range(4))] == [4]
-
-
-def test_a_round_of_up_to_sixteen_lines_is_found():
-    for period, rounds in ((16, [4] * 16), (17, [1] * 4 * 17)):
-        lines = [(f"{{}} + {i}.0", (leaf("x", k),)) for k in range(4) for i in range(period)]
-        assert [loop.rounds for loop in check_rolled(lines, PLACES, range(len(lines)))] == rounds
-
-
-def test_a_run_ends_where_the_stride_or_the_template_or_the_array_changes():
-    for odd in (("-{}", (leaf("x", 9),)), ("+{}", (leaf("x", 5),)), ("-{}", (leaf("p", 5),))):
-        lines = [("-{}", (leaf("x", k),)) for k in range(5)] + [odd] + [("-{}", (leaf("x", k),)) for k in range(6, 11)]
-        assert [loop.rounds for loop in check_rolled(lines, PLACES, range(11))] == [5, 1, 5]
-
-
-def test_rounds_of_several_lines_are_found_and_what_is_independent_is_parted():
-    lines = []
-    for k in range(6):
-        lines += [("{} * {}", (leaf("x", k), leaf("p", k))), ("{} - {}", (3 * k, leaf("p", 20 - k))),
-                  ("{} + {}", (leaf("x", 2 * k), leaf("x", 40)))]  # fmt: skip
-    loops = check_rolled(lines, PLACES, [1, 4, 7, 10, 13, 16, 2, 5])
-    assert [(loop.rounds, [line.number for line in loop.lines]) for loop in loops] == [(6, [0, 1]), (6, [2])]
-
-
-def test_what_one_line_carries_to_another_keeps_them_together():
-    lines = [("-{}", (leaf("x", 0),)), ("-{}", (leaf("x", 1),))]
-    for k in range(6):
-        lines += [("{} + {}", (2 * k + 1, leaf("x", k))), ("{} * {}", (2 * k, leaf("p", 0)))]
-    loops = check_rolled(lines, PLACES, [len(lines) - 1, len(lines) - 2])
-    assert max(len(loop.lines) for loop in loops) == 2
-
-
-def test_a_number_in_the_middle_of_a_run_may_be_needed_after_it():
-    lines = [("-{}", (leaf("x", 0),))] + [("{} + {}", (k, leaf("x", k + 1))) for k in range(9)]
-    for needed in ([5], [9, 4], [1], [9, 8], range(10)):
-        loops = check_rolled([*lines, ("{} * {}", (needed[0], leaf("p", 0)))], PLACES, [*needed, 10])
-        assert [loop.rounds for loop in loops] == [1, 9, 1]
-
-
-def test_what_reaches_back_more_than_a_round_is_not_mistaken():
-    lines = [("-{}", (leaf("x", 0),)), ("-{}", (leaf("x", 5),))]
-    lines += [("{} + {}", (k + 1, k)) for k in range(10)]
-    check_rolled(lines, PLACES, [11])
-
-
-def test_a_first_round_that_refers_to_another_line_is_not_mistaken():
-    lines = []
-    for k in range(6):
-        lines += [("-{}", (leaf("x", k),)), ("{} + {}", (2 * max(k - 1, 0), leaf("p", k)))]
-    check_rolled(lines, PLACES, range(12))
-    lines = []
-    for k in range(6):
-        lines += [("-{}", (leaf("x", 2 * k),)), ("-{}", (leaf("x", 2 * k + 1),))]
-        lines += [("{} + {}", (3 * k + (k > 0), leaf("p", k)))]
-    check_rolled(lines, PLACES, range(18))
-
-
-def test_gradients_that_add_up_are_rolled_where_they_lie():
-    lines = [("{} + {} * {}", (leaf("g", 3 * k), leaf("x", k), leaf("p", 7))) for k in range(6)]
-    (loop,) = check_rolled(lines, PLACES, [], {k: 3 * k for k in range(6)})
-    assert loop.lines[0].every == Element("g", 0, 3)
-    again = lines + [("{} + {}", (k, leaf("x", 3))) for k in range(6)]
-    check_rolled(again, PLACES, [], {k: 3 * (k % 6) for k in range(12)})
-
-
-@st.composite
-def programs(draw):
-    """Lines that repeat, with strides, carried values and faults in the pattern."""
-    lines, accumulator, free = [], {}, set(range(60))
-    for _ in range(draw(st.integers(1, 4))):
-        body = draw(st.lists(st.tuples(
-            st.sampled_from(["-{}", "{} + {}", "{} * {} - {}", "{} - {}"]),
-            st.lists(st.tuples(st.sampled_from(["x", "p", "line"]), st.integers(0, 12), st.integers(-2, 2)), min_size=3,
-                     max_size=3),
-        ), min_size=1, max_size=4))  # fmt: skip
-        for k in range(draw(st.integers(1, 8))):
-            for template, operands in body:
-                places = []
-                for kind, base, stride in operands[: template.count("{}")]:
-                    at = len(lines) - 1 - base
-                    array = "x" if kind == "line" else kind
-                    places.append(at if kind == "line" and at >= 0 else leaf(array, 20 + base + stride * k))
-                lines.append((template, tuple(places)))
-        if draw(st.booleans()):
-            cells = sorted(draw(st.sets(st.sampled_from(sorted(free)), max_size=6))) if len(free) > 6 else []
-            for cell in cells:
-                accumulator[len(lines)] = cell
-                lines.append(("{} + {}", (leaf("g", cell), draw(st.integers(0, len(lines) - 1)))))
-                free.discard(cell)
-    results = draw(st.lists(st.integers(0, len(lines) - 1), max_size=6, unique=True))
-    return lines, [id for id in results if id not in accumulator], accumulator
-
-
-@given(programs())
-@settings(GRAPHS, max_examples=400)
-def test_rolled_loops_compute_what_the_straight_lines_do(program):
-    lines, results, accumulator = program
-    shortened = [(f"(({template}) % 1009.0)", operands) for template, operands in lines]  # so that nothing overflows
-    check_rolled(shortened, PLACES, results, accumulator)
+def test_a_number_of_threads_that_is_none_is_refused():
+    with pytest.raises(ValueError, match="threads is 0: expected a whole number of at least 1"):
+        micrograd.compile(lambda x: x, (1.0,), threads=0)
 
 
 # Export
@@ -689,7 +690,7 @@ BACKWARD = """model_backward(model_parameters, x, g, y);
         printf("%%.17g\\n", g[i]);"""
 
 
-def run_exported(fast, directory, x, outputs, parameters, differentiable=True):
+def run_exported(fast, directory, x, outputs, parameters, differentiable=True, flags=()):
     """The numbers that a small program gets from the exported file; the gradients are those of two calls."""
     fast.export_c(directory / "model.c")
     size = 1 + len(x)
@@ -700,8 +701,8 @@ def run_exported(fast, directory, x, outputs, parameters, differentiable=True):
     (directory / "main.c").write_text(text)
     command, _ = toolchain.find_compiler(os.environ.get("CC"), os.environ.get("PATH"))
     subprocess.run(
-        [*command, "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-ffp-contract=off", "main.c", "model.c",
-         "-o", "program", "-lm"], cwd=directory, check=True,
+        [*command, "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-ffp-contract=off", *flags, "main.c",
+         "model.c", "-o", "program", "-lm"], cwd=directory, check=True,
     )  # fmt: skip
     output = subprocess.run([directory / "program"], capture_output=True, text=True, check=True).stdout
     return list(map(float, output.split()))
@@ -723,6 +724,34 @@ def test_an_exported_network_is_strict_c99_and_gives_the_same_numbers(tmp_path, 
     assert text == fast.c_source
     assert ("backward_one_1(" in text) == ("for (long i" in text) == (size == "large")
     assert (tmp_path / "model.h").read_text() in text
+
+
+SANITIZERS = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+
+
+@pytest.fixture(scope="module")
+def sanitizers(tmp_path_factory):
+    """The flags for a compiler that watches what memory is used and what C leaves undefined."""
+    program = tmp_path_factory.mktemp("sanitizers") / "program"
+    program.with_suffix(".c").write_text("int main(void) { return 0; }\n")
+    command, _ = toolchain.find_compiler(os.environ.get("CC"), os.environ.get("PATH")) if has_compiler() else ([], "")
+    for line in ([*command, *SANITIZERS, f"{program}.c", "-o", program], [program]):
+        if not command or subprocess.run(line, capture_output=True).returncode:
+            pytest.skip("there is no C compiler with sanitizers")
+    return SANITIZERS
+
+
+@pytest.mark.parametrize("dot", [micrograd.dot, products])
+@pytest.mark.parametrize("function", NESTS)
+def test_exported_nests_keep_to_their_arrays_and_to_what_c_defines(tmp_path, monkeypatch, sanitizers, function, dot):
+    monkeypatch.setattr(c, "LINES", 40)  # so that functions share temporaries
+    ws = [[Value(math.sin(9 * i + j)) for j in range(9)] for i in range(9)]
+    parameters, x = [w for row in ws for w in row], [0.1 * i for i in range(9)]
+    fast = micrograd.compile(lambda xs: function(ws, xs, dot), (x,), parameters=parameters, backend="python")
+    assert "i1 < " in fast.c_source
+    numbers = run_exported(fast, tmp_path, x, 1, len(parameters), flags=sanitizers)
+    value, gradient = eager(lambda xs: function(ws, xs, dot), x)
+    assert_close(numbers, [value, value, *gradient, *(2 * parameter.grad for parameter in parameters)])
 
 
 @needs_compiler

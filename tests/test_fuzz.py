@@ -5,10 +5,11 @@ from importlib.util import find_spec
 import pytest
 
 from micrograd import Value
-from micrograd.compiler import statements
+from micrograd.compiler.c import Writer
 from micrograd.compiler.python import TEMPLATES
 from micrograd.compiler.toolchain import CompilerError, find_compiler
-from tests.fuzz import engines, programs
+from tests.conftest import has_compiler
+from tests.fuzz import engines, loops, programs
 from tests.fuzz.__main__ import described, main
 from tests.fuzz.bounded import Bounded, UndecidedError
 from tests.fuzz.compare import compare
@@ -83,7 +84,6 @@ def test_what_is_printed_runs_and_gives_the_gradients_that_it_says(capsys):
 
 
 def test_a_wrong_template_of_compiled_python_is_found(monkeypatch, fuzz):
-    monkeypatch.setattr(statements, "_parsed", {})  # templates that have been read
     monkeypatch.setitem(TEMPLATES, "leaky_relu", "{1} * {0} if {0} <= 0 else -{0}")
     status, told = fuzz("--programs", 500, "--against", "python")
     assert status == 1
@@ -126,3 +126,57 @@ def test_what_rounding_decides_is_undecided():
     with pytest.raises(UndecidedError):
         _ = Bounded(6.0, 1e-9) % 2.0
     assert Value(Bounded(0.0)).relu().data.number == 0
+
+
+# Loops
+
+
+@pytest.fixture
+def nests(cache, monkeypatch, capsys):
+    """The exit status of the command for loops and what it prints, with the first compiler alone, which starts soon."""
+    if not has_compiler():
+        pytest.skip("there is no C compiler")
+    ways = loops.ways()[:4]
+    monkeypatch.setattr(loops, "ways", lambda: ways)
+
+    def run(*arguments):
+        monkeypatch.setattr("sys.argv", ["loops", *map(str, arguments)])
+        status = loops.main()
+        return status, capsys.readouterr().out
+
+    return run
+
+
+def test_rolled_loops_give_what_straight_code_does_with_and_without_optimization(nests):
+    status, told = nests("--programs", 6)
+    assert status == 0, told
+    assert told.count("loops from ") == 3
+    assert told.count("straight, ") == 1
+
+
+def test_gcc_is_kept_from_taking_copies_for_aligned(nests):
+    assert loops.differences(loops.generate(0, 9), loops.ways()[2:3]) == []  # without that, a crash of gcc 12's code
+
+
+def test_other_compilers_agree_about_rolled_loops(monkeypatch, nests):
+    monkeypatch.undo()
+    assert [loops.differences(loops.generate(1, index), loops.ways()[4:]) for index in range(2)] == [[]] * 2
+
+
+def test_a_loop_that_forgets_a_stride_is_found_and_shrunk(monkeypatch, nests):
+    element = Writer._element
+    monkeypatch.setattr(
+        Writer, "_element", lambda self, place: element(self, place._replace(strides=place.strides[:1]))
+    )
+    status, told = nests("--programs", 12)
+    assert status == 1
+    assert told.count("Line(") == 1, told
+    assert "straight, " not in told
+
+
+def test_programs_of_loops_use_every_kind_of_line_and_roll_into_nests():
+    many = [loops.generate(0, index) for index in range(300)]
+    lines = [line for program in many for line, *_ in loops.unrolled(program)]
+    assert {line.kind for line in lines} == {*loops.KINDS, *loops.CELL_KINDS, loops.DOT}
+    assert {place.array for line in lines for place in (*line.leaves, *line.others)} == set("xwcmrs")
+    assert max(len(rounds) for program in many for _, *rounds in loops.unrolled(program)) == 4

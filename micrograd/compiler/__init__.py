@@ -22,15 +22,16 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
+from micrograd.checks import count
 from micrograd.compiler.batch import Examples, Packed, ShapeError, pack, pool
-from micrograd.compiler.c import CBackend
 from micrograd.compiler.check import check
 from micrograd.compiler.elsewhere import lock
 from micrograd.compiler.export import export_c
 from micrograd.compiler.graph import Graph, Shape, unflatten
+from micrograd.compiler.library import CBackend
 from micrograd.compiler.python import PythonBackend, source
 from micrograd.compiler.rule import Ruled
-from micrograd.compiler.stored import Recalled, give_back
+from micrograd.compiler.stored import Recalled, give_back, uncollected
 from micrograd.compiler.toolchain import CompilerError, notice
 from micrograd.compiler.trace import TraceError
 from micrograd.compiler.training import Training
@@ -51,6 +52,7 @@ def compile(
     parameters: Sequence[Value] = (),
     backend: str = "auto",
     batch_size: float = math.inf,
+    threads: int = 1,
 ) -> "Compiled":
     """Trace a function of numbers, and compile what it computes together with its gradients.
 
@@ -70,6 +72,9 @@ def compile(
     batch_size
         How many examples most calls of `backward` will have: the code in C for so many is built at once, what other
         numbers need when it is called.
+    threads
+        How many share the examples of a call in C, which pays from some milliseconds a call. The gradients of their
+        parts are added in a fixed order: for the same number of threads, the results are the same each time.
 
     Raises
     ------
@@ -80,7 +85,9 @@ def compile(
     ValueError, TypeError
         If an argument is not of the kind described above.
     """
-    return Compiled(function, example_args, parameters=parameters, backend=backend, batch_size=batch_size)
+    return Compiled(
+        function, example_args, parameters=parameters, backend=backend, batch_size=batch_size, threads=threads
+    )
 
 
 class Compiled:
@@ -103,6 +110,7 @@ class Compiled:
         parameters: Sequence[Value] = (),
         backend: str = "auto",
         batch_size: float = math.inf,
+        threads: int = 1,
     ) -> None:
         if backend not in ("auto", "c", "python"):
             raise ValueError(f'unknown backend {backend!r}: expected "auto", "c" or "python"')
@@ -116,6 +124,7 @@ class Compiled:
             raise ValueError("a parameter is given twice")
         self._function = function
         self.backend = backend
+        self.threads = count("threads", threads)
         self._backends: dict[tuple[Shape, ...], PythonBackend | CBackend] = {}
         self._spare: dict[tuple[Shape, ...], PythonBackend] = {}
         self._shapes = pack([(argument,) for argument in example_args], ()).shapes
@@ -362,7 +371,7 @@ class Compiled:
     def _traced(self, shapes: tuple[Shape, ...]) -> Graph:
         """The function of arguments of these shapes; ShapeError if it takes none such."""
         try:
-            with notice("tracing the function"):
+            with notice("tracing the function"), uncollected():
                 return Graph(self._function, shapes, self.parameters)
         except (TypeError, ValueError, IndexError) as error:
             if isinstance(error, TraceError) or not self._backends:
@@ -376,7 +385,7 @@ class Compiled:
             self._backends[shapes] = PythonBackend(graph)
         else:
             try:
-                self._backends[shapes] = CBackend(graph, n)
+                self._backends[shapes] = CBackend(graph, n, self.threads)
             except CompilerError as error:
                 self._fall_back(graph, error)
         if self._backends[shapes].stored.is_large:

@@ -1,41 +1,36 @@
-"""The C backend: a trace as C99, for a library that is loaded here or for a file to take elsewhere.
+"""Writing C: a trace as C99, for a library that is loaded here (library.py) or a file to take elsewhere (export.py).
 
 Straight-line code in one piece would take a C compiler minutes for a large graph: the statements are rolled back into
-loops over arrays, and split into functions. A library for many examples computes on vectors with an example in each
-lane; one for few examples, or for a large model, computes them one by one, and its dot products use the lanes.
+loops over arrays, and split into functions. A library for many examples computes a tile of them at once: vectors with
+an example in each lane, and up to four vectors for each weight that is read. One for few examples computes them one by
+one, and its dot products use the lanes.
 
 In lanes, sums are added up in the order of the engine. The dot product of one example is added up in eight parts: so
 its last bits may differ between few examples and many, and where numbers near 1e308 cancel, it may overflow.
 """
 
-from __future__ import annotations
-
-import ctypes
 import math
-import struct
-import threading
-import weakref
-import zlib
-from array import array
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from bisect import bisect
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 
 from micrograd import scalar
-from micrograd.compiler.batch import Packed
-from micrograd.compiler.check import failure
 from micrograd.compiler.graph import Graph
-from micrograd.compiler.roll import Element, Line, Loop, roll
+from micrograd.compiler.roll import ZERO, Element, Line, Loop, Program, elements, roll
 from micrograd.compiler.statements import Statements
-from micrograd.compiler.stored import Stored
-from micrograd.compiler.toolchain import build, unload
 from micrograd.compiler.trace import CONDITIONS
 
 LINES = 150  # lines of C in a function
 MOST_LANES = 8
-MANY_CONSTANTS = 64  # above which they are kept in a table
-FEW_PARAMETERS = 20_000  # up to which each lane has gradients of its own
-FEW_EXAMPLES = 4  # up to which they are computed one by one
+MANY_CONSTANTS = 8  # above which they are kept in a table
+CACHE = 1 << 19  # bytes, beyond which a tile is smaller
 
+NO_PATTERNS = """#if defined(__GNUC__) && !defined(__clang__) /* gcc 12 may take copies for aligned */
+#pragma GCC optimize("no-tree-loop-distribute-patterns")
+#endif
+"""
 FUNCTIONS = {
     "sigmoid": "{ double e = exp(-fabs(x)); return x < 0.0 ? e / (1.0 + e) : 1.0 / (1.0 + e); }",
     "softplus": "{ double small = log1p(exp(-fabs(x))); return x < 0.0 ? small : x + small; }",
@@ -129,10 +124,10 @@ static inline V v_take(const V *values, long size, V index)
     return r;
 }
 
-static inline void v_add_at(V *row, long step, long size, V index, V gradient)
+static inline void v_add_at(double *row, long step, long size, V index, V gradient)
 {
     for (int l = 0; l < LANES; l++)
-        add_at((double *)row + l, LANES * step, size, index[l], gradient[l]);
+        add_at(row, step, size, index[l], gradient[l]);
 }
 """
 VECTORS = """#ifdef __AVX512F__
@@ -161,17 +156,36 @@ static inline V choose(M condition, V a, V b)
 """
 
 
-DOUBLES = """#define LANES 1
-typedef double V;
+TILES = """#define TILE {tile}
+#define WIDTH (LANES * TILE)
+#define EACH _Pragma("GCC unroll 8") for (int k = 0; k < TILE; k++)
+typedef V T[TILE]; /* a number for each example of a tile */
+
+static inline double total(const V *tile)
+{{
+    typedef double H __attribute__((vector_size(4 * LANES)));
+    union {{ V v; H h[2]; }} halves = {{ .v = tile[0] }};
+    for (int k = 1; k < TILE; k++)
+        halves.v += tile[k];
+    H half = halves.h[0] + halves.h[1];
+    double sum = half[0];
+    for (int l = 1; l < LANES / 2; l++)
+        sum += half[l];
+    return sum;
+}}
+
+"""
+DOUBLES = """#define WIDTH 1
+typedef double T;
 typedef double W __attribute__((vector_size(64), aligned(8), may_alias));
 
 static inline double dot(double start, const double *a, const double *b, long n)
 {
     W sums = {0.0};
-    long i = 0;
-    for (; i + 8 <= n; i += 8)
+    const long whole = n / 8 * 8;
+    for (long i = 0; i < whole; i += 8)
         sums += *(const W *)(a + i) * *(const W *)(b + i);
-    for (; i < n; i++)
+    for (long i = whole; i < n; i++)
         start += a[i] * b[i];
     return start + (((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7])));
 }
@@ -212,91 +226,128 @@ class Writer:
         self.results = results
         self.vectors = vectors
         self.dots = dots
-        self.type = "V" if vectors else "double"
+        self.type = "T" if vectors else "double"
+        self.each, self.k = ("EACH ", "[k]") if vectors else ("", "")  # a statement is of each vector of a tile
         templates = VECTOR if vectors else SCALAR
         scatters = graph.scatters if accumulated else []
         statements = Statements(graph, [*results, *accumulated], templates, sums=False, scatters=scatters)
         self.table = _constants(graph, statements, [*results, *accumulated])
         places = {id: Element(array, i) for id, (array, i) in graph.trace.leaves.items()}
         places |= {id: Element(literal(number)) for id, number in graph.trace.constants.items()}
-        places |= {id: Element("c", i) for i, id in enumerate(self.table)}
+        places |= {id: Element("c", i) for i, id in enumerate(self.table)} | {statements.zero: ZERO}
         places |= {id: Element(f"&{array}", row.base) for id, (array, row) in statements.rows.items()}
-        loops, _ = roll(statements, places, statements.accumulator, results)
-        chunks = list(_chunks(loops))
-        targets = [places[id] for id in results]
-        self._slots = _slots(chunks, targets)
-        self.temporaries = len(self._slots)
-        self._bodies = ["".join(map(self._loop, chunk)) for chunk in chunks]
-        self._bodies[-1] += "".join(f"    y[{i}] = {self._element(place)};\n" for i, place in enumerate(targets))
+        program = roll(statements, places, statements.accumulator, results, graph.gradients)
+        chunks = list(_chunks(program))
+        self._slots = _Slots(chunks)
+        self.temporaries, self.sums = self._slots.sizes["t"], self._slots.sizes["s"]
+        zeros = [f"for (long i = 0; i < {self.sums}; i++)", f"    {self._set('s[i]', self._leaf(ZERO.array, ''))}"]
+        self._bodies = [[text for step in chunk for text in self._step(step)] for chunk in chunks]
+        self._bodies[0][:0] = zeros if self.sums else []
 
     def source(self, name: str) -> str:
         """Functions that compute one example, or one in each lane: the last is called `name`."""
         head = (
-            f"(const double *restrict p, const {self.type} *restrict x, {self.type} seed, "
-            f"{self.type} *restrict g, {self.type} *restrict y, {self.type} *restrict t)"
+            f"(const double *restrict p, const {self.type} *restrict x, const {self.type} seed, "
+            f"double *restrict g, {self.type} *restrict y, "
+            f"{self.type} *restrict t, {self.type} *restrict s)"
         )
         text = ""
         if self.table:
             numbers = ",\n    ".join(literal(self.graph.trace.constants[id]) for id in self.table)
             text += f"static const double {name}_c[] = {{\n    {numbers}\n}};\n\n#define c {name}_c\n"
         parts = [f"{name}_{i}" for i in range(len(self._bodies))] if len(self._bodies) > 1 else [name]
-        unused = "    (void)p; (void)x; (void)seed; (void)g; (void)y; (void)t;\n"
+        unused = "    (void)p; (void)x; (void)seed; (void)g; (void)y; (void)t; (void)s;\n"
         for part, body in zip(parts, self._bodies, strict=True):
-            text += f"static void {part}{head}\n{{\n{unused}{body}}}\n\n"
+            lines = "".join(f"{line}\n" for line in _indented(body))
+            text += f"static void {part}{head}\n{{\n{unused}{lines}}}\n\n"
         if len(parts) > 1:
-            calls = "".join(f"    {part}(p, x, seed, g, y, t);\n" for part in parts)
+            calls = "".join(f"    {part}(p, x, seed, g, y, t, s);\n" for part in parts)
             text += f"static void {name}{head}\n{{\n{calls}}}\n\n"
         return text + ("#undef c\n" if self.table else "")
 
     def _leaf(self, array: str, index: str) -> str:
         if array == "seed":
-            return "seed"
-        if array[0] == "&":
+            return f"seed{self.k}"
+        if array[0] in "&g":
             return f"{array}[{index}]"
-        if array in ("x", "g", "y", "t"):
-            return f"{array}[{index}]"
+        if array in ("x", "y", "t", "s"):
+            return f"{array}[{index}]{self.k}"
         uniform = f"{array}[{index}]" if array in ("p", "c") else array  # else it is the literal of a constant
         return f"U({uniform})" if self.vectors else uniform
 
-    def _loop(self, loop: Loop) -> str:
-        if loop.rounds == 1:
-            (line,) = loop.lines
-            target = line.every or line.last
-            if target is None:
-                return f"    {self._text(line)};\n"
-            local = f"const {self.type} " if target and target.array == "t" and target.base not in self._slots else ""
-            return f"    {local}{self._element(target)} = {self._text(line)};\n"
-        if self.dots and _is_dot(loop):
-            return self._dot(loop)
-        carried, body, after = "", "", ""
-        carrier: dict[int, str] = {}  # what holds a line's result from one round to the next
-        for line in loop.lines:
-            named = "" if "add_at(" in line.template else f"const {self.type} v{line.number} = "
-            body += f"            {named}{self._text(line)};\n"
-            if line.every:
-                body += f"            {self._element(line.every)} = v{line.number};\n"
-        for line in loop.lines:
-            for i, operand in enumerate(line.operands):
-                if isinstance(operand, tuple) and not isinstance(operand, Element):
-                    carried += f"        {self.type} b{line.number}_{i} = {self._element(operand[0])};\n"
-                    body += f"            b{line.number}_{i} = v{operand[1]};\n"
-                    carrier[operand[1]] = f"b{line.number}_{i}"
-        for line in loop.lines:
-            if line.last and line.number in carrier:
-                after += f"        {self._element(line.last)} = {carrier[line.number]};\n"
-            elif line.last:
-                body += f"            {self._element(line.last)} = v{line.number};\n"
-        return (
-            f"    {{\n{carried}        for (long i = 0; i < {loop.rounds}; i++) {{\n{body}        }}\n{after}    }}\n"
-        )
+    def _step(self, step: Line | Loop, depth: int = 0) -> list[str]:
+        """The lines of C for a line or a loop within so many loops."""
+        if isinstance(step, Loop):
+            return [self._dot(step)] if self.dots and _is_dot(step) else self._loop(step, depth)
+        if step.every is None:
+            return [f"{self.each}{self._text(step)};"]
+        if self.vectors and step.every.array == "g":
+            return self._add_total(step, [self._set("a", self._term(step))])
+        target = self._element(step.every)
+        name = target.removesuffix(self.k)
+        return self._declare(name, self._text(step)) if name.isidentifier() else [self._set(name, self._text(step))]
+
+    def _set(self, name: str, text: str) -> str:
+        """A statement that sets a variable, or an element of an array, in all lanes."""
+        return f"{self.each}{name}{self.k} = {text};"
+
+    def _declare(self, name: str, text: str) -> list[str]:
+        """A new variable."""
+        return [f"T {name};", self._set(name, text)] if self.vectors else [f"double {name} = {text};"]
+
+    def _add_total(self, line: Line, lines: Sequence[str]) -> list[str]:
+        """What adds the sum over a tile of `a`, to be computed by the lines, to the gradient that a line adds to."""
+        assert line.every is not None
+        sign = line.template[3]
+        return ["{", *_indented(["T a;", *lines, f"{self._element(line.every)} {sign}= total(a);"]), "}"]
+
+    def _term(self, line: Line) -> str:
+        """What a line adds to a gradient, or takes away from it."""
+        return self._text(line)[len(self._element(line.every)) + 3 :]
+
+    def _loop(self, loop: Loop, depth: int) -> list[str]:
+        """A loop, whose lines may refer to one another, or to what another was in the round before."""
+        lines = [step for step in loop.body if isinstance(step, Line)]
+        operands = [(line.number, i, operand) for line in lines for i, operand in enumerate(line.operands)]
+        carriers = [(f"b{line}_{i}", *operand) for line, i, operand in operands if type(operand) is tuple]
+        carried = {number: name for name, _, number in carriers}  # what holds a line's result until the next round
+        named = {operand for _, _, operand in operands if isinstance(operand, int)} | set(carried)
+        body, after = [], []
+        for step in loop.body:
+            if isinstance(step, Loop) or (step.number not in named and not step.last):
+                body += self._step(step, depth + 1)
+                continue
+            body += self._declare(f"v{step.number}", self._text(step))
+            if step.every:
+                body.append(self._copy(step.every, f"v{step.number}"))
+            if step.last and step.number in carried:
+                after.append(self._copy(step.last, carried[step.number]))
+            elif step.last:
+                body.append(self._copy(step.last, f"v{step.number}"))
+        if len(carriers) == len(loop.body) == 1 and not lines[0].every:  # a sum, and nothing else
+            body = [self._set(carriers[0][0], self._text(lines[0]))]
+        else:
+            body += [self._set(name, f"v{number}{self.k}") for name, _, number in carriers]
+        head = f"for (long i{depth} = 0; i{depth} < {loop.rounds}; i{depth}++)"
+        if self.vectors and len(loop.body) == len(lines) == 1 and lines[0].every and _stays(lines[0].every, "g"):
+            added = self._set("a", f"a[k] + {self._term(lines[0])}")
+            return self._add_total(lines[0], [self._set("a", "U(0.0)"), head, f"    {added}"])
+        text = [head, *_indented(body)] if len(body) == 1 else [f"{head} {{", *_indented(body), "}"]
+        if carriers:
+            before = [text for name, start, _ in carriers for text in self._declare(name, self._element(start))]
+            return ["{", *_indented([*before, *text, *after]), "}"]
+        return text
+
+    def _copy(self, to: Element, name: str) -> str:
+        return self._set(self._element(to).removesuffix(self.k), name + self.k)
 
     def _dot(self, loop: Loop) -> str:
         """A dot product, summed in several lanes."""
-        (line,) = loop.lines
-        start, a, b = line.operands
-        first, second = (self._element(operand._replace(stride=0)) for operand in (a, b))
-        call = f"dot({self._element(start[0])}, &{first}, &{second}, {loop.rounds})"
-        return f"    {self._element(line.last)} = {call};\n"
+        line = loop.body[0]
+        assert isinstance(line, Line)
+        start, *factors = line.operands
+        a, b = map(self._element, (_lowest(factor, loop.rounds) for factor in factors))
+        return f"{self._element(line.last)} = dot({self._element(start[0])}, &{a}, &{b}, {loop.rounds});"
 
     def _text(self, line: Line) -> str:
         texts = []
@@ -304,79 +355,126 @@ class Writer:
             if isinstance(operand, Element):
                 texts.append(self._element(operand))
             else:
-                texts.append(f"v{operand}" if isinstance(operand, int) else f"b{line.number}_{i}")
+                texts.append((f"v{operand}" if isinstance(operand, int) else f"b{line.number}_{i}") + self.k)
         return line.template.format(*texts)
 
     def _element(self, element: Element | None) -> str:
         assert element is not None
-        array, base, stride = element
-        if array == "t":
-            if base not in self._slots:
-                return f"t{base}"
-            base = self._slots[base]
-        if not stride:
-            return self._leaf(array, str(base))
-        advance = "i" if stride == 1 else f"{stride} * i"
-        return self._leaf(array, f"{base} + {advance}" if base else advance)
+        array, base, strides = element
+        if array[0] in "t+":
+            slot = self._slots[array, base]
+            if isinstance(slot, str):
+                return slot + self.k
+            array, base = "s" if array[0] == "+" else "t", slot
+        terms = [f"{stride} * i{k}" if stride != 1 else f"i{k}" for k, stride in enumerate(strides) if stride]
+        return self._leaf(array, " + ".join([str(base)] * (not terms or base != 0) + terms))
+
+
+def _indented(lines: Sequence[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
 
 
 def _constants(graph: Graph, statements: Statements, results: Sequence[int]) -> list[int]:
-    """The constants that go into a table, so that loops can run over them: none, if they are few."""
+    """The constants that go into a table, so that loops can run over them: none, if they are few.
+
+    Whole numbers come first, as one counts; the others as they are first used.
+    """
     operands = {operand for statement in statements for operand in statement.operands}
-    used = [id for id in graph.trace.constants if id in operands or id in results]
+    numbers = graph.trace.constants
+    used = [id for id in numbers if id in operands or id in results]
+    used.sort(key=lambda id: numbers[id] if float(numbers[id]).is_integer() else math.inf)
     return used if len(used) > MANY_CONSTANTS else []
 
 
-def _chunks(loops: Sequence[Loop]) -> Iterator[list[Loop]]:
-    """The loops in groups that make a function each."""
-    chunk: list[Loop] = []
+def _chunks(program: Program) -> Iterator[Program]:
+    """The program in parts that make a function each."""
+    chunk: Program = []
     lines = 0
-    for loop in loops:
-        chunk.append(loop)
-        lines += 1 if loop.rounds == 1 else 4 + len(loop.lines)
-        if lines > LINES:
+    for step in program:
+        length = _length(step)
+        if chunk and lines + length > LINES:
             yield chunk
             chunk, lines = [], 0
+        chunk.append(step)
+        lines += length
     yield chunk
 
 
-def _slots(chunks: Sequence[Sequence[Loop]], results: Sequence[Element]) -> dict[int, int]:
-    """Where in the array t its elements go; those that only single statements of one function use go to variables."""
-    users: dict[int, set[int]] = {}
-    looped: set[int] = set()
-    last = len(chunks) - 1
-    for number, loop in [(i, loop) for i, chunk in enumerate(chunks) for loop in chunk] + [(last, None)]:
-        for element in _elements(loop) if loop else results:
-            if element.array == "t":
-                rounds = loop.rounds if loop else 1
-                indices = {element.base + i * element.stride for i in range(rounds if element.stride else 1)}
-                for index in indices:
-                    users.setdefault(index, set()).add(number)
-                if rounds > 1:
-                    looped.update(range(min(indices), max(indices) + 1))  # what lies between keeps them apart
-    shared = {index for index, functions in users.items() if len(functions) > 1}
-    return {index: slot for slot, index in enumerate(sorted(looped | shared))}
+def _length(step: Line | Loop) -> int:
+    """How many lines of C a step has, about."""
+    return 1 if isinstance(step, Line) else 4 + sum(map(_length, step.body))
 
 
-def _elements(loop: Loop) -> Iterator[Element]:
-    """All that a loop reads and writes."""
-    for line in loop.lines:
-        for operand in (*line.operands, line.every, line.last):
-            if isinstance(operand, Element):
-                yield operand
-            elif isinstance(operand, tuple):
-                yield operand[0]
+class _Slots:
+    """Where in the arrays t and s the elements go; those that only single lines of one function use go to variables.
+
+    What lies between elements that a loop uses keeps them apart.
+
+    Attributes
+    ----------
+    sizes
+        How many elements t and s have.
+    """
+
+    def __init__(self, chunks: Sequence[Program]) -> None:
+        spans: dict[str, set[tuple[int, int]]] = defaultdict(set)
+        user: dict[tuple[str, int], int] = {}
+        for number, step in [(number, step) for number, chunk in enumerate(chunks) for step in chunk]:
+            for (name, base, strides), rounds in elements(step):
+                if name[0] == "+" or (name[0] == "t" and (rounds or user.setdefault((name, base), number) != number)):
+                    reach = [(n - 1) * stride for n, stride in zip(rounds, strides, strict=True)]
+                    spans[name].add((base + sum(min(r, 0) for r in reach), base + sum(max(r, 0) for r in reach) + 1))
+        self.sizes = {"t": 0, "s": 0}
+        self._variables: dict[tuple[str, int], str] = {}
+        self._ranges: dict[str, list[tuple[int, int, int]]] = {}  # first and end in an array, and the slot of the first
+        for name, found in spans.items():
+            home = "s" if name[0] == "+" else "t"
+            ranges = self._ranges[name] = []
+            for first, end in _united(found):
+                ranges.append((first, end, self.sizes[home]))
+                self.sizes[home] += end - first
+
+    def __getitem__(self, place: tuple[str, int]) -> int | str:
+        """The slot of an element, or the name of a variable."""
+        name, index = place
+        ranges = self._ranges.get(name, [])
+        at = bisect(ranges, index, key=itemgetter(0)) - 1
+        if at >= 0 and index < ranges[at][1]:
+            return ranges[at][2] + index - ranges[at][0]
+        return self._variables.setdefault(place, f"t{len(self._variables)}")
+
+
+def _united(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The ranges, first and end each, with those that overlap made one."""
+    united: list[tuple[int, int]] = []
+    for first, end in sorted(spans):
+        if united and first < united[-1][1]:
+            united[-1] = united[-1][0], max(end, united[-1][1])
+        else:
+            united.append((first, end))
+    return united
 
 
 def _is_dot(loop: Loop) -> bool:
     """Whether a loop adds up the products of neighbouring elements of two arrays, and only the sum is needed."""
-    line = loop.lines[0]
-    if len(loop.lines) > 1 or line.template != "{} + {} * {}" or line.every or not line.last:
+    line = loop.body[0]
+    if len(loop.body) > 1 or isinstance(line, Loop) or line.template != "{} + {} * {}" or line.every or not line.last:
         return False
-    start, a, b = line.operands
-    return type(start) is tuple and all(
-        isinstance(x, Element) and x.stride == 1 and x.array in ("p", "x", "t") for x in (a, b)
-    )
+    start, *factors = line.operands
+    if type(start) is not tuple or not all(isinstance(x, Element) and x.array[0] in "pxt+" for x in factors):
+        return False
+    return [x.strides[-1] for x in factors] in ([1, 1], [-1, -1])
+
+
+def _stays(element: Element, array: str) -> bool:
+    """Whether it is the same element of this array in each round of a loop."""
+    return element.array == array and element.strides[-1] == 0
+
+
+def _lowest(element: Element, rounds: int) -> Element:
+    """The first of neighbouring elements that a loop goes through forwards or backwards."""
+    array, base, (*outer, stride) = element
+    return Element(array, base + min(0, stride * (rounds - 1)), tuple(outer))
 
 
 def literal(number: float) -> str:
@@ -386,34 +484,44 @@ def literal(number: float) -> str:
     return "NAN" if number != number else "INFINITY" if number > 0 else "(-INFINITY)"
 
 
-def library_source(
-    graph: Graph, results: Sequence[int], accumulated: Sequence[int], *, vectors: bool
-) -> tuple[str, int]:
-    """A library with one function, `run`, that computes the results for many examples; the doubles it works on."""
-    writer = Writer(graph, results, accumulated, vectors=vectors, dots=not vectors)
+def library_source(graph: Graph, results: Sequence[int], accumulated: Sequence[int], *, tile: int) -> tuple[str, int]:
+    """A library with one function, `run`, that computes the results for many examples; the doubles it works on.
+
+    It computes so many vectors of examples at once, or if `tile` is 0, one example after the other. A tile is smaller
+    where its numbers would not stay in the processor's cache, from which each weight is read once for all of it.
+    """
+    writer = Writer(graph, results, accumulated, vectors=tile > 0, dots=tile == 0)
+    numbers = sum(graph.sizes) + len(results) + writer.temporaries + writer.sums
+    while tile > 1 and tile * numbers * MOST_LANES * 8 > CACHE:
+        tile //= 2
     gather = ""
-    offset = 0
-    for k, size in enumerate(graph.sizes):
-        gather += GATHER.format(size=size, offset=offset, k=k)
-        offset += size
-    n_gradients = graph.n_parameters if accumulated and vectors else 0
+    k = offset = 0
+    for size, alike in groupby(graph.sizes):
+        count = len(list(alike))
+        gather += f"        gather(xs + {offset}, x + {k}, {count}, {size}, at, b, m);\n"
+        k, offset = k + count, offset + count * size
     body = writer.source("one")
-    sums = "gs" if vectors else "g"
-    types = vector_functions(body) if vectors else DOUBLES
+    types = vector_functions(body) + TILES.format(tile=tile) if tile else DOUBLES
     total = TOTAL.issuperset(graph.trace.ops[id] for id in graph.trace.needed([*results, *accumulated]))
     failed = "0" if total else "fetestexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW)"
     source = "\n".join(
         [
             "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n",
+            NO_PATTERNS,
             helpers(types + body),
             types,
             body,
+            GATHER if gather else "",
             RUN.format(
-                inputs=offset, outputs=len(results), gradients=n_gradients, gather=gather, sums=sums, failed=failed
+                inputs=offset,
+                outputs=len(results),
+                temporaries=writer.temporaries,
+                gather=gather,
+                failed=failed,
             ),
         ]
     )
-    return source, (offset + len(results) + n_gradients + writer.temporaries) * MOST_LANES + 8
+    return source, numbers * MOST_LANES * max(tile, 1) + 8
 
 
 def helpers(body: str) -> str:
@@ -429,146 +537,38 @@ def vector_functions(body: str) -> str:
     return VECTORS + macros + (ROWS if "v_take" in body else "")
 
 
-GATHER = """        for (long l = 0; l < LANES; l++) {{
+GATHER = """/* Copies arguments of one size, for the examples from b on, into lanes: so many, or the first again. */
+static inline void gather(T *to, const double *const *x, long arguments, long size, const long *at, long b, long m)
+{
+    for (long k = 0; k < arguments; k++)
+        for (long l = 0; l < WIDTH; l++) {
             long e = b + (l < m ? l : 0);
-            const double *from = x[{k}] + (at ? at[e] : e) * {size};
-            for (long i = 0; i < {size}; i++)
-                ((double *)&xs[{offset} + i])[l] = from[i];
-        }}
+            const double *from = x[k] + (at ? at[e] : e) * size;
+            for (long i = 0; i < size; i++)
+                ((double *)&to[k * size + i])[l] = from[i];
+        }
+}
 """
 RUN = """int run(const double *p, const double *const *x, const long *at, double seed,
         double *g, double *y, double *work, long n)
 {{
     feclearexcept(FE_ALL_EXCEPT);
-    V *xs = (V *)(((uintptr_t)work + 63) & ~(uintptr_t)63), *ys = xs + {inputs}, *gs = ys + {outputs};
-    V *t = gs + {gradients};
-    for (long i = 0; i < {gradients} * LANES; i++)
-        ((double *)gs)[i] = 0.0;
-    V seeds;
-    for (long l = 0; l < LANES; l++)
-        ((double *)&seeds)[l] = seed;
-    for (long b = 0, m = n % LANES ? n % LANES : LANES; b < n; b += m, m = LANES) {{
-{gather}        one(p, xs, seeds, {sums}, ys, t);
-        for (long i = 0; i < {gradients}; i++)
-            for (long l = m; l < LANES; l++) /* which repeat the first example where there are few, before all others */
-                ((double *)&gs[i])[l] = 0.0;
+    T *xs = (T *)(((uintptr_t)work + 63) & ~(uintptr_t)63), *ys = xs + {inputs};
+    T *t = ys + {outputs}, *s = t + {temporaries}, seeds;
+    for (long b = 0, m = n % WIDTH ? n % WIDTH : WIDTH; b < n; b += m, m = WIDTH) {{
+        for (long l = 0; l < WIDTH; l++) /* those that repeat an example have no gradient */
+            ((double *)&seeds)[l] = l < m ? seed : 0.0;
+{gather}        one(p, xs, seeds, g, ys, t, s);
         for (long l = 0; l < m; l++)
             for (long i = 0; i < {outputs}; i++)
                 y[(b + l) * {outputs} + i] = ((double *)&ys[i])[l];
     }}
-    for (long i = 0; i < {gradients}; i++)
-        for (long l = 0; l < LANES; l++)
-            g[i] += ((double *)&gs[i])[l];
     return {failed};
 }}
+
+void add(double *to, const double *from, long n)
+{{
+    for (long i = 0; i < n; i++)
+        to[i] += from[i];
+}}
 """
-
-
-class CBackend:
-    """A graph as libraries in C, one for each kind of call, built when it is first made.
-
-    Parameters
-    ----------
-    graph
-        The traced function.
-    n
-        How many examples most calls will have: what these need is built at once.
-
-    Raises
-    ------
-    CompilerError
-        If there is no C compiler, or it fails.
-    """
-
-    def __init__(self, graph: Graph, n: float = math.inf) -> None:
-        self.stored = Stored(graph)
-        self._written: dict[tuple[str, bool], _Written] = {}
-        self._libraries: dict[tuple[str, bool], _Library] = {}
-        n = n if graph.sizes else 1  # without arguments, each call has one example
-        self.library("forward" if graph.parameter_gradients is None else "backward", n)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_libraries": {}}  # which are built anew, or found in the cache
-
-    def forward(self, parameters: Sequence[float], packed: Packed) -> Sequence[float]:
-        """The outputs for each example, one after the other."""
-        return self.library("forward", packed.n)(parameters, 0.0, packed)[0]
-
-    def backward(
-        self, parameters: Sequence[float], seed: float, packed: Packed
-    ) -> tuple[Sequence[float], Sequence[float]]:
-        """The output for each example, and the gradient of their sum times `seed` by each parameter."""
-        return self.library("backward", packed.n)(parameters, seed, packed)
-
-    def value_and_grad(self, parameters: Sequence[float], packed: Packed) -> Sequence[float]:
-        """The output for the first example, and its gradient with respect to each number in it."""
-        return self.library("value_and_grad", 1)(parameters, 1.0, packed)[0]
-
-    def library(self, kind: str, n: float) -> _Library:
-        """What computes calls of a kind with so many examples: as many at once as there are lanes, or one by one."""
-        vectors = n > FEW_EXAMPLES and self.stored.n_parameters <= FEW_PARAMETERS
-        if (kind, vectors) not in self._written:
-            graph = self.stored.graph()
-            results = [*graph.outputs, *((graph.argument_gradients or []) if kind == "value_and_grad" else [])]
-            accumulated = (graph.parameter_gradients or []) if kind == "backward" else []
-            source, work_size = library_source(graph, results, accumulated, vectors=vectors)
-            self._written[kind, vectors] = _Written(zlib.compress(source.encode(), 1), work_size, len(results))
-        if (kind, vectors) not in self._libraries:
-            self._libraries[kind, vectors] = _Library(self.stored, kind, self._written[kind, vectors])
-        return self._libraries[kind, vectors]
-
-
-class _Written(NamedTuple):
-    """The C of a library, compressed; the doubles that it works on, and the results that it has for an example."""
-
-    source: bytes
-    work_size: int
-    n_results: int
-
-
-class _Library:
-    """The loaded library for a kind of call.
-
-    Where C went on with an infinity or NaN, and Python would not have, the call is an error as it is in Python: the
-    processor's floating-point flags tell that it may be so, and then the examples are gone through step by step.
-    """
-
-    def __init__(self, stored: Stored, kind: str, written: _Written) -> None:
-        self._stored = stored
-        self._kind = kind
-        self.work_size, self._n_results = written.work_size, written.n_results
-        library = build(zlib.decompress(written.source).decode())
-        weakref.finalize(self, unload, library).atexit = False  # when threads may be at work in it
-        self._run = library.run
-        pointer = ctypes.c_void_p
-        self._run.argtypes = [ctypes.c_char_p, *[pointer] * 2, ctypes.c_double, *[pointer] * 3, ctypes.c_long]
-        self._run.restype = ctypes.c_int
-        self.function = ctypes.cast(self._run, pointer).value  # for code in C to call
-        self._doubles = struct.Struct(f"{stored.n_parameters}d")
-        self._local = threading.local()
-
-    def __call__(
-        self, parameters: Sequence[float], seed: float, packed: Packed
-    ) -> tuple[Sequence[float], Sequence[float]]:
-        """The results for each example, one after the other, and the gradients."""
-        numbers = self._doubles.pack(*parameters)  # three times as fast as an array
-        gradients = ctypes.create_string_buffer(len(numbers))
-        results = array("d", bytes(8 * packed.n * self._n_results))
-        if self.run(numbers, seed, packed, gradients, results):
-            error = failure(self._stored.graph(), self._kind, parameters, packed)
-            if error:
-                raise error
-        return results, self._doubles.unpack(gradients)
-
-    def run(
-        self, numbers: bytes, seed: float, packed: Packed, gradients: ctypes.Array[Any], results: array[float]
-    ) -> int:
-        """The generated function alone, on the doubles in these buffers: adds to gradients, overwrites results.
-
-        Other than 0 if an operation may have failed: an overflow, a division by 0, an operand outside the domain.
-        """
-        work = getattr(self._local, "work", None)
-        if work is None:  # each thread has its own
-            work = self._local.work = (ctypes.c_double * self.work_size)()
-        flags = self._run(numbers, packed.pointers, None, seed, gradients, results.buffer_info()[0], work, packed.n)
-        return int(flags)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from itertools import accumulate
 
-from micrograd.compiler.c import Writer, helpers, literal
+from micrograd.compiler.c import NO_PATTERNS, Writer, helpers, literal
 from micrograd.compiler.graph import Graph
 
 
@@ -16,16 +16,16 @@ def export_c(graph: Graph, parameters: Sequence[float], stem: str = "model") -> 
     """
     name = _identifier(stem)
     writer = Writer(graph, graph.outputs, [], vectors=False)
-    room = writer.temporaries
+    room = writer.temporaries + writer.sums
     head = f"void {name}_forward(const double *p, const double *x, double *y)"
-    body = _entry(head, writer, "forward_one(p, x, 1.0, 0, y, t)")
+    body = _entry(head, writer, "forward_one(p, x, 1.0, 0, y, t, s)")
     if graph.parameter_gradients is not None and graph.argument_gradients is not None:
         results = [*graph.outputs, *graph.argument_gradients]
         writer = Writer(graph, results, graph.parameter_gradients, vectors=False)
-        room = max(room, writer.temporaries)
+        room = max(room, writer.temporaries + writer.sums)
         head = f"void {name}_backward(const double *p, const double *x, double *g, double *y)"
-        body += "\n" + _entry(head, writer, "backward_one(p, x, 1.0, g, y, t)")
-    rest = ["#include <math.h>\n", _parameters(name, parameters), helpers(body), body]
+        body += "\n" + _entry(head, writer, "backward_one(p, x, 1.0, g, y, t, s)")
+    rest = ["#include <math.h>\n", NO_PATTERNS, _parameters(name, parameters), helpers(body), body]
     return _header(graph, name, 8 * room), "\n" + "\n".join(rest)
 
 
@@ -97,4 +97,6 @@ def _parameters(name: str, parameters: Sequence[float]) -> str:
 def _entry(head: str, writer: Writer, call: str) -> str:
     """A function that calls a generated one, with room for what that computes on the way."""
     source = writer.source(call.split("(")[0])
-    return f"{source}{head}\n{{\n    double t[{max(writer.temporaries, 1)}];\n    {call};\n}}\n"
+    return (
+        f"{source}{head}\n{{\n    double t[{max(writer.temporaries, 1)}], s[{max(writer.sums, 1)}];\n    {call};\n}}\n"
+    )

@@ -76,7 +76,9 @@ class Graph:
 
     def _trace_forward(self, result: Any, parameters: Sequence[Value], inputs: Sequence[Value]) -> None:
         self.output_shape = shape_of(result)
-        self.outputs = [self._output(value) for value in flatten(result)]
+        values = list(flatten(result))
+        _check_symbolic([value for value in values if isinstance(value, Value)])
+        self.outputs = [self._output(value) for value in values]
         self.forward_end = len(self.trace.ops)
         self.gradients: dict[int, int] = {}
         self.parameter_gradients: list[int] | None = None
@@ -88,15 +90,6 @@ class Graph:
     def _output(self, value: Any) -> int:
         """The line of a result of the function."""
         if isinstance(value, Value):
-            for node in value._history()[0]:
-                numbers = [operand.data for operand in node._prev]
-                chosen = node._op == "where" and any(number is node.data for number in numbers)
-                if type(node.data) is not Symbol and not chosen and any(type(number) is Symbol for number in numbers):
-                    raise ValueError(
-                        f"the result of {node._op}, {node.data!r}, does not follow the operands it was computed from: "
-                        "if that was done before the function was called, do it within the function; if it is an "
-                        "operation of your own with a constant result, add 0 times its operand's data"
-                    )
             value = value.data
         if not isinstance(value, (Real, bool)):
             raise TypeError(f"the function returns a {type(value).__name__}: expected a Value or nested lists of them")
@@ -133,6 +126,22 @@ def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
             f"{users_line(error)}: {error}. While a function is compiled, the numbers in its arguments are not known "
             "yet: write take(values, index) of micrograd for values[index], and give what range() needs as a constant"
         ) from error
+
+
+def _check_symbolic(values: Sequence[Value]) -> None:
+    """Raise ValueError if something on the way to these has lost the symbols it was computed from."""
+    end = Value(0.0)
+    end._prev = tuple(values)
+    for node in end._history()[0]:
+        numbers = [operand.data for operand in node._prev]
+        chosen = node._op == "where" and any(number is node.data for number in numbers)
+        lost = type(node.data) is not Symbol and any(type(number) is Symbol for number in numbers)
+        if lost and not chosen and node is not end:
+            raise ValueError(
+                f"the result of {node._op}, {node.data!r}, does not follow the operands it was computed from: "
+                "if that was done before the function was called, do it within the function; if it is an "
+                "operation of your own with a constant result, add 0 times its operand's data"
+            )
 
 
 LISTS = (list, tuple, range, array)

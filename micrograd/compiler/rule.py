@@ -122,7 +122,7 @@ class Rule:
     ) -> Iterator[str]:
         """The statements of the loop, or those before it."""
         results = before if head else [*self.results, *before]
-        for id, template, operands in Statements(self, results, templates, sums=False):
+        for id, template, operands in Statements(self, results, templates, sums=True):
             if head or id not in uniform:
                 text = template.format(*[self._name(operand, type == "V", uniform) for operand in operands])
                 yield f"{indent}const {type} t{id} = {text};\n"

@@ -5,7 +5,7 @@ product reads as one; a condition is written where it is used; a gradient that a
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import NamedTuple, Protocol
 
@@ -39,12 +39,14 @@ class Statements(list[Statement]):
         What each operation looks like, with `{0}`, `{1}`, ... for its operands, `{*}` for all but the first; others
         look like calls.
     sums
-        Whether sums are written into sums.
+        Whether sums are written into sums. Else each statement of a sum of products adds one of them.
 
     Attributes
     ----------
     accumulator
         The number of the parameter whose gradient a line holds, for the lines where a gradient adds up.
+    zero
+        The negative line that stands for -0.0.
     rows
         The array and the row of it that a negative line stands for.
     scattered
@@ -65,57 +67,86 @@ class Statements(list[Statement]):
         self.rows: dict[int, tuple[str, Row]] = {}
         self.scattered = {parameter for scatter in scatters for parameter in scatter.row.parameters()}
         self._others = count(-1, -1)
+        self.zero = next(self._others)
         results = [*results, *(line for scatter in scatters for line in scatter[1:])]
         needed = trace.needed(results)
-        self.accumulator = {id: i for id, (array, i) in trace.leaves.items() if array == "g"}
+        ops, lines = trace.ops, trace.operands
+        accumulator = self.accumulator = {id: i for id, (array, i) in trace.leaves.items() if array == "g"}
         uses = dict.fromkeys(results, 2)  # a result must have a name
         user: dict[int, int] = {}
         for id in needed:
-            for operand in trace.operands[id]:
+            operands = lines[id]
+            for operand in operands:
                 uses[operand] = uses.get(operand, 0) + 1
                 user[operand] = id
-            if trace.operands[id][0] in self.accumulator:
-                self.accumulator[id] = self.accumulator[trace.operands[id][0]]
-        inlined: dict[int, tuple[str, tuple[int, ...]]] = {}
+            if operands[0] in accumulator:
+                accumulator[id] = accumulator[operands[0]]
+        starts = {} if sums else self._starts(trace, needed, uses, user)
+        named = {id for id in needed if uses[id] > 1}.union(graph.gradients, accumulator, starts)
+        texts: dict[int, str] = {}  # of what is written where it is used
+        filling: dict[int, tuple[int, ...]] = {}  # what fills these
+        write = _Written(templates)
 
         for id in needed:
-            op, operands = trace.ops[id], trace.operands[id]
+            op, operands = ops[id], lines[id]
+            if operands[-1] in accumulator:
+                continue  # all has been added there
             of = row(trace, operands[1:]) if op == "take" else None
             if of:
                 op, operands = "take_at", (operands[0], self._row("p", of))
-            text = ""
+            form = _form(trace, op, operands, templates) if op == "**" else op
+            text, fields = write[form, tuple([texts.get(operand, "{}") for operand in operands])]
             leaves: list[int] = []
-            for literal, field in _pieces(templates, _form(trace, op, operands, templates), len(operands)):
-                text += literal
-                if field is not None:
-                    operand = operands[field]
-                    inner, inner_leaves = inlined.get(operand, ("{}", (operand,)))
-                    is_condition = operand in inlined and trace.ops[operand] in CONDITIONS
-                    if is_condition and not _takes_condition(op, field):
-                        inner = templates["condition"].replace("{0}", inner)
-                    elif _takes_condition(op, field) and not is_condition:
-                        inner = templates["truth"].replace("{0}", inner)
-                    text += inner  # a sum only as the first operand of another, which reads the same
-                    leaves.extend(inner_leaves)
+            for field in fields:
+                operand = operands[field]
+                leaves += filling.get(operand, (operand,))
             if of:
                 text = _sized(text, of)
+            if id in starts:
+                text = templates["+"].replace("{0}", "{}").replace("{1}", text)
+                leaves.insert(0, starts[id])
             if op in CONDITIONS:  # may have a name as a number, 1 or 0
                 stays = len(text) > WIDTH
                 text = templates["condition"].replace("{0}", text) if stays else text
-            elif uses[id] > 1 or id in graph.gradients or id in self.accumulator or len(text) > WIDTH:
+            elif id in named or len(text) > WIDTH:
                 stays = True
             elif op == "*":
-                stays = trace.ops[user[id]] not in ("+", "-")
+                stays = ops[user[id]] not in ("+", "-")
             else:
-                into_sum = op in ("+", "-") and trace.ops[user[id]] in ("+", "-") and trace.operands[user[id]][0] == id
+                into_sum = op in ("+", "-") and ops[user[id]] in ("+", "-") and lines[user[id]][0] == id
                 stays = not (sums and into_sum)
             if stays:
                 self.append(Statement(id, text, tuple(leaves)))
             else:
-                inlined[id] = text, tuple(leaves)
+                texts[id], filling[id] = text, tuple(leaves)
         for of, index, gradient in scatters:
             operands = self._row("g", of), index, gradient
             self.append(Statement(next(self._others), _sized(templates["add_at"], of), operands))
+
+    def _starts(
+        self, trace: Trace, needed: Sequence[int], uses: Mapping[int, int], user: Mapping[int, int]
+    ) -> dict[int, int]:
+        """What to add the products to that sums begin with, so that each statement of a sum is alike.
+
+        That is -0.0, which changes no number; or where the sum will be added to what has added up, that at once.
+        """
+        ops, lines = trace.ops, trace.operands
+        products = {id for id in needed if ops[id] == "*" and uses[id] == 1}
+        starts = {}
+        for id in products:
+            if ops[user[id]] == "+":
+                first, second = lines[user[id]]
+                if first == id and second in products:
+                    starts[id] = self.zero
+        for id in needed:
+            leaf, *total = lines[id]
+            if leaf in self.accumulator and leaf in trace.leaves:
+                while ops[total[-1]] == "+" and uses[total[-1]] == 1:
+                    total.append(lines[total[-1]][0])
+                if total[-1] in starts:
+                    starts[total[-1]] = leaf
+                    self.accumulator |= dict.fromkeys(total, self.accumulator[leaf])
+        return starts
 
     def _row(self, array: str, of: Row) -> int:
         """A line that stands for a row of an array."""
@@ -141,18 +172,39 @@ def _takes_condition(op: str, position: int) -> bool:
     return op in ("and", "or") or (op == "where" and position == 0)
 
 
-_parsed: dict[tuple[int, str, int], list[tuple[str, int | None]]] = {}
+class _Written(dict[tuple[str, tuple[str, ...]], tuple[str, tuple[int, ...]]]):
+    """By an operation and the templates of its operands, `{}` for lines: its template, and which operands fill it."""
 
+    def __init__(self, templates: Mapping[str, str]) -> None:
+        super().__init__()
+        self._templates = templates
+        self._conditions: set[str] = set()
 
-def _pieces(templates: Mapping[str, str], op: str, arity: int) -> list[tuple[str, int | None]]:
-    """A template as pairs of a literal and the operand that follows it."""
-    key = id(templates), op, arity
-    if key not in _parsed:
-        template = templates.get(op) or f"{op}({', '.join(f'{{{i}}}' for i in range(arity))})"
+    def __missing__(self, key: tuple[str, tuple[str, ...]]) -> tuple[str, tuple[int, ...]]:
+        op, inner = key
+        text = ""
+        fields = []
+        for literal, field in self._pieces(op, len(inner)):
+            text += literal
+            if field is not None:
+                operand = inner[field]
+                is_condition = operand in self._conditions
+                if is_condition and not _takes_condition(op, field):
+                    operand = self._templates["condition"].replace("{0}", operand)
+                elif _takes_condition(op, field) and not is_condition:
+                    operand = self._templates["truth"].replace("{0}", operand)
+                text += operand  # a sum only as the first operand of another, which reads the same
+                fields.append(field)
+        if op in CONDITIONS:
+            self._conditions.add(text)
+        self[key] = text, tuple(fields)
+        return self[key]
+
+    def _pieces(self, op: str, arity: int) -> Iterator[tuple[str, int | None]]:
+        """A template as pairs of a literal and the operand that follows it."""
+        template = self._templates.get(op) or f"{op}({', '.join(f'{{{i}}}' for i in range(arity))})"
         if "{*}" in template:
             template = template.replace("{*}", ", ".join(f"{{{i}}}" for i in range(1, arity)))
             template = template.replace("SIZE", str(arity - 1))
         parts = re.split(r"\{(\d+)\}", template)
-        fields = [int(part) for part in parts[1::2]]
-        _parsed[key] = list(zip(parts[::2], [*fields, None], strict=True))
-    return _parsed[key]
+        return zip(parts[::2], [*map(int, parts[1::2]), None], strict=True)

@@ -323,6 +323,8 @@ class CLoop:
         done = map(self.driver.train, self._reference)
         # Counted as they are taken, in C, where no Ctrl-C comes between.
         deque(map(attributes.__setitem__, ("steps",), map(job.taken.__add__, done)), maxlen=0)
+        for library in self._work:
+            library.check_interrupt()
 
     def _point_at(self, examples: Examples) -> None:
         """Let the job have the programs and room for these examples."""

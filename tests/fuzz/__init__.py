@@ -6,4 +6,5 @@
 - `engines.py`: what runs programs, and gives values and gradients.
 - `compare.py`: where two engines disagree.
 - `shrink.py`: the smallest program in which they do.
+- `loops.py`: programs of another kind, for the compiler's loops: `python -m tests.fuzz.loops`.
 """

@@ -40,12 +40,12 @@ def compare(programs: list[Program], against: list[str]) -> Outcome:
     return Outcome(failures, len(programs) - len(usable))
 
 
-def agree(ours: Result, theirs: Result, bound: Result) -> bool:
+def agree(ours: Result, theirs: Result, bound: Result, tolerance: float = TOLERANCE) -> bool:
     """Whether two results are the same within the tolerance and the bound of the rounding errors."""
     if ours.error or theirs.error:
         return False
     return all(
-        abs(x - y) <= TOLERANCE * max(abs(x), abs(y)) + getattr(limit, "error", 0.0)
+        abs(x - y) <= tolerance * max(abs(x), abs(y)) + getattr(limit, "error", 0.0)
         for x, y, limit in zip(
             [ours.value, *ours.gradient],
             [theirs.value, *theirs.gradient],

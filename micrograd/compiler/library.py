@@ -1,0 +1,219 @@
+"""The C backend: a graph as loaded libraries, one for each kind of call, whose examples several threads may share."""
+
+import ctypes
+import math
+import struct
+import threading
+import weakref
+import zlib
+from array import array
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from micrograd.compiler.batch import Packed
+from micrograd.compiler.c import MOST_LANES, library_source
+from micrograd.compiler.check import failure
+from micrograd.compiler.graph import Graph
+from micrograd.compiler.stored import Stored, uncollected
+from micrograd.compiler.toolchain import build, unload
+from micrograd.interrupts import uninterrupted
+
+FEW_EXAMPLES = 4  # up to which they are computed one by one
+TILE_SIZES = (4, 2, 1)  # vectors of examples that are computed at once
+
+POINTER = ctypes.c_void_p
+RUN = ctypes.CFUNCTYPE(
+    ctypes.c_int, *[POINTER] * 3, ctypes.c_double, *[POINTER] * 3, ctypes.c_long
+)  # p, x, at, seed, g, y, work, n
+
+
+class CBackend:
+    """A graph as libraries in C, one for each kind of call, built when it is first made.
+
+    Parameters
+    ----------
+    graph
+        The traced function.
+    n
+        How many examples most calls will have: what these need is built at once.
+    threads
+        How many share the examples of a call.
+
+    Raises
+    ------
+    CompilerError
+        If there is no C compiler, or it fails.
+    """
+
+    def __init__(self, graph: Graph, n: float = math.inf, threads: int = 1) -> None:
+        self.stored = Stored(graph)
+        self.threads = threads
+        self._written: dict[tuple[str, int], Written] = {}
+        self._libraries: dict[tuple[str, int], Library] = {}
+        n = n if graph.sizes else 1  # without arguments, each call has one example
+        self.library("forward" if graph.parameter_gradients is None else "backward", n)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_libraries": {}}  # which are built anew, or found in the cache
+
+    def forward(self, parameters: Sequence[float], packed: Packed) -> Sequence[float]:
+        """The outputs for each example, one after the other."""
+        return self.library("forward", packed.n)(parameters, 0.0, packed)[0]
+
+    def backward(
+        self, parameters: Sequence[float], seed: float, packed: Packed
+    ) -> tuple[Sequence[float], Sequence[float]]:
+        """The output for each example, and the gradient of their sum times `seed` by each parameter."""
+        return self.library("backward", packed.n)(parameters, seed, packed)
+
+    def value_and_grad(self, parameters: Sequence[float], packed: Packed) -> Sequence[float]:
+        """The output for the first example, and its gradient with respect to each number in it."""
+        return self.library("value_and_grad", 1)(parameters, 1.0, packed)[0]
+
+    def library(self, kind: str, n: float) -> "Library":
+        """What computes calls of a kind with so many examples: a tile of them at once, or one by one."""
+        tile = _tile(n / self.threads)
+        if (kind, tile) not in self._written:
+            graph = self.stored.graph()
+            results = [*graph.outputs, *((graph.argument_gradients or []) if kind == "value_and_grad" else [])]
+            accumulated = (graph.parameter_gradients or []) if kind == "backward" else []
+            with uncollected():
+                source, work_size = library_source(graph, results, accumulated, tile=tile)
+            self._written[kind, tile] = Written(zlib.compress(source.encode(), 1), work_size, len(results))
+        if (kind, tile) not in self._libraries:
+            self._libraries[kind, tile] = Library(self.stored, kind, self._written[kind, tile], self.threads)
+        return self._libraries[kind, tile]
+
+
+def _tile(n: float) -> int:
+    """How many vectors of examples are computed at once, where most calls have n examples; 0 for one by one."""
+    return 0 if n <= FEW_EXAMPLES else next(size for size in TILE_SIZES if size * MOST_LANES <= n or size == 1)
+
+
+class Written(NamedTuple):
+    """The C of a library, compressed; the doubles that it works on, and the results that it has for an example."""
+
+    source: bytes
+    work_size: int
+    n_results: int
+
+
+class Library:
+    """The loaded library for a kind of call.
+
+    Where C went on with an infinity or NaN, and Python would not have, the call is an error as it is in Python: the
+    processor's floating-point flags tell that it may be so, and then the examples are gone through step by step.
+
+    Attributes
+    ----------
+    work_size
+        The number of doubles that it works on, beside the results.
+    function
+        The address of what computes a call, for code in C.
+    """
+
+    def __init__(self, stored: Stored, kind: str, written: Written, threads: int) -> None:
+        self._stored = stored
+        self._kind = kind
+        self.work_size, self._n_results = written.work_size, written.n_results
+        library = build(zlib.decompress(written.source).decode())
+        weakref.finalize(self, unload, library).atexit = False  # when threads may be at work in it
+        self._run: Any = RUN(("run", library))
+        self._shared = Shared(library, threads, stored.n_parameters, written) if threads > 1 else None
+        self._run = self._shared.function if self._shared else self._run
+        self.function = ctypes.cast(self._run, POINTER).value
+        self._doubles = struct.Struct(f"{stored.n_parameters}d")
+        self._local = threading.local()
+
+    def __call__(
+        self, parameters: Sequence[float], seed: float, packed: Packed
+    ) -> tuple[Sequence[float], Sequence[float]]:
+        """The results for each example, one after the other, and the gradients."""
+        numbers = self._doubles.pack(*parameters)  # three times as fast as an array
+        gradients = ctypes.create_string_buffer(len(numbers))
+        results = array("d", bytes(8 * packed.n * self._n_results))
+        if self.run(numbers, seed, packed, gradients, results):
+            error = failure(self._stored.graph(), self._kind, parameters, packed)
+            if error:
+                raise error
+        return results, self._doubles.unpack(gradients)
+
+    def run(
+        self, numbers: bytes, seed: float, packed: Packed, gradients: ctypes.Array[Any], results: "array[float]"
+    ) -> int:
+        """The generated function alone, on the doubles in these buffers: adds to gradients, overwrites results.
+
+        Other than 0 if an operation may have failed: an overflow, a division by 0, an operand outside the domain.
+        """
+        work = getattr(self._local, "work", None)
+        if work is None:  # each thread has its own
+            work = self._local.work = (ctypes.c_double * self.work_size)()
+        flags = self._run(numbers, packed.pointers, None, seed, gradients, results.buffer_info()[0], work, packed.n)
+        self.check_interrupt()
+        return int(flags)
+
+    def check_interrupt(self) -> None:
+        """Raise the Ctrl-C that came while threads were at work."""
+        if self._shared:
+            self._shared.check_interrupt()
+
+
+class Shared:
+    """What stands in for a library's `run`: threads, each with a part of the examples.
+
+    The calls are side by side, since ctypes lets go of Python's lock. The gradients are added in the order of the
+    parts, so no result depends on which is done first.
+    """
+
+    def __init__(self, library: ctypes.CDLL, threads: int, n_parameters: int, written: Written) -> None:
+        self._run, self._add = RUN(("run", library)), library.add
+        self._add.argtypes, self._add.restype = [POINTER, POINTER, ctypes.c_long], None
+        self._threads, self._n, self._written = threads, n_parameters, written
+        self._interrupt: BaseException | None = None
+        this = weakref.ref(self)  # lest the function keep what keeps it
+        self.function = RUN(lambda *call: this()._called(*call))  # type: ignore[union-attr]
+
+    def check_interrupt(self) -> None:
+        """Raise the Ctrl-C that came meanwhile."""
+        interrupt, self._interrupt = self._interrupt, None
+        if interrupt:
+            raise interrupt
+
+    def _called(self, *call: Any) -> int:
+        """A call from C, through which no exception passes."""
+        try:
+            with uninterrupted():  # else there would be threads at work in buffers that are gone
+                return self._divided(*call)
+        except BaseException as error:
+            self._interrupt = error
+            return 1
+
+    def _divided(self, p: int, x: int, at: int | None, seed: float, g: int, y: int, work: int, n: int) -> int:
+        count = min(self._threads, max(1, n // MOST_LANES))
+        starts = [n * k // count for k in range(count + 1)]
+        order = array("l", range(n)) if at is None else None
+        first = order.buffer_info()[0] if order else at
+        assert first is not None
+        buffers = [(array("d", bytes(8 * self._n)), array("d", bytes(8 * self._written.work_size))) for _ in starts[2:]]
+        flags = [0] * count
+
+        def run(k: int, g: int, work: int) -> None:
+            begin, size = starts[k], starts[k + 1] - starts[k]
+            results = y + 8 * begin * self._written.n_results
+            flags[k] = self._run(p, x, first + array("l").itemsize * begin, seed, g, results, work, size)
+
+        others = [
+            threading.Thread(target=run, args=(k, *(buffer.buffer_info()[0] for buffer in pair)))
+            for k, pair in enumerate(buffers, 1)
+        ]
+        try:
+            for thread in others:
+                thread.start()
+            run(0, g, work)
+        finally:
+            for thread in others:
+                if thread.ident:  # it was started
+                    thread.join()
+        for gradients, _ in buffers:
+            self._add(g, gradients.buffer_info()[0], self._n)
+        return int(any(flags))

@@ -1,0 +1,300 @@
+"""Programs of loops within loops, compiled with and without rolling: `python -m tests.fuzz.loops`.
+
+Their strides go forwards and backwards; they carry values, add up in place, look numbers up in a table of constants,
+and read what earlier rounds wrote. Eager, straight and rolled code must give the same loss and gradients, and rolled
+code must do so as every compiler here makes it, without optimization and at the level in use: of one example, whose
+dot products have lanes of their own, and of many, which have a lane each.
+"""
+
+import argparse
+import os
+import random
+import shlex
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from shutil import which
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import micrograd
+from micrograd import Value
+from micrograd.compiler import CompilerError, roll, toolchain
+from micrograd.compiler import c as c_backend
+from tests.fuzz.bounded import Bounded
+from tests.fuzz.compare import agree
+from tests.fuzz.engines import Result
+
+ROUNDS = (4, 4, 5, 6, 7, 9, 17, 1, 2)
+FEWEST, MOST = 20, 120  # lines that a nest carries out
+CELLS = 60
+SIZES = {"x": 60, "w": 140, "c": 140}
+EXAMPLES = 6  # more than are computed one by one, and no whole number of lanes
+STRAIGHT = 10**9  # rounds that no loop has
+TOLERANCE = 1e-12
+"""The relative disagreement that is allowed, besides what the rounding errors of the program explain."""
+
+
+class Place(NamedTuple):
+    """A number in an array; for each loop around, the outermost first, its round times a stride is added to `base`.
+
+    The arrays are "x", the input; "w", the parameters; "c", constants; "m", the results of earlier nests; "r", all
+    results from the last one back; "s", cells that are written again and again.
+    """
+
+    array: str
+    base: int
+    strides: tuple[int, ...]
+
+
+class Line(NamedTuple):
+    """What is computed from two leaves and two other numbers, and goes to the end of "m" or into a cell."""
+
+    kind: str
+    leaves: tuple[Place, Place]
+    others: tuple[Place, Place]
+    cell: Place
+
+
+class Loop(NamedTuple):
+    """What is done for so many rounds."""
+
+    rounds: int
+    body: "tuple[Line | Loop, ...]"
+
+
+Program = tuple[Line | Loop, ...]
+
+KINDS: dict[str, Callable[..., Any]] = {
+    "product": lambda u, v, a, b: u * a,
+    "difference": lambda u, v, a, b: 0.5 * a - u * b,
+    "sum of products": lambda u, v, a, b: u * a + v * b + 0.1 * u,
+    "squashed": lambda u, v, a, b: (a + b).tanh(),
+    "quotient": lambda u, v, a, b: a / (1 + b * b),
+    "branch": lambda u, v, a, b: micrograd.where(a > b, u * a, v * b),
+}
+"""What goes to the end of "m"."""
+CELL_KINDS: dict[str, Callable[..., Any]] = {
+    "total": lambda cell, u, v, a, b: cell + u * a,
+    "total of sums": lambda cell, u, v, a, b: cell + (u * a + v * b),
+    "carried": lambda cell, u, v, a, b: 0.5 * cell + u * a,
+    "reset": lambda cell, u, v, a, b: u * a,
+}
+"""What a cell becomes."""
+DOT = "dot"
+"""A fused sum of products of neighbours, forwards or backwards, which goes to the end of "m"."""
+
+
+def generate(seed: int, index: int) -> Program:
+    """The program of that number."""
+    rng = random.Random(f"loops {seed} {index}")
+
+    def place(arrays: Sequence[str], rounds: Sequence[int]) -> Place:
+        """A place that goes through an array as through a matrix, or less regularly, forwards or backwards."""
+        strides, step = [0] * len(rounds), 1
+        for loop in rng.sample(range(len(rounds)), rng.choice((1, len(rounds)))):
+            strides[loop] = step * rng.choice((1, 1, 1, -1))
+            step *= rng.choice((1, rounds[loop], rounds[loop], rounds[loop], 3))
+        least = sum(min(0, (n - 1) * stride) for n, stride in zip(rounds, strides, strict=True))
+        return Place(rng.choice(arrays), rng.randrange(12) - least, tuple(strides))
+
+    def body(rounds: tuple[int, ...]) -> Program:
+        steps: list[Line | Loop] = []
+        for _ in range(rng.choice((1, 1, 2))):
+            if len(rounds) < rng.choice((2, 2, 3, 4)):
+                n = rng.choice(ROUNDS)
+                steps.append(Loop(n, body((*rounds, n))))
+            else:
+                kind = rng.choice((*KINDS, *CELL_KINDS, *CELL_KINDS, DOT))
+                leaves, others = (tuple(place(arrays, rounds) for _ in range(2)) for arrays in ("xwwc", "mmxxrs"))
+                steps.append(Line(kind, leaves, others, place("s", rounds)))  # type: ignore[arg-type]
+        return tuple(steps)
+
+    def nest() -> Loop:
+        while True:
+            n = rng.choice(ROUNDS)
+            found = Loop(n, body((n,)))
+            if FEWEST <= sum(1 for _ in islice(unrolled((found,)), MOST + 1)) <= MOST:
+                return found
+
+    return tuple(nest() for _ in range(rng.randint(1, 3)))
+
+
+def run(program: Program, x: Sequence[Any], w: Sequence[Any], c: Sequence[float]) -> Any:
+    """A number that depends on all results, and on what is left in the cells."""
+    m: list[Any] = list(x)
+    s: list[Any] = [0.5 * number for number in (*x, *w)][:CELLS]
+    arrays = {"x": x, "w": w, "c": c, "m": m, "s": s}
+
+    def read(place: Place, rounds: tuple[int, ...], further: int = 0) -> Any:
+        if place.array == "r":
+            return m[-1 - (place.base % 3 + further) % len(m)]
+        array = arrays[place.array]
+        number = array[(index(place, rounds) + further) % (before if place.array == "m" else len(array))]
+        return number.tanh() if place.array == "s" else number  # so that no cell grows by itself
+
+    def line(kind: str, leaves: tuple[Place, Place], others: tuple[Place, Place], cell: Place, *rounds: int) -> None:
+        if kind == DOT:
+            n, direction = 4 + leaves[1].base % 8, 1 - leaves[1].base % 2 * 2
+            m.append(
+                micrograd.dot(*[[read(p, rounds, direction * i) for i in range(n)] for p in (leaves[0], others[0])])
+            )
+            return
+        operands = [read(place, rounds) for place in (*leaves, *others)]
+        if kind in KINDS:
+            m.append(KINDS[kind](*operands))
+        else:
+            k = index(cell, rounds) % CELLS
+            s[k] = CELL_KINDS[kind](s[k], *operands)
+
+    for nest in program:
+        before = len(m)
+        for step, *rounds in unrolled((nest,)):
+            line(*step, *rounds)
+    weights = [c[i % len(c)] for i in range(len(m))]
+    return micrograd.dot(m, weights) + micrograd.mean([number * number for number in s])
+
+
+def unrolled(program: Program, *rounds: int) -> Iterator[tuple[Any, ...]]:
+    """The lines in the order in which they are carried out, each with the rounds of the loops around."""
+    for step in program:
+        if isinstance(step, Loop):
+            for i in range(step.rounds):
+                yield from unrolled(step.body, *rounds, i)
+        else:
+            yield (step, *rounds)
+
+
+def index(place: Place, rounds: Sequence[int]) -> int:
+    """Where a place is in these rounds."""
+    return place.base + sum(i * stride for i, stride in zip(rounds, place.strides, strict=False))
+
+
+class Way(NamedTuple):
+    """A way to compile a program: into loops of so many rounds at least, by a compiler, at a level."""
+
+    fewest: int
+    compiler: str
+    level: str
+
+    def __str__(self) -> str:
+        how = f"loops from {self.fewest} rounds on" if self.fewest < STRAIGHT else "straight"
+        return f"{how}, {self.compiler} {self.level}"
+
+
+def ways() -> list[Way]:
+    """Straight code and loops by the first compiler here, and loops by the others: gcc, and clang or zig's."""
+    zig = f"{shlex.quote(sys.executable)} -m ziglang cc" if find_spec("ziglang") else ""
+    first, *others = [cc for cc in (which("gcc"), which("clang") or zig) if cc] or [""]
+    if not first:
+        raise CompilerError("there is none of gcc, clang and ziglang here")
+    level = next(flag for flag in toolchain.FLAGS if flag[:2] == "-O")
+    looped = [Way(2, cc, option) for cc in (first, *others) for option in (level, "-O0")]
+    return [Way(STRAIGHT, first, "-O0"), Way(roll.FEWEST_ROUNDS, first, level), *looped]
+
+
+def numbers() -> tuple[list[list[float]], list[float], list[float]]:
+    """The examples, the parameters and the constants: small, so that programs do not grow."""
+    rng = random.Random(0)
+    x, w, c = ([rng.uniform(-0.15, 0.15) for _ in range(EXAMPLES * SIZES[array])] for array in "xwc")
+    return [x[i::EXAMPLES] for i in range(EXAMPLES)], w[: SIZES["w"]], c[: SIZES["c"]]
+
+
+def eager(program: Program, number: Callable[[float], Any] = float) -> Result:
+    """The loss of all examples, and its gradient; then the gradients of the first one alone."""
+    examples, w, c = numbers()
+    gradient: list[Any] = []
+    for count in (EXAMPLES, 1):
+        ws = [Value(number(p)) for p in w]
+        xs = [[Value(number(x)) for x in example] for example in examples[:count]]
+        loss = micrograd.mean([run(program, x, ws, c) for x in xs])
+        loss.backward(number(1.0))
+        gradient += [loss.data, *(p.grad for p in ws)]
+    return Result(gradient[0], [*gradient, *(x.grad for x in xs[0])])
+
+
+def compiled(program: Program, way: Way) -> Result:
+    """The same in C."""
+    examples, w, c = numbers()
+    ws = [Value(p) for p in w]
+    gradient: list[float] = []
+    flags = [way.level if flag[:2] == "-O" else flag for flag in toolchain.FLAGS]
+    with (
+        patch.object(roll, "FEWEST_ROUNDS", way.fewest),
+        patch.object(toolchain, "FLAGS", flags),
+        patch.object(c_backend, "MANY_CONSTANTS", 4),
+        patch.dict(os.environ, CC=way.compiler),
+    ):
+        fast = micrograd.compile(lambda x: run(program, x, ws, c), (examples[0],), parameters=ws, backend="c")
+        for count in (EXAMPLES, 1):
+            for p in ws:
+                p.grad = 0.0
+            gradient += [fast.backward(examples[:count]), *(p.grad for p in ws)]
+        _, by_x = fast.value_and_grad(examples[0])
+    return Result(gradient[0], [*gradient, *by_x])
+
+
+def differences(program: Program, ways: Sequence[Way]) -> list[Way]:
+    """The ways that do not give what the eager engine does, if there is anything to compare."""
+    try:
+        ours, bound = eager(program), eager(program, Bounded)
+    except (ArithmeticError, ValueError):  # a branch that rounding errors decide
+        return []
+    return [way for way in ways if not agree(ours, compiled(program, way), bound, TOLERANCE)]
+
+
+def shrunk(program: Program, fails: Callable[[Program], bool]) -> Program:
+    """The program with fewer steps and rounds, as long as one with less fails too."""
+    while True:
+        for simpler in _simpler(program):
+            if simpler and fails(simpler):
+                program = simpler
+                break
+        else:
+            return program
+
+
+def _simpler(program: Program) -> Iterator[Program]:
+    for i, step in enumerate(program):
+        before, after = program[:i], program[i + 1 :]
+        yield before + after
+        if isinstance(step, Loop):
+            for simpler in _simpler(step.body):
+                yield (*before, step._replace(body=simpler), *after)
+            for rounds in {1, step.rounds // 2, step.rounds - 1} - {0, step.rounds}:
+                yield (*before, step._replace(rounds=rounds), *after)
+
+
+def main() -> int:
+    """Compile programs in all ways until one fails; the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.loops", description="Compile random nests of loops.")
+    parser.add_argument("--programs", type=int, default=1000, help="how many (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="which ones (default: %(default)s)")
+    options = parser.parse_args()
+    began = shown = time.monotonic()
+    every = ways()
+    zigs = os.environ.get("ZIG_GLOBAL_CACHE_DIR") or str(Path.home() / ".cache" / "zig")  # its C library, above all
+    with (
+        tempfile.TemporaryDirectory() as cache,
+        patch.dict(os.environ, XDG_CACHE_HOME=cache, ZIG_GLOBAL_CACHE_DIR=zigs),
+    ):
+        for number in range(options.programs):
+            program = generate(options.seed, number)
+            failed = differences(program, every)
+            if failed:
+                smallest = shrunk(program, lambda p, way=failed[0]: bool(differences(p, [way])))
+                print(f"program {number} differs: {'; '.join(map(str, failed))}\n{smallest}")
+                return 1
+            if time.monotonic() - shown > 10:
+                shown = time.monotonic()
+                print(f"{number + 1:,} programs, {(number + 1) / (shown - began):.1f} a second", flush=True)
+    print(f"{options.programs:,} programs agree: {'; '.join(map(str, every))}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
