@@ -1,6 +1,9 @@
 """The README keeps its word: its Python runs, and its test command is the one that CI runs."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -24,6 +27,20 @@ def test_the_python_of_the_readme_runs_from_top_to_bottom_and_prints_what_its_co
         exec(compile(padded, "README.md", "exec"), namespace)
         expected = re.findall(r"^ *print\(.*\)  # (.*)$", source, re.MULTILINE)
         assert capsys.readouterr().out.splitlines() == expected, f"in the block at line {line + 1}"
+
+
+def test_the_python_of_the_readme_can_be_pasted_into_an_interpreter(tmp_path):
+    pasted = "\n".join(source for _, source in blocks("python")) + "\n"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-q", "-i", "-c", "import sys; sys.ps1 = sys.ps2 = ''"]
+    done = subprocess.run(command, input=pasted, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    expected = [
+        comment
+        for _, source in blocks("python")
+        for comment in re.findall(r"^ *print\(.*\)  # (.*)$", source, re.MULTILINE)
+    ]
+    assert [line for line in done.stdout.splitlines() if line in expected] == expected
+    assert "Error" not in done.stderr
 
 
 def test_every_block_of_the_readme_says_its_language():
