@@ -5,8 +5,9 @@ product reads as one; a condition is written where it is used; a gradient that a
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
+from itertools import chain, count
 from typing import NamedTuple, Protocol
 
 from micrograd.compiler.scatter import Row, Scatter, row
@@ -49,6 +50,8 @@ class Statements(list[Statement]):
         The negative line that stands for -0.0.
     rows
         The array and the row of it that a negative line stands for.
+    operations
+        All that are carried out.
     scattered
         The numbers of the parameters whose gradients are added to at an index.
     """
@@ -72,15 +75,13 @@ class Statements(list[Statement]):
         needed = trace.needed(results)
         ops, lines = trace.ops, trace.operands
         accumulator = self.accumulator = {id: i for id, (array, i) in trace.leaves.items() if array == "g"}
-        uses = dict.fromkeys(results, 2)  # a result must have a name
-        user: dict[int, int] = {}
+        self.operations = {ops[id] for id in needed}
+        uses = Counter(chain.from_iterable([lines[id] for id in needed]))
+        uses.update(dict.fromkeys(results, 2))  # a result must have a name
+        user = {operand: id for id in needed for operand in lines[id]}
         for id in needed:
-            operands = lines[id]
-            for operand in operands:
-                uses[operand] = uses.get(operand, 0) + 1
-                user[operand] = id
-            if operands[0] in accumulator:
-                accumulator[id] = accumulator[operands[0]]
+            if lines[id][0] in accumulator:
+                accumulator[id] = accumulator[lines[id][0]]
         starts = {} if sums else self._starts(trace, needed, uses, user)
         named = {id for id in needed if uses[id] > 1}.union(graph.gradients, accumulator, starts)
         texts: dict[int, str] = {}  # of what is written where it is used

@@ -122,10 +122,11 @@ def _operator(name: str, reflected: bool = False) -> Callable[[Symbol, Any], Any
     def method(self: Symbol, other: Any) -> Any:
         if name == "+" and type(other) is int and other == 0:  # where gradients start
             return self
-        if isinstance(other, Value) or not isinstance(other, (Symbol, float, int, Real)):
-            return NotImplemented
-        if name in ("and", "or") and type(other) is not Symbol and other not in (0, 1):
-            return NotImplemented  # & and | are of bits, and a condition has one
+        if type(other) is not Symbol:
+            if isinstance(other, Value) or not isinstance(other, (float, int, Real)):
+                return NotImplemented
+            if name in ("and", "or") and other not in (0, 1):
+                return NotImplemented  # & and | are of bits, and a condition has one
         return self.trace.record(name, (other, self) if reflected else (self, other))
 
     return method
@@ -202,10 +203,10 @@ class Trace:
     def record(self, op: str, operands: tuple[Any, ...]) -> Any:
         """The result of an operation: always a Symbol, which tells that it was computed while tracing."""
         ids = tuple([n.id if type(n) is Symbol and n.trace is self else self.id(n) for n in operands])
-        key = (op, *sorted(ids)) if op in COMMUTATIVE else (op, *ids)
+        key = (op, ids[1], ids[0]) if op in COMMUTATIVE and ids[0] > ids[1] else (op, *ids)
         known = self._known.get(key)
         if known is None:
-            known = self._simplified(op, operands, ids)
+            known = None if self.constants.keys().isdisjoint(ids) else self._simplified(op, operands, ids)
             if known is None:
                 known = self._line(op, ids)
             elif type(known) is not Symbol:
@@ -219,7 +220,7 @@ class Trace:
         return Symbol(self, len(self.ops) - 1)
 
     def _simplified(self, op: str, operands: tuple[Any, ...], ids: tuple[int, ...]) -> Any:
-        """What the operation comes to without being written down, or None."""
+        """What the operation, of which a constant is an operand, comes to without being written down, or None."""
         constants = [self.constants.get(id) for id in ids]
         if None not in constants:
             return OPERATIONS[op](*constants)
