@@ -6,11 +6,12 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from micrograd import Value
-from tests.benchmarks import digits, gpt, growth, harness, page
+from tests.benchmarks import compiling, digits, gpt, growth, harness, page
 from tests.benchmarks.data import orders, set_weights
 from tests.benchmarks.harness import CHECKOUT, Benchmark, Contestant, Measured, from_first_step, run
 from tests.benchmarks.values import MLP, cross_entropy, mean, softmax
 from tests.benchmarks.values import Value as MicrogptValue
+from tests.conftest import has_compiler
 
 
 def prepared(cost, result):
@@ -90,6 +91,26 @@ def test_we_lead_at_the_sizes_at_which_the_rival_takes_longer():
         "Compiled C leads NumPy by hand at 10,000, 100,000 examples a batch, with 337 weights.",
         "Compiled C leads PyTorch at 1, 10, 100, 1,000, 10,000, 100,000 examples a batch, with 337 weights.",
     ]
+
+
+def test_a_line_tells_what_each_program_takes():
+    costs = {"C": 90, "operations": 12_000, "in all": 1.5, "compiled to C": 2e-5, "eager": 1e-3}
+    costs |= dict.fromkeys(compiling.STAGES, 0.5)
+    measured = [Measured(b, {c.name: costs[c.name] for c in b.ours + b.others}) for b in compiling.benchmarks()]
+    first, *rest = compiling.conclude(measured)
+    assert len(rest) == len(compiling.PROGRAMS) - 1
+    assert first == (
+        "MLP 2-16-16-1, 100 points: 12,000 operations, 90 lines of C, 1.50 s to compile (tracing 0.50, statements, "
+        "loops and C 0.50, the C compiler 0.50), 20 us a call, 50 times as fast as eager."
+    )
+
+
+@pytest.mark.skipif(not has_compiler(), reason="there is no C compiler here")
+@pytest.mark.usefixtures("cache")
+@pytest.mark.parametrize("name", ["MLP 2-16-16-1, 100 points", "2,000 arguments", "10,000 outputs"])
+def test_compiled_programs_compute_what_eager_ones_do(monkeypatch, name):
+    monkeypatch.setattr(harness, "LEAST", 1e-3)
+    assert compiling.call(name)()[1] == pytest.approx(compiling.call_eager(name)()[1], rel=1e-12)
 
 
 def test_the_page_is_written_and_so_are_its_charts():

@@ -6,7 +6,7 @@ from importlib import import_module
 from tests.benchmarks import page
 from tests.benchmarks.harness import CHECKOUT, run
 
-GROUPS = ("mlp", "gpt", "digits", "mnist", "chain", "growth")
+GROUPS = ("mlp", "gpt", "digits", "mnist", "chain", "compiling", "growth")
 
 parser = argparse.ArgumentParser(
     prog="python -m tests.benchmarks",
