@@ -1676,3 +1676,20 @@ def test_networks_of_any_shape_agree_with_the_engine_to_the_last_bit(seed):
     expected = mean([model(x) ** 2 for x in batch])
     expected.backward()
     assert (total, gradients) == (expected.data, grads(model.parameters()))
+
+
+def test_no_garbage_is_looked_for_while_a_function_is_traced_and_afterwards_as_before():
+    seen = []
+
+    def function(x):
+        seen.append(gc.isenabled())
+        return x * x
+
+    try:
+        for was in (False, True):
+            (gc.enable if was else gc.disable)()
+            micrograd.compile(function, (1.0,), backend="python")
+            assert gc.isenabled() == was
+    finally:
+        gc.enable()
+    assert seen == [False, False]
