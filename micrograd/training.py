@@ -50,6 +50,12 @@ class History:
         self.learning_rates += [rate for _, rate in epochs]
         self.validation_losses += validation_losses
 
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        """What a notebook shows."""
+        from micrograd.drawing import displays  # here, since only notebooks need it
+
+        return displays.of_history(self)
+
 
 def fit(
     model: Model,
@@ -100,8 +106,9 @@ def fit(
         A `random.Random`, a NumPy generator or a seed for the order of the examples; by default Python's global
         generator.
     progress
-        Where to tell how it goes: a stream, or stderr if True. A terminal gets a line that updates itself, anything
-        else a line from time to time. Nothing is told if False, or once the stream can no longer be written to.
+        Where to tell how it goes: a stream, or if True, the notebook that runs this program, else stderr. A notebook
+        gets the curves of the losses and a terminal a line, which update themselves, anything else a line from time to
+        time. Nothing is told if False, or once the stream can no longer be written to.
     backend
         What takes the steps: "eager" for the engine; "c" or "python" for generated code, in which all of the training
         runs, many times as fast; "auto" for C where there is a compiler, else Python, and the engine where the model or
@@ -143,7 +150,7 @@ def fit(
     history = History()
     best: list[Any] = []
     lowest, waited = math.inf, 0
-    with _collector_paused() as (collect, freeze), _Progress(progress, epochs, len(xs)) as report:
+    with _collector_paused() as (collect, freeze), _Progress(progress, epochs, len(xs), history) as report:
         try:
             with trainer(plan, backend, report.compiled) as course:
                 freeze()  # what compiling has left
@@ -214,10 +221,14 @@ def _collector_paused() -> Iterator[tuple[Callable[[], None], Callable[[], None]
 
 
 class _Progress:
-    """Tells a stream how it goes: a terminal after steps, in a line that updates itself, and a log after epochs."""
+    """Tells how it goes: a terminal after steps, in a line that updates itself, and a log after epochs.
 
-    def __init__(self, stream: bool | TextIO, epochs: int, examples: int) -> None:
-        self.stream = sys.stderr if stream is True else stream or None
+    A notebook gets a line and the curves of the losses, which update themselves.
+    """
+
+    def __init__(self, stream: bool | TextIO, epochs: int, examples: int, history: History) -> None:
+        self.notebook = _notebook(history, epochs) if stream is True else None
+        self.stream = None if self.notebook else sys.stderr if stream is True else stream or None
         self.terminal = self.stream is not None and self.stream.isatty()
         self.interval = 0.1 if self.terminal else 1.0
         self.epochs, self.examples = epochs, examples
@@ -265,9 +276,11 @@ class _Progress:
             self._tell()
 
     def _tell(self) -> None:
-        if self.stream is None or not self.untold:
+        if not self.untold:
             return
-        if self.terminal:
+        if self.notebook:
+            self.notebook(self.untold)
+        elif self.stream and self.terminal:
             width = _columns(self.stream) - 1
             self._write("\r" + self.untold[:width].ljust(width))
         else:
@@ -281,6 +294,15 @@ class _Progress:
                 print(text, end="", file=self.stream, flush=True)
             except (OSError, ValueError):  # the latter if the stream is closed
                 self.stream = None
+
+
+def _notebook(history: History, epochs: int) -> Callable[[str], None] | None:
+    """What shows a line and the losses in the notebook that runs this program, if one does."""
+    if "IPython" not in sys.modules:
+        return None
+    from micrograd.drawing import displays  # here, since only notebooks need it
+
+    return displays.live(history, epochs)
 
 
 def _columns(terminal: TextIO) -> int:
