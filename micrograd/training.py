@@ -7,54 +7,20 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Self, TextIO
 
 from micrograd.checks import Rng, count, examples, generator, number
 from micrograd.engine import Value
+from micrograd.history import Diverged, History, Recorder
 from micrograd.interrupts import uninterrupted
 from micrograd.optim import Adam, Optimizer, Schedule
 from micrograd.trainers import Examples, Model, Plan, Stepper, restore, trainer
 
-__all__ = ["History", "fit"]
+__all__ = ["Diverged", "History", "fit"]
 
 Loss = Callable[[Any, Any], Any]
 BACKENDS = ("eager", "auto", "python", "c")
-
-
-@dataclass
-class History:
-    """What happened in each whole epoch, and how the training ended.
-
-    Attributes
-    ----------
-    losses
-        The mean loss of the training examples, each at the time it was seen.
-    validation_losses
-        The mean loss of the validation examples after the epoch, if there are any.
-    learning_rates
-        The learning rate of the last step.
-    interrupted
-        Whether Ctrl-C ended the training.
-    """
-
-    losses: list[float] = field(default_factory=list)
-    validation_losses: list[float] = field(default_factory=list)
-    learning_rates: list[float] = field(default_factory=list)
-    interrupted: bool = False
-
-    def add(self, epochs: Sequence[tuple[float, float]], *validation_losses: float) -> None:
-        """Note the mean loss and the last learning rate of epochs, and the validation losses after them."""
-        self.losses += [loss for loss, _ in epochs]
-        self.learning_rates += [rate for _, rate in epochs]
-        self.validation_losses += validation_losses
-
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        """What a notebook shows."""
-        from micrograd.drawing import displays  # here, since only notebooks need it
-
-        return displays.of_history(self)
 
 
 def fit(
@@ -73,6 +39,7 @@ def fit(
     progress: bool | TextIO = True,
     backend: str = "eager",
     clip_grad_norm: float | None = None,
+    snapshots: int | None = None,
 ) -> History:
     """Train the model on the examples.
 
@@ -117,6 +84,9 @@ def fit(
         Meanwhile parameters show the numbers of the latest steps.
     clip_grad_norm
         What the norm of the gradients is scaled down to before each step, as by `optim.clip_grad_norm`.
+    snapshots
+        How many snapshots of the parameters and gradients the history keeps at most, from before the first step to
+        after the last, evenly spread over the epochs; none by default. Each takes 16 bytes a parameter.
 
     Raises
     ------
@@ -127,8 +97,9 @@ def fit(
         If the examples have no items by position, as a dict has none, or a loss is not a number.
     TraceError, CompilerError
         If a backend is asked for by its name, and the model cannot be compiled for it, or there is no C compiler.
-    FloatingPointError
-        If a loss, or a parameter after a step, is infinite or NaN. The parameters are those before this step.
+    Diverged
+        If a loss, or a parameter after a step, is infinite or NaN: a FloatingPointError, with the `history` up to
+        there, whose `failure` tells where the number came from. The parameters are those before this step.
 
     Whatever else the model, the loss or the optimizer raises comes out as it is, and the parameters are as they were
     after the last whole step.
@@ -142,17 +113,20 @@ def fit(
     validation = _checked(validation, patience)
     if clip_grad_norm is not None:
         clip_grad_norm = number("clip_grad_norm", clip_grad_norm)
+    history = History()
+    most = None if snapshots is None else count("snapshots", snapshots, least=2)
+    recorder = None if most is None else Recorder(history.snapshots, parameters, most)
+    recording: Callable[[Any], AbstractContextManager[Any]] = recorder.recording if recorder else nullcontext
     plan = Plan(
         model, loss, parameters, learnt, min(size, len(xs)), epochs,
         Adam(parameters, learning_rate=0.01) if optimizer is None else optimizer,
-        schedule, validation, generator(rng), clip_grad_norm,
+        schedule, validation, generator(rng), clip_grad_norm, recorder,
     )  # fmt: skip
-    history = History()
     best: list[Any] = []
     lowest, waited = math.inf, 0
     with _collector_paused() as (collect, freeze), _Progress(progress, epochs, len(xs), history) as report:
         try:
-            with trainer(plan, backend, report.compiled) as course:
+            with trainer(plan, backend, report.compiled) as course, recording(course):
                 freeze()  # what compiling has left
                 while len(history.losses) < epochs and waited != patience:
                     with course.at_once():
@@ -172,8 +146,13 @@ def fit(
                                 best = [parameter.data for parameter in parameters]
                             lowest = min(lowest, measured)
                     report.epoch(course.epoch, *ended[-1], measured)
+                    if recorder:
+                        recorder.epoch(course.epoch)
         except KeyboardInterrupt:
             history.interrupted = True
+        except Diverged as error:
+            error.history, history.failure = history, error.failure
+            raise
         restore(parameters, best)
     return history
 
