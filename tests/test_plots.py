@@ -12,7 +12,7 @@ from micrograd import Value, losses, nn, viz
 from micrograd.data import moons, xor
 from micrograd.drawing import look
 from micrograd.drawing.curves import Mark, chart
-from micrograd.drawing.plane import predictions
+from micrograd.drawing.plane import evaluator
 from micrograd.training import History, fit
 from micrograd.viz import plot_boundary, plot_history, sparkline
 
@@ -132,12 +132,18 @@ def luminance(colour):
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-@pytest.mark.parametrize("colours", [look.LIGHT, look.DARK])
-def test_text_has_a_contrast_of_4_5_to_1_with_what_it_stands_on(colours):
-    for text in ("ink", "soft", "positive", "negative", "alarm", "focus"):
+def contrast(a, b):
+    low, high = sorted((luminance(a), luminance(b)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("theme", [0, 1])
+def test_text_has_a_contrast_of_4_5_to_1_with_what_it_stands_on(theme):
+    for text in ("ink", "soft", "plus", "minus", "alarm"):
         for ground in ("paper", "card"):
-            a, b = sorted((luminance(colours[text]), luminance(colours[ground])))
-            assert (b + 0.05) / (a + 0.05) >= 4.5, (text, ground)
+            assert contrast(look.LOOK[text][theme], look.LOOK[ground][theme]) >= 4.5, (text, ground)
+    for colours in look.CLASSES:
+        assert contrast(colours[theme], colours[2 + theme]) >= 3  # of a mark on its shade
 
 
 # matplotlib
@@ -200,8 +206,8 @@ def test_a_model_that_cannot_be_compiled_is_asked_point_by_point():
             raise ValueError("outside")
         return [Value(0.0), 1.0] if x[1] > 0 else (x[0], x[1])
 
-    assert predictions(branching, [(1.0, 1.0), (0.5, -1.0)]) == [[0.0, 1.0], [0.5, -1.0]]
-    [[outside]] = predictions(branching, [(3.0, 1.0)])
+    assert evaluator(branching)([(1.0, 1.0), (0.5, -1.0)]) == [[0.0, 1.0], [0.5, -1.0]]
+    [[outside]] = evaluator(branching)([(3.0, 1.0)])
     assert math.isnan(outside)
 
 

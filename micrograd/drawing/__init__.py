@@ -1,1 +1,4 @@
-"""What `viz` draws with: pictures, pages and plots, each in a module that is loaded when it is first asked for."""
+"""What drawings are made of: the graph folded into cards, their places, the SVG, and the page that steps through it.
+
+`viz` is the module that people import.
+"""

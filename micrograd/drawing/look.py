@@ -4,43 +4,56 @@ What is positive is blue and what is negative orange, which readers tell apart w
 sign is never told by its colour alone. Text keeps a contrast of 4.5 to 1 with what it stands on.
 """
 
-LIGHT = {
-    "paper": "#ffffff", "card": "#f6f8fa", "ink": "#1f2328", "soft": "#57606a", "grid": "#d8dee4", "edge": "#8c959f",
-    "positive": "#0b5cad", "negative": "#a34f00", "alarm": "#b3003c", "focus": "#0b5cad",
-    "high": "#a9cdf2", "low": "#f5c9a0",
-}  # fmt: skip
-DARK = {
-    "paper": "#14171c", "card": "#1d2229", "ink": "#e8edf2", "soft": "#a7b1bc", "grid": "#343b44", "edge": "#7d8794",
-    "positive": "#7cb8f7", "negative": "#f2a65a", "alarm": "#ff8fab", "focus": "#7cb8f7",
-    "high": "#1f4c7a", "low": "#74471a",
-}  # fmt: skip
+LOOK = {
+    "paper": ("#ffffff", "#0d1117"),
+    "card": ("#f6f8fa", "#161b22"),
+    "ink": ("#1f2328", "#e6edf3"),
+    "soft": ("#57606a", "#9da7b3"),
+    "grid": ("#d8dee4", "#30363d"),
+    "line": ("#8c959f", "#6e7681"),
+    "plus": ("#0550ae", "#79c0ff"),
+    "minus": ("#9a3c00", "#ffa657"),
+    "alarm": ("#b3003c", "#ff8fab"),
+}
+"""The colours, in light and in dark."""
+
+CLASSES = (
+    ("#9a3c00", "#ffa657", "#f6cda6", "#6b3f12"),
+    ("#0550ae", "#79c0ff", "#b3d3f7", "#17406e"),
+    ("#3d3d3d", "#d0d0d0", "#d2d2d2", "#45494f"),
+    ("#6a5b00", "#e8d44d", "#f1e59b", "#57500f"),
+    ("#005f4b", "#5fd0b0", "#b5e2d3", "#0f4f41"),
+    ("#71368f", "#d5a6ee", "#dfc9ee", "#4c2a60"),
+)
+"""Of each class of examples: the colour of its marks, in light and in dark, and of where the model says it."""
+
 DRAWN = """\
-text{font:12px system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;fill:var(--ink)}
+text{font:12px "Segoe UI",Roboto,"Helvetica Neue",Arial,"DejaVu Sans",sans-serif;fill:var(--ink)}
 .mg-paper{fill:var(--paper)}
 .mg-soft{fill:var(--soft)}
 .mg-grid{stroke:var(--grid);fill:none}
 .mg-line{stroke-width:2;stroke-linejoin:round;fill:none}
-.mg-line0{stroke:var(--positive)}
-.mg-name0{fill:var(--positive)}
-.mg-line1{stroke:var(--negative);stroke-dasharray:6 4}
-.mg-name1{fill:var(--negative)}
-.mg-mark{stroke:var(--alarm);stroke-dasharray:2 3;fill:none}
+.mg-line0{stroke:var(--plus)}
+.mg-name0{fill:var(--plus)}
+.mg-line1{stroke:var(--minus);stroke-dasharray:6 4}
+.mg-name1{fill:var(--minus)}
+.mg-mark{stroke:var(--alarm);stroke-width:1.5;stroke-dasharray:2 3;fill:none}
 .mg-alarm{fill:var(--alarm)}
-.mg-edge{fill:none;stroke-linecap:round}
-.mg-edge.plus{stroke:var(--positive)}
-.mg-edge.minus{stroke:var(--negative);stroke-dasharray:5 4}
-.mg-edge.none{stroke:var(--edge);stroke-dasharray:1 5}
-.mg-card{fill:var(--card);stroke:var(--edge)}
+.mg-edge{fill:none}
+.mg-edge.plus{stroke:var(--plus)}
+.mg-edge.minus{stroke:var(--minus);stroke-dasharray:5 4}
+.mg-edge.none{stroke:var(--line);stroke-dasharray:1 5}
+.mg-card{fill:var(--card);stroke:var(--line)}
 """
 
 
 def variables(selector: str) -> str:
     """The colours as variables of CSS, for what the selector finds: as the reader prefers, and light on paper."""
-    light, dark = (";".join(f"--{name}:{colour}" for name, colour in colours.items()) for colours in (LIGHT, DARK))
-    return (
-        f"{selector}{{color-scheme:light dark;{light}}}\n"
-        f"@media screen and (prefers-color-scheme:dark){{{selector}{{{dark}}}}}\n"
-    )
+    pairs = [*LOOK.items()]
+    for i, (ink, dark_ink, shade, dark_shade) in enumerate(CLASSES):
+        pairs += [(f"class{i}", (ink, dark_ink)), (f"shade{i}", (shade, dark_shade))]
+    light, dark = (";".join(f"--{name}:{colours[i]}" for name, colours in pairs) for i in (0, 1))
+    return f"{selector}{{{light}}}\n@media screen and (prefers-color-scheme:dark){{{selector}{{{dark}}}}}\n"
 
 
 def alone(svg: str) -> str:

@@ -10,6 +10,10 @@ from micrograd.engine import Value
 MARGIN = 0.15  # of the examples' extent, on each side
 
 
+Points = Sequence[tuple[float, float]]
+Evaluator = Callable[[Points], list[list[float]]]
+
+
 class Plane(NamedTuple):
     """A rectangle around examples of two inputs, and these with their targets, as floats."""
 
@@ -40,21 +44,59 @@ def plane(xs: Sequence[Any], ys: Sequence[Any]) -> Plane:
     return Plane(left, right, bottom, top, points, targets)
 
 
-def predictions(model: Callable[[Any], Any], points: Sequence[tuple[float, float]]) -> list[list[float]]:
-    """The outputs of the model at each point: compiled where that can be done, else point by point."""
+def evaluator(function: Callable[[Any], Any], parameters: Sequence[Value] | None = None) -> Evaluator:
+    """What gives the outputs of a function of two inputs at some points, by its parameters' numbers at that time.
+
+    It is compiled where that can be done, else it is run point by point.
+    """
     from micrograd.compiler import compile  # here, since it takes longer to load than all else
 
+    if parameters is None:
+        parameters = function.parameters() if hasattr(function, "parameters") else []
     try:
-        parameters = model.parameters() if hasattr(model, "parameters") else []
-        outputs = compile(model, ([0.0, 0.0],), parameters=parameters, backend="python").map(points)
+        fast = compile(function, ([0.0, 0.0],), parameters=parameters, backend="python")
     except (ArithmeticError, TypeError, ValueError):
-        outputs = [_outputs(model, point) for point in points]
-    return [output if isinstance(output, list) else [output] for output in outputs]
+        fast = None
+
+    def outputs(points: Points) -> list[list[float]]:
+        try:
+            found = [_outputs(function, point) for point in points] if fast is None else fast.map(points)
+        except (ArithmeticError, ValueError):  # at one point or another
+            found = [_outputs(function, point) for point in points]
+        return [output if isinstance(output, list) else [output] for output in found]
+
+    return outputs
 
 
 def threshold(outputs: Sequence[Sequence[float]]) -> float:
     """What parts the classes of a model with one output: 0.5 for probabilities, 0 for all else."""
     return 0.5 if all(0 <= number <= 1 for output in outputs for number in output) else 0.0
+
+
+def margins(outputs: Sequence[Sequence[float]], at: float) -> list[list[float]]:
+    """By how much each class is ahead of the others at each point."""
+    if len(outputs[0]) == 1:
+        return [[at - output[0] for output in outputs], [output[0] - at for output in outputs]]
+    classes = range(len(outputs[0]))
+    return [[output[k] - max(output[i] for i in classes if i != k) for output in outputs] for k in classes]
+
+
+def by_class(area: Plane, outputs: int, at: float) -> dict[int, tuple[str, list[tuple[float, float]]]]:
+    """The name and the points of each class among the examples."""
+    values = sorted(set(area.targets))
+    found: dict[int, tuple[str, list[tuple[float, float]]]] = {}
+    for point, target in zip(area.points, area.targets, strict=True):
+        if outputs > 1 or len(values) == 2:
+            kind, name = int(target) if outputs > 1 else values.index(target), f"{target:g}"
+        else:
+            kind, name = int(target > at), f"above {at:g}" if target > at else f"{at:g} or below"
+        found.setdefault(kind, (name, []))[1].append(point)
+    return found
+
+
+def spaced(low: float, high: float, n: int) -> list[float]:
+    """So many numbers from low to high, evenly spaced."""
+    return [low + (high - low) * i / (n - 1) for i in range(n)]
 
 
 def real(number: Any) -> float:
