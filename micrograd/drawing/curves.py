@@ -82,11 +82,11 @@ def chart(
     parts += [
         f'<path class="mg-grid" d="M{LEFT} {y(tick):.1f}H{right}"/>'
         f'<text class="mg-soft" x="{LEFT - 7}" y="{y(tick) + 4:.1f}" text-anchor="end">{tick:.6g}</text>'
-        for tick in (_powers(low, high) if logarithmic else _ticks(low, high, 5))
+        for tick in (_powers(low, high) if logarithmic else ticks(low, high, 5))
     ]
     parts += [
         f'<text class="mg-soft" x="{x(tick):.1f}" y="{bottom + 16}" text-anchor="middle">{tick:g}</text>'
-        for tick in _ticks(0, epochs, 6) if tick == int(tick)
+        for tick in ticks(0, epochs, 6) if tick == int(tick)
     ]  # fmt: skip
     parts.append(f'<text class="mg-soft" x="{(LEFT + right) / 2}" y="{height - 5}" text-anchor="middle">epoch</text>')
     ends = []
@@ -143,7 +143,7 @@ def _thinned(numbers: Sequence[float]) -> list[tuple[bool, int, float]]:
     return found
 
 
-def _ticks(low: float, high: float, most: int) -> list[float]:
+def ticks(low: float, high: float, most: int) -> list[float]:
     """Round numbers from low to high: multiples of 1, 2 or 5 times a power of ten."""
     rough = (high - low) / most
     power = 10.0 ** math.floor(math.log10(rough))
@@ -158,7 +158,7 @@ def _powers(low: float, high: float) -> list[float]:
         found = [f * 10.0**n for n in decades for f in factors if low <= math.log10(f * 10.0**n) <= high]
         if len(found) > 2:
             return found[:: -(-len(found) // 6)]
-    return found if len(found) > 1 else [tick for tick in _ticks(10**low, 10**high, 4) if tick > 0]
+    return found if len(found) > 1 else [tick for tick in ticks(10**low, 10**high, 4) if tick > 0]
 
 
 def _apart(heights: Sequence[float]) -> list[float]:

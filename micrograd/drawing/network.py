@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from micrograd.drawing.plane import real
 from micrograd.nn import MLP, Layer, Neuron
 
-MOST = 16  # cards in a column: of more, the first are shown
+CARDS = 16  # cards in a column: of more, the first are shown
 COLUMN, SIDE, TOP, LINE = 150, 24, 12, 17  # from one column to the next, the margins, a line of text
 TALLEST, LOWEST = 84, 37  # from one card of the fullest column to the next, caption and all
 CAPTION = 22  # which cards have whose column leaves room for it
@@ -25,22 +25,23 @@ class Unit(NamedTuple):
     bias: int = -1
 
 
+def layers_of(model: Any) -> list[Any]:
+    """The Layers of an MLP, or a Layer or a Neuron alone; none of a model of another kind, or with computed weights."""
+    layers = list(model.layers) if type(model) is MLP else [model] if type(model) in (Layer, Neuron) else []
+    neurons = [n for layer in layers for n in (layer.neurons if isinstance(layer, Layer) else [layer])]
+    return layers if not any(w._prev for neuron in neurons for w in (*neuron.w, neuron.b)) else []
+
+
 def columns(model: Any) -> list[list[Unit]]:
     """The inputs and the layers of an MLP, a Layer or a Neuron; nothing for a model of another kind."""
-    layers = model.layers if isinstance(model, MLP) else [model] if isinstance(model, Layer) else None
-    if type(model) in (MLP, Layer) and layers:
-        neurons = [layer.neurons for layer in layers]
-    elif type(model) is Neuron:
-        neurons = [[model]]
-    else:
+    neurons = [layer.neurons if isinstance(layer, Layer) else [layer] for layer in layers_of(model)]
+    if not neurons:
         return []
     number = {id(parameter): i for i, parameter in enumerate(model.parameters())}
     found = [[Unit(f"x{i}") for i in range(len(neurons[0][0].w))]]
     for k, layer in enumerate(neurons):
         units = []
         for i, neuron in enumerate(layer):
-            if not all(id(parameter) in number for parameter in [*neuron.w, neuron.b]):
-                return []
             name = "output" if k == len(neurons) - 1 else f"h{k + 1}"
             name += f" {i}" if len(layer) > 1 else ""
             units.append(Unit(name, neuron, [number[id(w)] for w in neuron.w], number[id(neuron.b)]))
@@ -56,12 +57,12 @@ def network(model: Any) -> str:
     all = columns(model)
     if not all:
         return ""
-    shown = [units[:MOST] for units in all]
+    shown = [units[:CARDS] for units in all]
     fullest = max(map(len, shown))
     pitch = min(TALLEST, max(LOWEST, 600 / fullest))
     room = CAPTION if pitch > 2 * CAPTION else 4
     side = pitch - room - 6
-    more = any(len(units) > MOST for units in all)
+    more = any(len(units) > CARDS for units in all)
     width = max(2 * SIDE + COLUMN * (len(shown) - 1) + side, NARROWEST)
     bottom = TOP + pitch * fullest + LINE * more
     height = bottom + LINE * len(LEGEND) + TOP
@@ -77,7 +78,7 @@ def network(model: Any) -> str:
     for k, units in enumerate(shown):
         for i, unit in enumerate(units):
             x, y = corner(k, i)
-            for j, number in enumerate(unit.weights[:MOST]):
+            for j, number in enumerate(unit.weights[:CARDS]):
                 from_x, from_y = corner(k - 1, j)
                 start, end, bend = from_x + side, x, (from_x + side + x) / 2
                 here, there = (f"{at + side / 2:.1f}" for at in (y, from_y))
@@ -89,10 +90,10 @@ def network(model: Any) -> str:
                     f'stroke-width="{thick:.2f}"><title>{title}</title></path>'
                 )
             cards.append(_card(unit, place + i, x, y, side, room, parameters))
-        if len(all[k]) > MOST:
+        if len(all[k]) > CARDS:
             x, y = corner(k, len(units))
-            cards.append(f'<text class="mg-soft" x="{x}" y="{y + 10:.1f}">and {len(all[k]) - MOST} more</text>')
-        place += len(all[k])
+            cards.append(f'<text class="mg-soft" x="{x}" y="{y + 10:.1f}">and {len(all[k]) - CARDS} more</text>')
+        place += len(units)
     cards += [
         f'<text class="mg-soft mg-legend" x="{SIDE}" y="{bottom + LINE * (i + 1):.1f}">{line}</text>'
         for i, line in enumerate(LEGEND)
@@ -119,7 +120,9 @@ def _card(unit: Unit, place: int, x: float, y: float, side: float, room: float, 
     bias = "" if unit.neuron is None or room < CAPTION else _short(parameters[unit.bias])
     title = unit.name if unit.neuron is None else f"{unit.name}: {unit.neuron!r}, bias {parameters[unit.bias]:.4g}"
     texts = f'<text x="{x + side / 2:.1f}" y="{y + side + 15:.1f}" text-anchor="middle">{unit.name}</text>'
-    inside = f'<text x="{x + side / 2:.1f}" y="{y + side / 2 + 4:.1f}" text-anchor="middle">{bias}</text>'
+    inside = (
+        f'<text class="inside" x="{x + side / 2:.1f}" y="{y + side / 2 + 4:.1f}" text-anchor="middle">{bias}</text>'
+    )
     return (
         f'<g data-unit="{place}"><title>{escape(title)}</title><rect class="mg-card" x="{x:.1f}" y="{y:.1f}" '
         f'width="{side:.1f}" height="{side:.1f}" rx="5"/>{inside}{texts * (room == CAPTION)}</g>'
