@@ -39,8 +39,10 @@ class Failure:
     ----------
     epoch
         How many epochs had been learnt, as in a Snapshot.
+    what
+        What was not finite: "the loss is nan".
     message
-        What was not finite, and in which step.
+        The same, with the step in which it was, and what to try.
     origin
         The operation that made it of finite numbers, an input that was not finite, or the gradients that were not;
         empty where none of these is known.
@@ -49,6 +51,7 @@ class Failure:
     """
 
     epoch: float
+    what: str
     message: str
     origin: str
     parameters: list[int]

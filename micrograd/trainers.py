@@ -193,11 +193,12 @@ class Trainer:
 
     def _diverged(self, name: str, number: Any, where: str, origin: str, parameters: list[int]) -> Diverged:
         """The error for a number that is infinite or NaN."""
+        what = f"{name} is {number!r}"
         message = (
-            f"{name} is {number!r} {where}: the parameters are those of the step before; "
+            f"{what} {where}: the parameters are those of the step before; "
             "try a lower learning rate, or inputs on a smaller scale"
         )
-        return Diverged(Failure(self.progress, message, origin, parameters))
+        return Diverged(Failure(self.progress, what, message, origin, parameters))
 
     def _origin(self, loss: Value) -> tuple[str, list[int]]:
         """The first number on the way to the loss that is not finite, and the parameters that it was made of."""

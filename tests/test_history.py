@@ -121,6 +121,7 @@ def diverged(model, xs, ys, loss=mse_loss, rate=0.1, **options):
 
 def test_an_input_that_is_not_finite_is_found():
     history = diverged(nn.Neuron(2, rng=1), [[1.0, 2.0], [1.0, math.nan]], [0.0, 0.0])
+    assert history.failure.what == "the loss is nan"
     assert history.failure.origin == "an input is nan"
     assert history.failure.parameters == []
     assert history.failure.epoch in (0.0, 0.5)
@@ -158,6 +159,6 @@ def test_a_validation_loss_that_is_not_finite_is_told():
 
 
 def test_the_error_travels():
-    error = Diverged(Failure(1.5, "the loss is nan", "", [0]), History([1.0]))
+    error = Diverged(Failure(1.5, "the loss is nan", "the loss is nan in epoch 2", "", [0]), History([1.0]))
     again = pickle.loads(pickle.dumps(error))
     assert (str(again), again.failure, again.history) == (str(error), error.failure, error.history)

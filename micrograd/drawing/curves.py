@@ -9,7 +9,7 @@ from micrograd.checks import count
 
 BLOCKS, ASCII = "▁▂▃▄▅▆▇█", "_.:-=+*#"
 MOST = 300  # stretches of a curve, each drawn by its lowest and its highest point
-LEFT, RIGHT, TOP, BOTTOM = 52, 122, 36, 36  # margins of a chart, for its numbers and names
+LEFT, RIGHT, TOP, BOTTOM = 62, 122, 36, 36  # margins of a chart, for its numbers and names
 LINE = 15  # from one line of text to the next
 
 
@@ -101,10 +101,10 @@ def chart(
     for at, (_, kind, text) in zip(_apart([end[0] for end in sorted(ends)]), sorted(ends), strict=True):
         parts.append(f'<text {kind} x="{right + 6}" y="{at + 4:.1f}">{escape(text)}</text>')
     for mark in marks:
-        side, shift = ("end", -5) if x(mark.epoch) > width / 2 else ("start", 5)
+        side, shift = ("end", 4) if x(mark.epoch) > width / 2 else ("start", -4)
         parts.append(
             f'<path class="mg-mark" d="M{x(mark.epoch):.1f} {TOP}V{bottom}"/>'
-            f'<text class="mg-alarm" x="{x(mark.epoch) + shift:.1f}" y="{TOP + 12}" text-anchor="{side}">'
+            f'<text class="mg-alarm" x="{x(mark.epoch) + shift:.1f}" y="{TOP - 4}" text-anchor="{side}">'
             f"{escape(mark.text)}</text>"
         )
     return (

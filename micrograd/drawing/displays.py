@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from micrograd.drawing.curves import chart, sparkline
+from micrograd.drawing.curves import Mark, chart, sparkline
 from micrograd.drawing.look import alone
 
 if TYPE_CHECKING:
@@ -43,20 +43,22 @@ def of_history(history: "History") -> Bundle:
 
 def summary(history: "History") -> str:
     """How a training went, in words and a line of characters."""
-    losses, validation = history.losses, history.validation_losses
+    losses, validation, failure = history.losses, history.validation_losses, history.failure
     words = f"{len(losses)} epoch{'s' * (len(losses) != 1)}"
     words += f", loss {losses[0]:.4g} to {losses[-1]:.4g}" if losses else ""
     if validation:
         best = min(range(len(validation)), key=validation.__getitem__)
         words += f", lowest validation loss {validation[best]:.4g} in epoch {best + 1}"
-    words += ", interrupted" if history.interrupted else ""
+    words += ", interrupted" if history.interrupted else f", ended as {failure.what}" if failure else ""
     return f"{words}\n{sparkline(losses)}" if losses else words
 
 
 def curves(history: "History", caption: str, epochs: float) -> str:
     """The losses of a training as an SVG element."""
     lines = {"loss": history.losses} | ({"validation": history.validation_losses} if history.validation_losses else {})
-    return chart(lines, epochs=epochs, caption=caption)
+    failure = history.failure
+    marks = [Mark(failure.epoch, failure.what)] if failure else []
+    return chart(lines, epochs=max(epochs, failure.epoch if failure else 0), caption=caption, marks=marks)
 
 
 def live(history: "History", epochs: int) -> "Callable[[str], None] | None":

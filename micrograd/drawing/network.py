@@ -49,10 +49,11 @@ def columns(model: Any) -> list[list[Unit]]:
     return found
 
 
-def network(model: Any) -> str:
+def network(model: Any, *, legend: bool = True) -> str:
     """The network of an MLP, a Layer or a Neuron as an SVG element, whose colours `look` tells; "" for another model.
 
-    A card has its unit's place among all as `data-unit`, an edge its weight's among the parameters as `data-weight`.
+    A card has its unit's place among those drawn as `data-unit`; an edge has those of the units it is between as
+    `data-from` and `data-to`, and its weight's among the parameters as `data-weight`.
     """
     all = columns(model)
     if not all:
@@ -65,7 +66,8 @@ def network(model: Any) -> str:
     more = any(len(units) > CARDS for units in all)
     width = max(2 * SIDE + COLUMN * (len(shown) - 1) + side, NARROWEST)
     bottom = TOP + pitch * fullest + LINE * more
-    height = bottom + LINE * len(LEGEND) + TOP
+    lines = LEGEND if legend else ()
+    height = bottom + LINE * len(lines) + TOP
     thickest = pitch / 16
     parameters = [real(parameter.data) for parameter in model.parameters()]
     weights = [parameters[i] for units in shown for unit in units for i in unit.weights]
@@ -74,7 +76,7 @@ def network(model: Any) -> str:
     def corner(column: int, row: int) -> tuple[float, float]:
         return SIDE + COLUMN * column, TOP + pitch * (row + (fullest - len(shown[column])) / 2)
 
-    edges, cards, place = [], [], 0
+    edges, cards, before, place = [], [], 0, 0  # of the column before, and of this one, the place of the first card
     for k, units in enumerate(shown):
         for i, unit in enumerate(units):
             x, y = corner(k, i)
@@ -86,6 +88,7 @@ def network(model: Any) -> str:
                 title = f"weight from {shown[k - 1][j].name} to {unit.name}: {parameters[number]:.4g}"
                 edges.append(
                     f'<path class="mg-edge {sign(parameters[number])}" data-weight="{number}" '
+                    f'data-from="{before + j}" data-to="{place + i}" '
                     f'd="M{start:.1f} {there}C{bend:.1f} {there} {bend:.1f} {here} {end:.1f} {here}" '
                     f'stroke-width="{thick:.2f}"><title>{title}</title></path>'
                 )
@@ -93,10 +96,10 @@ def network(model: Any) -> str:
         if len(all[k]) > CARDS:
             x, y = corner(k, len(units))
             cards.append(f'<text class="mg-soft" x="{x}" y="{y + 10:.1f}">and {len(all[k]) - CARDS} more</text>')
-        place += len(units)
+        before, place = place, place + len(units)
     cards += [
-        f'<text class="mg-soft mg-legend" x="{SIDE}" y="{bottom + LINE * (i + 1):.1f}">{line}</text>'
-        for i, line in enumerate(LEGEND)
+        f'<text class="mg-soft" x="{SIDE}" y="{bottom + LINE * (i + 1):.1f}">{line}</text>'
+        for i, line in enumerate(lines)
     ]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="mg-network" viewBox="0 0 {width:.0f} {height:.0f}" '

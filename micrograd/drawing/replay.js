@@ -26,7 +26,7 @@
   const text = (number) => {
     const x = Number(number);
     if (!Number.isFinite(x)) return String(number).replace("-", "−");
-    const short = Math.abs(x) >= 1e-4 && Math.abs(x) < 1e6 ? String(Number(x.toPrecision(4))) : x.toExponential(3);
+    const short = x === 0 || (Math.abs(x) >= 1e-4 && Math.abs(x) < 1e6) ? String(Number(x.toPrecision(4))) : x.toExponential(3);
     return short.replace(/-/g, "−");
   };
   const largest = (numbers) => numbers.reduce((most, x) => (Number.isFinite(Number(x)) ? Math.max(most, Math.abs(x)) : most), 0);
@@ -83,7 +83,10 @@
     };
   }
 
-  // Where a map goes through 128, as strokes between the sides of its cells, in cells from the left and from below.
+  // By how much a class is ahead, as it was before all was made to fit into a byte.
+  const ahead = (byte) => (byte - 128) / (128 - Math.abs(byte - 128));
+
+  // Where a map goes through 0, as strokes between the sides of its cells, in cells from the left and from below.
   function strokes(bytes, n) {
     const found = [];
     for (let row = 0; row < n - 1; row++)
@@ -93,7 +96,7 @@
         if (values.some((value) => !value)) continue;
         const crossed = [];
         for (let side = 0; side < 4; side++) {
-          const a = values[side] - 128, b = values[(side + 1) % 4] - 128;
+          const a = ahead(values[side]), b = ahead(values[(side + 1) % 4]);
           if (a < 0 === b < 0) continue;
           const share = a / (a - b), [x, y] = corners[side], [toX, toY] = corners[(side + 1) % 4];
           crossed.push([x + (toX - x) * share, y + (toY - y) * share]);
@@ -140,7 +143,7 @@
     preserveAspectRatio: "none",
   }, plane);
   const border = plane && svg("path", { class: "border" }, plane);
-  const rows = all("#parameters tr");
+  const rows = all("#parameters tr"), hint = network ? [...find("#unit").children] : [];
 
   function show(snapshot) {
     now = Math.max(0, Math.min(last, snapshot));
@@ -155,10 +158,11 @@
       cursor.setAttribute("d", last > 0 ? `M${+left + ((right - left) * film.epochs[now]) / epochs} ${top}V${bottom}` : "");
     }
     const shown = find("input[value=gradients]:checked") ? gradients : weights;
-    const most = shown === weights ? heaviest : largest(gradients);
+    const most = shown === weights ? Math.min(heaviest, 3 * largest(weights)) : largest(gradients);
+    const near = (path) => path.dataset.from === String(unit) || path.dataset.to === String(unit);
     for (const { path, title, name, i } of edges) {
       const x = Number(shown[i]), share = Number.isFinite(x) ? (most ? Math.abs(x) / most : 0) : 1;
-      path.setAttribute("class", `mg-edge ${kind(x)}`);
+      path.setAttribute("class", `mg-edge ${kind(x)}${near(path) ? " near" : ""}`);
       path.setAttribute("stroke-width", (thickest * Math.max(share, 0.1)).toFixed(2));
       title.textContent = `${name}: ${text(weights[i])}, gradient ${text(gradients[i])}`;
     }
@@ -187,10 +191,11 @@
   // The numbers of the chosen unit, as a table.
   function details(weights, gradients) {
     const place = find("#unit");
-    place.replaceChildren();
+    place.replaceChildren(...(unit < 0 ? hint : []));
+    network.classList.toggle("chosen", unit >= 0);
     if (unit < 0) return;
-    const [name, own, bias] = film.units[unit], table = document.createElement("table");
-    table.createCaption().textContent = `${name}, ${film.told[now]}`;
+    const [name, own, bias, sources] = film.units[unit], table = document.createElement("table");
+    table.createCaption().textContent = `${name}, ${film.told[now].split(",")[0]}`;
     const line = (cells, tag) => {
       const row = table.insertRow();
       cells.forEach((cell, i) => {
@@ -201,9 +206,9 @@
       });
     };
     place.append(table);
-    if (bias < 0) return;
-    line(["", "number", "gradient"], "th");
-    own.forEach((i, k) => line([`weight ${k}`, text(weights[i]), text(gradients[i])]));
+    if (bias < 0) return; // an input
+    line(["parameter", "number", "gradient"], "th");
+    own.forEach((i, k) => line([`weight of ${film.columns[sources][k]}`, text(weights[i]), text(gradients[i])]));
     line(["bias", text(weights[bias]), text(gradients[bias])]);
   }
 

@@ -45,10 +45,11 @@ PAGE = """\
 <body>
 <header><h1>{title}</h1><p>{summary}</p></header>
 <main>
-{failure}{controls}<section aria-label="curves"><div class="wide" tabindex="0" role="group" aria-label="charts">
+{failure}{controls}<div class="columns">
+<section class="curves" aria-label="curves"><div class="wide" tabindex="0" role="group" aria-label="charts">
 {curves}
 </div></section>
-<div class="side">{network}{plane}</div>
+{plane}{network}</div>
 {parameters}</main>
 <script type="text/plain" id="document">{document}</script>
 <script type="text/plain" id="maps">{maps}</script>
@@ -60,11 +61,15 @@ PAGE = """\
 CONTROLS = """\
 <section class="controls" aria-label="replay">
 <div class="buttons">
-<button type="button" id="first" aria-label="first snapshot" title="first (Home)">⏮</button>
-<button type="button" id="back" aria-label="snapshot before" title="back (←)">◀</button>
+<button type="button" id="first" aria-label="first snapshot"
+ title="first (Home)"><svg viewBox="0 0 16 16" aria-hidden="true"><path d="M3 3h2v10H3zM13 3v10L6 8z"/></svg></button>
+<button type="button" id="back" aria-label="snapshot before"
+ title="back (←)"><svg viewBox="0 0 16 16" aria-hidden="true"><path d="M11 3v10L4 8z"/></svg></button>
 <button type="button" id="play" title="play (space)">Play</button>
-<button type="button" id="forward" aria-label="next snapshot" title="forward (→)">▶</button>
-<button type="button" id="last" aria-label="last snapshot" title="last (End)">⏭</button>
+<button type="button" id="forward" aria-label="next snapshot"
+ title="forward (→)"><svg viewBox="0 0 16 16" aria-hidden="true"><path d="M5 3v10l7-5z"/></svg></button>
+<button type="button" id="last" aria-label="last snapshot"
+ title="last (End)"><svg viewBox="0 0 16 16" aria-hidden="true"><path d="M11 3h2v10h-2zM3 3v10l7-5z"/></svg></button>
 </div>
 <input type="range" id="at" min="0" max="{last}" value="{last}" step="1" aria-label="snapshot">
 <output id="told" for="at"></output>
@@ -76,13 +81,15 @@ NETWORK = """\
 <label><input type="radio" name="edges" value="weights" checked> weights</label>
 <label><input type="radio" name="edges" value="gradients"> gradients</label></fieldset>
 <p class="key"><span class="plus">solid blue: above 0</span> · <span class="minus">dashed orange: below 0</span> · the
-thicker, the larger.{cards} Click on a card for its numbers.</p>
+thicker, the larger.{cards} </p>
 <div class="wide" tabindex="0" role="group" aria-label="network">{picture}</div>
-<div id="unit" aria-live="polite"></div></section>
+</section>
+<section class="unit" id="unit" aria-label="the chosen unit" aria-live="polite">
+<p class="key">Choose a card of the network to see its numbers.</p></section>
 """
 PLANE = """\
-<section class="plane" aria-label="plane"><h2>What it says</h2>
-<p class="key">Shades: what the model says of each point; the line is where that changes. Marks: the examples.</p>
+<section class="plane" aria-label="plane"><h2>What the model says</h2>
+<p class="key">Shades: what it says of each point; the line is where that changes. Marks: the examples.</p>
 {picture}</section>
 """
 PARAMETERS = """\
@@ -104,18 +111,18 @@ def page(
 ) -> str:
     """The page as HTML. The parameters and errors are those of `viz.save_training`."""
     snapshots = _snapshots(history, model)
-    shown = [units[:CARDS] for units in columns(model)]
+    layers = columns(model)
     area = _area(xs, ys)
     film = Film(model, snapshots, area, at) if area and isinstance(model, Module) and snapshots else None
     title = f"Training of {model!r}" if isinstance(model, Module) else "Training"
-    maps = " In each card: where the unit's output is above 0, and where below." if film else " In each card: its bias."
+    maps = " In each card: where the unit's output is above 0, and where below." * bool(film)
     document = {
         "told": [_told(history, snapshot) for snapshot in snapshots],
         "epochs": [_short(snapshot.epoch) for snapshot in snapshots],
         "parameters": [list(map(_short, snapshot.parameters)) for snapshot in snapshots],
         "gradients": [list(map(_short, snapshot.gradients)) for snapshot in snapshots],
-        "units": [[unit.name, list(unit.weights), unit.bias] for units in shown for unit in units],
-        "inputs": [unit.name for unit in shown[0]] if shown else [],
+        "columns": [[unit.name for unit in units] for units in layers],
+        "units": [[u.name, list(u.weights), u.bias, k - 1] for k, units in enumerate(layers) for u in units[:CARDS]],
         "bad": history.failure.parameters if history.failure else [],
         "maps": {"leads": film.leads, "fine": FINE, "coarse": COARSE} if film else None,
     }
@@ -126,7 +133,7 @@ def page(
         failure=_failure(history),
         controls=CONTROLS.format(last=len(snapshots) - 1) if len(snapshots) > 1 else "",
         curves="\n".join(_curves(history)),
-        network=NETWORK.format(picture=network(model), cards=maps) if shown else "",
+        network=NETWORK.format(picture=network(model, legend=False), cards=maps) if layers else "",
         plane=_plane(area, film) if area and film else "",
         parameters=_parameters(model, snapshots),
         document=_packed(json.dumps(document, separators=(",", ":")).encode()),
