@@ -78,7 +78,7 @@ def test_a_chart_draws_each_number_at_its_epoch_on_a_logarithmic_axis():
     [line], texts = parts(svg, "mg-line0")
     (_, y1), (x2, y2), (x3, y3) = points(line)
     assert 0 < y3 - y2 == pytest.approx(y2 - y1, abs=0.2)
-    assert x3 - x2 == pytest.approx((518 - 62) / 4, abs=0.2)
+    assert x3 - x2 == pytest.approx((496 - 62) / 4, abs=0.2)
     assert {"three", "loss 1", "1", "10", "100", "epoch"} <= set(texts)
 
 
@@ -101,7 +101,7 @@ def test_a_chart_of_many_epochs_keeps_the_peaks_and_is_small():
     svg = chart({"loss": numbers}, epochs=100_000, caption="")
     [line], _ = parts(svg, "mg-line0")
     xs = {y: x for x, y in points(line)}
-    assert xs[min(xs)] == pytest.approx(62 + (518 - 62) * 0.77778, abs=0.1)
+    assert xs[min(xs)] == pytest.approx(62 + (496 - 62) * 0.77778, abs=0.1)
     assert len(svg) < 15_000
 
 

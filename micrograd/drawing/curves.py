@@ -9,7 +9,7 @@ from micrograd.checks import count
 
 BLOCKS, ASCII = "▁▂▃▄▅▆▇█", "_.:-=+*#"
 MOST = 300  # stretches of a curve, each drawn by its lowest and its highest point
-LEFT, RIGHT, TOP, BOTTOM = 62, 122, 36, 36  # margins of a chart, for its numbers and names
+LEFT, RIGHT, TOP, BOTTOM = 62, 144, 36, 36  # margins of a chart, for its numbers and names
 LINE = 15  # from one line of text to the next
 
 

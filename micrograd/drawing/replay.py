@@ -110,6 +110,8 @@ def page(
     at: float | None = None,
 ) -> str:
     """The page as HTML. The parameters and errors are those of `viz.save_training`."""
+    if not isinstance(history, History):
+        raise TypeError(f"save_training shows what fit has returned, a History, not a {type(history).__name__}")
     snapshots = _snapshots(history, model)
     layers = columns(model)
     area = _area(xs, ys)
@@ -246,7 +248,7 @@ def _curves(history: History) -> Iterator[str]:
     last = max([len(history.losses), *(snapshot.epoch for snapshot in history.snapshots)])
     yield displays.curves(history, "loss", last)
     if len(set(history.learning_rates)) > 1:
-        yield chart({"learning rate": history.learning_rates}, epochs=last, caption="learning rate", height=150)
+        yield chart({"rate": history.learning_rates}, epochs=last, caption="learning rate", height=150)
 
 
 def _area(xs: Sequence[Any] | None, ys: Sequence[Any] | None) -> Plane | None:
