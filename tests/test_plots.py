@@ -144,6 +144,8 @@ def test_text_has_a_contrast_of_4_5_to_1_with_what_it_stands_on(theme):
             assert contrast(look.LOOK[text][theme], look.LOOK[ground][theme]) >= 4.5, (text, ground)
     for colours in look.CLASSES:
         assert contrast(colours[theme], colours[2 + theme]) >= 3  # of a mark on its shade
+    a, b, c = (colours[2 + theme] for colours in look.CLASSES[:3])
+    assert min(contrast(a, b), contrast(b, c), contrast(a, c)) >= 1.1
 
 
 # matplotlib

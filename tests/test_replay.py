@@ -422,6 +422,21 @@ def test_shades_and_border_are_where_the_model_changes_its_mind(shown):
             assert abs(model(point).data) < 0.05
 
 
+def test_cards_are_blue_above_0_and_orange_with_stripes_below(shown):
+    history, model = trained()
+    tab = shown(history, model, XS, YS)
+    n = 3 * COARSE
+    pixels = tab.evaluate(PIXELS, ["[data-unit='0'] image", n])  # of the first input, from left to right
+    area = plane(XS, YS)
+    zero = n * -area.left / (area.right - area.left)
+    row = pixels[n * n // 2 : n * n // 2 + n]
+    assert all(blue > red for red, _, blue in row[int(zero) + 4 :])
+    assert all(red > blue for red, _, blue in row[: int(zero) - 4])
+    far = [sum(pixel) for pixel in row]
+    assert far[-10:] == sorted(far[-10:], reverse=True)
+    assert far[:10] != sorted(far[:10])
+
+
 def test_a_card_shows_its_units_numbers_and_edges(shown):
     history, model = trained()
     tab = shown(history, model, XS, YS)

@@ -18,14 +18,17 @@ LOOK = {
 """The colours, in light and in dark."""
 
 CLASSES = (
-    ("#9a3c00", "#ffa657", "#f6cda6", "#6b3f12"),
-    ("#0550ae", "#79c0ff", "#b3d3f7", "#17406e"),
-    ("#3d3d3d", "#d0d0d0", "#d2d2d2", "#45494f"),
+    ("#9a3c00", "#ffa657", "#fad9b8", "#85551c"),
+    ("#0550ae", "#79c0ff", "#98c3f3", "#153a63"),
+    ("#3d3d3d", "#d0d0d0", "#cccccc", "#45494f"),
     ("#6a5b00", "#e8d44d", "#f1e59b", "#57500f"),
     ("#005f4b", "#5fd0b0", "#b5e2d3", "#0f4f41"),
     ("#71368f", "#d5a6ee", "#dfc9ee", "#4c2a60"),
 )
-"""Of each class of examples: the colour of its marks, in light and in dark, and of where the model says it."""
+"""Of each class of examples: the colour of its marks, in light and in dark, and of where the model says it.
+
+The shades of the first three differ in brightness too.
+"""
 
 DRAWN = """\
 text{font:12px "Segoe UI",Roboto,"Helvetica Neue",Arial,"DejaVu Sans",sans-serif;fill:var(--ink)}

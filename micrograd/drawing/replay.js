@@ -38,26 +38,32 @@
 
   // Colours and maps
 
-  let colours = {};
+  const colours = {}, tints = { plain: [], striped: [] }; // the latter: of each byte of a unit's map, as a pixel
   function readColours() {
     const style = getComputedStyle(document.documentElement);
     for (const name of ["paper", "plus", "minus", "shade0", "shade1", "shade2", "shade3", "shade4", "shade5"]) {
       const hex = style.getPropertyValue("--" + name).trim();
       colours[name] = [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
     }
+    for (let byte = 1; byte < 256; byte++) {
+      const share = Math.abs(byte - 128) / 127, full = byte < 128 ? colours.minus : colours.plus;
+      tints.plain[byte] = mixed(colours.paper, full, share);
+      tints.striped[byte] = mixed(colours.paper, full, byte < 128 ? 0.4 * share : share);
+    }
   }
-  const mixed = (a, b, share) => a.map((x, i) => Math.round(x + (b[i] - x) * share));
+  // A colour between two, as a pixel.
+  function mixed(a, b, share) {
+    const [red, green, blue] = a.map((x, i) => Math.round(x + (b[i] - x) * share));
+    return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
+  }
 
-  // A picture of n by n points, the first row below, as `colour` has each.
-  function picture(n, colour) {
+  // A picture of n by n pixels, the first row below, as `pixel` has each; 0 for none.
+  function picture(n, pixel) {
     const canvas = document.createElement("canvas");
     canvas.width = canvas.height = n;
     const context = canvas.getContext("2d"), image = context.createImageData(n, n);
-    for (let row = 0; row < n; row++)
-      for (let column = 0; column < n; column++) {
-        const rgb = colour(row * n + column), at = 4 * ((n - 1 - row) * n + column);
-        if (rgb) image.data.set([...rgb, 255], at);
-      }
+    const pixels = new Uint32Array(image.data.buffer);
+    for (let y = 0; y < n; y++) for (let x = 0; x < n; x++) pixels[(n - 1 - y) * n + x] = pixel(x, y);
     context.putImageData(image, 0, 0);
     return canvas.toDataURL();
   }
@@ -68,19 +74,31 @@
   const card = (snapshot, k) =>
     maps.subarray(snapshot * stride + layout.leads * layout.lead + k * layout.card).subarray(0, layout.card);
 
-  const signed = (bytes) => (i) =>
-    bytes[i] && mixed(colours.paper, bytes[i] < 128 ? colours.minus : colours.plus, Math.abs(bytes[i] - 128) / 127);
+  // A unit's map, finer than it is, so that what is below 0 has stripes: nobody has to tell it by the colour.
+  function unitPicture(bytes) {
+    const n = layout.coarse, fine = 3 * n, step = (n - 1) / (fine - 1);
+    return picture(fine, (x, y) => {
+      const left = Math.min(Math.floor(x * step), n - 2), below = Math.min(Math.floor(y * step), n - 2);
+      const at = below * n + left, right = x * step - left, up = y * step - below;
+      const a = bytes[at], b = bytes[at + 1], c = bytes[at + n], d = bytes[at + n + 1];
+      if (!a || !b || !c || !d) return 0;
+      const byte = Math.round((a + (b - a) * right) * (1 - up) + (c + (d - c) * right) * up);
+      return ((x + y) % 9 < 2 ? tints.striped : tints.plain)[byte];
+    });
+  }
 
-  function classes(snapshot) {
-    const leads = Array.from({ length: layout.leads }, (_, k) => lead(snapshot, k));
-    return (i) => {
-      if (leads.some((bytes) => !bytes[i])) return null;
+  // The plane, in the shade of the class that is ahead, the deeper the further.
+  function planePicture(snapshot) {
+    const n = layout.fine, leads = Array.from({ length: layout.leads }, (_, k) => lead(snapshot, k));
+    return picture(n, (x, y) => {
+      const at = y * n + x;
+      if (leads.some((bytes) => !bytes[at])) return 0;
       let first = 0;
-      if (leads.length === 1) first = leads[0][i] < 128 ? 0 : 1;
-      else leads.forEach((bytes, k) => { if (bytes[i] > leads[first][i]) first = k; });
-      const sure = Math.abs(leads[leads.length === 1 ? 0 : first][i] - 128) / 127;
+      if (leads.length === 1) first = leads[0][at] < 128 ? 0 : 1;
+      else leads.forEach((bytes, k) => { if (bytes[at] > leads[first][at]) first = k; });
+      const sure = Math.abs(leads[leads.length === 1 ? 0 : first][at] - 128) / 127;
       return mixed(colours.paper, colours["shade" + (first % 6)], 0.35 + 0.65 * sure);
-    };
+    });
   }
 
   // By how much a class is ahead, as it was before all was made to fit into a byte.
@@ -167,7 +185,7 @@
       title.textContent = `${name}: ${text(weights[i])}, gradient ${text(gradients[i])}`;
     }
     cards.forEach(({ group, image, inside, alert, weights: own, bias }, k) => {
-      if (image) image.setAttribute("href", picture(layout.coarse, signed(card(now, k))));
+      if (image) image.setAttribute("href", unitPicture(card(now, k)));
       else if (bias >= 0 && inside && inside.textContent) inside.textContent = Number(weights[bias]).toFixed(2);
       const mine = [...own, bias].filter((i) => i >= 0);
       const bad = mine.some((i) => !Number.isFinite(Number(gradients[i]))) || (now === last && mine.some((i) => film.bad.includes(i)));
@@ -176,7 +194,7 @@
       group.setAttribute("aria-pressed", String(unit === k));
     });
     if (plane) {
-      ground.setAttribute("href", picture(layout.fine, classes(now)));
+      ground.setAttribute("href", planePicture(now));
       const place = ([x, y]) => `${(frame[0] + x * step).toFixed(1)} ${(frame[1] + frame[3] - y * step).toFixed(1)}`;
       const lines = Array.from({ length: layout.leads }, (_, k) => strokes(lead(now, k), layout.fine)).flat();
       border.setAttribute("d", lines.map(([from, to]) => `M${place(from)}L${place(to)}`).join(""));

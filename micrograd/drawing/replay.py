@@ -117,7 +117,7 @@ def page(
     area = _area(xs, ys)
     film = Film(model, snapshots, area, at) if area and isinstance(model, Module) and snapshots else None
     title = f"Training of {model!r}" if isinstance(model, Module) else "Training"
-    maps = " In each card: where the unit's output is above 0, and where below." * bool(film)
+    maps = " In each card: where the unit's output is above 0, and with stripes where it is below." * bool(film)
     document = {
         "told": [_told(history, snapshot) for snapshot in snapshots],
         "epochs": [_short(snapshot.epoch) for snapshot in snapshots],
