@@ -30,6 +30,29 @@ def elements(svg, attribute):
     return [e for e in ElementTree.fromstring(svg).iter() if attribute in e.attrib]
 
 
+# Values
+
+
+def test_a_value_shows_the_graph_that_leads_to_it(monkeypatch):
+    monkeypatch.setattr("micrograd.viz.to_svg", lambda root, limit: f"<svg>{root.data:g}</svg>")
+    x = Value(2.0, label="x")
+    assert bundle(x * 3) == {"text/plain": "Value(data=6.0, grad=0.0)", "image/svg+xml": "<svg>6</svg>"}
+    assert bundle(x) == {"text/plain": "Value(data=2.0, grad=0.0, label='x')"}
+
+
+def test_a_value_that_cannot_be_drawn_has_its_text(monkeypatch):
+    def to_svg(root, limit):
+        raise RuntimeError("nothing is installed that draws")
+
+    monkeypatch.setattr("micrograd.viz.to_svg", to_svg)
+    assert bundle(Value(2.0) * 3) == {"text/plain": "Value(data=6.0, grad=0.0)"}
+    monkeypatch.undo()
+    many = Value(1.0)
+    for _ in range(2000):
+        many = many + 1
+    assert bundle(many) == {"text/plain": "Value(data=2001.0, grad=0.0)"}
+
+
 # Models
 
 

@@ -1,4 +1,4 @@
-"""What a notebook shows of a Module and of a History, and of a training while it runs. No display ever raises."""
+"""What a notebook shows of a Value, a Module and a History, and of a training while it runs. No display ever raises."""
 
 import sys
 from collections.abc import Callable
@@ -9,11 +9,24 @@ from micrograd.drawing.curves import Mark, chart, sparkline
 from micrograd.drawing.look import alone
 
 if TYPE_CHECKING:
+    from micrograd.engine import Value
     from micrograd.nn import Module
     from micrograd.training import History
 
 Bundle = dict[str, str]
+DRAWN = 1000  # Values, of more of which no picture is drawn unasked
 LARGE = 20_000  # parameters, of which no picture is drawn unasked
+
+
+def of_value(value: "Value") -> Bundle:
+    """The graph that leads to a Value; as text its `repr`, and nothing else for a leaf."""
+    from micrograd.viz import to_svg
+
+    bundle = {"text/plain": _text(value)}
+    with suppress(Exception):
+        if value._prev:
+            bundle["image/svg+xml"] = to_svg(value, limit=DRAWN)
+    return bundle
 
 
 def of_module(module: "Module") -> Bundle:
