@@ -54,7 +54,7 @@ AXE = "4.10.3"
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # since an event loop runs meanwhile
 def browser():
     """A Chromium, driven by Playwright."""
     playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
