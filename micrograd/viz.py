@@ -146,48 +146,6 @@ def save_svg(root: Value, path: str | os.PathLike[str], *, limit: float = LIMIT)
     replace(path, to_svg(root, limit=limit).encode())
 
 
-def save_training(
-    history: "History",
-    path: str | os.PathLike[str],
-    model: Any = None,
-    xs: Sequence[Any] | None = None,
-    ys: Sequence[Any] | None = None,
-    *,
-    at: float | None = None,
-) -> None:
-    """Write a page that replays a training to an HTML file: completely, or not at all. It needs no other file.
-
-    It shows the curves, and for each snapshot (`fit(..., snapshots=50)`) the weights and gradients; for a model of two
-    inputs also what it says around the examples, and in each neuron's card what that says. Keys: left, right, Home, End
-    and space.
-
-    Parameters
-    ----------
-    history
-        What `fit` has returned, or the `history` of the error that has ended it.
-    path
-        The file.
-    model
-        What was trained. Without a model, the page has the curves alone; an MLP, a Layer or a Neuron is drawn.
-    xs, ys
-        Examples to show. If their inputs are not two numbers each, there is no plane to show them in.
-    at
-        Where one output goes over from a class to the other, as in `plot_boundary`.
-
-    Raises
-    ------
-    TypeError
-        If `history` is not a History, or the examples are no lists or arrays.
-    ValueError
-        If the snapshots are not of this model, or there are more inputs than targets or fewer.
-    OSError
-        If the file cannot be written.
-    """
-    from micrograd.drawing import replay
-
-    replace(path, replay.page(history, model, xs, ys, at).encode())
-
-
 # The DOT text
 
 
@@ -380,3 +338,48 @@ def _drawing() -> Any:
                 return {"text/plain": f"There is no drawing: {reason}\n\n{self.source}"}
 
     return Drawing
+
+
+# Of a training
+
+
+def save_training(
+    history: "History",
+    path: str | os.PathLike[str],
+    model: Any = None,
+    xs: Sequence[Any] | None = None,
+    ys: Sequence[Any] | None = None,
+    *,
+    at: float | None = None,
+) -> None:
+    """Write a page that replays a training to an HTML file: completely, or not at all. It needs no other file.
+
+    It shows the curves, and for each snapshot (`fit(..., snapshots=50)`) the weights and gradients; for a model of two
+    inputs also what it says around the examples, and in each neuron's card what that says. Keys: left, right, Home, End
+    and space.
+
+    Parameters
+    ----------
+    history
+        What `fit` has returned, or the `history` of the error that has ended it.
+    path
+        The file.
+    model
+        What was trained. Without a model, the page has the curves alone; an MLP, a Layer or a Neuron is drawn.
+    xs, ys
+        Examples to show. If their inputs are not two numbers each, there is no plane to show them in.
+    at
+        Where one output goes over from a class to the other, as in `plot_boundary`.
+
+    Raises
+    ------
+    TypeError
+        If `history` is not a History, or the examples are no lists or arrays.
+    ValueError
+        If the snapshots are not of this model, or there are more inputs than targets or fewer.
+    OSError
+        If the file cannot be written.
+    """
+    from micrograd.drawing import replay
+
+    replace(path, replay.page(history, model, xs, ys, at).encode())
