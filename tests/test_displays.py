@@ -47,10 +47,8 @@ def test_a_value_that_cannot_be_drawn_has_its_text(monkeypatch):
     monkeypatch.setattr("micrograd.viz.to_svg", to_svg)
     assert bundle(Value(2.0) * 3) == {"text/plain": "Value(data=6.0, grad=0.0)"}
     monkeypatch.undo()
-    many = Value(1.0)
-    for _ in range(2000):
-        many = many + 1
-    assert bundle(many) == {"text/plain": "Value(data=2001.0, grad=0.0)"}
+    monkeypatch.setattr(displays, "DRAWN", 4)
+    assert bundle(Value(2.0) + 1 + 1) == {"text/plain": "Value(data=4.0, grad=0.0)"}
 
 
 # Models
