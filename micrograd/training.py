@@ -200,16 +200,16 @@ def _collector_paused() -> Iterator[tuple[Callable[[], None], Callable[[], None]
 
 
 class _Progress:
-    """Tells how it goes: a terminal after steps, in a line that updates itself, and a log after epochs.
+    """Tells how it goes: a terminal or a notebook after steps, in a line that updates itself, and a log after epochs.
 
-    A notebook gets a line and the curves of the losses, which update themselves.
+    A notebook has the curves of the losses with it.
     """
 
     def __init__(self, stream: bool | TextIO, epochs: int, examples: int, history: History) -> None:
         self.notebook = _notebook(history, epochs) if stream is True else None
         self.stream = None if self.notebook else sys.stderr if stream is True else stream or None
         self.terminal = self.stream is not None and self.stream.isatty()
-        self.interval = 0.1 if self.terminal else 1.0
+        self.interval = 0.1 if self.terminal else 0.5 if self.notebook else 1.0
         self.epochs, self.examples = epochs, examples
         self.started = time.monotonic()
         self.due = self.started
@@ -232,7 +232,7 @@ class _Progress:
 
     def step(self, epoch: int, seen: int, loss: float, rate: float) -> None:
         """After a step in which the epoch has come to `seen` examples: their mean loss and the learning rate."""
-        if self.terminal:
+        if self.terminal or self.notebook:
             self._update(epoch, seen, loss, rate)
 
     def epoch(self, epoch: int, loss: float, rate: float, validation: float | None) -> None:

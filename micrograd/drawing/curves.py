@@ -64,7 +64,8 @@ def chart(
     marks
         Epochs to be marked.
     """
-    finite = [number for numbers in lines.values() for number in numbers if math.isfinite(number)]
+    drawn = {title: _thinned(numbers) for title, numbers in lines.items()}
+    finite = [number for points in drawn.values() for _, _, number in points]
     logarithmic = bool(finite) and min(finite) > 0
     scale = math.log10 if logarithmic else float
     low, high = (scale(bound(finite, default=1.0)) for bound in (min, max))
@@ -90,12 +91,10 @@ def chart(
     ]  # fmt: skip
     parts.append(f'<text class="mg-soft" x="{(LEFT + right) / 2}" y="{height - 5}" text-anchor="middle">epoch</text>')
     ends = []
-    for i, (title, numbers) in enumerate(lines.items()):
-        path = "".join(
-            f"{'M' if first else 'L'}{x(epoch):.1f} {y(number):.1f}" for first, epoch, number in _thinned(numbers)
-        )
+    for i, (title, points) in enumerate(drawn.items()):
+        path = "".join(f"{'M' if first else 'L'}{x(epoch):.1f} {y(number):.1f}" for first, epoch, number in points)
         parts.append(f'<path class="mg-line mg-line{i}" d="{path}"/>')
-        last = next((number for number in reversed(numbers) if math.isfinite(number)), None)
+        last = next((number for number in reversed(lines[title]) if math.isfinite(number)), None)
         if last is not None:
             ends.append((y(last), f'class="mg-name{i}"', f"{title} {last:.4g}"))
     for at, (_, kind, text) in zip(_apart([end[0] for end in sorted(ends)]), sorted(ends), strict=True):
@@ -131,15 +130,16 @@ def _heights(numbers: Sequence[float]) -> list[float]:
 
 def _thinned(numbers: Sequence[float]) -> list[tuple[bool, int, float]]:
     """What to draw of a curve: whether a stroke begins there, the epoch and the number."""
-    stretch = -(-len(numbers) // MOST)
+    stretch = max(1, -(-len(numbers) // MOST))
     found: list[tuple[bool, int, float]] = []
     begins = True
-    for start in range(0, len(numbers), max(stretch, 1)):
-        epochs = [i for i in range(start, min(start + stretch, len(numbers))) if math.isfinite(numbers[i])]
-        for i in sorted({min(epochs, key=numbers.__getitem__), max(epochs, key=numbers.__getitem__)} if epochs else ()):
-            found.append((begins, i + 1, numbers[i]))
+    for start in range(0, len(numbers), stretch):
+        piece = numbers[start : start + stretch]
+        finite = [number for number in piece if math.isfinite(number)]
+        for i in sorted({piece.index(min(finite)), piece.index(max(finite))} if finite else ()):
+            found.append((begins, start + i + 1, piece[i]))
             begins = False
-        begins = begins or not epochs
+        begins = begins or not finite
     return found
 
 
