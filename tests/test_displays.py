@@ -69,6 +69,15 @@ def test_a_network_has_a_card_for_each_unit_and_an_edge_for_each_weight():
     assert max(edges.values(), key=lambda e: float(e.get("stroke-width")))[0].text == "weight from x2 to h1 1: -8"
 
 
+def test_a_bias_is_in_its_card():
+    model = nn.Layer(1, 6, rng=1)
+    for neuron, bias in zip(model.neurons, [0.125, -1e-9, 123456.0, -1e154, float("nan"), float("inf")], strict=True):
+        neuron.b.data = bias
+    root = ElementTree.fromstring(bundle(model)["image/svg+xml"])
+    texts = [e.text for e in root.iter() if e.get("class") == "inside"]
+    assert texts == [None, "0.12", "0.00", "1e5", "-1e154", "nan", "inf"]
+
+
 def test_text_is_always_there_and_tells_the_parameters():
     assert bundle(nn.MLP(2, [1], rng=1))["text/plain"] == "MLP(2 -> 1 linear, 3 parameters)"
     assert bundle(nn.Neuron(2, rng=1))["text/plain"] == "Neuron(2, tanh), 3 parameters"

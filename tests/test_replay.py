@@ -481,6 +481,29 @@ def test_nothing_overflows(shown, width):
     assert outside == []
 
 
+def test_biases_fit_into_their_cards(shown):
+    model = nn.MLP(3, [8, 1], rng=1)
+    for neuron, number in zip(
+        model.layers[0].neurons, [-99.994, 123456.0, -1e-9, -1e154, 3.0, 0.0, -99.5, 1e5], strict=True
+    ):
+        neuron.b.data = number
+    tab = shown(History([1.0]), model)
+    boxes = tab.evaluate(
+        """[...document.querySelectorAll("[data-unit]")].map((unit) =>
+            [unit.querySelector(".inside"), unit.querySelector("rect")].map((e) => e.getBoundingClientRect().width))"""
+    )
+    assert all(text <= card for text, card in boxes)
+    texts = tab.evaluate("[...document.querySelectorAll('.inside')].map((text) => text.textContent)")
+    assert texts == ["", "", "", "-99.99", "1e5", "0.00", "-1e154", "3.00", "0.00", "-99.50", "1e5", "0.00"]
+
+
+def test_a_deep_network_scrolls_rather_than_become_illegible(shown):
+    tab = shown(History([1.0]), nn.MLP(2, [4] * 10 + [1], rng=1), viewport={"width": 800, "height": 600})
+    picture = tab.locator(".mg-network")
+    assert picture.bounding_box()["width"] >= 0.75 * float(picture.get_attribute("width"))
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 800
+
+
 def test_dark_and_light_have_colours_of_their_own(shown):
     history, model = trained()
     grounds = [

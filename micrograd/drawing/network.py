@@ -66,7 +66,7 @@ def network(model: Any, *, legend: bool = True) -> str:
     more = any(len(units) > CARDS for units in all)
     width = max(2 * SIDE + COLUMN * (len(shown) - 1) + side, NARROWEST)
     bottom = TOP + pitch * fullest + LINE * more
-    lines = LEGEND if legend else ()
+    lines = LEGEND[: 2 if room == CAPTION else 1] if legend else ()
     height = bottom + LINE * len(lines) + TOP
     thickest = pitch / 16
     parameters = [real(parameter.data) for parameter in model.parameters()]
@@ -134,4 +134,6 @@ def _card(unit: Unit, place: int, x: float, y: float, side: float, room: float, 
 
 def _short(number: float) -> str:
     """A number that fits into a card."""
-    return f"{number:.2f}".replace("-0.00", "0.00") if abs(number) < 100 else f"{number:.0e}"
+    if abs(number) < 100:
+        return f"{number:.2f}".replace("-0.00", "0.00")
+    return f"{number:.0e}".replace("e+0", "e").replace("e+", "e")

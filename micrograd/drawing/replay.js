@@ -29,6 +29,11 @@
     const short = x === 0 || (Math.abs(x) >= 1e-4 && Math.abs(x) < 1e6) ? String(Number(x.toPrecision(4))) : x.toExponential(3);
     return short.replace(/-/g, "−");
   };
+  // A number that fits into a card.
+  const short = (number) => {
+    const x = Number(number);
+    return Math.abs(x) < 100 ? x.toFixed(2).replace("-0.00", "0.00") : x.toExponential(0).replace("e+", "e");
+  };
   const largest = (numbers) => numbers.reduce((most, x) => (Number.isFinite(Number(x)) ? Math.max(most, Math.abs(x)) : most), 0);
   const kind = (number) => {
     const x = Number(number);
@@ -153,6 +158,7 @@
     return { group, image, inside, alert, weights: film.units[k][1], bias: film.units[k][2] };
   });
   if (network) network.setAttribute("role", "group");
+  for (const picture of all(".wide svg")) picture.style.minWidth = `${0.75 * picture.viewBox.baseVal.width}px`; // or scroll
   const area = plane && all("rect", plane.parentNode).pop();
   const frame = area && ["x", "y", "width", "height"].map((name) => Number(area.getAttribute(name)));
   const step = frame && frame[2] / (layout.fine - 1);
@@ -186,7 +192,7 @@
     }
     cards.forEach(({ group, image, inside, alert, weights: own, bias }, k) => {
       if (image) image.setAttribute("href", unitPicture(card(now, k)));
-      else if (bias >= 0 && inside && inside.textContent) inside.textContent = Number(weights[bias]).toFixed(2);
+      else if (bias >= 0 && inside && inside.textContent) inside.textContent = short(weights[bias]);
       const mine = [...own, bias].filter((i) => i >= 0);
       const bad = mine.some((i) => !Number.isFinite(Number(gradients[i]))) || (now === last && mine.some((i) => film.bad.includes(i)));
       group.classList.toggle("bad", bad);
