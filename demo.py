@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from micrograd import Value, mean, nn
-from micrograd.viz import draw_graph, save_svg
+from micrograd.viz import draw_graph, save_svg, sparkline
 
 XOR = [((0.0, 0.0), 0.0), ((0.0, 1.0), 1.0), ((1.0, 0.0), 1.0), ((1.0, 1.0), 0.0)]  # inputs and target
 TOLERANCE = 0.1  # XOR is solved if each prediction is this close to its target
@@ -26,13 +26,17 @@ def train(model: nn.MLP, steps: int, learning_rate: float) -> Iterator[float]:
 
 
 def show_progress(losses: Iterator[float], steps: int) -> None:
-    """One line that updates itself on a terminal, a few plain lines elsewhere."""
+    """One line that updates itself on a terminal, and then the curve of the loss; a few plain lines elsewhere."""
     live = sys.stdout.isatty()
     every = 20 if live else max(steps // 5, 1)
+    seen = []
     for step, loss in enumerate(losses, start=1):
+        seen.append(loss)
         if step % every == 0 or step == steps:
             print(f"step {step:{len(str(steps))}}/{steps}  loss {loss:.6f}", end="\r" if live else "\n", flush=True)
     print()
+    if live and seen:
+        print(f"loss from {seen[0]:.4g} to {seen[-1]:.4g}  {sparkline(seen, 40, sys.stdout.encoding)}\n")
 
 
 def show_predictions(model: nn.MLP) -> bool:

@@ -594,6 +594,12 @@ class Value:
         label = f", label={self.label!r}" if self.label else ""
         return f"Value(data={self.data!r}, grad={self.grad!r}{label})"
 
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        """What a notebook shows."""
+        from micrograd.drawing import displays  # here, since only notebooks need it
+
+        return displays.of_value(self)
+
     def __format__(self, spec: str) -> str:
         return format(self.data, spec) if spec else repr(self)
 

@@ -99,6 +99,12 @@ class Module:
     def __getstate__(self) -> dict[str, Any]:
         return {name: member for name, member in vars(self).items() if not _is_computed(member)}
 
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        """What a notebook shows."""
+        from micrograd.drawing import displays  # here, since only notebooks need it
+
+        return displays.of_module(self)
+
 
 def _members(part: Any) -> Iterable[tuple[Any, Any]]:
     """The attributes of a Module, or the items of a list, a dict or an array, with their names."""

@@ -19,6 +19,7 @@ from typing import Any, Protocol, Self
 from micrograd.checks import number
 from micrograd.data import shuffled
 from micrograd.engine import Value, mean
+from micrograd.history import Diverged, Failure, Recorder
 from micrograd.interrupts import entering, uninterrupted
 from micrograd.optim import Schedule, clip_grad_norm
 
@@ -67,6 +68,11 @@ class Plan:
     validation: Examples | None
     rng: Any
     clip_grad_norm: float | None
+    recorder: Recorder | None = None
+
+    def until(self, epoch: int) -> int:
+        """The next epoch after which something may look at the parameters, if nothing does after each."""
+        return min(self.epochs, self.recorder.due(epoch)) if self.recorder else self.epochs
 
     def sizes(self) -> list[int]:
         """The numbers of examples in the batches of an epoch."""
@@ -107,6 +113,11 @@ class Trainer:
         """The mean loss of the examples seen in this epoch."""
         return self.total / self.seen if self.seen else math.nan  # where the first step is yet to be taken
 
+    @property
+    def progress(self) -> float:
+        """How many epochs have been learnt, the last of them perhaps in part."""
+        return self.epoch - 1 + self.seen / len(self.plan.examples[0]) if self.epoch else 0.0
+
     def at_once(self) -> AbstractContextManager[None]:
         """A block for `advance` and for counting what it has done: here one that Ctrl-C interrupts."""
         return nullcontext()
@@ -132,7 +143,8 @@ class Trainer:
         epoch = self.epoch + (self.seen in (0, len(plan.examples[0])))
         where = f"in epoch {epoch}, step {self.steps + 1}, at a learning rate of {float(optimizer.learning_rate)!r}"
         batch_loss = _mean_loss(plan, plan.examples, batch)
-        _check_finite("the loss", [batch_loss.data], where)
+        if not math.isfinite(batch_loss.data):
+            raise self._diverged("the loss", batch_loss.data, where, *self._origin(batch_loss))
         if self.steps == 0:
             _check_dependence(batch_loss, plan.parameters)
         optimizer.zero_grad()
@@ -143,7 +155,9 @@ class Trainer:
         with uninterrupted():
             try:
                 optimizer.step()
-                _check_finite("a parameter", [parameter.data for parameter in self.parameters], where)
+                for parameter in self.parameters:
+                    if not math.isfinite(parameter.data):
+                        raise self._diverged("a parameter", parameter.data, where, *self._gradients())
             except BaseException:
                 restore(self.parameters, before)
                 for name, value in state.items():
@@ -172,8 +186,32 @@ class Trainer:
         return ended
 
     def _mean(self, losses: Sequence[Any]) -> float:
-        _check_finite("the validation loss", losses, f"after epoch {self.epoch}")
+        for loss in losses:
+            if not math.isfinite(loss):
+                raise self._diverged("the validation loss", loss, f"after epoch {self.epoch}", "", [])
         return float(sum(losses) / len(losses))
+
+    def _diverged(self, name: str, number: Any, where: str, origin: str, parameters: list[int]) -> Diverged:
+        """The error for a number that is infinite or NaN."""
+        what = f"{name} is {number!r}"
+        message = (
+            f"{what} {where}: the parameters are those of the step before; "
+            "try a lower learning rate, or inputs on a smaller scale"
+        )
+        return Diverged(Failure(self.progress, what, message, origin, parameters))
+
+    def _origin(self, loss: Value) -> tuple[str, list[int]]:
+        """The first number on the way to the loss that is not finite, and the parameters that it was made of."""
+        nodes, leaves = loss._history()
+        first = next(value for value in (*leaves, *nodes) if not math.isfinite(value.data))
+        origin = f"{first._expression()} is {first.data!r}" if first._prev else f"an input is {first.data!r}"
+        operands = set(first._prev)
+        return origin, [i for i, parameter in enumerate(self.plan.parameters) if parameter in operands]
+
+    def _gradients(self) -> tuple[str, list[int]]:
+        """The gradients that are not finite, in words, and whose they are."""
+        bad = [i for i, parameter in enumerate(self.plan.parameters) if not math.isfinite(parameter.grad)]
+        return f"of {len(self.plan.parameters)} gradients, {len(bad)} are not finite" if bad else "", bad
 
 
 class CompiledTrainer(Trainer):
@@ -279,7 +317,7 @@ class CompiledTrainer(Trainer):
         epochs = 1
         known = plan.rng is random or type(plan.rng) is random.Random
         if known and plan.validation is None and (plan.schedule is None or plan.rng is not random):
-            epochs = max(1, min(plan.epochs - self.epoch, self._pace // len(sizes), MOST_DRAWN // n))
+            epochs = max(1, min(plan.until(self.epoch) - self.epoch, self._pace // len(sizes), MOST_DRAWN // n))
             self._drawn = plan.rng.getstate(), self.epoch
         self._order = self._training.shuffled(n, epochs, plan.rng)
         self._sizes = array("l", sizes) * epochs
@@ -339,13 +377,3 @@ def _check_dependence(loss: Value, parameters: list[Value]) -> None:
             "the loss does not depend on the model's parameters: compute it from the prediction, a Value, and not from "
             "its .data"
         )
-
-
-def _check_finite(name: str, numbers: Sequence[Any], where: str) -> None:
-    """Raise FloatingPointError if one of the numbers is infinite or NaN."""
-    for x in numbers:
-        if not math.isfinite(x):
-            raise FloatingPointError(
-                f"{name} is {x!r} {where}: the parameters are those of the step before; "
-                "try a lower learning rate, or inputs on a smaller scale"
-            )

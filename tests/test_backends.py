@@ -51,15 +51,16 @@ class Setting:
         optimizer = self.optimizer(model)
         error = history = None
         try:
-            history = vars(
-                fit(model, self.loss, self.xs, self.ys, optimizer=optimizer, rng=rng, backend=backend, **self.options)
+            history = fit(
+                model, self.loss, self.xs, self.ys, optimizer=optimizer, rng=rng, backend=backend, **self.options
             )
         except Exception as raised:
             error = type(raised), str(raised)
+            history = getattr(raised, "history", None)
         every = [*model.parameters(), *getattr(optimizer, "parameters", ())]
         return {
             "error": error,
-            "history": history,
+            "history": history and plain(history),
             "data": [parameter.data for parameter in every],
             "grad": [parameter.grad for parameter in every],
             "optimizer": optimizer.state_dict() if optimizer else None,
@@ -67,6 +68,12 @@ class Setting:
             "kinds": [(type(parameter), type(parameter.data), type(parameter.grad)) for parameter in every],
             "lists": [name for name in vars(optimizer or rng) if isinstance(getattr(optimizer or rng, name), list)],
         }
+
+
+def plain(history):
+    """A history as dicts and lists."""
+    snapshots = [[s.epoch, list(s.parameters), list(s.gradients)] for s in history.snapshots]
+    return {**vars(history), "snapshots": snapshots, "failure": history.failure and vars(history.failure)}
 
 
 def close(a, b):
@@ -91,7 +98,7 @@ def failing(setting, backend, kind, match):
     """The same error, and the same left behind."""
     found = same(setting, backend)
     assert found["error"] is not None
-    assert found["error"][0] is kind
+    assert issubclass(found["error"][0], kind)
     assert match in found["error"][1]
     return found
 
@@ -689,3 +696,45 @@ def test_ctrl_c_keeps_whole_steps_and_the_order_of_the_examples(at, backend):
                 progress=False)  # fmt: skip
         assert close(steps.state_dict(), optimizer.state_dict())
         assert close([p.data for p in again.parameters()], [p.data for p in model.parameters()])
+
+
+# Snapshots
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"snapshots": 2},
+        {"epochs": 41, "batch_size": 5},
+        {"validation": moons(4, rng=2), "patience": 3, "epochs": 30},
+        {"schedule": optim.step(0.2, every=3, factor=0.5), "clip_grad_norm": 0.01},
+        {"optimizer": lambda model: Adam(model.parameters()[-2:], 0.05)},
+        {"rng": lambda: None, "epochs": 3},
+    ],
+)
+def test_snapshots_are_the_same_and_change_nothing(options, backend):
+    options = {"snapshots": 8, **options}
+    random.seed(1)
+    without = Setting(**{**options, "snapshots": None}).run(backend)
+    random.seed(1)
+    setting = Setting(**options)
+    if "rng" in options:
+        setting.rng = lambda: random.seed(1) or random
+    found = same(setting, backend)
+    snapshots = found["history"].pop("snapshots")
+    assert without["history"].pop("snapshots") == []
+    assert 2 <= len(snapshots) <= options["snapshots"]
+    assert (snapshots[0][0], snapshots[-1][0]) == (0, len(found["history"]["losses"]))
+    assert all(without[name] == found[name] for name in ("history", "data", "grad", "optimizer"))
+
+
+def test_a_training_that_fails_keeps_its_snapshots_and_tells_where(backend):
+    data = {"xs": [1.0, 2.0, 3.0, 4.0], "ys": [0.0] * 4}
+    setting = Setting(Line, **data, batch_size=2, epochs=500, snapshots=10)
+    setting.optimizer = lambda model: SGD(model.parameters(), 3.0)
+    found = failing(setting, backend, FloatingPointError, "is inf in epoch")["history"]
+    failure, snapshots = found["failure"], found["snapshots"]
+    assert failure["epoch"] == snapshots[-1][0] >= len(found["losses"]) > 5
+    assert all(map(math.isfinite, snapshots[-1][1]))
+    assert "inf" in failure["origin"]

@@ -1,6 +1,7 @@
 """The demo, as a newcomer runs it: a process of its own, an empty directory, nothing installed but Python."""
 
 import copy
+import io
 import os
 import re
 import shlex
@@ -164,7 +165,22 @@ def test_progress_on_a_terminal_is_one_line_that_updates_itself(tmp_path):
     updates = progress.rstrip("\r").split("\r")
     assert len(updates) > 20
     assert len({len(update) for update in updates}) == 1  # so that each covers the one before
+    [curve] = [line for line in lines if line.startswith("loss from")]
+    assert re.fullmatch("loss from 0.2.* to 0.000.*  █[▁▂▃▄▅▆▇█]{38}▁", curve)
     assert table_of("\n".join(lines))[1:]
+
+
+def test_the_curve_is_of_ascii_where_the_terminal_has_no_blocks(monkeypatch):
+    class Terminal(io.TextIOWrapper):
+        def isatty(self):
+            return True
+
+    terminal = Terminal(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", terminal)
+    demo.show_progress(iter([4.0, 2.0, 1.0]), 3)
+    demo.show_progress(iter([]), 0)
+    terminal.flush()
+    assert terminal.buffer.getvalue().decode().splitlines()[-3:] == ["loss from 4 to 1  #=_", "", ""]
 
 
 @pytest.fixture
