@@ -538,7 +538,7 @@ def test_more_than_four_examples_are_computed_in_tiles_of_up_to_four_vectors():
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 33])
 def test_a_tile_may_be_full_in_part(n, tile, monkeypatch):
     """With weights that are shared, chosen, subtracted, and used in loops within loops."""
-    monkeypatch.setattr(library, "_tile", lambda n: tile)
+    monkeypatch.setattr(library, "tile_size", lambda n: tile)
     rng = random.Random(n)
     ps = [Value(rng.gauss(0, 1)) for _ in range(12)]
 

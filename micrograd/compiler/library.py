@@ -72,7 +72,7 @@ class CBackend:
 
     def library(self, kind: str, n: float) -> "Library":
         """What computes calls of a kind with so many examples: a tile of them at once, or one by one."""
-        tile = _tile(n / self.threads)
+        tile = tile_size(n / self.threads)
         if (kind, tile) not in self._written:
             graph = self.stored.graph()
             results = [*graph.outputs, *((graph.argument_gradients or []) if kind == "value_and_grad" else [])]
@@ -85,7 +85,7 @@ class CBackend:
         return self._libraries[kind, tile]
 
 
-def _tile(n: float) -> int:
+def tile_size(n: float) -> int:
     """How many vectors of examples are computed at once, where most calls have n examples; 0 for one by one."""
     return 0 if n <= FEW_EXAMPLES else next(size for size in TILE_SIZES if size * MOST_LANES <= n or size == 1)
 

@@ -234,10 +234,11 @@ def graph_of(program: Program) -> Any:
 
 def source_of(program: Program, graph: Any) -> str:
     """Its C."""
-    from micrograd.compiler.c import FEW_EXAMPLES, FEW_PARAMETERS, library_source
+    from micrograd.compiler.c import library_source
+    from micrograd.compiler.library import tile_size
 
-    vectors = len(program.batch[0]) > FEW_EXAMPLES and len(program.parameters) <= FEW_PARAMETERS
-    return library_source(graph, graph.outputs, graph.parameter_gradients or [], vectors=vectors)[0]
+    tile = tile_size(len(program.batch[0]))
+    return library_source(graph, graph.outputs, graph.parameter_gradients or [], tile=tile)[0]
 
 
 def size(name: str, what: str) -> Measure:
