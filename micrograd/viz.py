@@ -25,7 +25,7 @@ from micrograd.serialization import replace
 if TYPE_CHECKING:
     import graphviz  # type: ignore[import-untyped]
 
-__all__ = ["draw_dot", "draw_graph", "save_svg", "to_svg"]
+__all__ = ["draw_dot", "draw_graph", "save_html", "save_svg", "to_svg"]
 
 LIMIT = 2000  # nodes: with more of them Graphviz runs for minutes, and nobody reads the drawing
 DETOUR = 20  # columns that the edges of a drawing may run past, for each node of the limit: they cost time as nodes do
@@ -142,6 +142,33 @@ def save_svg(root: Value, path: str | os.PathLike[str], *, limit: float = math.i
     The parameters and errors are those of `to_svg`, and those of writing a file.
     """
     replace(path, to_svg(root, limit=limit).encode())
+
+
+def save_html(root: Value, path: str | os.PathLike[str]) -> None:
+    """Write a page that steps through the graph that leads to `root`: one HTML file that needs nothing else.
+
+    It shows the graph folded, as `to_svg` does; forward and then backward, operation by operation, with a sentence
+    that has the numbers in it; the details of each Value; and what would be if a leaf were another number. What is
+    folded, unfolds on a click. The gradients are those that `backward()` left; if it was not called, those that it
+    would leave, and the Values keep theirs.
+
+    Parameters
+    ----------
+    root
+        The Value to show, with all that it was computed from.
+    path
+        The file to write: completely, or not at all.
+
+    Raises
+    ------
+    TypeError
+        If `root` is not a Value.
+    OSError
+        If the file cannot be written.
+    """
+    from micrograd.drawing import page  # which needs the compiler
+
+    replace(path, page.write(root).encode())
 
 
 # The DOT text

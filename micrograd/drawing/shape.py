@@ -86,4 +86,6 @@ def header(label: str, title: str) -> tuple[str, str]:
     """Label and operation, as short as the card needs them."""
     room = (MAIN - 2 * PAD) / SIZES["title"]
     title = fitted(title, max(room * 0.6, room - width(label) - 0.5) if label else room)
-    return fitted(label, room - width(title) - 0.5 if title else room), title
+    room -= width(title) + 0.5 if title else 0.0
+    is_path = "." in label  # whose end tells more than its beginning
+    return fitted(label[::-1], room)[::-1] if is_path else fitted(label, room), title

@@ -78,10 +78,10 @@ class Views:
         self._grad = grad
         self.cards = list(folded.cards)
         self._columns = columns(self.cards)
-        self._takers: list[list[int]] = [[] for _ in self.cards]
+        self._takers: list[list[tuple[int, Input]]] = [[] for _ in self.cards]
         for i, card in enumerate(self.cards):
-            for source in card.sources:
-                self._takers[source].append(i)
+            for x, source in zip(card.inputs, card.sources, strict=True):
+                self._takers[source].append((i, x))
         self.views = [View("", -1, list(range(len(self.cards))))]
         self._deep = deep
         waiting = deque([0])
@@ -163,12 +163,11 @@ class Views:
                     else:
                         bundles.setdefault((there, at), []).append(x)
         for card in view.members:
-            for taker in self._takers[card]:
+            for taker, x in self._takers[card]:
                 if taker not in view.where:
                     at = view.where[card]
                     there = self._stub(n, taker, stubs, after=view.items[at].column)
-                    xs = [x for x in self.cards[taker].inputs if x.source == self.cards[card].head]
-                    bundles.setdefault((at, there), []).extend(xs)
+                    bundles.setdefault((at, there), []).append(x)
         lowest = min(item.column for item in view.items)
         for item in view.items:
             item.column -= lowest
@@ -182,7 +181,7 @@ class Views:
         while card not in around.where:
             around = self.views[around.parent]
         seen = around.items[around.where[card]]
-        key = (min(seen.cards), before is not None)
+        key = (seen.cards[0], before is not None)
         column = after + 1 if before is None else before - 1
         if key not in stubs:
             if sum(side == key[1] for _, side in stubs) == STUBS:
@@ -251,7 +250,7 @@ class Views:
     def _place(self, view: View, edges: list[Edge]) -> None:
         items = view.items
         placed = layout.place(
-            [(item.shape.width, item.shape.height) for item in items],
+            [(item.shape.width + 6 * item.shape.stacked, item.shape.height + 6 * item.shape.stacked) for item in items],
             [item.column for item in items],
             [(edge.source, edge.target) for edge in edges],
         )
@@ -296,12 +295,11 @@ def even(n: int, most: int) -> int:
 def curve(start: tuple[float, float], passes: Sequence[tuple[float, float, float]], end: tuple[float, float]) -> str:
     """The path of an edge, level where it starts, where it runs past cards, and where it ends in an arrow."""
     x, y = start
-    path = f"M{x:g} {y:g}"
-    stops = [*passes, (*[end[0]] * 2, end[1])]
-    for left, right, level in stops:
+    path = f"M{x:.0f} {y:.0f}"
+    for left, right, level in [*passes, (end[0], end[0], end[1])]:
         middle = (x + left) / 2
-        path += f"C{middle:g} {y:g} {middle:g} {level:g} {left:g} {level:g}"
+        path += f"C{middle:.0f} {y:.0f} {middle:.0f} {level:.0f} {left:.0f} {level:.0f}"
         if right > left:
-            path += f"H{right:g}"
+            path += f"H{right:.0f}"
         x, y = right, level
     return path
