@@ -683,3 +683,21 @@ def test_the_folded_drawing_is_the_same_from_run_to_run():
         for seed in "01"
     }  # fmt: skip
     assert runs == {to_svg(nn.MLP(2, [4, 1], rng=1)([1.0, 2.0]))}
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        (-0.000123456, "−0.0001"),
+        (-1.23456e-300, "−1e−300"),
+        (1.5e7, "1.5e7"),
+        (Fraction(-1, 3), "−1/3"),
+        (Fraction(-123456, 654321), "−0.1887"),
+        (Fraction(-1, 10**4000), "−1e−4000"),
+        (123456, "123456"),
+        (None, "None"),
+        ("W" * 20, "WWWWWW…"),
+    ],
+)
+def test_numbers_on_cards_have_as_many_digits_as_there_is_room_for(number, shown):
+    assert text.number(number, 7) == shown

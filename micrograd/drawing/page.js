@@ -303,7 +303,7 @@ function update() {
   at("step").value = step;
   at("first").disabled = at("back").disabled = step === 0;
   at("forth").disabled = at("last").disabled = step === end;
-  for (const stack of stacks) if (stack.input && document.activeElement !== stack.input) stack.input.value = stack.chosen + 1;
+  for (const { input, chosen } of stacks) if (input?.value && +input.value !== chosen + 1) input.value = chosen + 1;
   view.items.forEach((item, k) => dress(item, k === active));
   connect(view);
   details();
@@ -397,13 +397,13 @@ function details() {
   if (item?.opens >= 0) parts.push(html("button", { type: "button", id: "unfold", textContent: "Unfold", onclick: () => open(item.opens) }));
   if (current > 0) parts.push(" ", html("button", { type: "button", id: "fold", textContent: "Fold", onclick: () => { show(views[current].parent); update(); } }));
   if (i < first) parts.push(whatIf(i));
-  else parts.push(table("What it was computed from", ["", "data", "local derivative", "gets of the gradient"], operands(i), (k, place) => {
+  else parts.push(table("What it was computed from", ["operand", "data", "local derivative", "gets of the gradient"], operands(i), (k, place) => {
     const slope = functions(i) && !graph.failure ? text(passed(i, V, 1)[place]) : "";
     return [operandName(i, place), datum(k), slope, graph.failure || constants.has(k) ? "" : text(C[i][place])];
   }, k => k));
   if (users[i].length && !graph.failure && !constants.has(i)) {
     const rest = outside.filter(([k]) => k === i).map(([, x]) => x);
-    parts.push(table("Where its gradient comes from", ["", "contribution"], [...users[i], ...rest.length ? [-1] : [], -2], u =>
+    parts.push(table("Where its gradient comes from", ["from", "contribution"], [...users[i], ...rest.length ? [-1] : [], -2], u =>
       u === -1 ? ["outside of this graph", text(rest[0])] : u === -2 ? ["sum", text(G[i])] : [nameOf(u), text(share(u, i))], u => u));
   }
   if (item && !item.isStub && item.values.length + item.more.length > 1) {

@@ -42,7 +42,7 @@ def write(root: Value) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         f'<title>The graph of {escape(name)}</title>\n<link rel="icon" href="data:,">\n'
         f"<style>{style(':root')}\n{look}</style></head>\n"
-        f"<body><h1>The graph of {escape(name)}</h1><p>{escape(summary(graph))}.</p>\n"
+        f"<body><header><h1>The graph of {escape(name)}</h1><p>{escape(summary(graph))}.</p></header>\n"
         f"{body}"
         f'<script type="application/json" id="graph">{_json(data)}</script>\n'
         f"<script>\nconst FUNCTIONS = [{','.join(functions)}];\n{script}</script></body></html>\n"
@@ -65,7 +65,9 @@ def _number(x: Any) -> float | str:
     """A number as JSON has it: an infinity or NaN as a string, what is no float as the nearest."""
     try:
         x = float(plain(x))
-    except (OverflowError, TypeError, ValueError):
+    except OverflowError:
+        x = math.copysign(math.inf, plain(x) > 0 or -1)
+    except (TypeError, ValueError):
         x = math.nan
     return x if math.isfinite(x) else str(x)
 

@@ -184,7 +184,7 @@ class Views:
         key = (seen.cards[0], before is not None)
         column = after + 1 if before is None else before - 1
         if key not in stubs:
-            if sum(side == key[1] for _, side in stubs) == STUBS:
+            if sum(side == key[1] for _, side in stubs) >= STUBS:
                 key = (-1, key[1])
                 seen = Item([], column, "others")
             if key not in stubs:
