@@ -12,13 +12,14 @@ import shutil
 import subprocess
 import sys
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from micrograd.drawing import svg, text
+from micrograd.drawing.fold import is_constant, is_dot
 from micrograd.engine import Value
 from micrograd.serialization import replace
 
@@ -31,29 +32,38 @@ LIMIT = 2000  # nodes: with more of them Graphviz runs for minutes, and nobody r
 DETOUR = 20  # columns that the edges of a drawing may run past, for each node of the limit: they cost time as nodes do
 TIMEOUT = 120.0  # seconds that Graphviz may take
 
-GRAPH = {"nodesep": "0.15", "rankdir": "LR", "ranksep": "0.3"}
+GRAPH = {"bgcolor": "transparent", "nodesep": "0.15", "rankdir": "LR", "ranksep": "0.3"}
 NODE = {
     "color": "#57606a",
     "fillcolor": "white",
     "fontcolor": "#1f2328",
-    "fontname": "Helvetica,Arial,sans-serif",
+    "fontname": "Verdana",  # which Graphviz measures without having it, and DejaVu Sans in its place is no wider
     "fontsize": "11",
     "height": "0.3",
     "margin": "0.15,0.05",
     "shape": "record",
     "style": "rounded,filled",
 }
-EDGE = {"arrowsize": "0.6", "color": "#8c959f", "tailport": "e"}
+EDGE = {
+    "arrowsize": "0.6",
+    "color": "#818b98",
+    "fontcolor": "#6e7781",
+    "fontname": NODE["fontname"],
+    "fontsize": "9",
+    "tailport": "e",
+}
 HASTE = {"mclimit": "0.1", "nslimit": "0", "splines": "line"}  # where Graphviz at its best would run for minutes
 SIDES = {"LR": "e", "TB": "s", "RL": "w", "BT": "n"}  # where edges leave a node, for each direction of the drawing
 LEAF, OPERATION, ROOT = "#ddf4ff", "#fff8c5", "#dafbe1"  # blue goes in, yellow works, green comes out
+CIRCLE = f'shape=circle width=0.65 margin=0 fillcolor="{OPERATION}"'  # of one size for all operations of the engine
 
 
 def draw_graph(root: Value, *, limit: float = LIMIT) -> str:
     """The graph that leads to `root`, as DOT text: the same text from run to run.
 
     Each Value is a record of its label, data and gradient, each operation a circle between its operands, in their
-    order, and its result. Numbers have four significant digits.
+    order, and its result; the operands of a dot are marked w0, x0, ... and b. Numbers have four significant digits.
+    Before any `backward()` there are no gradients to show, and a number beside a Value never has one.
 
     Parameters
     ----------
@@ -188,20 +198,38 @@ def _body(root: Value, limit: float) -> list[str]:
             f"draw a smaller part of it, or pass limit={needed}"
         )
     names = {node: f"n{i}" for i, node in enumerate(leaves + nodes)}
+    has_gradients = any(text.plain(node.grad) != 0 for node in names)
     lines = [f"\tgraph [{_list(HASTE)}]\n"] * (count + passed > LIMIT)
     for node, name in names.items():
         colour = ROOT if node is root else "" if node._prev else LEAF
         fill = f' fillcolor="{colour}"' if colour else ""
-        fields = [_text(node.label)] * (node.label != "") + [f"data {_number(node.data)}", f"grad {_number(node.grad)}"]
-        lines.append(f'\t{name} [label="{{{"|".join(fields)}}}"{fill}]\n')
+        fields = [str(node.label)] * (node.label != "") + [f"data {text.exact(node.data)}"]
+        fields += [f"grad {text.exact(node.grad)}"] * (has_gradients and not is_constant(node))
+        tip = _text(", ".join(fields))
+        lines.append(f'\t{name} [label="{{{"|".join(map(_text, fields))}}}"{fill} tooltip="{tip}"]\n')
         if node._prev:
             order = " ordering=in" if len(node._prev) == 2 else ""  # of more operands it would tangle the edges
-            lines.append(
-                f'\top_{name} [label="{_text(node._op)}" shape=circle margin=0.02 fillcolor="{OPERATION}"{order}]\n'
-            )
-            lines += [f"\t{names[operand]} -> op_{name}\n" for operand in node._prev]
+            op = _text(node._op)
+            small = " fontsize=8" * (len(str(node._op)) > 5)
+            lines.append(f'\top_{name} [label="{op}" {CIRCLE}{small}{order} tooltip="{_text(_called(node))}"]\n')
+            lines += [f"\t{names[operand]} -> op_{name}{role}\n" for operand, role in _roles(node)]
             lines.append(f"\top_{name} -> {name} [weight=9]\n")  # a short straight edge: the two belong together
     return lines
+
+
+def _called(node: Value) -> str:
+    """An operation and what it is of, as a title says it."""
+    names = [str(operand.label) or text.exact(operand.data) for operand in node._prev[:5]]
+    return f"{node._op}({', '.join(names + ['...'] * (len(node._prev) > 5))})"
+
+
+def _roles(node: Value) -> Iterable[tuple[Value, str]]:
+    """The operands of a node; those of a dot in pairs, each with what it is there."""
+    if not is_dot(node):
+        return ((operand, "") for operand in node._prev)
+    n = len(node._prev) // 2
+    pairs = [(node._prev[k + side * n], f"{'wx'[side]}{k}") for k in range(n) for side in (0, 1)]
+    return ((operand, f' [label="{role}" tooltip="{role}"]') for operand, role in [*pairs, (node._prev[-1], "b")])
 
 
 def _passed(nodes: list[Value], leaves: list[Value]) -> int:
@@ -220,10 +248,6 @@ def _passed(nodes: list[Value], leaves: list[Value]) -> int:
         if len(value._prev) <= len(uses[value]):
             steps[value] = min((steps[use] for use in uses[value]), default=1) - 1
     return 2 * sum(steps[use] - steps[value] - 1 for value in uses for use in uses[value])
-
-
-def _number(x: Any) -> str:
-    return _text(text.exact(x))
 
 
 def _text(words: Any) -> str:
