@@ -68,9 +68,11 @@ def test_the_drawing_names_inputs_parameters_and_prediction(run, tmp_path):
         assert label in drawing
 
 
-def test_the_picture_needs_nothing_but_python(run, tmp_path):
-    assert "xor.svg" in run().stdout
-    assert (tmp_path / "xor.svg").read_text().startswith("<svg")
+def test_the_picture_and_the_page_need_nothing_but_python(run, tmp_path):
+    output = run().stdout
+    for name, start in (("xor.svg", "<svg"), ("xor.html", "<!doctype html>"), ("xor.dot", "digraph")):
+        assert name in output
+        assert (tmp_path / name).read_text().startswith(start)
 
 
 def test_the_demo_finishes_unsolved_with_status_1(run, tmp_path):
@@ -183,7 +185,7 @@ def test_a_pipe_that_is_closed_ends_the_demo_without_a_word(tmp_path, options):
     assert (result.returncode, result.stderr) == (141, b"")
 
 
-@pytest.mark.parametrize("name", ["xor.dot", "xor.svg"])
+@pytest.mark.parametrize("name", ["xor.dot", "xor.svg", "xor.html"])
 def test_a_directory_in_the_place_of_a_drawing_is_named(run, tmp_path, name):
     (tmp_path / name).mkdir()
     result = run("--steps", "1")

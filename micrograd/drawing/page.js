@@ -397,7 +397,7 @@ function details() {
   if (item?.opens >= 0) parts.push(html("button", { type: "button", id: "unfold", textContent: "Unfold", onclick: () => open(item.opens) }));
   if (current > 0) parts.push(" ", html("button", { type: "button", id: "fold", textContent: "Fold", onclick: () => { show(views[current].parent); update(); } }));
   if (i < first) parts.push(whatIf(i));
-  else parts.push(table("What it was computed from", ["operand", "data", "local derivative", "gets of the gradient"], operands(i), (k, place) => {
+  else parts.push(table("What it was computed from", ["operand", "data", "local derivative", "× gradient"], operands(i), (k, place) => {
     const slope = functions(i) && !graph.failure ? text(passed(i, V, 1)[place]) : "";
     return [operandName(i, place), datum(k), slope, graph.failure || constants.has(k) ? "" : text(C[i][place])];
   }, k => k));

@@ -39,7 +39,7 @@ class Shape(NamedTuple):
 
 @cache
 def shape(
-    *, inputs: int, weights: int = 0, bias: bool = False, header: bool = True, labelled: bool = False,
+    *, inputs: int, weights: int = 0, bias: bool = False, header: int = 1, labelled: bool = False,
     grad: bool = True, stacked: bool = False,
 ) -> Shape:  # fmt: skip
     """The shape of a card of one number, the first of its values, whose weights and bias are the next."""
@@ -48,13 +48,12 @@ def shape(
     y = 2.0
     if header:
         y += 13
-        if labelled:
-            slots.append(Slot(left + PAD, y, "start", "label", "text", 0, 0))
-        slots.append(
-            Slot(left + MAIN - PAD, y, "end", "title", "text", 1, 0)
-            if labelled
-            else Slot(left + PAD, y, "start", "title", "text", 1, 0)
-        )
+        slots.append(Slot(left + PAD, y, "start", "label" if labelled else "title", "text", int(not labelled), 0))
+    if labelled and header == 2:
+        y += 14
+        slots.append(Slot(left + PAD, y, "start", "title", "text", 1, 0))
+    elif labelled:
+        slots.append(Slot(left + MAIN - PAD, y, "end", "title", "text", 1, 0))
     y += 17
     slots.append(Slot(left + PAD, y, "start", "data", "data", 0, 9))
     if grad:
@@ -82,10 +81,11 @@ def group_shape() -> Shape:
     return Shape(MAIN, 40.0, (20.0,), slots, 0.0, True)
 
 
-def header(label: str, title: str) -> tuple[str, str]:
-    """Label and operation, as short as the card needs them."""
+def header(label: str, title: str) -> tuple[int, tuple[str, str]]:
+    """How many lines label and operation take, and both as short as a card needs them."""
     room = (MAIN - 2 * PAD) / SIZES["title"]
-    title = fitted(title, max(room * 0.6, room - width(label) - 0.5) if label else room)
-    room -= width(title) + 0.5 if title else 0.0
     is_path = "." in label  # whose end tells more than its beginning
-    return fitted(label[::-1], room)[::-1] if is_path else fitted(label, room), title
+    shorter = fitted(label[::-1], room)[::-1] if is_path else fitted(label, room)
+    title = fitted(title, room)
+    is_double = label and title and width(shorter) + 0.5 + width(title) > room
+    return bool(label or title) + bool(is_double), (shorter, title)

@@ -202,7 +202,7 @@ class Views:
             if not item.is_stub and self._deep:
                 item.opens = self._open(item.title, n, item.cards)
             values = sum(len(self.cards[card].parts) for card in item.cards)
-            item.texts = (shape.header("", item.title)[1], f"{values:,} Values" if values else "")
+            item.texts = (shape.header("", item.title)[1][1], f"{values:,} Values" if values else "")
             return
         card = self.cards[item.cards[0]]
         value = self.graph.values[card.head]
@@ -214,12 +214,12 @@ class Views:
         name = label(value)
         item.kind = "leaf" if not card.title else "root" if card.head == len(self.graph.values) - 1 else "node"
         item.values = [card.head, *weights, *bias]
-        item.texts = shape.header(name, card.title)
+        lines, item.texts = shape.header(name, card.title)
         item.shape = shape.shape(
             inputs=len(card.inputs),
             weights=len(weights),
             bias=bool(bias),
-            header=bool(name or card.title),
+            header=lines,
             labelled=bool(name),
             grad=self._grad and not is_constant,
             stacked=bool(card.stacks),
