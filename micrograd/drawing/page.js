@@ -35,7 +35,7 @@ const operands = i => graph.operands[i - first];
 const functions = i => FUNCTIONS[graph.ops[i - first]];
 const operation = i => graph.operations[graph.ops[i - first]];
 const users = graph.data.map(() => []);
-for (let i = first; i < size; i++) for (const k of new Set(operands(i))) users[k].push(i);
+for (let i = first; i < size; i++) for (const k of operands(i)) if (users[k].at(-1) !== i) users[k].push(i);
 
 const forward = (v, from = first) => {
   for (let i = Math.max(from, first); i < size; i++) if (functions(i)) v[i] = functions(i)[0](operands(i).map(k => v[k]))[0];
@@ -53,12 +53,13 @@ const backward = v => {
 };
 
 const V0 = graph.data.map(number), G0 = graph.grad.map(number), C0 = [];
-if (!graph.failure) for (let i = first; i < size; i++) C0[i] = passed(i, V0, G0[i]);
 const near = (a, b) => Object.is(a, b) || Math.abs(a - b) <= 1e-9 * Math.max(1, Math.abs(a), Math.abs(b));
 const own = [...new Set(graph.ops)].filter(op => !FUNCTIONS[op]).map(op => graph.operations[op][0]);
-const isStale = !own.length && !forward(V0.slice()).every((x, i) => near(x, V0[i]));
+const once = make => { let made; return () => made ??= make(); };
+const isStale = once(() => !own.length && !forward(V0.slice()).every((x, i) => near(x, V0[i])));
 const changes = new Map(); // what the reader has set instead
 let V = V0, G = G0, C = C0;
+const shares = i => C[i] ??= passed(i, V, G[i]);
 
 function compute() {
   [V, G, C] = [V0, G0, C0];
@@ -126,7 +127,7 @@ function gradient(i) { // so far: undefined if nothing has come yet
   return done.length ? outside.reduce((sum, [k, x]) => k === i ? sum + x : sum, 0) + done.reduce((sum, u) => sum + share(u, i), 0) : undefined;
 }
 
-const share = (user, i) => operands(user).reduce((sum, k, place) => k === i ? sum + C[user][place] : sum, 0);
+const share = (user, i) => operands(user).reduce((sum, k, place) => k === i ? sum + shares(user)[place] : sum, 0);
 
 function sentence() {
   const i = now();
@@ -144,7 +145,7 @@ function sentence() {
   const slopes = functions(i) ? passed(i, V, 1) : [], parts = [];
   const places = operands(i).map((_, place) => place).filter(place => !constants.has(operands(i)[place]));
   for (const place of places.slice(0, 6)) {
-    const k = operands(i)[place], to = `${text(C[i][place])} goes to ${operandName(i, place)}`;
+    const k = operands(i)[place], to = `${text(shares(i)[place])} goes to ${operandName(i, place)}`;
     const formula = operation(i)[2][place], rule = formula && filled(formula, i);
     const result = text(slopes[place]);
     const name = operands(i).length === 1 ? `${opName(i)}′` : `∂/∂${operandName(i, place)}`;
@@ -162,7 +163,7 @@ function go(to) {
   step = Math.min(Math.max(Math.round(to) || 0, 0), end);
   if (now() >= 0) reveal(now());
   update();
-  try { history.replaceState(null, "", `#step=${step}`); } catch { /* a page in a frame may have no address */ }
+  if (step || asked()) try { history.replaceState(null, "", `#step=${step}`); } catch { /* a page in a frame may have no address */ }
 }
 
 // Examples: those of a stack are shown one at a time, in the places of the first
@@ -196,13 +197,19 @@ function standIn(i, choose) { // and the other way round
 const SVG = "http://www.w3.org/2000/svg";
 const views = graph.views.map(([title, parent, width, height, items, edges]) => ({
   title, parent, width, height,
-  items: items.map(([x, y, shape, kind, texts, values, more, opens, isStub, inner]) => {
-    const [width, height, divider, isStacked, slots] = graph.shapes[shape];
-    return { x, y, width, height, divider, isStacked, slots, kind, texts, values, more, opens, isStub, inner };
-  }),
-  edges: edges.map(([source, target, path, count, value, weight, user, place]) => ({ source, target, path, count, value, weight, user, place })),
+  get items() { Object.defineProperty(this, "items", { value: items.map(unpack) }); return this.items; },
+  get edges() {
+    const names = ([source, target, path, count, value, weight, user, place]) => ({ source, target, path, count, value, weight, user, place });
+    Object.defineProperty(this, "edges", { value: edges.map(names) });
+    return this.edges;
+  },
 }));
 let current = -1, chosen = -1; // the view, and the Value whose details are shown
+
+function unpack([x, y, shape, kind, texts, values, more, opens, isStub, inner]) {
+  const [width, height, divider, isStacked, slots] = graph.shapes[shape];
+  return { x, y, width, height, divider, isStacked, slots, kind, texts, values, more, opens, isStub, inner };
+}
 
 function contents(view) { // the item of each Value in a view
   if (!view.contents) {
@@ -344,12 +351,12 @@ function hold(word, words, kind) { // a label of letters that no font is sure to
 }
 
 function connect(view) {
-  const back = step > n, shares = new Map();
+  const back = step > n, labels = new Map();
   const amounts = view.edges.map(edge => {
     if (edge.count > 1) return NaN;
     const inner = view.items[edge.target].inner;
     if (!back) return edge.weight < 0 ? NaN : V[shown(edge.weight, inner)];
-    return C[shown(edge.user, inner)][edge.place];
+    return shares(shown(edge.user, inner))[edge.place];
   });
   const largest = Math.max(...amounts.map(Math.abs).filter(Number.isFinite), 0);
   view.edges.forEach((edge, k) => {
@@ -359,9 +366,9 @@ function connect(view) {
     edge.drawn.setAttribute("class", `edge${kind}${isNow && !back ? " now" : ""}`);
     const width = edge.count > 1 ? 3 : waits || !largest || !Number.isFinite(x) ? 1.2 : 0.8 + 2.4 * Math.abs(x) / largest;
     edge.drawn.setAttribute("stroke-width", isNow ? width + 1 : width);
-    if (isNow && back) shares.set(edge.source, [...shares.get(edge.source) ?? [], x]);
+    if (isNow && back) labels.set(edge.source, [...labels.get(edge.source) ?? [], x]);
   });
-  for (const [source, xs] of shares) {
+  for (const [source, xs] of labels) {
     const { share } = view.items[source], sum = xs.reduce((a, b) => a + b, 0);
     share.textContent = xs.length > 1 && xs.length < 3 ? xs.map(x => plus(x)).join(" ") : plus(sum);
     share.setAttribute("class", `share ${sign(sum)}`);
@@ -388,7 +395,7 @@ function details() {
   const focused = document.activeElement?.id;
   const rows = [["data", `${V[i]}` === `${V0[i]}` && graph.exact[i] || `${V[i]}`], ...graph.failure ? [] : [["gradient", constants.has(i) ? "a number beside a Value: none is asked for" : `${G[i]}`]]];
   if (i >= first && operation(i)[1]) rows.push(["formula", `${operation(i)[1].replace(/\{(\w+)\}/g, (_, k) => operandName(i, +k))} = ${filled(operation(i)[1], i)} = ${datum(i)}`]);
-  if (!graph.failure && !own.length && !isStale && !constants.has(i)) rows.push(["finite difference", text(difference(i), 20)]);
+  if (!graph.failure && !own.length && !isStale() && !constants.has(i)) rows.push(["finite difference", text(difference(i), 20)]);
   if (graph.lines?.[i]) rows.push(["made in", graph.lines[i]]);
   const list = html("dl", {});
   for (const [term, told] of rows) list.append(html("dt", { textContent: term }), html("dd", { textContent: told, id: `its-${term.split(" ").pop()}` }));
@@ -399,7 +406,7 @@ function details() {
   if (i < first) parts.push(whatIf(i));
   else parts.push(table("What it was computed from", ["operand", "data", "local derivative", "× gradient"], operands(i), (k, place) => {
     const slope = functions(i) && !graph.failure ? text(passed(i, V, 1)[place]) : "";
-    return [operandName(i, place), datum(k), slope, graph.failure || constants.has(k) ? "" : text(C[i][place])];
+    return [operandName(i, place), datum(k), slope, graph.failure || constants.has(k) ? "" : text(shares(i)[place])];
   }, k => k));
   if (users[i].length && !graph.failure && !constants.has(i)) {
     const rest = outside.filter(([k]) => k === i).map(([, x]) => x);
@@ -439,7 +446,7 @@ function table(caption, heads, rows, cells, target, from = 0) {
 
 function whatIf(i) {
   if (own.length) return html("p", { textContent: `There is no what-if here: the page does not know how to compute ${own.join(", ")}.` });
-  if (isStale) return html("p", { textContent: "There is no what-if here: numbers have changed since they were used, as in a step of training." });
+  if (isStale()) return html("p", { textContent: "There is no what-if here: numbers have changed since they were used, as in a step of training." });
   const reach = Math.max(1, 2 * Math.abs(V0[i])) || 1, steps = { min: V0[i] - reach, max: V0[i] + reach, step: "any", value: V[i] };
   const range = html("input", { type: "range", id: "slide", ariaLabel: "What if it were", ...steps });
   const field = html("input", { type: "number", id: "set", step: "any", value: V[i], ariaLabel: "What if it were exactly" });
@@ -496,4 +503,4 @@ at("steps").onsubmit = event => event.preventDefault();
 const asked = () => /^#step=(\d+)$/.exec(location.hash)?.[1];
 window.onhashchange = () => { if (asked() && +asked() !== step) go(asked()); };
 show(0);
-if (asked()) go(asked()); else { step = end; update(); step = 0; update(); }
+go(asked());

@@ -186,10 +186,10 @@ class Views:
         if key not in stubs:
             if sum(side == key[1] for _, side in stubs) >= STUBS:
                 key = (-1, key[1])
-                seen = Item([], column, "others")
+                seen = Item([], column, texts=("others", ""))
             if key not in stubs:
                 stubs[key] = len(view.items)
-                view.items.append(Item(seen.cards, column, seen.title, True, seen.opens))
+                view.items.append(Item(seen.cards, column, seen.title, True, seen.opens, texts=seen.texts))
         stub = view.items[stubs[key]]
         stub.column = max(stub.column, column) if before is None else min(stub.column, column)
         return stubs[key]
@@ -201,8 +201,9 @@ class Views:
         if len(item.cards) != 1:
             if not item.is_stub and self._deep:
                 item.opens = self._open(item.title, n, item.cards)
-            values = sum(len(self.cards[card].parts) for card in item.cards)
-            item.texts = (shape.header("", item.title)[1][1], f"{values:,} Values" if values else "")
+            if not item.is_stub:
+                values = sum(len(self.cards[card].parts) for card in item.cards)
+                item.texts = (shape.header("", item.title)[1][1], f"{values:,} Values")
             return
         card = self.cards[item.cards[0]]
         value = self.graph.values[card.head]
@@ -224,7 +225,7 @@ class Views:
             grad=self._grad and not is_constant,
             stacked=bool(card.stacks),
         )
-        if self._deep and not item.is_stub and card.title and 1 < len(card.parts) <= WIDE:
+        if self._deep and not item.is_stub and 2 < len(card.parts) <= WIDE:
             item.opens = self._unfold(n, item.cards[0])
 
     def _open(self, title: str, parent: int, members: list[int]) -> int:
