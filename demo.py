@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from micrograd import Value, mean, nn
-from micrograd.viz import draw_graph, save_svg, sparkline
+from micrograd.viz import draw_graph, save_html, save_svg, sparkline
 
 XOR = [((0.0, 0.0), 0.0), ((0.0, 1.0), 1.0), ((1.0, 0.0), 1.0), ((1.0, 1.0), 0.0)]  # inputs and target
 TOLERANCE = 0.1  # XOR is solved if each prediction is this close to its target
@@ -49,20 +49,19 @@ def show_predictions(model: nn.MLP) -> bool:
 
 
 def draw(model: nn.MLP, directory: Path) -> None:
-    """The graph of the prediction for (1, 0) and of its gradients: `xor.dot`, and `xor.svg` if it can be rendered."""
+    """The graph of the prediction for (1, 0) and of its gradients: as a picture, as a page and for Graphviz."""
     for name, parameter in model.named_parameters():
         parameter.label = name
     prediction = model([Value(1.0, label="x1"), Value(0.0, label="x2")])
     prediction.label = "prediction"
     model.zero_grad()
     prediction.backward()
+    save_svg(prediction, directory / "xor.svg")
+    save_html(prediction, directory / "xor.html")
     (directory / "xor.dot").write_text(draw_graph(prediction), encoding="utf-8")
-    print(f"The network's graph is in {directory / 'xor.dot'}")
-    try:
-        save_svg(prediction, directory / "xor.svg")
-        print(f"and, for a browser, in {directory / 'xor.svg'}")
-    except RuntimeError as remedy:
-        print(f"There is no xor.svg: {remedy}")
+    print(f"A picture of the network is in {directory / 'xor.svg'},")
+    print(f"a page for a browser, with its numbers and gradients one by one, in {directory / 'xor.html'},")
+    print(f"and its graph, as text for Graphviz, in {directory / 'xor.dot'}.")
 
 
 def main() -> int:
@@ -71,7 +70,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="where the random weights start")
     parser.add_argument("--steps", type=int, default=1000, help="how often the weights are improved")
     parser.add_argument("--learning-rate", type=float, default=2.0, help="how far they move along the gradient")
-    parser.add_argument("--out", type=Path, default=".", metavar="DIR", help="where xor.dot and xor.svg are written")
+    parser.add_argument("--out", type=Path, default=".", metavar="DIR", help="where the pictures are written")
     options = parser.parse_args()
     if options.steps < 0:
         parser.error(f"argument --steps: {options.steps} is negative")

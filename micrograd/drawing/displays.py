@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from micrograd.training import History
 
 Bundle = dict[str, str]
-DRAWN = 1000  # Values, of more of which no picture is drawn unasked
+DRAWN = 20_000  # Values, of more of which no picture is drawn unasked
 LARGE = 20_000  # parameters, of which no picture is drawn unasked
 
 

@@ -1,0 +1,632 @@
+"""The page that steps through a graph: what is in it, and what it does in a real browser.
+
+The browser is a Chromium, driven by Playwright: `pip install playwright`, and `apt-get install chromium-headless-shell`
+or the path of another one in $CHROMIUM. Where there is none, its tests are skipped. npm brings axe-core.
+"""
+
+import json
+import math
+import os
+import re
+from fractions import Fraction
+
+import pytest
+
+from micrograd import Value, dot, functional, mean, nn, take, viz, where
+from micrograd import sum as total
+from tests.operations import OPERATIONS
+
+AXE = "4.10.3"
+PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+
+
+# The graphs
+
+
+def expression():
+    """The expression of the lecture, and x * x."""
+    a, b, c, f = (Value(x, label=name) for x, name in ((2.0, "a"), (-3.0, "b"), (10.0, "c"), (-2.0, "f")))
+    result = (a * b + c) * f + a * a
+    result.label = "L"
+    result.backward()
+    return result
+
+
+def neuron():
+    """tanh(w x + b)."""
+    result = dot([Value(-3.0), Value(1.0)], [Value(2.0, label="x1"), Value(0.0, label="x2")], Value(6.88)).tanh()
+    result.backward()
+    return result
+
+
+def network():
+    """The prediction of an MLP 3-4-4-1."""
+    model = nn.MLP(3, [4, 4, 1], output="tanh", rng=1)
+    for name, parameter in model.named_parameters():
+        parameter.label = name
+    prediction = model([Value(float(i), label=f"x{i}") for i in (1, 2, 3)])
+    prediction.label = "prediction"
+    prediction.backward()
+    return prediction
+
+
+def loss():
+    """The mean squared error over four examples."""
+    model = nn.MLP(2, [4, 1], rng=1)
+    result = mean((model([a, b]) - float(a != b)) ** 2 for a in (0.0, 1.0) for b in (0.5, 1.0))
+    result.label = "loss"
+    result.backward()
+    return result
+
+
+def recurrence(n=100):
+    """h = tanh(w h + u x), a hundred times."""
+    w, u, h = Value(0.9, label="w"), Value(0.5, label="u"), Value(0.1, label="h")
+    for i in range(n):
+        h = (w * h + u * Value(math.sin(i), label=f"x{i}")).tanh()
+    h.backward()
+    return h
+
+
+def ten_thousand():
+    """A tree of 10,000 Values."""
+    values = [Value(math.sin(i)) for i in range(3400)]
+    for i in range(0, 2 * len(values) - 2, 2):
+        values.append((values[i] * values[i + 1]).sin())
+    values[-1].backward()
+    return values[-1]
+
+
+GRAPHS = [expression, neuron, network, loss, recurrence]
+
+
+def page(root, tmp_path):
+    """The text of a page, and the graph in it."""
+    viz.save_html(root, tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    return text, json.loads(re.search(r'id="graph">(.*?)</script>', text)[1])
+
+
+def values_of(root):
+    """The Values in the page's order."""
+    nodes, leaves = root._history()
+    return leaves + nodes
+
+
+# What is in it
+
+
+def test_the_page_of_a_small_network_is_one_file_of_60_kilobytes_that_asks_for_nothing(tmp_path):
+    text, _ = page(network(), tmp_path)
+    assert len(text.encode()) <= 60_000
+    assert set(re.findall(r"https?://[^\"'`\s]+", text)) == {"http://www.w3.org/2000/svg"}
+    assert "default-src 'none'" in text
+    assert os.listdir(tmp_path) == ["page.html"]
+
+
+@pytest.mark.parametrize("label", ["</script><script>alert(1)</script>", "<!--", "&amp;", "\ud800\0", "\u2028", 3])
+def test_no_label_or_operation_ends_the_script_that_holds_it(tmp_path, label):
+    x = Value(1.0, label=label)
+    text, graph = page(Value(2.0, (x,), str(label), lambda grad: None, label=label), tmp_path)
+    assert text.count("<script") == 2
+    assert text.count("</script>") == 2
+    assert "alert(1)</title>" not in text
+    assert graph["labels"].keys() == {"0", "1"}
+
+
+def test_the_values_keep_the_gradients_they_had(tmp_path):
+    for root in (network(), nn.MLP(2, [2, 1], rng=1)([1.0, 2.0])):
+        before = [value.grad for value in values_of(root)]
+        page(root, tmp_path)
+        assert [value.grad for value in values_of(root)] == before
+
+
+def test_the_gradients_are_those_that_backward_left_or_would_leave(tmp_path):
+    root = loss()
+    _, graph = page(root, tmp_path)
+    assert graph["called"]
+    assert graph["grad"] == [value.grad for value in values_of(root)]
+    assert graph["outside"] == {str(len(graph["data"]) - 1): 1.0}
+    again = nn.MLP(2, [2, 1], rng=1)([Value(1.0), 2.0])
+    _, graph = page(again, tmp_path)
+    assert not graph["called"]
+    again.backward()
+    assert graph["grad"] == [value.grad for value in values_of(again)]
+
+
+def test_what_was_in_a_gradient_before_and_what_comes_from_outside_are_told_apart(tmp_path):
+    x = Value(3.0)
+    (x * 2).backward()
+    y = x * x
+    (y * 5).backward()
+    _, graph = page(y, tmp_path)
+    assert graph["grad"] == [32.0, 5.0]
+    assert graph["outside"] == {"0": 2.0, "1": 5.0}
+    _, graph = page(x * 7, tmp_path)
+    assert not graph["called"]
+    assert graph["grad"] == [39.0, 3.0, 1.0]
+    assert graph["outside"] == {"0": 32.0, "2": 1.0}
+
+
+def test_numbers_that_json_does_not_know_are_told_as_text(tmp_path):
+    x, y = Value(float("nan")), Value(Fraction(1, 3))
+    z = Value(10**400, (x * float("-inf"), y), "own", lambda grad: None)
+    z.backward()
+    _, graph = page(z, tmp_path)
+    assert graph["data"] == [1 / 3, "nan", "-inf", "nan", "inf"]
+    assert graph["exact"] == {"0": "1/3", "4": "1.000e+400"}
+    x.data, x.grad = None, "none"
+    assert page(x, tmp_path)[1]["data"] == ["nan"]
+
+
+def test_an_operation_without_a_derivative_has_a_page_of_the_forward_pass(tmp_path):
+    _, graph = page(Value(1.0, (Value(2.0),), "floor"), tmp_path)
+    assert "TypeError" in graph["failure"]
+    x = Value(0.0)
+    _, graph = page(x.sqrt(), tmp_path)
+    assert "ZeroDivisionError" in graph["failure"]
+    assert x.grad == 0
+
+
+def test_what_a_user_s_own_operation_passes_on_is_told(tmp_path):
+    x, y = Value(2.0), Value(3.0)
+
+    def _backward(grad):
+        x.grad += grad * 5
+        y.grad += grad * 7
+
+    root = Value(1.0, (x, y, x), "own", _backward)
+    root.backward(2)
+    text, graph = page(root, tmp_path)
+    assert graph["told"] == {"2": [10.0, 14.0, 0.0]}
+    assert "const FUNCTIONS = [null];" in text
+
+
+def test_a_value_within_a_derivative_has_a_page(tmp_path):
+    pages = []
+
+    def f(x):
+        y = x * x
+        pages.append(page(y, tmp_path))
+        return y
+
+    functional.grad(functional.grad(f))(3.0)
+    assert all(graph["data"] == [3.0, 9.0] for _, graph in pages)
+
+
+def test_what_is_no_value_has_no_page(tmp_path):
+    with pytest.raises(TypeError, match="one Value, not from a float"):
+        page(1.0, tmp_path)
+    assert os.listdir(tmp_path) == []
+
+
+def test_operations_that_are_the_same_are_written_once(tmp_path):
+    text, graph = page(network(), tmp_path)
+    assert [name for name, *_ in graph["operations"]] == ["dot", "tanh", "dot"]
+    assert len(re.findall(r"Math\.tanh", text)) == 2
+    x = Value(2.0)
+    _, graph = page(x.leaky_relu(0.1) + x.leaky_relu(0.2) + x**2 + x**3 + 2**x + x**x, tmp_path)
+    assert len(graph["operations"]) == 7
+
+
+def test_formulas_are_what_the_engine_computes(tmp_path):
+    x, y = Value(2.0), Value(3.0)
+
+    def formulas(root):
+        return page(root, tmp_path)[1]["operations"][-1][1:]
+
+    assert formulas(x.tanh()) == ["tanh({0})", ["1 − {y}²"]]
+    assert formulas(x * y) == ["{0} × {1}", ["{1}", "{0}"]]
+    assert formulas(x / y) == ["{0} ÷ {1}", ["1 ÷ {1}", "−{y} ÷ {1}"]]
+    assert formulas(x - y) == ["{0} − {1}", ["1", "−1"]]
+    assert formulas(x**3) == ["{0}³", ["3 × {0}²", "0"]]
+    assert formulas(x**-0.5) == ["{0}^(−0.5)", ["(−0.5) × {0}^(−1.5)", "0"]]
+    assert formulas(-x) == ["−{0}", ["−1"]]
+    assert formulas(x.relu()) == ["relu({0})", ["0 if {0} <= 0 else 1"]]
+    assert formulas(dot([x], [y], 1.0)) == ["{2} + {0} × {1}", ["{1}", "{0}", "1"]]
+    assert formulas(where(False, x, y)) == ["{1}", ["0", "1"]]
+    assert formulas(take([x, y], 1)) == ["{0}", ["1"]]
+    assert formulas(total([x] * 17)) == ["", []]
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        lambda: nn.MLP(16, [40, 40, 1], rng=1)([0.5] * 16),
+        lambda: recurrence(300),
+        lambda: total(Value(1.0).exp() * i if i % 2 else Value(i).tanh() for i in range(300)),
+        lambda: total(Value(float(i), (Value(1.0),), f"op{i}") for i in range(40)),
+    ],
+)
+def test_a_graph_of_any_size_unfolds_piece_by_piece_into_views_that_can_be_read(tmp_path, graph):
+    root = graph()
+    _, graph = page(root, tmp_path)
+    found = set()
+    for view, (_, parent, width, height, items, _) in enumerate(graph["views"]):
+        assert parent < view
+        assert len([item for item in items if not item[8]]) <= 16 * 16
+        assert len([item for item in items if item[8] and item[0] < width / 2]) <= 13
+        assert all(item[0] + 106 <= width and item[1] + 26 <= height for item in items)
+        found |= {value for item in items if not item[8] for value in [*item[5], *item[6]]}
+        assert all(graph["views"][item[7]][1] == view for item in items if item[7] >= 0 and not item[8])
+    assert found == set(range(len(values_of(root))))
+    assert len(graph["views"]) > 3
+
+
+# In a browser
+
+
+@pytest.fixture
+def visit(browser, tmp_path):
+    """A function that shows the page of a graph; nothing may go wrong on it, or be asked for."""
+    contexts, troubles = [], []
+
+    def visit(root, fragment="", **options):
+        path = tmp_path / "visited.html"
+        viz.save_html(root, path)
+        context = browser.new_context(**options)
+        contexts.append(context)
+        tab = context.new_page()
+        tab.on("console", lambda message: troubles.append(message.text))
+        tab.on("pageerror", lambda error: troubles.append(str(error)))
+        tab.on("dialog", lambda dialog: troubles.append(dialog.message))
+        tab.on(
+            "request", lambda request: troubles.append(request.url) if request.url[:5] not in ("file:", "data:") else 0
+        )
+        tab.goto(path.as_uri() + fragment)
+        return tab
+
+    yield visit
+    for context in contexts:
+        context.close()
+    assert troubles == []
+
+
+def number(text):
+    """A number as the page writes it."""
+    return float(text.replace("−", "-"))
+
+
+def close(a, b, tolerance=1e-12):
+    if math.isfinite(a) and math.isfinite(b):
+        return abs(a - b) <= tolerance * max(1.0, abs(a), abs(b))
+    return repr(a) == repr(b)
+
+
+WALK = """key => {
+  const told = [];
+  for (let before = -1; before !== step;) {
+    before = step;
+    const known = V.map((x, i) => isKnown(i) ? x : null), gradients = V.map((_, i) => gradient(i) ?? 0);
+    told.push([step, at("sentence").textContent, known, gradients]);
+    document.dispatchEvent(new KeyboardEvent("keydown", { key }));
+  }
+  return told;
+}"""
+TOLD = re.sub("    const known.*", "", WALK).replace(", known, gradients", "")
+
+
+def passes(root):
+    """The gradients after each step of the backward pass, in the page's order."""
+    values = values_of(root)
+    for value in values:
+        value.grad = 0.0
+    root.grad = 1.0
+    yield [value.grad for value in values]
+    for node in reversed(root._history()[0]):
+        node._backward(node.grad)
+        yield [value.grad for value in values]
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_every_step_by_keyboard_has_python_s_numbers(visit, graph):
+    root = graph()
+    tab = visit(root)
+    values, nodes = values_of(root), root._history()[0]
+    there = tab.evaluate(WALK, "ArrowRight")
+    assert [at for at, *_ in there] == list(range(2 * len(nodes) + 2))
+    first = len(values) - len(nodes)
+    for at, sentence, data, grads in there[: len(nodes) + 1]:
+        assert data == [value.data if i < first + at else None for i, value in enumerate(values)]
+        assert not any(grads)
+        assert at == 0 or close(number(re.search(r"= ([^= ]+)\. $", sentence)[1]), values[first + at - 1].data, 1e-3)
+    assert there[-1][3] == [value.grad for value in values]
+    for (_, sentence, _, shown), grads, node in zip(
+        there[len(nodes) + 1 :], passes(root), [root, *reversed(nodes)], strict=True
+    ):
+        assert all(map(close, shown, grads))
+        assert close(number(re.search(r"gradient (?:of \S+ is )?([^ ,]+)[.,] ", sentence)[1]), node.grad, 1e-3)
+    assert tab.evaluate(TOLD, "ArrowLeft") == [told[:2] for told in reversed(there)]
+
+
+def test_every_step_of_ten_thousand_values_has_python_s_numbers(visit):
+    root = ten_thousand()
+    values, nodes = values_of(root), root._history()[0]
+    assert len(values) >= 10_000
+    tab = visit(root)
+    there = tab.evaluate(TOLD, "ArrowRight")
+    assert len(there) == 2 * len(nodes) + 2
+    for (_, sentence), node in zip(there[1 : len(nodes) + 1], nodes, strict=True):
+        assert close(number(re.search(r"= ([^= ]+)\. $", sentence)[1]), node.data, 1e-3)
+    for (_, sentence), node in zip(there[len(nodes) + 2 :], reversed(nodes), strict=True):
+        assert close(number(re.search(r"gradient ([^ ]+)\. ", sentence)[1]), node.grad, 1e-3)
+    assert tab.evaluate("G") == [value.grad for value in values]
+
+
+def test_the_sentence_is_the_chain_rule_with_the_numbers_in_it(visit):
+    x = Value(0.5, label="x")
+    y = (x * 2).tanh()
+    y.label = "y"
+    y.backward()
+    tab = visit(y)
+    tab.keyboard.press("End")
+    tab.keyboard.press("ArrowLeft")
+    assert tab.inner_text("#sentence").replace("\n", " ").startswith(
+        "Backward: y = tanh has the gradient 1. tanh′ = 1 − 0.7616² = 0.42; 0.42 × 1 = 0.42 goes to ×."
+    )  # fmt: skip
+
+
+CARDS = """() => [...document.querySelectorAll(".card")].map(card => {
+  const box = [...card.querySelectorAll("rect")].at(-1).getBoundingClientRect();
+  const side = rect => [rect.left, rect.top, rect.right, rect.bottom];
+  const texts = [...card.querySelectorAll("text")].filter(text => text.textContent);
+  return [side(box), texts.map(text => side(text.getBoundingClientRect()))];
+})"""
+
+
+@pytest.mark.parametrize("graph", [*GRAPHS, ten_thousand, lambda: hostile()])
+def test_no_cards_overlap_and_no_text_leaves_its_card_in_any_view(visit, graph):
+    tab = visit(graph(), "#step=100000")
+    for view in range(min(tab.evaluate("views.length"), 40)):
+        tab.evaluate("v => { show(v); update(); }", view)
+        cards = tab.evaluate(CARDS)
+        for i, ((left, top, right, bottom), texts) in enumerate(cards):
+            for text in texts:
+                assert left <= text[0]
+                assert top <= text[1] + 2
+                assert text[2] <= right
+                assert text[3] <= bottom + 2
+            for (a, b, c, d), _ in cards[:i]:
+                assert right <= a or c <= left or bottom <= b or d <= top
+
+
+def hostile():
+    """Labels, operations and numbers that no page expects."""
+    x, y = Value(float("nan"), label="<script>alert(1)</script>"), Value(Fraction(1, 3), label="ﷺ重み\x00\ud800\"'&]]>")
+    z = x * Value(float("inf"), label="W" * 300) + y
+    z.label = "</script><img src=x onerror=alert(2)>"
+    root = Value(10**400, (z,), "<b onclick=alert(3)>{0}${1}", lambda grad: None, label="__proto__")
+    root.backward()
+    return root
+
+
+def test_hostile_labels_and_numbers_are_shown_and_never_executed(visit):
+    tab = visit(hostile(), "#step=3")
+    assert "<b onclick=alert(3)>{0}${1}(nan) = 1.000e+400" in tab.inner_text("#sentence")
+    tab.fill("#wanted", "onerror")
+    tab.keyboard.press("Enter")
+    assert "</script><img src=x onerror=alert(2)> = +" in tab.inner_text("#details")
+    tab.fill("#wanted", "<script>")
+    tab.keyboard.press("Enter")
+    assert "<script>alert(1)</script>" in tab.inner_text("#details")
+    assert "the page does not know how to compute <b onclick=alert(3)>{0}${1}" in tab.inner_text("#details")
+    assert tab.evaluate("document.querySelectorAll('img, b[onclick]').length") == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("graph", [expression, network, loss, hostile])
+def test_axe_finds_nothing_to_object_to(visit, axe, graph, scheme):
+    tab = visit(graph(), "#step=5", color_scheme=scheme)
+    tab.evaluate(axe)
+    for card in range(2):
+        found = tab.evaluate("axe.run().then(found => found.violations.map(v => [v.id, v.nodes.map(n => n.html)]))")
+        assert found == []
+        tab.locator(".card").nth(card).click()
+        tab.keyboard.press("End")
+
+
+@pytest.mark.parametrize("size", [(320, 256), (360, 740)])
+def test_at_400_percent_and_on_a_phone_only_the_drawing_scrolls_sideways(visit, size):
+    tab = visit(network(), viewport={"width": size[0], "height": size[1]})
+    tab.locator(".card").last.click()
+    for _ in range(20):
+        tab.keyboard.press("ArrowRight")
+        assert tab.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+        inside = tab.evaluate("""() => {
+          const shown = [document.querySelector(".card.now"), at("drawing")];
+          const [card, frame] = shown.map(part => part.getBoundingClientRect());
+          return card.left < frame.right && card.right > frame.left;
+        }""")
+        assert inside
+
+
+def test_mlp_3_4_4_1_is_twelve_cards_and_at_most_838_pixels_wide(visit):
+    tab = visit(network())
+    assert tab.locator(".card").count() == 12
+    assert tab.evaluate("document.querySelector('#drawing svg').getBoundingClientRect().width") <= 838
+
+
+def test_a_neuron_unfolds_on_a_second_click_and_folds_again(visit):
+    tab = visit(network())
+    card = tab.locator(".card").nth(3)
+    card.click()
+    assert "tanh(dot) = tanh(" in tab.inner_text("#its-formula")
+    card.click()
+    assert tab.inner_text("#trail") == "whole graph › tanh"
+    assert tab.locator(".card:not(.stub)").count() == 6
+    tab.keyboard.press("Escape")
+    assert tab.locator(".card").count() == 12
+    tab.locator(".card").nth(4).press("Enter")
+    tab.click("#unfold")
+    tab.click("#fold")
+    assert tab.locator(".card").count() == 12
+
+
+def test_everything_that_is_folded_can_be_reached(visit):
+    for graph in (network, loss, recurrence):
+        tab = visit(graph())
+        reached = tab.evaluate("""() => {
+          const items = views.flatMap(view => view.items).filter(item => !item.isStub);
+          const members = stacks.flatMap(stack => stack.members).flat();
+          return new Set([...items.flatMap(item => [...item.values, ...item.more]), ...members]).size;
+        }""")
+        assert reached == len(values_of(graph()))
+
+
+def test_the_examples_of_a_mean_are_shown_one_at_a_time_and_followed_step_by_step(visit):
+    root = loss()
+    tab = visit(root, "#step=1000")
+    outputs = [square._prev[0]._prev[0] for square in root._prev]
+    for i, output in enumerate(outputs):
+        tab.fill("#examples input", str(i + 1))
+        told = tab.locator(".card").nth(6).get_attribute("aria-label")
+        assert close(number(re.search(r"dot, (\S+), gradient", told)[1]), output.data, 1e-3)
+    shown = set()
+    tab.locator("#drawing").focus()
+    tab.keyboard.press("Home")
+    for _ in range(tab.evaluate("n")):
+        tab.keyboard.press("ArrowRight")
+        assert tab.locator(".card.now").count() == 1
+        shown.add(tab.input_value("#examples input"))
+    assert shown == {"1", "2", "3", "4"}
+
+
+def test_the_address_tells_the_step_and_the_step_the_address(visit):
+    tab = visit(expression(), "#step=3")
+    assert tab.inner_text("#count") == "step 3 of 11, forward"
+    tab.keyboard.press("ArrowRight")
+    assert tab.url.endswith("#step=4")
+    tab.evaluate("location.hash = '#step=9'")
+    tab.wait_for_function("step === 9")
+    assert "backward" in tab.inner_text("#count")
+    for step, reached in (("99", 11), ("x", 11), ("-1", 11)):
+        tab.evaluate("s => location.hash = '#step=' + s", step)
+        assert tab.evaluate("step") in (9, reached)
+
+
+def test_buttons_the_slider_and_play_step_too(visit):
+    tab = visit(neuron())
+    for button, step in (("forth", 1), ("last", 5), ("back", 4), ("first", 0)):
+        tab.click(f"#{button}")
+        assert tab.evaluate("step") == step
+    tab.fill("#step", "2")
+    assert tab.evaluate("step") == 2
+    tab.clock.install()
+    tab.click("#play")
+    assert tab.inner_text("#play") == "Pause"
+    tab.clock.run_for(950)
+    assert tab.evaluate("step") == 3
+    tab.click("#play")
+    tab.clock.run_for(5000)
+    assert tab.evaluate("step") == 3
+    tab.click("#play")
+    tab.clock.run_for(5000)
+    assert (tab.evaluate("step"), tab.inner_text("#play")) == (5, "Play")
+    tab.click("#play")
+    assert tab.evaluate("step") == 0
+
+
+def test_labels_and_operations_are_found(visit):
+    tab = visit(network())
+    tab.fill("#wanted", "w.1")
+    assert tab.inner_text("#hits") == "9 found"
+    tab.keyboard.press("Enter")
+    assert tab.inner_text("#hits") == "1 of 9"
+    assert ".w.1" in tab.inner_text("#details h2")
+    assert tab.locator(".card.chosen").count() == 1
+    tab.fill("#wanted", "tanh")
+    assert tab.inner_text("#hits") == "9 found"
+    tab.fill("#wanted", "nothing")
+    tab.keyboard.press("Enter")
+    assert tab.inner_text("#hits") == "0 found"
+
+
+def test_details_have_the_contributions_their_sum_and_the_finite_difference(visit):
+    root = expression()
+    a = next(value for value in values_of(root) if value.label == "a")
+    tab = visit(root, "#step=11")
+    tab.fill("#wanted", "a")
+    tab.keyboard.press("Enter")
+    assert float(tab.inner_text("#its-gradient")) == a.grad == 10.0
+    assert close(number(tab.inner_text("#its-difference")), a.grad, 1e-6)
+    assert re.findall(r"[+×]\t(\S+)|sum\t(\S+)", tab.inner_text("#details")) == [("6", ""), ("4", ""), ("", "10")]
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_finite_differences_agree_with_the_gradients(visit, graph):
+    tab = visit(graph())
+    for i, (difference, gradient) in enumerate(tab.evaluate("V.map((_, i) => [difference(i), G[i]])")):
+        assert close(difference, gradient, 1e-5), i
+
+
+def test_sliders_change_all_numbers_as_python_computes_them(visit):
+    def build(w):
+        x, y = Value(0.5, label="x"), Value(-1.5)
+        w = Value(w, label="w")
+        return mean([dot([w, y], [x, w], 0.25).tanh() * w, (w * x).sigmoid() / (y * y)]).exp()
+
+    root = build(0.75)
+    root.backward()
+    tab = visit(root, "#step=1000")
+    tab.fill("#wanted", "w")
+    tab.keyboard.press("Enter")
+    for field, w in (("#set", "-1.25"), ("#slide", "2"), ("#set", "0"), ("#set", "1e-3")):
+        tab.fill(field, w)
+        changed = build(float(w))
+        changed.backward()
+        assert all(map(close, tab.evaluate("V"), (value.data for value in values_of(changed))))
+        assert all(map(close, tab.evaluate("G"), (value.grad for value in values_of(changed))))
+    assert tab.inner_text("#its-gradient") == repr(tab.evaluate("G[chosen]"))
+    tab.fill("#set", "")
+    tab.click("#reset")
+    assert tab.evaluate("V === V0 && G === G0")
+
+
+def test_every_operation_has_python_s_numbers_in_the_page(visit):
+    results, expected = [], []
+    for operation in OPERATIONS:
+        points = [*operation.points, *operation.edges]
+        for point in points:
+            leaves = [Value(x) for x in point]
+            try:
+                result = operation.apply(*leaves)
+                result.backward()
+            except (ArithmeticError, ValueError):
+                continue
+            results.append(result)
+            expected.append((operation.name, point, result.data, [leaf.grad for leaf in leaves]))
+    root = Value(0.0, tuple(results), "own", lambda grad: None)
+    tab = visit(root)
+    numbers = {id(value): i for i, value in enumerate(values_of(root))}
+    found = tab.evaluate("(() => { const v = forward(V0.map((x, i) => i < first ? x : 0)); return v; })()")
+    for result, (name, point, data, _) in zip(results, expected, strict=True):
+        assert close(found[numbers[id(result)]], data), (name, point)
+    gradients = tab.evaluate("""results => {
+      const g = V.map(() => 0);
+      for (const i of results) g[i] = 1;
+      for (let i = root - 1; i >= first; i--) passed(i, V, g[i]).forEach((x, place) => { g[operands(i)[place]] += x; });
+      return g;
+    }""", [numbers[id(result)] for result in results])  # fmt: skip
+    for result, (name, point, _, grads) in zip(results, expected, strict=True):
+        _, leaves = result._history()
+        for leaf in leaves:
+            if leaf._op != "constant":
+                assert close(gradients[numbers[id(leaf)]], leaf.grad), (name, point, grads)
+
+
+def test_after_a_step_of_training_there_is_no_what_if_and_the_page_says_why(visit):
+    root = network()
+    for leaf in root._history()[1]:
+        leaf.data -= 0.1 * leaf.grad
+    tab = visit(root)
+    tab.locator(".card").first.click()
+    assert "numbers have changed since they were used" in tab.inner_text("#details")
+    assert tab.locator("#set").count() == 0
+
+
+def test_motion_is_reduced_where_the_reader_asks_for_it_and_print_has_the_drawing_alone(visit):
+    tab = visit(network(), reduced_motion="reduce")
+    assert tab.evaluate("getComputedStyle(document.querySelector('.edge')).transitionDuration") == "0s"
+    tab.emulate_media(media="print")
+    assert not tab.locator("#steps").is_visible()
+    assert tab.locator("#drawing").is_visible()
