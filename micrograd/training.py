@@ -128,7 +128,7 @@ def fit(
     """
     if backend not in BACKENDS:
         raise ValueError(f"unknown backend {backend!r}: expected one of {', '.join(BACKENDS)}")
-    parameters = model.parameters()
+    parameters = list(model.parameters())
     xs, ys = learnt = examples(xs, ys)
     _check(parameters, xs, optimizer)
     epochs, size = count("epochs", epochs), count("batch_size", len(xs) if batch_size is None else batch_size)

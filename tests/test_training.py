@@ -169,6 +169,29 @@ def test_any_object_with_a_step_will_do_as_an_optimizer():
 # Validation and patience
 
 
+def test_gradients_are_clipped_for_an_optimizer_whose_parameters_are_a_method_too():
+    class Stepping:
+        learning_rate = 0.1
+
+        def __init__(self, model):
+            self.parameters = model.parameters
+
+        def step(self):
+            for p in self.parameters():
+                p.data -= self.learning_rate * p.grad
+
+        def zero_grad(self):
+            for p in self.parameters():
+                p.grad = 0.0
+
+    found = []
+    for make in Stepping, lambda model: SGD(model.parameters(), 0.1):
+        model = nn.MLP(1, [2, 1], rng=1)
+        fit(model, mse_loss, [[1.0]], [3.0], epochs=3, optimizer=make(model), clip_grad_norm=0.1, progress=False)
+        found.append([p.data for p in model.parameters()])
+    assert found[0] == pytest.approx(found[1])
+
+
 def test_validation_is_measured_after_each_epoch_and_not_learnt_from():
     model, other = mlp(), mlp()
     validation = moons(5, rng=2)
