@@ -687,7 +687,7 @@ def test_an_optimizer_with_a_step_of_its_own_is_not_compiled(kind, name, backend
 
 def test_auto_without_a_compiler_is_python(monkeypatch, caplog):
     monkeypatch.setenv("CC", "/nonexistent")
-    micrograd.compiler._say_once.cache_clear()
+    micrograd.compiler.toolchain.say_once.cache_clear()
     same(Setting(), "auto")
     [message] = caplog.messages
     assert message.startswith("compiled to Python, since C is not to be had: no C compiler works here")
