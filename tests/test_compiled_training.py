@@ -585,6 +585,12 @@ def test_what_no_step_has_changed_is_the_object_that_it_was(backend):
     assert [parameter.grad for parameter in parameters] == [0.25] * 5
 
 
+def test_a_value_whose_numbers_are_elsewhere_lives_on_lest_a_new_one_is_taken_for_it(line):
+    with line.block:
+        for table in elsewhere._buffers, elsewhere._borrowers:
+            assert list(map(id, table)) == list(map(id, line.parameters))
+
+
 def test_threads_take_turns_with_the_steps_of_a_block(backend):
     w = [Value(0.1) for _ in range(5)]
     optimizer = SGD(w, 0.01)

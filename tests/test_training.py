@@ -356,6 +356,60 @@ def test_ctrl_c_stays_what_the_program_has_made_of_it():
         signal.signal(signal.SIGINT, before)
 
 
+class Called(Exception):
+    """By a handler, which says for which signal."""
+
+
+@pytest.fixture
+def handlers():
+    """Handlers that raise."""
+
+    def called(number, frame):
+        raise Called(number)
+
+    if not hasattr(signal, "SIGALRM"):
+        pytest.skip("signals as POSIX has them")
+    numbers = signal.SIGALRM, signal.SIGUSR1
+    before = [signal.signal(number, called) for number in numbers]
+    yield dict.fromkeys(numbers, called)
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+
+
+def test_other_signals_wait_too(handlers):
+    for number in handlers:
+        done = []
+        with pytest.raises(Called), uninterrupted():  # noqa: PT012
+            signal.raise_signal(number)
+            done.append(number)
+        assert done == [number]
+    called = []
+    signal.signal(signal.SIGUSR1, lambda number, frame: called.append(number))
+    with pytest.raises(KeyboardInterrupt), uninterrupted():  # noqa: PT012
+        signal.raise_signal(signal.SIGUSR1)
+        signal.raise_signal(signal.SIGINT)
+    assert called == [signal.SIGUSR1]
+    assert signal.getsignal(signal.SIGALRM) is handlers[signal.SIGALRM]
+
+
+def test_a_signal_that_comes_while_handlers_are_set_back_is_not_lost(handlers, monkeypatch):
+    original = signal.signal
+
+    def interrupted(number, handler):
+        if number == signal.SIGALRM and handler is handlers[number]:
+            signal.raise_signal(number)
+        return original(number, handler)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(signal, "signal", interrupted)
+        with pytest.raises(Called), uninterrupted():
+            pass
+    assert signal.getsignal(signal.SIGUSR1) is handlers[signal.SIGUSR1]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    with pytest.raises(Called):
+        signal.raise_signal(signal.SIGALRM)
+
+
 def test_it_runs_in_a_thread():
     histories = []
     thread = threading.Thread(target=lambda: histories.append(train()))

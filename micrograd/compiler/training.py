@@ -437,7 +437,7 @@ class PythonLoop:
             scale = optimizer.clip_scale(math.hypot(*grads), self._max_norm)
             grads = [scale * grad for grad in grads]
         for place, grad in zip(buffers.places, grads, strict=True):
-            buffers.grads[place] = grad  # where the rule may look
+            buffers.numbers[place - n] = grad  # where the rule may look
         numbers[-n:] = gradients
         columns = [[parameters[place] for place in buffers.places], grads, *buffers.moments]
         kept = range(1 + len(buffers.moments))
