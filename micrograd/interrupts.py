@@ -1,29 +1,46 @@
-"""Ctrl-C, which waits while something is done that must not be left half-done."""
+"""Ctrl-C, and other signals, which wait while something is done that must not be left half-done."""
 
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 __all__ = ["ensured", "entering", "uninterrupted"]
 
 
+NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGUSR1", "SIGUSR2")
+SIGNALS = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]  # of which a handler may raise something
+
+
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C wait until the block is done."""
-    handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(handler):
-        yield  # where Ctrl-C does not arrive, or is ignored
-        return
+    """Let Ctrl-C, and other signals that the program has handlers for, wait until the block is done."""
+    here = threading.current_thread() is threading.main_thread()  # where signals arrive
+    handlers = {number: handler for number in SIGNALS if here and callable(handler := signal.getsignal(number))}
     waiting: list[Any] = []
-    try:
-        signal.signal(signal.SIGINT, lambda *arguments: waiting.append(arguments))
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-        if waiting:
-            handler(*waiting[0])
+    over = False
+
+    def wait(*arguments: Any) -> None:
+        if over:  # where a handler has raised something before all were set back
+            handlers[arguments[0]](*arguments)
+        else:
+            waiting.append(arguments)
+
+    def call() -> None:
+        with ExitStack() as calls:  # all of them, whatever they raise
+            for arguments in waiting:
+                calls.callback(handlers[arguments[0]], *arguments)
+
+    with ExitStack() as after:
+        after.callback(call)
+        for number, handler in handlers.items():
+            after.callback(signal.signal, number, handler)
+            signal.signal(number, wait)
+        try:
+            yield
+        finally:
+            over = True
 
 
 @contextmanager

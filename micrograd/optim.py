@@ -77,7 +77,7 @@ class Optimizer:
 
     def __setattr__(self, name: str, value: Any) -> None:
         # A rate that is a NumPy scalar would turn all parameters into NumPy scalars.
-        super().__setattr__(name, tuple(map(plain, value)) if isinstance(value, tuple) else plain(value))
+        super().__setattr__(name, _plain(value))
 
     def rule(self) -> Update:
         """What the next step does to one parameter, as a function.
@@ -141,7 +141,7 @@ class Optimizer:
     def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
         """The options as Python numbers. Raises ValueError if one of them cannot be."""
         return {
-            **options,
+            **{name: _plain(value) for name, value in options.items()},
             **{name: number(name, options[name]) for name in ("learning_rate", "weight_decay") if name in options},
         }
 
@@ -315,10 +315,13 @@ class AdamW(Adam):
         return 1 - self.learning_rate * self.weight_decay, 0
 
 
-def clip_grad_norm(parameters: Iterable[Parameter], max_norm: float) -> float:
+def clip_grad_norm(
+    parameters: Iterable[Parameter], max_norm: float, scale: Callable[[float, float], float] = Optimizer.clip_scale
+) -> float:
     """Scale the gradients down so that their norm, the root of the sum of their squares, is `max_norm` at most.
 
-    As in PyTorch the scale is max_norm / (norm + 1e-6) where that is below 1. A `max_norm` of infinity only measures.
+    As in PyTorch the scale is max_norm / (norm + 1e-6) where that is below 1, unless `scale`, a function of the norm
+    and its limit, says otherwise. A `max_norm` of infinity only measures.
 
     Returns
     -------
@@ -336,9 +339,9 @@ def clip_grad_norm(parameters: Iterable[Parameter], max_norm: float) -> float:
     if not isinstance(max_norm, (int, float)) or not max_norm >= 0:
         raise ValueError(f"max_norm is {max_norm!r}: expected a number of at least 0")
     norm = math.hypot(*[p.grad for p in parameters])
-    scale = Optimizer.clip_scale(norm, max_norm)
+    factor = scale(norm, max_norm)
     for p in parameters:
-        p.grad *= scale
+        p.grad *= factor
     return norm
 
 
@@ -353,7 +356,7 @@ P = ParamSpec("P")
 class _Schedule:
     """What one of the functions below makes; it is copied and pickled as the call that has made it."""
 
-    def __init__(self, call: Callable[[], Schedule], rate: Schedule) -> None:
+    def __init__(self, call: partial[Schedule], rate: Schedule) -> None:
         self._call, self._rate = call, rate
 
     def __call__(self, step: int) -> float:
@@ -361,6 +364,15 @@ class _Schedule:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return self._call, ()
+
+    def schedules(self) -> list[Schedule]:
+        """Those that it was made from."""
+        return list(filter(callable, (*self._call.args, *self._call.keywords.values())))
+
+
+def foreseeable(schedule: Schedule) -> bool:
+    """Whether the rates depend on the number of steps alone: those of a function of the user's may on anything."""
+    return isinstance(schedule, _Schedule) and all(map(foreseeable, schedule.schedules()))
 
 
 def _travels(make: Callable[P, Schedule]) -> Callable[P, Schedule]:
@@ -416,6 +428,10 @@ def warmup(schedule: Schedule, steps: int) -> Schedule:
     """From near 0 up to the first rate of `schedule` in a straight line of so many steps, then all of the schedule."""
     steps = count("steps", steps)
     return lambda step: schedule(0) * (step + 1) / (steps + 1) if step < steps else schedule(step - steps)
+
+
+def _plain(option: Any) -> Any:
+    return tuple(map(plain, option)) if isinstance(option, tuple) else plain(option)
 
 
 def _unique(parameters: Iterable[Parameter]) -> list[Parameter]:

@@ -21,7 +21,7 @@ from micrograd.data import shuffled
 from micrograd.engine import Value, mean
 from micrograd.history import Diverged, Failure, Recorder
 from micrograd.interrupts import entering, uninterrupted
-from micrograd.optim import Schedule, clip_grad_norm
+from micrograd.optim import Optimizer, Schedule, clip_grad_norm, foreseeable
 
 Examples = tuple[Sequence[Any], Sequence[Any]]
 
@@ -95,8 +95,7 @@ class Trainer:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        others = getattr(plan.optimizer, "parameters", ())
-        every = [*plan.parameters, *(others if isinstance(others, (list, tuple)) else ())]  # in PyTorch it is a method
+        every = [*plan.parameters, *self._changed()]
         self.parameters = list({id(parameter): parameter for parameter in every}.values())
         self.steps = self.epoch = self.seen = 0
         self.total = 0.0
@@ -150,7 +149,8 @@ class Trainer:
         optimizer.zero_grad()
         batch_loss.backward()
         if plan.clip_grad_norm is not None:
-            clip_grad_norm(getattr(optimizer, "parameters", plan.parameters), plan.clip_grad_norm)
+            scale = getattr(optimizer, "clip_scale", Optimizer.clip_scale)
+            clip_grad_norm(self._changed(), plan.clip_grad_norm, scale)
         before, state = [parameter.data for parameter in self.parameters], dict(getattr(optimizer, "__dict__", {}))
         with uninterrupted():
             try:
@@ -164,6 +164,11 @@ class Trainer:
                     setattr(optimizer, name, value)
                 raise
         return float(batch_loss.data)
+
+    def _changed(self) -> Sequence[Value]:
+        """The parameters that the optimizer changes, as far as it tells: in PyTorch that is a method of a model."""
+        changed = getattr(self.plan.optimizer, "parameters", None)
+        return changed if isinstance(changed, (list, tuple)) else self.plan.parameters
 
     def _scheduled(self, step: int) -> float:
         assert self.plan.schedule is not None
@@ -219,6 +224,7 @@ class CompiledTrainer(Trainer):
 
     It takes as many steps at once as fit into a moment, after which Ctrl-C, progress and validation have their turn;
     and none beyond the end of an epoch after which something else may look at the parameters or draw random numbers.
+    A schedule of the user's may do both, or change the optimizer: it is called right before its step, the only one.
     """
 
     def __init__(self, plan: Plan, backend: str, told: Callable[[int, int], None]) -> None:
@@ -240,6 +246,7 @@ class CompiledTrainer(Trainer):
         self._validated = self._training.examples(*plan.validation, told=told) if plan.validation else None
         self._block = ExitStack()
         self._pace = 1
+        self._ahead = plan.schedule is None or foreseeable(plan.schedule)  # whether several steps may be taken at once
         self._tried = 0  # steps, of which one may not have been whole
         models = range(len(set(map(id, plan.parameters))))
         self._on_values = not self._training.learns(self._learnt, models)  # whether the next step is taken there
@@ -264,9 +271,10 @@ class CompiledTrainer(Trainer):
         """Take some steps. Returns the mean loss and the last learning rate of each epoch that they end."""
         if not self._sizes:
             self._draw()
+        self._tried = self.steps + 1
         if self._on_values:
             return self._advance_on_values()
-        rates = self._rates(min(self._pace, len(self._sizes)))
+        rates = self._rates(min(self._pace, len(self._sizes)) if self._ahead else 1)
         sizes, losses = self._sizes[: len(rates)], array("d", bytes(8 * len(rates)))
         started = time.perf_counter()
         done = self._training.steps(self._learnt, self._order, sizes, rates, losses)
@@ -286,7 +294,6 @@ class CompiledTrainer(Trainer):
     def _advance_on_values(self) -> list[tuple[float, float]]:
         [rate] = self._rates(1)
         self.plan.optimizer.learning_rate = rate
-        self._tried = self.steps + 1
         loss = self.step(self._order[: self._sizes[0]])
         self._on_values = False
         return self._counted([loss], [rate])
@@ -307,16 +314,14 @@ class CompiledTrainer(Trainer):
         del self._sizes[: len(losses)], self._order[: sum(sizes)]
         if rates:
             self.plan.optimizer.learning_rate = rates[-1]
-        ended = self._count(losses, sizes, rates)
-        self._tried = max(self._tried, self.steps)
-        return ended
+        return self._count(losses, sizes, rates)
 
     def _draw(self) -> None:
         """Draw the order of the examples in the next epoch, or the next few where nobody can tell the difference."""
         plan, n, sizes = self.plan, len(self.plan.examples[0]), self.plan.sizes()
         epochs = 1
         known = plan.rng is random or type(plan.rng) is random.Random
-        if known and plan.validation is None and (plan.schedule is None or plan.rng is not random):
+        if known and plan.validation is None and self._ahead:
             epochs = max(1, min(plan.until(self.epoch) - self.epoch, self._pace // len(sizes), MOST_DRAWN // n))
             self._drawn = plan.rng.getstate(), self.epoch
         self._order = self._training.shuffled(n, epochs, plan.rng)
@@ -327,7 +332,7 @@ class CompiledTrainer(Trainer):
         state, before = self._drawn
         if state is not None and self._sizes:
             self.plan.rng.setstate(state)
-            begun = -(-self._tried // len(self.plan.sizes())) - before
+            begun = -(-max(self._tried, self.steps) // len(self.plan.sizes())) - before
             self._training.shuffled(len(self.plan.examples[0]), max(1, begun), self.plan.rng)
 
 

@@ -83,7 +83,8 @@ def fit(
         What takes the steps: "eager" for the engine; "c" or "python" for generated code, in which all of the training
         runs, many times as fast; "auto" for C where there is a compiler, else Python, and the engine where the model or
         the loss cannot be compiled, of which the log says why. Compiled, a model is traced once for each shape of
-        examples: what it draws at random, it draws then, and targets and tokens are Values: `take` chooses by them.
+        examples: what it draws at random, it draws then; what it keeps from one call for the next, as a running mean,
+        is no number when it is used next, which is an error; and targets and tokens are Values: `take` chooses by them.
         Meanwhile parameters show the numbers of the latest steps.
     clip_grad_norm
         What the norm of the gradients is scaled down to before each step, as by `optim.clip_grad_norm`.
@@ -106,7 +107,7 @@ def fit(
     """
     if backend not in BACKENDS:
         raise ValueError(f"unknown backend {backend!r}: expected one of {', '.join(BACKENDS)}")
-    parameters = model.parameters()
+    parameters = list(model.parameters())
     xs, ys = learnt = examples(xs, ys)
     _check(parameters, xs, optimizer)
     epochs, size = count("epochs", epochs), count("batch_size", len(xs) if batch_size is None else batch_size)

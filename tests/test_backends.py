@@ -235,6 +235,17 @@ RNGS = {
 }
 
 
+@pytest.mark.parametrize("limit", [0.01, 10.0])
+def test_a_way_to_clip_of_ones_own_is_taken_everywhere(limit, backend):
+    class Halving(SGD):
+        def clip_scale(self, norm, max_norm):
+            return scalar.where(norm > max_norm, 0.5, 1.0)
+
+    setting = Setting(optimizer=lambda model: Halving(model.parameters(), 0.1), clip_grad_norm=limit)
+    found = same(setting, backend)
+    assert close(found["data"], Setting().run("eager")["data"]) is (limit == 10.0)
+
+
 @pytest.mark.parametrize("name", RNGS)
 def test_every_source_of_random_numbers_gives_the_same_order(name, backend):
     same(Setting(rng=RNGS[name], epochs=30) if name != "NumPy" else Setting(rng=lambda: 3), backend)
@@ -438,6 +449,62 @@ def test_whole_numbers_in_parameters_and_rates(backend):
     assert found[0]["data"] == found[1]["data"] == [1, 2] * 2
 
 
+def test_parameters_may_come_in_any_form(backend):
+    class Generated(nn.MLP):
+        def parameters(self):
+            yield from super().parameters()
+
+    class Array(nn.MLP):
+        def parameters(self):
+            return np.array(super().parameters(), dtype=object)
+
+    for kind in Generated, Array:
+        assert same(Setting(lambda kind=kind: kind(2, [3, 1], rng=1)), backend)["error"] is None
+
+
+def interrupting(step, optimizer, rng):
+    if step == 7:
+        raise KeyboardInterrupt
+    return 0.1
+
+
+WATCHING = {
+    "changes an option": lambda step, optimizer, rng: setattr(optimizer, "momentum", 0.9 if step > 30 else 0.1) or 0.1,
+    "reads the steps": lambda step, optimizer, rng: 0.1 / (1 + optimizer.steps),
+    "reads the rate": lambda step, optimizer, rng: 0.99 * optimizer.learning_rate,
+    "reads gradients": lambda step, optimizer, rng: 0.1 / (1 + math.hypot(*[p.grad for p in optimizer.parameters])),
+    "reads parameters": lambda step, optimizer, rng: 0.1 * abs(optimizer.parameters[0].data),
+    "reads moments": lambda step, optimizer, rng: 0.1 / (1 + abs(optimizer.velocity[0])),
+    "changes parameters": lambda step, optimizer, rng: setattr(optimizer.parameters[step % 3], "data", 0.5) or 0.1,
+    "draws": lambda step, optimizer, rng: 0.1 * rng.random(),
+    "interrupts": interrupting,
+}
+
+
+@pytest.mark.parametrize("name", WATCHING)
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_schedule_is_called_right_before_its_step(name, wrapped, backend):
+    made = {}
+
+    def optimizer(model):
+        return made.setdefault("optimizer", SGD(model.parameters(), 0.1, momentum=0.9))
+
+    def rng():
+        return made.setdefault("rng", random.Random(7))
+
+    def schedule(step):
+        return WATCHING[name](step, **made)
+
+    def run(kind):
+        made.clear()
+        rates = optim.warmup(schedule, 3) if wrapped else schedule
+        return Setting(optimizer=optimizer, rng=rng, schedule=rates, epochs=30, batch_size=2).run(kind)
+
+    eager, compiled = run("eager"), run(backend)
+    for key, expected in eager.items():
+        assert close(expected, compiled[key]), key
+
+
 # Failures
 
 
@@ -495,7 +562,7 @@ def test_a_temperature_is_set_back_with_the_rest_when_a_step_fails(backend):
     assert all(map(math.isfinite, found["data"]))
 
 
-@pytest.mark.parametrize("at", [0, 1, 17])
+@pytest.mark.parametrize("at", [0, 1, 3, 17, 18])
 def test_a_schedule_that_fails_in_the_middle(at, backend):
     def missing(step):
         return [0.1] * at if step < 0 else ([0.1] * at)[step]
@@ -511,6 +578,12 @@ def test_a_schedule_that_fails_in_the_middle(at, backend):
     found = failing(Setting(schedule=negative, optimizer=lambda model: Adam(model.parameters())), backend, ValueError,
                     f"schedule({at}) is -0.1")  # fmt: skip
     assert found["optimizer"]["steps"] == at
+
+
+def test_a_schedule_of_ours_may_fail_long_after_epochs_were_drawn(backend):
+    schedule = optim.exponential(0.0, 10.7)  # to the power of 300, when an epoch begins, it is beyond all floats
+    found = failing(Setting(schedule=schedule, epochs=200), backend, OverflowError, "")
+    assert found["optimizer"]["steps"] == 300
 
 
 def test_a_schedule_is_called_once_a_step_in_order(backend):
@@ -621,7 +694,7 @@ def test_an_optimizer_with_a_step_of_its_own_is_not_compiled(kind, name, backend
 
 def test_auto_without_a_compiler_is_python(monkeypatch, caplog):
     monkeypatch.setenv("CC", "/nonexistent")
-    micrograd.compiler._say_once.cache_clear()
+    micrograd.compiler.toolchain.say_once.cache_clear()
     same(Setting(), "auto")
     [message] = caplog.messages
     assert message.startswith("compiled to Python, since C is not to be had: no C compiler works here")

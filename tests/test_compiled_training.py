@@ -8,14 +8,17 @@ import pickle
 import random
 import re
 import signal
+import threading
 from array import array
+from contextlib import suppress
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import micrograd
 from micrograd import Value, dot, fit, losses, nn, optim, scalar
-from micrograd.compiler import Compiled, CompilerError, TraceError, elsewhere
+from micrograd.compiler import Compiled, CompilerError, TraceError, elsewhere, toolchain
 from micrograd.compiler.batch import Examples, pack, pool
 from micrograd.compiler.driver import Driver
 from micrograd.compiler.rule import Rule
@@ -384,6 +387,90 @@ def test_moments_that_are_no_numbers_do_not_get_in_and_the_rest_goes_home(line):
     assert_at_home(line)
 
 
+def test_moments_that_are_given_to_one_another_change_places(line, backend):
+    line, eager = Line(backend, Adam), Line("python", Adam)
+    with line.block as step:
+        for _ in range(2):
+            step(*BATCH), eager.eager()
+            for optimizer in line.optimizer, eager.optimizer:
+                optimizer.mean, optimizer.mean_square = [abs(x) for x in optimizer.mean_square], optimizer.mean
+                optimizer.mean, optimizer.mean_square = optimizer.mean_square, optimizer.mean
+        step(*BATCH), eager.eager()
+        assert_close(line.state(), eager.state())
+        line.optimizer.mean, line.optimizer.mean_square = line.optimizer.mean_square, line.optimizer.mean
+        eager.optimizer.mean, eager.optimizer.mean_square = eager.optimizer.mean_square, eager.optimizer.mean
+    assert_at_home(line)
+    assert_close(line.state(), eager.state())
+
+
+def test_moments_may_be_an_array_but_have_to_be_as_many_as_there_are_parameters(line):
+    eager = Line("python")
+    with line.block as step:
+        step(*BATCH), eager.eager()
+        for optimizer in line.optimizer, eager.optimizer:
+            optimizer.velocity = np.ones(2)
+        step(*BATCH), eager.eager()
+        assert_close(line.state(), eager.state())
+        for wrong in [1.0], [1.0] * 3, np.ones(3):
+            line.optimizer.velocity = wrong
+            with pytest.raises(ValueError, match=f"velocity has {len(wrong)} numbers: expected 2, one a parameter"):
+                step(*BATCH)
+        line.optimizer.velocity = [0.0, 0.0]
+        step(*BATCH)
+    assert_at_home(line)
+
+
+@pytest.mark.parametrize("change", [lambda o: setattr(o, "parameters", o.parameters[:1]), lambda o: o.parameters.pop()])
+def test_other_parameters_for_the_optimizer_are_refused_within_a_block(change, line):
+    with line.block as step:
+        step(*BATCH)
+        before = line.state()
+        change(line.optimizer)
+        with pytest.raises(ValueError, match="has been given other parameters within a training block"):
+            step(*BATCH)
+        line.optimizer.parameters = list(line.parameters)
+        assert line.state() == before
+        step(*BATCH)
+    assert_at_home(line)
+
+
+class Configured(Optimizer):
+    """Options in lists and dicts, and the rate where the rule finds it itself."""
+
+    def __init__(self, parameters):
+        super().__init__(parameters, learning_rate=0.1, sizes=[0.5, 0.25], table={"decay": {"w": 0.1}})
+        self.scale = np.array([0.5])
+        self.update = lambda x, grad: (x - self.rate() * (self.sizes[0] * grad + self.table["decay"]["w"] * x),)
+
+    def rate(self):
+        return self.learning_rate * self.scale[0]
+
+    def rule(self):
+        return self.update
+
+
+CONFIGURATIONS = {
+    "list": lambda optimizer: optimizer.sizes.__setitem__(0, 0.125),
+    "dict": lambda optimizer: optimizer.table["decay"].update(w=0.5),
+    "array": lambda optimizer: setattr(optimizer, "scale", np.array([2.0])),
+    "learning rate": lambda optimizer: setattr(optimizer, "learning_rate", 0.0),
+    "rule": lambda optimizer: setattr(optimizer, "update", lambda x, grad: (x - grad,)),
+    "nothing": lambda optimizer: setattr(optimizer, "sizes", list(optimizer.sizes)),
+}
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_options_count_as_they_are_at_each_step(name, backend):
+    line, eager = Line(backend, Configured), Line("python", Configured)
+    with line.block as step:
+        for _ in range(2):
+            step(*BATCH), eager.eager()
+            assert_close(line.state()[0], eager.state()[0])
+            CONFIGURATIONS[name](line.optimizer), CONFIGURATIONS[name](eager.optimizer)
+        step(*BATCH), eager.eager()
+    assert_close(line.state()[0], eager.state()[0])
+
+
 def test_an_option_that_is_new_counts(backend):
     class Scaled(Optimizer):
         scale: float
@@ -481,6 +568,62 @@ def test_fit_within_a_block_is_eager_or_refused(line, backend):
 
 
 # Blocks
+
+
+def test_what_no_step_has_changed_is_the_object_that_it_was(backend):
+    numbers = Fraction(1, 3), 2**60 + 1, 3, -0.0, 0.5
+    parameters = [Value(number) for number in numbers]
+    for parameter in parameters:
+        parameter.grad = None  # as in a library that has none before the first backward pass
+    fast = micrograd.compile(lambda x: dot(parameters, [x] * 5), (1.0,), parameters=parameters, backend=backend)
+    with fast.training(SGD(parameters[4:], 1.0)) as step:
+        step([0.25])
+        parameters[3].data = 0.0
+    assert [parameter.data for parameter in parameters] == [*numbers[:3], 0.0, 0.25]
+    assert all(parameter.data is number for parameter, number in zip(parameters[:3], numbers, strict=False))
+    assert math.copysign(1.0, parameters[3].data) == 1.0
+    assert [parameter.grad for parameter in parameters] == [0.25] * 5
+
+
+def test_a_value_whose_numbers_are_elsewhere_lives_on_lest_a_new_one_is_taken_for_it(line):
+    with line.block:
+        for table in elsewhere._buffers, elsewhere._borrowers:
+            assert list(map(id, table)) == list(map(id, line.parameters))
+
+
+def test_threads_take_turns_with_the_steps_of_a_block(backend):
+    w = [Value(0.1) for _ in range(5)]
+    optimizer = SGD(w, 0.01)
+    fast = micrograd.compile(lambda x: dot(w, x).tanh(), ([0.0] * 5,), parameters=w, backend=backend)
+    packs = [fast.pack([[0.01] * 5] * n) for n in (9, 300)]
+    step = fast.training(optimizer)
+
+    def work(k):
+        with suppress(RuntimeError):  # when the block is over
+            for i in range(100_000):
+                step(packs[(i + k) % 2])
+
+    def count(k):
+        for i in range(50):
+            step(packs[(i + k) % 2])
+
+    with step:
+        at_once(count)
+        assert optimizer.steps == 200
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+        for thread in threads:
+            thread.start()
+    for thread in threads:
+        thread.join()
+    assert {type(parameter) for parameter in w} == {Value}
+
+
+def at_once(work):
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 @pytest.mark.parametrize("other", ["the same block", "the same optimizer", "another optimizer"])
@@ -618,6 +761,10 @@ class Ruled:
         return lambda x, grad: (x,)
 
 
+class Computed(SGD):
+    learning_rate = property(lambda self: 0.1 / (1 + self.steps))
+
+
 def test_an_optimizer_whose_rule_is_not_all_is_refused(line):
     p = line.parameters
 
@@ -635,6 +782,9 @@ def test_an_optimizer_whose_rule_is_not_all_is_refused(line):
     assert refused(Ruled()) == f"Ruled has no step(): {message}"
     assert "without a rule() of its own" in refused(NoRule(p, learning_rate=1.0), NotImplementedError)
     assert "without a rule() of its own" in refused(OnlyStep(p, learning_rate=1.0), NotImplementedError)
+    assert refused(Computed(p)).startswith(
+        "Computed computes its learning_rate, which compiled training would not: let"
+    )
     replaced = SGD(p)
     replaced.step = print
     assert refused(replaced).startswith("SGD has a step() of its own, which")
@@ -768,6 +918,115 @@ def test_a_rule_that_branches_on_what_is_known_later_is_an_error_in_c():
     odd.rule = lambda: lambda *numbers: numbers[0]
     with pytest.raises(TypeError, match=r"the rule of Odd gives .*expected a tuple of the parameter, unused"):
         Rule(odd, None)
+
+
+class Ruling(Optimizer):
+    """A rule that a test gives."""
+
+    moments = {"kept": 0.0}  # noqa: RUF012
+
+    def __init__(self, parameters, given=lambda self: lambda x, grad, kept: (x - grad, kept)):
+        super().__init__(parameters, learning_rate=0.1)
+        self.given, self.random, self.calls = given, random.Random(1), 0
+
+    def rule(self):
+        return self.given(self)
+
+    def counted(self):
+        self.calls += 1
+        return self.calls
+
+
+CHANGEABLE = {
+    "draws": lambda self: lambda x, grad, kept: (x - 0.1 * grad + self.random.gauss(0, 1), kept),
+    "counts": lambda self: lambda x, grad, kept: (x - 0.1 * grad / self.counted(), kept),
+    "parameters": lambda self: lambda x, grad, kept: (x - 0.1 * self.parameters[0].data, kept),
+    "gradients": lambda self: lambda x, grad, kept: (x - 0.1 * math.hypot(*[p.grad for p in self.parameters]), kept),
+    "moments": lambda self: lambda x, grad, kept: (x - max(self.kept), x),
+}
+
+
+@pytest.mark.parametrize("name", CHANGEABLE)
+def test_a_rule_that_is_not_the_same_at_each_step_is_not_for_c(name, caplog):
+    toolchain.say_once.cache_clear()
+    eager = Line("python", lambda p: Ruling(p, CHANGEABLE[name]))
+    for _ in range(2):
+        eager.eager()
+    for backend in "c", "python", "auto":
+        if backend != "python" and not has_compiler():
+            continue
+        line = Line(backend, lambda p: Ruling(p, CHANGEABLE[name]))
+        attributes = dict(vars(line.optimizer))
+        with line.block as step:
+            if backend == "c":
+                with pytest.raises(TypeError, match="rule of Ruling is not the same each time: it draws"):
+                    step(*BATCH)
+                assert {**vars(line.optimizer), "kept": [0.0, 0.0]} == attributes
+            elif name == "draws":
+                step(*BATCH)
+                assert line.optimizer.steps == 1
+            else:
+                step(*BATCH), step(*BATCH)
+                assert_close(line.state(), eager.state())
+        assert_at_home(line)
+    words = "the steps of the training are taken in Python, since C is not to be had for them: "
+    assert [message.split("the rule")[0] for message in caplog.messages] == [words][: has_compiler()]
+
+
+def test_a_rule_may_leave_something_behind_and_it_is_gone_after_it_was_traced():
+    def given(self):
+        self.left = [self.learning_rate * 2]
+        return lambda x, grad, kept: (x - self.left[0] * grad, kept)
+
+    optimizer = Ruling([Value(1.0)], given)
+    before = dict(vars(optimizer))
+    Rule(optimizer, None)
+    assert vars(optimizer) == before
+
+
+@pytest.mark.parametrize("kind", ["branch", "list", "condition", "option"])
+def test_a_rule_trains_in_every_way_that_it_can(kind):
+    rules = {
+        "branch": lambda self: lambda x, grad, kept: (x - 0.1 * (1 if grad > 0 else -1), kept),
+        "list": lambda self: lambda x, grad, kept: [x - 0.1 * grad, grad],
+        "condition": lambda self: lambda x, grad, kept: (x - 0.1 * scalar.where(kept, grad, 1.0), grad < 0),
+        "option": lambda self: lambda x, grad, kept: (x - self.learning_rate * grad, float(grad > 0)),
+    }
+    states = []
+    for backend in (None, "python", "c", "auto"):
+        line = Line(backend or "python", lambda p: Ruling(p, rules[kind]))
+        if backend is None:
+            [line.eager() for _ in range(3)]
+        elif backend == "c" and (kind in ("branch", "option") or not has_compiler()):
+            continue
+        else:
+            with line.block as step:
+                [step(*BATCH) for _ in range(3)]
+        states.append([*line.state()[:2], list(map(float, line.optimizer.kept))])
+    for state in states[1:]:
+        assert_close(state, states[0])
+
+
+@pytest.mark.parametrize(
+    ("rule", "kind"),
+    [
+        (lambda self: lambda x, g, m: (x - scalar.where(g == 0, 0.0, scalar.divide(g, abs(g))), m), ZeroDivisionError),
+        (lambda self: lambda x, g, m: (x - g, scalar.log(g * g)), ValueError),
+        (lambda self: lambda x, g, m: (x - g / scalar.exp(abs(g * 1e5)), m), OverflowError),
+        (lambda self: lambda x, g, m: (x - g / scalar.exp(1e5 * (self.steps + 1)), m), OverflowError),
+    ],
+)
+@pytest.mark.parametrize("n", [2, 9, 20])
+def test_an_operation_of_the_rule_that_fails_is_an_error(rule, kind, n, backend):
+    parameters = [Value(1.0) for _ in range(n)]
+    optimizer = Ruling(parameters, rule)
+    fast = micrograd.compile(lambda x: dot(parameters, x), ([0.0] * n,), parameters=parameters, backend=backend)
+    with fast.training(optimizer) as step:
+        for zero in range(n):
+            with pytest.raises(kind):
+                step([[float(i != zero) for i in range(n)]])
+        assert {parameter.data for parameter in parameters} == {1.0}
+        assert optimizer.steps == 0
 
 
 def test_the_ranges_of_what_changes_are_as_few_as_can_be():

@@ -1462,6 +1462,25 @@ def test_the_same_row_may_be_taken_twice_and_used_otherwise_too(backend):
             w.grad = 0.0
 
 
+def test_parameters_may_be_chosen_by_a_condition(backend):
+    [weights] = table(1, 2)
+    for condition in (lambda x: x > 1, lambda x: (x > 1) & (x < 2.5), lambda x: x == x):
+
+        def f(x, condition=condition):
+            return take(weights, condition(x)) * x
+
+        fast = micrograd.compile(f, (0.0,), parameters=weights, backend=backend)
+        for x in (0.0, 1.0, 2.0, 3.0):
+            f(Value(x)).backward()
+            expected = grads(weights)
+            for w in weights:
+                w.grad = 0.0
+            assert fast.backward([x]) == f(x).data
+            assert grads(weights) == expected
+            for w in weights:
+                w.grad = 0.0
+
+
 def test_a_choice_of_one_is_checked_all_the_same(backend):
     fast = micrograd.compile(lambda x, i: take([x * x], i), (1.0, 0), backend=backend)
     assert fast.value_and_grad(3.0, 0) == (9.0, (6.0, 0.0))
@@ -1478,7 +1497,13 @@ def test_gradients_that_are_no_whole_row_are_added_one_by_one(backend):
     def alone(i):
         return take(weights, i).detach() + weights[0]
 
-    for function in (f, alone):
+    def between(i):
+        return take(weights, i) + micrograd.sum([where(i == k + 0.5, w, 0.0) for k, w in enumerate(weights)])
+
+    def beyond(i):
+        return take(weights, i) + where(i == math.inf, weights[1], 0.0)
+
+    for function in (f, alone, between, beyond):
         fast = micrograd.compile(function, (0,), parameters=weights, backend=backend)
         for i in range(3):
             function(Value(float(i))).backward()

@@ -907,7 +907,7 @@ def test_the_header_documents_arguments_and_results():
 def cache(tmp_path, monkeypatch):
     """A cache that is empty yet."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    micrograd.compiler._say_once.cache_clear()
+    micrograd.compiler.toolchain.say_once.cache_clear()
     return tmp_path / "cache" / "micrograd"
 
 

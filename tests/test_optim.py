@@ -382,6 +382,21 @@ def test_options_of_numpys_kind_do_what_pythons_numbers_do(kind, options, kind_o
     assert json.dumps(optimizer.state_dict()) == json.dumps(reference.state_dict())
 
 
+def test_options_of_numpys_kind_become_pythons_numbers_in_an_optimizer_of_ones_own_too():
+    numpy = pytest.importorskip("numpy")
+
+    class Scaled(Optimizer):
+        def rule(self):
+            return lambda x, grad: (x - self.learning_rate * self.scale * self.bounds[1] * grad,)
+
+    p = Value(1.0)
+    p.grad = 1.0
+    optimizer = Scaled([p], learning_rate=0.1, scale=numpy.float32(0.5), bounds=(numpy.float32(0.0), numpy.float32(2)))
+    optimizer.step()
+    assert type(p.data) is float
+    assert json.loads(json.dumps(optimizer.state_dict()))["scale"] == 0.5
+
+
 def test_a_state_with_numpys_numbers_is_one_of_pythons():
     numpy = pytest.importorskip("numpy")
     optimizer = Adam(parameters())

@@ -169,6 +169,29 @@ def test_any_object_with_a_step_will_do_as_an_optimizer():
 # Validation and patience
 
 
+def test_gradients_are_clipped_for_an_optimizer_whose_parameters_are_a_method_too():
+    class Stepping:
+        learning_rate = 0.1
+
+        def __init__(self, model):
+            self.parameters = model.parameters
+
+        def step(self):
+            for p in self.parameters():
+                p.data -= self.learning_rate * p.grad
+
+        def zero_grad(self):
+            for p in self.parameters():
+                p.grad = 0.0
+
+    found = []
+    for make in Stepping, lambda model: SGD(model.parameters(), 0.1):
+        model = nn.MLP(1, [2, 1], rng=1)
+        fit(model, mse_loss, [[1.0]], [3.0], epochs=3, optimizer=make(model), clip_grad_norm=0.1, progress=False)
+        found.append([p.data for p in model.parameters()])
+    assert found[0] == pytest.approx(found[1])
+
+
 def test_validation_is_measured_after_each_epoch_and_not_learnt_from():
     model, other = mlp(), mlp()
     validation = moons(5, rng=2)
@@ -331,6 +354,60 @@ def test_ctrl_c_stays_what_the_program_has_made_of_it():
         assert len(seen) == 1
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+class Called(Exception):
+    """By a handler, which says for which signal."""
+
+
+@pytest.fixture
+def handlers():
+    """Handlers that raise."""
+
+    def called(number, frame):
+        raise Called(number)
+
+    if not hasattr(signal, "SIGALRM"):
+        pytest.skip("signals as POSIX has them")
+    numbers = signal.SIGALRM, signal.SIGUSR1
+    before = [signal.signal(number, called) for number in numbers]
+    yield dict.fromkeys(numbers, called)
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+
+
+def test_other_signals_wait_too(handlers):
+    for number in handlers:
+        done = []
+        with pytest.raises(Called), uninterrupted():  # noqa: PT012
+            signal.raise_signal(number)
+            done.append(number)
+        assert done == [number]
+    called = []
+    signal.signal(signal.SIGUSR1, lambda number, frame: called.append(number))
+    with pytest.raises(KeyboardInterrupt), uninterrupted():  # noqa: PT012
+        signal.raise_signal(signal.SIGUSR1)
+        signal.raise_signal(signal.SIGINT)
+    assert called == [signal.SIGUSR1]
+    assert signal.getsignal(signal.SIGALRM) is handlers[signal.SIGALRM]
+
+
+def test_a_signal_that_comes_while_handlers_are_set_back_is_not_lost(handlers, monkeypatch):
+    original = signal.signal
+
+    def interrupted(number, handler):
+        if number == signal.SIGALRM and handler is handlers[number]:
+            signal.raise_signal(number)
+        return original(number, handler)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(signal, "signal", interrupted)
+        with pytest.raises(Called), uninterrupted():
+            pass
+    assert signal.getsignal(signal.SIGUSR1) is handlers[signal.SIGUSR1]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    with pytest.raises(Called):
+        signal.raise_signal(signal.SIGALRM)
 
 
 def test_it_runs_in_a_thread():

@@ -8,7 +8,6 @@ The graph is kept small (stored.py) until more of it is written. Training (train
 where Values find them (elsewhere.py); in C by a loop of its own (driver.py) with the optimizer's rule (rule.py).
 """
 
-import functools
 import logging
 import math
 import os
@@ -32,7 +31,7 @@ from micrograd.compiler.library import CBackend
 from micrograd.compiler.python import PythonBackend, source
 from micrograd.compiler.rule import Ruled
 from micrograd.compiler.stored import Recalled, give_back, uncollected
-from micrograd.compiler.toolchain import CompilerError, notice
+from micrograd.compiler.toolchain import CompilerError, notice, say_once
 from micrograd.compiler.trace import TraceError
 from micrograd.compiler.training import Training
 from micrograd.engine import Value
@@ -205,7 +204,8 @@ class Compiled:
         Each call takes a step along the gradient of the mean over the batch, and returns that mean: what `zero_grad`,
         `backward` and the optimizer's `step` do outside, several times as fast. Within the block the parameters show
         the numbers of the latest step, and what is assigned to them, or to the optimizer, holds from the next step on;
-        learning rates too. After the block, however it is left, all is as if the steps had been taken outside of it.
+        learning rates too. Other parameters for the optimizer are refused. After the block, however it is left, all is
+        as if the steps had been taken outside of it.
 
         Parameters
         ----------
@@ -396,7 +396,7 @@ class Compiled:
         """Go on in Python where C is not to be had, unless it was asked for."""
         if self.backend == "c":
             raise error
-        _say_once(f"compiled to Python, since C is not to be had: {error}")
+        say_once(f"compiled to Python, since C is not to be had: {error}")
         self._backends[graph.shapes] = PythonBackend(graph)
 
     def _run(self, method: str, packed: Packed, *options: float, parameters: Sequence[float] | None = None) -> Any:
@@ -419,8 +419,3 @@ def _check_numbers(numbers: Sequence[Any]) -> None:
             array("d", [number])
         except (TypeError, OverflowError) as error:
             raise TypeError(f"parameter {i} holds no number to compute with: {error}") from None
-
-
-@functools.lru_cache
-def _say_once(message: str) -> None:
-    log.warning(message)

@@ -8,29 +8,28 @@ In both cases the class of the Values is changed for that time, to one whose `da
 import os
 import threading
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, MutableSequence, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from itertools import chain, repeat
+from itertools import chain, compress, repeat
+from operator import ne
 from typing import Any
 
 from micrograd.engine import Value
 from micrograd.interrupts import ensured, uninterrupted
 
-Numbers = MutableSequence[float] | memoryview
-
 
 class _Thread(threading.local):
-    """The symbols that a thread sees in place of the numbers of the Values that it traces, by their ids."""
+    """The symbols that a thread sees in place of the numbers of the Values that it traces."""
 
     def __init__(self) -> None:
-        self.symbols: dict[int, dict[str, Any]] = {}
+        self.symbols: dict[Value, dict[str, Any]] = {}
         self.traces = False
 
 
 _thread = _Thread()
-_buffers: dict[int, tuple[dict[str, Numbers], int]] = {}  # and where in them the numbers of a Value are
-_borrowers: Counter[int] = Counter()  # of each Value that is elsewhere, by its id
+_buffers: dict[Value, tuple[dict[str, memoryview], int]] = {}  # and where in them the numbers of a Value are
+_borrowers: Counter[Value] = Counter()  # of each Value that is elsewhere
 _lock = threading.Lock()
 
 
@@ -57,29 +56,34 @@ def symbols(values: Sequence[Value], data: Sequence[Any]) -> Iterator[None]:
         _thread.symbols, _thread.traces = before
 
     with _borrowed(values), ensured(leave):
-        _thread.symbols = before[0] | {id(v): {"data": x, "grad": 0} for v, x in zip(values, data, strict=True)}
+        _thread.symbols = before[0] | {v: {"data": x, "grad": 0} for v, x in zip(values, data, strict=True)}
         _thread.traces = True
         yield
 
 
 @contextmanager
-def buffers(values: Sequence[Value], data: Numbers, grad: Numbers) -> Iterator[None]:
+def buffers(values: Sequence[Value], data: memoryview, grad: memoryview) -> Iterator[None]:
     """Within the block the numbers of the Values, and their gradients, are those in the buffers; so they are after it.
 
-    Raises ValueError if they are in others already.
+    What nobody has changed meanwhile is the very object that it was. Raises ValueError if they are in others already.
     """
     taken: list[Value] = []
+    bits = data.cast("B").cast("q")  # which tell 0.0 from -0.0
+    before = bits.tolist()
+
+    def changed(items: Iterable[Any]) -> Iterator[Any]:
+        return compress(items, map(ne, bits, before))
 
     def leave() -> None:
         slots = vars(Value)
-        numbers = map(slots["data"].__set__, taken, data), map(slots["grad"].__set__, taken, grad)
-        deque(chain(*numbers, map(_buffers.pop, map(id, taken))), maxlen=0)  # in C, where no thread comes between
+        numbers = map(slots["data"].__set__, changed(taken), changed(data)), map(slots["grad"].__set__, taken, grad)
+        deque(chain(*numbers, map(_buffers.pop, taken)), maxlen=0)  # in C, where no thread comes between
 
     with ensured(leave), _borrowed(values):
         with uninterrupted(), lock():
-            if any(id(value) in _buffers for value in values):
+            if any(value in _buffers for value in values):
                 raise ValueError("a parameter is being trained already: leave the other training block first")
-            _buffers.update({id(value): ({"data": data, "grad": grad}, i) for i, value in enumerate(values)})
+            _buffers.update({value: ({"data": data, "grad": grad}, i) for i, value in enumerate(values)})
             taken += values
         yield
 
@@ -91,14 +95,14 @@ def _borrowed(values: Sequence[Value]) -> Iterator[None]:
 
     def leave() -> None:
         with lock():
-            _borrowers.subtract(map(id, taken))
-            free = [value for value in taken if not _borrowers[id(value)]]
+            _borrowers.subtract(taken)
+            free = [value for value in taken if not _borrowers[value]]
             _assign_classes(free, map(_kind, free))
-            deque(map(_borrowers.__delitem__, map(id, free)), maxlen=0)
+            deque(map(_borrowers.__delitem__, free), maxlen=0)
 
     with ensured(leave):
         with uninterrupted(), lock():
-            _borrowers.update(map(id, values))
+            _borrowers.update(values)
             _assign_classes(values, [_elsewhere(_kind(value)) for value in values])
             taken += values
         yield
@@ -113,16 +117,16 @@ def _attribute(name: str) -> property:
     slot = vars(Value)[name]
 
     def get(self: Value) -> Any:
-        if (symbols := _thread.symbols.get(id(self))) is not None:
+        if (symbols := _thread.symbols.get(self)) is not None:
             return symbols[name]
-        if (place := _buffers.get(id(self))) is not None:
+        if (place := _buffers.get(self)) is not None:
             return place[0][name][place[1]]
         return slot.__get__(self)
 
     def set(self: Value, to: Any) -> None:
-        symbols, place = _thread.symbols.get(id(self)), _buffers.get(id(self))
+        symbols, place = _thread.symbols.get(self), _buffers.get(self)
         if symbols is None and place is not None and _thread.traces:  # a constant there, and no buffer holds a symbol
-            symbols = _thread.symbols[id(self)] = {name: numbers[place[1]] for name, numbers in place[0].items()}
+            symbols = _thread.symbols[self] = {name: numbers[place[1]] for name, numbers in place[0].items()}
         if symbols is not None:
             symbols[name] = to
         elif place is not None:

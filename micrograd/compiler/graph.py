@@ -8,10 +8,10 @@ from itertools import repeat
 from numbers import Real
 from typing import Any
 
-from micrograd import engine, scalar
+from micrograd import engine
 from micrograd.compiler.elsewhere import symbols
 from micrograd.compiler.scatter import Scatter, scatter
-from micrograd.compiler.trace import CONDITIONS, Symbol, Trace, TraceError, users_line
+from micrograd.compiler.trace import Symbol, Trace, TraceError, users_line
 from micrograd.engine import Value
 from micrograd.interrupts import ensured
 
@@ -93,10 +93,7 @@ class Graph:
             value = value.data
         if not isinstance(value, (Real, bool)):
             raise TypeError(f"the function returns a {type(value).__name__}: expected a Value or nested lists of them")
-        id = self.trace.id(value)
-        if self.trace.ops[id] in CONDITIONS:
-            id = self.trace.id(scalar.where(Symbol(self.trace, id), 1.0, 0.0))
-        return id
+        return self.trace.result(value)
 
     def _trace_backward(self, result: Value, parameters: Sequence[Value], inputs: Sequence[Value]) -> None:
         trace = self.trace

@@ -4,13 +4,15 @@ What depends on the learning rate, the number of steps and the norm of the gradi
 which is on vectors, with a parameter in each lane.
 """
 
-import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
-from micrograd.compiler.c import SCALAR, VECTOR, literal
+from micrograd.compiler.c import SCALAR, TOTAL, VECTOR, literal
 from micrograd.compiler.statements import Statements
 from micrograd.compiler.trace import Trace
+from micrograd.engine import Value
+from micrograd.interrupts import ensured
 
 
 class Ruled(Protocol):
@@ -34,15 +36,15 @@ class Ruled(Protocol):
         """What gradients of this norm are multiplied by, so that it is `max_norm` at most."""
 
 
-UPDATE = """/* A step with n of all parameters: 1, or 0 if it has made one infinite or NaN. */
+UPDATE = """/* A step with n of all parameters: 1, or 0 if one is infinite or NaN then, or an operation failed. */
 static int update(double *p, double *g, double *m, long all, long n, double rate, double steps, double norm)
 {{
     (void)m; (void)all; (void)rate; (void)steps; (void)norm;
-{head}    W sums = {{0.0}};
-    double sum = 0.0;
-    long i = 0;
+    W sums = {{0.0}};
+    double sum = 0.0; /* of x - x, which is 0 for all that is finite */
+{head}    long i = 0;
     for (; i + LANES <= n; i += LANES) {{
-{vectors}        sums += {result} - {result}; /* which is 0 for all that is finite */
+{vectors}        sums += {result} - {result};
     }}
     for (; i < n; i++) {{
 {scalars}        sum += {result} - {result};
@@ -70,26 +72,27 @@ class Rule:
         The lines of what the parameter and its moments become; and its gradient, if that changes too.
     n_moments, n_changed
         How many moments there are, and how many of the first of them change.
+
+    Raises
+    ------
+    TypeError
+        If the rule gives something else, or not the same each time.
     """
 
     def __init__(self, optimizer: Ruled, max_norm: float | None) -> None:
-        self.trace = trace = Trace()
         self.gradients: dict[int, int] = {}
         self.clips = max_norm is not None
-        later = copy.copy(optimizer)
-        vars(later).update(learning_rate=trace.leaf("rate"), steps=trace.leaf("steps"))
+        with _as_it_was(optimizer):
+            (self.trace, self.results), again = [_traced(optimizer, max_norm, others) for others in (0.5, 2.0)]
+        if _written(self.trace, self.results) != _written(*again):
+            raise TypeError(
+                f"the rule of {type(optimizer).__name__} is not the same each time: it draws random numbers, counts by "
+                "itself, or looks at all parameters or moments. In C it may depend on the numbers it is given, on "
+                'learning_rate, steps and options; train others with backend="python", or eagerly'
+            )
         self.n_moments = len(optimizer.moments)
-        x, grad, *moments = [trace.leaf("x", i) for i in range(2 + len(optimizer.moments))]
-        if max_norm is not None:
-            grad = grad * optimizer.clip_scale(trace.leaf("norm"), max_norm)
-        numbers = later.rule()(x, grad, *moments)
-        if not isinstance(numbers, tuple) or len(numbers) != 1 + len(moments):
-            kind, names = type(optimizer).__name__, ", ".join(["the parameter", *optimizer.moments])
-            raise TypeError(f"the rule of {kind} gives {numbers!r:.80}: expected a tuple of {names}")
-        self.results = [trace.id(number) for number in [*numbers, grad][: len(numbers) + self.clips]]
-        changed = [k for k in range(self.n_moments) if trace.leaves.get(self.results[1 + k]) != ("x", 2 + k)]
+        changed = [k for k in range(self.n_moments) if self.trace.leaves.get(self.results[1 + k]) != ("x", 2 + k)]
         self.n_changed = max(changed, default=-1) + 1
-        trace.close()
 
     def c_source(self) -> str:
         """The function `update`."""
@@ -126,6 +129,8 @@ class Rule:
             if head or id not in uniform:
                 text = template.format(*[self._name(operand, type == "V", uniform) for operand in operands])
                 yield f"{indent}const {type} t{id} = {text};\n"
+                if self.trace.ops[id] not in TOTAL:
+                    yield f"{indent}{'sums' if type == 'V' else 'sum'} += t{id} - t{id};\n"
 
     def _name(self, id: int, vector: bool, uniform: set[int]) -> str:
         array, i = self.trace.leaves.get(id, ("t", id))
@@ -140,3 +145,42 @@ class Rule:
             if uniform.issuperset(operands) and self.trace.leaves.get(id, ("", 0))[0] != "x":
                 uniform.add(id)
         return uniform
+
+
+def _traced(optimizer: Ruled, max_norm: float | None, others: float) -> tuple[Trace, list[int]]:
+    """What the rule does and the lines of what it gives, while all numbers that it should not look at are `others`."""
+    trace = Trace()
+    n, parameter = len(optimizer.parameters), Value(others)
+    parameter.grad = others
+    vars(optimizer).update(learning_rate=trace.leaf("rate"), steps=trace.leaf("steps"), parameters=[parameter] * n)
+    vars(optimizer).update({name: [others] * n for name in optimizer.moments})
+    x, grad, *moments = [trace.leaf("x", i) for i in range(2 + len(optimizer.moments))]
+    if max_norm is not None:
+        grad = grad * optimizer.clip_scale(trace.leaf("norm"), max_norm)
+    numbers = optimizer.rule()(x, grad, *moments)
+    if not isinstance(numbers, (tuple, list)) or len(numbers) != 1 + len(moments):
+        kind, names = type(optimizer).__name__, ", ".join(["the parameter", *optimizer.moments])
+        raise TypeError(f"the rule of {kind} gives {numbers!r:.80}: expected a tuple of {names}")
+    results = [trace.result(number) for number in [*numbers, grad][: len(numbers) + (max_norm is not None)]]
+    trace.close()
+    return trace, results
+
+
+def _written(trace: Trace, results: list[int]) -> str:
+    """All of a trace, as text, in which NaN is NaN."""
+    return repr((trace.ops, trace.operands, trace.constants, results))
+
+
+@contextmanager
+def _as_it_was(optimizer: Ruled) -> Iterator[None]:
+    """After the block the optimizer has the attributes it had before."""
+    attributes = vars(optimizer)
+    before = dict(attributes)
+
+    def leave() -> None:
+        attributes.update(before)
+        for name in attributes.keys() - before.keys():
+            del attributes[name]
+
+    with ensured(leave):
+        yield

@@ -5,12 +5,13 @@ which it is shows only later. Where the values are parameters at equal distances
 of that together is one addition to one element of an array.
 """
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import NamedTuple
 
-from micrograd.compiler.trace import Symbol, Trace
+from micrograd.compiler.trace import CONDITIONS, Symbol, Trace
 
 
 class Row(NamedTuple):
@@ -54,7 +55,8 @@ def scatter(trace: Trace, gradients: Sequence[int]) -> tuple[list[int], list[Sca
     """The lines of the parameters' gradients without what is scattered, and what that is."""
     rows: dict[int, list[Row]] = defaultdict(list)  # by the line of the index
     for op, operands in zip(trace.ops, trace.operands, strict=True):
-        if op == "take" and (of := row(trace, operands[1:])):
+        counts = op == "take" and trace.ops[operands[0]] not in CONDITIONS  # a condition is no number in all languages
+        if counts and (of := row(trace, operands[1:])):
             rows[operands[0]].append(of)
     taken = {parameter for each in rows.values() for of in each for parameter in of.parameters()}
     sums = {parameter: _terms(trace, gradients[parameter]) for parameter in sorted(taken)}
@@ -105,4 +107,5 @@ def _match(trace: Trace, line: int) -> tuple[int, int, int] | None:
     if trace.ops[condition] != "==" or trace.constants.get(other) != 0:
         return None
     index, i = trace.operands[condition]
-    return (index, gradient, int(trace.constants[i])) if i in trace.constants else None
+    number = float(trace.constants.get(i, math.nan))
+    return (index, gradient, int(number)) if number.is_integer() else None

@@ -40,6 +40,12 @@ class CompilerError(RuntimeError):
 
 
 @functools.lru_cache
+def say_once(message: str) -> None:
+    """Log what would be the same again."""
+    log.warning(message)
+
+
+@functools.lru_cache
 def find_compiler(cc: str | None, path: str | None) -> tuple[tuple[str, ...], str]:
     """The command of a C compiler and its version: `$CC`, cc, gcc, clang, or the one in ziglang.
 

@@ -188,6 +188,11 @@ class Trace:
             self.constants[symbol.id] = value
         return self._known[key].id
 
+    def result(self, number: Any) -> int:
+        """The line of what is a number for others: a condition is 1.0 or 0.0."""
+        id = self.id(number)
+        return self.id(scalar.where(Symbol(self, id), 1.0, 0.0)) if self.ops[id] in CONDITIONS else id
+
     def close(self) -> None:
         """End the trace: what is done with its Symbols from here on is an error."""
         self._known = {}  # so that Symbols and trace let go of each other

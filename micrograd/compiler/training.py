@@ -7,11 +7,13 @@ finite. Such a step is taken back, and taken once more on Values, which raises w
 
 import ctypes
 import math
+import threading
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterator, MutableSequence, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableSequence, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import chain, islice
+from operator import is_
 from typing import TYPE_CHECKING, Any, Self, overload
 
 from micrograd import checks
@@ -19,14 +21,14 @@ from micrograd.compiler.batch import Examples, Packed
 from micrograd.compiler.driver import Driver, Job, Program, is_known
 from micrograd.compiler.elsewhere import buffers
 from micrograd.compiler.rule import Rule, Ruled
-from micrograd.compiler.toolchain import CompilerError
+from micrograd.compiler.toolchain import say_once
 from micrograd.engine import Value, mean
 from micrograd.interrupts import entering, uninterrupted
 
 if TYPE_CHECKING:
     from micrograd.compiler import Compiled
 
-CHANGING = ("learning_rate", "steps", "parameters")  # what a rule does not depend on, or is given anew at each step
+CHANGING = ("learning_rate", "steps")  # what a rule is given anew at each step
 
 
 class Buffers:
@@ -56,26 +58,38 @@ class Buffers:
     def in_use(self) -> Iterator[None]:
         """Take all numbers over, and give them back after the block."""
         n, attributes = self.n, vars(self.optimizer)
-        data, grads = array("d", [p.data for p in self.parameters]), array("d", [p.grad for p in self.parameters])
+        data = array("d", [p.data for p in self.parameters])
+        grads = array("d", [p.grad or 0.0 for p in self.parameters])  # which may be None before the first backward pass
         numbers = data + array("d", bytes(8 * n * len(self.optimizer.moments))) + grads
         with buffers(self.parameters, memoryview(numbers)[:n], memoryview(numbers)[-n:]):
             self.numbers, self.data, self.grads = numbers, memoryview(numbers)[:n], memoryview(numbers)[-n:]
             self.moments = [Moments(self, k * n) for k in range(1, 1 + len(self.optimizer.moments))]
-            ours = dict(zip(self.optimizer.moments, self.moments, strict=True))
             try:
                 self.take_moments()
                 yield
             finally:  # what the user has assigned since the last step stays
-                attributes.update({name: list(moment) for name, moment in ours.items() if attributes[name] is moment})
+                shown = {name: attributes[name] for name in self.optimizer.moments}
+                attributes.update({name: list(x) for name, x in shown.items() if isinstance(x, Moments)})
+
+    def check_parameters(self) -> None:
+        """Raise ValueError if the optimizer has others by now."""
+        if [id(self.parameters[place]) for place in self.places] != list(map(id, self.optimizer.parameters)):
+            raise ValueError(
+                "the optimizer has been given other parameters within a training block: leave the block, and begin "
+                "another for them"
+            )
 
     def take_moments(self) -> None:
         """Take over the moments that the optimizer has been given; from here on it shows ours."""
-        attributes = vars(self.optimizer)
-        for name, ours in zip(self.optimizer.moments, self.moments, strict=True):
-            if attributes[name] is not ours:
-                for i, number in enumerate(attributes[name]):
-                    ours[i] = number
-                attributes[name] = ours
+        attributes, n = vars(self.optimizer), len(self.places)
+        ours = dict(zip(self.optimizer.moments, self.moments, strict=True))
+        given = {name: list(attributes[name]) for name, moment in ours.items() if attributes[name] is not moment}
+        for name, numbers in given.items():
+            if len(numbers) != n:
+                raise ValueError(f"{name} has {len(numbers)} numbers: expected {n}, one a parameter")
+        for name, numbers in given.items():
+            ours[name][:] = numbers
+            attributes[name] = ours[name]
 
     def ranges(self) -> "array[int]":
         """The parameters that the optimizer changes, in ranges: the first, and how many they are."""
@@ -124,6 +138,35 @@ class Moments(MutableSequence[float]):
         return list, (list(self),)  # what a copy of the optimizer has
 
 
+class Seen:
+    """The attributes of an optimizer as a step has found them, but for those that change at each step."""
+
+    def __init__(self, attributes: Mapping[str, Any]) -> None:
+        seen = {name: value for name, value in attributes.items() if name not in CHANGING}
+        self._n, self._names, self._values = len(attributes), list(seen), list(seen.values())
+        self._contents = [x for name, x in seen.items() if isinstance(x, (dict, list, set)) and name != "parameters"]
+        self._copies = _copied(self._contents)
+
+    def still(self, attributes: Mapping[str, Any]) -> bool:
+        """Whether these are the same objects, with the same contents."""
+        same = len(attributes) == self._n and all(map(is_, map(attributes.get, self._names), self._values))
+        return same and _equal(self._contents, self._copies)
+
+
+def _copied(value: Any) -> Any:
+    """Lists, dicts and sets, and those within them, as copies that stay as they are."""
+    if isinstance(value, dict):
+        return {key: _copied(x) for key, x in value.items()}
+    return type(value)(map(_copied, value)) if type(value) in (list, tuple, set) else value
+
+
+def _equal(a: Any, b: Any) -> bool:
+    try:
+        return bool(a == b)
+    except ValueError:  # by an array within, another than before
+        return False
+
+
 class Training:
     """A block in which an optimizer's steps are generated code: what `Compiled.training` returns, and documents."""
 
@@ -132,11 +175,12 @@ class Training:
         self._compiled, self._optimizer = compiled, optimizer
         self._clip_grad_norm = None if clip_grad_norm is None else checks.number("clip_grad_norm", clip_grad_norm)
         self._buffers = Buffers(compiled.parameters, optimizer)
+        self._turn = threading.RLock()  # of the thread that takes a step
         self._block = ExitStack()
         self._inside = False
         self._loops: dict[bool, CLoop | PythonLoop] = {}
         self._options: dict[str, Any] = {}  # which the loops are made for
-        self._seen: tuple[list[str], list[Any]] = [], []  # the optimizer's attributes, but for those that change anyway
+        self._seen = Seen({})
         self._latest: Examples | None = None
         self._one = array("l", [0]), array("d", [0.0]), array("d", [0.0])  # size, rate and loss of a step
 
@@ -147,13 +191,13 @@ class Training:
         return self
 
     def __exit__(self, *error: object) -> None:
-        with uninterrupted():
+        with uninterrupted(), self._turn:
             self._inside = False
-            self._loops, self._latest, self._seen = {}, None, ([], [])
+            self._loops, self._latest, self._seen = {}, None, Seen({})
             self._block.close()
 
     def __call__(self, *batches: Any) -> float:
-        """Take a step along the gradient of the mean loss of a batch, which is returned.
+        """Take a step along the gradient of the mean loss of a batch, which is returned; threads take turns.
 
         Parameters
         ----------
@@ -169,8 +213,12 @@ class Training:
         RuntimeError
             If the block has not begun, or has ended.
         """
-        if not self._inside:
-            raise RuntimeError("a step is taken within its block: with fast.training(optimizer) as step: step(batch)")
+        with self._turn:
+            if not self._inside:
+                raise RuntimeError("a step is taken within its block: with fast.training(optimizer) as step: step(...)")
+            return self._step(*batches)
+
+    def _step(self, *batches: Any) -> float:
         examples = self._latest
         if examples is None or len(batches) != 1 or batches[0] is not examples.packs[0]:
             examples = self._latest = self.examples(*batches)
@@ -233,33 +281,37 @@ class Training:
         losses
             Becomes the mean loss of each batch.
         """
-        attributes, (names, values) = vars(self._optimizer), self._seen
-        if len(attributes) != len(names) + len(CHANGING) or list(map(attributes.get, names)) != values:
+        if not self._seen.still(vars(self._optimizer)) or len(self._optimizer.parameters) != len(self._buffers.places):
             self._take_changes()
-        in_c, before = self._compiled._in_c(examples), self._optimizer.steps
-        try:
-            self._loop(in_c).steps(examples, order, sizes, rates, losses)
-        except CompilerError:  # before the first of them
-            if self._compiled.backend == "c":
-                raise
-            self._loops[in_c] = PythonLoop(self._compiled, self._buffers, self._clip_grad_norm)
-            self._loops[in_c].steps(examples, order, sizes, rates, losses)
+        before = self._optimizer.steps
+        self._loop(examples).steps(order, sizes, rates, losses)
         return self._optimizer.steps - before
 
     def _take_changes(self) -> None:
-        """Take over what has been assigned to the optimizer since the last step."""
+        """Take over what has been assigned to the optimizer since the last step. Raises ValueError if it cannot be."""
+        attributes = vars(self._optimizer)
+        self._buffers.check_parameters()
         self._buffers.take_moments()
-        seen = {name: value for name, value in vars(self._optimizer).items() if name not in CHANGING}
-        options = {name: value for name, value in seen.items() if name not in self._optimizer.moments}
-        if options != self._options:
+        kept = {*CHANGING, "parameters", *self._optimizer.moments}
+        options = {name: _copied(value) for name, value in attributes.items() if name not in kept}
+        if not _equal(options, self._options):
             self._loops, self._options = {}, options
-        self._seen = list(seen), list(seen.values())
+        self._seen = Seen(attributes)
 
-    def _loop(self, in_c: bool) -> "CLoop | PythonLoop":
-        """The loop in the language that the examples' programs are in."""
-        if in_c not in self._loops:
-            loop = CLoop if in_c else PythonLoop
-            self._loops[in_c] = loop(self._compiled, self._buffers, self._clip_grad_norm)
+    def _loop(self, examples: Examples) -> "CLoop | PythonLoop":
+        """The loop in the language that the examples' programs are in; with "auto", in Python where C is not to be."""
+        in_c = self._compiled._in_c(examples)
+        try:
+            if in_c not in self._loops:
+                loop = CLoop if in_c else PythonLoop
+                self._loops[in_c] = loop(self._compiled, self._buffers, self._clip_grad_norm)
+            self._loops[in_c].point_at(examples)
+        except Exception as error:  # whatever the optimizer's rule raises where it is traced
+            if not in_c or self._compiled.backend == "c":
+                raise
+            say_once(f"the steps of the training are taken in Python, since C is not to be had for them: {error}")
+            self._loops[in_c] = PythonLoop(self._compiled, self._buffers, self._clip_grad_norm)
+            self._loops[in_c].point_at(examples)
         return self._loops[in_c]
 
     def _on_values(self, examples: Examples) -> float:
@@ -292,7 +344,7 @@ class CLoop:
         self._compiled = compiled
         self._attributes = vars(buffers.optimizer)
         self.driver = Driver(Rule(buffers.optimizer, max_norm))
-        self._examples: Examples | None = None
+        self._examples: Examples | None = None  # which the job has
         n_before = buffers.n * (1 + self.driver.rule.n_changed)
         room = array("d", bytes(8 * (n_before + buffers.n)))
         self._kept = buffers.numbers, room, buffers.ranges()  # which the job points at
@@ -306,17 +358,10 @@ class CLoop:
         self._work: dict[Any, array[float]] = {}  # room for each library
 
     def steps(
-        self,
-        examples: Examples,
-        order: "array[int] | None",
-        sizes: "array[int]",
-        rates: "array[float]",
-        losses: "array[float]",
+        self, order: "array[int] | None", sizes: "array[int]", rates: "array[float]", losses: "array[float]"
     ) -> None:
         """Take the steps; the optimizer counts them."""
         job, attributes = self._job, self._attributes
-        if examples is not self._examples:
-            self._point_at(examples)
         job.order = order.buffer_info()[0] if order is not None else None
         job.sizes, job.rates, job.losses = (a.buffer_info()[0] for a in (sizes, rates, losses))
         job.steps, job.taken = len(sizes), attributes["steps"]
@@ -326,8 +371,10 @@ class CLoop:
         for library in self._work:
             library.check_interrupt()
 
-    def _point_at(self, examples: Examples) -> None:
+    def point_at(self, examples: Examples) -> None:
         """Let the job have the programs and room for these examples."""
+        if examples is self._examples:
+            return
         programs = (Program * len(examples.packs))(*[self._program(pack, examples) for pack in examples.packs])
         n = len(examples)
         y, at = array("d", bytes(8 * n)), array("l", [0]) * n
@@ -353,15 +400,15 @@ class PythonLoop:
         self._compiled, self._buffers, self._max_norm = compiled, buffers, max_norm
         self._changed = set(buffers.places)
 
+    def point_at(self, examples: Examples) -> None:
+        """Take the next steps on these examples."""
+        self._examples = examples
+
     def steps(
-        self,
-        examples: Examples,
-        order: "array[int] | None",
-        sizes: "array[int]",
-        rates: "array[float]",
-        losses: "array[float]",
+        self, order: "array[int] | None", sizes: "array[int]", rates: "array[float]", losses: "array[float]"
     ) -> None:
         """Take the steps; the optimizer counts them."""
+        examples = self._examples
         numbers = iter(range(len(examples)) if order is None else order)
         rows = [pack.rows() for pack in examples.packs]
         for step, size in enumerate(sizes):
@@ -370,18 +417,18 @@ class PythonLoop:
                 batch[examples.kind[number]].append(rows[examples.kind[number]][examples.place[number]])
             self._buffers.optimizer.learning_rate = rates[step]
             try:
-                losses[step] = self._step(examples, batch, size)
+                losses[step] = self._step(batch, size)
             except (ArithmeticError, ValueError):
                 return  # what it is comes out where the step is taken on Values
 
-    def _step(self, examples: Examples, batch: Sequence[Sequence[Any]], size: int) -> float:
+    def _step(self, batch: Sequence[Sequence[Any]], size: int) -> float:
         """The loss of a batch, after a step. Raises an error if the step would not be whole."""
         buffers, optimizer, n = self._buffers, self._buffers.optimizer, self._buffers.n
         numbers = buffers.numbers.tolist()
         parameters: list[float] = numbers[:n]
         gradients: Sequence[float] = [0.0 if i in self._changed else grad for i, grad in enumerate(buffers.grads)]
         total = 0.0
-        for pack, examples_of_shape in zip(examples.packs, batch, strict=True):
+        for pack, examples_of_shape in zip(self._examples.packs, batch, strict=True):
             if examples_of_shape:
                 backend = self._compiled._in_python(pack)
                 outputs, gradients = backend.gradients(parameters, gradients, 1.0 / size, examples_of_shape)
@@ -391,6 +438,8 @@ class PythonLoop:
         if self._max_norm is not None:
             scale = optimizer.clip_scale(math.hypot(*grads), self._max_norm)
             grads = [scale * grad for grad in grads]
+        for place, grad in zip(buffers.places, grads, strict=True):
+            buffers.numbers[place - n] = grad  # where the rule may look
         numbers[-n:] = gradients
         columns = [[parameters[place] for place in buffers.places], grads, *buffers.moments]
         kept = range(1 + len(buffers.moments))
@@ -415,6 +464,11 @@ def check_rule(optimizer: Any) -> None:
     for name in names:
         if not hasattr(optimizer, name):
             raise TypeError(f"{kind} has no {name}(): compiled training takes an Optimizer, which states its rule()")
+    if isinstance(getattr(type(optimizer), "learning_rate", None), property):
+        raise TypeError(
+            f"{kind} computes its learning_rate, which compiled training would not: let it be a number, to be set or "
+            "given by a schedule, or train eagerly"
+        )
     optimizer.rule()  # or NotImplementedError
     owners = [vars(optimizer), *map(vars, type(optimizer).__mro__)]
     rule, *others = [next(i for i, owner in enumerate(owners) if name in owner) for name in names]
