@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from micrograd.checks import number
+from micrograd.checks import number, row
 from micrograd.data import shuffled
 from micrograd.engine import Value, mean
 from micrograd.interrupts import entering, uninterrupted
@@ -50,6 +50,10 @@ class Stepper(Protocol):
 
     def zero_grad(self) -> None:
         """Set the gradients to 0."""
+
+
+class NotFinite(FloatingPointError):
+    """A number in the training is infinite or NaN."""
 
 
 @dataclass
@@ -317,7 +321,7 @@ def _line(error: Exception) -> str:
 def _mean_loss(plan: Plan, examples: Examples, batch: Sequence[int]) -> Value:
     """The mean loss of the examples at these positions."""
     xs, ys = examples
-    losses = [plan.loss(plan.model(xs[i]), ys[i]) for i in batch]
+    losses = [plan.loss(plan.model(row(xs[i])), row(ys[i])) for i in batch]
     try:
         return mean(losses)
     except TypeError as error:
@@ -342,10 +346,7 @@ def _check_dependence(loss: Value, parameters: list[Value]) -> None:
 
 
 def _check_finite(name: str, numbers: Sequence[Any], where: str) -> None:
-    """Raise FloatingPointError if one of the numbers is infinite or NaN."""
+    """Raise NotFinite if one of the numbers is infinite or NaN."""
     for x in numbers:
         if not math.isfinite(x):
-            raise FloatingPointError(
-                f"{name} is {x!r} {where}: the parameters are those of the step before; "
-                "try a lower learning rate, or inputs on a smaller scale"
-            )
+            raise NotFinite(f"{name} is {x!r} {where}: the parameters are those of the step before")

@@ -111,8 +111,14 @@ def test_hinge_loss_asks_each_score_for_a_margin_of_1():
 
 @pytest.mark.parametrize("target", [0, 0.5, 2, -1.5, math.nan])
 def test_hinge_loss_refuses_other_targets_than_minus_and_plus_1(target):
-    with pytest.raises(ValueError, match=r"target of hinge_loss is .*: expected -1 or \+1"):
+    with pytest.raises(ValueError, match=r"target\[0\] is .*: hinge_loss expects -1 or \+1; for 0 and 1, use"):
         hinge_loss([Value(1.0)], [target])
+
+
+@pytest.mark.parametrize("target", [-1, 7, 1.5, math.nan, Value(-1.0)])
+def test_binary_cross_entropy_refuses_targets_that_are_no_probability(target):
+    with pytest.raises(ValueError, match=r"target is .*: .* expects a number from 0 to 1; .* use hinge_loss"):
+        binary_cross_entropy_with_logits(Value(1.0), target)
 
 
 def test_hinge_loss_takes_targets_that_only_an_outer_derivative_knows():
@@ -399,10 +405,10 @@ def test_numpy_arrays_of_values_are_as_good_as_lists():
 @pytest.mark.parametrize(
     ("input", "target", "message"),
     [
-        ([1.0, 1.0], [1], "a list of 2 has a list of 1"),
-        ([1.0], 1, "a list of 1 has a number"),
-        (1.0, [1], "a number has a list of 1"),
-        ([[1.0], [1.0]], [1, 1], "a list of 1 has a number"),
+        ([1.0, 1.0], [1], "the input is a list of 2, but its target is a list of 1$"),
+        ([1.0], 1, "the input is a list of 1, but its target is a single number$"),
+        (1.0, [1], r"single number, but its target is a list of 1: pass 1 for \[1\]"),
+        ([[1.0], [1.0]], [1, 1], "the input is a list of 1, but its target is a single number$"),
         ([], [], "empty"),
     ],
 )
@@ -583,7 +589,7 @@ def test_a_class_may_be_what_equals_a_whole_number(loss, index):
 
 def test_an_array_without_dimensions_is_no_list():
     numpy = pytest.importorskip("numpy")
-    with pytest.raises(ValueError, match="a list of 1 has a number for a target"):
+    with pytest.raises(ValueError, match="the input is a list of 1, but its target is a single number"):
         mse_loss([1.0], numpy.array(1.0))
 
 
