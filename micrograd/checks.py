@@ -88,7 +88,7 @@ def by_position(name: str, items: Any) -> Any:
         items = items.__array__()
     sized = hasattr(items, "__len__") and getattr(items, "shape", None) != ()
     if not sized or not hasattr(items, "__getitem__") or isinstance(items, Mapping):
-        raise TypeError(f"{name} is a {type(items).__name__}: expected a list or an array")
+        raise TypeError(f"{name} is of type {type(items).__name__}: expected a list or an array")
     return items
 
 

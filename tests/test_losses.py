@@ -20,6 +20,7 @@ from micrograd.losses import (
     nll_loss,
     softmax,
 )
+from micrograd.nn import Neuron
 
 pytestmark = pytest.mark.usefixtures("two_derivatives")
 
@@ -273,6 +274,11 @@ def test_l2_penalty_is_the_sum_of_the_squares_in_one_node():
     assert grads(ws) == [2.0, -4.0, 1.0]
 
 
+def test_l2_penalty_of_a_model_asks_for_its_parameters():
+    with pytest.raises(TypeError, match=r"parameters is Neuron\(1, tanh\): expected a list of Values, such"):
+        l2_penalty(Neuron(1))
+
+
 def test_l2_penalty_of_fractions_is_exact_and_of_nothing_is_0():
     assert l2_penalty([Value(Fraction(1, 3))]).data == Fraction(1, 9)
     assert l2_penalty([]).data == 0
@@ -484,7 +490,7 @@ def test_a_text_is_no_list_of_numbers(call):
 @pytest.mark.parametrize("unordered", [{0: 1.0, 1: 2.0}, {1.0, 2.0}])
 def test_what_has_no_order_is_refused(unordered):
     for call in (lambda: mse_loss(values([1.0, 2.0]), unordered), lambda: softmax(unordered)):
-        with pytest.raises(TypeError, match=f"is a {type(unordered).__name__}: expected a list or an array"):
+        with pytest.raises(TypeError, match=f"is of type {type(unordered).__name__}: expected a list or an array"):
             call()
 
 
@@ -585,6 +591,14 @@ def test_a_class_may_be_what_equals_a_whole_number(loss, index):
     other.backward()
     assert one.data == other.data
     assert grads(logits) == grads(others)
+
+
+@pytest.mark.parametrize("loss", [cross_entropy, nll_loss])
+def test_an_array_of_a_1_for_the_true_class_is_no_index(loss):
+    numpy = pytest.importorskip("numpy")
+    for logits, target in (([0.0, 0.0], numpy.array([0, 1])), ([[0.0, 0.0]], numpy.array([[0, 1]]))):
+        with pytest.raises(ValueError, match=r"the target index is array\(\[0, 1\]\): expected a whole number"):
+            loss(logits, target)
 
 
 def test_an_array_without_dimensions_is_no_list():

@@ -484,9 +484,9 @@ def test_bad_arguments_are_refused_before_anything_happens(options, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"xs": dict(enumerate(XS))}, "xs is a dict: expected a list or an array$"),
-        ({"ys": set(range(12))}, "ys is a set"),
-        ({"xs": iter(XS)}, "xs is a list_iterator"),
+        ({"xs": dict(enumerate(XS))}, "xs is of type dict: expected a list or an array$"),
+        ({"ys": set(range(12))}, "ys is of type set"),
+        ({"xs": iter(XS)}, "xs is of type list_iterator"),
         ({"model": mse_loss}, "model is <function mse_loss.*>: expected a Module, or what has parameters"),
         ({"model": nn.MLP}, "model is <class 'micrograd.nn.MLP'>: expected a Module"),
         ({"loss": "mse"}, "loss is 'mse': expected a function of a prediction and its target, such as losses.mse_loss"),
@@ -554,7 +554,7 @@ def test_rows_of_an_array_come_to_the_model_as_lists_of_pythons_numbers(backend)
         return mse_loss(prediction, target)
 
     train(Noting(1.0), loss, numpy.ones((3, 2), "f"), numpy.ones(3, "uint8"), backend=backend)
-    assert {type(x) for x in seen} <= {list, int, Value}
+    assert all(type(x) in (list, int) or isinstance(x, Value) for x in seen)
 
 
 def test_the_parameters_may_come_from_a_generator():
@@ -569,7 +569,7 @@ def test_the_parameters_may_come_from_a_generator():
 
 def test_an_array_without_dimensions_is_no_list_of_examples():
     numpy = pytest.importorskip("numpy")
-    with pytest.raises(TypeError, match="ys is a ndarray: expected a list"):
+    with pytest.raises(TypeError, match="ys is of type ndarray: expected a list"):
         train(ys=numpy.array(1.0))
 
 
