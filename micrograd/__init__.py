@@ -16,6 +16,8 @@ __all__ = [  # without `sum` and `compile`, which a star would put in place of P
     "where",
 ]  # fmt: skip
 
+__version__ = "1.0.0"
+
 _LATER = {
     **dict.fromkeys(("compiler", "data", "functional", "losses", "nn", "optim", "training", "viz")),
     **dict.fromkeys(("grad", "gradcheck", "hessian", "hvp", "jacobian", "value_and_grad"), "functional"),

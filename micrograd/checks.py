@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any, Protocol, SupportsIndex
 
-__all__ = ["Rng", "by_position", "count", "examples", "generator", "number", "plain"]
+__all__ = ["Rng", "by_position", "count", "examples", "generator", "having", "listed", "number", "plain", "row"]
 
 
 class Bits(Protocol):
@@ -67,6 +67,18 @@ def generator(rng: Rng) -> Any:
     raise TypeError(f"rng is {rng!r:.80}: expected a random.Random, a NumPy generator or a seed (an int)")
 
 
+def having(name: str, value: Any, members: Sequence[str], expected: str) -> None:
+    """Raise TypeError unless `value` is an object with these members; a class is none."""
+    if isinstance(value, type) or not all(hasattr(value, member) for member in members):
+        raise TypeError(f"{name} is {value!r:.80}: expected {expected}")
+
+
+def listed(name: str, values: Any) -> list[Any]:
+    """The parameters that a list holds, or anything that gives them in turn. Raises TypeError if it is a model."""
+    having(name, values, ["__iter__"], "a list of Values, such as model.parameters()")
+    return list(values)
+
+
 def by_position(name: str, items: Any) -> Any:
     """A list or an array as it is, and a table of a library such as pandas, which finds by label, as its rows.
 
@@ -76,7 +88,7 @@ def by_position(name: str, items: Any) -> Any:
         items = items.__array__()
     sized = hasattr(items, "__len__") and getattr(items, "shape", None) != ()
     if not sized or not hasattr(items, "__getitem__") or isinstance(items, Mapping):
-        raise TypeError(f"{name} is a {type(items).__name__}: expected a list or an array")
+        raise TypeError(f"{name} is of type {type(items).__name__}: expected a list or an array")
     return items
 
 
@@ -86,3 +98,8 @@ def examples(xs: Any, ys: Any) -> tuple[Sequence[Any], Sequence[Any]]:
     if len(xs) != len(ys):
         raise ValueError(f"xs and ys are the inputs and targets of the same examples, but {len(xs)} and {len(ys)} long")
     return xs, ys
+
+
+def row(example: Any) -> Any:
+    """An array as nested lists of Python's own numbers, and a number of NumPy's as one; anything else as it is."""
+    return example.tolist() if hasattr(example, "tolist") else example

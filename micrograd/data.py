@@ -259,7 +259,10 @@ def read_csv(
                     raise ValueError(f"it has {len(row)} columns, and the first line has {columns}")
                 if not -columns <= target < columns:
                     raise ValueError(f"there is no column {target} among its {columns}")
-                ys.append(_label(row.pop(target), words))
+                cell = row.pop(target)
+                if words is None and not hint and not _is_number(cell):
+                    hint = f"; labels=[{cell!r:.40}, ...] lists the words that are targets"
+                ys.append(_label(cell, words))
                 xs.append([_number(cell) for cell in row])
         except UnicodeDecodeError as error:
             raise ValueError(f"{os.fspath(path)} is not text in UTF-8: {error}") from None

@@ -607,7 +607,8 @@ class Value:
     def __float__(self) -> float:
         raise TypeError(
             "a Value does not turn into a plain number by itself, since that would cut the graph: "
-            "use .data for the number, or a method such as v.exp() for the function"
+            "use .data for the number, a method such as v.exp() for the function, and scalar.exp(v.data) of micrograd "
+            "in an operation of your own"
         )
 
     __int__ = __complex__ = __float__
@@ -659,7 +660,7 @@ def dot(ws: Iterable[Any], xs: Iterable[Any], bias: Any = 0) -> Value:
     ValueError
         If the two are not of the same length.
     """
-    ws, xs = tuple(ws), tuple(xs)
+    ws, xs = _listed("dot", ws), _listed("dot", xs)
     n = len(ws)
     if n != len(xs):
         raise ValueError(f"dot takes two lists of the same length, not of {n} and {len(xs)}")
@@ -679,7 +680,7 @@ def dot(ws: Iterable[Any], xs: Iterable[Any], bias: Any = 0) -> Value:
 
 def sum(values: Iterable[Any]) -> Value:
     """v0 + v1 + ..., added from left to right, as one node; 0.0 of no values."""
-    operands = promote(*values)
+    operands = promote(*_listed("sum", values))
     if not operands:
         return Value(0.0)
     data = _total(operands)
@@ -699,7 +700,7 @@ def mean(values: Iterable[Any]) -> Value:
     ValueError
         If there are no values.
     """
-    operands = promote(*values)
+    operands = promote(*_listed("mean", values))
     if not operands:
         raise ValueError("the mean of an empty list does not exist")
     data = _total(operands) / len(operands)
@@ -747,7 +748,7 @@ def take(values: Sequence[Any], index: Any) -> Any:
 def _take(candidates: dict[int, Any], index: Any) -> Any:
     """The candidate at the index, among all that it may come to be."""
     values = list(candidates.values())
-    if hasattr(values[0], "__len__"):
+    if hasattr(values[0], "__len__") and not isinstance(values[0], str):  # whose items are strings again
         return [_take(dict(zip(candidates, column, strict=True)), index) for column in zip(*values, strict=True)]
     operands = promote(*values)
     data = operands[0].data if type(index) is int else index.pick([operand.data for operand in operands])
@@ -785,6 +786,13 @@ def promote(*values: Any) -> tuple[Value, ...]:
     return tuple(
         [v if type(v) is kind or getattr(v, "_level", None) == level else kind(v, (), "constant") for v in values]
     )
+
+
+def _listed(op: str, values: Iterable[Any]) -> tuple[Any, ...]:
+    """The values in turn, whatever gives them."""
+    if not hasattr(values, "__iter__"):
+        raise TypeError(f"{op} is of lists of Values and numbers, not of {values!r:.80}")
+    return tuple(values)
 
 
 def _node(data: Any, operands: tuple[Value, ...], op: str, _backward: Callable[[Any], None]) -> Value:

@@ -126,6 +126,8 @@ def _variable(level: int) -> type[Value]:
 
 def _derivative(f: Function, argnum: Argnum, taken: Callable[[Any, Any], Any]) -> Function:
     """What is `taken` from the variables and the result of `f`, as a function of the arguments of `f`."""
+    if not callable(f):
+        raise TypeError(f"a derivative is of a function, not of {f!r:.80}: write grad(f)(x)")
 
     def derivative(*args: Any, **options: Any) -> Any:
         level = _depth.get() + 1

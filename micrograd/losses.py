@@ -6,21 +6,47 @@ certain, `cross_entropy` and `log_softmax` have the rounding error of 1, as in P
 
 Most take a `reduction` of the losses of the single examples: their `"mean"`, their `"sum"`, or `"none"` of both, which
 gives them one by one in the shape of the input. Any other raises ValueError.
+
+A loss that is for some targets only says so in its `check_targets(targets, name)`, which raises ValueError for others.
+Compiled code does not look at the targets that are its arguments; `fit` has them all checked before it begins.
 """
 
 import operator
 from collections.abc import Callable, Iterable
-from functools import reduce
+from functools import reduce, wraps
 from typing import Any
 
 from micrograd import scalar
-from micrograd.checks import by_position
+from micrograd.checks import by_position, listed, plain
 from micrograd.engine import Value, dot, mean, position, possible, promote, sum
 
 __all__ = [
     "binary_cross_entropy_with_logits", "cross_entropy", "hinge_loss", "l2_penalty", "log_softmax", "mse_loss",
     "nll_loss", "softmax",
 ]  # fmt: skip
+
+
+def _for_targets(allowed: Callable[[Any], bool], expected: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A loss that takes these targets alone, and has the `check_targets` that says so."""
+
+    def decorated(loss: Callable[..., Any]) -> Callable[..., Any]:
+        def check_targets(targets: Any, name: str = "target") -> None:
+            items = _items(name, targets)
+            for i, item in enumerate(items if items is not None else ()):
+                check_targets(item, f"{name}[{i}]")
+            number = targets.data if isinstance(targets, Value) else plain(targets)
+            if items is None and isinstance(number, (int, float)) and not allowed(number):
+                raise ValueError(f"{name} is {number!r}: {loss.__name__} expects {expected}")
+
+        @wraps(loss)
+        def checked(input: Any, target: Any, *, reduction: str = "mean") -> Any:
+            check_targets(target)
+            return loss(input, target, reduction=reduction)
+
+        vars(checked).update(check_targets=check_targets)
+        return checked
+
+    return decorated
 
 
 # Losses of one number and its target. The shapes of both may be any, but must be the same.
@@ -42,6 +68,7 @@ def mse_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
     return _reduced(_each(loss, input, target), reduction)
 
 
+@_for_targets(lambda y: y in (-1, 1), "-1 or +1; for 0 and 1, use binary_cross_entropy_with_logits")
 def hinge_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
     """The hinge of maximum-margin classifiers, relu(1 - target * input), for scores and targets of -1 or +1.
 
@@ -51,25 +78,19 @@ def hinge_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
     Raises
     ------
     ValueError
-        If a target is not -1 or +1, the shapes differ, or the mean of no numbers is asked for. Compiled code does not
-        look at targets that are its arguments.
+        If a target is not -1 or +1, the shapes differ, or the mean of no numbers is asked for.
     """
-
-    def loss(x: Value, y: Value) -> Any:
-        if isinstance(y.data, (int, float)) and y.data not in (-1, 1):
-            raise ValueError(f"a target of hinge_loss is {y.data!r}: expected -1 or +1")
-        return (1 - y * x).relu()
-
-    return _reduced(_each(loss, input, target), reduction)
+    return _reduced(_each(lambda x, y: (1 - y * x).relu(), input, target), reduction)
 
 
+@_for_targets(lambda y: 0 <= y <= 1, "a number from 0 to 1; for -1 and +1, use hinge_loss")
 def binary_cross_entropy_with_logits(input: Any, target: Any, *, reduction: str = "mean") -> Any:
     """The cross-entropy of sigmoid(input) as the probability of 1, for targets of 0, 1 or a probability between.
 
     Raises
     ------
     ValueError
-        If the shapes differ, or the mean of no numbers is asked for.
+        If a target is not from 0 to 1, the shapes differ, or the mean of no numbers is asked for.
     """
     return _reduced(_each(_binary_cross_entropy, input, target), reduction)
 
@@ -214,7 +235,7 @@ def _exponentials(logits: Any) -> tuple[tuple[Value, ...], Any, list[Any], list[
 
 def l2_penalty(parameters: Iterable[Any]) -> Value:
     """The sum of the parameters' squares, as one node: add a small multiple of it to a loss to keep them small."""
-    parameters = tuple(parameters)
+    parameters = listed("parameters", parameters)
     return dot(parameters, parameters, 0)
 
 
@@ -226,9 +247,10 @@ def _each(loss: Callable[[Value, Value], Any], input: Any, target: Any) -> Any:
     inputs, targets = _items("input", input), _items("target", target)
     if inputs is None and targets is None:
         return loss(*promote(input, target))
-    shapes = ["a number" if items is None else f"a list of {len(items)}" for items in (inputs, targets)]
+    shapes = ["a single number" if items is None else f"a list of {len(items)}" for items in (inputs, targets)]
     if shapes[0] != shapes[1]:
-        raise ValueError(f"input and target differ in shape: {shapes[0]} has {shapes[1]} for a target")
+        remedy = f": pass {targets[0]!r:.80} for {targets!r:.80}" if inputs is None and len(targets) == 1 else ""
+        raise ValueError(f"the input is {shapes[0]}, but its target is {shapes[1]}{remedy}")
     return [_each(loss, x, y) for x, y in zip(inputs, targets, strict=True)]
 
 

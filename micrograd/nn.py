@@ -6,11 +6,12 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from numbers import Real
 from reprlib import repr as short
 from typing import Any
 
 from micrograd import scalar, serialization
-from micrograd.checks import Rng, count, generator, plain
+from micrograd.checks import Rng, count, generator, having, plain
 from micrograd.engine import Value, dot, take
 
 __all__ = ["ACTIVATIONS", "MLP", "Embedding", "Layer", "Module", "Neuron", "load", "save"]
@@ -75,10 +76,12 @@ class Module:
         TypeError
             If something is not a number.
         """
+        having("state", state, ["keys"], "a dict of numbers by name, as state_dict() returns")
         parameters = self._by_name()
         if parameters.keys() != state.keys():
             missing, unknown = sorted(parameters.keys() - state.keys()), sorted(map(str, state.keys() - parameters))
-            raise ValueError(f"the state is of another module: it lacks {short(missing)} and has {short(unknown)}")
+            names = f"missing: {short(missing)}, unknown: {short(unknown)}"
+            raise ValueError(f"the state is of another module: {names}")
         numbers = []
         for name in parameters:
             try:
@@ -313,7 +316,7 @@ def save(model: Module, path: str | os.PathLike[str]) -> None:
         If the file cannot be written.
     """
     if not isinstance(model, Module):
-        raise TypeError(f"model is a {type(model).__name__}: expected a {_KINDS}")
+        raise TypeError(f"model is of type {type(model).__name__}: expected a {_KINDS}")
     try:
         document = _encoded(model)
         if _decoded(document).state_dict() != model.state_dict():
@@ -442,6 +445,11 @@ def _name(activation: str | Activation) -> str:
 
 def _check_inputs(module: Module, expected: int, x: Sequence[Any]) -> None:
     if not hasattr(x, "__len__"):
-        raise TypeError(f"{module!r} takes a list of {expected} inputs, not a {type(x).__name__}")
+        came = "a single number" if isinstance(x, (Value, Real)) else f"{x!r:.80}"
+        raise TypeError(f"{module!r} takes a list of {_inputs(expected)}, not {came}")
     if len(x) != expected:
-        raise ValueError(f"{module!r} takes {expected} inputs, not {len(x)}")
+        raise ValueError(f"{module!r} takes {_inputs(expected)}, not {len(x)}")
+
+
+def _inputs(n: int) -> str:
+    return f"{n} input" if n == 1 else f"{n} inputs"

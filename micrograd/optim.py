@@ -16,7 +16,7 @@ from itertools import chain, repeat
 from typing import Any, ClassVar, ParamSpec, Protocol
 
 from micrograd import scalar
-from micrograd.checks import count, number, plain
+from micrograd.checks import count, listed, number, plain
 
 __all__ = [
     "SGD", "Adam", "AdamW", "Optimizer", "Schedule", "clip_grad_norm", "constant", "cosine", "exponential", "linear",
@@ -436,7 +436,7 @@ def _plain(option: Any) -> Any:
 
 def _unique(parameters: Iterable[Parameter]) -> list[Parameter]:
     """Each parameter once, in order."""
-    unique = list({id(parameter): parameter for parameter in parameters}.values())
+    unique = list({id(parameter): parameter for parameter in listed("parameters", parameters)}.values())
     if not unique:
         raise ValueError("parameters is empty: expected the Values to change, such as model.parameters()")
     for parameter in unique:

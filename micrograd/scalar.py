@@ -131,7 +131,7 @@ def position(index: Any, size: int, name: str = "index") -> int:
     number = index
     if getattr(index, "shape", None) == ():  # a number of NumPy's
         number = index.item()
-    elif hasattr(index, "__index__"):
+    elif hasattr(index, "__index__") and not hasattr(index, "__len__"):  # which NumPy's arrays have both
         number = index.__index__()
     real = isinstance(number, (int, float, Real))
     whole = int(number) if real and 0 <= number < size else None
@@ -169,8 +169,9 @@ def silu(x: Any) -> Any:
 @_composed
 def clip(x: Any, low: Any, high: Any) -> Any:
     """x where it is within the bounds, else the nearer one; `high` if they are crossed, as in NumPy and PyTorch."""
-    x = where(x < low, low, x)
-    return where(x > high, high, x)
+    kind = zero(x)  # less which a bound is a float where x is
+    x = where(x < low, low - kind, x)
+    return where(x > high, high - kind, x)
 
 
 def divide(x: Any, y: Any) -> Any:

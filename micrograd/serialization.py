@@ -75,6 +75,8 @@ def read(path: str | os.PathLike[str]) -> Any:
             document = json.load(file, object_pairs_hook=_object, parse_int=float, parse_constant=_no_constant)
         except RecursionError:
             raise ValueError("it is nested too deeply") from None
+        except json.JSONDecodeError as error:
+            raise ValueError(f"it is not JSON, or not all of it: {error}") from None
     match document:
         case {"format": "micrograd", "version": version, "content": content} if len(document) == 3:
             if version is True or version != VERSION:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from micrograd.checks import number
+from micrograd.checks import number, row
 from micrograd.data import shuffled
 from micrograd.engine import Value, mean
 from micrograd.history import Diverged, Failure, Recorder
@@ -199,10 +199,7 @@ class Trainer:
     def _diverged(self, name: str, number: Any, where: str, origin: str, parameters: list[int]) -> Diverged:
         """The error for a number that is infinite or NaN."""
         what = f"{name} is {number!r}"
-        message = (
-            f"{what} {where}: the parameters are those of the step before; "
-            "try a lower learning rate, or inputs on a smaller scale"
-        )
+        message = f"{what} {where}: the parameters are those of the step before"
         return Diverged(Failure(self.progress, what, message, origin, parameters))
 
     def _origin(self, loss: Value) -> tuple[str, list[int]]:
@@ -360,7 +357,7 @@ def _line(error: Exception) -> str:
 def _mean_loss(plan: Plan, examples: Examples, batch: Sequence[int]) -> Value:
     """The mean loss of the examples at these positions."""
     xs, ys = examples
-    losses = [plan.loss(plan.model(xs[i]), ys[i]) for i in batch]
+    losses = [plan.loss(plan.model(row(xs[i])), row(ys[i])) for i in batch]
     try:
         return mean(losses)
     except TypeError as error:

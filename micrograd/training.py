@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Self, TextIO
 
-from micrograd.checks import Rng, count, examples, generator, number
+from micrograd.checks import Rng, count, examples, generator, having, listed, number, row
 from micrograd.engine import Value
 from micrograd.history import Diverged, History, Recorder
 from micrograd.interrupts import uninterrupted
@@ -57,7 +57,8 @@ def fit(
         A function of a prediction and its target that returns the loss of this one example, as most of `losses` do.
         Each step goes along the gradient of the mean over a batch.
     xs, ys
-        The inputs and targets of the examples: lists, arrays or tables with a row for each.
+        The inputs and targets of the examples: lists, arrays or tables with a row for each. The model and the loss get
+        the rows of arrays and tables as lists of Python's own numbers.
     epochs
         How often to show all examples, in a new random order each time.
     batch_size
@@ -96,9 +97,11 @@ def fit(
     ------
     ValueError
         If there is nothing to learn or to learn from, or an option or a rate of the schedule is out of its range. There
-        is nothing to learn where the first loss, or the optimizer, has nothing to do with the model's parameters.
+        is nothing to learn where the first loss, or the optimizer, has nothing to do with the model's parameters. And
+        if a target is none that the loss is for, by its `check_targets`, which a function around the loss hides.
     TypeError
-        If the examples have no items by position, as a dict has none, or a loss is not a number.
+        If an argument is of another kind, the examples have no items by position, as a dict has none, or a loss is not
+        a number.
     TraceError, CompilerError
         If a backend is asked for by its name, and the model cannot be compiled for it, or there is no C compiler.
     Diverged
@@ -107,11 +110,15 @@ def fit(
     """
     if backend not in BACKENDS:
         raise ValueError(f"unknown backend {backend!r}: expected one of {', '.join(BACKENDS)}")
-    parameters = list(model.parameters())
+    _check_kinds(model, loss, optimizer, schedule, progress)
+    parameters = listed("model.parameters()", model.parameters())
     xs, ys = learnt = examples(xs, ys)
     _check(parameters, xs, optimizer)
     epochs, size = count("epochs", epochs), count("batch_size", len(xs) if batch_size is None else batch_size)
     validation = _checked(validation, patience)
+    if check_targets := getattr(loss, "check_targets", None):
+        check_targets(ys, "ys")
+        check_targets(validation[1] if validation else (), "validation[1]")
     if clip_grad_norm is not None:
         clip_grad_norm = number("clip_grad_norm", clip_grad_norm)
     history = History()
@@ -152,8 +159,9 @@ def fit(
         except KeyboardInterrupt:
             history.interrupted = True
         except Diverged as error:
-            error.history, history.failure = history, error.failure
-            raise
+            history.failure = error.failure
+            history.failure.message += f"; {_advice(plan)}"
+            raise Diverged(history.failure, history) from None
         restore(parameters, best)
     return history
 
@@ -296,6 +304,20 @@ def _columns(terminal: TextIO) -> int:
 # Checks
 
 
+def _check_kinds(model: Any, loss: Any, optimizer: Any, schedule: Any, progress: Any) -> None:
+    """Raise TypeError if one of them is of another kind than `fit` can use."""
+    having("model", model, ["__call__", "parameters"], "a Module, or what has parameters() and takes an input like one")
+    having("loss", loss, ["__call__"], "a function of a prediction and its target, such as losses.mse_loss")
+    if optimizer is not None:
+        members = ["step", "zero_grad", "learning_rate"]
+        having("optimizer", optimizer, members, "an optimizer, such as optim.Adam(model.parameters())")
+    if schedule is not None:
+        expected = "a function from the number of steps to a learning rate, such as optim.constant(0.1)"
+        having("schedule", schedule, ["__call__"], expected)
+    if progress not in (True, False, None):
+        having("progress", progress, ["write", "isatty"], "True, False or a stream")
+
+
 def _check(parameters: list[Value], xs: Sequence[Any], optimizer: Stepper | None) -> None:
     """Raise ValueError if there is nothing to learn, or to learn from."""
     if not parameters:
@@ -319,3 +341,31 @@ def _checked(validation: Examples | None, patience: int | None) -> Examples | No
         if len(xs) > 0:
             return xs, ys
     raise ValueError("validation is a pair (xs, ys) of the inputs and targets of at least one example")
+
+
+# When it has gone wrong
+
+HUGE = 1e9  # of a weight, from which no lower learning rate brings it back
+
+
+def _advice(plan: Plan) -> str:
+    """What to do about a number that is not finite, by where it may come from."""
+    names = "xs", "ys", "validation[0]", "validation[1]"
+    for name, table in zip(names, (*plan.examples, *(plan.validation or ())), strict=False):
+        for i, example in enumerate(table):
+            for x in _floats(row(example)):
+                if not math.isfinite(x):
+                    return f"{name}[{i}] holds {x}: leave such examples out, or put a number there"
+    largest = max(abs(float(parameter.data)) for parameter in plan.parameters)
+    if largest > HUGE:
+        return f"the weights have grown to {largest:.1g}: make the model anew, and train it at a lower learning rate"
+    return "try a lower learning rate, or inputs on a smaller scale"
+
+
+def _floats(example: Any) -> Iterator[float]:
+    """The floats in an example: of numbers, these alone may be infinite or NaN."""
+    if isinstance(example, float):
+        yield example
+    elif isinstance(example, (list, tuple)):
+        for branch in example:
+            yield from _floats(branch)

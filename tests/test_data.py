@@ -149,7 +149,7 @@ def test_batches_of_tables_go_by_position_and_not_by_label():
 
 @pytest.mark.parametrize("xs", [{0: 1.0}, {1.0}, iter([1.0]), 1.0])
 def test_batches_are_of_what_has_items_by_position(xs):
-    with pytest.raises(TypeError, match=f"xs is a {type(xs).__name__}: expected a list or an array"):
+    with pytest.raises(TypeError, match=f"xs is of type {type(xs).__name__}: expected a list or an array"):
         batches(xs, [1.0], 1)
 
 
@@ -338,11 +338,13 @@ def test_a_csv_may_begin_with_the_mark_that_spreadsheets_write(path):
         (b"", {"header": True}, "holds no examples"),
         (b"a,b\n1,2\n", {}, "line 1: 'b' is not a finite number; header=True"),
         (b"\n,b\n1,2\n", {}, "line 2: 'b' is not a finite number; header=True"),
-        (b"1,x\n1,2\n", {}, "line 1: 'x' is not a finite number$"),
+        (b"1,x\n1,2\n", {}, r"line 1: 'x' is not a finite number; labels=\['x', ...\] lists the words"),
         (b"1,nan\n1,2\n", {}, "line 1: 'nan' is not a finite number$"),
         (b"1,2\n1,2\n", {"target": 5}, "line 1: there is no column 5 among its 2$"),
         (b'1,"2\n', {}, "line 1: unexpected end of data$"),
-        (b"1,2\n1,x\n", {}, "line 2: 'x' is not a finite number$"),
+        (b"1,2\n1,x\n", {}, r"line 2: 'x' is not a finite number; labels=\['x', "),
+        (b"a,b\n1,x\n", {"header": True}, r"line 2: 'x' is not a finite number; labels=\['x', "),
+        (b"1,2\nx,1\n", {}, "line 2: 'x' is not a finite number$"),
         (b"1,2\n,2\n", {}, "line 2: '' is not"),
         (b"1,2\nnan,2\n", {}, "line 2: 'nan' is not"),
         (b"1,2\n1,1e999\n", {}, "line 2: '1e999' is not"),

@@ -627,13 +627,18 @@ class TestErrors:
             TypeError,
             "not supported between instances of 'float' and 'str'",
         ),
-        ("float", 1.0, float, TypeError, r"cut the graph: use \.data for the number, or .* v\.exp\(\)"),
+        ("float", 1.0, float, TypeError, r"cut the graph: use \.data .* v\.exp\(\) .* scalar\.exp\(v\.data\)"),
         ("int", 1.0, int, TypeError, "cut the graph"),
         ("complex", 1.0, complex, TypeError, "cut the graph"),
         ("math.exp", 1.0, math.exp, TypeError, "cut the graph"),
         ("a printf format", 1.0, lambda v: "%.2f" % v, TypeError, "cut the graph"),  # noqa: UP031
         ("a Value of a Value", 1.0, Value, TypeError, r"holds a number, not a Value: use v\.data .* v\.detach\(\)"),
         ("dot of two lengths", 1.0, lambda v: dot([v, v], [v]), ValueError, "same length, not of 2 and 1"),
+        ("dot of no lists", 1.0, lambda v: dot(v, 2.0), TypeError, r"dot is of lists .*, not of Value\(data=1\.0, "),
+        ("sum of no list", 1.0, sum, TypeError, r"sum is of lists .*, not of Value\(data=1\.0, "),
+        ("mean of no list", 1.0, lambda v: mean(3), TypeError, "mean is of lists .*, not of 3"),
+        ("take of a text", 1.0, lambda v: take("ab", 1), TypeError, "not str: 'b'"),
+        ("take of texts", 1.0, lambda v: take(["ab", "cd"], v), TypeError, "not str: 'cd'"),
         ("dot with text", 1.0, lambda v: dot([v], ["a"]), TypeError, "not str: 'a'"),
         ("sum with None", 1.0, lambda v: sum([v, None]), TypeError, "not NoneType: None"),
         ("mean of nothing", 1.0, lambda v: mean([]), ValueError, "the mean of an empty list does not exist"),
@@ -954,9 +959,9 @@ class TestTake:
     def test_numbers_become_leaves(self):
         assert repr(take([1.5, 2], 1)) == "Value(data=2, grad=0)"
 
-    @pytest.mark.parametrize("index", [3, -1, 0.5, math.nan, "0"])
+    @pytest.mark.parametrize("index", [3, -1, 0.5, math.nan, "0", np.array([1]), np.eye(2, dtype=int)])
     def test_an_index_that_is_none_is_an_error(self, index):
-        with pytest.raises(ValueError, match=r"the index is .*: expected a whole number from 0 to 2"):
+        with pytest.raises(ValueError, match=r"(?s)the index is .*: expected a whole number from 0 to 2"):
             take([1.0, 2.0, 3.0], index)
 
     def test_there_has_to_be_something_to_take(self):

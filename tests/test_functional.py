@@ -412,6 +412,7 @@ def test_a_network_learns_an_equation_of_its_own_derivative():
     ("call", "message"),
     [
         (lambda: grad(lambda x: None)(1.0), "a function that returns numbers, not NoneType"),
+        (lambda: grad(3.0), r"a derivative is of a function, not of 3.0: write grad\(f\)\(x\)"),
         (lambda: grad(lambda x: [x, x])(1.0), "returns one number, not 2 of them: use jacobian"),
         (lambda: grad(lambda x: [[x, x], [x]])(1.0), "returns one number, not 3 of them: use jacobian"),
         (lambda: hvp(lambda x: x * x)(1.0), r"called as hvp\(f\)\(x, vector\), .* not with 1 arguments"),

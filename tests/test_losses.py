@@ -20,6 +20,7 @@ from micrograd.losses import (
     nll_loss,
     softmax,
 )
+from micrograd.nn import Neuron
 
 pytestmark = pytest.mark.usefixtures("two_derivatives")
 
@@ -111,8 +112,14 @@ def test_hinge_loss_asks_each_score_for_a_margin_of_1():
 
 @pytest.mark.parametrize("target", [0, 0.5, 2, -1.5, math.nan])
 def test_hinge_loss_refuses_other_targets_than_minus_and_plus_1(target):
-    with pytest.raises(ValueError, match=r"target of hinge_loss is .*: expected -1 or \+1"):
+    with pytest.raises(ValueError, match=r"target\[0\] is .*: hinge_loss expects -1 or \+1; for 0 and 1, use"):
         hinge_loss([Value(1.0)], [target])
+
+
+@pytest.mark.parametrize("target", [-1, 7, 1.5, math.nan, Value(-1.0)])
+def test_binary_cross_entropy_refuses_targets_that_are_no_probability(target):
+    with pytest.raises(ValueError, match=r"target is .*: .* expects a number from 0 to 1; .* use hinge_loss"):
+        binary_cross_entropy_with_logits(Value(1.0), target)
 
 
 def test_hinge_loss_takes_targets_that_only_an_outer_derivative_knows():
@@ -267,6 +274,11 @@ def test_l2_penalty_is_the_sum_of_the_squares_in_one_node():
     assert grads(ws) == [2.0, -4.0, 1.0]
 
 
+def test_l2_penalty_of_a_model_asks_for_its_parameters():
+    with pytest.raises(TypeError, match=r"parameters is Neuron\(1, tanh\): expected a list of Values, such"):
+        l2_penalty(Neuron(1))
+
+
 def test_l2_penalty_of_fractions_is_exact_and_of_nothing_is_0():
     assert l2_penalty([Value(Fraction(1, 3))]).data == Fraction(1, 9)
     assert l2_penalty([]).data == 0
@@ -399,10 +411,10 @@ def test_numpy_arrays_of_values_are_as_good_as_lists():
 @pytest.mark.parametrize(
     ("input", "target", "message"),
     [
-        ([1.0, 1.0], [1], "a list of 2 has a list of 1"),
-        ([1.0], 1, "a list of 1 has a number"),
-        (1.0, [1], "a number has a list of 1"),
-        ([[1.0], [1.0]], [1, 1], "a list of 1 has a number"),
+        ([1.0, 1.0], [1], "the input is a list of 2, but its target is a list of 1$"),
+        ([1.0], 1, "the input is a list of 1, but its target is a single number$"),
+        (1.0, [1], r"single number, but its target is a list of 1: pass 1 for \[1\]"),
+        ([[1.0], [1.0]], [1, 1], "the input is a list of 1, but its target is a single number$"),
         ([], [], "empty"),
     ],
 )
@@ -478,7 +490,7 @@ def test_a_text_is_no_list_of_numbers(call):
 @pytest.mark.parametrize("unordered", [{0: 1.0, 1: 2.0}, {1.0, 2.0}])
 def test_what_has_no_order_is_refused(unordered):
     for call in (lambda: mse_loss(values([1.0, 2.0]), unordered), lambda: softmax(unordered)):
-        with pytest.raises(TypeError, match=f"is a {type(unordered).__name__}: expected a list or an array"):
+        with pytest.raises(TypeError, match=f"is of type {type(unordered).__name__}: expected a list or an array"):
             call()
 
 
@@ -581,9 +593,17 @@ def test_a_class_may_be_what_equals_a_whole_number(loss, index):
     assert grads(logits) == grads(others)
 
 
+@pytest.mark.parametrize("loss", [cross_entropy, nll_loss])
+def test_an_array_of_a_1_for_the_true_class_is_no_index(loss):
+    numpy = pytest.importorskip("numpy")
+    for logits, target in (([0.0, 0.0], numpy.array([0, 1])), ([[0.0, 0.0]], numpy.array([[0, 1]]))):
+        with pytest.raises(ValueError, match=r"the target index is array\(\[0, 1\]\): expected a whole number"):
+            loss(logits, target)
+
+
 def test_an_array_without_dimensions_is_no_list():
     numpy = pytest.importorskip("numpy")
-    with pytest.raises(ValueError, match="a list of 1 has a number for a target"):
+    with pytest.raises(ValueError, match="the input is a list of 1, but its target is a single number"):
         mse_loss([1.0], numpy.array(1.0))
 
 

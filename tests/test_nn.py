@@ -485,7 +485,15 @@ class TestErrors:
     def test_inputs_that_are_no_list_say_what_was_expected(self, module, x):
         with pytest.raises(TypeError) as caught:
             module(x)
-        assert str(caught.value) == f"{module!r} takes a list of 2 inputs, not a {type(x).__name__}"
+        came = "a single number" if isinstance(x, (float, Value)) else repr(x)
+        assert str(caught.value) == f"{module!r} takes a list of 2 inputs, not {came}"
+
+    @pytest.mark.parametrize("backend", ["eager", "python"])
+    def test_an_input_too_many_or_bare_is_told_in_the_same_words_by_every_backend(self, backend):
+        neuron = Neuron(1)
+        for xs, said in (([[1.0, 2.0]], "takes 1 input, not 2"), ([1.0], "list of 1 input, not a single number")):
+            with pytest.raises((TypeError, ValueError), match=said):
+                micrograd.fit(neuron, losses.mse_loss, xs, [1.0], epochs=1, progress=False, backend=backend)
 
     @pytest.mark.parametrize("module", [Neuron(2), Layer(2, 3), MLP(2, [3, 1])], ids=repr)
     @pytest.mark.parametrize("x", [["1", "2"], [None, 1.0], "ab", np.ones((2, 2))], ids=repr)

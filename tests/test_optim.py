@@ -9,6 +9,7 @@ from fractions import Fraction
 import pytest
 
 from micrograd.engine import Value
+from micrograd.nn import Neuron
 from micrograd.optim import (
     SGD,
     Adam,
@@ -456,6 +457,8 @@ def test_the_ends_of_what_is_allowed_are_allowed():
 def test_parameters_are_values_and_at_least_one(use):
     with pytest.raises(ValueError, match="parameters is empty"):
         use([])
+    with pytest.raises(TypeError, match=r"parameters is Neuron\(2, tanh\): expected a list of Values, such"):
+        SGD(Neuron(2))
     with pytest.raises(TypeError, match="parameters holds a tuple"):
         use([("w", Value(1.0))])
 

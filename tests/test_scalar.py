@@ -48,6 +48,11 @@ def test_clip_is_that_of_numpy_also_with_crossed_bounds(x, low, high):
     assert math.isnan(scalar.clip(NAN, low, high))
 
 
+def test_a_bound_is_a_number_of_the_kind_that_is_clipped():
+    assert [repr(scalar.clip(x, 0, 1)) for x in (-2.0, 2.0, 2, Fraction(3))] == ["0.0", "1.0", "1", "Fraction(1, 1)"]
+    assert math.copysign(1, scalar.clip(-1.0, -0.0, 1)) == -1.0
+
+
 def test_far_left_gelu_and_silu_keep_their_digits():
     assert scalar.gelu(-9.0) == pytest.approx(-9 * float(mp.ncdf(-9)), rel=1e-13)
     assert scalar.silu(-700.0) == pytest.approx(-700 * math.exp(-700), rel=1e-15)

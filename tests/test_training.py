@@ -21,7 +21,7 @@ from micrograd import Value, nn
 from micrograd.data import batches, moons, xor
 from micrograd.interrupts import uninterrupted
 from micrograd.losses import binary_cross_entropy_with_logits as cross_entropy
-from micrograd.losses import mse_loss
+from micrograd.losses import hinge_loss, mse_loss
 from micrograd.optim import SGD, Adam, step
 from micrograd.training import History, fit
 
@@ -40,6 +40,13 @@ def train(model=None, loss=cross_entropy, xs=XS, ys=YS, **options):
 
 def numbers(model):
     return [parameter.data for parameter in model.parameters()]
+
+
+class Fixed(nn.Module):
+    """No weights."""
+
+    def __call__(self, x):
+        return Value(x)
 
 
 class Line(nn.Module):
@@ -422,7 +429,7 @@ SCRIPT = """
 import gc, sys
 from micrograd import nn
 from micrograd.data import moons
-from micrograd.losses import mse_loss
+from micrograd.losses import hinge_loss, mse_loss
 from micrograd.optim import SGD
 from micrograd.training import fit
 
@@ -525,7 +532,7 @@ def test_what_the_loss_raises_comes_out_as_it_is():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"model": nn.Module()}, "no parameters"),
+        ({"model": Fixed()}, "no parameters"),
         ({"xs": [], "ys": []}, "xs is empty"),
         ({"xs": XS[:-1]}, "11 and 12 long"),
         ({"epochs": 0}, "epochs is 0"),
@@ -554,24 +561,92 @@ def test_bad_arguments_are_refused_before_anything_happens(options, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"xs": dict(enumerate(XS))}, "xs is a dict: expected a list or an array$"),
-        ({"ys": set(range(12))}, "ys is a set"),
-        ({"xs": iter(XS)}, "xs is a list_iterator"),
+        ({"xs": dict(enumerate(XS))}, "xs is of type dict: expected a list or an array$"),
+        ({"ys": set(range(12))}, "ys is of type set"),
+        ({"xs": iter(XS)}, "xs is of type list_iterator"),
+        ({"model": mse_loss}, "model is <function mse_loss.*>: expected a Module, or what has parameters"),
+        ({"model": nn.MLP}, "model is <class 'micrograd.nn.MLP'>: expected a Module"),
+        ({"loss": "mse"}, "loss is 'mse': expected a function of a prediction and its target, such as losses.mse_loss"),
+        ({"optimizer": "adam"}, r"optimizer is 'adam': expected an optimizer, such as optim.Adam\(model.param"),
+        ({"optimizer": Adam}, "optimizer is <class 'micrograd.optim.Adam'>: expected an optimizer"),
+        ({"schedule": 0.1}, r"schedule is 0.1: expected a function .*, such as optim.constant\(0.1\)"),
+        ({"progress": "yes"}, "progress is 'yes': expected True, False or a stream"),
         ({"rng": "1"}, "rng is '1': expected a random.Random, a NumPy generator or a seed"),
         ({"loss": lambda p, y: None}, "the loss of an example is one number: a Value holds a number .*, not NoneType"),
         ({"loss": lambda p, y: [p - y]}, "the loss of an example is one number: a Value holds a number .*, not list"),
     ],
 )
 def test_arguments_of_another_kind_are_refused_before_anything_happens(options, message):
-    model = mlp()
+    model = options.pop("model", mlp())
     with pytest.raises(TypeError, match=message):
         train(model, **options)
-    assert numbers(model) == numbers(mlp())
+    assert model in (mse_loss, nn.MLP) or numbers(model) == numbers(mlp())
+
+
+@pytest.mark.parametrize("backend", ["eager", "auto", "python"])
+@pytest.mark.parametrize(
+    ("loss", "ys", "validation", "message"),
+    [
+        (hinge_loss, YS, None, r"^ys\[0\] is 0: hinge_loss expects -1 or \+1"),
+        (cross_entropy, [0] * 11 + [-1], None, r"^ys\[11\] is -1: binary_.* expects a number from 0 to 1"),
+        (cross_entropy, YS, (XS, [[0, 2]] * 12), r"^validation\[1\]\[0\]\[1\] is 2"),
+    ],
+)
+def test_targets_that_the_loss_is_not_for_are_refused_at_the_door_of_every_backend(
+    backend, loss, ys, validation, message
+):
+    with pytest.raises(ValueError, match=message):
+        train(loss=loss, ys=ys, validation=validation, backend=backend)
+
+
+@pytest.mark.parametrize("backend", ["eager", "python"])
+def test_a_number_in_the_examples_that_is_not_finite_is_named_once_the_loss_is_not(backend):
+    bad = [*XS[:7], (0.0, math.nan), *XS[8:]]
+    with pytest.raises(FloatingPointError, match=r"the loss is nan .*; xs\[7\] holds nan: leave such examples out"):
+        train(xs=bad, backend=backend)
+    with pytest.raises(FloatingPointError, match=r"the validation loss is inf .*; validation\[1\]\[0\] holds inf"):
+        train(Line(1.0), mse_loss, [1.0], [2.0], validation=([1.0], [math.inf]), backend=backend)
+
+
+def test_weights_that_have_grown_too_large_to_train_are_told_from_a_rate_that_is_too_high():
+    model = Line(1.0)
+    with pytest.raises(FloatingPointError, match="; the weights have grown to .*: make the model anew"):
+        train(model, mse_loss, [1.0], [2.0], epochs=1000, optimizer=SGD([model.w], 1e3))
+    with pytest.raises(FloatingPointError, match="; try a lower learning rate, or inputs on a smaller scale"):
+        train(Line(1.0), mse_loss, [1e200], [2.0])
+
+
+@pytest.mark.parametrize("backend", ["eager", "python"])
+def test_rows_of_an_array_come_to_the_model_as_lists_of_pythons_numbers(backend):
+    numpy = pytest.importorskip("numpy")
+    seen = []
+
+    class Noting(Line):
+        def __call__(self, x):
+            seen.append(x)
+            return self.w * (x + x)[2]
+
+    def loss(prediction, target):
+        seen.append(target)
+        return mse_loss(prediction, target)
+
+    train(Noting(1.0), loss, numpy.ones((3, 2), "f"), numpy.ones(3, "uint8"), backend=backend)
+    assert all(type(x) in (list, int) or isinstance(x, Value) for x in seen)
+
+
+def test_the_parameters_may_come_from_a_generator():
+    class Giving(Line):
+        def parameters(self):
+            yield self.w
+
+    model = Giving()
+    train(model, mse_loss, [1.0], [1.0])
+    assert model.w.data > 0
 
 
 def test_an_array_without_dimensions_is_no_list_of_examples():
     numpy = pytest.importorskip("numpy")
-    with pytest.raises(TypeError, match="ys is a ndarray: expected a list"):
+    with pytest.raises(TypeError, match="ys is of type ndarray: expected a list"):
         train(ys=numpy.array(1.0))
 
 

@@ -21,7 +21,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-from micrograd.checks import count
+from micrograd import checks
 from micrograd.compiler.batch import Examples, Packed, ShapeError, pack, pool
 from micrograd.compiler.check import check
 from micrograd.compiler.elsewhere import lock
@@ -60,7 +60,9 @@ def compile(
     function
         Called with Values, or nested lists of Values, in the shapes of the example; returns a Value or a nested list
         of Values. It is run once for each shape of arguments: what it does besides computing on them, such as
-        drawing a random number, is done then and never again.
+        drawing a random number, is done then and never again. What it asks of a Value's type, identity or text, as
+        by `isinstance`, `is` or `str`, is answered then, too, and no error tells. Of a `where`, code in C computes the
+        chosen branch alone: an operation that fails in the other one is an error in Python, and none in C.
     example_args
         One example of the arguments: numbers and nested lists of numbers. Only their shapes matter.
     parameters
@@ -78,7 +80,7 @@ def compile(
     Raises
     ------
     TraceError
-        If the function asks for a number while it is traced, as `if x > 0` or `max` do.
+        If the function asks for a number while it is traced, as `if x > 0`, `max` or a lookup in a dict do.
     CompilerError
         If the backend is "c" and there is no C compiler, or it fails.
     ValueError, TypeError
@@ -114,8 +116,11 @@ class Compiled:
         if backend not in ("auto", "c", "python"):
             raise ValueError(f'unknown backend {backend!r}: expected "auto", "c" or "python"')
         if not isinstance(example_args, (tuple, list)):
-            raise TypeError(f"example_args is a tuple of the function's arguments, not a {type(example_args).__name__}")
-        self.parameters = list(parameters)
+            raise TypeError(f"example_args is {example_args!r:.80}: expected a tuple of the function's arguments")
+        checks.having("function", function, ["__call__"], "a function of Values")
+        if batch_size != math.inf:
+            batch_size = checks.number("batch_size", batch_size, least=1)
+        self.parameters = checks.listed("parameters", parameters)
         for parameter in self.parameters:
             if not isinstance(parameter, Value) or parameter._prev:
                 raise TypeError(f"a parameter is a Value that is not computed from others, not {parameter!r}")
@@ -123,7 +128,7 @@ class Compiled:
             raise ValueError("a parameter is given twice")
         self._function = function
         self.backend = backend
-        self.threads = count("threads", threads)
+        self.threads = checks.count("threads", threads)
         self._backends: dict[tuple[Shape, ...], PythonBackend | CBackend] = {}
         self._spare: dict[tuple[Shape, ...], PythonBackend] = {}
         self._shapes = pack([(argument,) for argument in example_args], ()).shapes
@@ -165,9 +170,13 @@ class Compiled:
         ------
         TypeError
             If the function does not return a single Value.
+        ValueError
+            If it was compiled without parameters, or the examples are not those of its arguments.
         """
         packed = self._packed(batches)
         self._check_differentiable(packed)
+        if not self.parameters:
+            raise ValueError("the function has no parameters to add gradients to: compile it with parameters=...")
         losses, gradients = self._run("backward", packed, 1.0 / packed.n)
         total = -0.0  # which leaves every sum as it is
         for loss in losses:
@@ -222,6 +231,7 @@ class Compiled:
             If it has other parameters, or `clip_grad_norm` is no finite number from 0. On entering the block, if they
             are being trained in another.
         """
+        checks.having("optimizer", optimizer, [], "an optimizer, such as optim.Adam(parameters)")
         return Training(self, optimizer, clip_grad_norm)
 
     def pack(self, *batches: Any) -> Packed:
@@ -396,7 +406,7 @@ class Compiled:
         """Go on in Python where C is not to be had, unless it was asked for."""
         if self.backend == "c":
             raise error
-        say_once(f"compiled to Python, since C is not to be had: {error}")
+        say_once(f"compiled to Python in place of C: {error}")
         self._backends[graph.shapes] = PythonBackend(graph)
 
     def _run(self, method: str, packed: Packed, *options: float, parameters: Sequence[float] | None = None) -> Any:

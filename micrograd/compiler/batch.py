@@ -11,6 +11,7 @@ from numbers import Real
 from typing import Any
 
 from micrograd.compiler.graph import Shape, shape_of, size, unflatten
+from micrograd.engine import Value
 
 NO_LISTS = (Mapping, MappingView, Set, str, bytes, bytearray)
 """What has a length, but no numbers one after the other."""
@@ -46,6 +47,10 @@ class Packed:
 
     def __len__(self) -> int:
         return self.n
+
+    def __repr__(self) -> str:
+        shapes = ", ".join(map(str, self.shapes))
+        return f"<{self.n} packed examples of arguments of shape {shapes}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         buffers = [array("d", bytes(memoryview(buffer).cast("B"))) for buffer in self._buffers]
@@ -156,7 +161,7 @@ def _examples(batch: Any) -> Any:
     if isinstance(batch, (list, tuple)):
         return batch
     if isinstance(batch, NO_LISTS) or not hasattr(batch, "__len__"):
-        raise TypeError(f"a list or an array of examples is expected, not a {type(batch).__name__}")
+        raise TypeError(f"expected a list or an array of examples, not {batch!r:.80}")
     len(batch)  # which an array of no dimensions has not
     return _plain(batch)
 
@@ -164,7 +169,7 @@ def _examples(batch: Any) -> Any:
 def _plain(tree: Any) -> Any:
     """An array or a table as a view of doubles, or as a list of its objects; what has no such form, as it is."""
     if isinstance(tree, NO_LISTS):
-        raise TypeError(f"numbers come in lists and arrays, not in a {type(tree).__name__}")
+        raise TypeError(f"expected a number, or a list or an array of numbers, not {tree!r:.80}")
     if hasattr(type(tree), "filled"):
         raise TypeError("a masked array has gaps: fill them by .filled(number)")
     if hasattr(tree, "__array__"):
@@ -213,7 +218,11 @@ def _extend(numbers: "array[float]", tree: Any, shape: Shape) -> None:
         numbers.frombytes(tree.tobytes())
     elif not shape:
         _expect(shape, shape_of(tree))
-        numbers.append(tree)
+        try:
+            numbers.append(tree)
+        except TypeError:
+            remedy = ": give its .data, and take gradients by value_and_grad" if isinstance(tree, Value) else ""
+            raise TypeError(f"expected a real number, not {tree!r:.80}{remedy}") from None
     else:
         ragged = shape[0] == "ragged"
         if not hasattr(tree, "__len__") or len(tree) != (len(shape) - 1 if ragged else shape[0]):

@@ -30,10 +30,22 @@ def replay(graph: Graph, results: Sequence[int], parameters: Sequence[float], x:
 def failure(graph: Graph, kind: str, parameters: Sequence[float], packed: Packed) -> Exception | None:
     """The error of the first example that such a call cannot compute, if there is one: it names the operands."""
     for i, x in enumerate(packed.rows()):
-        for _, _, outcome in replay(graph, graph.results(kind), parameters, x):
+        numbers = {}
+        for id, numbers[id], outcome in replay(graph, graph.results(kind), parameters, x):
             if isinstance(outcome, Exception):
-                return type(outcome)(f"{outcome}, in example {i}") if packed.n > 1 else outcome
+                example = f", in example {i}, counted from 0" if packed.n > 1 else ""
+                return type(outcome)(f"{_derivative(graph, id, numbers)}{outcome}{example}")
     return None
+
+
+def _derivative(graph: Graph, id: int, numbers: dict[int, list[Any]]) -> str:
+    """What a line of the backward pass is part of: the derivatives of all operations on a number, as far as known."""
+    lines = graph.trace.operands
+    while id >= graph.forward_end and id not in graph.gradients:
+        id = next((later for later in range(id + 1, len(lines)) if id in lines[later]), -1)
+    on = [line for line in numbers if line < graph.forward_end and graph.gradients.get(id) in lines[line]]
+    of = [f"{graph.trace.ops[line]}({', '.join(map(repr, numbers[line]))})" for line in on]
+    return f"the derivative of {' or '.join(of)} cannot be taken: " if of else ""
 
 
 def check(graph: Graph, parameters: Sequence[float], x: Sequence[float]) -> None:

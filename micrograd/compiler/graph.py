@@ -11,7 +11,7 @@ from typing import Any
 from micrograd import engine
 from micrograd.compiler.elsewhere import symbols
 from micrograd.compiler.scatter import Scatter, scatter
-from micrograd.compiler.trace import Symbol, Trace, TraceError, users_line
+from micrograd.compiler.trace import NO_NUMBER, Argument, Symbol, Trace, TraceError, users_line
 from micrograd.engine import Value
 from micrograd.interrupts import ensured
 
@@ -42,6 +42,8 @@ class Graph:
         self.sizes = [size(shape) for shape in shapes]
         self.n_parameters = len(parameters)
         inputs = [Value(trace.leaf("x", i)) for i in range(sum(self.sizes))]
+        for x in inputs:
+            x.__class__ = Argument
         flat = iter(inputs)
         arguments = [unflatten(flat, shape) for shape in shapes]
         grads: dict[Value, Any] = {}
@@ -92,7 +94,7 @@ class Graph:
         if isinstance(value, Value):
             value = value.data
         if not isinstance(value, (Real, bool)):
-            raise TypeError(f"the function returns a {type(value).__name__}: expected a Value or nested lists of them")
+            raise TypeError(f"the function returns {value!r:.80}: expected a Value or nested lists of them")
         return self.trace.result(value)
 
     def _trace_backward(self, result: Value, parameters: Sequence[Value], inputs: Sequence[Value]) -> None:
@@ -106,17 +108,19 @@ class Graph:
         lines = [trace.id(parameter.grad) for parameter in parameters]
         self.parameter_gradients, self.scatters = scatter(trace, lines)
         self.argument_gradients = [trace.id(x.grad) for x in inputs]
-        for node in [*nodes, *inputs]:
+        for node in [*nodes, *inputs, *parameters]:
             known = type(node.data) is not Symbol or node.data.id in trace.constants
             if not known and type(node.grad) is Symbol:
                 self.gradients.setdefault(node.grad.id, node.data.id)
 
 
 def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
-    """The function's result. Raises TraceError where an argument was to be an index of Python's."""
+    """The function's result. Raises TraceError where an argument was to be a plain number or an index of Python's."""
     try:
         return function(*arguments)
     except (TypeError, IndexError) as error:
+        if "a Value does not turn into a plain number" in str(error):
+            raise TraceError(f"{users_line(error)}: {NO_NUMBER}") from error
         if not re.search("Value|valid indices", str(error)) or not re.search("indices|as an integer", str(error)):
             raise
         raise TraceError(

@@ -135,7 +135,8 @@ def _compile_into(directory: Path, key: str, source: str, command: list[str]) ->
     with tempfile.TemporaryDirectory(prefix="build-", dir=directory, ignore_cleanup_errors=True) as temporary:
         c_file, built = Path(temporary, "program.c"), Path(temporary, "program.so")
         c_file.write_text(source)
-        with notice(f"compiling {source.count(chr(10)):,} lines of C with {command[0]}"):
+        compiler = "ziglang" if "ziglang" in command else command[0]  # which is Python there
+        with notice(f"compiling {source.count(chr(10)):,} lines of C with {compiler}"):
             result = subprocess.run(
                 [*command, str(c_file), "-o", str(built), "-lm"], capture_output=True, text=True, errors="replace"
             )

@@ -48,6 +48,11 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 }
 """What each operation of a trace does to numbers."""
 
+NO_NUMBER = (
+    "this needs the number itself, and while a function is compiled there is none yet. A branch, max() or float() on "
+    "it cannot be followed: use relu, abs or where(condition, a, b) of micrograd, which choose anew at each call, and "
+    "the functions of micrograd.scalar in place of math's"
+)
 CONDITIONS = frozenset(("<", "<=", ">", ">=", "==", "!=", "and", "or"))
 COMMUTATIVE = frozenset("+*")
 PACKAGE = f"{Path(__file__).parent.parent}{os.sep}"
@@ -55,6 +60,16 @@ PACKAGE = f"{Path(__file__).parent.parent}{os.sep}"
 
 class TraceError(TypeError):
     """The function asks for a number while it is traced: which way it goes would be baked into the compiled code."""
+
+
+def _hash(self: object) -> int:
+    """The object's own, for this package alone: a lookup by it never finds what is equal to the number to come."""
+    if sys._getframe(1).f_code.co_filename.startswith(PACKAGE):
+        return object.__hash__(self)
+    raise TraceError(
+        f"{users_line()}: a set or a dict finds a number by its value, and while a function is compiled there is none "
+        "yet: use take(values, index) or where(condition, a, b) of micrograd, which choose anew at each call"
+    )
 
 
 class Symbol:
@@ -91,11 +106,7 @@ class Symbol:
         return self.trace.record("abs", (self,))
 
     def _no_number(self, *_: Any) -> NoReturn:
-        raise TraceError(
-            f"{users_line()}: this needs the number itself, and while a function is compiled there is none yet. "
-            "A branch, max() or float() on it cannot be followed: use relu, abs or where(condition, a, b) of "
-            "micrograd, which choose anew at each call, and the functions of micrograd.scalar in place of math's"
-        )
+        raise TraceError(f"{users_line()}: {NO_NUMBER}")
 
     def _no_operator(self, *_: Any) -> NoReturn:
         raise TraceError(
@@ -115,7 +126,7 @@ class Symbol:
     __round__ = __trunc__ = __floor__ = __ceil__ = _no_number
     __floordiv__ = __rfloordiv__ = __divmod__ = __rdivmod__ = __invert__ = _no_operator
     __xor__ = __rxor__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _no_operator
-    __hash__ = object.__hash__
+    __hash__ = _hash
 
 
 def _operator(name: str, reflected: bool = False) -> Callable[[Symbol, Any], Any]:
@@ -153,6 +164,20 @@ for _name in ("and", "or"):
 for _name in scalar.FUNCTIONS:
     setattr(Symbol, _name, _function(_name))
 Real.register(Symbol)  # so that a Value takes it for a number
+
+
+class Argument(Value):
+    """A Value that stands for an argument. What is computed from one is a plain Value."""
+
+    __slots__ = ()
+    __hash__ = _hash
+
+    def __new__(cls, *operation: Any, **label: Any) -> Any:
+        """The result of an operation."""
+        return Value(*operation, **label)
+
+
+Argument.__name__ = Argument.__qualname__ = "Value"  # as errors of Python's call it
 
 
 class Trace:
@@ -263,4 +288,4 @@ def users_line(error: BaseException | None = None) -> str:
     """Where in the user's code we are, or an error arose: the innermost line outside of this package."""
     inwards = walk_tb(error.__traceback__) if error else reversed(list(walk_stack(sys._getframe(1))))
     outside = [(f.f_code.co_filename, n) for f, n in inwards if not f.f_code.co_filename.startswith(PACKAGE)]
-    return "".join(f"{name}:{n}: {linecache.getline(name, n).strip() or '(no source)'}" for name, n in outside[-1:])
+    return "".join(f"{name}:{n}, `{linecache.getline(name, n).strip() or 'no source'}`" for name, n in outside[-1:])
