@@ -68,7 +68,8 @@ class Plan:
     validation: Examples | None
     rng: Any
     clip_grad_norm: float | None
-    recorder: Recorder | None = None
+    recorder: Recorder | None
+    threads: int
 
     def until(self, epoch: int) -> int:
         """The next epoch after which something may look at the parameters, if nothing does after each."""
@@ -237,6 +238,7 @@ class CompiledTrainer(Trainer):
             parameters=self.parameters,
             backend=backend,
             batch_size=plan.size,
+            threads=plan.threads,
         )
         self._training = compiled.training(plan.optimizer, clip_grad_norm=plan.clip_grad_norm)  # type: ignore[arg-type]
         self._learnt = self._training.examples(xs, ys, size=plan.size, told=told)

@@ -40,6 +40,7 @@ def fit(
     backend: str = "eager",
     clip_grad_norm: float | None = None,
     snapshots: int | None = None,
+    threads: int = 1,
 ) -> History:
     """Train the model on the examples.
 
@@ -92,6 +93,9 @@ def fit(
     snapshots
         How many snapshots of the parameters and gradients the history keeps at most, from before the first step to
         after the last, evenly spread over the epochs; none by default. Each takes 16 bytes a parameter.
+    threads
+        How many share the examples of a step in C, which pays for steps of some milliseconds. Their gradients are added
+        in a fixed order.
 
     Raises
     ------
@@ -128,7 +132,7 @@ def fit(
     plan = Plan(
         model, loss, parameters, learnt, min(size, len(xs)), epochs,
         Adam(parameters, learning_rate=0.01) if optimizer is None else optimizer,
-        schedule, validation, generator(rng), clip_grad_norm, recorder,
+        schedule, validation, generator(rng), clip_grad_norm, recorder, count("threads", threads),
     )  # fmt: skip
     best: list[Any] = []
     lowest, waited = math.inf, 0

@@ -713,6 +713,19 @@ def test_an_unknown_backend_is_named():
         fit(Line(), losses.mse_loss, [1.0], [1.0], epochs=1, backend="C")
 
 
+def test_threads_take_the_same_steps(backend):
+    found = []
+    for threads in (1, 2, 2):
+        model = nn.MLP(2, [3, 1], rng=1)
+        xs, ys = moons(50, rng=1)
+        history = fit(model, losses.mse_loss, xs, ys, epochs=5, rng=1, progress=False, backend=backend, threads=threads)
+        found.append([*history.losses, *(p.data for p in model.parameters())])
+    assert close(found[1], found[0])
+    assert found[1] == found[2]
+    with pytest.raises(ValueError, match="threads is 0"):
+        fit(model, losses.mse_loss, xs, ys, epochs=5, threads=0)
+
+
 # Ctrl-C
 
 
