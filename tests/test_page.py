@@ -1,7 +1,8 @@
 """The page that steps through a graph: what is in it, and what it does in a real browser.
 
-The browser is a Chromium, driven by Playwright: `pip install playwright`, and `apt-get install chromium-headless-shell`
-or the path of another one in $CHROMIUM. Where there is none, its tests are skipped. npm brings axe-core.
+The browser is a Chromium, driven by Playwright: `pip install ".[browser]"`, and `apt-get install
+chromium-headless-shell` or the path of another one in $CHROMIUM. Where there is none, its tests are skipped. npm brings
+axe-core.
 """
 
 import json
@@ -261,7 +262,7 @@ def test_a_graph_of_any_size_unfolds_piece_by_piece_into_views_that_can_be_read(
 @pytest.fixture(scope="module")
 def browser():
     """A Chromium."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
+    playwright = pytest.importorskip("playwright.sync_api", reason="there is no Playwright: pip install playwright")
     program = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, PROGRAMS)), None)
     if not program:
         pytest.skip("there is no Chromium: apt-get install chromium-headless-shell, or set CHROMIUM to its path")
