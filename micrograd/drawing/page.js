@@ -396,7 +396,6 @@ function details() {
   const rows = [["data", `${V[i]}` === `${V0[i]}` && graph.exact[i] || `${V[i]}`], ...graph.failure ? [] : [["gradient", constants.has(i) ? "a number beside a Value: none is asked for" : `${G[i]}`]]];
   if (i >= first && operation(i)[1]) rows.push(["formula", `${operation(i)[1].replace(/\{(\w+)\}/g, (_, k) => operandName(i, +k))} = ${filled(operation(i)[1], i)} = ${datum(i)}`]);
   if (!graph.failure && !own.length && !isStale() && !constants.has(i)) rows.push(["finite difference", text(difference(i), 20)]);
-  if (graph.lines?.[i]) rows.push(["made in", graph.lines[i]]);
   const list = html("dl", {});
   for (const [term, told] of rows) list.append(html("dt", { textContent: term }), html("dd", { textContent: told, id: `its-${term.split(" ").pop()}` }));
   const parts = [html("h2", { textContent: [graph.labels[i], i < first ? "" : opName(i)].filter(Boolean).join(" = ") || (constants.has(i) ? "a number" : "a leaf") }), list];
