@@ -12,7 +12,8 @@ import shutil
 import subprocess
 import sys
 import webbrowser
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,7 +27,7 @@ from micrograd.serialization import replace
 if TYPE_CHECKING:
     import graphviz  # type: ignore[import-untyped]
 
-__all__ = ["draw_dot", "draw_graph", "save_html", "save_svg", "to_svg"]
+__all__ = ["draw_dot", "draw_graph", "remember_lines", "save_html", "save_svg", "to_svg"]
 
 LIMIT = 2000  # nodes: with more of them Graphviz runs for minutes, and nobody reads the drawing
 DETOUR = 20  # columns that the edges of a drawing may run past, for each node of the limit: they cost time as nodes do
@@ -160,7 +161,8 @@ def save_html(root: Value, path: str | os.PathLike[str]) -> None:
     It shows the graph folded, as `to_svg` does; forward and then backward, operation by operation, with a sentence
     that has the numbers in it; the details of each Value; and what would be if a leaf were another number. What is
     folded, unfolds on a click. The gradients are those that `backward()` left; if it was not called, those that it
-    would leave, and the Values keep theirs.
+    would leave, and the Values keep theirs. For Values made within `remember_lines`, the details have the line that
+    made them.
 
     Parameters
     ----------
@@ -179,6 +181,27 @@ def save_html(root: Value, path: str | os.PathLike[str]) -> None:
     from micrograd.drawing import page  # which needs the compiler
 
     replace(path, page.write(root).encode())
+
+
+@contextmanager
+def remember_lines() -> Iterator[None]:
+    """Have each Value remember the line of your code that made it, for `save_html` to show.
+
+    It holds for all Values, of every thread, that are made before the `with` block ends, and makes them slower.
+    """
+    from micrograd.compiler.trace import users_line
+
+    made = Value.__init__
+
+    def init(self: Value, *args: Any, **options: Any) -> None:
+        made(self, *args, **options)
+        self.line = re.sub(r"^.*?([^/\\]*:\d+: )", r"\1", users_line(), count=1)  # type: ignore[attr-defined]
+
+    Value.__init__ = init  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Value.__init__ = made  # type: ignore[method-assign]
 
 
 # The DOT text

@@ -584,6 +584,7 @@ function details() {
     ]);
   if (!graph.failure && !own.length && !isStale() && !constants.has(i))
     rows.push(["finite difference", text(difference(i), 20)]);
+  if (graph.lines[i]) rows.push(["made in", graph.lines[i]]);
   const list = html("dl", {});
   for (const [term, told] of rows)
     list.append(

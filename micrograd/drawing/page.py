@@ -79,6 +79,7 @@ def _values(graph: Graph) -> dict[str, Any]:
         "operands": graph.operands[graph.first :],
         "labels": {i: label(value) for i, value in enumerate(graph.values) if value.label != ""},
         "constants": [i for i in range(graph.first) if graph.is_constant(i)],
+        "lines": {i: value.line for i, value in enumerate(graph.values) if hasattr(value, "line")},
         "exact": {i: exact(value.data) for i, value in enumerate(graph.values) if type(plain(value.data)) is not float},
     }
 
