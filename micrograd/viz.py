@@ -13,7 +13,8 @@ import shutil
 import subprocess
 import sys
 import webbrowser
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
     from micrograd.history import History
 
 __all__ = [
-    "draw_dot", "draw_graph", "plot_boundary", "plot_history", "save_html", "save_svg", "save_training", "sparkline",
-    "to_svg",
+    "draw_dot", "draw_graph", "plot_boundary", "plot_history", "remember_lines", "save_html", "save_svg",
+    "save_training", "sparkline", "to_svg",
 ]  # fmt: skip
 
 LIMIT = 2000  # nodes: with more of them Graphviz runs for minutes, and nobody reads the drawing
@@ -168,7 +169,8 @@ def save_html(root: Value, path: str | os.PathLike[str]) -> None:
     It shows the graph folded, as `to_svg` does; forward and then backward, operation by operation, with a sentence
     that has the numbers in it; the details of each Value; and what would be if a leaf were another number. What is
     folded, unfolds on a click. The gradients are those that `backward()` left; if it was not called, those that it
-    would leave, and the Values keep theirs.
+    would leave, and the Values keep theirs. For Values made within `remember_lines`, the details have the line that
+    made them.
 
     Parameters
     ----------
@@ -187,6 +189,27 @@ def save_html(root: Value, path: str | os.PathLike[str]) -> None:
     from micrograd.drawing import page  # which needs the compiler
 
     replace(path, page.write(root).encode())
+
+
+@contextmanager
+def remember_lines() -> Iterator[None]:
+    """Have each Value remember the line of your code that made it, for `save_html` to show.
+
+    It holds for all Values, of every thread, that are made before the `with` block ends, and makes them slower.
+    """
+    from micrograd.compiler.trace import users_line
+
+    made = Value.__init__
+
+    def init(self: Value, *args: Any, **options: Any) -> None:
+        made(self, *args, **options)
+        self.line = re.sub(r"^.*?([^/\\]*:\d+: )", r"\1", users_line(), count=1)  # type: ignore[attr-defined]
+
+    Value.__init__ = init  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Value.__init__ = made  # type: ignore[method-assign]
 
 
 # The DOT text

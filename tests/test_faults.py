@@ -204,4 +204,4 @@ def test_a_dot_program_whose_child_hangs_is_stopped_too(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(viz, "TIMEOUT", 0.2)
     with pytest.raises(RuntimeError, match="dot was stopped"):
-        viz.to_svg(Value(1.0))
+        viz.draw_dot(Value(1.0)).pipe()

@@ -1,7 +1,8 @@
 """The page that steps through a graph: what is in it, and what it does in a real browser.
 
-The browser is a Chromium, driven by Playwright: `pip install playwright`, and `apt-get install chromium-headless-shell`
-or the path of another one in $CHROMIUM. Where there is none, its tests are skipped. npm brings axe-core.
+The browser is a Chromium, driven by Playwright: `pip install ".[browser]"`, and `apt-get install
+chromium-headless-shell` or the path of another one in $CHROMIUM. Where there is none, its tests are skipped. npm brings
+axe-core.
 """
 
 import json
@@ -192,6 +193,19 @@ def test_a_value_within_a_derivative_has_a_page(tmp_path):
 
     functional.grad(functional.grad(f))(3.0)
     assert all(graph["data"] == [3.0, 9.0] for _, graph in pages)
+
+
+def test_the_line_that_made_a_value_is_told_where_it_was_remembered(tmp_path):
+    x = Value(2.0)
+    with viz.remember_lines():
+        y = x / 3.0
+    z = y.tanh()
+    assert set(page(z, tmp_path)[1]["lines"].values()) == {
+        f"test_page.py:{test_the_line_that_made_a_value_is_told_where_it_was_remembered.__code__.co_firstlineno + 3}: "
+        "y = x / 3.0"
+    }
+    assert not hasattr(x, "line")
+    assert not hasattr(z, "line")
 
 
 def test_what_is_no_value_has_no_page(tmp_path):
@@ -549,6 +563,7 @@ def test_details_have_the_contributions_their_sum_and_the_finite_difference(visi
     tab.keyboard.press("Enter")
     assert float(tab.inner_text("#its-gradient")) == a.grad == 10.0
     assert close(number(tab.inner_text("#its-difference")), a.grad, 1e-6)
+    assert "made in" not in tab.inner_text("#details")
     assert re.findall(r"[+×]\t(\S+)|sum\t(\S+)", tab.inner_text("#details")) == [("6", ""), ("4", ""), ("", "10")]
 
 
@@ -557,6 +572,14 @@ def test_finite_differences_agree_with_the_gradients(visit, graph):
     tab = visit(graph())
     for i, (difference, gradient) in enumerate(tab.evaluate("V.map((_, i) => [difference(i), G[i]])")):
         assert close(difference, gradient, 1e-5), i
+
+
+def test_details_have_the_line_that_made_a_value(visit):
+    with viz.remember_lines():
+        y = Value(1.0, label="<b>") * 2.0
+    tab = visit(y)
+    tab.locator(".card").first.click()
+    assert re.fullmatch(r"test_page\.py:\d+: y = Value\(1\.0, label=\"<b>\"\) \* 2\.0", tab.inner_text("#its-in"))
 
 
 def test_sliders_change_all_numbers_as_python_computes_them(visit):

@@ -508,10 +508,10 @@ def loss(n=4):
 
 
 def recurrence(n=100):
-    """h = tanh(w h + u x), with an x for each step."""
+    """h = sin(w h) + u x, with an x for each step."""
     w, u, h = Value(0.9, label="w"), Value(0.5, label="u"), Value(0.0, label="h0")
     for i in range(n):
-        h = (w * h + u * Value(0.1 * i, label=f"x{i}")).tanh()
+        h = (w * h).sin() + u * Value(0.1 * i, label=f"x{i}")
     h.backward()
     return h
 
@@ -581,6 +581,24 @@ def test_a_neuron_is_one_card_with_its_weights_and_bias_and_an_expression_is_as_
         ["−", "2", "grad", "3"],
         ["×", "6", "grad", "1"],
     ]
+
+
+def test_a_neuron_that_is_written_out_is_one_card_too_unless_its_parts_have_names():
+    w, x, b = [Value(0.5), Value(-2.0)], [Value(1.0, label="x1"), Value(2.0, label="x2")], Value(0.25)
+    expected = [["x1", "1"], ["x2", "2"], ["tanh", "−0.997", "0.5", "−2", "0.25", "b"]]
+    assert cards((w[0] * x[0] + x[1] * w[1] + b).tanh()) != expected  # of two leaves the first is the weight
+    assert cards(sum((wi * xi for wi, xi in zip(w, x, strict=True)), b).tanh()) == expected
+    assert cards((b + (w[0] * x[0] + w[1] * x[1])).tanh()) == expected
+    assert len(cards((w[0] * x[0] + w[1] * x[1]).tanh())) == 3
+    named = w[0] * x[0]
+    named.label = "w1x1"
+    for total_of in (
+        named + w[1] * x[1],
+        w[0] * x[0] + b,
+        w[0] * x[0] + b + w[1] * x[1] + b,
+        w[0] * x[0] + x[1] * x[1],
+    ):
+        assert len(cards(total_of.tanh())) >= 5
 
 
 def test_what_is_used_again_or_named_or_of_the_user_s_own_making_is_no_part_of_a_neuron():

@@ -1,6 +1,7 @@
 """Folding: the Values that lead to a root, as few cards as tell the same.
 
-A neuron (dot, bias and activation) is one card, with its weights on the edges that come in; a number that stands beside
+A neuron (dot, bias and activation, or the same written out as a sum of products) is one card, with its weights on the
+edges that come in; a number that stands beside
 an operation is written into the operation; of the examples of a mean or a sum, which are all computed in the same way,
 the cards show one at a time. All else is a card for each Value.
 """
@@ -115,8 +116,11 @@ class Folded:
         self._stacked = {stack.node for stack in self.stacks}
         self._weights = set(self._find_weights())
         self._at: dict[tuple[int, int], int] = {}  # the card of a Value, in a region
-        for i in range(graph.first, len(graph.values)):
-            if not self._regions.is_hidden(i):
+        shown = [i for i in range(graph.first, len(graph.values)) if not self._regions.is_hidden(i)]
+        self._sums = {i: inner for i in shown if (inner := self._written_out(i))}
+        inside = {k for inner in self._sums.values() for k in inner}
+        for i in shown:
+            if i not in inside:
                 self._add(i)
         if not self.cards:
             self._leaf(len(graph.values) - 1, 0)  # a leaf alone
@@ -164,7 +168,8 @@ class Folded:
             card.head, card.title = i, operation(value)
             card.parts.append(i)
             return
-        card = self._neuron(i) if is_dot(value) else self._operation(i)
+        make = self._sum if i in self._sums else self._neuron if is_dot(value) else self._operation
+        card = make(i)
         card.sources = [self._source(x, region) for x in card.inputs]
         card.stacks = self._regions.stacks_of(region)
         self._at[i, region] = len(self.cards)
@@ -198,6 +203,46 @@ class Folded:
         else:
             card.inputs.append(Input(bias, None, i, 2 * n))
         card.parts.append(i)
+        return card
+
+    def _written_out(self, i: int) -> list[int]:
+        """The sums and products that a function is of, if they are a neuron's and nobody named them; else none."""
+        graph, found, path = self.graph, list[int](), list(self.graph.operands[i])
+        if len(path) != 1 or not maker(graph.values[i]).startswith("Value."):
+            return []
+        others = products = 0
+        while path:
+            k = path.pop()
+            op = maker(graph.values[k]) if graph.values[k].label == "" and len(graph.users[k]) == 1 else ""
+            if op == "Value.__add__":
+                path += reversed(graph.operands[k])
+            elif op == "Value.__mul__" and self._weight(*graph.operands[k]) is not None:
+                products += 1
+            elif graph.is_leaf(k):
+                others += 1
+                continue
+            else:
+                return []
+            found.append(k)
+        return found if products > 1 and others < 2 else []
+
+    def _sum(self, i: int) -> Card:
+        """The card of a neuron that is written out."""
+        inner = self._sums[i]
+        card = Card(i, [], operation(self.graph.values[i]))
+        leaves = []
+        for k in inner:
+            operands = self.graph.operands[k]
+            if self.graph.values[k]._op == "*":
+                weight = self._weight(*operands)
+                place = int(weight == operands[0])
+                card.inputs.append(Input(operands[place], weight, k, place))
+                leaves.append(operands[1 - place])
+            else:
+                biases = [operand for operand in operands if self.graph.is_leaf(operand)]
+                card.bias = biases[0] if biases else card.bias
+                leaves += biases
+        card.parts = [*dict.fromkeys(leaves), *sorted(inner), i]
         return card
 
     def _operation(self, i: int) -> Card:

@@ -4,19 +4,28 @@ const at = id => document.getElementById(id);
 
 // What the engine's operations need that JavaScript has not
 
-const remainder = (x, y) => { const r = x % y; return r !== 0 && (r < 0) !== (y < 0) ? r + y : r; };
-const sigmoid = x => { const e = Math.exp(-Math.abs(x)); return x < 0 ? e / (1 + e) : 1 / (1 + e); };
+const remainder = (x, y) => {
+  const r = x % y;
+  return r !== 0 && r < 0 !== y < 0 ? r + y : r;
+};
+const sigmoid = x => {
+  const e = Math.exp(-Math.abs(x));
+  return x < 0 ? e / (1 + e) : 1 / (1 + e);
+};
 const softplus = x => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x)));
-const erf = x => Math.abs(x) < 2 ? series(x) : x < 0 ? fraction(-x) - 1 : 1 - fraction(x);
-const erfc = x => Math.abs(x) < 0.5 ? 1 - series(x) : x < 0 ? 2 - erfc(-x) : fraction(x);
+const erf = x => (Math.abs(x) < 2 ? series(x) : x < 0 ? fraction(-x) - 1 : 1 - fraction(x));
+const erfc = x => (Math.abs(x) < 0.5 ? 1 - series(x) : x < 0 ? 2 - erfc(-x) : fraction(x));
 
-function series(x) { // erf as e^(-x^2) times a power series without a change of sign
-  let term = x, sum = x;
-  for (let k = 1; Math.abs(term) > 1e-17 * Math.abs(sum); k++) sum += term *= 2 * x * x / (2 * k + 1);
-  return 2 / Math.sqrt(Math.PI) * Math.exp(-x * x) * sum;
+function series(x) {
+  // erf as e^(-x^2) times a power series without a change of sign
+  let term = x,
+    sum = x;
+  for (let k = 1; Math.abs(term) > 1e-17 * Math.abs(sum); k++) sum += term *= (2 * x * x) / (2 * k + 1);
+  return (2 / Math.sqrt(Math.PI)) * Math.exp(-x * x) * sum;
 }
 
-function fraction(x) { // erfc as a continued fraction, from the back
+function fraction(x) {
+  // erfc as a continued fraction, from the back
   if (!(x < 27)) return x > 0 ? 0 : NaN;
   let rest = 0;
   for (let k = Math.ceil(20 + 300 / (x * x)); k > 0; k--) rest = k / 2 / (x + rest);
@@ -26,8 +35,11 @@ function fraction(x) { // erfc as a continued fraction, from the back
 // The numbers: V are the data and G the gradients of the Values, C what each node's operands get of its gradient
 
 const INFINITE = { inf: Infinity, "-inf": -Infinity };
-const number = x => typeof x === "string" ? INFINITE[x] ?? NaN : x;
-const first = graph.first, size = graph.data.length, n = size - first, root = size - 1;
+const number = x => (typeof x === "string" ? (INFINITE[x] ?? NaN) : x);
+const first = graph.first,
+  size = graph.data.length,
+  n = size - first,
+  root = size - 1;
 const end = graph.failure ? n : 2 * n + 1; // steps: each operation forward, the root's own gradient, each backward
 const constants = new Set(graph.constants);
 const outside = Object.entries(graph.outside).map(([i, x]) => [+i, number(x)]);
@@ -38,28 +50,45 @@ const users = graph.data.map(() => []);
 for (let i = first; i < size; i++) for (const k of operands(i)) if (users[k].at(-1) !== i) users[k].push(i);
 
 const forward = (v, from = first) => {
-  for (let i = Math.max(from, first); i < size; i++) if (functions(i)) v[i] = functions(i)[0](operands(i).map(k => v[k]))[0];
+  for (let i = Math.max(from, first); i < size; i++)
+    if (functions(i)) v[i] = functions(i)[0](operands(i).map(k => v[k]))[0];
   return v;
 };
-const passed = (i, v, g) => functions(i) ? functions(i)[1](operands(i).map(k => v[k]), g) : (graph.told[i] ?? []).map(number);
+const passed = (i, v, g) =>
+  functions(i)
+    ? functions(i)[1](
+        operands(i).map(k => v[k]),
+        g,
+      )
+    : (graph.told[i] ?? []).map(number);
 const backward = v => {
-  const g = new Array(size).fill(0), c = [];
+  const g = new Array(size).fill(0),
+    c = [];
   for (const [i, x] of outside) g[i] += x;
   for (let i = root; i >= first; i--) {
     c[i] = passed(i, v, g[i]);
-    operands(i).forEach((k, place) => { g[k] += c[i][place]; });
+    operands(i).forEach((k, place) => {
+      g[k] += c[i][place];
+    });
   }
   return [g, c];
 };
 
-const V0 = graph.data.map(number), G0 = graph.grad.map(number), C0 = [];
+const V0 = graph.data.map(number),
+  G0 = graph.grad.map(number),
+  C0 = [];
 const near = (a, b) => Object.is(a, b) || Math.abs(a - b) <= 1e-9 * Math.max(1, Math.abs(a), Math.abs(b));
 const own = [...new Set(graph.ops)].filter(op => !FUNCTIONS[op]).map(op => graph.operations[op][0]);
-const once = make => { let made; return () => made ??= make(); };
+const once = make => {
+  let made;
+  return () => (made ??= make());
+};
 const isStale = once(() => !own.length && !forward(V0.slice()).every((x, i) => near(x, V0[i])));
 const changes = new Map(); // what the reader has set instead
-let V = V0, G = G0, C = C0;
-const shares = i => C[i] ??= passed(i, V, G[i]);
+let V = V0,
+  G = G0,
+  C = C0;
+const shares = i => (C[i] ??= passed(i, V, G[i]));
 
 function compute() {
   [V, G, C] = [V0, G0, C0];
@@ -72,11 +101,16 @@ function compute() {
   update();
 }
 
-function difference(i) { // the central difference of what the gradient is of
-  const total = v => outside.reduce((sum, [k, x]) => k < first ? sum : sum + x * v[k], 0);
+function difference(i) {
+  // the central difference of what the gradient is of
+  const total = v => outside.reduce((sum, [k, x]) => (k < first ? sum : sum + x * v[k]), 0);
   const h = 6e-6 * Math.max(1, Math.abs(V[i]));
-  const [up, down] = [h, -h].map(h => { const v = V.slice(); v[i] += h; return total(forward(v, i + 1)); });
-  return (up - down) / (2 * h) + (i < first ? outside.reduce((sum, [k, x]) => k === i ? sum + x : sum, 0) : 0);
+  const [up, down] = [h, -h].map(h => {
+    const v = V.slice();
+    v[i] += h;
+    return total(forward(v, i + 1));
+  });
+  return (up - down) / (2 * h) + (i < first ? outside.reduce((sum, [k, x]) => (k === i ? sum + x : sum), 0) : 0);
 }
 
 // Numbers and names as text
@@ -94,22 +128,40 @@ function text(x, room = 12) {
   return shown;
 }
 
-const sign = x => x < 0 ? "minus" : "plus";
-const datum = (i, room) => !changes.size && graph.exact[i]?.length <= (room ?? 12) ? graph.exact[i].replaceAll("-", "−") : text(V[i], room);
-const inside = x => x < 0 ? `(${text(x)})` : text(x);
-const filled = (formula, i) => /^\{\w+\}$/.test(formula)
-  ? text(formula === "{y}" ? V[i] : V[operands(i)[formula.slice(1, -1)]])
-  : formula.replace(/\{(\w+)\}/g, (_, k) => inside(k === "y" ? V[i] : V[operands(i)[k]])).replace(/\((\(−[\d.e−]+\))\)/g, "$1");
+const sign = x => (x < 0 ? "minus" : "plus");
+const datum = (i, room) =>
+  !changes.size && graph.exact[i]?.length <= (room ?? 12) ? graph.exact[i].replaceAll("-", "−") : text(V[i], room);
+const inside = x => (x < 0 ? `(${text(x)})` : text(x));
+const filled = (formula, i) =>
+  /^\{\w+\}$/.test(formula)
+    ? text(formula === "{y}" ? V[i] : V[operands(i)[formula.slice(1, -1)]])
+    : formula
+        .replace(/\{(\w+)\}/g, (_, k) => inside(k === "y" ? V[i] : V[operands(i)[k]]))
+        .replace(/\((\(−[\d.e−]+\))\)/g, "$1");
 const SIGNS = { "-": "−", "*": "×", "/": "÷", neg: "−" };
 const opName = i => SIGNS[operation(i)[0]] ?? operation(i)[0];
-const labelOf = i => { const label = graph.labels[i] ?? ""; return label.length > 24 ? "…" + label.slice(-23) : label; };
-const nameOf = i => labelOf(i) || (i < first ? constants.has(i) ? datum(i) : `a leaf (${datum(i)})` : opName(i));
+const labelOf = i => {
+  const label = graph.labels[i] ?? "";
+  return label.length > 24 ? "…" + label.slice(-23) : label;
+};
+const nameOf = i => labelOf(i) || (i < first ? (constants.has(i) ? datum(i) : `a leaf (${datum(i)})`) : opName(i));
 
-function operandName(i, place) { // short, for formulas
-  const k = operands(i)[place], label = graph.labels[k] ?? "", half = operands(i).length >> 1;
+function operandName(i, place) {
+  // short, for formulas
+  const k = operands(i)[place],
+    label = graph.labels[k] ?? "",
+    half = operands(i).length >> 1;
   if (label && label.length <= 12) return label;
-  if (operation(i)[0] === "dot") return place === 2 * half ? "b" : (place < half ? "w" : "x") + place % half;
-  return label ? "…" + label.slice(-11) : k >= first ? opName(k) : operands(i).length === 1 ? "x" : constants.has(k) ? datum(k) : "xy"[place] ?? `x${place}`;
+  if (operation(i)[0] === "dot") return place === 2 * half ? "b" : (place < half ? "w" : "x") + (place % half);
+  return label
+    ? "…" + label.slice(-11)
+    : k >= first
+      ? opName(k)
+      : operands(i).length === 1
+        ? "x"
+        : constants.has(k)
+          ? datum(k)
+          : ("xy"[place] ?? `x${place}`);
 }
 
 // Steps
@@ -118,44 +170,72 @@ let step = 0;
 const passes = () => Math.max(0, step - n - 1); // nodes whose gradient has gone to their operands
 const isKnown = i => i < first || i - first < step;
 const hasPassed = i => i >= size - passes();
-const now = () => step === 0 ? -1 : step <= n ? first + step - 1 : step === n + 1 ? root : size - passes();
+const now = () => (step === 0 ? -1 : step <= n ? first + step - 1 : step === n + 1 ? root : size - passes());
 
-function gradient(i) { // so far: undefined if nothing has come yet
+function gradient(i) {
+  // so far: undefined if nothing has come yet
   if (step <= n) return undefined;
   if (i === root || hasPassed(users[i][0])) return G[i];
   const done = users[i].filter(hasPassed);
-  return done.length ? outside.reduce((sum, [k, x]) => k === i ? sum + x : sum, 0) + done.reduce((sum, u) => sum + share(u, i), 0) : undefined;
+  return done.length
+    ? outside.reduce((sum, [k, x]) => (k === i ? sum + x : sum), 0) + done.reduce((sum, u) => sum + share(u, i), 0)
+    : undefined;
 }
 
-const share = (user, i) => operands(user).reduce((sum, k, place) => k === i ? sum + shares(user)[place] : sum, 0);
+const share = (user, i) => operands(user).reduce((sum, k, place) => (k === i ? sum + shares(user)[place] : sum), 0);
 
 function sentence() {
   const i = now();
-  if (i < 0) return [n ? "The leaves are known. Step forward, and each operation is computed in turn; then the gradients come back."
-    : "A leaf alone: it was computed from nothing."];
+  if (i < 0)
+    return [
+      n
+        ? "The leaves are known. Step forward, and each operation is computed in turn; then the gradients come back."
+        : "A leaf alone: it was computed from nothing.",
+    ];
   if (step <= n) {
-    const label = labelOf(i) ? `${labelOf(i)} = ` : "", formula = operation(i)[1];
-    const what = formula ? filled(formula, i) : operands(i).length === 1 ? `${opName(i)}(${datum(operands(i)[0])})` : `${opName(i)} of ${operands(i).length} operands`;
-    return [`Forward: ${label}${what} = ${datum(i)}.`, ...step === end ? [`There is no backward pass: ${graph.failure}`] : []];
+    const label = labelOf(i) ? `${labelOf(i)} = ` : "",
+      formula = operation(i)[1];
+    const what = formula
+      ? filled(formula, i)
+      : operands(i).length === 1
+        ? `${opName(i)}(${datum(operands(i)[0])})`
+        : `${opName(i)} of ${operands(i).length} operands`;
+    return [
+      `Forward: ${label}${what} = ${datum(i)}.`,
+      ...(step === end ? [`There is no backward pass: ${graph.failure}`] : []),
+    ];
   }
   if (step === n + 1) {
-    const how = G[root] === 1 ? "a small step of it is a step of the result, as it is the result" : "as backward() was called for what was computed from it";
+    const how =
+      G[root] === 1
+        ? "a small step of it is a step of the result, as it is the result"
+        : "as backward() was called for what was computed from it";
     return [`Backward begins: the gradient of ${nameOf(i)} is ${text(G[i])}, ${how}.`];
   }
-  const slopes = functions(i) ? passed(i, V, 1) : [], parts = [];
-  const places = operands(i).map((_, place) => place).filter(place => !constants.has(operands(i)[place]));
+  const slopes = functions(i) ? passed(i, V, 1) : [],
+    parts = [];
+  const places = operands(i)
+    .map((_, place) => place)
+    .filter(place => !constants.has(operands(i)[place]));
   for (const place of places.slice(0, 6)) {
-    const k = operands(i)[place], to = `${text(shares(i)[place])} goes to ${operandName(i, place)}`;
-    const formula = operation(i)[2][place], rule = formula && filled(formula, i);
+    const k = operands(i)[place],
+      to = `${text(shares(i)[place])} goes to ${operandName(i, place)}`;
+    const formula = operation(i)[2][place],
+      rule = formula && filled(formula, i);
     const result = text(slopes[place]);
     const name = operands(i).length === 1 ? `${opName(i)}′` : `∂/∂${operandName(i, place)}`;
-    const slope = !functions(i) ? "" : !rule || rule === result ? `${name} = ${result}; ` : `${name} = ${rule} = ${result}; `;
+    const slope = !functions(i)
+      ? ""
+      : !rule || rule === result
+        ? `${name} = ${result}; `
+        : `${name} = ${rule} = ${result}; `;
     const product = functions(i) ? `${inside(slopes[place])} × ${inside(G[i])} = ` : "";
     const sum = users[k].length > 1 && users[k].at(-1) !== i ? `, which makes ${text(gradient(k))}` : "";
     parts.push(`${slope}${product}${to}${sum}.`);
   }
   if (places.length > 6) parts.push(`And so on for ${places.length - 6} more.`);
-  if (step === end) parts.push(`These are the gradients that backward() ${graph.called && !changes.size ? "left" : "leaves"}.`);
+  if (step === end)
+    parts.push(`These are the gradients that backward() ${graph.called && !changes.size ? "left" : "leaves"}.`);
   return [`Backward: ${labelOf(i) ? labelOf(i) + " = " : ""}${opName(i)} has the gradient ${text(G[i])}.`, ...parts];
 }
 
@@ -163,18 +243,29 @@ function go(to) {
   step = Math.min(Math.max(Math.round(to) || 0, 0), end);
   if (now() >= 0) reveal(now());
   update();
-  if (step || asked()) try { history.replaceState(null, "", `#step=${step}`); } catch { /* a page in a frame may have no address */ }
+  if (step || asked())
+    try {
+      history.replaceState(null, "", `#step=${step}`);
+    } catch {
+      /* a page in a frame may have no address */
+    }
 }
 
 // Examples: those of a stack are shown one at a time, in the places of the first
 
 const stacks = graph.stacks.map(([node, members]) => {
-  const places = new Map(members[0].map((i, k) => [i, k])), examples = new Map();
-  members.forEach((member, j) => member.forEach((i, k) => { if (!examples.has(i)) examples.set(i, [j, k]); }));
+  const places = new Map(members[0].map((i, k) => [i, k])),
+    examples = new Map();
+  members.forEach((member, j) =>
+    member.forEach((i, k) => {
+      if (!examples.has(i)) examples.set(i, [j, k]);
+    }),
+  );
   return { node, members, places, examples, chosen: 0 };
 });
 
-function shown(i, inner) { // the Value that is shown in the place of one of the first example
+function shown(i, inner) {
+  // the Value that is shown in the place of one of the first example
   for (const s of inner) {
     const place = stacks[s].places.get(i);
     if (place !== undefined) i = stacks[s].members[stacks[s].chosen][place];
@@ -182,7 +273,8 @@ function shown(i, inner) { // the Value that is shown in the place of one of the
   return i;
 }
 
-function standIn(i, choose) { // and the other way round
+function standIn(i, choose) {
+  // and the other way round
   for (const stack of stacks) {
     const found = stack.examples.get(i);
     if (!found) continue;
@@ -196,28 +288,46 @@ function standIn(i, choose) { // and the other way round
 
 const SVG = "http://www.w3.org/2000/svg";
 const views = graph.views.map(([title, parent, width, height, items, edges]) => ({
-  title, parent, width, height,
-  get items() { Object.defineProperty(this, "items", { value: items.map(unpack) }); return this.items; },
+  title,
+  parent,
+  width,
+  height,
+  get items() {
+    Object.defineProperty(this, "items", { value: items.map(unpack) });
+    return this.items;
+  },
   get edges() {
-    const names = ([source, target, path, count, value, weight, user, place]) => ({ source, target, path, count, value, weight, user, place });
+    const names = ([source, target, path, count, value, weight, user, place]) => ({
+      source,
+      target,
+      path,
+      count,
+      value,
+      weight,
+      user,
+      place,
+    });
     Object.defineProperty(this, "edges", { value: edges.map(names) });
     return this.edges;
   },
 }));
-let current = -1, chosen = -1; // the view, and the Value whose details are shown
+let current = -1,
+  chosen = -1; // the view, and the Value whose details are shown
 
 function unpack([x, y, shape, kind, texts, values, more, opens, isStub, inner]) {
   const [width, height, divider, isStacked, slots] = graph.shapes[shape];
   return { x, y, width, height, divider, isStacked, slots, kind, texts, values, more, opens, isStub, inner };
 }
 
-function contents(view) { // the item of each Value in a view
+function contents(view) {
+  // the item of each Value in a view
   if (!view.contents) {
     view.contents = new Map();
     view.items.forEach((item, k) => {
       if (item.isStub) return;
       for (const i of [...item.values, ...item.more]) if (!view.contents.has(i)) view.contents.set(i, k);
-      if (!item.values.length && item.opens >= 0) for (const i of contents(views[item.opens]).keys()) view.contents.set(i, k);
+      if (!item.values.length && item.opens >= 0)
+        for (const i of contents(views[item.opens]).keys()) view.contents.set(i, k);
     });
     for (const item of view.items) if (item.values.length) view.contents.set(item.values[0], view.items.indexOf(item));
   }
@@ -248,31 +358,69 @@ function show(number) {
   if (number === current) return;
   current = number;
   const view = views[number];
-  const svg = element("svg", { width: view.width, height: view.height, viewBox: `0 0 ${view.width} ${view.height}`, role: "group", "aria-label": view.title || "The whole graph" });
-  for (const edge of view.edges) svg.append(edge.drawn = element("path", { d: `${edge.path}m-4-2.5 4 2.5-4 2.5` }));
+  const svg = element("svg", {
+    width: view.width,
+    height: view.height,
+    viewBox: `0 0 ${view.width} ${view.height}`,
+    role: "group",
+    "aria-label": view.title || "The whole graph",
+  });
+  for (const edge of view.edges) svg.append((edge.drawn = element("path", { d: `${edge.path}m-4-2.5 4 2.5-4 2.5` })));
   view.items.forEach((item, k) => svg.append(draw(item, k)));
-  for (const item of view.items) svg.append(item.share = element("text", { class: "share", "text-anchor": "end", x: item.x + item.width, y: item.y + item.height + (item.isStacked ? 15 : 9) }));
+  for (const item of view.items)
+    svg.append(
+      (item.share = element("text", {
+        class: "share",
+        "text-anchor": "end",
+        x: item.x + item.width,
+        y: item.y + item.height + (item.isStacked ? 15 : 9),
+      })),
+    );
   at("drawing").replaceChildren(svg);
   const trail = [];
   for (let v = number; v >= 0; v = views[v].parent) {
-    const button = html("button", { type: "button", textContent: views[v].title || "whole graph", onclick: () => { show(v); update(); } });
+    const button = html("button", {
+      type: "button",
+      textContent: views[v].title || "whole graph",
+      onclick: () => {
+        show(v);
+        update();
+      },
+    });
     if (v === number) button.setAttribute("aria-current", "page");
-    trail.unshift(button, ...trail.length ? [" › "] : []);
+    trail.unshift(button, ...(trail.length ? [" › "] : []));
   }
   at("trail").replaceChildren(...trail);
   const inner = [...new Set(view.items.flatMap(item => item.inner))];
-  at("examples").replaceChildren(...inner.map(s => {
-    const input = html("input", { type: "number", min: 1, max: stacks[s].members.length, value: stacks[s].chosen + 1 });
-    input.oninput = () => { if (input.value >= 1 && input.value <= +input.max) { stacks[s].chosen = Math.floor(input.value) - 1; update(); } };
-    stacks[s].input = input;
-    return html("label", {}, "Example ", input, ` of ${stacks[s].members.length} `);
-  }));
+  at("examples").replaceChildren(
+    ...inner.map(s => {
+      const input = html("input", {
+        type: "number",
+        min: 1,
+        max: stacks[s].members.length,
+        value: stacks[s].chosen + 1,
+      });
+      input.oninput = () => {
+        if (input.value >= 1 && input.value <= +input.max) {
+          stacks[s].chosen = Math.floor(input.value) - 1;
+          update();
+        }
+      };
+      stacks[s].input = input;
+      return html("label", {}, "Example ", input, ` of ${stacks[s].members.length} `);
+    }),
+  );
 }
 
 function draw(item, k) {
   const { x, y, width, height } = item;
   const box = shift => element("rect", { class: "box", x: shift, y: shift, width, height, rx: 6 });
-  const g = element("g", { transform: `translate(${x} ${y})`, role: "button", tabindex: 0 }, ...(item.isStacked ? [box(6), box(3)] : []), box(0));
+  const g = element(
+    "g",
+    { transform: `translate(${x} ${y})`, role: "button", tabindex: 0 },
+    ...(item.isStacked ? [box(6), box(3)] : []),
+    box(0),
+  );
   if (item.divider) g.append(element("path", { class: "rule", d: `M${item.divider} 5v${height - 10}` }));
   item.words = item.slots.map(([x, y, anchor, look]) => element("text", { x, y, "text-anchor": anchor, class: look }));
   g.append(...item.words);
@@ -281,11 +429,17 @@ function draw(item, k) {
     g.append(element("text", { class: "word", x: width - 7, y, "text-anchor": "end" }, "+"));
   }
   g.onclick = () => pick(item);
-  g.onkeydown = event => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); pick(item, true); } };
-  return item.drawn = g;
+  g.onkeydown = event => {
+    if (event.key === "Enter" || event.key === " ") {
+      event.preventDefault();
+      pick(item, true);
+    }
+  };
+  return (item.drawn = g);
 }
 
-function pick(item, byKey) { // once for its details, again to unfold it
+function pick(item, byKey) {
+  // once for its details, again to unfold it
   const i = item.values.length ? shown(item.values[0], item.inner) : -1;
   if (item.opens >= 0 && (i < 0 || i === chosen)) return open(item.opens);
   if (i < 0) return;
@@ -303,7 +457,9 @@ function open(view) {
 // What changes from step to step
 
 function update() {
-  const view = views[current], node = now() < 0 ? -1 : standIn(now(), false), active = node < 0 ? -1 : contents(view).get(node);
+  const view = views[current],
+    node = now() < 0 ? -1 : standIn(now(), false),
+    active = node < 0 ? -1 : contents(view).get(node);
   at("sentence").replaceChildren(...sentence().map(part => html("span", { textContent: `${part} ` })));
   const phase = step === 0 ? "start" : step <= n ? "forward" : "backward";
   at("count").textContent = `step ${step} of ${end}, ${phase}`;
@@ -318,15 +474,25 @@ function update() {
 }
 
 function dress(item, isActive) {
-  const ids = item.values.map(i => shown(i, item.inner)), told = [];
-  const isChosen = ids[0] === chosen || (chosen >= 0 && !item.isStub && contents(views[current]).get(standIn(chosen, false)) === views[current].items.indexOf(item));
-  item.drawn.setAttribute("class", `card ${item.kind}${item.isStub ? " stub" : ""}${isActive ? " now" : ""}${isChosen ? " chosen" : ""}`);
+  const ids = item.values.map(i => shown(i, item.inner)),
+    told = [];
+  const isChosen =
+    ids[0] === chosen ||
+    (chosen >= 0 &&
+      !item.isStub &&
+      contents(views[current]).get(standIn(chosen, false)) === views[current].items.indexOf(item));
+  item.drawn.setAttribute(
+    "class",
+    `card ${item.kind}${item.isStub ? " stub" : ""}${isActive ? " now" : ""}${isChosen ? " chosen" : ""}`,
+  );
   item.slots.forEach(([, , , look, kind, of, room], k) => {
     const word = item.words[k];
-    let shape = look, words = kind;
+    let shape = look,
+      words = kind;
     if (kind === "text") words = item.texts[of];
     else if (of >= 0) {
-      const i = ids[of], x = kind === "grad" ? gradient(i) : isKnown(i) ? V[i] : undefined;
+      const i = ids[of],
+        x = kind === "grad" ? gradient(i) : isKnown(i) ? V[i] : undefined;
       words = x === undefined ? "" : kind === "grad" ? text(x, room) : datum(i, room);
       if (look === "weight" || look === "grad") shape += ` ${sign(x)}`;
       if (of === 0 && words) told.push(kind === "grad" ? `gradient ${words}` : words);
@@ -340,7 +506,8 @@ function dress(item, isActive) {
   item.share.textContent = "";
 }
 
-function hold(word, words, kind) { // a label of letters that no font is sure to have must not leave its card
+function hold(word, words, kind) {
+  // a label of letters that no font is sure to have must not leave its card
   if (kind !== "text" || /^[\x20-\x7e…–−×÷]*$/.test(words)) return;
   const room = 88;
   word.removeAttribute("textLength");
@@ -351,7 +518,8 @@ function hold(word, words, kind) { // a label of letters that no font is sure to
 }
 
 function connect(view) {
-  const back = step > n, labels = new Map();
+  const back = step > n,
+    labels = new Map();
   const amounts = view.edges.map(edge => {
     if (edge.count > 1) return NaN;
     const inner = view.items[edge.target].inner;
@@ -361,25 +529,35 @@ function connect(view) {
   const largest = Math.max(...amounts.map(Math.abs).filter(Number.isFinite), 0);
   view.edges.forEach((edge, k) => {
     const user = edge.count > 1 ? -1 : shown(edge.user, view.items[edge.target].inner);
-    const isNow = user >= 0 && user === now() && step !== n + 1, waits = back && user >= 0 && !hasPassed(user);
-    const x = amounts[k], kind = waits ? " waiting" : Number.isNaN(x) ? "" : x < 0 ? " down" : " up";
+    const isNow = user >= 0 && user === now() && step !== n + 1,
+      waits = back && user >= 0 && !hasPassed(user);
+    const x = amounts[k],
+      kind = waits ? " waiting" : Number.isNaN(x) ? "" : x < 0 ? " down" : " up";
     edge.drawn.setAttribute("class", `edge${kind}${isNow && !back ? " now" : ""}`);
-    const width = edge.count > 1 ? 3 : waits || !largest || !Number.isFinite(x) ? 1.2 : 0.8 + 2.4 * Math.abs(x) / largest;
+    const width =
+      edge.count > 1 ? 3 : waits || !largest || !Number.isFinite(x) ? 1.2 : 0.8 + (2.4 * Math.abs(x)) / largest;
     edge.drawn.setAttribute("stroke-width", isNow ? width + 1 : width);
-    if (isNow && back) labels.set(edge.source, [...labels.get(edge.source) ?? [], x]);
+    if (isNow && back) labels.set(edge.source, [...(labels.get(edge.source) ?? []), x]);
   });
   for (const [source, xs] of labels) {
-    const { share } = view.items[source], sum = xs.reduce((a, b) => a + b, 0);
+    const { share } = view.items[source],
+      sum = xs.reduce((a, b) => a + b, 0);
     share.textContent = xs.length > 1 && xs.length < 3 ? xs.map(x => plus(x)).join(" ") : plus(sum);
     share.setAttribute("class", `share ${sign(sum)}`);
   }
 }
 
-const plus = x => x < 0 ? text(x, 8) : `+${text(x, 8)}`;
+const plus = x => (x < 0 ? text(x, 8) : `+${text(x, 8)}`);
 
-function follow(item) { // keep the card in sight
-  const frame = at("drawing"), svg = frame.firstChild, left = svg.offsetLeft || 0;
-  for (const [start, length, size, scroll] of [[item.x, item.width, frame.clientWidth, "scrollLeft"], [item.y, item.height, frame.clientHeight, "scrollTop"]]) {
+function follow(item) {
+  // keep the card in sight
+  const frame = at("drawing"),
+    svg = frame.firstChild,
+    left = svg.offsetLeft || 0;
+  for (const [start, length, size, scroll] of [
+    [item.x, item.width, frame.clientWidth, "scrollLeft"],
+    [item.y, item.height, frame.clientHeight, "scrollTop"],
+  ]) {
     if (start < frame[scroll]) frame[scroll] = start - 12;
     else if (start + length > frame[scroll] + size) frame[scroll] = Math.min(start - 12, start + length - size + 12);
   }
@@ -393,29 +571,101 @@ function details() {
   const i = chosen;
   if (i < 0) return at("details").replaceChildren();
   const focused = document.activeElement?.id;
-  const rows = [["data", `${V[i]}` === `${V0[i]}` && graph.exact[i] || `${V[i]}`], ...graph.failure ? [] : [["gradient", constants.has(i) ? "a number beside a Value: none is asked for" : `${G[i]}`]]];
-  if (i >= first && operation(i)[1]) rows.push(["formula", `${operation(i)[1].replace(/\{(\w+)\}/g, (_, k) => operandName(i, +k))} = ${filled(operation(i)[1], i)} = ${datum(i)}`]);
-  if (!graph.failure && !own.length && !isStale() && !constants.has(i)) rows.push(["finite difference", text(difference(i), 20)]);
-  if (graph.lines?.[i]) rows.push(["made in", graph.lines[i]]);
+  const rows = [
+    ["data", (`${V[i]}` === `${V0[i]}` && graph.exact[i]) || `${V[i]}`],
+    ...(graph.failure
+      ? []
+      : [["gradient", constants.has(i) ? "a number beside a Value: none is asked for" : `${G[i]}`]]),
+  ];
+  if (i >= first && operation(i)[1])
+    rows.push([
+      "formula",
+      `${operation(i)[1].replace(/\{(\w+)\}/g, (_, k) => operandName(i, +k))} = ${filled(operation(i)[1], i)} = ${datum(i)}`,
+    ]);
+  if (!graph.failure && !own.length && !isStale() && !constants.has(i))
+    rows.push(["finite difference", text(difference(i), 20)]);
+  if (graph.lines[i]) rows.push(["made in", graph.lines[i]]);
   const list = html("dl", {});
-  for (const [term, told] of rows) list.append(html("dt", { textContent: term }), html("dd", { textContent: told, id: `its-${term.split(" ").pop()}` }));
-  const parts = [html("h2", { textContent: [graph.labels[i], i < first ? "" : opName(i)].filter(Boolean).join(" = ") || (constants.has(i) ? "a number" : "a leaf") }), list];
+  for (const [term, told] of rows)
+    list.append(
+      html("dt", { textContent: term }),
+      html("dd", { textContent: told, id: `its-${term.split(" ").pop()}` }),
+    );
+  const parts = [
+    html("h2", {
+      textContent:
+        [graph.labels[i], i < first ? "" : opName(i)].filter(Boolean).join(" = ") ||
+        (constants.has(i) ? "a number" : "a leaf"),
+    }),
+    list,
+  ];
   const item = views[current].items[contents(views[current]).get(standIn(i, false))];
-  if (item?.opens >= 0) parts.push(html("button", { type: "button", id: "unfold", textContent: "Unfold", onclick: () => open(item.opens) }));
-  if (current > 0) parts.push(" ", html("button", { type: "button", id: "fold", textContent: "Fold", onclick: () => { show(views[current].parent); update(); } }));
+  if (item?.opens >= 0)
+    parts.push(
+      html("button", { type: "button", id: "unfold", textContent: "Unfold", onclick: () => open(item.opens) }),
+    );
+  if (current > 0)
+    parts.push(
+      " ",
+      html("button", {
+        type: "button",
+        id: "fold",
+        textContent: "Fold",
+        onclick: () => {
+          show(views[current].parent);
+          update();
+        },
+      }),
+    );
   if (i < first) parts.push(whatIf(i));
-  else parts.push(table("What it was computed from", ["operand", "data", "local derivative", "× gradient"], operands(i), (k, place) => {
-    const slope = functions(i) && !graph.failure ? text(passed(i, V, 1)[place]) : "";
-    return [operandName(i, place), datum(k), slope, graph.failure || constants.has(k) ? "" : text(shares(i)[place])];
-  }, k => k));
+  else
+    parts.push(
+      table(
+        "What it was computed from",
+        ["operand", "data", "local derivative", "× gradient"],
+        operands(i),
+        (k, place) => {
+          const slope = functions(i) && !graph.failure ? text(passed(i, V, 1)[place]) : "";
+          return [
+            operandName(i, place),
+            datum(k),
+            slope,
+            graph.failure || constants.has(k) ? "" : text(shares(i)[place]),
+          ];
+        },
+        k => k,
+      ),
+    );
   if (users[i].length && !graph.failure && !constants.has(i)) {
     const rest = outside.filter(([k]) => k === i).map(([, x]) => x);
-    parts.push(table("Where its gradient comes from", ["from", "contribution"], [...users[i], ...rest.length ? [-1] : [], -2], u =>
-      u === -1 ? ["outside of this graph", text(rest[0])] : u === -2 ? ["sum", text(G[i])] : [nameOf(u), text(share(u, i))], u => u));
+    parts.push(
+      table(
+        "Where its gradient comes from",
+        ["from", "contribution"],
+        [...users[i], ...(rest.length ? [-1] : []), -2],
+        u =>
+          u === -1
+            ? ["outside of this graph", text(rest[0])]
+            : u === -2
+              ? ["sum", text(G[i])]
+              : [nameOf(u), text(share(u, i))],
+        u => u,
+      ),
+    );
   }
   if (item && !item.isStub && item.values.length + item.more.length > 1) {
     const all = [...new Set([...item.values, ...item.more])].slice(0, ROWS).map(k => shown(k, item.inner));
-    parts.push(html("p", {}, "On this card: ", ...all.flatMap(k => [html("button", { type: "button", textContent: nameOf(k), onclick: () => choose(k), disabled: k === i }), " "])));
+    parts.push(
+      html(
+        "p",
+        {},
+        "On this card: ",
+        ...all.flatMap(k => [
+          html("button", { type: "button", textContent: nameOf(k), onclick: () => choose(k), disabled: k === i }),
+          " ",
+        ]),
+      ),
+    );
   }
   at("details").replaceChildren(...parts);
   if (focused && at("details") !== document.activeElement) at(focused)?.focus();
@@ -428,15 +678,47 @@ function choose(i) {
 }
 
 function table(caption, heads, rows, cells, target, from = 0) {
-  const body = html("tbody", {}), made = html("table", {}, html("caption", { textContent: caption }), html("thead", {}, html("tr", {}, ...heads.map(head => html("th", { textContent: head, scope: "col" })))), body);
+  const body = html("tbody", {}),
+    made = html(
+      "table",
+      {},
+      html("caption", { textContent: caption }),
+      html("thead", {}, html("tr", {}, ...heads.map(head => html("th", { textContent: head, scope: "col" })))),
+      body,
+    );
   const add = start => {
     rows.slice(start, start + ROWS).forEach((row, k) => {
       const [name, ...numbers] = cells(row, start + k);
-      const link = target(row) >= 0 ? html("button", { type: "button", textContent: name, onclick: () => choose(target(row)) }) : name;
-      body.append(html("tr", {}, html("td", {}, link), ...numbers.map(x => html("td", { textContent: x, className: x.startsWith("−") ? "minus" : "" }))));
+      const link =
+        target(row) >= 0
+          ? html("button", { type: "button", textContent: name, onclick: () => choose(target(row)) })
+          : name;
+      body.append(
+        html(
+          "tr",
+          {},
+          html("td", {}, link),
+          ...numbers.map(x => html("td", { textContent: x, className: x.startsWith("−") ? "minus" : "" })),
+        ),
+      );
     });
     if (rows.length > start + ROWS) {
-      const more = html("tr", {}, html("td", { colSpan: heads.length }, html("button", { type: "button", textContent: `${rows.length - start - ROWS} more`, onclick: () => { more.remove(); add(start + ROWS); } })));
+      const more = html(
+        "tr",
+        {},
+        html(
+          "td",
+          { colSpan: heads.length },
+          html("button", {
+            type: "button",
+            textContent: `${rows.length - start - ROWS} more`,
+            onclick: () => {
+              more.remove();
+              add(start + ROWS);
+            },
+          }),
+        ),
+      );
       body.append(more);
     }
   };
@@ -445,11 +727,24 @@ function table(caption, heads, rows, cells, target, from = 0) {
 }
 
 function whatIf(i) {
-  if (own.length) return html("p", { textContent: `There is no what-if here: the page does not know how to compute ${own.join(", ")}.` });
-  if (isStale()) return html("p", { textContent: "There is no what-if here: numbers have changed since they were used, as in a step of training." });
-  const reach = Math.max(1, 2 * Math.abs(V0[i])) || 1, steps = { min: V0[i] - reach, max: V0[i] + reach, step: "any", value: V[i] };
+  if (own.length)
+    return html("p", {
+      textContent: `There is no what-if here: the page does not know how to compute ${own.join(", ")}.`,
+    });
+  if (isStale())
+    return html("p", {
+      textContent: "There is no what-if here: numbers have changed since they were used, as in a step of training.",
+    });
+  const reach = Math.max(1, 2 * Math.abs(V0[i])) || 1,
+    steps = { min: V0[i] - reach, max: V0[i] + reach, step: "any", value: V[i] };
   const range = html("input", { type: "range", id: "slide", ariaLabel: "What if it were", ...steps });
-  const field = html("input", { type: "number", id: "set", step: "any", value: V[i], ariaLabel: "What if it were exactly" });
+  const field = html("input", {
+    type: "number",
+    id: "set",
+    step: "any",
+    value: V[i],
+    ariaLabel: "What if it were exactly",
+  });
   range.value = V[i];
   const set = event => {
     if (event.target.value === "") return;
@@ -458,35 +753,75 @@ function whatIf(i) {
     compute();
   };
   range.oninput = field.oninput = set;
-  const reset = html("button", { type: "button", id: "reset", textContent: "Reset all", disabled: !changes.size, onclick: () => { changes.clear(); compute(); } });
+  const reset = html("button", {
+    type: "button",
+    id: "reset",
+    textContent: "Reset all",
+    disabled: !changes.size,
+    onclick: () => {
+      changes.clear();
+      compute();
+    },
+  });
   return html("p", {}, "What if it were ", range, " ", field, " ", reset);
 }
 
 // The reader's hands
 
 let timer = 0;
-const stop = () => { clearInterval(timer); timer = 0; at("play").textContent = "Play"; };
+const stop = () => {
+  clearInterval(timer);
+  timer = 0;
+  at("play").textContent = "Play";
+};
 at("play").onclick = () => {
   if (timer) return stop();
   if (step === end) go(0);
   at("play").textContent = "Pause";
-  timer = setInterval(() => { go(step + 1); if (step === end) stop(); }, 900);
+  timer = setInterval(() => {
+    go(step + 1);
+    if (step === end) stop();
+  }, 900);
 };
 const moves = { first: () => 0, back: () => step - 1, forth: () => step + 1, last: () => end };
-for (const [id, to] of Object.entries(moves)) at(id).onclick = () => { stop(); go(to()); };
+for (const [id, to] of Object.entries(moves))
+  at(id).onclick = () => {
+    stop();
+    go(to());
+  };
 at("step").max = end;
-at("step").oninput = event => { stop(); go(event.target.value); };
+at("step").oninput = event => {
+  stop();
+  go(event.target.value);
+};
 const KEYS = { ArrowLeft: "back", ArrowRight: "forth", Home: "first", End: "last" };
 document.onkeydown = event => {
   if (event.target.matches?.("input") || event.altKey || event.ctrlKey || event.metaKey) return;
-  if (KEYS[event.key]) { event.preventDefault(); stop(); go(moves[KEYS[event.key]]()); }
-  if (event.key === "Escape" && current > 0) { show(views[current].parent); update(); at("drawing").focus(); }
+  if (KEYS[event.key]) {
+    event.preventDefault();
+    stop();
+    go(moves[KEYS[event.key]]());
+  }
+  if (event.key === "Escape" && current > 0) {
+    show(views[current].parent);
+    update();
+    at("drawing").focus();
+  }
 };
 
-let hits = [], hit = -1;
+let hits = [],
+  hit = -1;
 const find = () => {
   const wanted = at("wanted").value.trim().toLowerCase();
-  hits = wanted ? graph.data.map((_, i) => i).filter(i => `${graph.labels[i] ?? ""}`.toLowerCase().includes(wanted) || (i >= first && operation(i)[0].toLowerCase() === wanted)) : [];
+  hits = wanted
+    ? graph.data
+        .map((_, i) => i)
+        .filter(
+          i =>
+            `${graph.labels[i] ?? ""}`.toLowerCase().includes(wanted) ||
+            (i >= first && operation(i)[0].toLowerCase() === wanted),
+        )
+    : [];
   hit = -1;
   at("hits").textContent = wanted ? `${hits.length} found` : "";
 };
@@ -501,6 +836,8 @@ at("find").onsubmit = event => {
 at("steps").onsubmit = event => event.preventDefault();
 
 const asked = () => /^#step=(\d+)$/.exec(location.hash)?.[1];
-window.onhashchange = () => { if (asked() && +asked() !== step) go(asked()); };
+window.onhashchange = () => {
+  if (asked() && +asked() !== step) go(asked());
+};
 show(0);
 go(asked());

@@ -10,7 +10,7 @@ from typing import Any
 from micrograd.drawing import operations
 from micrograd.drawing.fold import Folded, Graph, maker
 from micrograd.drawing.shape import Shape
-from micrograd.drawing.svg import style, summary
+from micrograd.drawing.svg import style, summary, variables
 from micrograd.drawing.text import exact, label, plain
 from micrograd.drawing.views import Edge, Item, View, Views
 from micrograd.engine import Value
@@ -41,7 +41,7 @@ def write(root: Value) -> str:
         '<meta name="viewport" content="width=device-width">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         f'<title>The graph of {escape(name)}</title>\n<link rel="icon" href="data:,">\n'
-        f"<style>{style(':root')}\n{look}</style></head>\n"
+        f"<style>{variables()}{style('#drawing')}\n{look}</style></head>\n"
         f"<body><header><h1>The graph of {escape(name)}</h1><p>{escape(summary(graph))}.</p></header>\n"
         f"{body}"
         f'<script type="application/json" id="graph">{_json(data)}</script>\n'
@@ -79,6 +79,7 @@ def _values(graph: Graph) -> dict[str, Any]:
         "operands": graph.operands[graph.first :],
         "labels": {i: label(value) for i, value in enumerate(graph.values) if value.label != ""},
         "constants": [i for i in range(graph.first) if graph.is_constant(i)],
+        "lines": {i: value.line for i, value in enumerate(graph.values) if hasattr(value, "line")},
         "exact": {i: exact(value.data) for i, value in enumerate(graph.values) if type(plain(value.data)) is not float},
     }
 

@@ -26,20 +26,36 @@ LOOK = {
 """The colours, in light and in dark. What is positive is blue and what is negative orange, and dashed, or has a −."""
 
 
-def style(scope: str = "svg") -> str:
-    """The colours and fonts as CSS."""
-    light, dark = (
-        "".join(f"--{name}:{colours[i]};" for name, colours in LOOK.items()) for i in (0, 1)
-    )  # by the reader's setting
-    sizes = "".join(f".{look}{{font-size:{size:g}px}}" for look, size in SIZES.items())
-    return (
-        f"{scope}{{{light}}}@media(prefers-color-scheme:dark){{{scope}{{{dark}}}}}"
-        f"text{{font-family:{FONT};fill:var(--ink);font-variant-numeric:tabular-nums;white-space:pre}}{sizes}"
-        ".word,.title{fill:var(--soft)}.plus{fill:var(--plus)}.minus{fill:var(--minus)}"
-        ".box{fill:var(--node);stroke:var(--line)}.leaf .box{fill:var(--leaf)}.root .box{fill:var(--root)}"
-        ".edge{fill:none;stroke:var(--line)}.edge.up{stroke:var(--up)}"
-        ".edge.down{stroke:var(--down);stroke-dasharray:4 2.5}.rule{stroke:var(--line);opacity:.5}"
+DARK = "@media(prefers-color-scheme:dark)"
+
+
+def style(scope: str) -> str:
+    """The fonts and colours as CSS, for what is in the scope alone, as a drawing may be a part of a larger page.
+
+    The colours are written out, light ones first: there are programs that show SVG and know no variables.
+    """
+    sizes = "".join(f"{scope} .{look}{{font-size:{size:g}px}}" for look, size in SIZES.items())
+    words = f"{scope} text{{font-family:{FONT};font-variant-numeric:tabular-nums;white-space:pre}}{sizes}"
+    lines = f"{scope} .edge{{fill:none}}{scope} .edge.down{{stroke-dasharray:4 2.5}}{scope} .rule{{opacity:.5}}"
+    return f"{words}{lines}{_colours(scope, 0)}{DARK}{{{_colours(scope, 1)}}}"
+
+
+def _colours(scope: str, theme: int) -> str:
+    look = {name: colours[theme] for name, colours in LOOK.items()}
+    fills = {"text": "ink", ".word": "soft", ".title": "soft", ".plus": "plus", ".minus": "minus", ".box": "node"}
+    fills |= {".leaf .box": "leaf", ".root .box": "root"}
+    strokes = {".box": "line", ".rule": "line", ".edge": "line", ".edge.up": "up", ".edge.down": "down"}
+    return "".join(
+        f"{scope} {part}{{{attribute}:{look[name]}}}"
+        for attribute, parts in (("fill", fills), ("stroke", strokes))
+        for part, name in parts.items()
     )
+
+
+def variables() -> str:
+    """The colours as variables of CSS, for the page around a drawing."""
+    light, dark = ("".join(f"--{name}:{colours[theme]};" for name, colours in LOOK.items()) for theme in (0, 1))
+    return f":root{{{light}}}{DARK}{{:root{{{dark}}}}}"
 
 
 def draw(root: Value, limit: float) -> str:
@@ -54,9 +70,10 @@ def draw(root: Value, limit: float) -> str:
     size = f"{view.width:g} {view.height:g}"
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{view.width:g}" height="{view.height:g}" '
-        f'viewBox="0 0 {size}" role="img"><title>{_text(summary(graph))}</title><style>{style()}</style>'
+        f'viewBox="0 0 {size}" class="micrograd" role="img"><title>{_text(summary(graph))}</title>'
     )
-    return f"{head}\n{''.join(_edges(views, view))}{''.join(_items(views, view))}</svg>\n"
+    body = "".join([*_edges(views, view), *_items(views, view)])
+    return f"{head}<style>{style('.micrograd')}</style>\n{body}</svg>\n"
 
 
 def summary(graph: Graph) -> str:

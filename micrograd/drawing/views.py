@@ -202,7 +202,7 @@ class Views:
             if not item.is_stub and self._deep:
                 item.opens = self._open(item.title, n, item.cards)
             if not item.is_stub:
-                values = sum(len(self.cards[card].parts) for card in item.cards)
+                values = len({part for card in item.cards for part in self.cards[card].parts})
                 item.texts = (shape.header("", item.title)[1][1], f"{values:,} Values")
             return
         card = self.cards[item.cards[0]]
