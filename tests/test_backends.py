@@ -634,7 +634,7 @@ class Branching(Line):
 
 
 def test_a_branch_on_a_number_is_an_error_at_the_users_line(backend):
-    with pytest.raises(TraceError, match=r"test_backends\.py:\d+: return self\.w \* x if x > 0"):
+    with pytest.raises(TraceError, match=r"test_backends\.py:\d+, `return self\.w \* x if x > 0"):
         fit(Branching(), losses.mse_loss, [1.0, -2.0], [1.0, 1.0], epochs=1, progress=False, backend=backend)
 
 
@@ -653,7 +653,7 @@ def test_a_label_as_pythons_index_is_answered_with_take(backend, caplog):
     def options(kind):
         return {"epochs": 2, "progress": False, "rng": 1, "backend": kind}
 
-    with pytest.raises(TraceError, match=r"test_backends\.py:\d+: return -losses.*take\(values, index\)"):
+    with pytest.raises(TraceError, match=r"test_backends\.py:\d+, `return -losses.*take\(values, index\)"):
         fit(nn.MLP(1, [3], rng=1), loss, [[1.0], [2.0]], [0, 2], **options(backend))
     for kind in "eager", "auto":
         fit(nn.MLP(1, [3], rng=1), loss, [[1.0], [2.0]], [0, 2], **options(kind))
@@ -697,7 +697,7 @@ def test_auto_without_a_compiler_is_python(monkeypatch, caplog):
     micrograd.compiler.toolchain.say_once.cache_clear()
     same(Setting(), "auto")
     [message] = caplog.messages
-    assert message.startswith("compiled to Python, since C is not to be had: no C compiler works here")
+    assert message.startswith("compiled to Python in place of C: no C compiler works here")
 
 
 def test_c_without_a_compiler_is_an_error(monkeypatch):

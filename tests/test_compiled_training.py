@@ -196,7 +196,7 @@ def test_a_function_without_arguments_is_trained_too(backend):
         (([1.0], [1.0], [1.0]), ValueError, "the function takes 2 arguments, not 3"),
         (([], []), ValueError, "there are no examples"),
         (([1.0], [1.0, 2.0]), ValueError, "different numbers of examples"),
-        (([1.0], 1.0), TypeError, "argument 2: a list or an array of examples is expected, not a float"),
+        (([1.0], 1.0), TypeError, "argument 2: expected a list or an array of examples, not 1.0"),
         ((["a"], [1.0]), TypeError, "argument 1: "),
         (([[[1.0]]], [1.0]), ValueError, "arguments of shape"),
         ((None,), ValueError, "the function takes 2 arguments, not 1"),
