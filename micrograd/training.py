@@ -68,7 +68,8 @@ def fit(
         What changes the parameters, with `step()`, `zero_grad()` and a `learning_rate`; by default an Adam of learning
         rate 0.01.
     schedule
-        A function from the number of steps that this call has taken to the learning rate of the next.
+        A function from the number of steps that this call has taken to the learning rate of the next. It is called
+        right before that step, unless it is one of `optim`'s, with which compiled steps are taken many at a time.
     validation
         The inputs and targets of examples that are not learnt from.
     patience

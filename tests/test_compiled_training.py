@@ -426,7 +426,7 @@ def test_other_parameters_for_the_optimizer_are_refused_within_a_block(change, l
         step(*BATCH)
         before = line.state()
         change(line.optimizer)
-        with pytest.raises(ValueError, match="has been given other parameters within a training block"):
+        with pytest.raises(ValueError, match="other parameters while it is trained: leave the training block"):
             step(*BATCH)
         line.optimizer.parameters = list(line.parameters)
         assert line.state() == before
@@ -439,7 +439,7 @@ class Configured(Optimizer):
 
     def __init__(self, parameters):
         super().__init__(parameters, learning_rate=0.1, sizes=[0.5, 0.25], table={"decay": {"w": 0.1}})
-        self.scale = np.array([0.5])
+        self.scale = np.array([0.5, 1.0])
         self.update = lambda x, grad: (x - self.rate() * (self.sizes[0] * grad + self.table["decay"]["w"] * x),)
 
     def rate(self):
@@ -452,7 +452,7 @@ class Configured(Optimizer):
 CONFIGURATIONS = {
     "list": lambda optimizer: optimizer.sizes.__setitem__(0, 0.125),
     "dict": lambda optimizer: optimizer.table["decay"].update(w=0.5),
-    "array": lambda optimizer: setattr(optimizer, "scale", np.array([2.0])),
+    "array": lambda optimizer: setattr(optimizer, "scale", np.array([2.0, 1.0])),
     "learning rate": lambda optimizer: setattr(optimizer, "learning_rate", 0.0),
     "rule": lambda optimizer: setattr(optimizer, "update", lambda x, grad: (x - grad,)),
     "nothing": lambda optimizer: setattr(optimizer, "sizes", list(optimizer.sizes)),

@@ -75,8 +75,8 @@ class Buffers:
         """Raise ValueError if the optimizer has others by now."""
         if [id(self.parameters[place]) for place in self.places] != list(map(id, self.optimizer.parameters)):
             raise ValueError(
-                "the optimizer has been given other parameters within a training block: leave the block, and begin "
-                "another for them"
+                "the optimizer has been given other parameters while it is trained: leave the training block and begin "
+                "another for them, or train eagerly"
             )
 
     def take_moments(self) -> None:
