@@ -74,7 +74,7 @@ def having(name: str, value: Any, members: Sequence[str], expected: str) -> None
 
 
 def listed(name: str, values: Any) -> list[Any]:
-    """The parameters that a list holds, or anything that gives them in turn. Raises TypeError if it is a model."""
+    """The parameters that a list holds, or what else gives them in turn. Raises TypeError if nothing does: a model."""
     having(name, values, ["__iter__"], "a list of Values, such as model.parameters()")
     return list(values)
 

@@ -14,7 +14,7 @@ Compiled code does not look at the targets that are its arguments; `fit` has the
 import operator
 from collections.abc import Callable, Iterable
 from functools import reduce, wraps
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from micrograd import scalar
 from micrograd.checks import by_position, listed, plain
@@ -25,17 +25,21 @@ __all__ = [
     "nll_loss", "softmax",
 ]  # fmt: skip
 
+Loss = TypeVar("Loss", bound=Callable[..., Any])
 
-def _for_targets(allowed: Callable[[Any], bool], expected: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+
+def _for_targets(allowed: Callable[[Any], bool], expected: str) -> Callable[[Loss], Loss]:
     """A loss that takes these targets alone, and has the `check_targets` that says so."""
 
-    def decorated(loss: Callable[..., Any]) -> Callable[..., Any]:
+    def decorated(loss: Loss) -> Loss:
         def check_targets(targets: Any, name: str = "target") -> None:
             items = _items(name, targets)
-            for i, item in enumerate(items if items is not None else ()):
-                check_targets(item, f"{name}[{i}]")
+            if items is not None:
+                for i, item in enumerate(items):
+                    check_targets(item, f"{name}[{i}]")
+                return
             number = targets.data if isinstance(targets, Value) else plain(targets)
-            if items is None and isinstance(number, (int, float)) and not allowed(number):
+            if isinstance(number, (int, float)) and not allowed(number):
                 raise ValueError(f"{name} is {number!r}: {loss.__name__} expects {expected}")
 
         @wraps(loss)
@@ -44,7 +48,7 @@ def _for_targets(allowed: Callable[[Any], bool], expected: str) -> Callable[[Cal
             return loss(input, target, reduction=reduction)
 
         vars(checked).update(check_targets=check_targets)
-        return checked
+        return cast(Loss, checked)
 
     return decorated
 

@@ -808,7 +808,7 @@ def test_packed_examples_show_how_many_they_are_and_of_what_shape():
     ("function", "p", "seen"),
     [
         (lambda p, x: (p - x).sqrt(), 1.0, r"sqrt\(0\.0\) cannot be taken: 1\.0 / 0\.0: division by zero"),
-        (lambda p, x: p.sqrt() * x, 0.0, r"sqrt\(0\.0\) cannot be taken: 1\.0 / 0\.0"),
+        (lambda p, x: where(p >= 0, p.sqrt(), 0.0) * x, 0.0, r"sqrt\(0\.0\) cannot be taken: 1\.0 / 0\.0"),
         (lambda p, x: p.sqrt() + p**0.5 + x, 0.0, r"sqrt\(0\.0\) or \*\*\(0\.0, 0\.5\) cannot be taken: "),
     ],
 )

@@ -893,7 +893,7 @@ def test_the_stack_that_an_exported_file_says_it_needs_is_what_it_needs_at_least
 def test_the_header_documents_arguments_and_results():
     example = (1.0, [[1.0, 2.0, 3.0]] * 2, [], [1.0, 2.0])
     fast = micrograd.compile(lambda a, b, n, c: [[a, b[0][1]], c], example, backend="python")
-    assert "x[0] to x[0]: argument 1\n" in fast.c_source
+    assert "     x[0]: argument 1\n" in fast.c_source
     assert "x[1] to x[6]: argument 2, of shape (2, 3)\n" in fast.c_source
     assert "argument 3" not in fast.c_source
     assert "x[7] to x[8]: argument 4\n" in fast.c_source
@@ -906,6 +906,7 @@ def test_the_header_speaks_of_what_there_is():
     assert "y  receives the output in y[0] */" in three
     assert "with respect to the parameters is added to g[0] to g[2]\n" in three
     assert "y  y[0] receives the output, y[1] its gradient with respect to the inputs */" in three
+    assert "is added to nothing\n" in micrograd.compile(lambda x: x, (1.0,), backend="python").c_source
     none = micrograd.compile(lambda: p[0], (), parameters=p, backend="python").c_source
     assert "Needs no more of the stack than what the compiler adds: gcc" in none
     assert "y  y[0] receives the output */" in none

@@ -60,9 +60,9 @@ def compile(
     function
         Called with Values, or nested lists of Values, in the shapes of the example; returns a Value or a nested list
         of Values. It is run once for each shape of arguments: what it does besides computing on them, such as
-        drawing a random number, is done then and never again. What it asks of a Value's type, identity or text, as
-        by `isinstance`, `is` or `str`, is answered then, too, and no error tells. Of a `where`, code in C computes the
-        chosen branch alone: an operation that fails in the other one is an error in Python, and none in C.
+        drawing a random number, is done then and never again; so are, without an error, `isinstance`, `is` and `str`
+        on its arguments. Of a `where`, code in C may compute the chosen branch alone: an operation that fails in the
+        other one is an error in Python, and may be none in C.
     example_args
         One example of the arguments: numbers and nested lists of numbers. Only their shapes matter.
     parameters

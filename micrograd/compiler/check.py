@@ -6,7 +6,7 @@ from typing import Any
 
 from micrograd.compiler.batch import Packed
 from micrograd.compiler.graph import Graph
-from micrograd.compiler.trace import OPERATIONS
+from micrograd.compiler.trace import CONDITIONS, OPERATIONS
 
 Step = tuple[int, list[Any], Any]
 """A line, the numbers of its operands, and the result or the error that it comes to."""
@@ -38,13 +38,15 @@ def failure(graph: Graph, kind: str, parameters: Sequence[float], packed: Packed
     return None
 
 
-def _derivative(graph: Graph, id: int, numbers: dict[int, list[Any]]) -> str:
-    """What a line of the backward pass is part of: the derivatives of all operations on a number, as far as known."""
-    lines = graph.trace.operands
-    while id >= graph.forward_end and id not in graph.gradients:
-        id = next((later for later in range(id + 1, len(lines)) if id in lines[later]), -1)
+def _derivative(graph: Graph, id: Any, numbers: dict[int, list[Any]]) -> str:
+    """What a line of the backward pass is part of: the derivatives of the operations on a number, as far as known."""
+    if id < graph.forward_end:
+        return ""
+    ops, lines = graph.trace.ops, graph.trace.operands
+    while id is not None and id not in graph.gradients:
+        id = next((later for later in range(id + 1, len(lines)) if id in lines[later]), None)
     on = [line for line in numbers if line < graph.forward_end and graph.gradients.get(id) in lines[line]]
-    of = [f"{graph.trace.ops[line]}({', '.join(map(repr, numbers[line]))})" for line in on]
+    of = [f"{ops[i]}({', '.join(map(repr, numbers[i]))})" for i in on if ops[i] not in CONDITIONS]
     return f"the derivative of {' or '.join(of)} cannot be taken: " if of else ""
 
 

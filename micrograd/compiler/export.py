@@ -39,7 +39,7 @@ def _header(graph: Graph, name: str, room: int) -> str:
     """What to know of the functions, which keep up to that many bytes in their array on the stack."""
     starts = accumulate(graph.sizes, initial=0)
     arguments = "".join(
-        f"\n     x[{start}] to x[{start + size - 1}]: argument {k + 1}{_of_shape(shape)}" if size else ""
+        f"\n     {_span('x', size, start)}: argument {k + 1}{_of_shape(shape)}" if size else ""
         for k, (start, size, shape) in enumerate(zip(starts, graph.sizes, graph.shapes, strict=False))
     )
     backward = ""
@@ -88,7 +88,9 @@ void {name}_forward(const double *p, const double *x, double *y);
 
 def _span(array: str, n: int, first: int = 0) -> str:
     """So many numbers of an array."""
-    return f"{array}[{first}]" if n == 1 else f"{array}[{first}] to {array}[{first + n - 1}]"
+    if n < 2:
+        return f"{array}[{first}]" if n else "nothing"
+    return f"{array}[{first}] to {array}[{first + n - 1}]"
 
 
 def _of_shape(shape: tuple[object, ...]) -> str:
