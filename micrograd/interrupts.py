@@ -22,7 +22,7 @@ def uninterrupted() -> Iterator[None]:
     over = False
 
     def wait(*arguments: Any) -> None:
-        if over:  # where a handler has raised something before all were set back
+        if over:  # where the handler of another signal has raised something before all were set back
             handlers[arguments[0]](*arguments)
         else:
             waiting.append(arguments)
@@ -32,15 +32,15 @@ def uninterrupted() -> Iterator[None]:
             for arguments in waiting:
                 calls.callback(handlers[arguments[0]], *arguments)
 
-    with ExitStack() as after:
-        after.callback(call)
-        for number, handler in handlers.items():
-            after.callback(signal.signal, number, handler)
-            signal.signal(number, wait)
-        try:
+    try:
+        with ExitStack() as after:
+            after.callback(call)
+            for number, handler in handlers.items():  # Ctrl-C is set back last
+                after.callback(signal.signal, number, handler)
+                signal.signal(number, wait)
             yield
-        finally:
-            over = True
+    finally:
+        over = True
 
 
 @contextmanager

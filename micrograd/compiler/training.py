@@ -178,7 +178,8 @@ class Training:
         self._turn = threading.RLock()  # of the thread that takes a step
         self._block = ExitStack()
         self._inside = False
-        self._loops: dict[bool, CLoop | PythonLoop] = {}
+        self._in_c = True  # as far as the functions are
+        self._loops: dict[bool, CLoop | PythonLoop] = {}  # in C, and in Python
         self._options: dict[str, Any] = {}  # which the loops are made for
         self._seen = Seen({})
         self._latest: Examples | None = None
@@ -300,7 +301,7 @@ class Training:
 
     def _loop(self, examples: Examples) -> "CLoop | PythonLoop":
         """The loop in the language that the examples' programs are in; with "auto", in Python where C is not to be."""
-        in_c = self._compiled._in_c(examples)
+        in_c = self._in_c and self._compiled._in_c(examples)
         try:
             if in_c not in self._loops:
                 loop = CLoop if in_c else PythonLoop
@@ -310,8 +311,8 @@ class Training:
             if not in_c or self._compiled.backend == "c":
                 raise
             say_once(f"the steps of the training are taken in Python, since C is not to be had for them: {error}")
-            self._loops[in_c] = PythonLoop(self._compiled, self._buffers, self._clip_grad_norm)
-            self._loops[in_c].point_at(examples)
+            self._in_c = False
+            return self._loop(examples)
         return self._loops[in_c]
 
     def _on_values(self, examples: Examples) -> float:
