@@ -150,7 +150,7 @@ class Seen:
     def still(self, attributes: Mapping[str, Any]) -> bool:
         """Whether these are the same objects, with the same contents."""
         same = len(attributes) == self._n and all(map(is_, map(attributes.get, self._names), self._values))
-        return same and _equal(self._contents, self._copies)
+        return same and (not self._contents or _equal(self._contents, self._copies))
 
 
 def _copied(value: Any) -> Any:
@@ -217,18 +217,15 @@ class Training:
         with self._turn:
             if not self._inside:
                 raise RuntimeError("a step is taken within its block: with fast.training(optimizer) as step: step(...)")
-            return self._step(*batches)
-
-    def _step(self, *batches: Any) -> float:
-        examples = self._latest
-        if examples is None or len(batches) != 1 or batches[0] is not examples.packs[0]:
-            examples = self._latest = self.examples(*batches)
-        order = None if len(examples.packs) == 1 else array("l", range(len(examples)))
-        sizes, rates, losses = self._one
-        sizes[0], rates[0] = len(examples), self._optimizer.learning_rate
-        if self.steps(examples, order, sizes, rates, losses):
-            return losses[0]
-        return self._on_values(examples)
+            examples = self._latest
+            if examples is None or len(batches) != 1 or batches[0] is not examples.packs[0]:
+                examples = self._latest = self.examples(*batches)
+            order = None if len(examples.packs) == 1 else array("l", range(len(examples)))
+            sizes, rates, losses = self._one
+            sizes[0], rates[0] = len(examples), self._optimizer.learning_rate
+            if self.steps(examples, order, sizes, rates, losses):
+                return losses[0]
+            return self._on_values(examples)
 
     def examples(
         self, *batches: Any, size: int | None = None, told: Callable[[int, int], None] = lambda shapes, of: None
