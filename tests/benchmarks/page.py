@@ -3,11 +3,11 @@
 import os
 import platform
 import re
-import tomllib
 from collections.abc import Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import micrograd
 from micrograd.compiler.toolchain import CompilerError, find_compiler
 from tests.benchmarks.growth import curves
 from tests.benchmarks.harness import CHECKOUT, Measured
@@ -34,8 +34,7 @@ def machine() -> str:
     except (OSError, IndexError):
         cpu = platform.processor() or platform.machine()
     python = f"{platform.python_implementation()} {platform.python_version()}"
-    ours = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["version"]
-    versions = ", ".join([f"micrograd {ours}", python, *map(_version, LIBRARIES), _c_compiler()])
+    versions = ", ".join([f"micrograd {micrograd.__version__}", python, *map(_version, LIBRARIES), _c_compiler()])
     return f"{versions}; {platform.system()} {platform.machine()}, {os.cpu_count()} x {cpu}"
 
 
