@@ -10,7 +10,7 @@ from pathlib import Path
 import micrograd
 from micrograd.compiler.toolchain import CompilerError, find_compiler
 from tests.benchmarks.growth import curves
-from tests.benchmarks.harness import CHECKOUT, Measured
+from tests.benchmarks.harness import Measured
 
 LIBRARIES = ("numpy", "torch", "scikit-learn", "casadi")
 OURS = "C0"  # a colour
