@@ -22,6 +22,7 @@ GRADIENTS = ["engine", "functional", "properties", "compiler", "compiler_c", "pr
 NETWORKS = ["losses", "nn", "optim", "training", "saving"]
 IN_PYTHON = ["compiler", "compiler_c", "faults"]
 IN_C = ["compiler_c", "compiler", "faults"]
+TRAINING = ["compiled_training", "backends", "training", "travel", "faults"]
 TESTS = {  # those of the module first
     "scalar": ["scalar", *GRADIENTS],
     "engine": [*GRADIENTS, *NETWORKS, "load"],
@@ -29,12 +30,15 @@ TESTS = {  # those of the module first
     "losses": NETWORKS,
     "optim": ["optim", *NETWORKS],
     "nn": ["nn", *NETWORKS],
+    **{name: ["training", "backends", *NETWORKS, "data", "faults"] for name in ["checks", "interrupts"]},
+    **{name: ["training", "backends", "history", "faults"] for name in ["training", "trainers", "history"]},
     **{
         f"compiler/{name}": IN_PYTHON
         for name in ["trace", "graph", "statements", "stored", "python", "check", "__init__"]
     },
     "compiler/roll": ["roll", *IN_C],
-    **{f"compiler/{name}": IN_C for name in ["c", "batch", "export", "toolchain"]},
+    **{f"compiler/{name}": IN_C for name in ["c", "library", "batch", "export", "toolchain"]},
+    **{f"compiler/{name}": [*TRAINING, *IN_C] for name in ["training", "driver", "rule", "elsewhere", "scatter"]},
 }
 
 
