@@ -370,8 +370,10 @@ def test_nests_compute_what_the_same_code_without_loops_does(monkeypatch, functi
     batch = [[rng.uniform(-1, 1) for _ in range(9)] for _ in range(5)]
     parameters = [w for row in ws for w in row]
     results = []
-    for fewest in (rolling.FEWEST_ROUNDS, 10**6):
+    for fewest, level in ((rolling.FEWEST_ROUNDS, "-O2"), (10**6, "-O0")):  # at -O2 the latter takes minutes
         monkeypatch.setattr(rolling, "FEWEST_ROUNDS", fewest)
+        flags = [level if flag == "-O2" else flag for flag in toolchain.FLAGS]
+        monkeypatch.setattr(toolchain, "FLAGS", flags)
         fast = micrograd.compile(lambda xs: function(ws, xs, dot), (batch[0],), parameters=parameters, backend="c")
         assert ("i1 < " in fast.c_source) == (fewest < 10)
         numbers = []
