@@ -203,7 +203,7 @@ def remember_lines() -> Iterator[None]:
 
     def init(self: Value, *args: Any, **options: Any) -> None:
         made(self, *args, **options)
-        self.line = re.sub(r"^.*?([^/\\]*:\d+: )", r"\1", users_line(), count=1)  # type: ignore[attr-defined]
+        self.line = re.sub(r"^.*?([^/\\]*:\d+), `(.*)`$", r"\1: \2", users_line())  # type: ignore[attr-defined]
 
     Value.__init__ = init  # type: ignore[method-assign]
     try:
