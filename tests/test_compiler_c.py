@@ -663,6 +663,23 @@ def test_ctrl_c_while_threads_are_at_work_waits_for_them(trains, monkeypatch):
         call(batch)
 
 
+@needs_compiler
+def test_threads_that_cannot_be_started_are_an_error_when_the_others_are_done(monkeypatch):
+    _, fast, batch = noisy()
+    start, started = threading.Thread.start, []
+
+    def start_one(thread):
+        if started:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_one)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        fast.map(batch)
+    assert not started[0].is_alive()
+
+
 def test_a_number_of_threads_that_is_none_is_refused():
     with pytest.raises(ValueError, match="threads is 0: expected a whole number of at least 1"):
         micrograd.compile(lambda x: x, (1.0,), threads=0)

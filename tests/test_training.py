@@ -15,6 +15,7 @@ import tracemalloc
 import weakref
 from contextlib import suppress
 
+import numpy as np
 import pytest
 
 from micrograd import Value, nn
@@ -725,6 +726,30 @@ def test_memory_does_not_grow_with_the_steps(loss):
     assert len(sizes) == 40
     assert max(sizes[20:]) - max(sizes[10:20]) < 10_000  # a tenth of what one step's graph takes
     assert max(objects[20:]) - max(objects[10:20]) < 20
+
+
+def test_a_table_that_gives_an_array_is_taken_by_its_rows():
+    class Table:
+        """As of pandas: what [] finds is a column."""
+
+        def __init__(self, rows):
+            self.rows = np.array(rows)
+
+        def __len__(self):
+            return len(self.rows)
+
+        def __array__(self, *_, **__):
+            return self.rows
+
+        def __getitem__(self, name):
+            raise KeyError(name)
+
+    xs, ys = [[0.0, 1.0], [1.0, 0.5]], [0.0, 1.0]
+    found = [
+        fit(nn.MLP(2, [1], rng=1), mse_loss, kind(xs), kind(ys), epochs=2, rng=1, progress=False)
+        for kind in (list, Table)
+    ]
+    assert found[0] == found[1]
 
 
 def test_cycles_that_outlive_their_step_are_collected_now_and_then():
