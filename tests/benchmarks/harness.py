@@ -161,13 +161,18 @@ def from_first_step(fit: Callable[[Callable[[int], float]], float], rate: float,
 
     It begins when the schedule, which is given to `fit`, is asked for the first rate.
     """
+    from micrograd.optim import constant
+
     started = 0.0
 
-    def schedule(step: int) -> float:
+    def noted(step: int) -> float:
         nonlocal started
         if step == 0:
             started = time.perf_counter()
         return rate
+
+    schedule: Any = constant(rate)
+    schedule._rate = noted  # within one of ours, which `fit` may ask for many rates at once
 
     def measure() -> tuple[float, float]:
         result = fit(schedule)
