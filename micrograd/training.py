@@ -13,7 +13,7 @@ from typing import Any, Self, TextIO
 from micrograd.checks import Rng, count, examples, generator, having, listed, number, row
 from micrograd.engine import Value
 from micrograd.history import Diverged, History, Recorder
-from micrograd.interrupts import uninterrupted
+from micrograd.interrupts import ensured, uninterrupted
 from micrograd.optim import Adam, Optimizer, Schedule
 from micrograd.trainers import Examples, Model, Plan, Stepper, restore, trainer
 
@@ -195,7 +195,14 @@ def _collector_paused() -> Iterator[tuple[Callable[[], None], Callable[[], None]
             gc.collect()
             new, old = 0, len(gc.get_objects())
 
-    try:
+    def leave() -> None:
+        with _COLLECTOR:
+            if enabled:
+                gc.enable()
+            if froze:
+                gc.unfreeze()
+
+    with ensured(leave):
         with _COLLECTOR:
             enabled = gc.isenabled()
             gc.disable()
@@ -203,14 +210,6 @@ def _collector_paused() -> Iterator[tuple[Callable[[], None], Callable[[], None]
             if froze:
                 gc.freeze()
         yield collect, gc.freeze if froze else lambda: None
-    finally:
-        with _COLLECTOR:
-            try:  # a Ctrl-C may come after each call
-                if enabled:
-                    gc.enable()
-            finally:
-                if froze:
-                    gc.unfreeze()
 
 
 class _Progress:

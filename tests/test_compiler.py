@@ -1758,6 +1758,19 @@ def test_networks_of_any_shape_agree_with_the_engine_to_the_last_bit(seed):
     assert (total, gradients) == (expected.data, grads(model.parameters()))
 
 
+def test_a_ctrl_c_as_the_collector_is_paused_leaves_it_on(monkeypatch):
+    pause = gc.disable
+
+    def pressed():
+        pause()
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(gc, "disable", pressed)
+    with pytest.raises(KeyboardInterrupt), stored.uncollected():
+        pytest.fail("the block was entered")
+    assert gc.isenabled()
+
+
 def test_no_garbage_is_looked_for_while_a_function_is_traced_and_afterwards_as_before():
     seen = []
 

@@ -2,7 +2,8 @@
 
     compile -> Graph (graph.py: the function run on the symbols of trace.py, then backward() on its result)
             -> Statements (statements.py: what is needed, as lines of a language)
-            -> PythonBackend (python.py), or CBackend (c.py: rolled into loops by roll.py, built by toolchain.py)
+            -> PythonBackend (python.py), or CBackend (library.py: rolled into loops by roll.py, written by c.py, built
+               by toolchain.py)
 
 The graph is kept small (stored.py) until more of it is written. Training (training.py) keeps all numbers in buffers,
 where Values find them (elsewhere.py); in C by a loop of its own (driver.py) with the optimizer's rule (rule.py).

@@ -15,15 +15,13 @@ Step = tuple[int, list[Any], Any]
 def replay(graph: Graph, results: Sequence[int], parameters: Sequence[float], x: Sequence[float]) -> Iterator[Step]:
     """What it takes to compute the results for one example; to be left at the first step that cannot be carried out."""
     trace = graph.trace
-    arrays = {"p": parameters, "x": x, "seed": (1.0,), "g": [0.0] * graph.n_parameters}
-    numbers = dict(trace.constants)
-    numbers |= {id: arrays[array][i] for id, (array, i) in trace.leaves.items()}
+    numbers = graph.numbers(parameters, x)
     for id in trace.needed(results):
         operands = [numbers[operand] for operand in trace.operands[id]]
         try:
             numbers[id] = OPERATIONS[trace.ops[id]](*operands)
         except (ArithmeticError, ValueError) as error:
-            numbers[id] = error  # type: ignore[assignment]  # with which nothing more can be computed
+            numbers[id] = error  # with which nothing more can be computed
         yield id, operands, numbers[id]
 
 

@@ -76,6 +76,12 @@ class Graph:
             lines += self.argument_gradients or ()
         return lines
 
+    def numbers(self, parameters: Sequence[Any], x: Sequence[Any]) -> dict[int, Any]:
+        """What constants and leaves are, by their lines, for one example: a seed of 1, and gradients from 0 on."""
+        arrays = {"p": parameters, "x": x, "seed": (1.0,), "g": [0.0] * self.n_parameters}
+        leaves = {id: arrays[array][i] for id, (array, i) in self.trace.leaves.items()}
+        return {**self.trace.constants, **leaves}
+
     def _trace_forward(self, result: Any, parameters: Sequence[Value], inputs: Sequence[Value]) -> None:
         self.output_shape = shape_of(result)
         values = list(flatten(result))
