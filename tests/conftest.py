@@ -67,6 +67,27 @@ def browser():
         browser.close()
 
 
+@pytest.fixture
+def opened(browser):
+    """A function that opens a page; nothing may go wrong on it, or be asked for."""
+    contexts, troubles = [], []
+
+    def opened(path, fragment="", **options):
+        contexts.append(browser.new_context(**options))
+        tab = contexts[-1].new_page()
+        tab.on("console", lambda message: troubles.append(message.text))
+        tab.on("pageerror", lambda error: troubles.append(str(error)))
+        tab.on("dialog", lambda dialog: troubles.append(dialog.message))
+        tab.on("request", lambda request: request.url.startswith(("file:", "data:")) or troubles.append(request.url))
+        tab.goto(path.as_uri() + fragment)
+        return tab
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert troubles == []
+
+
 @pytest.fixture(scope="session")
 def axe(request):
     """The source of axe-core, which npm brings where it can."""
