@@ -70,6 +70,7 @@ class Plan:
     clip_grad_norm: float | None
     recorder: Recorder | None
     threads: int
+    precision: str
 
     def until(self, epoch: int) -> int:
         """The next epoch after which something may look at the parameters, if nothing does after each."""
@@ -239,6 +240,7 @@ class CompiledTrainer(Trainer):
             backend=backend,
             batch_size=plan.size,
             threads=plan.threads,
+            precision=plan.precision,
         )
         self._training = compiled.training(plan.optimizer, clip_grad_norm=plan.clip_grad_norm)  # type: ignore[arg-type]
         self._learnt = self._training.examples(xs, ys, size=plan.size, told=told)

@@ -41,6 +41,7 @@ def fit(
     clip_grad_norm: float | None = None,
     snapshots: int | None = None,
     threads: int = 1,
+    precision: str = "double",
 ) -> History:
     """Train the model on the examples.
 
@@ -97,6 +98,8 @@ def fit(
     threads
         How many share the examples of a step in C, which pays for steps of some milliseconds. Their gradients are added
         in a fixed order.
+    precision
+        Of what C computes with: "double", or "single" for floats, as PyTorch has them by default.
 
     Raises
     ------
@@ -115,6 +118,8 @@ def fit(
     """
     if backend not in BACKENDS:
         raise ValueError(f"unknown backend {backend!r}: expected one of {', '.join(BACKENDS)}")
+    if precision != "double" and backend in ("eager", "python"):
+        raise ValueError(f'backend {backend!r} computes in doubles: give backend="c" with precision={precision!r}')
     _check_kinds(model, loss, optimizer, schedule, progress)
     parameters = listed("model.parameters()", model.parameters())
     xs, ys = learnt = examples(xs, ys)
@@ -134,6 +139,7 @@ def fit(
         model, loss, parameters, learnt, min(size, len(xs)), epochs,
         Adam(parameters, learning_rate=0.01) if optimizer is None else optimizer,
         schedule, validation, generator(rng), clip_grad_norm, recorder, count("threads", threads),
+        precision,
     )  # fmt: skip
     best: list[Any] = []
     lowest, waited = math.inf, 0

@@ -29,6 +29,7 @@ from micrograd.compiler.elsewhere import lock
 from micrograd.compiler.export import export_c
 from micrograd.compiler.graph import Graph, Shape, unflatten
 from micrograd.compiler.library import CBackend
+from micrograd.compiler.precision import DOUBLE, Precision, named
 from micrograd.compiler.python import PythonBackend, source
 from micrograd.compiler.rule import Ruled
 from micrograd.compiler.stored import Recalled, give_back, uncollected
@@ -53,6 +54,7 @@ def compile(
     backend: str = "auto",
     batch_size: float = math.inf,
     threads: int = 1,
+    precision: str = "double",
 ) -> "Compiled":
     """Trace a function of numbers, and compile what it computes together with its gradients.
 
@@ -77,6 +79,9 @@ def compile(
     threads
         How many share the examples of a call in C, which pays from some milliseconds a call. The gradients of their
         parts are added in a fixed order: for the same number of threads, the results are the same each time.
+    precision
+        "double", or "single" for floats in C: half the memory and twice the lanes, for results of about seven digits.
+        Values stay Python's floats, and where it is Python that computes, it does so in doubles.
 
     Raises
     ------
@@ -88,7 +93,13 @@ def compile(
         If an argument is not of the kind described above.
     """
     return Compiled(
-        function, example_args, parameters=parameters, backend=backend, batch_size=batch_size, threads=threads
+        function,
+        example_args,
+        parameters=parameters,
+        backend=backend,
+        batch_size=batch_size,
+        threads=threads,
+        precision=precision,
     )
 
 
@@ -113,6 +124,7 @@ class Compiled:
         backend: str = "auto",
         batch_size: float = math.inf,
         threads: int = 1,
+        precision: str = "double",
     ) -> None:
         if backend not in ("auto", "c", "python"):
             raise ValueError(f'unknown backend {backend!r}: expected "auto", "c" or "python"')
@@ -130,6 +142,9 @@ class Compiled:
         self._function = function
         self.backend = backend
         self.threads = checks.count("threads", threads)
+        self.precision = named(precision)
+        if self.precision != DOUBLE and backend == "python":
+            raise ValueError('single precision is for C, since Python computes in doubles: give backend="c" with it')
         self._backends: dict[tuple[Shape, ...], PythonBackend | CBackend] = {}
         self._spare: dict[tuple[Shape, ...], PythonBackend] = {}
         self._shapes = pack([(argument,) for argument in example_args], ()).shapes
@@ -236,11 +251,11 @@ class Compiled:
         return Training(self, optimizer, clip_grad_norm)
 
     def pack(self, *batches: Any) -> Packed:
-        """A data set as buffers of doubles, for `backward` and `map` to step on without any work for a number.
+        """A data set as buffers of numbers, for `backward` and `map` to step on without any work for a number.
 
-        A C-contiguous array of doubles (of NumPy or PyTorch, or with the buffer protocol) is used where it lies: what
-        is written to it later counts. All else is copied: lists, other arrays, tables and Series of pandas, whose rows
-        are the examples.
+        A C-contiguous array of doubles, or of floats for single precision (of NumPy or PyTorch, or with the buffer
+        protocol), is used where it lies: what is written to it later counts. All else is copied: lists, other arrays,
+        tables and Series of pandas, whose rows are the examples.
 
         Raises
         ------
@@ -271,30 +286,40 @@ class Compiled:
     @property
     def c_source(self) -> str:
         """One self-contained C99 file, as `export_c("model.c")` writes it."""
-        return "".join(self._exported("model"))
+        return "".join(self._exported("model", None))
 
-    def export_c(self, path: str | Path) -> None:
+    def export_c(self, path: str | Path, *, precision: str | None = None) -> None:
         """Write the function as one C99 file, and its declarations to a header beside it: `model.c` and `model.h`.
 
         The names in it begin with the file's, so that several such files make one program: `model_forward`,
         `model_backward`, `model_parameters`.
 
+        Parameters
+        ----------
+        path
+            Of the source.
+        precision
+            "double" for numbers of type double, "single" for float; by default as the function is compiled.
+
         Raises
         ------
         ValueError
             If the path is the header's, which would overwrite the source.
+        OverflowError
+            If a parameter or a constant is too large for single precision.
         """
         path = Path(path)
         if path.suffix.lower() == ".h":
             raise ValueError(f"{path} is where the header goes: name the source, as in {path.with_suffix('.c')}")
-        declarations, definitions = self._exported(path.stem)
+        declarations, definitions = self._exported(path.stem, precision)
         replace(path, (declarations + definitions).encode())
         replace(path.with_suffix(".h"), declarations.encode())
 
-    def _exported(self, stem: str) -> tuple[str, str]:
+    def _exported(self, stem: str, precision: str | None) -> tuple[str, str]:
+        of = self.precision if precision is None else named(precision)
         numbers = self._numbers()
-        _check_numbers(numbers)
-        return export_c(self._backends[self._shapes].stored.graph(), numbers, stem)
+        _check_numbers(numbers, of)
+        return export_c(self._backends[self._shapes].stored.graph(), numbers, stem, of)
 
     def _numbers(self) -> list[float]:
         return [parameter.data for parameter in self.parameters]
@@ -303,9 +328,10 @@ class Compiled:
         """The batch for each argument as buffers, in shapes that the function is compiled for."""
         if len(batches) == 1 and isinstance(batches[0], Packed):
             packed = batches[0]
+            packed.expect(self.precision)
         else:
             self._check_number(batches)
-            packed = pack(batches, list(self._backends))
+            packed = pack(batches, list(self._backends), self.precision)
         if packed.shapes not in self._backends:
             self._build(self._traced(packed.shapes), packed.n)
         return packed
@@ -319,9 +345,10 @@ class Compiled:
         """Examples of one or several shapes, with all that batches of that size need compiled."""
         self._check_number(batches)
         if len(batches) == 1 and isinstance(batches[0], Packed):
+            batches[0].expect(self.precision)
             examples = Examples(batches, [range(len(batches[0]))])
         else:
-            examples = pool(batches, list(self._backends))
+            examples = pool(batches, list(self._backends), self.precision)
         examples.size = size or len(examples)
         new = [pack for pack in examples.packs if pack.shapes not in self._backends]
         if len(new) > MANY_SHAPES:
@@ -396,7 +423,7 @@ class Compiled:
             self._backends[shapes] = PythonBackend(graph)
         else:
             try:
-                self._backends[shapes] = CBackend(graph, n, self.threads)
+                self._backends[shapes] = CBackend(graph, n, self.threads, self.precision)
             except CompilerError as error:
                 self._fall_back(graph, error)
         if self._backends[shapes].stored.is_large:
@@ -419,14 +446,15 @@ class Compiled:
             self._fall_back(backend.stored.graph(), error)
             return self._run(method, packed, *options, parameters=parameters)
         except (TypeError, OverflowError, struct.error):
-            _check_numbers(numbers)
+            _check_numbers(numbers, self.precision)
             raise
 
 
-def _check_numbers(numbers: Sequence[Any]) -> None:
-    """Name the first parameter whose number is none, if there is one."""
+def _check_numbers(numbers: Sequence[Any], precision: Precision = DOUBLE) -> None:
+    """Name the first parameter whose number is none, if there is one, or none of this precision."""
     for i, number in enumerate(numbers):
         try:
             array("d", [number])
         except (TypeError, OverflowError) as error:
             raise TypeError(f"parameter {i} holds no number to compute with: {error}") from None
+        precision.check(f"parameter {i}", number)

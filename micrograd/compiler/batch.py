@@ -1,7 +1,7 @@
-"""Data sets as buffers of doubles.
+"""Data sets as buffers of numbers: doubles, or floats for single precision.
 
 What holds real numbers by position will do: lists, NumPy's arrays, and through the protocols that these share, tables
-of pandas and tensors of PyTorch. An array of doubles is used where it lies, anything else is copied.
+of pandas and tensors of PyTorch. An array of such numbers is used where it lies, anything else is copied.
 """
 
 import ctypes
@@ -11,6 +11,7 @@ from numbers import Real
 from typing import Any
 
 from micrograd.compiler.graph import Shape, shape_of, size, unflatten
+from micrograd.compiler.precision import DOUBLE, Precision
 from micrograd.engine import Value
 
 NO_LISTS = (Mapping, MappingView, Set, str, bytes, bytearray)
@@ -25,7 +26,7 @@ class ShapeError(ValueError):
 
 
 class Packed:
-    """The examples for each argument, one after the other as doubles.
+    """The examples for each argument, one after the other as numbers of a precision.
 
     Attributes
     ----------
@@ -34,12 +35,15 @@ class Packed:
     n
         The number of examples.
     pointers
-        Where the doubles of each argument begin, as an array in C.
+        Where the numbers of each argument begin, as an array in C.
     """
 
-    def __init__(self, shapes: tuple[Shape, ...], n: int, buffers: Sequence[Any]) -> None:
+    def __init__(
+        self, shapes: tuple[Shape, ...], n: int, buffers: Sequence[Any], precision: Precision = DOUBLE
+    ) -> None:
         self.shapes = shapes
         self.n = n
+        self.precision = precision
         self._buffers = buffers
         self._exports = [ctypes.c_char.from_buffer(buffer) for buffer in self._buffers]  # keep them where they are
         self.pointers = (ctypes.c_void_p * len(self._exports))(*map(ctypes.addressof, self._exports))
@@ -52,9 +56,17 @@ class Packed:
         shapes = ", ".join(map(str, self.shapes))
         return f"<{self.n} packed examples of arguments of shape {shapes}>"
 
+    def expect(self, precision: Precision) -> None:
+        """Raise TypeError if the numbers are not of this precision."""
+        if self.precision != precision:
+            raise TypeError(
+                f"examples in {self.precision.name} precision came, {precision.name} was expected: "
+                "let the function that takes them pack them"
+            )
+
     def __reduce__(self) -> tuple[Any, ...]:
-        buffers = [array("d", bytes(memoryview(buffer).cast("B"))) for buffer in self._buffers]
-        return Packed, (self.shapes, self.n, buffers)
+        buffers = [array(self.precision.code, bytes(memoryview(buffer).cast("B"))) for buffer in self._buffers]
+        return Packed, (self.shapes, self.n, buffers, self.precision)
 
     def rows(self) -> list[tuple[float, ...]]:
         """All numbers of each example, as they are now: those that are used where they lie may have been changed."""
@@ -63,7 +75,7 @@ class Packed:
         if now != before or not rows:
             columns = []
             for numbers, step in zip(now, map(size, self.shapes), strict=True):
-                column = memoryview(numbers).cast("d").tolist()
+                column = memoryview(numbers).cast(self.precision.code).tolist()  # type: ignore[call-overload]
                 columns.append([column[i * step : (i + 1) * step] for i in range(self.n)])
             rows = [tuple(number for column in columns for number in column[i]) for i in range(self.n)]
             self._rows = now, rows
@@ -106,22 +118,25 @@ class Examples:
         return [unflatten(numbers, shape) for shape in pack.shapes]
 
 
-def pool(batches: Sequence[Any], known: Sequence[tuple[Shape, ...]]) -> Examples:
+def pool(batches: Sequence[Any], known: Sequence[tuple[Shape, ...]], precision: Precision = DOUBLE) -> Examples:
     """The examples of each argument as buffers, those of each shape for themselves."""
     try:
-        packed = pack(batches, known)
+        packed = pack(batches, known, precision)
         return Examples([packed], [range(packed.n)])
     except ShapeError:
         members: dict[tuple[Shape, ...], list[int]] = {}
         for number in range(len(batches[0])):
             members.setdefault(tuple(shape_of(batch[number]) for batch in batches), []).append(number)
-        packs = [pack([[b[i] for i in numbers] for b in batches], [shapes]) for shapes, numbers in members.items()]
+        packs = [
+            pack([[batch[i] for i in numbers] for batch in batches], [shapes], precision)
+            for shapes, numbers in members.items()
+        ]
         return Examples(packs, list(members.values()))
 
 
-def pack(batches: Sequence[Any], known: Sequence[tuple[Shape, ...]]) -> Packed:
+def pack(batches: Sequence[Any], known: Sequence[tuple[Shape, ...]], precision: Precision = DOUBLE) -> Packed:
     """The examples of each argument as buffers. `known` are shapes to try first."""
-    batches = _each(_examples, batches)
+    batches = _each(_examples, batches, precision)
     lengths = [len(batch) for batch in batches]
     if len(set(lengths)) > 1:
         raise ValueError(f"the arguments have different numbers of examples: {lengths}")
@@ -130,12 +145,12 @@ def pack(batches: Sequence[Any], known: Sequence[tuple[Shape, ...]]) -> Packed:
         raise ValueError("there are no examples")
     for shapes in known:
         try:
-            return Packed(shapes, n, _each(_buffer, batches, shapes))
+            return Packed(shapes, n, _each(_buffer, batches, precision, shapes), precision)
         except _Mismatch:
             pass
     try:
         shapes = tuple(map(_first_shape, batches))
-        return Packed(shapes, n, _each(_buffer, batches, shapes))
+        return Packed(shapes, n, _each(_buffer, batches, precision, shapes), precision)
     except _Mismatch as mismatch:
         came, expected = mismatch.args
         raise ShapeError(came, expected, "all examples have the shape of the first") from None
@@ -145,29 +160,31 @@ class _Mismatch(Exception):
     """The shape that numbers came in, and the one that was expected."""
 
 
-def _each(function: Callable[..., Any], *of_arguments: Sequence[Any]) -> list[Any]:
+def _each(
+    function: Callable[..., Any], batches: Sequence[Any], precision: Precision, *of_arguments: Sequence[Any]
+) -> list[Any]:
     """What the function makes of each argument; an error about its numbers names it."""
     results: list[Any] = []
     try:
-        for argument in zip(*of_arguments, strict=True):
-            results.append(function(*argument))
+        for batch, *others in zip(batches, *of_arguments, strict=True):
+            results.append(function(batch, precision, *others))
     except (TypeError, OverflowError) as error:
         raise type(error)(f"argument {len(results) + 1}: {error}") from None
     return results
 
 
-def _examples(batch: Any) -> Any:
+def _examples(batch: Any, precision: Precision) -> Any:
     """A batch, in a form that has a length and is indexed by position."""
     if isinstance(batch, (list, tuple)):
         return batch
     if isinstance(batch, NO_LISTS) or not hasattr(batch, "__len__"):
         raise TypeError(f"expected a list or an array of examples, not {batch!r:.80}")
     len(batch)  # which an array of no dimensions has not
-    return _plain(batch)
+    return _plain(batch, precision)
 
 
-def _plain(tree: Any) -> Any:
-    """An array or a table as a view of doubles, or as a list of its objects; what has no such form, as it is."""
+def _plain(tree: Any, precision: Precision = DOUBLE) -> Any:
+    """An array or a table as a view of numbers, or as a list of its objects; what has no such form, as it is."""
     if isinstance(tree, NO_LISTS):
         raise TypeError(f"expected a number, or a list or an array of numbers, not {tree!r:.80}")
     if hasattr(type(tree), "filled"):
@@ -178,10 +195,12 @@ def _plain(tree: Any) -> Any:
             return numbers.tolist()
         if numbers.dtype.kind not in "biuf":
             raise TypeError(f"real numbers are expected, not {numbers.dtype}")
-        return memoryview(numbers.__array__("d"))  # which are the same where they are doubles already
+        if numbers.size:
+            precision.check("a number", float(abs(numbers).max()))
+        return memoryview(numbers.__array__(precision.code))  # which are the same where they are of its type already
     try:
         view = memoryview(tree)
-        return view if view.format == "d" else view.tolist()
+        return view if view.format == precision.code else view.tolist()
     except (TypeError, NotImplementedError):  # there is no buffer, or Python cannot read its format
         return tree
 
@@ -191,22 +210,25 @@ def _first_shape(batch: Any) -> Shape:
     return (batch.shape or ())[1:] if isinstance(batch, memoryview) else shape_of(next(iter(batch)))
 
 
-def _buffer(batch: Any, shape: Shape) -> "memoryview | array[float]":
-    """The doubles of a batch, one after the other: where they lie, or in an array of our own."""
-    numbers = array("d")
+def _buffer(batch: Any, precision: Precision, shape: Shape) -> "memoryview | array[float]":
+    """The numbers of a batch, one after the other: where they lie, or in an array of our own."""
     if isinstance(batch, memoryview):
         _expect(shape, _first_shape(batch))
         if batch.c_contiguous and not batch.readonly and batch.nbytes:
             return batch
+        numbers = precision.zeros(0)
         numbers.frombytes(batch.tobytes())
-    elif not shape and _are_plain(batch):
-        numbers.extend(iter(batch))
     else:
-        for example in batch:
-            _extend(numbers, example, shape)
+        doubles = array("d")
+        if not shape and _are_plain(batch):
+            doubles.extend(iter(batch))
+        else:
+            for example in batch:
+                _extend(doubles, example, shape)
+        numbers = precision.array(doubles)
     if len(numbers) != len(batch) * size(shape):  # code in C relies on it
         raise ValueError(f"a {type(batch).__name__} of length {len(batch)} gave {len(numbers)} numbers")
-    return numbers or array("d", [0.0])  # no buffer is quite empty
+    return numbers or precision.zeros(1)  # no buffer is quite empty
 
 
 def _extend(numbers: "array[float]", tree: Any, shape: Shape) -> None:

@@ -20,12 +20,12 @@ from operator import itemgetter
 
 from micrograd import scalar
 from micrograd.compiler.graph import Graph
+from micrograd.compiler.precision import DOUBLE, VECTOR_BYTES, Precision
 from micrograd.compiler.roll import ZERO, Element, Line, Loop, Program, elements, roll
 from micrograd.compiler.statements import Statements
 from micrograd.compiler.trace import CONDITIONS
 
 LINES = 150  # lines of C in a function
-MOST_LANES = 8
 MANY_CONSTANTS = 8  # above which they are kept in a table
 CACHE = 1 << 19  # bytes, beyond which a tile is smaller
 
@@ -133,12 +133,13 @@ static inline void v_add_at(double *row, long step, long size, V index, V gradie
 }
 """
 VECTORS = """#ifdef __AVX512F__
-#define LANES 8
+#define BYTES 64
 #else
-#define LANES 4
+#define BYTES 32
 #endif
-typedef double V __attribute__((vector_size(8 * LANES)));
-typedef long long M __attribute__((vector_size(8 * LANES)));
+enum { LANES = BYTES / sizeof(double) };
+typedef double V __attribute__((vector_size(BYTES)));
+typedef long long M __attribute__((vector_size(BYTES)));
 
 static inline V U(double x)
 {
@@ -153,8 +154,7 @@ static inline V choose(M condition, V a, V b)
     return (V)((condition & (M)a) | (~condition & (M)b));
 }
 
-#define ONE(f) static inline V v_##f(V a) { V r; for (int l = 0; l < LANES; l++) r[l] = f(a[l]); return r; }
-#define TWO(f) static inline V v_##f(V a, V b) { V r; for (int l = 0; l < LANES; l++) r[l] = f(a[l], b[l]); return r; }
+#define LANE_BY_LANE(call) { V r; for (int l = 0; l < LANES; l++) r[l] = call; return r; }
 """
 
 
@@ -165,7 +165,7 @@ typedef V T[TILE]; /* a number for each example of a tile */
 
 static inline double total(const V *tile)
 {{
-    typedef double H __attribute__((vector_size(4 * LANES)));
+    typedef double H __attribute__((vector_size(BYTES / 2)));
     union {{ V v; H h[2]; }} halves = {{ .v = tile[0] }};
     for (int k = 1; k < TILE; k++)
         halves.v += tile[k];
@@ -179,7 +179,7 @@ static inline double total(const V *tile)
 """
 DOUBLES = """#define WIDTH 1
 typedef double T;
-typedef double W __attribute__((vector_size(64), aligned(8), may_alias));
+typedef double W __attribute__((vector_size(8 * sizeof(double)), aligned(sizeof(double)), may_alias));
 
 static inline double dot(double start, const double *a, const double *b, long n)
 {
@@ -201,7 +201,7 @@ TOTAL = CONDITIONS | {
 """The operations that have a result, if an infinite one, for all operands; the others may raise in Python."""
 
 
-UNALIGNED = "typedef double W __attribute__((vector_size(8 * LANES), aligned(8), may_alias));\n"
+UNALIGNED = "typedef double W __attribute__((vector_size(BYTES), aligned(sizeof(double)), may_alias));\n"
 
 
 class Writer:
@@ -487,15 +487,17 @@ def literal(number: float) -> str:
     return "NAN" if number != number else "INFINITY" if number > 0 else "(-INFINITY)"
 
 
-def library_source(graph: Graph, results: Sequence[int], accumulated: Sequence[int], *, tile: int) -> tuple[str, int]:
-    """A library with one function, `run`, that computes the results for many examples; the doubles it works on.
+def library_source(
+    graph: Graph, results: Sequence[int], accumulated: Sequence[int], *, tile: int, precision: Precision = DOUBLE
+) -> tuple[str, int]:
+    """A library with one function, `run`, that computes the results for many examples; the bytes it works on.
 
     It computes so many vectors of examples at once, or if `tile` is 0, one example after the other. A tile is smaller
     where its numbers would not stay in the processor's cache, from which each weight is read once for all of it.
     """
     writer = Writer(graph, results, accumulated, vectors=tile > 0, dots=tile == 0)
     numbers = sum(graph.sizes) + len(results) + writer.temporaries + writer.sums
-    while tile > 1 and tile * numbers * MOST_LANES * 8 > CACHE:
+    while tile > 1 and tile * numbers * VECTOR_BYTES > CACHE:
         tile //= 2
     gather = ""
     k = offset = 0
@@ -523,7 +525,7 @@ def library_source(graph: Graph, results: Sequence[int], accumulated: Sequence[i
             ),
         ]
     )
-    return source, numbers * MOST_LANES * max(tile, 1) + 8
+    return precision.text(source), (numbers * max(tile, 1) + 1) * VECTOR_BYTES
 
 
 def helpers(body: str) -> str:
@@ -535,8 +537,9 @@ def vector_functions(body: str) -> str:
     """The definition of vectors, and the functions of them that are called."""
     one = [name for name in (*CALLS, *FUNCTIONS, "fabs") if f"v_{name}(" in body]
     two = [name for name in ("pow", "remainder_") if f"v_{name}(" in body]
-    macros = "".join([f"ONE({name})\n" for name in one] + [f"TWO({name})\n" for name in two])
-    return VECTORS + macros + (ROWS if "v_take" in body else "")
+    functions = [f"static inline V v_{name}(V a) LANE_BY_LANE({name}(a[l]))\n" for name in one]
+    functions += [f"static inline V v_{name}(V a, V b) LANE_BY_LANE({name}(a[l], b[l]))\n" for name in two]
+    return VECTORS + "".join(functions) + (ROWS if "v_take" in body else "")
 
 
 GATHER = """/* Copies arguments of one size, for the examples from b on, into lanes: so many, or the first again. */
@@ -551,7 +554,7 @@ static inline void gather(T *to, const double *const *x, long arguments, long si
         }
 }
 """
-RUN = """int run(const double *p, const double *const *x, const long *at, double seed,
+RUN = """int run(const double *p, const double *const *x, const long *at, wide seed,
         double *g, double *y, double *work, long n)
 {{
     feclearexcept(FE_ALL_EXCEPT);

@@ -10,6 +10,7 @@ from array import array
 from typing import Any
 
 from micrograd.compiler.c import UNALIGNED, helpers, vector_functions
+from micrograd.compiler.precision import Precision
 from micrograd.compiler.rule import Rule
 from micrograd.compiler.toolchain import build, unload
 
@@ -30,7 +31,7 @@ class Job(ctypes.Structure):
     )
 
 
-STRUCTURES = """typedef int (*function)(const double *p, const double *const *x, const long *at, double seed,
+STRUCTURES = """typedef int (*function)(const double *p, const double *const *x, const long *at, wide seed,
                         double *g, double *y, double *work, long n);
 typedef struct {
     function run;
@@ -47,8 +48,8 @@ typedef struct {
     const long *ranges;          /* of the parameters that are changed: the first, and how many */
     const long *order;           /* the examples of the batches, one batch after the other; all in order if NULL */
     const long *sizes;           /* of the batches */
-    const double *rates;         /* the learning rate of each step */
-    double *losses;              /* becomes the loss of each step */
+    const wide *rates;           /* the learning rate of each step */
+    wide *losses;                /* becomes the loss of each step */
     long n, n_before, n_programs, n_ranges; /* numbers of parameters, of what changes, of programs and ranges */
     long steps;                  /* to take */
     long taken;                  /* before these */
@@ -56,9 +57,9 @@ typedef struct {
 
 """
 TRAIN = """/* The losses of a batch, with gradients in g: their sum, or NaN if an operation may have failed. */
-static double losses(const job *t, const long *batch, long n)
+static wide losses(const job *t, const long *batch, long n)
 {
-    double sum = 0.0;
+    wide sum = 0.0;
     int failed = 0;
     for (long k = 0; k < t->n_programs; k++) {
         const program *q = t->programs + k;
@@ -68,7 +69,7 @@ static double losses(const job *t, const long *batch, long n)
                 if (t->kind[batch[i]] == k)
                     t->at[m++] = t->place[batch[i]];
         if (t->order ? m : (m = n))
-            failed |= q->run(t->p, q->x, t->order ? t->at : 0, 1.0 / (double)n, t->g, t->y, q->work, m);
+            failed |= q->run(t->p, q->x, t->order ? t->at : 0, 1.0 / (wide)n, t->g, t->y, q->work, m);
         for (long i = 0; i < m; i++)
             sum += t->y[i];
     }
@@ -82,10 +83,10 @@ static long steps(const job *t)
     for (long s = 0; s < t->steps; s++) {
         long n = t->sizes[s];
         for (long r = 0; r < t->n_ranges; r++)
-            memset(t->g + t->ranges[2 * r], 0, 8 * (size_t)t->ranges[2 * r + 1]);
-        t->losses[s] = losses(t, batch, n) / (double)n;
+            memset(t->g + t->ranges[2 * r], 0, sizeof(double) * (size_t)t->ranges[2 * r + 1]);
+        t->losses[s] = losses(t, batch, n) / (wide)n;
         int whole = isfinite(t->losses[s]) != 0;
-        double norm = 0.0;
+        wide norm = 0.0;
         if (CLIPS)
             for (long r = 0; r < t->n_ranges; r++)
                 norm += squares(t->g + t->ranges[2 * r], t->ranges[2 * r + 1]);
@@ -93,7 +94,8 @@ static long steps(const job *t)
         whole &= isfinite(norm);
         for (long r = 0; whole && r < t->n_ranges; r++) {
             long first = t->ranges[2 * r], many = t->ranges[2 * r + 1];
-            double *p = t->p + first, rate = t->rates[s], taken = (double)(t->taken + s);
+            double *p = t->p + first;
+            wide rate = t->rates[s], taken = (wide)(t->taken + s);
             whole = update(p, t->g + first, p + t->n, t->n, many, rate, taken, norm);
         }
         if (!whole)
@@ -107,7 +109,7 @@ static long steps(const job *t)
 /* Takes the steps. Returns how many; if one fails, those before it are taken again, from where all began. */
 long train(const job *t)
 {
-    size_t size = 8 * (size_t)t->n_before, gradients = 8 * (size_t)t->n;
+    size_t size = sizeof(double) * (size_t)t->n_before, gradients = sizeof(double) * (size_t)t->n;
     memcpy(t->before, t->p, size);
     memcpy(t->before + t->n_before, t->g, gradients);
     long done = steps(t);
@@ -121,11 +123,11 @@ long train(const job *t)
     return done;
 }
 """
-SQUARES = """static double squares(const double *g, long n)
+SQUARES = """static wide squares(const double *g, long n)
 {
-    double sum = 0.0;
+    wide sum = 0.0;
     for (long i = 0; i < n; i++)
-        sum += g[i] * g[i];
+        sum += (wide)g[i] * g[i];
     return sum;
 }
 
@@ -173,13 +175,14 @@ void shuffle(uint32_t *state, long *order, long n, long times)
 class Driver:
     """The loaded loop for a rule."""
 
-    def __init__(self, rule: Rule) -> None:
+    def __init__(self, rule: Rule, precision: Precision) -> None:
         self.rule = rule
         update = rule.c_source()
         types = vector_functions(update) + UNALIGNED
         train = TRAIN.replace("CLIPS", str(int(rule.clips)))
         heads = "".join(f"#include <{name}.h>\n" for name in ("math", "stdint", "string"))
-        library = build("\n".join([heads, helpers(types + update), types, STRUCTURES, SQUARES, update, train, SHUFFLE]))
+        parts = [heads, helpers(types + update), types, STRUCTURES, SQUARES, update, train, SHUFFLE]
+        library = build(precision.text("\n".join(parts)))
         weakref.finalize(self, unload, library).atexit = False  # when threads may be at work in it
         self.train = library.train
         self.train.argtypes, self.train.restype = [ctypes.c_void_p], ctypes.c_long

@@ -68,7 +68,7 @@ def buffers(values: Sequence[Value], data: memoryview, grad: memoryview) -> Iter
     What nobody has changed meanwhile is the very object that it was. Raises ValueError if they are in others already.
     """
     taken: list[Value] = []
-    bits = data.cast("B").cast("q")  # which tell 0.0 from -0.0
+    bits = data.cast("B").cast("q" if data.itemsize == 8 else "i")  # which tell 0.0 from -0.0
     before = bits.tolist()
 
     def changed(items: Iterable[Any]) -> Iterator[Any]:

@@ -6,9 +6,12 @@ from itertools import accumulate
 
 from micrograd.compiler.c import NO_PATTERNS, Writer, helpers, literal
 from micrograd.compiler.graph import Graph
+from micrograd.compiler.precision import DOUBLE, Precision
 
 
-def export_c(graph: Graph, parameters: Sequence[float], stem: str = "model") -> tuple[str, str]:
+def export_c(
+    graph: Graph, parameters: Sequence[float], stem: str = "model", precision: Precision = DOUBLE
+) -> tuple[str, str]:
     """What goes into a header, and what goes after it into a file of that stem.
 
     The names that other files see begin with the stem: `model_parameters`, an initialised array, `model_forward` and
@@ -26,7 +29,7 @@ def export_c(graph: Graph, parameters: Sequence[float], stem: str = "model") -> 
         head = f"void {name}_backward(const double *p, const double *x, double *g, double *y)"
         body += "\n" + _entry(head, writer, "backward_one(p, x, 1.0, g, y, t, s)")
     rest = ["#include <math.h>\n", NO_PATTERNS, _parameters(name, parameters), helpers(body), body]
-    return _header(graph, name, 8 * room), "\n" + "\n".join(rest)
+    return precision.text(_header(graph, name, precision.size * room)), precision.text("\n" + "\n".join(rest))
 
 
 def _identifier(stem: str) -> str:

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from micrograd.compiler.batch import Packed
-from micrograd.compiler.c import MOST_LANES, library_source
+from micrograd.compiler.c import library_source
 from micrograd.compiler.check import failure
 from micrograd.compiler.graph import Graph
+from micrograd.compiler.precision import DOUBLE, REMEDY, SINGLE, Precision
 from micrograd.compiler.stored import Stored, uncollected
 from micrograd.compiler.toolchain import build, unload
 from micrograd.interrupts import uninterrupted
@@ -38,6 +39,8 @@ class CBackend:
         How many examples most calls will have: what these need is built at once.
     threads
         How many share the examples of a call.
+    precision
+        Of the numbers, in C and in the buffers.
 
     Raises
     ------
@@ -45,9 +48,13 @@ class CBackend:
         If there is no C compiler, or it fails.
     """
 
-    def __init__(self, graph: Graph, n: float = math.inf, threads: int = 1) -> None:
+    def __init__(self, graph: Graph, n: float = math.inf, threads: int = 1, precision: Precision = DOUBLE) -> None:
+        for id, number in graph.trace.constants.items():
+            if id < graph.forward_end:  # those of derivatives are there to tell numbers too large for them
+                precision.check("a constant", number)
         self.stored = Stored(graph)
         self.threads = threads
+        self.precision = precision
         self._written: dict[tuple[str, int], Written] = {}
         self._libraries: dict[tuple[str, int], Library] = {}
         n = n if graph.sizes else 1  # without arguments, each call has one example
@@ -72,29 +79,30 @@ class CBackend:
 
     def library(self, kind: str, n: float) -> "Library":
         """What computes calls of a kind with so many examples: a tile of them at once, or one by one."""
-        tile = tile_size(n / self.threads)
+        tile = tile_size(n / self.threads, self.precision.lanes)
         if (kind, tile) not in self._written:
             graph = self.stored.graph()
             results = [*graph.outputs, *((graph.argument_gradients or []) if kind == "value_and_grad" else [])]
             accumulated = (graph.parameter_gradients or []) if kind == "backward" else []
             with uncollected():
-                source, work_size = library_source(graph, results, accumulated, tile=tile)
-            self._written[kind, tile] = Written(zlib.compress(source.encode(), 1), work_size, len(results))
+                source, room = library_source(graph, results, accumulated, tile=tile, precision=self.precision)
+            self._written[kind, tile] = Written(zlib.compress(source.encode(), 1), self.precision, room, len(results))
         if (kind, tile) not in self._libraries:
             self._libraries[kind, tile] = Library(self.stored, kind, self._written[kind, tile], self.threads)
         return self._libraries[kind, tile]
 
 
-def tile_size(n: float) -> int:
+def tile_size(n: float, lanes: int) -> int:
     """How many vectors of examples are computed at once, where most calls have n examples; 0 for one by one."""
-    return 0 if n <= FEW_EXAMPLES else next(size for size in TILE_SIZES if size * MOST_LANES <= n or size == 1)
+    return 0 if n <= FEW_EXAMPLES else next(size for size in TILE_SIZES if size * lanes <= n or size == 1)
 
 
 class Written(NamedTuple):
-    """The C of a library, compressed; the doubles that it works on, and the results that it has for an example."""
+    """The C of a library, compressed; the bytes that it works on, and the results that it has for an example."""
 
     source: bytes
-    work_size: int
+    precision: Precision
+    room: int
     n_results: int
 
 
@@ -106,8 +114,8 @@ class Library:
 
     Attributes
     ----------
-    work_size
-        The number of doubles that it works on, beside the results.
+    room
+        The bytes that it works on, beside the results.
     function
         The address of what computes a call, for code in C.
     """
@@ -115,39 +123,41 @@ class Library:
     def __init__(self, stored: Stored, kind: str, written: Written, threads: int) -> None:
         self._stored = stored
         self._kind = kind
-        self.work_size, self._n_results = written.work_size, written.n_results
+        self.room, self._precision, self._n_results = written.room, written.precision, written.n_results
         library = build(zlib.decompress(written.source).decode())
         weakref.finalize(self, unload, library).atexit = False  # when threads may be at work in it
         self._run: Any = RUN(("run", library))
         self._shared = Shared(library, threads, stored.n_parameters, written) if threads > 1 else None
         self._run = self._shared.function if self._shared else self._run
         self.function = ctypes.cast(self._run, POINTER).value
-        self._doubles = struct.Struct(f"{stored.n_parameters}d")
+        self._numbers = struct.Struct(written.precision.format(stored.n_parameters))
         self._local = threading.local()
 
     def __call__(
         self, parameters: Sequence[float], seed: float, packed: Packed
     ) -> tuple[Sequence[float], Sequence[float]]:
         """The results for each example, one after the other, and the gradients."""
-        numbers = self._doubles.pack(*parameters)  # three times as fast as an array
+        numbers = self._numbers.pack(*parameters)  # three times as fast as an array
         gradients = ctypes.create_string_buffer(len(numbers))
-        results = array("d", bytes(8 * packed.n * self._n_results))
+        results = self._precision.zeros(packed.n * self._n_results)
         if self.run(numbers, seed, packed, gradients, results):
             error = failure(self._stored.graph(), self._kind, parameters, packed)
             if error:
                 raise error
-        return results, self._doubles.unpack(gradients)
+            if self._precision == SINGLE and not all(map(math.isfinite, (*results, *self._numbers.unpack(gradients)))):
+                raise OverflowError(f"a number on the way is too large or too small for single precision: {REMEDY}")
+        return results, self._numbers.unpack(gradients)
 
     def run(
         self, numbers: bytes, seed: float, packed: Packed, gradients: ctypes.Array[Any], results: "array[float]"
     ) -> int:
-        """The generated function alone, on the doubles in these buffers: adds to gradients, overwrites results.
+        """The generated function alone, on the numbers in these buffers: adds to gradients, overwrites results.
 
         Other than 0 if an operation may have failed: an overflow, a division by 0, an operand outside the domain.
         """
         work = getattr(self._local, "work", None)
         if work is None:  # each thread has its own
-            work = self._local.work = (ctypes.c_double * self.work_size)()
+            work = self._local.work = ctypes.create_string_buffer(self.room)
         flags = self._run(numbers, packed.pointers, None, seed, gradients, results.buffer_info()[0], work, packed.n)
         self.check_interrupt()
         return int(flags)
@@ -189,17 +199,18 @@ class Shared:
             return 1
 
     def _divided(self, p: int, x: int, at: int | None, seed: float, g: int, y: int, work: int, n: int) -> int:
-        count = min(self._threads, max(1, n // MOST_LANES))
+        precision = self._written.precision
+        count = min(self._threads, max(1, n // precision.lanes))
         starts = [n * k // count for k in range(count + 1)]
         order = array("l", range(n)) if at is None else None
         first = order.buffer_info()[0] if order else at
         assert first is not None
-        buffers = [(array("d", bytes(8 * self._n)), array("d", bytes(8 * self._written.work_size))) for _ in starts[2:]]
+        buffers = [(precision.zeros(self._n), array("b", bytes(self._written.room))) for _ in starts[2:]]
         flags = [0] * count
 
         def run(k: int, g: int, work: int) -> None:
             begin, size = starts[k], starts[k + 1] - starts[k]
-            results = y + 8 * begin * self._written.n_results
+            results = y + precision.size * begin * self._written.n_results
             flags[k] = self._run(p, x, first + array("l").itemsize * begin, seed, g, results, work, size)
 
         others = [

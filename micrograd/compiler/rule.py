@@ -37,7 +37,7 @@ class Ruled(Protocol):
 
 
 UPDATE = """/* A step with n of all parameters: 1, or 0 if one is infinite or NaN then, or an operation failed. */
-static int update(double *p, double *g, double *m, long all, long n, double rate, double steps, double norm)
+static int update(double *p, double *g, double *m, long all, long n, wide rate, wide steps, wide norm)
 {{
     (void)m; (void)all; (void)rate; (void)steps; (void)norm;
     W sums = {{0.0}};
@@ -101,7 +101,7 @@ class Rule:
         before = {i for id in varying for i in trace.operands[id] if i in uniform and trace.operands[i]}
         before |= {id for id in self.results if id in uniform and trace.operands[id]}
         texts = [self._text(type, uniform, sorted(before)) for type in ("V", "double")]
-        head = "".join(self._lines(SCALAR, "double", uniform, sorted(before), "    ", True))
+        head = "".join(self._lines(SCALAR, "wide", uniform, sorted(before), "    ", True))
         return UPDATE.format(head=head, vectors=texts[0], scalars=texts[1], result="r0")
 
     def _text(self, type: str, uniform: set[int], before: list[int]) -> str:
@@ -115,7 +115,7 @@ class Rule:
         text += "".join(self._lines(templates, type, uniform, before, indent, False))
         places.append(places.pop(1))
         for k, (place, id) in enumerate(zip(places, self.results, strict=False)):
-            text += f"{indent}const {type} r{k} = {self._name(id, vector, uniform)};\n"
+            text += f"{indent}const {type} r{k} = {self._name(id, type, uniform)};\n"
             if k == 0 or k > self.n_moments or k <= self.n_changed:  # not a moment that stays as it is
                 text += f"{indent}{load.replace('const ', '').format(place)} = r{k};\n"
         return text
@@ -127,16 +127,18 @@ class Rule:
         results = before if head else [*self.results, *before]
         for id, template, operands in Statements(self, results, templates, sums=True):
             if head or id not in uniform:
-                text = template.format(*[self._name(operand, type == "V", uniform) for operand in operands])
+                text = template.format(*[self._name(operand, type, uniform) for operand in operands])
                 yield f"{indent}const {type} t{id} = {text};\n"
                 if self.trace.ops[id] not in TOTAL:
                     yield f"{indent}{'sums' if type == 'V' else 'sum'} += t{id} - t{id};\n"
 
-    def _name(self, id: int, vector: bool, uniform: set[int]) -> str:
+    def _name(self, id: int, type: str, uniform: set[int]) -> str:
+        constant = id in self.trace.constants
         array, i = self.trace.leaves.get(id, ("t", id))
-        name = literal(self.trace.constants[id]) if id in self.trace.constants else array
-        name += str(i) if array in ("x", "t") and id not in self.trace.constants else ""
-        return f"U({name})" if vector and id in uniform else name
+        name = literal(self.trace.constants[id]) if constant else f"{array}{i}" if array in ("x", "t") else array
+        if id not in uniform or type == "wide":
+            return name
+        return f"U({name})" if type == "V" else name if constant else f"(double){name}"
 
     def _uniform(self) -> set[int]:
         """The lines that are the same for all parameters."""

@@ -20,6 +20,7 @@ from micrograd import checks
 from micrograd.compiler.batch import Examples, Packed
 from micrograd.compiler.driver import Driver, Job, Program, is_known
 from micrograd.compiler.elsewhere import buffers
+from micrograd.compiler.precision import DOUBLE, REMEDY, Precision
 from micrograd.compiler.rule import Rule, Ruled
 from micrograd.compiler.toolchain import say_once
 from micrograd.engine import Value, mean
@@ -42,8 +43,8 @@ class Buffers:
         Where among the parameters those of the optimizer are.
     """
 
-    def __init__(self, parameters: Sequence[Value], optimizer: Ruled) -> None:
-        self.parameters, self.optimizer = parameters, optimizer
+    def __init__(self, parameters: Sequence[Value], optimizer: Ruled, precision: Precision = DOUBLE) -> None:
+        self.parameters, self.optimizer, self.precision = parameters, optimizer, precision
         position = {id(parameter): i for i, parameter in enumerate(parameters)}
         missing = [parameter for parameter in optimizer.parameters if id(parameter) not in position]
         if missing:
@@ -58,9 +59,9 @@ class Buffers:
     def in_use(self) -> Iterator[None]:
         """Take all numbers over, and give them back after the block."""
         n, attributes = self.n, vars(self.optimizer)
-        data = array("d", [p.data for p in self.parameters])
-        grads = array("d", [p.grad or 0.0 for p in self.parameters])  # which may be None before the first backward pass
-        numbers = data + array("d", bytes(8 * n * len(self.optimizer.moments))) + grads
+        data = self.precision.array([p.data for p in self.parameters])
+        grads = self.precision.array([p.grad or 0.0 for p in self.parameters])  # or None before the first backward pass
+        numbers = data + self.precision.zeros(n * len(self.optimizer.moments)) + grads
         with buffers(self.parameters, memoryview(numbers)[:n], memoryview(numbers)[-n:]):
             self.numbers, self.data, self.grads = numbers, memoryview(numbers)[:n], memoryview(numbers)[-n:]
             self.moments = [Moments(self, k * n) for k in range(1, 1 + len(self.optimizer.moments))]
@@ -122,7 +123,7 @@ class Moments(MutableSequence[float]):
 
     def __setitem__(self, i: Any, number: Any) -> None:
         if isinstance(i, slice):
-            for place, one in list(zip(self._places[i], array("d", number), strict=True)):
+            for place, one in list(zip(self._places[i], array(self._numbers.typecode, number), strict=True)):
                 self._numbers[place] = one
         else:
             self._numbers[self._places[i]] = number
@@ -174,7 +175,7 @@ class Training:
         check_rule(optimizer)
         self._compiled, self._optimizer = compiled, optimizer
         self._clip_grad_norm = None if clip_grad_norm is None else checks.number("clip_grad_norm", clip_grad_norm)
-        self._buffers = Buffers(compiled.parameters, optimizer)
+        self._buffers = Buffers(compiled.parameters, optimizer, compiled.precision)
         self._turn = threading.RLock()  # of the thread that takes a step
         self._block = ExitStack()
         self._inside = False
@@ -332,6 +333,10 @@ class Training:
                 self._buffers.numbers[:] = before
                 vars(optimizer).update(state)
                 raise
+        if self._buffers.precision != DOUBLE:
+            say_once(
+                f"a step was taken by the engine, in doubles, since single precision is too short for it: {REMEDY}"
+            )
         return float(loss.data)
 
 
@@ -341,19 +346,20 @@ class CLoop:
     def __init__(self, compiled: "Compiled", buffers: Buffers, max_norm: float | None) -> None:
         self._compiled = compiled
         self._attributes = vars(buffers.optimizer)
-        self.driver = Driver(Rule(buffers.optimizer, max_norm))
+        self.driver = Driver(Rule(buffers.optimizer, max_norm), buffers.precision)
         self._examples: Examples | None = None  # which the job has
         n_before = buffers.n * (1 + self.driver.rule.n_changed)
-        room = array("d", bytes(8 * (n_before + buffers.n)))
+        room = buffers.precision.zeros(n_before + buffers.n)
         self._kept = buffers.numbers, room, buffers.ranges()  # which the job points at
         numbers, before, ranges = (kept.buffer_info()[0] for kept in self._kept)
-        gradients = numbers + 8 * (len(buffers.numbers) - buffers.n)
+        gradients = numbers + buffers.precision.size * (len(buffers.numbers) - buffers.n)
         n_ranges = len(self._kept[2]) // 2
         self._job = Job(
             p=numbers, g=gradients, before=before, ranges=ranges, n=buffers.n, n_before=n_before, n_ranges=n_ranges
         )
         self._reference = (ctypes.addressof(self._job),)
-        self._work: dict[Any, array[float]] = {}  # room for each library
+        self._precision = buffers.precision
+        self._work: dict[Any, array[int]] = {}  # room for each library
 
     def steps(
         self, order: "array[int] | None", sizes: "array[int]", rates: "array[float]", losses: "array[float]"
@@ -375,7 +381,7 @@ class CLoop:
             return
         programs = (Program * len(examples.packs))(*[self._program(pack, examples) for pack in examples.packs])
         n = len(examples)
-        y, at = array("d", bytes(8 * n)), array("l", [0]) * n
+        y, at = self._precision.zeros(n), array("l", [0]) * n
         self._room = programs, y, at  # which the job points at
         job = self._job
         job.programs, job.n_programs = ctypes.addressof(programs), len(programs)
@@ -387,7 +393,7 @@ class CLoop:
         """What computes the examples of a shape, and the room it works in."""
         library = self._compiled._library(pack, examples)
         if library not in self._work:
-            self._work[library] = array("d", bytes(8 * library.work_size))
+            self._work[library] = array("b", bytes(library.room))
         return Program(library.function, ctypes.addressof(pack.pointers), self._work[library].buffer_info()[0])
 
 
@@ -448,7 +454,7 @@ class PythonLoop:
         _check_finite("a parameter", numbers[:n])
         deque(
             chain(
-                map(buffers.numbers.__setitem__, (slice(None),), (array("d", numbers),)),
+                map(buffers.numbers.__setitem__, (slice(None),), (array(buffers.numbers.typecode, numbers),)),
                 map(vars(optimizer).__setitem__, ("steps",), (optimizer.steps + 1,)),
             ),
             maxlen=0,
