@@ -541,7 +541,7 @@ def test_more_than_four_examples_are_computed_in_tiles_of_up_to_four_vectors():
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 33])
 def test_a_tile_may_be_full_in_part(n, tile, monkeypatch):
     """With weights that are shared, chosen, subtracted, and used in loops within loops."""
-    monkeypatch.setattr(library, "tile_size", lambda n: tile)
+    monkeypatch.setattr(library, "tile_size", lambda n, lanes: tile)
     rng = random.Random(n)
     ps = [Value(rng.gauss(0, 1)) for _ in range(12)]
 
@@ -573,9 +573,9 @@ def test_a_tile_whose_numbers_would_not_stay_in_the_cache_is_smaller(monkeypatch
         assert f"#define TILE {size}\n" in source
 
 
-def test_a_library_works_on_the_doubles_of_eight_lanes_and_those_before_the_first_multiple_of_64_bytes():
+def test_a_library_works_on_the_numbers_of_the_widest_lanes_and_what_is_before_the_first_multiple_of_64_bytes():
     graph = micrograd.compile(lambda x, y: x * y, (1.0, 1.0), backend="python")._backends[(), ()].stored.graph()
-    assert c.library_source(graph, graph.outputs, [], tile=1)[1] == (2 + 1) * 8 + 8
+    assert c.library_source(graph, graph.outputs, [], tile=1)[1] == (2 + 1) * 64 + 64
 
 
 @needs_compiler
@@ -1385,7 +1385,7 @@ def test_the_generated_code_does_not_write_beyond_what_it_is_given(vectors):
     packed = fast.pack(points, labels)
     n = len(model.parameters())
     numbers = np.array([parameter.data for parameter in model.parameters()])
-    sizes = {"gradients": n, "results": 11, "work": library.work_size}
+    sizes = {"gradients": n, "results": 11, "work": library.room // 8}
     buffers = {}
     for name, size in sizes.items():
         room = np.full(size + 17, 7.0)

@@ -10,7 +10,7 @@ from array import array
 from typing import Any
 
 from micrograd.compiler.c import UNALIGNED, helpers, vector_functions
-from micrograd.compiler.precision import Precision
+from micrograd.compiler.precision import DOUBLE, Precision
 from micrograd.compiler.rule import Rule
 from micrograd.compiler.toolchain import build, unload
 
@@ -175,7 +175,7 @@ void shuffle(uint32_t *state, long *order, long n, long times)
 class Driver:
     """The loaded loop for a rule."""
 
-    def __init__(self, rule: Rule, precision: Precision) -> None:
+    def __init__(self, rule: Rule, precision: Precision = DOUBLE) -> None:
         self.rule = rule
         update = rule.c_source()
         types = vector_functions(update) + UNALIGNED

@@ -92,7 +92,7 @@ class CBackend:
         return self._libraries[kind, tile]
 
 
-def tile_size(n: float, lanes: int) -> int:
+def tile_size(n: float, lanes: int = DOUBLE.lanes) -> int:
     """How many vectors of examples are computed at once, where most calls have n examples; 0 for one by one."""
     return 0 if n <= FEW_EXAMPLES else next(size for size in TILE_SIZES if size * lanes <= n or size == 1)
 
