@@ -98,19 +98,21 @@ def pytorch_hinge(kind: str, sizes: Sequence[int], n: int) -> Measure:
     return _pytorch(kind, sizes, xs, lambda outputs: (1 - labels * outputs).relu().mean())
 
 
-def pytorch_cross_entropy(kind: str, sizes: Sequence[int], n: int) -> Measure:
+def pytorch_cross_entropy(kind: str, sizes: Sequence[int], n: int, dtype: str = "float64") -> Measure:
     """The cross-entropy of n images, as people write it."""
     import torch
 
     xs, ys = images(n, sizes[0], sizes[-1])
     classes = torch.tensor(ys)
-    return _pytorch(kind, sizes, xs, lambda logits: torch.nn.functional.cross_entropy(logits, classes))
+    return _pytorch(kind, sizes, xs, lambda logits: torch.nn.functional.cross_entropy(logits, classes), dtype)
 
 
-def _pytorch(kind: str, sizes: Sequence[int], xs: Any, loss_of: Callable[[Any], Any]) -> Measure:
+def _pytorch(
+    kind: str, sizes: Sequence[int], xs: Any, loss_of: Callable[[Any], Any], dtype: str = "float64"
+) -> Measure:
     import torch
 
-    model, parameters = pytorch_mlp(sizes)
+    model, parameters = pytorch_mlp(sizes, dtype=dtype)
     inputs = torch.tensor(xs)
     optimizer = torch.optim.SGD(parameters, RATE)
 
@@ -152,12 +154,12 @@ def tight_pytorch_hinge(kind: str, sizes: Sequence[int], n: int) -> Measure:
     return training(kind, step, gradient, lambda: _set(parameters, sizes), lambda: _flat(gradients))
 
 
-def pytorch_mlp(sizes: Sequence[int], most: float = 1.0) -> tuple[Any, list[Any]]:
+def pytorch_mlp(sizes: Sequence[int], most: float = 1.0, dtype: str = "float64") -> tuple[Any, list[Any]]:
     """A network of linear layers and relus, and its parameters."""
     import torch
 
     torch.set_num_threads(1)
-    torch.set_default_dtype(torch.float64)
+    torch.set_default_dtype(getattr(torch, dtype))
     layers: list[Any] = []
     for n, m in pairwise(sizes):
         layers += [torch.nn.Linear(n, m), torch.nn.ReLU()]

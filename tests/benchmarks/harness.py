@@ -64,6 +64,8 @@ class Benchmark:
         "s" or "bytes".
     rounds
         How often each is measured, after one round to warm up.
+    tolerance
+        How much results may differ, in relation to them.
     """
 
     title: str
@@ -71,6 +73,7 @@ class Benchmark:
     others: tuple[Contestant, ...] = ()
     unit: str = "s"
     rounds: int = 5
+    tolerance: float = 1e-6
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,7 @@ def run(benchmark: Benchmark) -> Measured:
                 if i > 0:
                     costs[contestant.name].append(cost)
             first, *rest = results.values()
-            if not all(math.isclose(result, first, rel_tol=1e-6) for result in rest):
+            if not all(math.isclose(result, first, rel_tol=benchmark.tolerance) for result in rest):
                 raise RuntimeError(f"{benchmark.title}: the contestants computed different results: {results}")
     return Measured(benchmark, {name: statistics.median(c) for name, c in costs.items()})
 

@@ -24,6 +24,12 @@ def benchmarks() -> list[Benchmark]:
                 Contestant("PyTorch", pytorch_cross_entropy, arguments),
             ),
         ),
+        Benchmark(
+            f"training step, MLP 784-128-10, {IMAGES} images, single precision",
+            (Contestant("compiled to C", our_cross_entropy, ("single",)),),
+            (Contestant("PyTorch", pytorch_cross_entropy, (*arguments, "float32")),),
+            tolerance=1e-4,
+        ),
     ]
 
 
@@ -32,14 +38,14 @@ def compile_cross_entropy() -> Measure:
     return compilation(lambda: compiled_cross_entropy().backward(*images(IMAGES, SIZES[0], SIZES[-1])))
 
 
-def our_cross_entropy() -> Measure:
+def our_cross_entropy(precision: str = "double") -> Measure:
     """The compiled loss of one image, run on all of them."""
-    fast = compiled_cross_entropy()
+    fast = compiled_cross_entropy(precision)
     packed = fast.pack(*images(IMAGES, SIZES[0], SIZES[-1]))
     return compiled_training("step", fast, packed, lambda: set_weights(fast.parameters, SIZES))
 
 
-def compiled_cross_entropy() -> Any:
+def compiled_cross_entropy(precision: str = "double") -> Any:
     """The compiled loss of an image and the number of its class."""
     import micrograd
     from micrograd import losses, nn
@@ -47,4 +53,5 @@ def compiled_cross_entropy() -> Any:
     model = nn.MLP(SIZES[0], SIZES[1:], activation="relu")
     set_weights(model.parameters(), SIZES)
     loss: Any = lambda x, y: losses.cross_entropy(model(x), y)  # noqa: E731
-    return micrograd.compile(loss, ([0.0] * SIZES[0], 0), parameters=model.parameters(), backend="c")
+    example, parameters = ([0.0] * SIZES[0], 0), model.parameters()
+    return micrograd.compile(loss, example, parameters=parameters, backend="c", precision=precision)
