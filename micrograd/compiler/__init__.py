@@ -136,7 +136,7 @@ class Compiled:
         self._build(self._traced(self._shapes), batch_size)
 
     def __repr__(self) -> str:
-        kind = "C" if isinstance(self._backends[self._shapes], CBackend) else "Python"
+        kind = "C" if self._is_in_c() else "Python"
         return (
             f"<{getattr(self._function, '__name__', 'function')} compiled to {kind}, {len(self.parameters)} parameters>"
         )
@@ -323,10 +323,15 @@ class Compiled:
         else:
             examples = pool(batches, list(self._backends))
         examples.size = size or len(examples)
+        self._compile_for(examples, told)
+        return examples
+
+    def _compile_for(self, examples: Examples, told: Callable[[int, int], None]) -> None:
+        """Compile all that the examples need."""
         new = [pack for pack in examples.packs if pack.shapes not in self._backends]
         if len(new) > MANY_SHAPES:
             log.warning("compiling for %d shapes of examples, each once", len(new))
-        in_c = isinstance(self._backends[self._shapes], CBackend)
+        in_c = self._is_in_c()
         waiting, tracing = iter(new), threading.Lock()
 
         def compile_next(_: Packed) -> None:
@@ -341,7 +346,6 @@ class Compiled:
                     told(shapes, len(new))
         for packed in examples.packs:
             self._check_differentiable(packed)
-        return examples
 
     def _learns(self, shapes: tuple[Shape, ...], parameters: Sequence[int]) -> bool:
         """Whether the function of arguments of these shapes depends on any of the parameters."""
@@ -352,11 +356,44 @@ class Compiled:
         """The function's value for each example of a shape."""
         return list(self._run("forward", pack, parameters=parameters))
 
+    def _add_gradients(
+        self,
+        parameters: "array[float]",
+        gradients: "array[float]",
+        seed: float,
+        pack: Packed,
+        at: "array[int] | None",
+        n: float,
+    ) -> float:
+        """The sum of the function's values for the examples at these places; NaN if an operation may have failed.
+
+        Their gradients, times seed, are added to the others. `n` is how many there are in most calls.
+        """
+        backend = self._backends[pack.shapes]
+        try:
+            if isinstance(backend, CBackend):
+                results = array("d", bytes(8 * (pack.n if at is None else len(at))))
+                numbers, sums = parameters.buffer_info()[0], gradients.buffer_info()[0]
+                failed = backend.library("backward", n).run(numbers, seed, pack, sums, results, at)
+                return math.nan if failed else math.fsum(results)
+            rows = pack.rows() if at is None else list(map(pack.row, at))
+            results, gradients[:] = (array("d", x) for x in backend.gradients(parameters, gradients, seed, rows))
+            return math.fsum(results)
+        except CompilerError as error:
+            self._fall_back(backend.stored.graph(), error)
+            return self._add_gradients(parameters, gradients, seed, pack, at, n)
+        except (ArithmeticError, ValueError):
+            return math.nan
+
     def _library(self, pack: Packed, examples: Examples) -> Any:
         """What takes steps in C on these among the examples."""
         backend = self._backends[pack.shapes]
         assert isinstance(backend, CBackend)
         return backend.library("backward", examples.share(pack))
+
+    def _is_in_c(self) -> bool:
+        """Whether it is compiled to C, for the shapes that it was made with."""
+        return isinstance(self._backends[self._shapes], CBackend)
 
     def _in_c(self, examples: Examples) -> bool:
         """Whether all shapes of the examples are compiled to C."""

@@ -41,8 +41,8 @@ class Packed:
         self.shapes = shapes
         self.n = n
         self._buffers = buffers
-        self._exports = [ctypes.c_char.from_buffer(buffer) for buffer in self._buffers]  # keep them where they are
-        self.pointers = (ctypes.c_void_p * len(self._exports))(*map(ctypes.addressof, self._exports))
+        self._exports = [memoryview(buffer) for buffer in buffers]  # keep them where they are
+        self.pointers = (ctypes.c_void_p * len(self._exports))(*map(_address, self._exports))
         self._rows: tuple[list[bytes], list[tuple[float, ...]]] = [], []
 
     def __len__(self) -> int:
@@ -55,6 +55,17 @@ class Packed:
     def __reduce__(self) -> tuple[Any, ...]:
         buffers = [array("d", bytes(memoryview(buffer).cast("B"))) for buffer in self._buffers]
         return Packed, (self.shapes, self.n, buffers)
+
+    def part(self, start: int, stop: int) -> "Packed":
+        """The examples from one up to another, where they lie."""
+        columns = zip(self._exports, map(size, self.shapes), strict=True)
+        parts = [view.cast("B").cast("d")[step * start : step * stop] for view, step in columns]
+        return Packed(self.shapes, stop - start, [array("d", x or [0.0]) if x.readonly or not x else x for x in parts])
+
+    def row(self, i: int) -> tuple[float, ...]:
+        """All numbers of an example."""
+        columns = zip(self._exports, map(size, self.shapes), strict=True)
+        return tuple(x for view, step in columns for x in view.cast("B").cast("d")[i * step : (i + 1) * step])
 
     def rows(self) -> list[tuple[float, ...]]:
         """All numbers of each example, as they are now: those that are used where they lie may have been changed."""
@@ -99,10 +110,20 @@ class Examples:
         """How many examples of this shape there are in a batch, on average."""
         return self.size * pack.n / len(self)
 
+    def part(self, numbers: range) -> "Examples":
+        """These among the examples, which are counted from 0 there."""
+        packs, members = [], []
+        for kind, pack in enumerate(self.packs):
+            mine = [number for number in numbers if self.kind[number] == kind]
+            if mine:
+                packs.append(pack.part(self.place[mine[0]], self.place[mine[-1]] + 1))
+                members.append([number - numbers.start for number in mine])
+        return Examples(packs, members)
+
     def arguments(self, number: int) -> list[Any]:
         """The arguments of an example, as numbers and nested lists of numbers."""
         pack = self.packs[self.kind[number]]
-        numbers = iter(pack.rows()[self.place[number]])
+        numbers = iter(pack.row(self.place[number]))
         return [unflatten(numbers, shape) for shape in pack.shapes]
 
 
@@ -156,6 +177,18 @@ def _each(function: Callable[..., Any], *of_arguments: Sequence[Any]) -> list[An
     return results
 
 
+def _address(view: Any) -> int:
+    """Where the doubles of a buffer begin: of one that nobody may write to, its array tells."""
+    if view.readonly:
+        return int(view.obj.__array_interface__["data"][0])
+    return ctypes.addressof(ctypes.c_char.from_buffer(view))
+
+
+def _is_whole_array(view: Any) -> bool:
+    """Whether `_address` knows where it begins."""
+    return hasattr(view.obj, "__array_interface__") and bool(view.obj.nbytes == view.nbytes)
+
+
 def _examples(batch: Any) -> Any:
     """A batch, in a form that has a length and is indexed by position."""
     if isinstance(batch, (list, tuple)):
@@ -196,7 +229,7 @@ def _buffer(batch: Any, shape: Shape) -> "memoryview | array[float]":
     numbers = array("d")
     if isinstance(batch, memoryview):
         _expect(shape, _first_shape(batch))
-        if batch.c_contiguous and not batch.readonly and batch.nbytes:
+        if batch.c_contiguous and batch.nbytes and (not batch.readonly or _is_whole_array(batch)):
             return batch
         numbers.frombytes(batch.tobytes())
     elif not shape and _are_plain(batch):
