@@ -113,9 +113,9 @@ def fit(
     shards
         In how many parts the examples are sent to the workers, who keep them; by default one for each. Their gradients
         are added in a fixed order: the losses are those of one process but for rounding, and for the same number of
-        shards, on machines of one kind, the same each time, whoever computes them. In place of xs and ys, a function for
-        each part that returns its `(xs, ys)`: it is called where they are used, and arrays of doubles, such as NumPy's
-        memory-mapped ones, are used where they lie.
+        shards, on machines of one kind, the same each time, whoever computes them. In place of xs and ys, a list with a
+        function for each part that returns its `(xs, ys)`: it is called where they are used, and arrays of doubles,
+        such as NumPy's memory-mapped ones, are used where they lie.
 
     Raises
     ------
@@ -366,31 +366,24 @@ def _check(parameters: list[Value], xs: Sequence[Any], are_loaded: bool, optimiz
 
 
 def _check_shards(executor: Any, shards: Any, xs: Any, ys: Any, backend: str, threads: int) -> bool:
-    """Whether the examples are loaded by workers. Raises ValueError or TypeError if what is given does not go together."""
-    loaders = isinstance(shards, (list, tuple))
-    if (xs is None or ys is None) and not (loaders and xs is ys):
-        raise TypeError("xs and ys are missing: give both, or an executor and shards=[...], functions that load them")
-    if executor is None:
-        if shards is not None:
-            raise ValueError("shards are parts for the workers of an executor: give executor=... with them")
-        return False
-    if backend == "eager":
+    """Whether the examples are loaded by workers. Raises an error if what is given does not go together."""
+    are_loaded = isinstance(shards, (list, tuple))
+    if executor is None and shards is not None:
+        raise ValueError("shards are for the workers of an executor: give executor=... with them")
+    if executor is not None and backend == "eager":
         raise ValueError('the workers of an executor run generated code: give backend="c", "python" or "auto" with it')
-    if threads != 1:
+    if executor is not None and threads != 1:
         raise ValueError(f"threads is {threads!r}, and there is an executor: give one of them")
-    if not loaders:
-        if shards is not None and count("shards", shards) > len(xs):
-            raise ValueError(f"shards is {shards}, and there are {len(xs)} examples: each shard has one at least")
+    if (xs is None or ys is None) and not are_loaded:
+        raise TypeError("xs and ys are missing: give both, or an executor and shards=[...], functions that load them")
+    if not are_loaded:
         return False
     if xs is not None or ys is not None:
-        raise ValueError(
-            "xs and ys are given, and functions that load them: leave out the former, or give a count of shards"
-        )
+        raise ValueError("xs and ys are given, and shards that are loaded: give one of them, or the number of shards")
     if not shards:
         raise ValueError("shards is an empty list: there is nothing to learn from")
     for i, load in enumerate(shards):
-        if not callable(load):
-            raise TypeError(f"shards[{i}] is {load!r:.80}: expected a function that returns (xs, ys)")
+        having(f"shards[{i}]", load, ["__call__"], "a function that returns (xs, ys)")
     return True
 
 
@@ -400,7 +393,11 @@ def _shards(executor: Any, shards: Any, n: int) -> "Shards | None":
         return None
     from micrograd.compiler.executors.shards import Shards  # here, since it takes longer to load than all else
 
-    return Shards(executor, shards if isinstance(shards, (list, tuple, NoneType)) else count("shards", shards), n)
+    if not isinstance(shards, (list, tuple, NoneType)):
+        shards = count("shards", shards)
+        if shards > n:
+            raise ValueError(f"shards is {shards}, and there are {n} examples: each shard has one at least")
+    return Shards(executor, shards, n)
 
 
 def _checked(validation: Examples | None, patience: int | None) -> Examples | None:

@@ -16,7 +16,7 @@ import struct
 import threading
 from array import array
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 from pathlib import Path
@@ -153,19 +153,40 @@ class Compiled:
         packed = self._packed([(arg,) for arg in args])
         return unflatten(iter(self._run("forward", packed)), self._backends[packed.shapes].stored.output_shape)
 
-    def map(self, *batches: Any) -> list[Any]:
-        """The function's values for many examples: a list for each argument, or what `pack` made of them."""
-        packed = self._packed(batches)
-        numbers, shape = iter(self._run("forward", packed)), self._backends[packed.shapes].stored.output_shape
-        return list(numbers) if shape == () else [unflatten(numbers, shape) for _ in range(packed.n)]
+    def map(self, *batches: Any, executor: Any = None) -> Any:
+        """The function's values for many examples.
 
-    def backward(self, *batches: Any) -> float:
+        Parameters
+        ----------
+        batches
+            A list or array of examples for each argument, or what `pack` made of them. Or an iterator of chunks, each
+            of which is that; of a function of several arguments, a tuple with a list or array for each.
+        executor
+            Whose workers compute them, as in `fit`: each has a part of the examples, or some chunks ahead of those that
+            are taken.
+
+        Returns
+        -------
+        list or iterator
+            The values; of chunks, an iterator of a list of values for each, in their order.
+        """
+        if executor is not None or self._are_chunks(batches):
+            from micrograd.compiler.executors.chunks import mapped  # here, since it needs this module
+
+            return mapped(self, batches, executor)
+        packed = self._packed(batches)
+        return self._listed(packed.shapes, packed.n, self._run("forward", packed))
+
+    def backward(self, *batches: Any, executor: Any = None) -> float:
         """The mean of the function over the batch. Adds its gradients to the parameters' `grad`.
 
         Parameters
         ----------
         batches
-            A list or array of examples for each argument, or what `pack` made of them.
+            A list or array of examples for each argument, or what `pack` made of them; or an iterator of chunks, as for
+            `map`, over all of which the mean is taken.
+        executor
+            Whose workers compute them, as in `fit`. The gradients of their parts are added in a fixed order.
 
         Raises
         ------
@@ -174,18 +195,26 @@ class Compiled:
         ValueError
             If it was compiled without parameters, or the examples are not those of its arguments.
         """
-        packed = self._packed(batches)
-        self._check_differentiable(packed)
+        packed = None
+        if executor is None and not self._are_chunks(batches):
+            packed = self._packed(batches)
+            self._check_differentiable(packed)
         if not self.parameters:
             raise ValueError("the function has no parameters to add gradients to: compile it with parameters=...")
-        losses, gradients = self._run("backward", packed, 1.0 / packed.n)
-        total = -0.0  # which leaves every sum as it is
-        for loss in losses:
-            total += loss
+        if packed is None:
+            from micrograd.compiler.executors.chunks import mean  # here, since it needs this module
+
+            loss, gradients = mean(self, batches, executor)
+        else:
+            losses, gradients = self._run("backward", packed, 1.0 / packed.n)
+            loss = -0.0  # which leaves every sum as it is
+            for one in losses:
+                loss += one
+            loss /= packed.n
         with lock():
             sums = [parameter.grad + gradient for parameter, gradient in zip(self.parameters, gradients, strict=True)]
             deque(map(setattr, self.parameters, repeat("grad"), sums), maxlen=0)  # in C, where no Ctrl-C comes between
-        return total / packed.n
+        return loss
 
     def value_and_grad(self, *args: Any) -> tuple[float, Any]:
         """The function's value for one example, and its gradient with respect to the arguments, in their shape.
@@ -310,6 +339,15 @@ class Compiled:
             self._build(self._traced(packed.shapes), packed.n)
         return packed
 
+    def _listed(self, shapes: tuple[Shape, ...], n: int, numbers: Sequence[float]) -> list[Any]:
+        """The function's values for n arguments of these shapes, which are flat, as they are to be."""
+        flat, shape = iter(numbers), self._backends[shapes].stored.output_shape
+        return list(flat) if shape == () else [unflatten(flat, shape) for _ in range(n)]
+
+    def _are_chunks(self, batches: Sequence[Any]) -> bool:
+        """Whether a call is given an iterator of chunks."""
+        return len(batches) == 1 and isinstance(batches[0], Iterator)
+
     def _check_number(self, batches: Sequence[Any]) -> None:
         packed = len(batches) == 1 and isinstance(batches[0], Packed)
         if not packed and len(batches) != len(self._shapes):
@@ -392,8 +430,8 @@ class Compiled:
         return backend.library("backward", examples.share(pack))
 
     def _is_in_c(self) -> bool:
-        """Whether it is compiled to C, for the shapes that it was made with."""
-        return isinstance(self._backends[self._shapes], CBackend)
+        """Whether it is compiled to C, for all shapes."""
+        return all(isinstance(backend, CBackend) for backend in self._backends.values())
 
     def _in_c(self, examples: Examples) -> bool:
         """Whether all shapes of the examples are compiled to C."""

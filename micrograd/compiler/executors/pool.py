@@ -29,6 +29,8 @@ class Task(NamedTuple):
 
     Attributes
     ----------
+    name
+        What examples it is about.
     do
         A function of a program, of examples, and of the arguments.
     token
@@ -43,6 +45,7 @@ class Task(NamedTuple):
         A number that no other task has, lest an executor take two for the same.
     """
 
+    name: str
     do: Callable[..., Any]
     token: str
     shard: int | None
@@ -50,11 +53,6 @@ class Task(NamedTuple):
     source: Any
     arguments: tuple[Any, ...]
     serial: int
-
-    def told(self) -> str:
-        """What it is about, for a note to an error."""
-        loader = f", {self.source!r:.200}" if callable(self.source) else ""
-        return "in a chunk" if self.shard is None else f"in shard {self.shard}{loader}"
 
 
 class Answer(NamedTuple):

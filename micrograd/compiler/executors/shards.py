@@ -161,7 +161,9 @@ class Shards:
         return self._starts[k + 1] - self._starts[k]
 
     def _task(self, do: Callable[..., Any], k: int, *arguments: Any) -> Task:
-        return Task(do, self._token, k, self._program, self._sources[k], arguments, next(self._serials))
+        source = self._sources[k]
+        name = f"shard {k}, {source!r:.200}" if self.are_loaded else f"shard {k}"
+        return Task(name, do, self._token, k, self._program, source, arguments, next(self._serials))
 
 
 class Gathered(Compiled):

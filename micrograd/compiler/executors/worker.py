@@ -45,10 +45,9 @@ class Kept:
             examples = self._shards.get(task.shard)
         return examples if self.program or task.do is survey else None
 
-    def remark(self, examples: Examples) -> str | None:
+    def remark(self) -> str | None:
         """What is to be said of the results."""
-        in_python = self._in_c and self.program and not self.program._in_c(examples)
-        return IN_PYTHON if in_python else None
+        return IN_PYTHON if self._in_c and self.program and not self.program._is_in_c() else None
 
 
 _kept: dict[str, Kept] = {}  # by token, that of the latest task last
@@ -67,9 +66,9 @@ def carry_out(task: Task) -> Answer | None:
             return None
         started = time.perf_counter()
         result = task.do(kept.program, examples, *task.arguments)
-        return Answer(result, name(), time.perf_counter() - started, kept.remark(examples))
+        return Answer(result, name(), time.perf_counter() - started, kept.remark())
     except Exception as error:
-        raise _portable(error, f"{task.told()}, on {name()}") from error.__cause__
+        raise _portable(error, f"in {task.name}, on {name()}") from error.__cause__
 
 
 def forget(token: str, serial: int = 0) -> None:
