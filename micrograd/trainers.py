@@ -252,7 +252,7 @@ class CompiledTrainer(Trainer):
             (xs[0], ys[0]),
             parameters=self.parameters,
             backend=backend,
-            batch_size=plan.size / len(plan.shards) if plan.shards else plan.size,
+            batch_size=max(1, plan.size / len(plan.shards)) if plan.shards else plan.size,
             threads=plan.threads,
         )
         self._training, self._learnt = self._begun(compiled, told)
@@ -407,7 +407,9 @@ class ShardedTrainer(CompiledTrainer):
             origin = self._origin(loss) if not math.isfinite(loss.data) else ("", [])
             raise self._diverged("the loss", self._loss, where, *origin)
         if not math.isfinite(self._loss):
-            raise self._diverged("the loss", self._loss, where, "", [])
+            raise self._diverged(
+                "the loss", self._loss, where, f"the sum of losses that are finite is {self._loss!r}", []
+            )
         if self.steps == 0:
             _check_dependence(self.plan.loss(self.plan.model(row(xs[0])), row(ys[0])), self.plan.parameters)
         self.plan.optimizer.zero_grad()

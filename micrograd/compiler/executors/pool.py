@@ -9,10 +9,12 @@ that is new or another one than before, the answer is None, and all is sent.
 import logging
 import os
 import statistics
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from itertools import count, islice
 from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -21,6 +23,7 @@ log = logging.getLogger("micrograd")
 
 MOST_FAILURES = 3  # of an executor that is made anew, one after the other without an answer in between
 SLOW, SLOW_STEPS, TRIFLE = 5.0, 5, 1e-3  # times as long as the others; in how many steps; seconds that are no matter
+PATIENCE = 60.0  # seconds without any answer, after which the log says so
 TICK = 1.0  # seconds, after which Ctrl-C is heard where a wait cannot be interrupted
 
 
@@ -130,21 +133,27 @@ class Pool:
         An Executor, a function that makes one, or a list of these.
     work
         What a worker does with a task.
+
+    Attributes
+    ----------
+    places
+        Those that work.
+    size
+        How many workers there are, as far as the executors tell.
     """
 
     def __init__(self, given: Any, work: Callable[[Task], Answer | None]) -> None:
-        self._work = work
+        self.work = work
         self.places: list[Place] = []
-        try:
+        with ExitStack() as made:
+            made.callback(self.close, wait=False)
             for one in given if isinstance(given, (list, tuple)) else [given]:
                 self.places.append(Place(one))
-        except BaseException:
-            self.close(wait=False)
-            raise
+            made.pop_all()
         if not self.places:
             raise ValueError("executor is an empty list: give at least one")
         self.size = sum(place.size() for place in self.places)
-        self._remarks: set[str] = set()
+        self._told: set[str] = set()
         self._slow: Counter[str] = Counter()  # steps in a row
 
     def __enter__(self) -> Self:
@@ -160,57 +169,24 @@ class Pool:
 
     def answers(self, tasks: Iterable[Task], ahead: int) -> Iterator[Answer]:
         """What the tasks come to, in their order; so many of them are under way, or wait for their turn, at a time."""
-        coming, done = enumerate(tasks), SimpleQueue[tuple[int, Any]]()
-        waiting: dict[int, tuple[Task, Place, Any, Any]] = {}
-        answered: dict[int, Answer] = {}
-
-        def submit(i: int, task: Task, whole: bool = False) -> None:
-            while True:
-                place = self.places[(i if task.shard is None else task.shard) % len(self.places)]
-                executor = place.executor
-                try:
-                    future = executor.submit(self._work, task if whole else place.light(task))
-                except RuntimeError as error:  # it is broken, or shut down
-                    self._replace(place, executor, error)
-                else:
-                    waiting[i] = task, place, executor, future
-                    future.add_done_callback(lambda future: done.put((i, future)))
-                    return
-
-        def receive() -> None:
-            i, future = _next(done)
-            task, place, executor, _ = waiting.pop(i)
-            try:
-                answer = future.result()
-            except (BrokenExecutor, CancelledError) as error:
-                self._replace(place, executor, error)
-                submit(i, task)
-                return
-            place.failures = 0
-            if answer is None:
-                submit(i, task, whole=True)
-            else:
-                place.sent.add((task.token, task.shard))
-                place.workers.add(answer.worker)
-                self._say(answer)
-                answered[i] = answer
-
+        under_way = UnderWay(self)
+        coming = enumerate(tasks)
         try:
-            i = 0
-            while True:
-                for number, task in coming:
-                    submit(number, task)
-                    if len(waiting) + len(answered) >= ahead:
-                        break
-                if not waiting and not answered:
+            for turn in count():
+                for i, task in islice(coming, ahead - len(under_way)):
+                    under_way.submit(i, task)
+                if not len(under_way):
                     return
-                while i not in answered:
-                    receive()
-                yield answered.pop(i)
-                i += 1
+                yield under_way.answer(turn)
         finally:
-            for *_, future in waiting.values():
-                future.cancel()
+            under_way.cancel()
+
+    def heard(self, place: Place, task: Task, answer: Answer) -> None:
+        """Take note of who has answered."""
+        place.sent.add((task.token, task.shard))
+        place.workers.add(answer.worker)
+        if answer.remark:
+            self.say_once(f"{answer.worker} {answer.remark}")
 
     def forget(self, function: Callable[[str], None], token: str) -> None:
         """Call the function with the token where tasks of this token have been done, as far as that can be reached."""
@@ -230,39 +206,101 @@ class Pool:
             times = statistics.median(own) / max(statistics.median(others), 1e-12) if others else 1.0
             self._slow[worker] = self._slow[worker] + 1 if times > SLOW else 0
             if self._slow[worker] == SLOW_STEPS:
-                self._once(f"{worker} is slow: an example takes it {times:.0f} times as long as the others")
+                self.say_once(f"{worker} is slow", f": an example takes it {times:.0f} times as long as the others")
 
-    def _replace(self, place: Place, executor: Any, error: BaseException) -> None:
-        """Have another executor in place of a broken one, or let the others have its tasks. Raises WorkersLost."""
+    def replace(self, place: Place, executor: Any, error: BaseException) -> None:
+        """Have another executor in place of a broken one, or let the others have its tasks.
+
+        Raises
+        ------
+        WorkersLost
+            If there is none left.
+        """
         if place not in self.places or place.executor is not executor or place.remade(error):
             return
         self.places.remove(place)
         if self.places:
-            log.warning("an executor is broken, and the others go on with its shards: %s", _described(error))
+            log.warning("an executor is broken, and the others go on with its tasks: %s", _described(error))
             return
         remedy = (
-            "give a function that makes an executor in its place, as in executor=lambda: ProcessPoolExecutor(4), which "
-            "is called again when one is broken, or a list of several executors"
+            "give a function that makes an executor, as in executor=lambda: ProcessPoolExecutor(4), which is called "
+            "again when one is broken, or a list of several executors"
             if place.failures == 1
-            else f"it was made anew {MOST_FAILURES} times, and has broken again each time before it gave an answer"
+            else f"{MOST_FAILURES} that were made in its place have broken, too, before they gave an answer"
         )
         raise WorkersLost(f"the executor is broken, and no worker is left: {_described(error)}; {remedy}") from error
 
-    def _say(self, answer: Answer) -> None:
-        if answer.remark:
-            self._once(f"{answer.worker} {answer.remark}")
-
-    def _once(self, message: str) -> None:
-        subject = message.partition(":")[0]
-        if subject not in self._remarks:
-            self._remarks.add(subject)
-            log.warning(message)
+    def say_once(self, message: str, more: str = "") -> None:
+        """Log a message, if it is new."""
+        if message not in self._told:
+            self._told.add(message)
+            log.warning("%s%s", message, more)
 
 
-def _next(done: "SimpleQueue[tuple[int, Any]]") -> tuple[int, Any]:
-    while True:
-        with suppress(Empty):
-            return done.get(timeout=TICK)
+class UnderWay:
+    """Tasks that are under way, by their numbers, and answers whose turn has not come yet."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._asked: dict[int, tuple[Task, Place, Any, Any]] = {}  # with the executor, and its future
+        self._answers: dict[int, Answer] = {}
+        self._done: SimpleQueue[int] = SimpleQueue()
+
+    def __len__(self) -> int:
+        return len(self._asked) + len(self._answers)
+
+    def submit(self, i: int, task: Task, whole: bool = False) -> None:
+        """Give a task to its executor, without what that has been sent already, or whole."""
+        while True:
+            places = self._pool.places
+            place = places[(i if task.shard is None else task.shard) % len(places)]
+            executor = place.executor
+            try:
+                future = executor.submit(self._pool.work, task if whole else place.light(task))
+            except RuntimeError as error:  # since it is broken, or shut down
+                self._pool.replace(place, executor, error)
+            else:
+                self._asked[i] = task, place, executor, future
+                future.add_done_callback(lambda _: self._done.put(i))
+                return
+
+    def answer(self, turn: int) -> Answer:
+        """The answer to the task of this number; as it comes, or once it has come."""
+        while turn not in self._answers:
+            self._receive()
+        return self._answers.pop(turn)
+
+    def cancel(self) -> None:
+        """Ask for nothing any longer."""
+        for *_, future in self._asked.values():
+            future.cancel()
+
+    def _receive(self) -> None:
+        """Wait for a task to be done. If it is not answered, it is given to an executor again."""
+        i = self._next()
+        task, place, executor, future = self._asked.pop(i)
+        try:
+            answer = future.result()
+        except (BrokenExecutor, CancelledError) as error:
+            self._pool.replace(place, executor, error)
+            self.submit(i, task)
+            return
+        place.failures = 0
+        if answer is None:
+            self.submit(i, task, whole=True)
+        else:
+            self._answers[i] = answer
+            self._pool.heard(place, task, answer)
+
+    def _next(self) -> int:
+        """The number of a task that is done."""
+        patience = time.monotonic() + PATIENCE
+        while True:
+            with suppress(Empty):
+                return self._done.get(timeout=TICK)
+            if time.monotonic() > patience:
+                names = ", ".join(task.name for task, *_ in self._asked.values())
+                self._pool.say_once(f"no answer for {PATIENCE:g} s", f": waiting for {names:.200}")
 
 
 def _described(error: BaseException) -> str:
