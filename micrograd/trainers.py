@@ -407,9 +407,7 @@ class ShardedTrainer(CompiledTrainer):
             origin = self._origin(loss) if not math.isfinite(loss.data) else ("", [])
             raise self._diverged("the loss", self._loss, where, *origin)
         if not math.isfinite(self._loss):
-            raise self._diverged(
-                "the loss", self._loss, where, f"the sum of losses that are finite is {self._loss!r}", []
-            )
+            raise self._diverged("the loss", self._loss, where, f"the sum of finite losses is {self._loss!r}", [])
         if self.steps == 0:
             _check_dependence(self.plan.loss(self.plan.model(row(xs[0])), row(ys[0])), self.plan.parameters)
         self.plan.optimizer.zero_grad()

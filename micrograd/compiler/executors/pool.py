@@ -169,15 +169,14 @@ class Pool:
 
     def answers(self, tasks: Iterable[Task], ahead: int) -> Iterator[Answer]:
         """What the tasks come to, in their order; so many of them are under way, or wait for their turn, at a time."""
-        under_way = UnderWay(self)
-        coming = enumerate(tasks)
+        under_way, coming, turns = UnderWay(self), enumerate(tasks), count()
         try:
-            for turn in count():
+            while True:
                 for i, task in islice(coming, ahead - len(under_way)):
                     under_way.submit(i, task)
                 if not len(under_way):
                     return
-                yield under_way.answer(turn)
+                yield under_way.answer(next(turns))
         finally:
             under_way.cancel()
 
