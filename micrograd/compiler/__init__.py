@@ -413,10 +413,10 @@ class Compiled:
                 results = array("d", bytes(8 * (pack.n if at is None else len(at))))
                 numbers, sums = parameters.buffer_info()[0], gradients.buffer_info()[0]
                 failed = backend.library("backward", n).run(numbers, seed, pack, sums, results, at)
-                return math.nan if failed else math.fsum(results)
+                return math.nan if failed else sum(results)
             rows = pack.rows() if at is None else list(map(pack.row, at))
             results, gradients[:] = (array("d", x) for x in backend.gradients(parameters, gradients, seed, rows))
-            return math.fsum(results)
+            return sum(results)
         except CompilerError as error:
             self._fall_back(backend.stored.graph(), error)
             return self._add_gradients(parameters, gradients, seed, pack, at, n)
