@@ -107,9 +107,11 @@ def fit(
     executor
         Whose workers compute the gradients, with one of the backends for generated code: a `concurrent.futures`
         Executor or what has its `submit`, such as Dask's `client.get_executor()`; a function that makes one, which is
-        called again when that is broken, as processes are by the death of one; or a list of these, each of which has
-        shards of its own, and those of the ones that break. A step that a worker has not survived is repeated, and no
-        example counted twice. What workers send is unpickled: have none that you would not run programs of.
+        called again when that is broken, as processes are by the death of one; or a list of these. A step that a worker
+        has not survived is repeated, and no example counted twice. A worker keeps each shard that it has computed, and
+        any worker of an executor may come to compute any of its shards: of data that is more than a machine holds, give
+        a list with an executor for each machine, among which the shards are divided; those of one that is broken go to
+        the others. What workers send is unpickled: have none that you would not run programs of.
     shards
         In how many parts the examples are sent to the workers, who keep them; by default one for each. Their gradients
         are added in a fixed order: the losses are those of one process but for rounding, and for the same number of

@@ -120,8 +120,8 @@ def test_the_scaling_tells_from_when_on_it_pays():
     assert len(told) == 3 + 3 * 4
     assert told[3] == (
         "Simulated: 337 weights, 50,000 examples, a network of 0.1 ms and 1 Gbit/s: steps a second 1.99 on 2, "
-        "9.67 on 10, 20 on 100, 2 on 1,000 workers; 1 in one process. It pays from 150 examples a step on 2 workers, and "
-        "from 2,600 on 100."
+        "9.67 on 10, 20 on 100, 2 on 1,000 workers; 1 in one process. It pays from 150 examples a step on 2 workers, "
+        "and from 2,600 on 100."
     )
 
 
