@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from micrograd.checks import number, row
 from micrograd.data import shuffled
@@ -22,6 +22,12 @@ from micrograd.engine import Value, mean
 from micrograd.history import Diverged, Failure, Recorder
 from micrograd.interrupts import entering, uninterrupted
 from micrograd.optim import Optimizer, Schedule, clip_grad_norm, foreseeable
+
+if TYPE_CHECKING:
+    from micrograd.compiler import Compiled
+    from micrograd.compiler.batch import Examples as Pooled
+    from micrograd.compiler.executors.shards import Shards
+    from micrograd.compiler.training import Training
 
 Examples = tuple[Sequence[Any], Sequence[Any]]
 
@@ -71,6 +77,7 @@ class Plan:
     recorder: Recorder | None
     threads: int
     precision: str
+    shards: "Shards | None" = None
 
     def until(self, epoch: int) -> int:
         """The next epoch after which something may look at the parameters, if nothing does after each."""
@@ -119,6 +126,9 @@ class Trainer:
         """How many epochs have been learnt, the last of them perhaps in part."""
         return self.epoch - 1 + self.seen / len(self.plan.examples[0]) if self.epoch else 0.0
 
+    def prepare(self) -> None:
+        """Have ready what `advance` takes: what may be waited for, and interrupted by Ctrl-C."""
+
     def at_once(self) -> AbstractContextManager[None]:
         """A block for `advance` and for counting what it has done: here one that Ctrl-C interrupts."""
         return nullcontext()
@@ -143,13 +153,7 @@ class Trainer:
         plan, optimizer = self.plan, self.plan.optimizer
         epoch = self.epoch + (self.seen in (0, len(plan.examples[0])))
         where = f"in epoch {epoch}, step {self.steps + 1}, at a learning rate of {float(optimizer.learning_rate)!r}"
-        batch_loss = _mean_loss(plan, plan.examples, batch)
-        if not math.isfinite(batch_loss.data):
-            raise self._diverged("the loss", batch_loss.data, where, *self._origin(batch_loss))
-        if self.steps == 0:
-            _check_dependence(batch_loss, plan.parameters)
-        optimizer.zero_grad()
-        batch_loss.backward()
+        loss = self._backward(batch, where)
         if plan.clip_grad_norm is not None:
             scale = getattr(optimizer, "clip_scale", Optimizer.clip_scale)
             clip_grad_norm(self._changed(), plan.clip_grad_norm, scale)
@@ -165,6 +169,17 @@ class Trainer:
                 for name, value in state.items():
                     setattr(optimizer, name, value)
                 raise
+        return loss
+
+    def _backward(self, batch: Sequence[int], where: str) -> float:
+        """The loss of a batch, whose gradients the parameters have then. Raises Diverged if it is not finite."""
+        batch_loss = _mean_loss(self.plan, self.plan.examples, batch)
+        if not math.isfinite(batch_loss.data):
+            raise self._diverged("the loss", batch_loss.data, where, *self._origin(batch_loss))
+        if self.steps == 0:
+            _check_dependence(batch_loss, self.plan.parameters)
+        self.plan.optimizer.zero_grad()
+        batch_loss.backward()
         return float(batch_loss.data)
 
     def _changed(self) -> Sequence[Value]:
@@ -238,21 +253,26 @@ class CompiledTrainer(Trainer):
             (xs[0], ys[0]),
             parameters=self.parameters,
             backend=backend,
-            batch_size=plan.size,
+            batch_size=max(1, plan.size / len(plan.shards)) if plan.shards else plan.size,
             threads=plan.threads,
             precision=plan.precision,
         )
-        self._training = compiled.training(plan.optimizer, clip_grad_norm=plan.clip_grad_norm)  # type: ignore[arg-type]
-        self._learnt = self._training.examples(xs, ys, size=plan.size, told=told)
+        self._training, self._learnt = self._begun(compiled, told)
         self._validated = self._training.examples(*plan.validation, told=told) if plan.validation else None
         self._block = ExitStack()
         self._pace = 1
         self._ahead = plan.schedule is None or foreseeable(plan.schedule)  # whether several steps may be taken at once
+        self._ahead &= plan.shards is None
         self._tried = 0  # steps, of which one may not have been whole
         models = range(len(set(map(id, plan.parameters))))
         self._on_values = not self._training.learns(self._learnt, models)  # whether the next step is taken there
         self._drawn: tuple[Any, int] = None, 0  # the state of rng, and the epochs drawn, before the order below
         self._sizes, self._order = array("l"), array("l")  # the batches to come, as far as they are drawn
+
+    def _begun(self, compiled: "Compiled", told: Callable[[int, int], None]) -> tuple["Training", "Pooled"]:
+        """The training of what is compiled, and the examples, compiled for."""
+        training = compiled.training(self.plan.optimizer, clip_grad_norm=self.plan.clip_grad_norm)  # type: ignore[arg-type]
+        return training, training.examples(*self.plan.examples, size=self.plan.size, told=told)
 
     def __enter__(self) -> Self:
         with entering(self):
@@ -274,7 +294,7 @@ class CompiledTrainer(Trainer):
             self._draw()
         self._tried = self.steps + 1
         if self._on_values:
-            return self._advance_on_values()
+            return self._advance_on_values(*self._rates(1))
         rates = self._rates(min(self._pace, len(self._sizes)) if self._ahead else 1)
         sizes, losses = self._sizes[: len(rates)], array("d", bytes(8 * len(rates)))
         started = time.perf_counter()
@@ -292,8 +312,7 @@ class CompiledTrainer(Trainer):
         except (ArithmeticError, ValueError):
             return super().evaluate()  # which raises what it has to
 
-    def _advance_on_values(self) -> list[tuple[float, float]]:
-        [rate] = self._rates(1)
+    def _advance_on_values(self, rate: float) -> list[tuple[float, float]]:
         self.plan.optimizer.learning_rate = rate
         loss = self.step(self._order[: self._sizes[0]])
         self._on_values = False
@@ -337,10 +356,80 @@ class CompiledTrainer(Trainer):
             self._training.shuffled(len(self.plan.examples[0]), max(1, begun), self.plan.rng)
 
 
+class ShardedTrainer(CompiledTrainer):
+    """Takes the steps of a plan by gradients that come from where its examples lie.
+
+    It waits for them before each step, which is then taken as any other.
+    """
+
+    def _begun(self, compiled: "Compiled", told: Callable[[int, int], None]) -> tuple["Training", "Pooled"]:
+        assert self.plan.shards is not None
+        (xs, ys), size = self.plan.examples, self.plan.size
+        self._shards = self.plan.shards
+        self._gathered, known = self._shards.gathered(compiled, lambda: compiled._examples((xs, ys), size, told), told)
+        training = self._gathered.training(self.plan.optimizer, clip_grad_norm=self.plan.clip_grad_norm)  # type: ignore[arg-type]
+        return training, known
+
+    def prepare(self) -> None:
+        """Gather the gradients of the next step."""
+        if not self._sizes:
+            self._draw()
+        self._tried = self.steps + 1
+        self._rate = self._rates(1)
+        if not self._on_values:
+            self._gather()
+            self._on_values = not math.isfinite(self._loss)
+        if self._on_values:
+            self._gather()
+
+    def advance(self) -> list[tuple[float, float]]:
+        """Take the step. Returns the mean loss and the learning rate of the epoch that it ends."""
+        if self._on_values:
+            return self._advance_on_values(*self._rate)
+        losses = array("d", [0.0])
+        done = self._training.steps(self._gathered.examples, None, array("l", [1]), self._rate, losses)
+        self._on_values = done == 0  # by a parameter that is not finite; then the next step is this one
+        return self._counted(losses[:done], self._rate[:done])
+
+    def _gather(self) -> None:
+        from micrograd.compiler.executors.worker import gradient, on_values
+
+        batch = self._order[: self._sizes[0]]
+        do = on_values if self._on_values else gradient
+        sums = self._shards.sums(do, self._training.numbers(), batch, self.plan.size)
+        self._loss, self._failed = self._gathered.gather(sums, self._sizes[0])
+
+    def _backward(self, batch: Sequence[int], where: str) -> float:
+        xs, ys = self.plan.examples
+        if self._failed:
+            k, number, arguments = self._failed
+            for table, argument in zip((xs, ys), arguments, strict=True):
+                getattr(table, "known", {})[f"[{number}] of shard {k}"] = argument
+            loss = self.plan.loss(self.plan.model(arguments[0]), arguments[1])
+            origin = self._origin(loss) if not math.isfinite(loss.data) else ("", [])
+            raise self._diverged("the loss", self._loss, where, *origin)
+        if not math.isfinite(self._loss):
+            raise self._diverged("the loss", self._loss, where, f"the sum of finite losses is {self._loss!r}", [])
+        if self.steps == 0:
+            _check_dependence(self.plan.loss(self.plan.model(row(xs[0])), row(ys[0])), self.plan.parameters)
+        self.plan.optimizer.zero_grad()
+        for parameter, gradient in zip(self.parameters, self._gathered.total, strict=True):
+            parameter.grad += gradient
+        return self._loss
+
+    def _draw(self) -> None:
+        if self._shards.are_loaded and self.plan.size == len(self.plan.examples[0]):
+            self._sizes = array("l", self.plan.sizes())  # of all examples, which come in any order
+        else:
+            super()._draw()
+
+
 def trainer(plan: Plan, backend: str, told: Callable[[int, int], None]) -> Trainer:
     """Who takes the steps: with "auto", the engine where the model or its loss cannot be compiled."""
     if backend == "eager":
         return Trainer(plan)
+    if plan.shards:
+        return ShardedTrainer(plan, backend, told)
     try:
         return CompiledTrainer(plan, backend, told)
     except Exception as error:

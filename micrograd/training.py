@@ -7,8 +7,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, Self, TextIO
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from micrograd.checks import Rng, count, examples, generator, having, listed, number, row
 from micrograd.engine import Value
@@ -16,6 +18,9 @@ from micrograd.history import Diverged, History, Recorder
 from micrograd.interrupts import ensured, uninterrupted
 from micrograd.optim import Adam, Optimizer, Schedule
 from micrograd.trainers import Examples, Model, Plan, Stepper, restore, trainer
+
+if TYPE_CHECKING:
+    from micrograd.compiler.executors.shards import Shards
 
 __all__ = ["Diverged", "History", "fit"]
 
@@ -26,8 +31,8 @@ BACKENDS = ("eager", "auto", "python", "c")
 def fit(
     model: Model,
     loss: Loss,
-    xs: Sequence[Any],
-    ys: Sequence[Any],
+    xs: Sequence[Any] | None = None,
+    ys: Sequence[Any] | None = None,
     *,
     epochs: int,
     batch_size: int | None = None,
@@ -42,6 +47,8 @@ def fit(
     snapshots: int | None = None,
     threads: int = 1,
     precision: str = "double",
+    executor: Any = None,
+    shards: int | Sequence[Callable[[], Examples]] | None = None,
 ) -> History:
     """Train the model on the examples.
 
@@ -100,6 +107,20 @@ def fit(
         in a fixed order.
     precision
         Of what C computes with: "double", or "single" for floats, as PyTorch has them by default.
+    executor
+        Whose workers compute the gradients, with one of the backends for generated code: a `concurrent.futures`
+        Executor or what has its `submit`, such as Dask's `client.get_executor()`; a function that makes one, which is
+        called again when that is broken, as processes are by the death of one; or a list of these. A step that a worker
+        has not survived is repeated, and no example counted twice. A worker keeps each shard that it has computed, and
+        any worker of an executor may come to compute any of its shards: of data that is more than a machine holds, give
+        a list with an executor for each machine, among which the shards are divided; those of one that is broken go to
+        the others. What workers send is unpickled: have none that you would not run programs of.
+    shards
+        In how many parts the examples are sent to the workers, who keep them; by default one for each. Their gradients
+        are added in a fixed order: the losses are those of one process but for rounding, and for the same number of
+        shards, on machines of one kind, the same each time, whoever computes them. In place of xs and ys, a list with a
+        function for each part that returns its `(xs, ys)`: it is called where they are used, and arrays of doubles,
+        such as NumPy's memory-mapped ones, are used where they lie.
 
     Raises
     ------
@@ -112,6 +133,9 @@ def fit(
         a number.
     TraceError, CompilerError
         If a backend is asked for by its name, and the model cannot be compiled for it, or there is no C compiler.
+    BrokenExecutor
+        If the executor is broken, and there is no other one. The parameters are those after the last whole step, and
+        the error's `history` what there is up to there.
     Diverged
         If a loss, or a parameter after a step, is infinite or NaN: a FloatingPointError, with the `history` up to
         there, whose `failure` tells where the number came from. The parameters are those before this step.
@@ -122,32 +146,38 @@ def fit(
         raise ValueError(f'backend {backend!r} computes in doubles: give backend="c" with precision={precision!r}')
     _check_kinds(model, loss, optimizer, schedule, progress)
     parameters = listed("model.parameters()", model.parameters())
-    xs, ys = learnt = examples(xs, ys)
-    _check(parameters, xs, optimizer)
-    epochs, size = count("epochs", epochs), count("batch_size", len(xs) if batch_size is None else batch_size)
+    are_loaded = _check_shards(executor, shards, xs, ys, backend, threads)
+    learnt = ((), ()) if are_loaded else examples(xs, ys)
+    _check(parameters, learnt[0], are_loaded, optimizer)
+    epochs, size = count("epochs", epochs), None if batch_size is None else count("batch_size", batch_size)
     validation = _checked(validation, patience)
     if check_targets := getattr(loss, "check_targets", None):
-        check_targets(ys, "ys")
+        check_targets(learnt[1], "ys")
         check_targets(validation[1] if validation else (), "validation[1]")
     if clip_grad_norm is not None:
         clip_grad_norm = number("clip_grad_norm", clip_grad_norm)
-    history = History()
     most = None if snapshots is None else count("snapshots", snapshots, least=2)
+    rng, threads = generator(rng), count("threads", threads)
+    parts = _shards(executor, shards, len(learnt[0]), precision)
+    if parts and are_loaded:
+        learnt = parts.load(loss)
+    n = len(learnt[0])
+    history = History()
     recorder = None if most is None else Recorder(history.snapshots, parameters, most)
     recording: Callable[[Any], AbstractContextManager[Any]] = recorder.recording if recorder else nullcontext
     plan = Plan(
-        model, loss, parameters, learnt, min(size, len(xs)), epochs,
+        model, loss, parameters, learnt, min(size or n, n), epochs,
         Adam(parameters, learning_rate=0.01) if optimizer is None else optimizer,
-        schedule, validation, generator(rng), clip_grad_norm, recorder, count("threads", threads),
-        precision,
+        schedule, validation, rng, clip_grad_norm, recorder, threads, precision, parts,
     )  # fmt: skip
     best: list[Any] = []
     lowest, waited = math.inf, 0
-    with _collector_paused() as (collect, freeze), _Progress(progress, epochs, len(xs), history) as report:
+    with _collector_paused() as (collect, freeze), _Progress(progress, epochs, n, history) as report:
         try:
-            with trainer(plan, backend, report.compiled) as course, recording(course):
+            with parts or nullcontext(), trainer(plan, backend, report.compiled) as course, recording(course):
                 freeze()  # what compiling has left
                 while len(history.losses) < epochs and waited != patience:
+                    course.prepare()
                     with course.at_once():
                         ended = course.advance()
                         if validation is None:
@@ -169,6 +199,10 @@ def fit(
                         recorder.epoch(course.epoch)
         except KeyboardInterrupt:
             history.interrupted = True
+        except BrokenExecutor as error:
+            vars(error).update(history=history)
+            error.add_note("the parameters are those after the last whole step, and the error has the history")
+            raise
         except Diverged as error:
             history.failure = error.failure
             history.failure.message += f"; {_advice(plan)}"
@@ -328,14 +362,50 @@ def _check_kinds(model: Any, loss: Any, optimizer: Any, schedule: Any, progress:
         having("progress", progress, ["write", "isatty"], "True, False or a stream")
 
 
-def _check(parameters: list[Value], xs: Sequence[Any], optimizer: Stepper | None) -> None:
+def _check(parameters: list[Value], xs: Sequence[Any], are_loaded: bool, optimizer: Stepper | None) -> None:
     """Raise ValueError if there is nothing to learn, or to learn from."""
     if not parameters:
         raise ValueError("the model has no parameters: there is nothing to learn")
     if isinstance(optimizer, Optimizer) and set(parameters).isdisjoint(optimizer.parameters):
         raise ValueError("the optimizer changes none of the model's parameters: make it from model.parameters()")
-    if len(xs) == 0:
+    if len(xs) == 0 and not are_loaded:
         raise ValueError("xs is empty: there is nothing to learn from")
+
+
+def _check_shards(executor: Any, shards: Any, xs: Any, ys: Any, backend: str, threads: int) -> bool:
+    """Whether the examples are loaded by workers. Raises an error if what is given does not go together."""
+    are_loaded = isinstance(shards, (list, tuple))
+    if executor is None and shards is not None:
+        raise ValueError("shards are for the workers of an executor: give executor=... with them")
+    if executor is not None and backend == "eager":
+        raise ValueError('the workers of an executor run generated code: give backend="c", "python" or "auto" with it')
+    if executor is not None and threads != 1:
+        raise ValueError(f"threads is {threads!r}, and there is an executor: give one of them")
+    if (xs is None or ys is None) and not are_loaded:
+        raise TypeError("xs and ys are missing: give both, or an executor and shards=[...], functions that load them")
+    if not are_loaded:
+        return False
+    if xs is not None or ys is not None:
+        raise ValueError("xs and ys are given, and shards that are loaded: give one of them, or the number of shards")
+    if not shards:
+        raise ValueError("shards is an empty list: there is nothing to learn from")
+    for i, load in enumerate(shards):
+        having(f"shards[{i}]", load, ["__call__"], "a function that returns (xs, ys)")
+    return True
+
+
+def _shards(executor: Any, shards: Any, n: int, precision: str) -> "Shards | None":
+    """The examples in parts, if they are."""
+    if executor is None:
+        return None
+    from micrograd.compiler.executors.shards import Shards  # here, since it takes longer to load than all else
+    from micrograd.compiler.precision import named
+
+    if not isinstance(shards, (list, tuple, NoneType)):
+        shards = count("shards", shards)
+        if shards > n:
+            raise ValueError(f"shards is {shards}, and there are {n} examples: each shard has one at least")
+    return Shards(executor, shards, n, named(precision))
 
 
 def _checked(validation: Examples | None, patience: int | None) -> Examples | None:
@@ -362,14 +432,19 @@ def _advice(plan: Plan) -> str:
     """What to do about a number that is not finite, by where it may come from."""
     names = "xs", "ys", "validation[0]", "validation[1]"
     for name, table in zip(names, (*plan.examples, *(plan.validation or ())), strict=False):
-        for i, example in enumerate(table):
+        for where, example in _known(table):
             for x in _floats(row(example)):
                 if not math.isfinite(x):
-                    return f"{name}[{i}] holds {x}: leave such examples out, or put a number there"
+                    return f"{name}{where} holds {x}: leave such examples out, or put a number there"
     largest = max(abs(float(parameter.data)) for parameter in plan.parameters)
     if largest > HUGE:
         return f"the weights have grown to {largest:.1g}: make the model anew, and train it at a lower learning rate"
     return "try a lower learning rate, or inputs on a smaller scale"
+
+
+def _known(table: Any) -> Iterator[tuple[str, Any]]:
+    """The examples in a table, each with where it is: of those in shards elsewhere, what has been seen."""
+    yield from table.known.items() if hasattr(table, "known") else ((f"[{i}]", x) for i, x in enumerate(table))
 
 
 def _floats(example: Any) -> Iterator[float]:

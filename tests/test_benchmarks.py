@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from micrograd import Value
-from tests.benchmarks import compiling, digits, gpt, growth, harness, page
+from tests.benchmarks import compiling, digits, gpt, growth, harness, page, scaling
 from tests.benchmarks.data import orders, set_weights
 from tests.benchmarks.harness import CHECKOUT, Benchmark, Contestant, Measured, from_first_step, run
 from tests.benchmarks.values import MLP, cross_entropy, mean, softmax
@@ -91,6 +91,38 @@ def test_we_lead_at_the_sizes_at_which_the_rival_takes_longer():
         "Compiled C leads NumPy by hand at 10,000, 100,000 examples a batch, with 337 weights.",
         "Compiled C leads PyTorch at 1, 10, 100, 1,000, 10,000, 100,000 examples a batch, with 337 weights.",
     ]
+
+
+NEAR = scaling.Network(1e-4, 1e9)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message", "workers", "expected"),
+    [
+        (0, 0.0, 10, 0.1 + 2e-4),  # which compute side by side
+        (0, 0.04, 1, 1.0 + 2e-4 + 0.04),
+        (0, 0.04, 2, 0.5 + 2e-4 + 0.05),  # the driver begins with the second one later
+        (0, 4.0, 1000, 2000.0),  # it does nothing but send and receive
+        (125_000_000, 0.0, 1, 1.0 + 2e-4 + 2.0),
+    ],
+)
+def test_a_simulated_step_takes_what_workers_network_and_driver_do(weights, message, workers, expected):
+    assert scaling.simulated(weights, 1.0, message, workers, NEAR) == pytest.approx(expected)
+
+
+def test_the_scaling_tells_from_when_on_it_pays():
+    costs = {"in one process": 1.0, "on 1 worker process": 1e-3, "on 2 worker processes": 0.5}
+    measured = [Measured(b, {c.name: costs[c.name] for c in b.ours + b.others}) for b in scaling.benchmarks()]
+    told = list(scaling.conclude(measured))
+    assert (
+        told[0] == "MLP 2-16-16-1, 50,000 examples: two worker processes take 2.00 times as many steps a second as one."
+    )
+    assert len(told) == 3 + 3 * 4
+    assert told[3] == (
+        "Simulated: 337 weights, 50,000 examples, a network of 0.1 ms and 1 Gbit/s: steps a second 1.99 on 2, "
+        "9.67 on 10, 20 on 100, 2 on 1,000 workers; 1 in one process. It pays from 150 examples a step on 2 workers, "
+        "and from 2,600 on 100."
+    )
 
 
 def test_a_line_tells_what_each_program_takes():

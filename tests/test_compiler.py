@@ -849,7 +849,11 @@ def test_an_array_is_converted_as_a_whole(monkeypatch, layout):
         assert fast.map(fast.pack(LAYOUTS[layout](rows))) == (rows[:, 0] - 3 * rows[:, 1]).tolist()
 
 
-@pytest.mark.parametrize("rows", [np.ones((3, 2)), array("d", [1.0, 2.0]), memoryview(np.ones((3, 2)))])
+FROZEN = np.ones((3, 2))
+FROZEN.flags.writeable = False
+
+
+@pytest.mark.parametrize("rows", [np.ones((3, 2)), array("d", [1.0, 2.0]), memoryview(np.ones((3, 2))), FROZEN])
 def test_contiguous_doubles_are_used_where_they_lie(rows):
     shape = (1.0,) if isinstance(rows, array) else ([1.0, 2.0],)
     fast = micrograd.compile(lambda x: x if isinstance(x, Value) else x[0], shape, backend="python")
@@ -859,13 +863,19 @@ def test_contiguous_doubles_are_used_where_they_lie(rows):
 
 
 def test_what_cannot_be_used_where_it_lies_is_copied():
-    frozen = np.ones((3, 2))
-    frozen.flags.writeable = False
     fast = micrograd.compile(lambda x: x[0] + x[1], ([1.0, 2.0],), backend="python")
-    for rows in (frozen, np.ones((3, 2), np.float32), np.asfortranarray(np.ones((3, 2))), np.ones((6, 2))[::2]):
+    for rows in (np.ones((3, 2), np.float32), np.asfortranarray(np.ones((3, 2))), np.ones((6, 2))[::2]):
         packed = fast.pack(rows)
         assert packed.pointers[0] != rows.ctypes.data
         assert fast.map(packed) == [2.0, 2.0, 2.0]
+
+
+def test_a_part_of_what_cannot_be_written_to_is_copied():
+    rows = np.arange(3.0)
+    rows.flags.writeable = False
+    fast = micrograd.compile(lambda x: x + 0.0, (1.0,), backend="python")
+    assert fast.map(memoryview(rows)[1:]) == fast.map(fast.pack(rows).part(1, 3)) == [1.0, 2.0]
+    assert fast.map(memoryview(bytes(array("d", [1.0, 2.0]))).cast("d")) == [1.0, 2.0]
 
 
 @pytest.mark.parametrize("other", [np.asarray, np.ndarray.tolist])

@@ -17,7 +17,7 @@ import struct
 import threading
 from array import array
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 from pathlib import Path
@@ -152,7 +152,7 @@ class Compiled:
         self._build(self._traced(self._shapes), batch_size)
 
     def __repr__(self) -> str:
-        kind = "C" if isinstance(self._backends[self._shapes], CBackend) else "Python"
+        kind = "C" if self._is_in_c() else "Python"
         return (
             f"<{getattr(self._function, '__name__', 'function')} compiled to {kind}, {len(self.parameters)} parameters>"
         )
@@ -169,19 +169,40 @@ class Compiled:
         packed = self._packed([(arg,) for arg in args])
         return unflatten(iter(self._run("forward", packed)), self._backends[packed.shapes].stored.output_shape)
 
-    def map(self, *batches: Any) -> list[Any]:
-        """The function's values for many examples: a list for each argument, or what `pack` made of them."""
-        packed = self._packed(batches)
-        numbers, shape = iter(self._run("forward", packed)), self._backends[packed.shapes].stored.output_shape
-        return list(numbers) if shape == () else [unflatten(numbers, shape) for _ in range(packed.n)]
+    def map(self, *batches: Any, executor: Any = None) -> Any:
+        """The function's values for many examples.
 
-    def backward(self, *batches: Any) -> float:
+        Parameters
+        ----------
+        batches
+            A list or array of examples for each argument, or what `pack` made of them. Or an iterator of chunks, each
+            of which is that; of a function of several arguments, a tuple with a list or array for each.
+        executor
+            Whose workers compute them, as in `fit`: each has a part of the examples, or some chunks ahead of those that
+            are taken.
+
+        Returns
+        -------
+        list or iterator
+            The values; of chunks, an iterator of a list of values for each, in their order.
+        """
+        if executor is not None or self._are_chunks(batches):
+            from micrograd.compiler.executors.chunks import mapped  # here, since it needs this module
+
+            return mapped(self, batches, executor)
+        packed = self._packed(batches)
+        return self._listed(packed.shapes, packed.n, self._run("forward", packed))
+
+    def backward(self, *batches: Any, executor: Any = None) -> float:
         """The mean of the function over the batch. Adds its gradients to the parameters' `grad`.
 
         Parameters
         ----------
         batches
-            A list or array of examples for each argument, or what `pack` made of them.
+            A list or array of examples for each argument, or what `pack` made of them; or an iterator of chunks, as for
+            `map`, over all of which the mean is taken.
+        executor
+            Whose workers compute them, as in `fit`. The gradients of their parts are added in a fixed order.
 
         Raises
         ------
@@ -190,18 +211,26 @@ class Compiled:
         ValueError
             If it was compiled without parameters, or the examples are not those of its arguments.
         """
-        packed = self._packed(batches)
-        self._check_differentiable(packed)
+        packed = None
+        if executor is None and not self._are_chunks(batches):
+            packed = self._packed(batches)
+            self._check_differentiable(packed)
         if not self.parameters:
             raise ValueError("the function has no parameters to add gradients to: compile it with parameters=...")
-        losses, gradients = self._run("backward", packed, 1.0 / packed.n)
-        total = -0.0  # which leaves every sum as it is
-        for loss in losses:
-            total += loss
+        if packed is None:
+            from micrograd.compiler.executors.chunks import mean  # here, since it needs this module
+
+            loss, gradients = mean(self, batches, executor)
+        else:
+            losses, gradients = self._run("backward", packed, 1.0 / packed.n)
+            loss = -0.0  # which leaves every sum as it is
+            for one in losses:
+                loss += one
+            loss /= packed.n
         with lock():
             sums = [parameter.grad + gradient for parameter, gradient in zip(self.parameters, gradients, strict=True)]
             deque(map(setattr, self.parameters, repeat("grad"), sums), maxlen=0)  # in C, where no Ctrl-C comes between
-        return total / packed.n
+        return loss
 
     def value_and_grad(self, *args: Any) -> tuple[float, Any]:
         """The function's value for one example, and its gradient with respect to the arguments, in their shape.
@@ -337,6 +366,15 @@ class Compiled:
             self._build(self._traced(packed.shapes), packed.n)
         return packed
 
+    def _listed(self, shapes: tuple[Shape, ...], n: int, numbers: Sequence[float]) -> list[Any]:
+        """The function's values for n arguments of these shapes, which are flat, as they are to be."""
+        flat, shape = iter(numbers), self._backends[shapes].stored.output_shape
+        return list(flat) if shape == () else [unflatten(flat, shape) for _ in range(n)]
+
+    def _are_chunks(self, batches: Sequence[Any]) -> bool:
+        """Whether a call is given an iterator of chunks."""
+        return len(batches) == 1 and isinstance(batches[0], Iterator)
+
     def _check_number(self, batches: Sequence[Any]) -> None:
         packed = len(batches) == 1 and isinstance(batches[0], Packed)
         if not packed and len(batches) != len(self._shapes):
@@ -351,10 +389,15 @@ class Compiled:
         else:
             examples = pool(batches, list(self._backends), self.precision)
         examples.size = size or len(examples)
+        self._compile_for(examples, told)
+        return examples
+
+    def _compile_for(self, examples: Examples, told: Callable[[int, int], None]) -> None:
+        """Compile all that the examples need."""
         new = [pack for pack in examples.packs if pack.shapes not in self._backends]
         if len(new) > MANY_SHAPES:
             log.warning("compiling for %d shapes of examples, each once", len(new))
-        in_c = isinstance(self._backends[self._shapes], CBackend)
+        in_c = self._is_in_c()
         waiting, tracing = iter(new), threading.Lock()
 
         def compile_next(_: Packed) -> None:
@@ -369,7 +412,6 @@ class Compiled:
                     told(shapes, len(new))
         for packed in examples.packs:
             self._check_differentiable(packed)
-        return examples
 
     def _learns(self, shapes: tuple[Shape, ...], parameters: Sequence[int]) -> bool:
         """Whether the function of arguments of these shapes depends on any of the parameters."""
@@ -380,11 +422,44 @@ class Compiled:
         """The function's value for each example of a shape."""
         return list(self._run("forward", pack, parameters=parameters))
 
+    def _add_gradients(
+        self,
+        parameters: "array[float]",
+        gradients: "array[float]",
+        seed: float,
+        pack: Packed,
+        at: "array[int] | None",
+        n: float,
+    ) -> float:
+        """The sum of the function's values for the examples at these places; NaN if an operation may have failed.
+
+        Their gradients, times seed, are added to the others. `n` is how many there are in most calls.
+        """
+        backend = self._backends[pack.shapes]
+        try:
+            if isinstance(backend, CBackend):
+                results = self.precision.zeros(pack.n if at is None else len(at))
+                numbers, sums = parameters.buffer_info()[0], gradients.buffer_info()[0]
+                failed = backend.library("backward", n).run(numbers, seed, pack, sums, results, at)
+                return math.nan if failed else sum(results)
+            rows = pack.rows() if at is None else list(map(pack.row, at))
+            results, gradients[:] = map(self.precision.array, backend.gradients(parameters, gradients, seed, rows))
+            return sum(results)
+        except CompilerError as error:
+            self._fall_back(backend.stored.graph(), error)
+            return self._add_gradients(parameters, gradients, seed, pack, at, n)
+        except (ArithmeticError, ValueError):
+            return math.nan
+
     def _library(self, pack: Packed, examples: Examples) -> Any:
         """What takes steps in C on these among the examples."""
         backend = self._backends[pack.shapes]
         assert isinstance(backend, CBackend)
         return backend.library("backward", examples.share(pack))
+
+    def _is_in_c(self) -> bool:
+        """Whether it is compiled to C, for all shapes."""
+        return all(isinstance(backend, CBackend) for backend in self._backends.values())
 
     def _in_c(self, examples: Examples) -> bool:
         """Whether all shapes of the examples are compiled to C."""

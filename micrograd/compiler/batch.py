@@ -45,8 +45,8 @@ class Packed:
         self.n = n
         self.precision = precision
         self._buffers = buffers
-        self._exports = [ctypes.c_char.from_buffer(buffer) for buffer in self._buffers]  # keep them where they are
-        self.pointers = (ctypes.c_void_p * len(self._exports))(*map(ctypes.addressof, self._exports))
+        self._exports = [memoryview(buffer) for buffer in buffers]  # keep them where they are
+        self.pointers = (ctypes.c_void_p * len(self._exports))(*map(_address, self._exports))
         self._rows: tuple[list[bytes], list[tuple[float, ...]]] = [], []
 
     def __len__(self) -> int:
@@ -68,14 +68,29 @@ class Packed:
         buffers = [array(self.precision.code, bytes(memoryview(buffer).cast("B"))) for buffer in self._buffers]
         return Packed, (self.shapes, self.n, buffers, self.precision)
 
+    def part(self, start: int, stop: int) -> "Packed":
+        """The examples from one up to another, where they lie."""
+        columns = zip(self._exports, map(size, self.shapes), strict=True)
+        code: Any = self.precision.code
+        parts = [view.cast("B").cast(code)[step * start : step * stop] for view, step in columns]
+        buffers = [array(code, x or [0.0]) if x.readonly or not x else x for x in parts]
+        return Packed(self.shapes, stop - start, buffers, self.precision)
+
+    def row(self, i: int) -> tuple[float, ...]:
+        """All numbers of an example."""
+        columns = zip(self._exports, map(size, self.shapes), strict=True)
+        code: Any = self.precision.code
+        return tuple(x for view, step in columns for x in view.cast("B").cast(code)[i * step : (i + 1) * step])
+
     def rows(self) -> list[tuple[float, ...]]:
         """All numbers of each example, as they are now: those that are used where they lie may have been changed."""
         now = [bytes(memoryview(buffer).cast("B")) for buffer in self._buffers]
         before, rows = self._rows
         if now != before or not rows:
+            code: Any = self.precision.code
             columns = []
             for numbers, step in zip(now, map(size, self.shapes), strict=True):
-                column = memoryview(numbers).cast(self.precision.code).tolist()  # type: ignore[call-overload]
+                column = memoryview(numbers).cast(code).tolist()
                 columns.append([column[i * step : (i + 1) * step] for i in range(self.n)])
             rows = [tuple(number for column in columns for number in column[i]) for i in range(self.n)]
             self._rows = now, rows
@@ -111,10 +126,20 @@ class Examples:
         """How many examples of this shape there are in a batch, on average."""
         return self.size * pack.n / len(self)
 
+    def part(self, numbers: range) -> "Examples":
+        """These among the examples, which are counted from 0 there."""
+        packs, members = [], []
+        for kind, pack in enumerate(self.packs):
+            mine = [number for number in numbers if self.kind[number] == kind]
+            if mine:
+                packs.append(pack.part(self.place[mine[0]], self.place[mine[-1]] + 1))
+                members.append([number - numbers.start for number in mine])
+        return Examples(packs, members)
+
     def arguments(self, number: int) -> list[Any]:
         """The arguments of an example, as numbers and nested lists of numbers."""
         pack = self.packs[self.kind[number]]
-        numbers = iter(pack.rows()[self.place[number]])
+        numbers = iter(pack.row(self.place[number]))
         return [unflatten(numbers, shape) for shape in pack.shapes]
 
 
@@ -173,6 +198,18 @@ def _each(
     return results
 
 
+def _address(view: Any) -> int:
+    """Where the numbers of a buffer begin: of one that nobody may write to, its array tells."""
+    if view.readonly:
+        return int(view.obj.__array_interface__["data"][0])
+    return ctypes.addressof(ctypes.c_char.from_buffer(view))
+
+
+def _is_whole_array(view: Any) -> bool:
+    """Whether `_address` knows where it begins."""
+    return hasattr(view.obj, "__array_interface__") and bool(view.obj.nbytes == view.nbytes)
+
+
 def _examples(batch: Any, precision: Precision) -> Any:
     """A batch, in a form that has a length and is indexed by position."""
     if isinstance(batch, (list, tuple)):
@@ -214,7 +251,7 @@ def _buffer(batch: Any, precision: Precision, shape: Shape) -> "memoryview | arr
     """The numbers of a batch, one after the other: where they lie, or in an array of our own."""
     if isinstance(batch, memoryview):
         _expect(shape, _first_shape(batch))
-        if batch.c_contiguous and not batch.readonly and batch.nbytes:
+        if batch.c_contiguous and batch.nbytes and (not batch.readonly or _is_whole_array(batch)):
             return batch
         numbers = precision.zeros(0)
         numbers.frombytes(batch.tobytes())

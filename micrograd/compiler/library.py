@@ -149,16 +149,25 @@ class Library:
         return results, self._numbers.unpack(gradients)
 
     def run(
-        self, numbers: bytes, seed: float, packed: Packed, gradients: ctypes.Array[Any], results: "array[float]"
+        self,
+        numbers: bytes | int,
+        seed: float,
+        packed: Packed,
+        gradients: ctypes.Array[Any] | int,
+        results: "array[float]",
+        at: "array[int] | None" = None,
     ) -> int:
         """The generated function alone, on the numbers in these buffers: adds to gradients, overwrites results.
+
+        It computes the examples that are at these places, or all.
 
         Other than 0 if an operation may have failed: an overflow, a division by 0, an operand outside the domain.
         """
         work = getattr(self._local, "work", None)
         if work is None:  # each thread has its own
             work = self._local.work = ctypes.create_string_buffer(self.room)
-        flags = self._run(numbers, packed.pointers, None, seed, gradients, results.buffer_info()[0], work, packed.n)
+        places, n = (None, packed.n) if at is None else (at.buffer_info()[0], len(at))
+        flags = self._run(numbers, packed.pointers, places, seed, gradients, results.buffer_info()[0], work, n)
         self.check_interrupt()
         return int(flags)
 

@@ -241,6 +241,10 @@ class Training:
         """Whether the loss of examples of every shape depends on one of the parameters."""
         return all(self._compiled._learns(pack.shapes, parameters) for pack in examples.packs)
 
+    def numbers(self) -> "array[float]":
+        """The parameters' numbers."""
+        return array(self._buffers.precision.code, self._buffers.data)
+
     def values(self, examples: Examples) -> list[float]:
         """The function's value for each example."""
         parameters = self._buffers.data.tolist()

@@ -6,7 +6,7 @@ from importlib import import_module
 from tests.benchmarks import page
 from tests.benchmarks.harness import CHECKOUT, run
 
-GROUPS = ("mlp", "gpt", "digits", "mnist", "chain", "compiling", "growth")
+GROUPS = ("mlp", "gpt", "digits", "mnist", "chain", "compiling", "growth", "scaling")
 
 parser = argparse.ArgumentParser(
     prog="python -m tests.benchmarks",

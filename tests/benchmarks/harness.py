@@ -159,10 +159,12 @@ def training(
     return repeated(step if kind == "step" else gradient, result)
 
 
-def from_first_step(fit: Callable[[Callable[[int], float]], float], rate: float, steps: int = 1) -> Measure:
+def from_first_step(
+    fit: Callable[[Callable[[int], float]], float], rate: float, steps: int = 1, first: int = 0
+) -> Measure:
     """The measurement of a training by `fit` once all is compiled, divided by its steps.
 
-    It begins when the schedule, which is given to `fit`, is asked for the first rate.
+    It begins when the schedule, which is given to `fit`, is asked for the rate of the first that counts.
     """
     from micrograd.optim import constant
 
@@ -170,7 +172,7 @@ def from_first_step(fit: Callable[[Callable[[int], float]], float], rate: float,
 
     def noted(step: int) -> float:
         nonlocal started
-        if step == 0:
+        if step == first:
             started = time.perf_counter()
         return rate
 
@@ -179,7 +181,7 @@ def from_first_step(fit: Callable[[Callable[[int], float]], float], rate: float,
 
     def measure() -> tuple[float, float]:
         result = fit(schedule)
-        return (time.perf_counter() - started) / steps, result
+        return (time.perf_counter() - started) / (steps - first), result
 
     return measure
 
