@@ -252,15 +252,23 @@ def test_a_graph_of_any_size_unfolds_piece_by_piece_into_views_that_can_be_read(
     root = graph()
     _, graph = page(root, tmp_path)
     found = set()
-    for view, (_, parent, width, height, items, _) in enumerate(graph["views"]):
+    for view, (_, parent, place, items, _) in enumerate(graph["views"]):
         assert parent < view
-        assert len([item for item in items if not item[8]]) <= 16 * 16
-        assert len([item for item in items if item[8] and item[0] < width / 2]) <= 13
-        assert all(item[0] + 106 <= width and item[1] + 26 <= height for item in items)
-        found |= {value for item in items if not item[8] for value in [*item[5], *item[6]]}
-        assert all(graph["views"][item[7]][1] == view for item in items if item[7] >= 0 and not item[8])
+        corners, _, width, height = graph["places"][place]
+        stubs = [item[6] for item in items]
+        assert len([stub for stub in stubs if not stub]) <= 16 * 16
+        assert len([x for (x, _), stub in zip(corners, stubs, strict=True) if stub and x < width / 2]) <= 13
+        assert all(x + 106 <= width and y + 26 <= height for x, y in corners)
+        found |= {value for item in items if not item[6] for value in [*item[3], *item[4]]}
+        assert all(graph["views"][item[5]][1] == view for item in items if item[5] >= 0 and not item[6])
     assert found == set(range(len(values_of(root))))
     assert len(graph["views"]) > 3
+
+
+def test_views_that_are_alike_have_their_places_in_common(tmp_path):
+    _, graph = page(recurrence(2000), tmp_path)
+    assert len(graph["views"]) > 300
+    assert len(graph["places"]) < 60
 
 
 # In a browser

@@ -287,34 +287,38 @@ function standIn(i, choose) {
 // Views
 
 const SVG = "http://www.w3.org/2000/svg";
-const views = graph.views.map(([title, parent, width, height, items, edges]) => ({
-  title,
-  parent,
-  width,
-  height,
-  get items() {
-    Object.defineProperty(this, "items", { value: items.map(unpack) });
-    return this.items;
-  },
-  get edges() {
-    const names = ([source, target, path, count, value, weight, user, place]) => ({
-      source,
-      target,
-      path,
-      count,
-      value,
-      weight,
-      user,
-      place,
-    });
-    Object.defineProperty(this, "edges", { value: edges.map(names) });
-    return this.edges;
-  },
-}));
+const views = graph.views.map(([title, parent, place, items, edges]) => {
+  const [corners, passes, width, height] = graph.places[place];
+  return {
+    title,
+    parent,
+    width,
+    height,
+    get items() {
+      Object.defineProperty(this, "items", { value: items.map((item, k) => unpack(item, ...corners[k])) });
+      return this.items;
+    },
+    get edges() {
+      const names = ([source, target, port, count, value, weight, user, place], k) => ({
+        source,
+        target,
+        port,
+        count,
+        value,
+        weight,
+        user,
+        place,
+        passes: passes[k],
+      });
+      Object.defineProperty(this, "edges", { value: edges.map(names) });
+      return this.edges;
+    },
+  };
+});
 let current = -1,
   chosen = -1; // the view, and the Value whose details are shown
 
-function unpack([x, y, shape, kind, texts, values, more, opens, isStub, inner]) {
+function unpack([shape, kind, texts, values, more, opens, isStub, inner], x, y) {
   const [width, height, divider, isStacked, slots] = graph.shapes[shape];
   return { x, y, width, height, divider, isStacked, slots, kind, texts, values, more, opens, isStub, inner };
 }
@@ -365,7 +369,8 @@ function show(number) {
     role: "group",
     "aria-label": view.title || "The whole graph",
   });
-  for (const edge of view.edges) svg.append((edge.drawn = element("path", { d: `${edge.path}m-4-2.5 4 2.5-4 2.5` })));
+  for (const edge of view.edges)
+    svg.append((edge.drawn = element("path", { d: `${curve(view, edge)}m-4-2.5 4 2.5-4 2.5` })));
   view.items.forEach((item, k) => svg.append(draw(item, k)));
   for (const item of view.items)
     svg.append(
@@ -410,6 +415,20 @@ function show(number) {
       return html("label", {}, "Example ", input, ` of ${stacks[s].members.length} `);
     }),
   );
+}
+
+function curve(view, edge) {
+  // level where it starts, where it runs past cards, and where it ends
+  const source = view.items[edge.source],
+    target = view.items[edge.target];
+  let x = source.x + source.width,
+    y = source.y + source.height / 2,
+    path = `M${x} ${y}`;
+  for (const [left, right, level] of [...edge.passes, [target.x, target.x, target.y + edge.port]]) {
+    path += `C${(x + left) / 2} ${y} ${(x + left) / 2} ${level} ${left} ${level}H${right}`;
+    [x, y] = [right, level];
+  }
+  return path;
 }
 
 function draw(item, k) {

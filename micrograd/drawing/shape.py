@@ -36,6 +36,11 @@ class Shape(NamedTuple):
     divider: float  # where the column of weights ends; 0 if there is none
     stacked: bool
 
+    @property
+    def outer(self) -> tuple[float, float]:
+        """The size with the cards that lie behind it."""
+        return self.width + 6 * self.stacked, self.height + 6 * self.stacked
+
 
 @cache
 def shape(
