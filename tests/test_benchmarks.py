@@ -120,14 +120,16 @@ def test_we_lead_at_the_sizes_at_which_the_rival_takes_longer():
 
 
 def test_a_line_tells_what_each_program_takes():
-    costs = {"C": 90, "operations": 12_000, "in all": 1.5, "compiled to C": 2e-5, "eager": 1e-3}
+    costs = {"C": 90, "operations": 12_000, "in all": 1.5, "compiled to C": 2e-5, "eager": 1e-3, "PyTorch": 1e-5}
+    costs["the function alone"] = 1e-5
     costs |= dict.fromkeys(compiling.STAGES, 0.5)
     measured = [Measured(b, {c.name: costs[c.name] for c in b.ours + b.others}) for b in compiling.benchmarks()]
     first, *rest = compiling.conclude(measured)
     assert len(rest) == len(compiling.PROGRAMS) - 1
     assert first == (
         "MLP 2-16-16-1, 100 points: 12,000 operations, 90 lines of C, 1.50 s to compile (tracing 0.50, statements, "
-        "loops and C 0.50, the C compiler 0.50), 20 us a call, 50 times as fast as eager."
+        "loops and C 0.50, the C compiler 0.50), 20 us a call; eager takes 50 times as long, PyTorch takes 0.5 times "
+        "as long."
     )
 
 
@@ -137,6 +139,16 @@ def test_a_line_tells_what_each_program_takes():
 def test_compiled_programs_compute_what_eager_ones_do(monkeypatch, name):
     monkeypatch.setattr(harness, "LEAST", 1e-3)
     assert compiling.call(name)()[1] == pytest.approx(compiling.call_eager(name)()[1], rel=1e-12)
+
+
+@pytest.mark.usefixtures("torch")
+@pytest.mark.parametrize("name", [name for name in compiling.PYTORCH if "784" not in name and "20,000" not in name])
+def test_pytorch_s_programs_have_our_results_and_gradients(monkeypatch, name):
+    monkeypatch.setattr(harness, "LEAST", 1e-3)
+    function, options = compiling.PYTORCH[name]
+    theirs = function(*options)
+    for _ in range(2):
+        assert theirs()[1] == pytest.approx(compiling.call_eager(name)()[1], rel=1e-9)
 
 
 def test_the_page_and_its_charts_are_those_of_the_numbers_that_are_stored():
