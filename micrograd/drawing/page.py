@@ -167,7 +167,7 @@ def _passed(value: Value, grad: Any) -> list[Any]:
 def _view(views: Views, view: View, shapes: dict[Shape, int]) -> list[Any]:
     items = [_item(views, item, shapes) for item in view.items]
     edges = [_edge(edge) for edge in view.edges]
-    return [view.title, view.parent, view.place, items, edges]
+    return [view.title, view.place, items, edges]
 
 
 def _item(views: Views, item: Item, shapes: dict[Shape, int]) -> list[Any]:

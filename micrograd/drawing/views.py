@@ -19,7 +19,6 @@ from micrograd.drawing.text import label
 DEEP = 16  # columns of a view
 WIDE = 16  # cards of a column
 STUBS = 12  # cards from elsewhere that a view shows on each side
-FAR = 1 << 62  # beyond every column
 
 
 @dataclass(slots=True)
@@ -47,10 +46,10 @@ class Edge(NamedTuple):
 
 
 class Stubs(NamedTuple):
-    """The stubs of a view: by the card that each stands for, and by the first card of the item that it stands for."""
+    """The stubs of a view in a column: by a card that each stands for, and by the first card of all it stands for."""
 
-    of: dict[tuple[int, bool], int]
-    at: dict[tuple[int, bool], int]
+    of: dict[tuple[int, int], int]
+    at: dict[tuple[int, int], int]
 
 
 @dataclass(slots=True)
@@ -164,12 +163,13 @@ class Views:
         single: list[tuple[int, int, list[Input]]] = []
         bundles: dict[tuple[int, int], list[Input]] = {}
         stubs = Stubs({}, {})
+        behind = max(item.column for item in items) + 1
         for card in view.members:
             at = where[card]
             for x, source in zip(cards[card].inputs, cards[card].sources, strict=True):
                 there = where.get(source)
                 if there is None:
-                    there = self._stub(n, source, stubs, before=items[at].column)
+                    there = self._stub(n, source, -1, stubs)
                 if there != at:
                     if len(items[at].cards) == len(items[there].cards) == 1:
                         single.append((there, at, [x]))
@@ -179,36 +179,32 @@ class Views:
             for taker, x in self._takers[card]:
                 if taker not in where:
                     at = where[card]
-                    there = self._stub(n, taker, stubs, after=items[at].column)
+                    there = self._stub(n, taker, behind, stubs)
                     bundles.setdefault((at, there), []).append(x)
-        lowest = min(item.column for item in items)
-        for item in items:
-            item.column -= lowest
+        if any(item.column < 0 for item in items):
+            for item in items:
+                item.column += 1
         return single + [(*ends, inputs) for ends, inputs in bundles.items()]
 
-    def _stub(self, n: int, card: int, stubs: Stubs, *, before: int | None = None, after: int = 0) -> int:
-        """The item of a view that stands for a card outside of it, as the views around show it."""
-        items, side = self.views[n].items, before is not None
-        at = stubs.of.get((card, side))
+    def _stub(self, n: int, card: int, column: int, stubs: Stubs) -> int:
+        """The item of a view, before or behind all others, that stands for a card outside of it."""
+        at = stubs.of.get((card, column))
         if at is None:
-            at = stubs.of[card, side] = self._new_stub(n, card, side, stubs)
-        column = after + 1 if before is None else before - 1
-        items[at].column = min(items[at].column, column) if side else max(items[at].column, column)
+            at = stubs.of[card, column] = self._new_stub(n, card, column, stubs)
         return at
 
-    def _new_stub(self, n: int, card: int, side: bool, stubs: Stubs) -> int:
-        """The stub for a card of which this view has seen nothing on that side."""
+    def _new_stub(self, n: int, card: int, column: int, stubs: Stubs) -> int:
+        """The stub for a card of which this view has seen nothing there: as the views around show the card."""
         view, around = self.views[n], self.views[self.views[n].parent]
         while card not in around.where:
             around = self.views[around.parent]
         seen = around.items[around.where[card]]
-        key = (seen.cards[0], side)
-        if key not in stubs.at and sum(its == side for _, its in stubs.at) >= STUBS:
-            key = (-1, side)
-            seen = Item([], 0, texts=("others", ""))
+        key = (seen.cards[0], column)
+        if key not in stubs.at and sum(its == column for _, its in stubs.at) >= STUBS:
+            key = (-1, column)
+            seen = Item([], column, texts=("others", ""))
         if key not in stubs.at:
             stubs.at[key] = len(view.items)
-            column = FAR if side else -FAR  # until it is known what it stands beside
             view.items.append(Item(seen.cards, column, seen.title, True, seen.opens, texts=seen.texts))
         return stubs.at[key]
 
