@@ -60,7 +60,7 @@ def _part(kind: str) -> str:
 
 def _json(data: Any) -> str:
     """As JSON that no label can end, in a script of HTML."""
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False, check_circular=False)
     return text.replace("<", "\\u003c").replace("&", "\\u0026")
 
 

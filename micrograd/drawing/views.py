@@ -19,6 +19,7 @@ from micrograd.drawing.text import label
 DEEP = 16  # columns of a view
 WIDE = 16  # cards of a column
 STUBS = 12  # cards from elsewhere that a view shows on each side
+OTHERS = -1  # all the rest of them
 
 
 @dataclass(slots=True)
@@ -46,10 +47,11 @@ class Edge(NamedTuple):
 
 
 class Stubs(NamedTuple):
-    """The stubs of a view in a column: by a card that each stands for, and by the first card of all it stands for."""
+    """The stubs in one column of a view: by each card that they stand for, and by the first card of the item."""
 
-    of: dict[tuple[int, int], int]
-    at: dict[tuple[int, int], int]
+    column: int
+    of: dict[int, int]
+    at: dict[int, int]
 
 
 @dataclass(slots=True)
@@ -162,14 +164,13 @@ class Views:
         items, where, cards = view.items, view.where, self.cards
         single: list[tuple[int, int, list[Input]]] = []
         bundles: dict[tuple[int, int], list[Input]] = {}
-        stubs = Stubs({}, {})
-        behind = max(item.column for item in items) + 1
+        before, behind = Stubs(-1, {}, {}), Stubs(max(item.column for item in items) + 1, {}, {})
         for card in view.members:
             at = where[card]
             for x, source in zip(cards[card].inputs, cards[card].sources, strict=True):
                 there = where.get(source)
                 if there is None:
-                    there = self._stub(n, source, -1, stubs)
+                    there = self._stub(n, source, before)
                 if there != at:
                     if len(items[at].cards) == len(items[there].cards) == 1:
                         single.append((there, at, [x]))
@@ -179,33 +180,32 @@ class Views:
             for taker, x in self._takers[card]:
                 if taker not in where:
                     at = where[card]
-                    there = self._stub(n, taker, behind, stubs)
+                    there = self._stub(n, taker, behind)
                     bundles.setdefault((at, there), []).append(x)
-        if any(item.column < 0 for item in items):
+        if before.at:
             for item in items:
                 item.column += 1
         return single + [(*ends, inputs) for ends, inputs in bundles.items()]
 
-    def _stub(self, n: int, card: int, column: int, stubs: Stubs) -> int:
-        """The item of a view, before or behind all others, that stands for a card outside of it."""
-        at = stubs.of.get((card, column))
+    def _stub(self, n: int, card: int, stubs: Stubs) -> int:
+        """The item of a view that stands for a card outside of it, as the views around show it."""
+        at = stubs.of.get(card)
         if at is None:
-            at = stubs.of[card, column] = self._new_stub(n, card, column, stubs)
+            at = stubs.of[card] = self._new_stub(n, card, stubs)
         return at
 
-    def _new_stub(self, n: int, card: int, column: int, stubs: Stubs) -> int:
-        """The stub for a card of which this view has seen nothing there: as the views around show the card."""
+    def _new_stub(self, n: int, card: int, stubs: Stubs) -> int:
         view, around = self.views[n], self.views[self.views[n].parent]
         while card not in around.where:
             around = self.views[around.parent]
         seen = around.items[around.where[card]]
-        key = (seen.cards[0], column)
-        if key not in stubs.at and sum(its == column for _, its in stubs.at) >= STUBS:
-            key = (-1, column)
-            seen = Item([], column, texts=("others", ""))
+        key = seen.cards[0]
+        if key not in stubs.at and len(stubs.at) >= STUBS:
+            key = OTHERS
+            seen = Item([], stubs.column, texts=("others", ""))
         if key not in stubs.at:
             stubs.at[key] = len(view.items)
-            view.items.append(Item(seen.cards, column, seen.title, True, seen.opens, texts=seen.texts))
+            view.items.append(Item(seen.cards, stubs.column, seen.title, True, seen.opens, texts=seen.texts))
         return stubs.at[key]
 
     # How it looks
