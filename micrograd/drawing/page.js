@@ -517,21 +517,26 @@ function look(item, part) {
 }
 
 function curve(view, edge) {
-  // level where it starts, where it runs past cards, and where it ends
+  // level where it starts, where it runs past cards and what is unfolded among them, and where it ends
   const source = view.items[edge.source],
-    target = view.items[edge.target];
-  let x = source.isStub ? view.left : source.left + source.w,
+    target = view.items[edge.target],
+    isInside = target.isStub || target.isOpen; // where it goes on, across the frame
+  const clear = (x, side, bound) => {
+    const beside = view.items.filter(item => item.isOpen && item.x <= x && x <= item.x + item.width);
+    return bound(view.stretchX(x), ...beside.map(item => view.stretchX(item.x + side * item.width)));
+  };
+  const level = target.top + (isInside ? door(target, source, true) : edge.port),
+    end = target.isStub ? view.right : target.left,
+    last = target.isStub ? end : clear(target.x, 0, Math.min);
+  let x = source.isStub ? view.left : clear(source.x + source.width, 1, Math.max),
     y = source.top + door(source, target, false),
-    path = `M${x} ${y}`;
-  const end = target.isStub ? view.right : target.left,
-    isInside = target.isStub || target.isOpen, // where it goes on, across the frame
-    level = target.top + (isInside ? door(target, source, true) : edge.port);
-  const passes = edge.passes.map(([left, right, level]) => [
-    view.stretchX(left),
-    view.stretchX(right),
-    view.stretchY(level),
+    path = `M${source.isStub ? x : source.left + source.w} ${y}H${x}`;
+  const passes = edge.passes.map(([left, right, height]) => [
+    clear(left, 0, Math.min),
+    clear(right, 1, Math.max),
+    view.stretchY(height),
   ]);
-  for (const [left, right, height] of [...passes, [end, end, level]]) {
+  for (const [left, right, height] of [...passes, [last, end, level]]) {
     path += `C${(x + left) / 2} ${y} ${(x + left) / 2} ${height} ${left} ${height}H${right}`;
     [x, y] = [right, height];
   }

@@ -42,6 +42,10 @@ class Shape(NamedTuple):
         return self.width + 6 * self.stacked, self.height + 6 * self.stacked
 
 
+STUB = Shape(0.0, 10.0, (), (), 0.0, False)
+"""The place where an edge leads out of a view."""
+
+
 @cache
 def shape(
     *, inputs: int, weights: int = 0, bias: bool = False, header: int = 1, labelled: bool = False,

@@ -1,7 +1,8 @@
 """Views: what is shown at once. The folded graph is one; cards that are too many for it are a group, with its own view.
 
-A view is at most some columns wide and some cards high, however large the graph is. A group has a view, in which what
-comes in from elsewhere and where its results go are drawn as stubs; and a neuron has one, with a card for each Value.
+A view is at most some columns wide and some cards high, however large the graph is. A neuron has one, too, with a card
+for each Value. A view that is not the whole has stubs, before and behind all else that is in it: there go the edges
+that come in from what is around it, or lead there.
 """
 
 import math
@@ -201,23 +202,24 @@ class Views:
         seen = around.items[around.where[card]]
         key = seen.cards[0]
         if key not in stubs.at and len(stubs.at) >= STUBS:
-            key = OTHERS
-            seen = Item([], stubs.column, texts=("others", ""))
+            key, seen = OTHERS, Item([], stubs.column)
         if key not in stubs.at:
             stubs.at[key] = len(view.items)
-            view.items.append(Item(seen.cards, stubs.column, seen.title, True, seen.opens, texts=seen.texts))
+            view.items.append(Item(seen.cards, stubs.column, is_stub=True, opens=seen.opens, values=seen.values[:1]))
         return stubs.at[key]
 
     # How it looks
 
     def _dress(self, n: int, item: Item) -> None:
         """What an item says and how large it is; and the view that it opens."""
+        if item.is_stub:
+            item.shape = shape.STUB
+            return
         if len(item.cards) != 1:
-            if not item.is_stub and self._deep:
+            if self._deep:
                 item.opens = self._open(item.title, n, item.cards)
-            if not item.is_stub:
-                values = len({part for card in item.cards for part in self.cards[card].parts})
-                item.texts = (shape.header("", item.title)[1][1], f"{values:,} Values")
+            values = len({part for card in item.cards for part in self.cards[card].parts})
+            item.texts = (shape.header("", item.title)[1][1], f"{values:,} Values")
             return
         card = self.cards[item.cards[0]]
         value = self.graph.values[card.head]
@@ -239,7 +241,7 @@ class Views:
             grad=self._grad and not is_constant,
             stacked=bool(card.stacks),
         )
-        if self._deep and not item.is_stub and 2 < len(card.parts) <= WIDE:
+        if self._deep and 2 < len(card.parts) <= WIDE:
             item.opens = self._unfold(n, item.cards[0])
 
     def _open(self, title: str, parent: int, members: list[int]) -> int:
