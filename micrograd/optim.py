@@ -79,6 +79,10 @@ class Optimizer:
         # A rate that is a NumPy scalar would turn all parameters into NumPy scalars.
         super().__setattr__(name, _plain(value))
 
+    def __repr__(self) -> str:
+        options = "".join(f", {name}={getattr(self, name)!r}" for name in self._options)
+        return f"{type(self).__name__}({len(self.parameters)} parameters{options})"
+
     def rule(self) -> Update:
         """What the next step does to one parameter, as a function.
 
@@ -364,6 +368,10 @@ class _Schedule:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return self._call, ()
+
+    def __repr__(self) -> str:
+        options = [f"{name}={option!r}" for name, option in self._call.keywords.items()]
+        return f"{self._call.func.__name__}({', '.join([*map(repr, self._call.args), *options])})"
 
     def schedules(self) -> list[Schedule]:
         """Those that it was made from."""

@@ -62,6 +62,7 @@ EDGE = {
     "tailport": "e",
 }
 HASTE = {"mclimit": "0.1", "nslimit": "0", "splines": "line"}  # where Graphviz at its best would run for minutes
+PAGES = (".html", ".htm")
 SIDES = {"LR": "e", "TB": "s", "RL": "w", "BT": "n"}  # where edges leave a node, for each direction of the drawing
 LEAF, OPERATION, ROOT = "#ddf4ff", "#fff8c5", "#dafbe1"  # blue goes in, yellow works, green comes out
 CIRCLE = f'shape=circle width=0.65 margin=0 fillcolor="{OPERATION}"'  # of one size for all operations of the engine
@@ -158,8 +159,11 @@ def to_svg(root: Value, *, limit: float = math.inf) -> str:
 def save_svg(root: Value, path: str | os.PathLike[str], *, limit: float = math.inf) -> None:
     """Write the graph that leads to `root` to an SVG file: completely, or not at all.
 
-    The parameters and errors are those of `to_svg`, and those of writing a file.
+    The parameters and errors are those of `to_svg`, and those of writing a file. ValueError is also raised if the name
+    ends as that of another kind of file: `draw_dot` writes those.
     """
+    other = "; Graphviz's program dot draws other formats: draw_dot(root, '{0}').render(outfile='{1}')"
+    _check_name(path, "SVG", (".svg",), other)
     replace(path, to_svg(root, limit=limit).encode())
 
 
@@ -183,11 +187,14 @@ def save_html(root: Value, path: str | os.PathLike[str]) -> None:
     ------
     TypeError
         If `root` is not a Value.
+    ValueError
+        If the name ends as that of another kind of file.
     OSError
         If the file cannot be written.
     """
     from micrograd.drawing import page  # which needs the compiler
 
+    _check_name(path, "HTML", PAGES)
     replace(path, page.write(root).encode())
 
 
@@ -210,6 +217,17 @@ def remember_lines() -> Iterator[None]:
         yield
     finally:
         Value.__init__ = made  # type: ignore[method-assign]
+
+
+def _check_name(path: str | os.PathLike[str], kind: str, suffixes: Sequence[str], other: str = "") -> None:
+    """Raise ValueError if the name of a file to be written says that it is of another kind; `other` draws that."""
+    suffix = Path(path).suffix
+    if suffix and suffix.lower() not in suffixes:
+        name = Path(path).with_suffix(suffixes[0]).name
+        raise ValueError(
+            f"what is written is {kind}: name the file {name!r}, not {Path(path).name!r}"
+            + other.format(suffix[1:], Path(path).name)
+        )
 
 
 # The DOT text
@@ -481,10 +499,12 @@ def save_training(
     TypeError
         If `history` is not a History, or the examples are no lists or arrays.
     ValueError
-        If the snapshots are not of this model, or there are more inputs than targets or fewer.
+        If the snapshots are not of this model, there are more inputs than targets or fewer, or the name ends as that of
+        another kind of file.
     OSError
         If the file cannot be written.
     """
     from micrograd.drawing import replay
 
+    _check_name(path, "HTML", PAGES)
     replace(path, replay.page(history, model, xs, ys, at).encode())

@@ -13,6 +13,8 @@ from tests.benchmarks.values import MLP, cross_entropy, mean, softmax
 from tests.benchmarks.values import Value as MicrogptValue
 from tests.conftest import has_compiler
 
+BENCHMARKS = CHECKOUT / "tests" / "benchmarks"
+
 
 def prepared(cost, result):
     """A contestant that always costs as much; in another process, so its numbers come as arguments."""
@@ -64,18 +66,42 @@ def test_the_table_has_a_ratio_to_each_of_ours():
         ["compiled to C", "4 us", "0.002", "1"],
         ["micrograd 0.1.0", "50.4 ms", "25.2", "12,600"],
     ]
-    assert "| micrograd 0.1.0 | 50.4 ms | 25.2 | 12,600 |" in list(page.markdown({"group": ("", [measured], [])}))
+    assert "| micrograd 0.1.0 | 50.4 ms | 25.2 | 12,600 |" in list(page.markdown("", {"group": ("", [measured], [])}))
 
 
-def test_the_charts_show_each_contestant(tmp_path):
-    pytest.importorskip("matplotlib")
-    names = dict(zip(page.MARKERS, range(1, 9), strict=True))
-    speeds = [Measured(Benchmark("a task", tuple(Contestant(name, prepared) for name in names)), names)]
-    grown = [Measured(b, {c.name: 1.0 + i for i, c in enumerate(b.ours + b.others)}) for b in growth.benchmarks()]
-    page.draw_speeds(speeds, tmp_path / "speeds.svg")
-    page.draw_growth(grown, tmp_path / "growth.svg")
-    assert texts(tmp_path / "speeds.svg") >= {"here: eager", "here: compiled to C", "micrograd 0.1.0", "a task"}
-    assert texts(tmp_path / "growth.svg") >= {"compiled to C", "NumPy by hand", "PyTorch"}
+def compared(title, unit="s", **costs):
+    """What was measured of contestants, the first of which is ours."""
+    ours, *others = [Contestant(name, prepared) for name in costs]
+    return Measured(Benchmark(title, (ours,), tuple(others), unit), costs)
+
+
+TASK = compared("<a task>", **{"compiled to C": 2.0, "micrograd 0.1.0": 5000.0, "PyTorch": 1.0, "NumPy by hand": 3.0})
+SIZE = compared("a size", "lines", **{"compiled to C": 2.0, "micrograd 0.1.0": 5.0})
+
+
+def test_the_charts_name_each_line_where_it_ends_also_those_that_are_ahead_of_ours():
+    assert {"micrograd 0.1.0", "<a task>", "compiled to C: 2,500", "1,000"} <= texts(page.draw_engines([TASK, SIZE]))
+    drawn = page.draw_libraries([TASK])
+    assert {"compiled to C", "<a task>", "PyTorch: 0.5", "NumPy by hand: 1.5"} <= texts(drawn)
+    ends = {text.text: text.get("text-anchor") for text in words(drawn)}
+    assert (ends["PyTorch: 0.5"], ends["NumPy by hand: 1.5"]) == ("end", "start")
+    grown = [Measured(b, {c.name: 1e-6 * 3**i for i, c in enumerate(b.ours + b.others)}) for b in growth.benchmarks()]
+    assert {"compiled to C", "NumPy by hand", "PyTorch", "1 us", "10,000"} <= texts(page.draw_growth(grown))
+
+
+def test_charts_follow_the_reader_s_theme_on_any_background():
+    for drawn in (page.draw_engines([TASK]), page.draw_libraries([TASK])):
+        assert "prefers-color-scheme:dark" in drawn
+        assert "<rect" not in drawn
+
+
+def test_what_was_measured_is_stored_whole():
+    machine, measured = page.recalled(page.stored("a machine", {"mlp": [TASK], "gpt": [SIZE]}))
+    assert machine == "a machine"
+    for (again,), result in zip(measured.values(), (TASK, SIZE), strict=True):
+        assert list(page.table(again)) == list(page.table(result))
+    with pytest.raises(NotImplementedError, match="measured before"):
+        measured["mlp"][0].benchmark.ours[0].prepare()
 
 
 def test_we_lead_at_the_sizes_at_which_the_rival_takes_longer():
@@ -126,14 +152,16 @@ def test_the_scaling_tells_from_when_on_it_pays():
 
 
 def test_a_line_tells_what_each_program_takes():
-    costs = {"C": 90, "operations": 12_000, "in all": 1.5, "compiled to C": 2e-5, "eager": 1e-3}
+    costs = {"C": 90, "operations": 12_000, "in all": 1.5, "compiled to C": 2e-5, "eager": 1e-3, "PyTorch": 1e-5}
+    costs["the function alone"] = 1e-5
     costs |= dict.fromkeys(compiling.STAGES, 0.5)
     measured = [Measured(b, {c.name: costs[c.name] for c in b.ours + b.others}) for b in compiling.benchmarks()]
     first, *rest = compiling.conclude(measured)
     assert len(rest) == len(compiling.PROGRAMS) - 1
     assert first == (
         "MLP 2-16-16-1, 100 points: 12,000 operations, 90 lines of C, 1.50 s to compile (tracing 0.50, statements, "
-        "loops and C 0.50, the C compiler 0.50), 20 us a call, 50 times as fast as eager."
+        "loops and C 0.50, the C compiler 0.50), 20 us a call; eager takes 50 times as long, PyTorch takes 0.5 times "
+        "as long."
     )
 
 
@@ -145,11 +173,32 @@ def test_compiled_programs_compute_what_eager_ones_do(monkeypatch, name):
     assert compiling.call(name)()[1] == pytest.approx(compiling.call_eager(name)()[1], rel=1e-12)
 
 
-def test_the_page_is_written_and_so_are_its_charts():
-    written = (CHECKOUT / "tests" / "benchmarks" / "README.md").read_text(encoding="utf-8")
-    for name in ("benchmarks", "growth"):
+@pytest.mark.usefixtures("torch")
+@pytest.mark.parametrize("name", [name for name in compiling.PYTORCH if "784" not in name and "20,000" not in name])
+def test_pytorch_s_programs_have_our_results_and_gradients(monkeypatch, name):
+    monkeypatch.setattr(harness, "LEAST", 1e-3)
+    function, options = compiling.PYTORCH[name]
+    theirs = function(*options)
+    for _ in range(2):
+        assert theirs()[1] == pytest.approx(compiling.call_eager(name)()[1], rel=1e-9)
+
+
+def test_the_page_and_its_charts_are_those_of_the_numbers_that_are_stored():
+    machine, measured = page.recalled((BENCHMARKS / "measured.json").read_text(encoding="utf-8"))
+    written = (BENCHMARKS / "README.md").read_text(encoding="utf-8")
+    assert f"Measured with {machine}." in written
+    for group in measured.values():
+        for result in group:
+            for name, *columns in page.table(result):
+                assert f"| {name} | {' | '.join(columns)} |" in written
+    results = [result for name, group in measured.items() if name != "growth" for result in group]
+    for name, drawn in (
+        ("benchmarks", page.draw_engines(results)),
+        ("libraries", page.draw_libraries(results)),
+        ("growth", page.draw_growth(measured["growth"])),
+    ):
         assert f"(../pictures/{name}.svg)" in written
-        ElementTree.parse(CHECKOUT / "tests" / "pictures" / f"{name}.svg")
+        assert (CHECKOUT / "tests" / "pictures" / f"{name}.svg").read_text(encoding="utf-8") == drawn
 
 
 def test_a_training_is_measured_from_its_first_step_on(monkeypatch):
@@ -237,5 +286,9 @@ def test_its_networks_and_losses_are_ours():
     assert any(gradients[0])
 
 
-def texts(path):
-    return {text.text for text in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")}
+def words(drawn):
+    return list(ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}text"))
+
+
+def texts(drawn):
+    return {text.text for text in words(drawn)}

@@ -110,6 +110,14 @@ def test_a_step_is_what_zero_grad_backward_and_step_do(make, limit, backend):
         line.optimizer.step(), eager.optimizer.step()
 
 
+def test_a_block_and_its_moments_show_what_they_are(line):
+    assert repr(line.block) == f"<training of {line.fast!r} by {line.optimizer!r}>"
+    with line.block as step:
+        step(*BATCH)
+        velocity = line.optimizer.velocity
+        assert repr(velocity) == repr(list(velocity))
+
+
 def test_every_form_of_a_batch_is_the_same(backend):
     found = []
     for make in (

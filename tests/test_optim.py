@@ -466,6 +466,13 @@ def test_parameters_are_values_and_at_least_one(use):
         use([("w", Value(1.0))])
 
 
+def test_optimizers_and_schedules_show_what_they_were_made_with():
+    optimizer = Adam(map(Value, START), betas=[0.85, 0.99])
+    optimizer.learning_rate = 0.5
+    assert repr(optimizer) == "Adam(4 parameters, learning_rate=0.5, betas=(0.85, 0.99), eps=1e-08, weight_decay=0.0)"
+    assert repr(warmup(cosine(0.1, steps=100), 10)) == "warmup(cosine(0.1, steps=100), 10)"
+
+
 def test_an_optimizer_without_a_rule_of_its_own_says_so():
     optimizer = Optimizer(parameters(), learning_rate=0.1, weight_decay=0.0)
     with pytest.raises(NotImplementedError, match="without a rule"):

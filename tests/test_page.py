@@ -252,15 +252,24 @@ def test_a_graph_of_any_size_unfolds_piece_by_piece_into_views_that_can_be_read(
     root = graph()
     _, graph = page(root, tmp_path)
     found = set()
-    for view, (_, parent, width, height, items, _) in enumerate(graph["views"]):
-        assert parent < view
-        assert len([item for item in items if not item[8]]) <= 16 * 16
-        assert len([item for item in items if item[8] and item[0] < width / 2]) <= 13
-        assert all(item[0] + 106 <= width and item[1] + 26 <= height for item in items)
-        found |= {value for item in items if not item[8] for value in [*item[5], *item[6]]}
-        assert all(graph["views"][item[7]][1] == view for item in items if item[7] >= 0 and not item[8])
+    opened = []
+    for _, place, items, _ in graph["views"]:
+        corners, _, width, height = graph["places"][place]
+        stubs = [item[6] for item in items]
+        assert len([stub for stub in stubs if not stub]) <= 16 * 16
+        assert len([x for (x, _), stub in zip(corners, stubs, strict=True) if stub and x < width / 2]) <= 13
+        assert all(x + 106 * (not stub) <= width and y <= height for (x, y), stub in zip(corners, stubs, strict=True))
+        found |= {value for item in items if not item[6] for value in [*item[3], *item[4]]}
+        opened += [item[5] for item in items if item[5] >= 0 and not item[6]]
     assert found == set(range(len(values_of(root))))
-    assert len(graph["views"]) > 3
+    assert sorted(opened) == list(range(1, len(graph["views"])))
+    assert len(opened) > 2
+
+
+def test_views_that_are_alike_have_their_places_in_common(tmp_path):
+    _, graph = page(recurrence(2000), tmp_path)
+    assert len(graph["views"]) > 300
+    assert len(graph["places"]) < 60
 
 
 # In a browser
@@ -362,6 +371,10 @@ def test_the_sentence_is_the_chain_rule_with_the_numbers_in_it(visit):
     )  # fmt: skip
 
 
+UNFOLD = """most => {
+  for (let view = 0; view < drawn.length && opened.length < most; view++)
+    for (const item of drawn[view].items) if (item.opens >= 0 && !item.isStub && opened.length < most) unfold(item);
+}"""
 CARDS = """() => [...document.querySelectorAll(".card")].map(card => {
   const box = [...card.querySelectorAll("rect")].at(-1).getBoundingClientRect();
   const side = rect => [rect.left, rect.top, rect.right, rect.bottom];
@@ -371,10 +384,10 @@ CARDS = """() => [...document.querySelectorAll(".card")].map(card => {
 
 
 @pytest.mark.parametrize("graph", [*GRAPHS, ten_thousand, lambda: hostile()])
-def test_no_cards_overlap_and_no_text_leaves_its_card_in_any_view(visit, graph):
+def test_no_cards_overlap_and_no_text_leaves_its_card_whatever_is_unfolded(visit, graph):
     tab = visit(graph(), "#step=100000")
-    for view in range(min(tab.evaluate("views.length"), 40)):
-        tab.evaluate("v => { show(v); update(); }", view)
+    for unfolded in (0, 1, 3, 20):
+        tab.evaluate(UNFOLD, unfolded)
         cards = tab.evaluate(CARDS)
         for i, ((left, top, right, bottom), texts) in enumerate(cards):
             for text in texts:
@@ -419,6 +432,8 @@ def test_axe_finds_nothing_to_object_to(visit, axe, graph, scheme):
         assert found == []
         tab.locator(".card").nth(card).click()
         tab.keyboard.press("End")
+    tab.evaluate(UNFOLD, 3)
+    assert tab.evaluate("axe.run().then(found => found.violations.map(v => v.id))") == []
 
 
 @pytest.mark.parametrize("size", [(320, 256), (360, 740)])
@@ -442,20 +457,56 @@ def test_mlp_3_4_4_1_is_twelve_cards_and_at_most_838_pixels_wide(visit):
     assert tab.evaluate("document.querySelector('#drawing svg').getBoundingClientRect().width") <= 838
 
 
-def test_a_neuron_unfolds_on_a_second_click_and_folds_again(visit):
+def test_a_neuron_unfolds_in_its_place_on_a_second_click_and_folds_again(visit):
     tab = visit(network())
     card = tab.locator(".card").nth(3)
     card.click()
     assert "tanh(dot) = tanh(" in tab.inner_text("#its-formula")
     card.click()
-    assert tab.inner_text("#trail") == "whole graph › tanh"
-    assert tab.locator(".card:not(.stub)").count() == 6
-    tab.keyboard.press("Escape")
+    assert tab.locator(".frame .card").count() == 6
+    assert tab.locator(".card").count() == 17
+    assert tab.get_attribute(".frame .bar:focus", "aria-label") == "Fold tanh"
+    tab.keyboard.press("Enter")
     assert tab.locator(".card").count() == 12
-    tab.locator(".card").nth(4).press("Enter")
-    tab.click("#unfold")
+    tab.keyboard.press("Enter")
+    assert tab.locator(".card").count() == 17
     tab.click("#fold")
     assert tab.locator(".card").count() == 12
+    tab.click("#unfold")
+    assert tab.locator(".card").count() == 17
+
+
+def test_what_was_unfolded_last_folds_first(visit):
+    tab = visit(recurrence(300))
+    tab.locator(".card").nth(2).click()
+    tab.locator(".frame .card").nth(1).click()
+    assert tab.locator(".frame .frame").count() == 1
+    tab.keyboard.press("Escape")
+    assert [tab.locator(".frame").count(), tab.locator(".frame .frame").count()] == [1, 0]
+    tab.locator(".card").first.click()
+    tab.locator(".frame .card").nth(1).click()
+    assert tab.locator(".frame").count() == 3
+    tab.click("#fold-all")
+    assert tab.locator(".frame").count() == 0
+    assert not tab.locator("#fold-all").is_visible()
+    tab.keyboard.press("Escape")
+
+
+def test_an_edge_goes_on_where_it_crosses_a_frame(visit):
+    tab = visit(network())
+    tab.evaluate(UNFOLD, 3)
+    ends = tab.evaluate("""() => drawn.slice(1).flatMap(view => view.edges.map(edge => {
+      const line = edge.drawn, matrix = line.getCTM(), length = line.getTotalLength();
+      const [a, b] = [0, length].map(at => line.getPointAtLength(at).matrixTransform(matrix));
+      return [view.items[edge.source].isStub && [a.x, a.y], view.items[edge.target].isStub && [b.x, b.y]];
+    })).flat().filter(Boolean)""")
+    outer = tab.evaluate("""() => drawn[0].edges.flatMap(({ drawn }) => [0, drawn.getTotalLength()].map(at => {
+      const { x, y } = drawn.getPointAtLength(at).matrixTransform(drawn.getCTM());
+      return [x, y];
+    }))""")
+    assert len(ends) > 10
+    for x, y in ends:
+        assert any(abs(x - a) < 1 and abs(y - b) < 1 for a, b in outer)
 
 
 def test_everything_that_is_folded_can_be_reached(visit):

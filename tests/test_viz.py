@@ -479,6 +479,26 @@ def test_a_file_that_cannot_be_replaced_stays_as_it_was(tmp_path, monkeypatch):
     assert (tmp_path / "a.svg").read_text() == "before"
 
 
+@pytest.mark.parametrize(
+    ("save", "name", "remedy"),
+    [
+        (save_svg, "y.png", r"SVG: name the file 'y.svg', not 'y.png'; .*draw_dot\(root, 'png'\).*outfile='y.png'"),
+        (viz.save_html, "y.svg", "HTML: name the file 'y.html', not 'y.svg'$"),
+        (viz.save_training, "y.pdf", "HTML: name the file 'y.html', not 'y.pdf'$"),
+    ],
+)
+def test_a_file_is_of_the_kind_that_its_name_says(tmp_path, save, name, remedy):
+    with pytest.raises(ValueError, match=remedy):
+        save(example(), tmp_path / name)
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_name_of_a_file_may_end_in_capitals_or_not_at_all(tmp_path):
+    for name in ("y.SVG", "y"):
+        save_svg(example(), tmp_path / name)
+    viz.save_html(example(), tmp_path / "y.htm")
+
+
 def test_save_svg_writes_through_a_symbolic_link(tmp_path):
     (tmp_path / "link.svg").symlink_to(tmp_path / "file.svg")
     save_svg(example(), tmp_path / "link.svg")

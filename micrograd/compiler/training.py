@@ -135,6 +135,9 @@ class Moments(MutableSequence[float]):
         """Raise TypeError, as deleting does."""
         del self[i]
 
+    def __repr__(self) -> str:
+        return repr(list(self))
+
     def __reduce__(self) -> tuple[Any, ...]:
         return list, (list(self),)  # what a copy of the optimizer has
 
@@ -185,6 +188,9 @@ class Training:
         self._seen = Seen({})
         self._latest: Examples | None = None
         self._one = array("l", [0]), array("d", [0.0]), array("d", [0.0])  # size, rate and loss of a step
+
+    def __repr__(self) -> str:
+        return f"<training of {self._compiled!r} by {self._optimizer!r}>"
 
     def __enter__(self) -> Self:
         with entering(self):

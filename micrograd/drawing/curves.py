@@ -97,7 +97,7 @@ def chart(
         last = next((number for number in reversed(lines[title]) if math.isfinite(number)), None)
         if last is not None:
             ends.append((y(last), f'class="mg-name{i}"', f"{title} {last:.4g}"))
-    for at, (_, kind, text) in zip(_apart([end[0] for end in sorted(ends)]), sorted(ends), strict=True):
+    for at, (_, kind, text) in zip(apart([end[0] for end in sorted(ends)]), sorted(ends), strict=True):
         parts.append(f'<text {kind} x="{right + 6}" y="{at + 4:.1f}">{escape(text)}</text>')
     for mark in marks:
         side, shift = ("end", 4) if x(mark.epoch) > width / 2 else ("start", -4)
@@ -161,7 +161,7 @@ def _powers(low: float, high: float) -> list[float]:
     return found if len(found) > 1 else [tick for tick in ticks(10**low, 10**high, 4) if tick > 0]
 
 
-def _apart(heights: Sequence[float]) -> list[float]:
+def apart(heights: Sequence[float]) -> list[float]:
     """Heights in ascending order, moved down where they are closer than a line of text."""
     moved: list[float] = []
     for height in heights:

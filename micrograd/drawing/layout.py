@@ -14,11 +14,15 @@ LANE = 10.0  # the height of an edge's place
 SWEEPS = 4
 
 
+Passes = Sequence[tuple[int, int, int]]
+"""What an edge runs past: from where to where, and at which height."""
+
+
 class Placed(NamedTuple):
-    """The places: the corners of the boxes, what each edge runs past (left, right, y), and the whole."""
+    """The places: the corners of the boxes, what each edge runs past, and the whole."""
 
     corners: list[tuple[float, float]]
-    passes: list[list[tuple[float, float, float]]]
+    passes: Sequence[Passes]
     width: float
     height: float
 
@@ -64,11 +68,14 @@ def place(sizes: Sequence[tuple[float, float]], columns: Sequence[int], edges: S
         lefts.append(x)
         x += width + 30 + 2 * min(n, 12)
     corners = [
-        (lefts[column] + (widths[column] - width) / 2, ys[box] - height / 2)
+        (round(lefts[column] + (widths[column] - width) / 2, 1), round(ys[box] - height / 2, 1))
         for box, ((width, height), column) in enumerate(zip(sizes, columns, strict=True))
     ]
     passes = [
-        [(lefts[column_of[lane]], lefts[column_of[lane]] + widths[column_of[lane]], ys[lane]) for lane in chain[1:-1]]
+        [
+            (round(x := lefts[column_of[lane]]), round(x + widths[column_of[lane]]), round(ys[lane]))
+            for lane in chain[1:-1]
+        ]
         for chain in chains
     ]
     bottom = max(y + h / 2 for y, h in zip(ys, heights, strict=True))

@@ -241,7 +241,7 @@ function sentence() {
 
 function go(to) {
   step = Math.min(Math.max(Math.round(to) || 0, 0), end);
-  if (now() >= 0) reveal(now());
+  if (now() >= 0) standIn(now(), true);
   update();
   if (step || asked())
     try {
@@ -287,34 +287,38 @@ function standIn(i, choose) {
 // Views
 
 const SVG = "http://www.w3.org/2000/svg";
-const views = graph.views.map(([title, parent, width, height, items, edges]) => ({
-  title,
-  parent,
-  width,
-  height,
-  get items() {
-    Object.defineProperty(this, "items", { value: items.map(unpack) });
-    return this.items;
-  },
-  get edges() {
-    const names = ([source, target, path, count, value, weight, user, place]) => ({
-      source,
-      target,
-      path,
-      count,
-      value,
-      weight,
-      user,
-      place,
-    });
-    Object.defineProperty(this, "edges", { value: edges.map(names) });
-    return this.edges;
-  },
-}));
-let current = -1,
-  chosen = -1; // the view, and the Value whose details are shown
+const views = graph.views.map(([title, place, items, edges]) => {
+  const [corners, passes, width, height] = graph.places[place];
+  return {
+    title,
+    width,
+    height,
+    get items() {
+      Object.defineProperty(this, "items", { value: items.map((item, k) => unpack(item, ...corners[k])) });
+      return this.items;
+    },
+    get edges() {
+      const names = ([source, target, port, count, value, weight, user, place], k) => ({
+        source,
+        target,
+        port,
+        count,
+        value,
+        weight,
+        user,
+        place,
+        passes: passes[k],
+      });
+      Object.defineProperty(this, "edges", { value: edges.map(names) });
+      return this.edges;
+    },
+  };
+});
+let drawn = [], // the views that are seen: the whole graph, and what is unfolded in it
+  opened = [], // the cards that are unfolded, in the order in which they were
+  chosen = -1; // the Value whose details are shown
 
-function unpack([x, y, shape, kind, texts, values, more, opens, isStub, inner]) {
+function unpack([shape, kind, texts, values, more, opens, isStub, inner], x, y) {
   const [width, height, divider, isStacked, slots] = graph.shapes[shape];
   return { x, y, width, height, divider, isStacked, slots, kind, texts, values, more, opens, isStub, inner };
 }
@@ -334,11 +338,16 @@ function contents(view) {
   return view.contents;
 }
 
-function reveal(i) {
-  const place = standIn(i, true);
-  let view = current;
-  while (view > 0 && !contents(views[view]).has(place)) view = views[view].parent;
-  show(view);
+function cardOf(i) {
+  // the innermost card that stands for a Value
+  const place = standIn(i, false);
+  let card,
+    view = views[0];
+  while (view) {
+    card = view.items[contents(view).get(place)];
+    view = card?.isOpen && views[card.opens];
+  }
+  return card;
 }
 
 function element(name, attributes, ...children) {
@@ -354,44 +363,61 @@ function html(name, properties, ...children) {
   return made;
 }
 
-function show(number) {
-  if (number === current) return;
-  current = number;
-  const view = views[number];
-  const svg = element("svg", {
-    width: view.width,
-    height: view.height,
-    viewBox: `0 0 ${view.width} ${view.height}`,
-    role: "group",
-    "aria-label": view.title || "The whole graph",
+const HEAD = 22; // of the frame around what is unfolded
+
+function stretch(spans) {
+  // from a place to where it is once each span is so long: what lies beside a span moves, and nothing overlaps
+  const cuts = [...new Set(spans.flatMap(([from, to]) => [from, to]))].sort((a, b) => a - b);
+  const pieces = cuts.slice(1).map((to, k) => {
+    const around = spans.filter(span => span[0] <= cuts[k] && span[1] >= to);
+    return [cuts[k], to, Math.max(1, ...around.map(([a, b, length]) => length / (b - a))) - 1];
   });
-  for (const edge of view.edges) svg.append((edge.drawn = element("path", { d: `${edge.path}m-4-2.5 4 2.5-4 2.5` })));
-  view.items.forEach((item, k) => svg.append(draw(item, k)));
-  for (const item of view.items)
-    svg.append(
-      (item.share = element("text", {
-        class: "share",
-        "text-anchor": "end",
-        x: item.x + item.width,
-        y: item.y + item.height + (item.isStacked ? 15 : 9),
-      })),
-    );
-  at("drawing").replaceChildren(svg);
-  const trail = [];
-  for (let v = number; v >= 0; v = views[v].parent) {
-    const button = html("button", {
-      type: "button",
-      textContent: views[v].title || "whole graph",
-      onclick: () => {
-        show(v);
-        update();
-      },
-    });
-    if (v === number) button.setAttribute("aria-current", "page");
-    trail.unshift(button, ...(trail.length ? [" › "] : []));
+  return p => pieces.reduce((sum, [from, to, more]) => sum + more * Math.min(Math.max(p - from, 0), to - from), p);
+}
+
+function arrange(view) {
+  // the place of each card, and from where to where the view reaches between the stubs of what is outside of it
+  for (const item of view.items) {
+    const inner = item.isOpen ? arrange(views[item.opens]) : null;
+    item.w = inner ? Math.max(inner.right - inner.left, 60) : item.width;
+    item.h = inner ? inner.bottom + HEAD : item.height;
   }
-  at("trail").replaceChildren(...trail);
-  const inner = [...new Set(view.items.flatMap(item => item.inner))];
+  const spans = (start, size, length) =>
+    view.items.filter(item => item.isOpen).map(item => [item[start], item[start] + item[size], item[length]]);
+  const x = (view.stretchX = stretch(spans("x", "width", "w"))),
+    y = (view.stretchY = stretch(spans("y", "height", "h")));
+  for (const item of view.items) {
+    item.left = (x(item.x) + x(item.x + item.width) - item.w) / 2;
+    item.top = (y(item.y) + y(item.y + item.height) - item.h) / 2;
+  }
+  [view.left, view.right, view.bottom] = [0, x(view.width), y(view.height)];
+  for (const { source, target } of view.edges) {
+    const [a, b] = [view.items[source], view.items[target]];
+    if (a.isStub) view.left = Math.max(view.left, a.left + a.w);
+    if (b.isStub) view.right = Math.min(view.right, b.left);
+    a.isSource = true;
+  }
+  return view;
+}
+
+function door(item, other, isSource) {
+  // how far down a card its edge with another one is; a frame has it where the stub of the other one is
+  if (!item.isOpen) return item.h / 2;
+  const stubs = views[item.opens].items.filter(stub => stub.isStub && !!stub.isSource === isSource);
+  const stub =
+    stubs.find(stub => stub.opens === other.opens && stub.values[0] === other.values[0]) ??
+    stubs.find(stub => stub.opens < 0 && !stub.values.length);
+  return stub ? HEAD + stub.top + stub.h / 2 : item.h / 2;
+}
+
+function render() {
+  const view = arrange(views[0]),
+    { right: width, bottom: height } = view;
+  drawn = [];
+  const attributes = { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "The graph" };
+  at("drawing").replaceChildren(element("svg", attributes, ...picture(view)));
+  at("fold-all").hidden = !opened.length;
+  const inner = [...new Set(drawn.flatMap(view => view.items.flatMap(item => item.inner)))];
   at("examples").replaceChildren(
     ...inner.map(s => {
       const input = html("input", {
@@ -410,14 +436,119 @@ function show(number) {
       return html("label", {}, "Example ", input, ` of ${stacks[s].members.length} `);
     }),
   );
+  update();
 }
 
-function draw(item, k) {
-  const { x, y, width, height } = item;
+function picture(view, frame) {
+  drawn.push(view);
+  const cards = view.items.filter(item => !item.isStub);
+  const edges = view.edges.map(edge => (edge.drawn = element("path", { d: curve(view, edge) })));
+  return [
+    ...edges,
+    ...cards.map(item => {
+      item.frame = frame;
+      return (item.drawn = item.isOpen ? unfolded(item) : draw(item));
+    }),
+    ...cards.map(
+      item =>
+        (item.share = element("text", {
+          class: "share",
+          "text-anchor": "end",
+          x: item.left + item.w,
+          y: item.top + item.h + (item.isStacked ? 15 : 9),
+        })),
+    ),
+  ];
+}
+
+function unfolded(item) {
+  const view = views[item.opens],
+    title = view.title || "these";
+  const bar = element(
+    "g",
+    { class: "bar", role: "button", tabindex: 0, "aria-expanded": true, "aria-label": `Fold ${title}` },
+    element("rect", { width: item.w, height: HEAD, rx: 6 }),
+    element("text", { class: "title", x: 7, y: 15 }, fitted(title, item.w - 24)),
+    element("text", { class: "word", x: item.w - 7, y: 15, "text-anchor": "end" }, "−"),
+  );
+  onPress(bar, () => fold(item));
+  return element(
+    "g",
+    { transform: `translate(${item.left} ${item.top})`, class: "frame" },
+    element("rect", { class: "box", width: item.w, height: item.h, rx: 6 }),
+    element("g", { transform: `translate(${-view.left} ${HEAD})` }, ...picture(view, item)),
+    bar,
+  );
+}
+
+const fitted = (words, room) => (words.length * 7 <= room ? words : `${words.slice(0, Math.floor(room / 7) - 1)}…`);
+
+function onPress(part, press) {
+  part.onclick = () => press(false);
+  part.onkeydown = event => {
+    if (event.key === "Enter" || event.key === " ") {
+      event.preventDefault();
+      press(true);
+    }
+  };
+}
+
+function unfold(item) {
+  item.isOpen = true;
+  opened.push(item);
+  render();
+  look(item, ".bar");
+}
+
+function fold(item) {
+  const close = item => {
+    item.isOpen = false;
+    views[item.opens].items.filter(inner => inner.isOpen && !inner.isStub).forEach(close);
+  };
+  close(item);
+  opened = opened.filter(item => item.isOpen);
+  render();
+  look(item, "");
+}
+
+function look(item, part) {
+  follow(item);
+  (part ? item.drawn.querySelector(`:scope > ${part}`) : item.drawn).focus({ preventScroll: true });
+}
+
+function curve(view, edge) {
+  // level where it starts, where it runs past cards and what is unfolded among them, and where it ends
+  const source = view.items[edge.source],
+    target = view.items[edge.target],
+    isInside = target.isStub || target.isOpen; // where it goes on, across the frame
+  const clear = (x, side, bound) => {
+    const beside = view.items.filter(item => item.isOpen && item.x <= x && x <= item.x + item.width);
+    return bound(view.stretchX(x), ...beside.map(item => view.stretchX(item.x + side * item.width)));
+  };
+  const level = target.top + (isInside ? door(target, source, true) : edge.port),
+    end = target.isStub ? view.right : target.left,
+    last = target.isStub ? end : clear(target.x, 0, Math.min);
+  let x = source.isStub ? view.left : clear(source.x + source.width, 1, Math.max),
+    y = source.top + door(source, target, false),
+    path = `M${source.isStub ? x : source.left + source.w} ${y}H${x}`;
+  const passes = edge.passes.map(([left, right, height]) => [
+    clear(left, 0, Math.min),
+    clear(right, 1, Math.max),
+    view.stretchY(height),
+  ]);
+  for (const [left, right, height] of [...passes, [last, end, level]]) {
+    path += `C${(x + left) / 2} ${y} ${(x + left) / 2} ${height} ${left} ${height}H${right}`;
+    [x, y] = [right, height];
+  }
+  return isInside ? path : `${path}m-4-2.5 4 2.5-4 2.5`;
+}
+
+function draw(item) {
+  const { left, top, width, height } = item;
   const box = shift => element("rect", { class: "box", x: shift, y: shift, width, height, rx: 6 });
   const g = element(
     "g",
-    { transform: `translate(${x} ${y})`, role: "button", tabindex: 0 },
+    { transform: `translate(${left} ${top})`, role: "button", tabindex: 0 },
     ...(item.isStacked ? [box(6), box(3)] : []),
     box(0),
   );
@@ -428,38 +559,25 @@ function draw(item, k) {
     const y = item.slots.find(([, , , look]) => look === "data")?.[1] ?? 31;
     g.append(element("text", { class: "word", x: width - 7, y, "text-anchor": "end" }, "+"));
   }
-  g.onclick = () => pick(item);
-  g.onkeydown = event => {
-    if (event.key === "Enter" || event.key === " ") {
-      event.preventDefault();
-      pick(item, true);
-    }
-  };
-  return (item.drawn = g);
+  onPress(g, byKey => pick(item, byKey));
+  return g;
 }
 
 function pick(item, byKey) {
   // once for its details, again to unfold it
   const i = item.values.length ? shown(item.values[0], item.inner) : -1;
-  if (item.opens >= 0 && (i < 0 || i === chosen)) return open(item.opens);
+  if (item.opens >= 0 && (i < 0 || i === chosen)) return unfold(item);
   if (i < 0) return;
   chosen = i;
   update();
   if (byKey) at("details").focus();
 }
 
-function open(view) {
-  show(view);
-  update();
-  at("drawing").focus();
-}
-
 // What changes from step to step
 
 function update() {
-  const view = views[current],
-    node = now() < 0 ? -1 : standIn(now(), false),
-    active = node < 0 ? -1 : contents(view).get(node);
+  const active = now() < 0 ? undefined : cardOf(now()),
+    picked = chosen < 0 ? undefined : cardOf(chosen);
   at("sentence").replaceChildren(...sentence().map(part => html("span", { textContent: `${part} ` })));
   const phase = step === 0 ? "start" : step <= n ? "forward" : "backward";
   at("count").textContent = `step ${step} of ${end}, ${phase}`;
@@ -467,24 +585,21 @@ function update() {
   at("first").disabled = at("back").disabled = step === 0;
   at("forth").disabled = at("last").disabled = step === end;
   for (const { input, chosen } of stacks) if (input?.value && +input.value !== chosen + 1) input.value = chosen + 1;
-  view.items.forEach((item, k) => dress(item, k === active));
-  connect(view);
+  for (const view of drawn) {
+    for (const item of view.items) if (!item.isStub) dress(item, item === active, item === picked);
+    connect(view);
+  }
   details();
-  if (active >= 0) follow(view.items[active]);
+  if (active) follow(active);
 }
 
-function dress(item, isActive) {
+function dress(item, isActive, isPicked) {
+  item.share.textContent = "";
+  if (item.isOpen) return;
   const ids = item.values.map(i => shown(i, item.inner)),
-    told = [];
-  const isChosen =
-    ids[0] === chosen ||
-    (chosen >= 0 &&
-      !item.isStub &&
-      contents(views[current]).get(standIn(chosen, false)) === views[current].items.indexOf(item));
-  item.drawn.setAttribute(
-    "class",
-    `card ${item.kind}${item.isStub ? " stub" : ""}${isActive ? " now" : ""}${isChosen ? " chosen" : ""}`,
-  );
+    told = [],
+    isChosen = isPicked || ids[0] === chosen;
+  item.drawn.setAttribute("class", `card ${item.kind}${isActive ? " now" : ""}${isChosen ? " chosen" : ""}`);
   item.slots.forEach(([, , , look, kind, of, room], k) => {
     const word = item.words[k];
     let shape = look,
@@ -503,7 +618,6 @@ function dress(item, isActive) {
     hold(word, words, kind);
   });
   item.drawn.setAttribute("aria-label", told.join(", ") || "a Value");
-  item.share.textContent = "";
 }
 
 function hold(word, words, kind) {
@@ -537,7 +651,7 @@ function connect(view) {
     const width =
       edge.count > 1 ? 3 : waits || !largest || !Number.isFinite(x) ? 1.2 : 0.8 + (2.4 * Math.abs(x)) / largest;
     edge.drawn.setAttribute("stroke-width", isNow ? width + 1 : width);
-    if (isNow && back) labels.set(edge.source, [...(labels.get(edge.source) ?? []), x]);
+    if (isNow && back && view.items[edge.source].share) labels.set(edge.source, [...(labels.get(edge.source) ?? []), x]);
   });
   for (const [source, xs] of labels) {
     const { share } = view.items[source],
@@ -552,14 +666,14 @@ const plus = x => (x < 0 ? text(x, 8) : `+${text(x, 8)}`);
 function follow(item) {
   // keep the card in sight
   const frame = at("drawing"),
-    svg = frame.firstChild,
-    left = svg.offsetLeft || 0;
-  for (const [start, length, size, scroll] of [
-    [item.x, item.width, frame.clientWidth, "scrollLeft"],
-    [item.y, item.height, frame.clientHeight, "scrollTop"],
+    [card, seen] = [item.drawn, frame].map(part => part.getBoundingClientRect());
+  for (const [start, end, scroll] of [
+    ["left", "right", "scrollLeft"],
+    ["top", "bottom", "scrollTop"],
   ]) {
-    if (start < frame[scroll]) frame[scroll] = start - 12;
-    else if (start + length > frame[scroll] + size) frame[scroll] = Math.min(start - 12, start + length - size + 12);
+    const before = card[start] - seen[start],
+      behind = card[end] - seen[end];
+    if (before < 0 || behind > 0) frame[scroll] += before < 0 ? before - 12 : Math.min(before - 12, behind + 12);
   }
 }
 
@@ -599,24 +713,12 @@ function details() {
     }),
     list,
   ];
-  const item = views[current].items[contents(views[current]).get(standIn(i, false))];
-  if (item?.opens >= 0)
-    parts.push(
-      html("button", { type: "button", id: "unfold", textContent: "Unfold", onclick: () => open(item.opens) }),
-    );
-  if (current > 0)
-    parts.push(
-      " ",
-      html("button", {
-        type: "button",
-        id: "fold",
-        textContent: "Fold",
-        onclick: () => {
-          show(views[current].parent);
-          update();
-        },
-      }),
-    );
+  const item = cardOf(i);
+  for (const [id, textContent, does] of [
+    ["unfold", "Unfold", item?.opens >= 0 && (() => unfold(item))],
+    ["fold", "Fold", item?.frame && (() => fold(item.frame))],
+  ])
+    if (does) parts.push(html("button", { type: "button", id, textContent, onclick: does }), " ");
   if (i < first) parts.push(whatIf(i));
   else
     parts.push(
@@ -653,7 +755,7 @@ function details() {
       ),
     );
   }
-  if (item && !item.isStub && item.values.length + item.more.length > 1) {
+  if (item && item.values.length + item.more.length > 1) {
     const all = [...new Set([...item.values, ...item.more])].slice(0, ROWS).map(k => shown(k, item.inner));
     parts.push(
       html(
@@ -673,8 +775,9 @@ function details() {
 
 function choose(i) {
   chosen = i;
-  reveal(i);
+  standIn(i, true);
   update();
+  follow(cardOf(i));
 }
 
 function table(caption, heads, rows, cells, target, from = 0) {
@@ -802,11 +905,7 @@ document.onkeydown = event => {
     stop();
     go(moves[KEYS[event.key]]());
   }
-  if (event.key === "Escape" && current > 0) {
-    show(views[current].parent);
-    update();
-    at("drawing").focus();
-  }
+  if (event.key === "Escape" && opened.length) fold(opened.at(-1));
 };
 
 let hits = [],
@@ -839,5 +938,6 @@ const asked = () => /^#step=(\d+)$/.exec(location.hash)?.[1];
 window.onhashchange = () => {
   if (asked() && +asked() !== step) go(asked());
 };
-show(0);
+at("fold-all").onclick = () => views[0].items.filter(item => item.isOpen).forEach(fold);
+render();
 go(asked());

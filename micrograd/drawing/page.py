@@ -7,6 +7,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
+from micrograd.compiler.stored import uncollected
 from micrograd.drawing import operations
 from micrograd.drawing.fold import Folded, Graph, maker
 from micrograd.drawing.shape import Shape
@@ -19,6 +20,7 @@ from micrograd.scalar import zero
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
 
 
+@uncollected()
 def write(root: Value) -> str:
     """The page of the graph that leads to `root`."""
     graph = Graph(root)
@@ -32,6 +34,7 @@ def write(root: Value) -> str:
         **_gradients(graph),
         "stacks": [[stack.node, stack.members] for stack in views.folded.stacks],
         "views": [_view(views, view, shapes) for view in views.views],
+        "places": views.places,
         "shapes": [_shape(shape) for shape in shapes],
     }
     name = label(root) or "a Value"
@@ -57,7 +60,7 @@ def _part(kind: str) -> str:
 
 def _json(data: Any) -> str:
     """As JSON that no label can end, in a script of HTML."""
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False, check_circular=False)
     return text.replace("<", "\\u003c").replace("&", "\\u0026")
 
 
@@ -164,18 +167,15 @@ def _passed(value: Value, grad: Any) -> list[Any]:
 def _view(views: Views, view: View, shapes: dict[Shape, int]) -> list[Any]:
     items = [_item(views, item, shapes) for item in view.items]
     edges = [_edge(edge) for edge in view.edges]
-    return [view.title, view.parent, view.width, view.height, items, edges]
+    return [view.title, view.place, items, edges]
 
 
 def _item(views: Views, item: Item, shapes: dict[Shape, int]) -> list[Any]:
     card = views.cards[item.cards[0]] if len(item.cards) == 1 else None
     more = [part for part in card.parts if part not in item.values] if card else []
     number = shapes.setdefault(item.shape, len(shapes))
-    x, y = item.corner
     stacks = card.stacks if card else ()
     return [
-        round(x, 1),
-        round(y, 1),
         number,
         item.kind,
         item.texts,
@@ -189,9 +189,10 @@ def _item(views: Views, item: Item, shapes: dict[Shape, int]) -> list[Any]:
 
 def _edge(edge: Edge) -> list[Any]:
     if len(edge.inputs) > 1:
-        return [edge.source, edge.target, edge.path, len(edge.inputs)]
+        return [edge.source, edge.target, edge.port, len(edge.inputs)]
     x = edge.inputs[0]
-    return [edge.source, edge.target, edge.path, 1, x.source, -1 if x.weight is None else x.weight, x.user, x.place]
+    weight = -1 if x.weight is None else x.weight
+    return [edge.source, edge.target, edge.port, 1, x.source, weight, x.user, x.place]
 
 
 def _shape(shape: Shape) -> list[Any]:

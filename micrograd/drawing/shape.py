@@ -36,6 +36,15 @@ class Shape(NamedTuple):
     divider: float  # where the column of weights ends; 0 if there is none
     stacked: bool
 
+    @property
+    def outer(self) -> tuple[float, float]:
+        """The size with the cards that lie behind it."""
+        return self.width + 6 * self.stacked, self.height + 6 * self.stacked
+
+
+STUB = Shape(0.0, 10.0, (), (), 0.0, False)
+"""The place where an edge leads out of a view."""
+
 
 @cache
 def shape(

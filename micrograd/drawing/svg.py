@@ -6,9 +6,10 @@ from html import escape
 from typing import Any
 
 from micrograd.drawing.fold import Folded, Graph
+from micrograd.drawing.layout import Placed
 from micrograd.drawing.shape import SIZES
 from micrograd.drawing.text import CONTROLS, FONT, exact, fits_any_font, label, number, plain, width
-from micrograd.drawing.views import Edge, Item, View, Views
+from micrograd.drawing.views import Edge, Item, View, Views, curve
 from micrograd.engine import Value
 
 LOOK = {
@@ -66,13 +67,13 @@ def draw(root: Value, limit: float) -> str:
             f"the graph has {len(graph.values)} nodes: draw a smaller part of it, or pass limit={len(graph.values)}"
         )
     views = Views(Folded(graph), grad=graph.has_gradients(), deep=False)
-    view = views.views[0]
-    size = f"{view.width:g} {view.height:g}"
+    view, placed = views.views[0], views.places[0]
+    size = f"{placed.width:g}", f"{placed.height:g}"
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{view.width:g}" height="{view.height:g}" '
-        f'viewBox="0 0 {size}" class="micrograd" role="img"><title>{_text(summary(graph))}</title>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]}" height="{size[1]}" viewBox="0 0 {" ".join(size)}" '
+        f'class="micrograd" role="img"><title>{_text(summary(graph))}</title>'
     )
-    body = "".join([*_edges(views, view), *_items(views, view)])
+    body = "".join([*_edges(views, view, placed), *_items(views, view, placed)])
     return f"{head}<style>{style('.micrograd')}</style>\n{body}</svg>\n"
 
 
@@ -84,15 +85,18 @@ def summary(graph: Graph) -> str:
     )
 
 
-def _edges(views: Views, view: View) -> Iterable[str]:
+def _edges(views: Views, view: View, placed: Placed) -> Iterable[str]:
     weights = [_weight(views, edge) for edge in view.edges]
     largest = max(map(abs, filter(math.isfinite, weights)), default=0.0)
-    for edge, weight in zip(view.edges, weights, strict=True):
+    for edge, weight, passes in zip(view.edges, weights, placed.passes, strict=True):
+        (x, y), shape = placed.corners[edge.source], view.items[edge.source].shape
+        left, top = placed.corners[edge.target]
+        path = curve((x + shape.width, y + shape.height / 2), passes, (left, top + edge.port))
         kind = "" if math.isnan(weight) else " down" if weight < 0 else " up"
         thickness = 0.8 + 2 * abs(weight) / largest if largest and math.isfinite(weight) else 1.2
         yield (
             f'<path class="edge{kind}" stroke-width="{3 if len(edge.inputs) > 1 else thickness:.3g}" '
-            f'd="{edge.path}m-4-2.5 4 2.5-4 2.5"/>\n'
+            f'd="{path}m-4-2.5 4 2.5-4 2.5"/>\n'
         )
 
 
@@ -107,9 +111,9 @@ def _weight(views: Views, edge: Edge) -> float:
         return math.nan
 
 
-def _items(views: Views, view: View) -> Iterable[str]:
-    for item in view.items:
-        (x, y), shape = item.corner, item.shape
+def _items(views: Views, view: View, placed: Placed) -> Iterable[str]:
+    for item, (x, y) in zip(view.items, placed.corners, strict=True):
+        shape = item.shape
         yield f'<g class="{item.kind}" transform="translate({x:g} {y:g})"><title>{_text(_tip(views, item))}</title>'
         for shift in (6, 3) if shape.stacked else ():
             yield _box(shape.width, shape.height, shift)

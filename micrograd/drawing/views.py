@@ -1,23 +1,26 @@
 """Views: what is shown at once. The folded graph is one; cards that are too many for it are a group, with its own view.
 
-A view is at most some columns wide and some cards high, however large the graph is. A group has a view, in which what
-comes in from elsewhere and where its results go are drawn as stubs; and a neuron has one, with a card for each Value.
+A view is at most some columns wide and some cards high, however large the graph is. A neuron has one, too, with a card
+for each Value. A view that is not the whole has stubs, before and behind all else that is in it: there go the edges
+that come in from what is around it, or lead there.
 """
 
 import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from micrograd.drawing import layout, shape
 from micrograd.drawing.fold import Card, Folded, Input
+from micrograd.drawing.layout import Passes, Placed
 from micrograd.drawing.shape import Shape
 from micrograd.drawing.text import label
 
 DEEP = 16  # columns of a view
 WIDE = 16  # cards of a column
 STUBS = 12  # cards from elsewhere that a view shows on each side
+OTHERS = -1  # all the rest of them
 
 
 @dataclass(slots=True)
@@ -33,34 +36,42 @@ class Item:
     values: list[int] = field(default_factory=list)
     texts: tuple[str, ...] = ()
     kind: str = "group"
-    corner: tuple[float, float] = (0.0, 0.0)
 
 
 class Edge(NamedTuple):
-    """A line between two items: of one input, or of many."""
+    """A line between two items, of one input or of many, and how far down its target it ends."""
 
     source: int
     target: int
     inputs: list[Input]
-    path: str = ""
+    port: float
+
+
+class Stubs(NamedTuple):
+    """The stubs in one column of a view: by each card that they stand for, and by the first card of the item."""
+
+    column: int
+    of: dict[int, int]
+    at: dict[int, int]
 
 
 @dataclass(slots=True)
 class View:
-    """Some items, where they are, and the edges between them."""
+    """Some items, the edges between them, and which of the places are theirs."""
 
     title: str
     parent: int
     members: list[int]
     items: list[Item] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
-    width: float = 0.0
-    height: float = 0.0
+    place: int = 0
     where: dict[int, int] = field(default_factory=dict)  # the item of a card
 
 
 class Views:
-    """All views of a folded graph; the first is the whole.
+    """All views of a folded graph, the first of which is the whole; and the places that they have their items in.
+
+    Places are worked out once for all views that are alike, as those of a long chain are.
 
     Parameters
     ----------
@@ -84,6 +95,8 @@ class Views:
                 self._takers[source].append((i, x))
         self.views = [View("", -1, list(range(len(self.cards))))]
         self._deep = deep
+        self.places: list[Placed] = []
+        self._known: dict[Any, int] = {}
         waiting = deque([0])
         while waiting:
             n = waiting.popleft()
@@ -107,10 +120,11 @@ class Views:
                     view.items.append(item)
         for at, item in enumerate(view.items):
             view.where.update(dict.fromkeys(item.cards, at))
-        edges = self._edges(n)
+        ends = self._edges(n)
         for item in view.items:
             self._dress(n, item)
-        self._place(view, edges)
+        view.edges = [Edge(a, b, inputs, self._port(view.items[b], inputs)) for a, b, inputs in ends]
+        self._place(view)
 
     def _blocks(self, view: View, by_column: Sequence[Sequence[int]]) -> None:
         """Items for runs of columns, of equal length but for the last."""
@@ -145,65 +159,67 @@ class Views:
 
     # What is around it
 
-    def _edges(self, n: int) -> list[Edge]:
-        """The edges of a view, as items and inputs; what is outside of it becomes a stub on the way."""
+    def _edges(self, n: int) -> list[tuple[int, int, list[Input]]]:
+        """What runs between which items of a view; what is outside of it becomes a stub on the way."""
         view = self.views[n]
-        single: list[Edge] = []
+        items, where, cards = view.items, view.where, self.cards
+        single: list[tuple[int, int, list[Input]]] = []
         bundles: dict[tuple[int, int], list[Input]] = {}
-        stubs: dict[tuple[int, bool], int] = {}
+        before, behind = Stubs(-1, {}, {}), Stubs(max(item.column for item in items) + 1, {}, {})
         for card in view.members:
-            at = view.where[card]
-            for x, source in zip(self.cards[card].inputs, self.cards[card].sources, strict=True):
-                there = view.where.get(source)
+            at = where[card]
+            for x, source in zip(cards[card].inputs, cards[card].sources, strict=True):
+                there = where.get(source)
                 if there is None:
-                    there = self._stub(n, source, stubs, before=view.items[at].column)
+                    there = self._stub(n, source, before)
                 if there != at:
-                    if len(view.items[at].cards) == len(view.items[there].cards) == 1:
-                        single.append(Edge(there, at, [x]))
+                    if len(items[at].cards) == len(items[there].cards) == 1:
+                        single.append((there, at, [x]))
                     else:
                         bundles.setdefault((there, at), []).append(x)
         for card in view.members:
             for taker, x in self._takers[card]:
-                if taker not in view.where:
-                    at = view.where[card]
-                    there = self._stub(n, taker, stubs, after=view.items[at].column)
+                if taker not in where:
+                    at = where[card]
+                    there = self._stub(n, taker, behind)
                     bundles.setdefault((at, there), []).append(x)
-        lowest = min(item.column for item in view.items)
-        for item in view.items:
-            item.column -= lowest
-        return single + [Edge(*ends, inputs) for ends, inputs in bundles.items()]
+        if before.at:
+            for item in items:
+                item.column += 1
+        return single + [(*ends, inputs) for ends, inputs in bundles.items()]
 
-    def _stub(
-        self, n: int, card: int, stubs: dict[tuple[int, bool], int], *, before: int | None = None, after: int = 0
-    ) -> int:
+    def _stub(self, n: int, card: int, stubs: Stubs) -> int:
         """The item of a view that stands for a card outside of it, as the views around show it."""
+        at = stubs.of.get(card)
+        if at is None:
+            at = stubs.of[card] = self._new_stub(n, card, stubs)
+        return at
+
+    def _new_stub(self, n: int, card: int, stubs: Stubs) -> int:
         view, around = self.views[n], self.views[self.views[n].parent]
         while card not in around.where:
             around = self.views[around.parent]
         seen = around.items[around.where[card]]
-        key = (seen.cards[0], before is not None)
-        column = after + 1 if before is None else before - 1
-        if key not in stubs:
-            if sum(side == key[1] for _, side in stubs) >= STUBS:
-                key = (-1, key[1])
-                seen = Item([], column, texts=("others", ""))
-            if key not in stubs:
-                stubs[key] = len(view.items)
-                view.items.append(Item(seen.cards, column, seen.title, True, seen.opens, texts=seen.texts))
-        stub = view.items[stubs[key]]
-        stub.column = max(stub.column, column) if before is None else min(stub.column, column)
-        return stubs[key]
+        key = seen.cards[0]
+        if key not in stubs.at and len(stubs.at) >= STUBS:
+            key, seen = OTHERS, Item([], stubs.column)
+        if key not in stubs.at:
+            stubs.at[key] = len(view.items)
+            view.items.append(Item(seen.cards, stubs.column, is_stub=True, opens=seen.opens, values=seen.values[:1]))
+        return stubs.at[key]
 
     # How it looks
 
     def _dress(self, n: int, item: Item) -> None:
         """What an item says and how large it is; and the view that it opens."""
+        if item.is_stub:
+            item.shape = shape.STUB
+            return
         if len(item.cards) != 1:
-            if not item.is_stub and self._deep:
+            if self._deep:
                 item.opens = self._open(item.title, n, item.cards)
-            if not item.is_stub:
-                values = len({part for card in item.cards for part in self.cards[card].parts})
-                item.texts = (shape.header("", item.title)[1][1], f"{values:,} Values")
+            values = len({part for card in item.cards for part in self.cards[card].parts})
+            item.texts = (shape.header("", item.title)[1][1], f"{values:,} Values")
             return
         card = self.cards[item.cards[0]]
         value = self.graph.values[card.head]
@@ -225,7 +241,7 @@ class Views:
             grad=self._grad and not is_constant,
             stacked=bool(card.stacks),
         )
-        if self._deep and not item.is_stub and 2 < len(card.parts) <= WIDE:
+        if self._deep and 2 < len(card.parts) <= WIDE:
             item.opens = self._unfold(n, item.cards[0])
 
     def _open(self, title: str, parent: int, members: list[int]) -> int:
@@ -248,26 +264,21 @@ class Views:
         self._columns += base
         return self._open(label(self.graph.values[card.head]) or card.title, parent, list(own.values()))
 
-    def _place(self, view: View, edges: list[Edge]) -> None:
-        items = view.items
-        placed = layout.place(
-            [(item.shape.width + 6 * item.shape.stacked, item.shape.height + 6 * item.shape.stacked) for item in items],
-            [item.column for item in items],
-            [(edge.source, edge.target) for edge in edges],
-        )
-        for item, corner in zip(items, placed.corners, strict=True):
-            item.corner = corner
-        for edge, passes in zip(edges, placed.passes, strict=True):
-            source, target = items[edge.source], items[edge.target]
-            y = target.shape.height / 2
-            if len(edge.inputs) == len(target.cards) == 1:
-                inputs = self.cards[target.cards[0]].inputs
-                if len(inputs) == len(target.shape.ports):
-                    y = target.shape.ports[inputs.index(edge.inputs[0])]
-            start = source.corner[0] + source.shape.width, source.corner[1] + source.shape.height / 2
-            end = target.corner[0], target.corner[1] + y
-            view.edges.append(edge._replace(path=curve(start, passes, end)))
-        view.width, view.height = placed.width, placed.height
+    def _place(self, view: View) -> None:
+        sizes = tuple(item.shape.outer for item in view.items)
+        columns = tuple(item.column for item in view.items)
+        ends = tuple((edge.source, edge.target) for edge in view.edges)
+        view.place = self._known.setdefault((sizes, columns, ends), len(self.places))
+        if view.place == len(self.places):
+            self.places.append(layout.place(sizes, columns, ends))
+
+    def _port(self, target: Item, inputs: Sequence[Input]) -> float:
+        """How far down an item an edge ends."""
+        if len(inputs) == len(target.cards) == 1:
+            places = self.cards[target.cards[0]].inputs
+            if len(places) == len(target.shape.ports):
+                return target.shape.ports[places.index(inputs[0])]
+        return target.shape.height / 2
 
 
 def columns(cards: Sequence[Card], first: int = 0) -> list[int]:
@@ -293,8 +304,8 @@ def even(n: int, most: int) -> int:
     return math.ceil(math.pow(n, (levels - 1) / levels))
 
 
-def curve(start: tuple[float, float], passes: Sequence[tuple[float, float, float]], end: tuple[float, float]) -> str:
-    """The path of an edge, level where it starts, where it runs past cards, and where it ends in an arrow."""
+def curve(start: tuple[float, float], passes: Passes, end: tuple[float, float]) -> str:
+    """The path of an edge, level where it starts, where it runs past cards, and where it ends."""
     x, y = start
     path = f"M{x:.0f} {y:.0f}"
     for left, right, level in [*passes, (end[0], end[0], end[1])]:

@@ -7,34 +7,47 @@ from tests.benchmarks import page
 from tests.benchmarks.harness import CHECKOUT, run
 
 GROUPS = ("mlp", "gpt", "digits", "mnist", "chain", "compiling", "growth", "scaling")
+HERE, PICTURES = CHECKOUT / "tests" / "benchmarks", CHECKOUT / "tests" / "pictures"
 
 parser = argparse.ArgumentParser(
     prog="python -m tests.benchmarks",
     description="Compare with other libraries. Without a name, all groups are measured, and the page is written.",
 )
 parser.add_argument("groups", nargs="*", metavar="group", help=f"which comparisons: {', '.join(GROUPS)}")
-chosen = parser.parse_args().groups
+parser.add_argument("--redraw", action="store_true", help="write the page and its charts of what was measured last")
+options = parser.parse_args()
+chosen = options.groups
 for name in chosen:
     if name not in GROUPS:
         parser.error(f"there is no group {name!r}: choose from {', '.join(GROUPS)}")
+if options.redraw and chosen:
+    parser.error("the page is redrawn as a whole: name no group")
 
-print(page.machine())
+machine, results = page.machine(), {}
+if options.redraw:
+    machine, results = page.recalled((HERE / "measured.json").read_text(encoding="utf-8"))
+print(machine)
 groups = {}
 for name in chosen or GROUPS:
     module = import_module(f"tests.benchmarks.{name}")
     print(f"\n{name}: {module.__doc__.strip()}\n")
     measured = []
-    for benchmark in module.benchmarks():
-        measured.append(run(benchmark))
-        print(*page.text(measured[-1]), "", sep="\n", flush=True)
+    for result in results[name] if options.redraw else map(run, module.benchmarks()):
+        measured.append(result)
+        print(*page.text(result), "", sep="\n", flush=True)
     conclusions = list(module.conclude(measured)) if hasattr(module, "conclude") else []
     print(*conclusions, sep="\n")
     groups[name] = module.__doc__.strip(), measured, conclusions
 
 if not chosen:
-    pictures = CHECKOUT / "tests" / "pictures"
-    page.draw_speeds([m for _, measured, _ in groups.values() for m in measured], pictures / "benchmarks.svg")
-    page.draw_growth(groups["growth"][1], pictures / "growth.svg")
-    path = CHECKOUT / "tests" / "benchmarks" / "README.md"
-    path.write_text("\n".join(page.markdown(groups)), encoding="utf-8")
-    print(f"\nwritten: {path}")
+    results = {name: measured for name, (_, measured, _) in groups.items()}
+    compared = [m for name, measured in results.items() if name != "growth" for m in measured]
+    for path, text in (
+        (HERE / "measured.json", page.stored(machine, results)),
+        (PICTURES / "benchmarks.svg", page.draw_engines(compared)),
+        (PICTURES / "libraries.svg", page.draw_libraries(compared)),
+        (PICTURES / "growth.svg", page.draw_growth(results["growth"])),
+        (HERE / "README.md", "\n".join(page.markdown(machine, groups))),
+    ):
+        path.write_text(text, encoding="utf-8")
+        print(f"written: {path}")

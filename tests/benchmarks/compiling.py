@@ -1,16 +1,19 @@
 """What it takes to compile programs of several forms, how much C they become, and what a call takes.
 
 Each is compiled with an empty cache, for the calls that it is meant for: an example at a time, or a batch. A call is
-forward and backward; where a program has many results, forward alone.
+forward and backward; where a program has many results, forward alone. It is `fast.backward(packed)`, which reads the
+parameters from Values and adds to their gradients, and the generated function alone, from buffer to buffer, as tensors
+are in PyTorch.
 """
 
-import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from tests.benchmarks import gpt, values
-from tests.benchmarks.data import images, points, set_weights
-from tests.benchmarks.harness import Benchmark, Contestant, Measure, Measured, compilation, repeated
+from tests.benchmarks import arrays, gpt, pytorch, values
+from tests.benchmarks.charts import times
+from tests.benchmarks.data import images, numbers, points, set_weights
+from tests.benchmarks.harness import Benchmark, Contestant, Measure, Measured, compilation, repeated, training
+from tests.benchmarks.mlp import function_alone
 
 STAGES = ("tracing", "statements, loops and C", "the C compiler")
 
@@ -66,12 +69,6 @@ def language(fused: bool) -> Program:
         network.parameters(),
         tuple([part] for part in name),
     )
-
-
-def numbers(n: int, most: float = 0.3) -> list[float]:
-    """Numbers around 0, always the same."""
-    rng = random.Random(1)
-    return [rng.uniform(-most, most) for _ in range(n)]
 
 
 def matrix(rows: int, columns: int) -> list[list[Any]]:
@@ -170,6 +167,19 @@ PROGRAMS: dict[str, tuple[Callable[..., Program], tuple[Any, ...]]] = {
 }
 
 
+PYTORCH: dict[str, tuple[Callable[..., Measure], tuple[Any, ...]]] = {
+    "MLP 2-16-16-1, 100 points": (arrays.pytorch_hinge, ("gradient", [2, 16, 16, 1], 100)),
+    "MLP 64-32-10, cross-entropy, 32 images": (arrays.pytorch_cross_entropy, ("gradient", [64, 32, 10], 32)),
+    "MLP 784-128-10, cross-entropy, 32 images": (arrays.pytorch_cross_entropy, ("gradient", [784, 128, 10], 32)),
+    "GPT, fused": (gpt.pytorch_task, ("gradient",)),
+    "GPT, sums of products": (gpt.pytorch_task, ("gradient",)),
+    "recurrent network, 200 steps": (pytorch.recurrent, ()),
+    "30x30 matrix product": (pytorch.product, ()),
+    "convolution, 16x16 by eight 3x3": (pytorch.convolution, ()),
+    "20,000 steps y = y * c + d": (pytorch.chain, ()),
+}
+
+
 def benchmarks() -> list[Benchmark]:
     """Of each program how large it is, how long its stages take, and a call."""
     return [
@@ -189,24 +199,33 @@ def benchmarks() -> list[Benchmark]:
                 tuple(Contestant(stage, compile_stage, (name, stage)) for stage in STAGES),
                 rounds=3,
             ),
-            Benchmark(
-                f"a call: {name}",
-                (Contestant("compiled to C", call, (name,)),),
-                (Contestant("eager", call_eager, (name,)),),
-                rounds=3,
-            ),
+            calls(name),
         )
     ]
 
 
+def calls(name: str) -> Benchmark:
+    """What a call takes, against the engine, and against PyTorch where that is a program that people write in it."""
+    ours, others = [Contestant("compiled to C", call, (name,))], [Contestant("eager", call_eager, (name,))]
+    if name in PYTORCH:
+        ours.append(Contestant("the function alone", call_alone, (name,)))
+        others.append(Contestant("PyTorch", *PYTORCH[name]))
+    return Benchmark(f"a call: {name}", tuple(ours), tuple(others), rounds=3)
+
+
 def conclude(measured: list[Measured]) -> Iterator[str]:
     """A line for each program."""
-    for name, sizes, seconds, calls in zip(PROGRAMS, measured[::3], measured[1::3], measured[2::3], strict=True):
+    for name, sizes, seconds, call in zip(PROGRAMS, measured[::3], measured[1::3], measured[2::3], strict=True):
         stages = ", ".join(f"{stage} {seconds.medians[stage]:.2f}" for stage in STAGES)
+        others = ", ".join(
+            f"{other} takes {times(call.ratio(other, to='compiled to C'))} times as long"
+            for other in ("eager", "PyTorch")
+            if other in call.medians
+        )
         yield (
             f"{name}: {sizes.medians['operations']:,.0f} operations, {sizes.medians['C']:,.0f} lines of C, "
-            f"{seconds.medians['in all']:.2f} s to compile ({stages}), {calls.medians['compiled to C'] * 1e6:,.0f} us "
-            f"a call, {calls.ratio('eager', to='compiled to C'):,.0f} times as fast as eager."
+            f"{seconds.medians['in all']:.2f} s to compile ({stages}), {call.medians['compiled to C'] * 1e6:,.0f} us "
+            f"a call; {others}."
         )
 
 
@@ -276,7 +295,14 @@ def call(name: str) -> Measure:
     packed = fast.pack(*program.batch)
     if name == "10,000 outputs":
         return repeated(lambda: fast.map(packed), lambda: float(sum(fast.map(packed)[0])))
-    return repeated(lambda: fast.backward(packed), lambda: float(fast.backward(packed)))
+    return _gradient(program, lambda: float(fast.backward(packed)))
+
+
+def call_alone(name: str) -> Measure:
+    """The same by the generated function alone."""
+    program = made(name)
+    fast = compiled(program)
+    return function_alone(fast, fast.pack(*program.batch))
 
 
 def call_eager(name: str) -> Measure:
@@ -295,4 +321,14 @@ def call_eager(name: str) -> Measure:
 
     if name == "10,000 outputs":
         return repeated(forward, lambda: float(sum(y.data for y in forward()[0])))
-    return repeated(backward, backward)
+    return _gradient(program, backward)
+
+
+def _gradient(program: Program, backward: Callable[[], float]) -> Measure:
+    """Forward and backward, with the gradients in the Values."""
+
+    def restart() -> None:
+        for parameter in program.parameters:
+            parameter.grad = 0.0
+
+    return training("gradient", backward, backward, restart, lambda: [p.grad for p in program.parameters])

@@ -52,3 +52,9 @@ def set_weights(parameters: Sequence[Any], sizes: Sequence[int], most: float = 1
     numbers = [number for layer in weights(sizes, most) for row in layer for number in row]
     for parameter, number in zip(parameters, numbers, strict=True):
         parameter.data = number
+
+
+def numbers(n: int, most: float = 0.3) -> list[float]:
+    """Numbers around 0, always the same."""
+    rng = random.Random(1)
+    return [rng.uniform(-most, most) for _ in range(n)]

@@ -1,5 +1,6 @@
 """What was measured, as lines of text, as a page in Markdown, and as charts."""
 
+import json
 import os
 import platform
 import re
@@ -9,22 +10,22 @@ from pathlib import Path
 
 import micrograd
 from micrograd.compiler.toolchain import CompilerError, find_compiler
+from tests.benchmarks import charts
 from tests.benchmarks.growth import curves
-from tests.benchmarks.harness import Measured
+from tests.benchmarks.harness import Benchmark, Contestant, Measure, Measured
 
 LIBRARIES = ("numpy", "torch", "scikit-learn", "casadi")
-OURS = "C0"  # a colour
-MARKERS = {
-    "eager": ("o", OURS),
-    "compiled to Python": ("s", OURS),
-    "compiled to C": ("D", OURS),
-    "micrograd 0.1.0": ("o", "C7"),
-    "microgpt's form": ("s", "C7"),
-    "NumPy by hand": ("^", "C2"),
-    "PyTorch": ("v", "C1"),
-    "PyTorch, tightest calls": ("x", "C1"),
-}
-"""The contestants that charts show, each with its marker and colour."""
+BASE, C = "micrograd 0.1.0", "compiled to C"
+SCALAR = ("microgpt's form",)
+RIVALS = (
+    "NumPy by hand",
+    "PyTorch",
+    "PyTorch, tightest calls",
+    "PyTorch, batches by index",
+    "MLPClassifier",
+    "CasADi SX",
+)
+"""The contestants that charts show beside ours: with micrograd 0.1.0, and with C."""
 
 
 def machine() -> str:
@@ -44,7 +45,7 @@ def table(measured: Measured) -> Iterator[list[str]]:
     ours = [contestant.name for contestant in benchmark.ours]
     yield [benchmark.title, "median", *[f"times {name}" for name in ours]]
     for name, cost in measured.medians.items():
-        yield [name, _told(cost, benchmark.unit), *[_ratio(measured.ratio(name, to)) for to in ours]]
+        yield [name, _told(cost, benchmark.unit), *[charts.times(measured.ratio(name, to)) for to in ours]]
 
 
 def text(measured: Measured) -> Iterator[str]:
@@ -55,7 +56,7 @@ def text(measured: Measured) -> Iterator[str]:
         yield f"  {name:<60}" + "".join(f"{column:>26}" for column in columns)
 
 
-def markdown(groups: dict[str, tuple[str, list[Measured], list[str]]]) -> Iterator[str]:
+def markdown(machine: str, groups: dict[str, tuple[str, list[Measured], list[str]]]) -> Iterator[str]:
     """The lines of the page: by the name of each group of benchmarks what it is about, what came, and conclusions."""
     yield "# How fast\n"
     yield (
@@ -64,9 +65,10 @@ def markdown(groups: dict[str, tuple[str, list[Measured], list[str]]]) -> Iterat
         "This page and its charts are written by one command, in a checkout:\n"
     )
     yield '    pip install ".[benchmarks]" && python -m tests.benchmarks\n'
-    yield f"Measured with {machine()}.\n"
-    yield "![How many times as fast as micrograd 0.1.0 each is](../pictures/benchmarks.svg)\n"
-    yield "![How the time grows](../pictures/growth.svg)\n"
+    yield f"Measured with {machine}. The numbers are in [measured.json](measured.json).\n"
+    yield "![How many times as fast as micrograd 0.1.0 scalar engines are](../pictures/benchmarks.svg)\n"
+    yield "![How many times as long as compiled C libraries of arrays take](../pictures/libraries.svg)\n"
+    yield "![How the time of a training step grows](../pictures/growth.svg)\n"
     for name, (about, measured, conclusions) in groups.items():
         yield f"## {name}\n\n{about}\n"
         for result in measured:
@@ -81,51 +83,62 @@ def markdown(groups: dict[str, tuple[str, list[Measured], list[str]]]) -> Iterat
             yield ""
 
 
-def draw_speeds(measured: Iterable[Measured], path: Path) -> None:
-    """A chart of how many times as fast as micrograd 0.1.0 each contestant is, a row for each task that it can do."""
-    rows = [m for m in measured if "micrograd 0.1.0" in m.medians and m.benchmark.unit == "s"]
-    pyplot = _pyplot()
-    figure, axes = pyplot.subplots(figsize=(9, 0.55 * len(rows) + 1.6), layout="constrained")
-    for name, (marker, color) in MARKERS.items():
-        label = f"here: {name}" if color == OURS else name
-        places = [(m.ratio("micrograd 0.1.0", to=name), -i) for i, m in enumerate(rows) if name in m.medians]
-        axes.plot(*zip(*places, strict=True), marker, color=color, label=label, markersize=7)
-    axes.set_yticks([-i for i in range(len(rows))], [m.benchmark.title.replace(", ", ",\n", 1) for m in rows])
-    axes.set_xscale("log")
-    axes.xaxis.set_major_formatter("{x:,.0f}")
-    axes.set_xlabel("times as fast as micrograd 0.1.0")
-    axes.grid(axis="x", alpha=0.3)
-    figure.legend(loc="outside upper center", ncols=4, frameon=False)
-    figure.savefig(path)
-    pyplot.close(figure)
+def draw_engines(measured: Iterable[Measured]) -> str:
+    """A chart of how many times as fast as micrograd 0.1.0 the scalar engines are, at each task that it can do."""
+    groups = {
+        m.benchmark.title: [
+            (name, m.ratio(BASE, to=name), charts.OURS if name in ours else charts.OTHERS)
+            for ours in [[contestant.name for contestant in m.benchmark.ours]]
+            for name in m.medians
+            if name in (*ours, *SCALAR)
+        ]
+        for m in measured
+        if BASE in m.medians and m.benchmark.unit == "s"
+    }
+    return charts.ratios(groups, BASE, f"times as fast as {BASE}", 60, 180)
 
 
-def draw_growth(measured: list[Measured], path: Path) -> None:
-    """Charts of the time by size, in seconds."""
-    pyplot = _pyplot()
-    figure, both = pyplot.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
-    for axes, (what, sizes, results) in zip(both, curves(measured), strict=True):
-        for name in results[0].medians:
-            marker, color = MARKERS[name]
-            axes.loglog(sizes, [result.medians[name] for result in results], f"{marker}-", color=color, label=name)
-        axes.xaxis.set_major_formatter("{x:,.0f}")
-        axes.set_xlabel(what)
-        axes.grid(alpha=0.3)
-    both[0].set_ylabel("seconds, training step")
-    both[0].legend(frameon=False)
-    figure.savefig(path)
-    pyplot.close(figure)
+def draw_libraries(measured: Iterable[Measured]) -> str:
+    """A chart of how many times as long as our C the libraries take: those that are faster are on its left."""
+    groups = {
+        m.benchmark.title: [(name, m.ratio(name, to=C), charts.OTHERS) for name in m.medians if name in RIVALS]
+        for m in measured
+        if C in m.medians and any(name in RIVALS for name in m.medians)
+    }
+    return charts.ratios(groups, C, f"times as long as {C}", 210, 190)
 
 
-def _pyplot():  # type: ignore[no-untyped-def]
-    """Matplotlib, which draws text as text and the same file from the same numbers."""
-    import matplotlib
+def draw_growth(measured: list[Measured]) -> str:
+    """Charts of the time by size."""
+    panels = [
+        (what, sizes, {name: [result.medians[name] for result in results] for name in results[0].medians})
+        for what, sizes, results in curves(measured)
+    ]
+    return charts.curves(panels, "time of a training step")
 
-    matplotlib.use("svg")
-    matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "micrograd", "font.size": 9})
-    from matplotlib import pyplot
 
-    return pyplot
+def stored(machine: str, measured: dict[str, list[Measured]]) -> str:
+    """All that the page and its charts are made of, as JSON: what was measured on what, by group."""
+    told = {
+        name: [[m.benchmark.title, m.benchmark.unit, len(m.benchmark.ours), m.medians] for m in results]
+        for name, results in measured.items()
+    }
+    return json.dumps({"machine": machine, "measured": told}, indent=1) + "\n"
+
+
+def recalled(text: str) -> tuple[str, dict[str, list[Measured]]]:
+    """What was stored."""
+    found = json.loads(text)
+
+    def measured(title: str, unit: str, ours: int, medians: dict[str, float]) -> Measured:
+        contestants = [Contestant(name, _over) for name in medians]
+        return Measured(Benchmark(title, tuple(contestants[:ours]), tuple(contestants[ours:]), unit), medians)
+
+    return found["machine"], {name: [measured(*m) for m in results] for name, results in found["measured"].items()}
+
+
+def _over() -> Measure:
+    raise NotImplementedError("what is recalled was measured before, and cannot be measured again")
 
 
 def _row(columns: Iterable[str]) -> Iterator[str]:
@@ -144,11 +157,6 @@ def _c_compiler() -> str:
         return find_compiler(os.environ.get("CC"), os.environ.get("PATH"))[1].splitlines()[0]
     except CompilerError:
         return "no C compiler"
-
-
-def _ratio(ratio: float) -> str:
-    """A ratio with three digits, such as 0.0123 or 12,300."""
-    return f"{float(f'{ratio:.3g}'):,.0f}" if ratio >= 100 else f"{ratio:.3g}"
 
 
 def _told(cost: float, unit: str) -> str:

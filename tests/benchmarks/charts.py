@@ -1,0 +1,139 @@
+"""Charts of what was measured, as SVG for light and dark: each line has its name where it ends, and a marker."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+
+from micrograd.drawing.curves import apart
+from micrograd.drawing.look import DRAWN, variables
+
+WIDTH, TOP, BOTTOM, ROW = 830, 40, 40, 17
+OURS, OTHERS, MORE = range(3)  # how a line looks: its colour, its dashes and its marker
+MARKERS = ("m0-4.5a4.5 4.5 0 1 0 .01 0z", "m0-6 6 6-6 6-6-6z", "m0-6 6 10h-12z")
+LOOKS = """\
+.mg-line2{stroke:var(--ink);stroke-dasharray:2 3}
+.mg-name2{fill:var(--ink)}
+.mg-one{stroke:var(--line)}
+.mg-task{font-weight:600}
+"""
+
+Lines = Sequence[tuple[str, float, int]]
+"""Of each line its name, how long it is, and how it looks."""
+
+
+def ratios(groups: Mapping[str, Lines], one: str, axis: str, left: int, right: int) -> str:
+    """Lines from 1 to a ratio, on a logarithmic axis: by the title of each group, and with so much room beside them.
+
+    Parameters
+    ----------
+    groups
+        The lines, by what they are of.
+    one
+        What 1 is.
+    axis
+        What the ratios are.
+    left, right
+        The room for names on either side.
+    """
+    numbers = [1.0, *(ratio for lines in groups.values() for _, ratio, _ in lines)]
+    x = _Scale(min(numbers), max(numbers), left, WIDTH - right)
+    bottom = TOP + sum(ROW * (len(lines) + 1.5) for lines in groups.values())
+    parts = [*_columns(x, TOP, bottom, axis), f'<path class="mg-one" d="M{x(1):.1f} {TOP - 8}V{bottom}"/>']
+    parts.append(_words(x(1), TOP - 14, one, anchor="middle"))
+    y = float(TOP)
+    for title, lines in groups.items():
+        y += 1.5 * ROW
+        parts.append(_words(8, y - 4, title, "mg-task"))
+        for name, ratio, look in lines:
+            y += ROW
+            end, told = x(ratio), f"{name}: {times(ratio)}"
+            parts.append(f'<path class="mg-line mg-line{look}" d="M{x(1):.1f} {y - 4}H{end:.1f}"/>')
+            parts.append(_marker(end, y - 4, look))
+            behind = ratio < 1
+            parts.append(_words(end + (-12 if behind else 12), y, told, f"mg-name{look}", "end" if behind else "start"))
+    return _svg(bottom + BOTTOM, parts, axis)
+
+
+def curves(panels: Sequence[tuple[str, Sequence[float], Mapping[str, Sequence[float]]]], axis: str) -> str:
+    """Panels side by side of curves by size, all with one axis of seconds, both logarithmic.
+
+    Parameters
+    ----------
+    panels
+        Of each what grows, its sizes, and the seconds at each size by the name of the curve.
+    axis
+        What takes them.
+    """
+    seconds = [s for _, _, lines in panels for numbers in lines.values() for s in numbers]
+    bottom, wide = 300, (WIDTH - 50) / len(panels)
+    y = _Scale(min(seconds), max(seconds), bottom - 8, TOP + 8)
+    parts = [_words(8, 16, axis)]
+    for i, (what, sizes, lines) in enumerate(panels):
+        left, right = 50 + wide * i, 50 + wide * (i + 1) - 110
+        x = _Scale(sizes[0], sizes[-1], left + 8, right)
+        parts += _columns(x, TOP, bottom, what)
+        for power in y.powers():
+            at = y(10.0**power)
+            parts.append(f'<path class="mg-grid" d="M{left:.1f} {at:.1f}H{right:.1f}"/>')
+            parts.append(_words(left - 6, at + 4, _seconds(power), "mg-soft", "end") if i == 0 else "")
+        ends = sorted((y(numbers[-1]), look, name) for look, (name, numbers) in enumerate(lines.items()))
+        for at, (_, look, name) in zip(apart([end[0] for end in ends]), ends, strict=True):
+            points = [(x(size), y(number)) for size, number in zip(sizes, lines[name], strict=True)]
+            path = "L".join(f"{a:.1f} {b:.1f}" for a, b in points)
+            parts.append(f'<path class="mg-line mg-line{look}" d="M{path}"/>')
+            parts += [_marker(a, b, look) for a, b in points]
+            parts.append(_words(right + 10, at + 4, name, f"mg-name{look}"))
+    return _svg(bottom + BOTTOM, parts, axis)
+
+
+def times(ratio: float) -> str:
+    """A ratio with three digits, such as 0.0123 or 12,300."""
+    return f"{float(f'{ratio:.3g}'):,.0f}" if ratio >= 100 else f"{ratio:.3g}"
+
+
+class _Scale:
+    """A logarithmic axis: a function from a number to where it is."""
+
+    def __init__(self, low: float, high: float, start: float, end: float) -> None:
+        self.low, self.high = math.log10(low), math.log10(high)
+        self.start, self.end = start, end
+
+    def __call__(self, number: float) -> float:
+        return self.start + (self.end - self.start) * (math.log10(number) - self.low) / (self.high - self.low)
+
+    def powers(self) -> range:
+        """The powers of ten that are on it."""
+        return range(math.ceil(self.low - 1e-9), math.floor(self.high + 1e-9) + 1)
+
+
+def _columns(x: _Scale, top: float, bottom: float, axis: str) -> Iterator[str]:
+    """A line at each power of ten, its number, and what the axis is."""
+    for power in x.powers():
+        at = x(10.0**power)
+        yield f'<path class="mg-grid" d="M{at:.1f} {top}V{bottom}"/>'
+        yield _words(at, bottom + 15, f"{10.0**power:,.6g}" if power < 0 else f"{10**power:,}", "mg-soft", "middle")
+    yield _words((x.start + x.end) / 2, bottom + 33, axis, anchor="middle")
+
+
+def _seconds(power: int) -> str:
+    """A power of ten of seconds, such as 10 us."""
+    thousands = min(-(power // 3), 3) if power < 0 else 0
+    return f"{10 ** (power + 3 * thousands)} {('s', 'ms', 'us', 'ns')[thousands]}"
+
+
+def _marker(x: float, y: float, look: int) -> str:
+    return f'<path class="mg-name{look}" d="M{x:.1f} {y:.1f}{MARKERS[look]}"/>'
+
+
+def _words(x: float, y: float, words: str, look: str = "", anchor: str = "start") -> str:
+    return f'<text class="{look}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'
+
+
+def _svg(height: float, parts: Sequence[str], title: str) -> str:
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="mg-chart" viewBox="0 0 {WIDTH} {height:g}" width="{WIDTH}" '
+        f'height="{height:g}" role="img"><title>{escape(title)}</title>'
+    )
+    rules = "\n".join(f".mg-chart {rule}" for rule in (DRAWN + LOOKS).splitlines())
+    style = f"<style>{variables('.mg-chart')}{rules}</style>"
+    return "\n".join([head, style, *filter(None, parts), "</svg>\n"])
