@@ -33,6 +33,13 @@ NO_PATTERNS = """#if defined(__GNUC__) && !defined(__clang__) /* gcc 12 may take
 #pragma GCC optimize("no-tree-loop-distribute-patterns")
 #endif
 """
+PASSES = """#if defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize({passes})
+#endif
+"""
+FOR_TILES = '"O1", "tree-loop-vectorize"'
+FOR_DOUBLES = '"no-tree-pre", "no-code-hoisting", "no-tree-slp-vectorize", "no-schedule-insns2"'
+"""The passes of gcc that are worth their time: loops over tiles are written as they are to be carried out."""
 FUNCTIONS = {
     "sigmoid": "{ double e = exp(-fabs(x)); return x < 0.0 ? e / (1.0 + e) : 1.0 / (1.0 + e); }",
     "softplus": "{ double small = log1p(exp(-fabs(x))); return x < 0.0 ? small : x + small; }",
@@ -509,7 +516,7 @@ def library_source(graph: Graph, results: Sequence[int], accumulated: Sequence[i
     source = "\n".join(
         [
             "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n",
-            NO_PATTERNS,
+            NO_PATTERNS + PASSES.format(passes=FOR_TILES if tile else FOR_DOUBLES),
             helpers(types + body),
             types,
             body,

@@ -45,7 +45,12 @@ class Graph:
     """
 
     def __init__(
-        self, function: Callable[..., Any], shapes: Sequence[Shape], parameters: Sequence[Value], *, to_roll: bool = True
+        self,
+        function: Callable[..., Any],
+        shapes: Sequence[Shape],
+        parameters: Sequence[Value],
+        *,
+        to_roll: bool = True,
     ) -> None:
         self.trace = trace = Trace()
         self.shapes = tuple(shapes)
