@@ -338,7 +338,10 @@ class Writer:
             body = [self._set(carriers[0][0], self._text(lines[0]))]
         else:
             body += [self._set(name, f"v{number}{self.k}") for name, _, number in carriers]
-        head = f"for (long i{depth} = 0; i{depth} < {loop.rounds}; i{depth}++)"
+        # gcc 12 adds up wrongly what has several terms a round, if these lie in an array in reverse and it makes a
+        # vector of them. It makes none where the counter is volatile.
+        counter = "volatile long" if not self.vectors and _is_chain(lines) else "long"
+        head = f"for ({counter} i{depth} = 0; i{depth} < {loop.rounds}; i{depth}++)"
         if self.vectors and len(loop.body) == len(lines) == 1 and lines[0].every and _stays(lines[0].every, "g"):
             added = self._set("a", f"a[k] + {self._term(lines[0])}")
             return self._add_total(lines[0], [self._set("a", "U(0.0)"), head, f"    {added}"])
@@ -474,6 +477,13 @@ def _is_dot(loop: Loop) -> bool:
     if type(start) is not tuple or not all(isinstance(x, Element) and x.array[0] in "pxt+" for x in factors):
         return False
     return [x.strides[-1] for x in factors] in ([1, 1], [-1, -1])
+
+
+def _is_chain(lines: Sequence[Line]) -> bool:
+    """Whether several lines of a loop's round may add to one number."""
+    carried = [(line.number, operand[1]) for line in lines for operand in line.operands if type(operand) is tuple]
+    added = [line.every for line in lines if line.every and line.every.strides[-1] == 0]
+    return any(reader != number for reader, number in carried) or len(set(added)) < len(added)
 
 
 def _stays(element: Element, array: str) -> bool:
