@@ -200,14 +200,14 @@ class _Straight(_Search):
         self.statements = list(statements)
         self.places = places
         self.gradients = gradients
-        self.position = {statement.id: i for i, statement in enumerate(statements)}
-        self.last_use = [0] * len(statements)
-        self.uses = dict.fromkeys(results, 2)
-        for i, statement in enumerate(statements):
-            for operand in statement.operands:
-                if operand in self.position:
-                    self.last_use[self.position[operand]] = i
-                    self.uses[operand] = self.uses.get(operand, 0) + 1
+        position = self.position = {statement.id: i for i, statement in enumerate(statements)}
+        last_use = self.last_use = [0] * len(statements)
+        uses = self.uses = dict.fromkeys(results, 2)
+        for i, (_, _, operands) in enumerate(self.statements):
+            for operand in operands:
+                if operand in position:
+                    last_use[position[operand]] = i
+                    uses[operand] = uses.get(operand, 0) + 1
         for id in results:
             if id in self.position:
                 self.last_use[self.position[id]] = len(statements)
@@ -260,12 +260,12 @@ class _Straight(_Search):
 
     def _references(self, start: int, period: int, number: int) -> tuple[list[str], list[int]]:
         names, indices = [], []
-        places, positions, place_of = self.places, self.position, self._place
+        places, positions, sums = self.places, self.position, self.sums
         begin = start + number * period
         for line, (id, _, operands) in enumerate(self.statements[begin : begin + period]):
-            own = places.get(id) or place_of(id)
+            own = places.get(id) or (self._place(id) if id in sums else None)
             for operand in operands:
-                place = places.get(operand) or place_of(operand)
+                place = places.get(operand) or (self._place(operand) if operand in sums else None)
                 position = positions.get(operand, -1)
                 if place and (position < start or place == own):
                     names.append(place[0])
