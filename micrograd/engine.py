@@ -22,7 +22,8 @@ from micrograd import scalar
 __all__ = ["Value", "dot", "mean", "promote", "sum", "take", "where"]
 
 watcher: ContextVar[Callable[[list[Value], list[Value]], None] | None] = ContextVar("watcher", default=None)
-"""Told of the nodes and leaves whose gradients `backward` is about to change, while a function is traced."""
+"""Told of the nodes and leaves whose gradients `backward` is about to change, while a function is traced; may reorder
+the nodes, each after its operands."""
 
 running: list[int] = []  # the levels of all derivatives that are running, in any thread: see `functional`
 

@@ -446,6 +446,20 @@ def test_arguments_of_several_sizes_come_where_they_belong():
 
 
 @needs_compiler
+@pytest.mark.parametrize("rounds", [4, 8, 16])
+def test_a_sum_of_several_terms_a_round_is_right_where_they_lie_in_reverse(rounds):
+    def total(xs):
+        result = xs[0]
+        for k in range(1, 2 * rounds, 2):
+            result = result + xs[k + 1] * xs[0] + xs[k] * xs[0]
+        return result
+
+    xs = [1.0 + k * k for k in range(2 * rounds + 1)]  # whole numbers: exact in any order
+    fast = micrograd.compile(total, (xs,), backend="c", batch_size=1)
+    assert fast(xs) == total(xs)
+
+
+@needs_compiler
 def test_few_examples_are_computed_one_by_one_with_dot():
     model, loss, batch = large(21, 11)
     backend = assert_trains_alike(model, loss, batch[:3])._backends[((21,),)]

@@ -139,8 +139,8 @@ def test_too_few_rounds_stay_as_they_are():
     assert rounds(check_rolled(lines, PLACES, range(4))) == [4]
 
 
-def test_a_round_of_up_to_16_statements_is_found_and_parted_and_one_of_up_to_32_as_it_stands():
-    for period, found in ((16, [4] * 16), (17, [4]), (32, [4]), (33, [1] * 4 * 33)):
+def test_a_round_of_up_to_16_statements_is_found_and_parted_and_one_of_up_to_128_as_it_stands():
+    for period, found in ((16, [4] * 16), (17, [4]), (128, [4]), (129, [1] * 4 * 129)):
         lines = [(f"{{}} + {i}.0", (leaf("x", k),)) for k in range(4) for i in range(period)]
         assert rounds(check_rolled(lines, PLACES, range(len(lines)))) == found
 

@@ -486,7 +486,7 @@ class Compiled:
         """The function of arguments of these shapes; ShapeError if it takes none such."""
         try:
             with notice("tracing the function"), uncollected():
-                return Graph(self._function, shapes, self.parameters)
+                return Graph(self._function, shapes, self.parameters, to_roll=self.backend != "python")
         except (TypeError, ValueError, IndexError) as error:
             if isinstance(error, TraceError) or not self._backends:
                 raise

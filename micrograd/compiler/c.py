@@ -33,6 +33,13 @@ NO_PATTERNS = """#if defined(__GNUC__) && !defined(__clang__) /* gcc 12 may take
 #pragma GCC optimize("no-tree-loop-distribute-patterns")
 #endif
 """
+PASSES = """#if defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize({passes})
+#endif
+"""
+FOR_TILES = '"O1", "tree-loop-vectorize"'
+FOR_DOUBLES = '"no-tree-pre", "no-code-hoisting", "no-tree-slp-vectorize", "no-schedule-insns2"'
+"""The passes of gcc that are worth their time: loops over tiles are written as they are to be carried out."""
 FUNCTIONS = {
     "sigmoid": "{ double e = exp(-fabs(x)); return x < 0.0 ? e / (1.0 + e) : 1.0 / (1.0 + e); }",
     "softplus": "{ double small = log1p(exp(-fabs(x))); return x < 0.0 ? small : x + small; }",
@@ -331,7 +338,10 @@ class Writer:
             body = [self._set(carriers[0][0], self._text(lines[0]))]
         else:
             body += [self._set(name, f"v{number}{self.k}") for name, _, number in carriers]
-        head = f"for (long i{depth} = 0; i{depth} < {loop.rounds}; i{depth}++)"
+        # gcc 12 adds up wrongly what has several terms a round, if these lie in an array in reverse and it makes a
+        # vector of them. It makes none where the counter is volatile.
+        counter = "volatile long" if not self.vectors and _is_chain(lines) else "long"
+        head = f"for ({counter} i{depth} = 0; i{depth} < {loop.rounds}; i{depth}++)"
         if self.vectors and len(loop.body) == len(lines) == 1 and lines[0].every and _stays(lines[0].every, "g"):
             added = self._set("a", f"a[k] + {self._term(lines[0])}")
             return self._add_total(lines[0], [self._set("a", "U(0.0)"), head, f"    {added}"])
@@ -469,6 +479,13 @@ def _is_dot(loop: Loop) -> bool:
     return [x.strides[-1] for x in factors] in ([1, 1], [-1, -1])
 
 
+def _is_chain(lines: Sequence[Line]) -> bool:
+    """Whether several lines of a loop's round may add to one number."""
+    carried = [(line.number, operand[1]) for line in lines for operand in line.operands if type(operand) is tuple]
+    added = [line.every for line in lines if line.every and line.every.strides[-1] == 0]
+    return any(reader != number for reader, number in carried) or len(set(added)) < len(added)
+
+
 def _stays(element: Element, array: str) -> bool:
     """Whether it is the same element of this array in each round of a loop."""
     return element.array == array and element.strides[-1] == 0
@@ -511,7 +528,7 @@ def library_source(
     source = "\n".join(
         [
             "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n",
-            NO_PATTERNS,
+            NO_PATTERNS + PASSES.format(passes=FOR_TILES if tile else FOR_DOUBLES),
             helpers(types + body),
             types,
             body,

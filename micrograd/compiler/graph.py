@@ -22,6 +22,14 @@ Shape = tuple[Any, ...]
 class Graph:
     """The forward and the backward pass of a function, as one trace.
 
+    Parameters
+    ----------
+    function, shapes, parameters
+        What is traced, the shapes of its arguments, and the Values that gradients are with respect to.
+    to_roll
+        Whether the backward pass goes back through the operations as they were carried out, so that what is alike lies
+        together. Else it goes the engine's way, whose sums it then has to the last bit.
+
     Attributes
     ----------
     outputs
@@ -36,7 +44,14 @@ class Graph:
         The line of the gradient of a line, for those that are a node's.
     """
 
-    def __init__(self, function: Callable[..., Any], shapes: Sequence[Shape], parameters: Sequence[Value]) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        shapes: Sequence[Shape],
+        parameters: Sequence[Value],
+        *,
+        to_roll: bool = True,
+    ) -> None:
         self.trace = trace = Trace()
         self.shapes = tuple(shapes)
         self.sizes = [size(shape) for shape in shapes]
@@ -50,6 +65,8 @@ class Graph:
 
         def watch(nodes: list[Value], leaves: list[Value]) -> None:
             """Keep the gradients of the user's constants, who wants no symbols in them."""
+            if to_roll:
+                nodes[:] = _in_order(nodes)
             for value in (*nodes, *leaves):
                 if type(value.data) is not Symbol:
                     grads.setdefault(value, value.grad)
@@ -118,6 +135,19 @@ class Graph:
             known = type(node.data) is not Symbol or node.data.id in trace.constants
             if not known and type(node.grad) is Symbol:
                 self.gradients.setdefault(node.grad.id, node.data.id)
+
+
+def _in_order(nodes: Sequence[Value]) -> list[Value]:
+    """The nodes as they were computed, each after its operands; they come in another such order."""
+    line: dict[int, int] = {}
+    for node in nodes:
+        data = node.data
+        while isinstance(data, Value):
+            data = data.data
+        # What is as an earlier result was, or is simplified to it, may have operands that came later.
+        own = data.id if type(data) is Symbol else 0
+        line[id(node)] = max([own, *[line.get(id(operand), 0) for operand in node._prev]])
+    return sorted(nodes, key=lambda node: line[id(node)])
 
 
 def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 from micrograd.compiler.statements import Statement
 
 LONGEST_PERIOD = 16  # statements that may make up one round of a loop
-LONGEST_BODY = 32  # lines and loops that may make up one round of a loop around them
+LONGEST_BODY = 128  # lines and loops that may make up one round of a loop around them
 FEWEST_ROUNDS = 4
+FAR = 8  # statements between the terms of a sum, above which it is added up in place
 
 
 class Element(NamedTuple):
@@ -120,11 +121,18 @@ class _Search(ABC):
     """The search for what repeats: up to `longest` steps, of the same `kinds`, with references that advance evenly."""
 
     kinds: list[int]
+    following: list[int]
     longest: int
 
     def rolled(self) -> Program:
         """The steps, with what repeats in loops."""
         program: Program = []
+        self.following = [0] * len(self.kinds)  # the next step of the same kind, for each but the last
+        latest: dict[int, int] = {}
+        for i, kind in enumerate(self.kinds):
+            if kind in latest:
+                self.following[latest[kind]] = i
+            latest[kind] = i
         start = 0
         while start < len(self.kinds):
             period, rounds = self._run(start)
@@ -134,12 +142,15 @@ class _Search(ABC):
 
     def _run(self, start: int) -> tuple[int, int]:
         """The period and the number of rounds of the loop that begins here; of one round where there is none."""
-        kinds = self.kinds
-        for period in range(1, self.longest + 1):
-            if kinds[start : start + period] == kinds[start + period : start + 2 * period]:
+        kinds, following, more = self.kinds, self.following, FEWEST_ROUNDS - 1
+        again = following[start]
+        while again and again - start <= self.longest:
+            period = again - start
+            if kinds[start : start + more * period] == kinds[again : again + more * period]:
                 rounds = self._rounds(start, period)
                 if rounds >= FEWEST_ROUNDS:
                     return period, rounds
+            again = following[again]
         return 1, 1
 
     def _rounds(self, start: int, period: int) -> int:
@@ -189,14 +200,14 @@ class _Straight(_Search):
         self.statements = list(statements)
         self.places = places
         self.gradients = gradients
-        self.position = {statement.id: i for i, statement in enumerate(statements)}
-        self.last_use = [0] * len(statements)
-        self.uses = dict.fromkeys(results, 2)
-        for i, statement in enumerate(statements):
-            for operand in statement.operands:
-                if operand in self.position:
-                    self.last_use[self.position[operand]] = i
-                    self.uses[operand] = self.uses.get(operand, 0) + 1
+        position = self.position = {statement.id: i for i, statement in enumerate(statements)}
+        last_use = self.last_use = [0] * len(statements)
+        uses = self.uses = dict.fromkeys(results, 2)
+        for i, (_, _, operands) in enumerate(self.statements):
+            for operand in operands:
+                if operand in position:
+                    last_use[position[operand]] = i
+                    uses[operand] = uses.get(operand, 0) + 1
         for id in results:
             if id in self.position:
                 self.last_use[self.position[id]] = len(statements)
@@ -223,7 +234,7 @@ class _Straight(_Search):
         for terms in sums.values():
             id, template, operands = self.statements[terms[0]]
             from_zero = self.places.get(operands[0]) == ZERO
-            if from_zero and any(b - a > LONGEST_PERIOD for a, b in pairwise(terms)):
+            if from_zero and len(terms) >= FEWEST_ROUNDS and any(b - a > FAR for a, b in pairwise(terms)):
                 ids = [self.statements[i].id for i in terms]
                 self.sums |= dict.fromkeys(ids, ids)
                 self.statements[terms[0]] = Statement(id, template, (id, *operands[1:]))
@@ -249,12 +260,12 @@ class _Straight(_Search):
 
     def _references(self, start: int, period: int, number: int) -> tuple[list[str], list[int]]:
         names, indices = [], []
-        places, positions, place_of = self.places, self.position, self._place
+        places, positions, sums = self.places, self.position, self.sums
         begin = start + number * period
         for line, (id, _, operands) in enumerate(self.statements[begin : begin + period]):
-            own = places.get(id) or place_of(id)
+            own = places.get(id) or (self._place(id) if id in sums else None)
             for operand in operands:
-                place = places.get(operand) or place_of(operand)
+                place = places.get(operand) or (self._place(operand) if operand in sums else None)
                 position = positions.get(operand, -1)
                 if place and (position < start or place == own):
                     names.append(place[0])
@@ -306,8 +317,9 @@ class _Straight(_Search):
         needed = [position for position in positions if self.last_use[position] >= end]
         if not needed:
             return None, None
-        kind = rounds, number, *self.kinds[start : start + period]
-        if needed == [positions[-1]]:
+        alone = needed == [positions[-1]]
+        kind = rounds, alone, self.kinds[start + number], *self.kinds[start : start + period]
+        if alone:
             place = self.places[self.statements[needed[0]].id] = self._room(kind, 1)
             return None, place._replace(strides=(0,))
         first = self._room(kind, rounds)

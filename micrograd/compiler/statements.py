@@ -96,11 +96,18 @@ class Statements(list[Statement]):
             if of:
                 op, operands = "take_at", (operands[0], self._row("p", of))
             form = _form(trace, op, operands, templates) if op == "**" else op
-            text, fields = write[form, tuple([texts.get(operand, "{}") for operand in operands])]
+            if len(operands) == 2:  # most: this is half as long
+                inner: tuple[str, ...] = texts.get(operands[0], "{}"), texts.get(operands[1], "{}")
+            else:
+                inner = tuple([texts.get(operand, "{}") for operand in operands])
+            text, fields = write[form, inner]
             leaves: list[int] = []
             for field in fields:
                 operand = operands[field]
-                leaves += filling.get(operand, (operand,))
+                if operand in filling:
+                    leaves += filling[operand]
+                else:
+                    leaves.append(operand)
             if of:
                 text = _sized(text, of)
             if id in starts:

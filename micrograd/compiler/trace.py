@@ -131,9 +131,9 @@ class Symbol:
 
 def _operator(name: str, reflected: bool = False) -> Callable[[Symbol, Any], Any]:
     def method(self: Symbol, other: Any) -> Any:
-        if name == "+" and type(other) is int and other == 0:  # where gradients start
-            return self
         if type(other) is not Symbol:
+            if name == "+" and type(other) is int and other == 0:  # where gradients start
+                return self
             if isinstance(other, Value) or not isinstance(other, (float, int, Real)):
                 return NotImplemented
             if name in ("and", "or") and other not in (0, 1):
@@ -232,8 +232,17 @@ class Trace:
 
     def record(self, op: str, operands: tuple[Any, ...]) -> Any:
         """The result of an operation: always a Symbol, which tells that it was computed while tracing."""
-        ids = tuple([n.id if type(n) is Symbol and n.trace is self else self.id(n) for n in operands])
-        key = (op, ids[1], ids[0]) if op in COMMUTATIVE and ids[0] > ids[1] else (op, *ids)
+        ids: tuple[int, ...]
+        key: tuple[Any, ...]
+        if len(operands) == 2:  # nearly all: this is a third faster than the other way
+            x, y = operands
+            a = x.id if type(x) is Symbol and x.trace is self else self.id(x)
+            b = y.id if type(y) is Symbol and y.trace is self else self.id(y)
+            ids = a, b
+            key = (op, b, a) if a > b and op in COMMUTATIVE else (op, a, b)
+        else:
+            ids = tuple([self.id(operand) for operand in operands])
+            key = op, *ids
         known = self._known.get(key)
         if known is None:
             known = None if self.constants.keys().isdisjoint(ids) else self._simplified(op, operands, ids)
@@ -245,9 +254,10 @@ class Trace:
         return known
 
     def _line(self, op: str, ids: tuple[int, ...]) -> Symbol:
+        line = len(self.ops)
         self.ops.append(op)
         self.operands.append(ids)
-        return Symbol(self, len(self.ops) - 1)
+        return Symbol(self, line)
 
     def _simplified(self, op: str, operands: tuple[Any, ...], ids: tuple[int, ...]) -> Any:
         """What the operation, of which a constant is an operand, comes to without being written down, or None."""
