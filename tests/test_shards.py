@@ -195,10 +195,11 @@ class Sum(nn.Module):
         return dot([self.w] * len(xs), xs)
 
 
-def test_examples_of_several_shapes_are_shared_out(backend):
+@pytest.mark.parametrize("shards", [4, 11])
+def test_examples_of_several_shapes_are_shared_out(backend, shards):
     xs = [[float(i)] * (1 + i * i % 3) for i in range(11)]
     options = {"model": Sum, "xs": xs, "ys": [1.0] * 11, "backend": backend, "optimizer": lambda p: optim.SGD(p, 0.001)}
-    assert_close(trained(executor=Processes(), shards=4, **options), trained(**options))
+    assert_close(trained(executor=Processes(), shards=shards, **options), trained(**options))
 
 
 def test_by_default_there_is_a_shard_for_each_worker():

@@ -212,6 +212,13 @@ def test_floats_of_numpy_are_used_where_they_lie():
     assert fast.map(list(rows)) == fast.map(packed)
 
 
+def test_infinities_and_nan_come_in_as_they_are():
+    fast = squared()
+    for examples in ([math.inf, -math.inf, 2.0], np.array([math.inf, -math.inf, 2.0])):
+        assert fast.map(examples) == [math.inf, math.inf, 4.0]
+    assert math.isnan(fast.map(np.array([math.nan]))[0])
+
+
 def test_a_copy_and_a_pickle_are_in_single_precision_too(network):
     model, loss, xs, ys = network
     fast = micrograd.compile(loss, (xs[0], ys[0]), parameters=model.parameters(), backend="c", precision="single")

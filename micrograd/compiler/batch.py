@@ -232,8 +232,8 @@ def _plain(tree: Any, precision: Precision = DOUBLE) -> Any:
             return numbers.tolist()
         if numbers.dtype.kind not in "biuf":
             raise TypeError(f"real numbers are expected, not {numbers.dtype}")
-        if numbers.size:
-            precision.check("a number", float(abs(numbers).max()))
+        if precision != DOUBLE:
+            precision.check("a number", float(abs(numbers).max(initial=0.0)))
         return memoryview(numbers.__array__(precision.code))  # which are the same where they are of its type already
     try:
         view = memoryview(tree)
