@@ -12,6 +12,7 @@ import threading
 import time
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -238,28 +239,26 @@ def test_a_function_makes_the_executor_and_fit_shuts_it_down():
     assert len(made) == 3
 
 
+class Times(nn.Module):
+    def __init__(self):
+        self.w = Value(2.0)
+
+    def __call__(self, x):
+        return self.w * x
+
+
 def test_an_operation_that_fails_without_harm_is_none(backend):
-    """Of a step whose flags say so, the results are those of the engine."""
-
-    def loss(x, y):
-        return micrograd.where(x < 1e6, x, 0.0) ** 2 + 0 * (x * 1e200).relu() / 1e200 + 1.0 / (x * 1e308 * 1e308 + 3)
-
-    class Times(nn.Module):
-        def __init__(self):
-            self.w = Value(2.0)
-
-        def __call__(self, x):
-            return self.w * x
-
-    options = {
-        "model": Times,
-        "xs": [1.0, 2.0, 3.0],
-        "ys": [0.0] * 3,
-        "loss": loss,
-        "backend": backend,
-        "batch_size": 2,
-    }
-    assert_close(trained(executor=Processes(), shards=2, **options), trained(**options))
+    """In C, of a step whose flags say so, the results are those of the engine; in threads, one thread's at a time."""
+    xs, interval = [1.0 + i / 100 for i in range(40)], sys.getswitchinterval()
+    options = {"model": Times, "xs": xs, "ys": xs, "backend": backend, "batch_size": 20}
+    options["loss"] = lambda x, y: (x - y) ** 2 + 1.0 / (x * 1e308 * 1e308 + 3)
+    alone = trained(**options)
+    assert_close(trained(executor=Processes(), shards=2, **options), alone)
+    try:
+        sys.setswitchinterval(1e-6)
+        assert_close(trained(executor=ThreadPoolExecutor(4), shards=4, **options), alone)
+    finally:
+        sys.setswitchinterval(interval)
 
 
 # Loaders
@@ -368,11 +367,11 @@ class Breaking(Processes):
 
 
 def test_a_broken_executor_is_made_anew_and_nothing_is_counted_twice(caplog):
-    made = [Breaking(2), Breaking(9), Breaking(12), Processes()]
+    made = [*map(Breaking, (2, 9, 12, 9, 5, 4)), Processes()]
     expected = trained(executor=Processes(), shards=3)
     assert trained(executor=lambda: made.pop(0), shards=3) == expected
     assert made == []
-    assert caplog.messages == ["an executor is broken and made anew: BrokenExecutor: a process has died"] * 3
+    assert caplog.messages == ["an executor is broken and made anew: BrokenExecutor: a process has died"] * 6
 
 
 def test_a_broken_executor_leaves_its_shards_to_the_others(caplog):
@@ -515,12 +514,14 @@ def test_ctrl_c_in_a_worker_is_one(backend):
 
 
 def test_a_slow_worker_is_named_once(caplog):
-    turns = iter(range(10**6))
+    turns = count()
 
     def answer(answer):
         slow = next(turns) % 4 == 0
         return answer and answer._replace(worker="the tortoise" if slow else "a hare", seconds=0.1 if slow else 0.01)
 
+    trained(executor=Processes(1, answer=answer), shards=4, batch_size=None, epochs=4)
+    assert caplog.messages == []
     trained(executor=Processes(1, answer=answer), shards=4, batch_size=None, epochs=12)
     assert caplog.messages == ["the tortoise is slow: an example takes it 10 times as long as the others"]
 
@@ -594,6 +595,7 @@ def test_what_diverges_does_so_as_in_one_process(options, backend, tmp_path):
         ({"xs": None}, TypeError, "xs and ys are missing: give both, or an executor"),
         ({"executor": ThreadPoolExecutor, "xs": None, "ys": None}, TypeError, "xs and ys are missing"),
         ({"executor": 3}, TypeError, "executor is 3: expected a concurrent.futures.Executor, such as"),
+        ({"executor": lambda: None}, TypeError, "executor is <function <lambda> at .*: expected"),
         ({"executor": []}, ValueError, "executor is an empty list"),
         ({"executor": [ThreadPoolExecutor, 3]}, TypeError, "executor is 3: expected"),
     ],
