@@ -184,7 +184,7 @@ class Sum(nn.Module):
 
 
 def test_examples_of_several_shapes_are_shared_out(backend):
-    xs = [[float(i)] * (1 + i * i % 3) for i in range(11)]
+    xs = [[float(i)] * (1 + i // 4) for i in range(11)]
     options = {"model": Sum, "xs": xs, "ys": [1.0] * 11, "backend": backend, "optimizer": lambda p: optim.SGD(p, 0.001)}
     assert_close(trained(executor=Processes(), shards=4, **options), trained(**options))
 
@@ -464,19 +464,19 @@ def test_what_a_loader_returns_is_checked(pair, error, message):
         trained(xs=None, ys=None, executor=ThreadPoolExecutor(2), shards=[lambda: pair])
 
 
-def without_compiler():
-    os.environ["CC"] = "/there/is/none"
-
-
-def test_a_worker_without_a_compiler_computes_in_python_and_the_log_says_so_once(caplog):
+def test_a_worker_without_a_compiler_computes_in_python_and_the_log_says_so_once(caplog, monkeypatch):
     if not has_compiler():
         pytest.skip("there is no C compiler here")
-    context = get_context("fork" if hasattr(os, "fork") else "spawn")
-    with ProcessPoolExecutor(1, mp_context=context, initializer=without_compiler) as executor:
-        assert_close(trained(executor=executor, shards=2), trained())
-    [said] = caplog.messages
-    assert said.startswith("process ")
-    assert said.endswith(" computes in Python, since C is not to be had there; its own log says why")
+
+    def answer(answer):
+        monkeypatch.delenv("CC")
+        return answer
+
+    executor = Processes(1, lambda i: monkeypatch.setenv("CC", "/none/for/a/worker"), answer)
+    assert_close(trained(executor=executor, shards=2), trained())
+    there, here = caplog.messages
+    assert there.startswith("compiled to Python in place of C: no C compiler works here: $CC is '/none/for/a/worker'")
+    assert here == f"{worker.name()} computes in Python, since C is not to be had there; its own log says why"
 
 
 def test_another_version_is_named(monkeypatch):
