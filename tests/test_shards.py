@@ -12,6 +12,7 @@ import threading
 import time
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -195,11 +196,10 @@ class Sum(nn.Module):
         return dot([self.w] * len(xs), xs)
 
 
-@pytest.mark.parametrize("shards", [4, 11])
-def test_examples_of_several_shapes_are_shared_out(backend, shards):
-    xs = [[float(i)] * (1 + i * i % 3) for i in range(11)]
+def test_examples_of_several_shapes_are_shared_out(backend):
+    xs = [[float(i)] * (1 + i // 4) for i in range(11)]
     options = {"model": Sum, "xs": xs, "ys": [1.0] * 11, "backend": backend, "optimizer": lambda p: optim.SGD(p, 0.001)}
-    assert_close(trained(executor=Processes(), shards=shards, **options), trained(**options))
+    assert_close(trained(executor=Processes(), shards=4, **options), trained(**options))
 
 
 def test_by_default_there_is_a_shard_for_each_worker():
@@ -252,28 +252,26 @@ def test_a_function_makes_the_executor_and_fit_shuts_it_down():
     assert len(made) == 3
 
 
+class Times(nn.Module):
+    def __init__(self):
+        self.w = Value(2.0)
+
+    def __call__(self, x):
+        return self.w * x
+
+
 def test_an_operation_that_fails_without_harm_is_none(backend):
-    """Of a step whose flags say so, the results are those of the engine."""
-
-    def loss(x, y):
-        return micrograd.where(x < 1e6, x, 0.0) ** 2 + 0 * (x * 1e200).relu() / 1e200 + 1.0 / (x * 1e308 * 1e308 + 3)
-
-    class Times(nn.Module):
-        def __init__(self):
-            self.w = Value(2.0)
-
-        def __call__(self, x):
-            return self.w * x
-
-    options = {
-        "model": Times,
-        "xs": [1.0, 2.0, 3.0],
-        "ys": [0.0] * 3,
-        "loss": loss,
-        "backend": backend,
-        "batch_size": 2,
-    }
-    assert_close(trained(executor=Processes(), shards=2, **options), trained(**options))
+    """In C, of a step whose flags say so, the results are those of the engine; in threads, one thread's at a time."""
+    xs, interval = [1.0 + i / 100 for i in range(40)], sys.getswitchinterval()
+    options = {"model": Times, "xs": xs, "ys": xs, "backend": backend, "batch_size": 20}
+    options["loss"] = lambda x, y: (x - y) ** 2 + 1.0 / (x * 1e308 * 1e308 + 3)
+    alone = trained(**options)
+    assert_close(trained(executor=Processes(), shards=2, **options), alone)
+    try:
+        sys.setswitchinterval(1e-6)
+        assert_close(trained(executor=ThreadPoolExecutor(4), shards=4, **options), alone)
+    finally:
+        sys.setswitchinterval(interval)
 
 
 # Loaders
@@ -382,11 +380,11 @@ class Breaking(Processes):
 
 
 def test_a_broken_executor_is_made_anew_and_nothing_is_counted_twice(caplog):
-    made = [Breaking(2), Breaking(9), Breaking(12), Processes()]
+    made = [*map(Breaking, (2, 9, 12, 9, 5, 4)), Processes()]
     expected = trained(executor=Processes(), shards=3)
     assert trained(executor=lambda: made.pop(0), shards=3) == expected
     assert made == []
-    assert caplog.messages == ["an executor is broken and made anew: BrokenExecutor: a process has died"] * 3
+    assert caplog.messages == ["an executor is broken and made anew: BrokenExecutor: a process has died"] * 6
 
 
 def test_a_broken_executor_leaves_its_shards_to_the_others(caplog):
@@ -479,19 +477,19 @@ def test_what_a_loader_returns_is_checked(pair, error, message):
         trained(xs=None, ys=None, executor=ThreadPoolExecutor(2), shards=[lambda: pair])
 
 
-def without_compiler():
-    os.environ["CC"] = "/there/is/none"
-
-
-def test_a_worker_without_a_compiler_computes_in_python_and_the_log_says_so_once(caplog):
+def test_a_worker_without_a_compiler_computes_in_python_and_the_log_says_so_once(caplog, monkeypatch):
     if not has_compiler():
         pytest.skip("there is no C compiler here")
-    context = get_context("fork" if hasattr(os, "fork") else "spawn")
-    with ProcessPoolExecutor(1, mp_context=context, initializer=without_compiler) as executor:
-        assert_close(trained(executor=executor, shards=2), trained())
-    [said] = caplog.messages
-    assert said.startswith("process ")
-    assert said.endswith(" computes in Python, since C is not to be had there; its own log says why")
+
+    def answer(answer):
+        monkeypatch.delenv("CC")
+        return answer
+
+    executor = Processes(1, lambda i: monkeypatch.setenv("CC", "/none/for/a/worker"), answer)
+    assert_close(trained(executor=executor, shards=2), trained())
+    there, here = caplog.messages
+    assert there.startswith("compiled to Python in place of C: no C compiler works here: $CC is '/none/for/a/worker'")
+    assert here == f"{worker.name()} computes in Python, since C is not to be had there; its own log says why"
 
 
 def test_another_version_is_named(monkeypatch):
@@ -529,12 +527,14 @@ def test_ctrl_c_in_a_worker_is_one(backend):
 
 
 def test_a_slow_worker_is_named_once(caplog):
-    turns = iter(range(10**6))
+    turns = count()
 
     def answer(answer):
         slow = next(turns) % 4 == 0
         return answer and answer._replace(worker="the tortoise" if slow else "a hare", seconds=0.1 if slow else 0.01)
 
+    trained(executor=Processes(1, answer=answer), shards=4, batch_size=None, epochs=4)
+    assert caplog.messages == []
     trained(executor=Processes(1, answer=answer), shards=4, batch_size=None, epochs=12)
     assert caplog.messages == ["the tortoise is slow: an example takes it 10 times as long as the others"]
 
@@ -608,6 +608,7 @@ def test_what_diverges_does_so_as_in_one_process(options, backend, tmp_path):
         ({"xs": None}, TypeError, "xs and ys are missing: give both, or an executor"),
         ({"executor": ThreadPoolExecutor, "xs": None, "ys": None}, TypeError, "xs and ys are missing"),
         ({"executor": 3}, TypeError, "executor is 3: expected a concurrent.futures.Executor, such as"),
+        ({"executor": lambda: None}, TypeError, "executor is <function <lambda> at .*: expected"),
         ({"executor": []}, ValueError, "executor is an empty list"),
         ({"executor": [ThreadPoolExecutor, 3]}, TypeError, "executor is 3: expected"),
     ],

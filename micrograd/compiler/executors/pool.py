@@ -26,6 +26,7 @@ log = logging.getLogger("micrograd")
 MOST_FAILURES = 3  # of an executor that is made anew, one after the other without an answer in between
 SLOW, SLOW_STEPS, TRIFLE = 5.0, 5, 1e-3  # times as long as the others; in how many steps; seconds that are no matter
 PATIENCE = 60.0  # seconds without any answer, after which the log says so
+FAREWELL = 1.0  # seconds that workers have to hear that a training is over
 TICK = 1.0  # seconds, after which Ctrl-C is heard where a wait cannot be interrupted
 
 
@@ -88,14 +89,13 @@ class Place:
     """An executor, and what it has been sent; or a function that makes one, and another one when that is broken."""
 
     def __init__(self, given: Any) -> None:
-        submits = hasattr(given, "submit") and not isinstance(given, type)
-        if not submits and not callable(given):
+        self._make = given if callable(given) and (isinstance(given, type) or not hasattr(given, "submit")) else None
+        self.executor = given if self._make is None else given()
+        if not hasattr(self.executor, "submit"):
             raise TypeError(
                 f"executor is {given!r:.80}: expected a concurrent.futures.Executor, such as ProcessPoolExecutor(), a "
                 "function that makes one, or a list of these"
             )
-        self._make = None if submits else given
-        self.executor = given if submits else given()
         self.failures = 0
         self.sent: set[tuple[str, int | None]] = set()  # tokens and shards
         self.workers: set[str] = set()  # which have answered
@@ -192,13 +192,16 @@ class Pool:
         if answer.remark:
             self.say_once(f"{answer.worker} {answer.remark}")
 
-    def forget(self, function: Callable[[str], None], token: str) -> None:
+    def tell(self, function: Callable[[str, int], None], token: str, wait: bool) -> None:
         """Call the function with the token where tasks of this token have been done, as far as that can be reached."""
-        function(token)  # of executors in this process
+        asked = []
         for place in self.places:
             with suppress(Exception):  # of what is broken, or has been shut down
-                for i in range(len(place.workers)):
-                    place.executor.submit(function, token, i)
+                asked += [place.executor.submit(function, token, i) for i in range(len(place.workers))]
+        deadline = time.monotonic() + FAREWELL * wait
+        for future in asked:
+            with suppress(Exception):  # if the workers have something else to do, for one
+                future.result(timeout=max(0.0, deadline - time.monotonic()))
 
     def watch(self, taken: Sequence[tuple[str, float, int]]) -> None:
         """Name a worker, once, that has been much slower than the others for some steps.
@@ -289,10 +292,10 @@ class UnderWay:
             self._pool.replace(place, executor, error)
             self.submit(i, task)
             return
-        place.failures = 0
         if answer is None:
             self.submit(i, task, whole=True)
         else:
+            place.failures = 0
             self._answers[i] = answer
             self._pool.heard(place, task, answer)
 

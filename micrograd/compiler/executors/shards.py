@@ -96,7 +96,8 @@ class Shards:
         return self
 
     def __exit__(self, kind: Any, error: Any, at: Any) -> None:
-        self._pool.forget(forget, self._token)
+        forget(self._token)
+        self._pool.tell(forget, self._token, wait=error is None)
         self._pool.close(wait=error is None)
 
     def load(self, loss: Any) -> tuple[Unseen, Unseen]:
