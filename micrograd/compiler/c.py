@@ -301,9 +301,9 @@ class Writer:
         """A statement that sets a variable, or an element of an array, in all lanes."""
         return f"{self.each}{name}{self.k} = {text};"
 
-    def _declare(self, name: str, text: str) -> list[str]:
-        """A new variable."""
-        return [f"T {name};", self._set(name, text)] if self.vectors else [f"double {name} = {text};"]
+    def _declare(self, name: str, text: str, const: str = "const ") -> list[str]:
+        """A new variable, which changes no more unless it is not const."""
+        return [f"T {name};", self._set(name, text)] if self.vectors else [f"{const}double {name} = {text};"]
 
     def _add_total(self, line: Line, lines: Sequence[str]) -> list[str]:
         """What adds the sum over a tile of `a`, to be computed by the lines, to the gradient that a line adds to."""
@@ -347,7 +347,7 @@ class Writer:
             return self._add_total(lines[0], [self._set("a", "U(0.0)"), head, f"    {added}"])
         text = [head, *_indented(body)] if len(body) == 1 else [f"{head} {{", *_indented(body), "}"]
         if carriers:
-            before = [text for name, start, _ in carriers for text in self._declare(name, self._element(start))]
+            before = [text for name, start, _ in carriers for text in self._declare(name, self._element(start), "")]
             return ["{", *_indented([*before, *text, *after]), "}"]
         return text
 
