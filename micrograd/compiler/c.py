@@ -25,6 +25,7 @@ from micrograd.compiler.statements import Statements
 from micrograd.compiler.trace import CONDITIONS
 
 LINES = 150  # lines of C in a function
+MANY_LINES = 500  # outside of loops, above which a tile is one vector: more would be unrolled in each
 MOST_LANES = 8
 MANY_CONSTANTS = 8  # above which they are kept in a table
 CACHE = 1 << 19  # bytes, beyond which a tile is smaller
@@ -248,6 +249,7 @@ class Writer:
         places |= {id: Element(f"&{array}", row.base) for id, (array, row) in statements.rows.items()}
         program = roll(statements, places, statements.accumulator, results, graph.gradients)
         chunks = list(_chunks(program))
+        self.straight = sum(isinstance(step, Line) for step in program)
         self._slots = _Slots(chunks)
         self.temporaries, self.sums = self._slots.sizes["t"], self._slots.sizes["s"]
         zeros = [f"for (long i = 0; i < {self.sums}; i++)", f"    {self._set('s[i]', self._leaf(ZERO.array, ''))}"]
@@ -508,11 +510,12 @@ def library_source(graph: Graph, results: Sequence[int], accumulated: Sequence[i
     """A library with one function, `run`, that computes the results for many examples; the doubles it works on.
 
     It computes so many vectors of examples at once, or if `tile` is 0, one example after the other. A tile is smaller
-    where its numbers would not stay in the processor's cache, from which each weight is read once for all of it.
+    where its numbers would not stay in the processor's cache, from which each weight is read once for all of it, or
+    where the code has many lines and few loops.
     """
     writer = Writer(graph, results, accumulated, vectors=tile > 0, dots=tile == 0)
     numbers = sum(graph.sizes) + len(results) + writer.temporaries + writer.sums
-    while tile > 1 and tile * numbers * MOST_LANES * 8 > CACHE:
+    while tile > 1 and (writer.straight > MANY_LINES or tile * numbers * MOST_LANES * 8 > CACHE):
         tile //= 2
     gather = ""
     k = offset = 0
