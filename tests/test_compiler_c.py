@@ -492,6 +492,14 @@ def chained(n, seed=1):
     return fast
 
 
+def test_long_code_without_loops_is_of_one_vector_at_a_time(monkeypatch):
+    graph = chained(100)._backends[((),)].stored.graph()
+    for lines, tile in ((200, 4), (50, 1)):
+        monkeypatch.setattr(c, "MANY_LINES", lines)
+        source, _ = c.library_source(graph, graph.outputs, [], tile=4)
+        assert f"#define TILE {tile}\n" in source
+
+
 def looped(n, seed=1):
     """A function of five numbers, in n loops."""
     rng = random.Random(seed)

@@ -26,6 +26,7 @@ from micrograd.compiler.statements import Statements
 from micrograd.compiler.trace import CONDITIONS
 
 LINES = 150  # lines of C in a function
+MANY_LINES = 500  # outside of loops, above which a tile is one vector: more would be unrolled in each
 MANY_CONSTANTS = 8  # above which they are kept in a table
 CACHE = 1 << 19  # bytes, beyond which a tile is smaller
 
@@ -248,6 +249,7 @@ class Writer:
         places |= {id: Element(f"&{array}", row.base) for id, (array, row) in statements.rows.items()}
         program = roll(statements, places, statements.accumulator, results, graph.gradients)
         chunks = list(_chunks(program))
+        self.straight = sum(isinstance(step, Line) for step in program)
         self._slots = _Slots(chunks)
         self.temporaries, self.sums = self._slots.sizes["t"], self._slots.sizes["s"]
         zeros = [f"for (long i = 0; i < {self.sums}; i++)", f"    {self._set('s[i]', self._leaf(ZERO.array, ''))}"]
@@ -301,9 +303,9 @@ class Writer:
         """A statement that sets a variable, or an element of an array, in all lanes."""
         return f"{self.each}{name}{self.k} = {text};"
 
-    def _declare(self, name: str, text: str) -> list[str]:
-        """A new variable."""
-        return [f"T {name};", self._set(name, text)] if self.vectors else [f"double {name} = {text};"]
+    def _declare(self, name: str, text: str, const: str = "const ") -> list[str]:
+        """A new variable, which changes no more unless it is not const."""
+        return [f"T {name};", self._set(name, text)] if self.vectors else [f"{const}double {name} = {text};"]
 
     def _add_total(self, line: Line, lines: Sequence[str]) -> list[str]:
         """What adds the sum over a tile of `a`, to be computed by the lines, to the gradient that a line adds to."""
@@ -347,7 +349,7 @@ class Writer:
             return self._add_total(lines[0], [self._set("a", "U(0.0)"), head, f"    {added}"])
         text = [head, *_indented(body)] if len(body) == 1 else [f"{head} {{", *_indented(body), "}"]
         if carriers:
-            before = [text for name, start, _ in carriers for text in self._declare(name, self._element(start))]
+            before = [text for name, start, _ in carriers for text in self._declare(name, self._element(start), "")]
             return ["{", *_indented([*before, *text, *after]), "}"]
         return text
 
@@ -510,11 +512,12 @@ def library_source(
     """A library with one function, `run`, that computes the results for many examples; the bytes it works on.
 
     It computes so many vectors of examples at once, or if `tile` is 0, one example after the other. A tile is smaller
-    where its numbers would not stay in the processor's cache, from which each weight is read once for all of it.
+    where its numbers would not stay in the processor's cache, from which each weight is read once for all of it, or
+    where the code has many lines and few loops.
     """
     writer = Writer(graph, results, accumulated, vectors=tile > 0, dots=tile == 0)
     numbers = sum(graph.sizes) + len(results) + writer.temporaries + writer.sums
-    while tile > 1 and tile * numbers * VECTOR_BYTES > CACHE:
+    while tile > 1 and (writer.straight > MANY_LINES or tile * numbers * VECTOR_BYTES > CACHE):
         tile //= 2
     gather = ""
     k = offset = 0
