@@ -392,7 +392,7 @@ def test_nests_compute_what_the_same_code_without_loops_does(monkeypatch, functi
 @needs_compiler
 def test_what_is_called_first_is_built_at_once_and_only_once(monkeypatch):
     built = []
-    monkeypatch.setattr(library, "build", lambda source: built.append(source) or toolchain.build(source))
+    monkeypatch.setattr(library, "build", lambda *source: built.append(source) or toolchain.build(*source))
     w = Value(2.0)
     fast = micrograd.compile(lambda x: w * x, (1.0,), parameters=[w], backend="c")
     fast.backward([1.0] * 32)
@@ -428,7 +428,7 @@ def test_results_and_arguments_are_copied_in_loops_however_many_they_are(monkeyp
     fast = micrograd.compile(lambda *xs: [x.exp() for x in xs] + [xs[0], xs[-1]], tuple([0.5] * 300), backend="python")
     assert len(walks) == 1
     (graph,) = [backend.stored.graph() for backend in fast._backends.values()]
-    source, _ = c.library_source(graph, graph.outputs, [], tile=1)
+    source = c.library_source(graph, graph.outputs, [], tile=1)
     assert source.count("\n") < 120
     assert source.count("gather(xs + ") == 1
 
@@ -465,7 +465,7 @@ def test_few_examples_are_computed_one_by_one_with_dot():
     backend = assert_trains_alike(model, loss, batch[:3])._backends[((21,),)]
     assert ("backward", 0) in backend._libraries
     graph = backend.stored.graph()
-    source, _ = c.library_source(graph, graph.outputs, graph.parameter_gradients, tile=0)
+    source = c.library_source(graph, graph.outputs, graph.parameter_gradients, tile=0)
     assert " = dot(-0.0, " in source or " = dot(p[" in source
 
 
@@ -496,7 +496,7 @@ def test_long_code_without_loops_is_of_one_vector_at_a_time(monkeypatch):
     graph = chained(100)._backends[((),)].stored.graph()
     for lines, tile in ((200, 4), (50, 1)):
         monkeypatch.setattr(c, "MANY_LINES", lines)
-        source, _ = c.library_source(graph, graph.outputs, [], tile=4)
+        source = c.library_source(graph, graph.outputs, [], tile=4)
         assert f"#define TILE {tile}\n" in source
 
 
@@ -591,13 +591,13 @@ def test_a_tile_whose_numbers_would_not_stay_in_the_cache_is_smaller(monkeypatch
     graph = fast._backends[((100,),)].stored.graph()
     for cache, size in ((1 << 19, 4), (100 * 8 * 8 * 4, 2), (1000, 1)):
         monkeypatch.setattr(c, "CACHE", cache)
-        source, _ = c.library_source(graph, graph.outputs, [], tile=4)
+        source = c.library_source(graph, graph.outputs, [], tile=4)
         assert f"#define TILE {size}\n" in source
 
 
 def test_a_library_works_on_the_numbers_of_the_widest_lanes_and_what_is_before_the_first_multiple_of_64_bytes():
     graph = micrograd.compile(lambda x, y: x * y, (1.0, 1.0), backend="python")._backends[(), ()].stored.graph()
-    assert c.library_source(graph, graph.outputs, [], tile=1)[1] == (2 + 1) * 64 + 64
+    assert f"const long room = {(2 + 1) * 64 + 64};" in c.library_source(graph, graph.outputs, [], tile=1)
 
 
 @needs_compiler
@@ -1407,7 +1407,7 @@ def test_the_generated_code_does_not_write_beyond_what_it_is_given(vectors):
     packed = fast.pack(points, labels)
     n = len(model.parameters())
     numbers = np.array([parameter.data for parameter in model.parameters()])
-    sizes = {"gradients": n, "results": 11, "work": library.room // 8}
+    sizes = {"gradients": n, "results": 11, "work": library.sizes.room // 8}
     buffers = {}
     for name, size in sizes.items():
         room = np.full(size + 17, 7.0)
@@ -1421,6 +1421,31 @@ def test_the_generated_code_does_not_write_beyond_what_it_is_given(vectors):
     assert buffers["results"][:11] == pytest.approx(fast.map(points, labels), rel=1e-12)
     for name, size in sizes.items():
         assert buffers[name][size:].tolist() == [7.0] * 9
+
+
+@needs_compiler
+def test_what_is_in_the_cache_is_found_by_its_trace_and_not_written_again(monkeypatch, cache):
+    def no_writing(*_, **options):
+        raise AssertionError("it was in the cache")
+
+    def compiled(factor):
+        return micrograd.compile(lambda x: factor * x.sin(), (1.0,), backend="c")
+
+    fast = compiled(3.0)
+    expected = [fast.map([0.5] * 40), fast.value_and_grad(0.5)]
+    with monkeypatch.context() as patch:
+        patch.setattr(library, "library_source", no_writing)
+        again = compiled(3.0)
+        assert [again.map([0.5] * 40), again.value_and_grad(0.5)] == expected
+        for ask in (lambda: compiled(4.0), lambda: compiled(3.0).map([0.5])):  # another function, and another library
+            with pytest.raises(AssertionError, match="it was in the cache"):
+                ask()
+        for module, name, other in ((c, "LINES", 7), (library, "_code", lambda: "other code")):
+            with patch.context() as writer:
+                writer.setattr(module, name, other)
+                with pytest.raises(AssertionError, match="it was in the cache"):
+                    compiled(3.0)
+    assert compiled(4.0)(0.5) == pytest.approx(4.0 * math.sin(0.5))
 
 
 @needs_compiler

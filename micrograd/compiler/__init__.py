@@ -7,7 +7,8 @@
 
 The graph is kept small (stored.py) until more of it is written. Training (training.py) keeps all numbers in buffers,
 where Values find them (elsewhere.py); in C by a loop of its own (driver.py) with the optimizer's rule (rule.py). All C
-is written for doubles, and becomes one of floats for single precision (precision.py).
+is written for doubles, and becomes one of floats for single precision (precision.py). What executors are given to do
+is a room of its own (executors/).
 """
 
 import logging

@@ -508,8 +508,8 @@ def literal(number: float) -> str:
 
 def library_source(
     graph: Graph, results: Sequence[int], accumulated: Sequence[int], *, tile: int, precision: Precision = DOUBLE
-) -> tuple[str, int]:
-    """A library with one function, `run`, that computes the results for many examples; the bytes it works on.
+) -> str:
+    """A library with one function, `run`, that computes the results for many examples, and the `room` it works in.
 
     It computes so many vectors of examples at once, or if `tile` is 0, one example after the other. A tile is smaller
     where its numbers would not stay in the processor's cache, from which each weight is read once for all of it, or
@@ -542,10 +542,11 @@ def library_source(
                 temporaries=writer.temporaries,
                 gather=gather,
                 failed=failed,
+                room=(numbers * max(tile, 1) + 1) * VECTOR_BYTES,
             ),
         ]
     )
-    return precision.text(source), (numbers * max(tile, 1) + 1) * VECTOR_BYTES
+    return precision.text(source)
 
 
 def helpers(body: str) -> str:
@@ -574,7 +575,9 @@ static inline void gather(T *to, const double *const *x, long arguments, long si
         }
 }
 """
-RUN = """int run(const double *p, const double *const *x, const long *at, wide seed,
+RUN = """const long room = {room}; /* bytes for work */
+
+int run(const double *p, const double *const *x, const long *at, wide seed,
         double *g, double *y, double *work, long n)
 {{
     feclearexcept(FE_ALL_EXCEPT);

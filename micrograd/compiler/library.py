@@ -1,15 +1,18 @@
 """The C backend: a graph as loaded libraries, one for each kind of call, whose examples several threads may share."""
 
 import ctypes
+import functools
+import hashlib
 import math
 import struct
 import threading
 import weakref
-import zlib
 from array import array
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from micrograd.compiler import c, roll
 from micrograd.compiler.batch import Packed
 from micrograd.compiler.c import library_source
 from micrograd.compiler.check import failure
@@ -55,7 +58,6 @@ class CBackend:
         self.stored = Stored(graph)
         self.threads = threads
         self.precision = precision
-        self._written: dict[tuple[str, int], Written] = {}
         self._libraries: dict[tuple[str, int], Library] = {}
         n = n if graph.sizes else 1  # without arguments, each call has one example
         self.library("forward" if graph.parameter_gradients is None else "backward", n)
@@ -80,15 +82,8 @@ class CBackend:
     def library(self, kind: str, n: float) -> "Library":
         """What computes calls of a kind with so many examples: a tile of them at once, or one by one."""
         tile = tile_size(n / self.threads, self.precision.lanes)
-        if (kind, tile) not in self._written:
-            graph = self.stored.graph()
-            results = [*graph.outputs, *((graph.argument_gradients or []) if kind == "value_and_grad" else [])]
-            accumulated = (graph.parameter_gradients or []) if kind == "backward" else []
-            with uncollected():
-                source, room = library_source(graph, results, accumulated, tile=tile, precision=self.precision)
-            self._written[kind, tile] = Written(zlib.compress(source.encode(), 1), self.precision, room, len(results))
         if (kind, tile) not in self._libraries:
-            self._libraries[kind, tile] = Library(self.stored, kind, self._written[kind, tile], self.threads)
+            self._libraries[kind, tile] = Library(self.stored, kind, tile, self.precision, self.threads)
         return self._libraries[kind, tile]
 
 
@@ -97,13 +92,35 @@ def tile_size(n: float, lanes: int = DOUBLE.lanes) -> int:
     return 0 if n <= FEW_EXAMPLES else next(size for size in TILE_SIZES if size * lanes <= n or size == 1)
 
 
-class Written(NamedTuple):
-    """The C of a library, compressed; the bytes that it works on, and the results that it has for an example."""
+def written(stored: Stored, kind: str, tile: int, precision: Precision) -> str:
+    """The C for a kind of call."""
+    graph = stored.graph()
+    results = [*graph.outputs, *((graph.argument_gradients or []) if kind == "value_and_grad" else [])]
+    accumulated = (graph.parameter_gradients or []) if kind == "backward" else []
+    with uncollected():
+        return library_source(graph, results, accumulated, tile=tile, precision=precision)
 
-    source: bytes
-    precision: Precision
+
+def writer() -> str:
+    """What tells this writer of C from every other: its code, and the numbers that rule it, as they are now."""
+    numbers = [
+        (name, x) for module in (c, roll) for name, x in vars(module).items() if name.isupper() and type(x) is int
+    ]
+    return f"{_code()} {numbers}"
+
+
+@functools.cache
+def _code() -> str:
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+class Sizes(NamedTuple):
+    """How many parameters a library has, and results for an example; the bytes that it works on beside these."""
+
+    parameters: int
+    results: int
     room: int
-    n_results: int
 
 
 class Library:
@@ -114,23 +131,24 @@ class Library:
 
     Attributes
     ----------
-    room
-        The bytes that it works on, beside the results.
+    sizes
+        Of the buffers that it needs.
     function
         The address of what computes a call, for code in C.
     """
 
-    def __init__(self, stored: Stored, kind: str, written: Written, threads: int) -> None:
-        self._stored = stored
-        self._kind = kind
-        self.room, self._precision, self._n_results = written.room, written.precision, written.n_results
-        library = build(zlib.decompress(written.source).decode())
+    def __init__(self, stored: Stored, kind: str, tile: int, precision: Precision, threads: int) -> None:
+        self._stored, self._kind, self._precision = stored, kind, precision
+        made_of = f"{stored.digest} {kind} {tile} {precision.name} {writer()}"
+        library = build(lambda: written(stored, kind, tile, precision), made_of)
+        n_results = stored.n_outputs + (sum(stored.sizes) if kind == "value_and_grad" else 0)
+        self.sizes = Sizes(stored.n_parameters, n_results, ctypes.c_long.in_dll(library, "room").value)
         weakref.finalize(self, unload, library).atexit = False  # when threads may be at work in it
         self._run: Any = RUN(("run", library))
-        self._shared = Shared(library, threads, stored.n_parameters, written) if threads > 1 else None
+        self._shared = Shared(library, threads, self.sizes, precision) if threads > 1 else None
         self._run = self._shared.function if self._shared else self._run
         self.function = ctypes.cast(self._run, POINTER).value
-        self._numbers = struct.Struct(written.precision.format(stored.n_parameters))
+        self._numbers = struct.Struct(precision.format(stored.n_parameters))
         self._local = threading.local()
 
     def __call__(
@@ -139,7 +157,7 @@ class Library:
         """The results for each example, one after the other, and the gradients."""
         numbers = self._numbers.pack(*parameters)  # three times as fast as an array
         gradients = ctypes.create_string_buffer(len(numbers))
-        results = self._precision.zeros(packed.n * self._n_results)
+        results = self._precision.zeros(packed.n * self.sizes.results)
         if self.run(numbers, seed, packed, gradients, results):
             error = failure(self._stored.graph(), self._kind, parameters, packed)
             if error:
@@ -165,7 +183,7 @@ class Library:
         """
         work = getattr(self._local, "work", None)
         if work is None:  # each thread has its own
-            work = self._local.work = ctypes.create_string_buffer(self.room)
+            work = self._local.work = ctypes.create_string_buffer(self.sizes.room)
         places, n = (None, packed.n) if at is None else (at.buffer_info()[0], len(at))
         flags = self._run(numbers, packed.pointers, places, seed, gradients, results.buffer_info()[0], work, n)
         self.check_interrupt()
@@ -184,10 +202,10 @@ class Shared:
     parts, so no result depends on which is done first.
     """
 
-    def __init__(self, library: ctypes.CDLL, threads: int, n_parameters: int, written: Written) -> None:
+    def __init__(self, library: ctypes.CDLL, threads: int, sizes: Sizes, precision: Precision) -> None:
         self._run, self._add = RUN(("run", library)), library.add
         self._add.argtypes, self._add.restype = [POINTER, POINTER, ctypes.c_long], None
-        self._threads, self._n, self._written = threads, n_parameters, written
+        self._threads, self._sizes, self._precision = threads, sizes, precision
         self._interrupt: BaseException | None = None
         this = weakref.ref(self)  # lest the function keep what keeps it
         self.function = RUN(lambda *call: this()._called(*call))  # type: ignore[union-attr]
@@ -208,18 +226,18 @@ class Shared:
             return 1
 
     def _divided(self, p: int, x: int, at: int | None, seed: float, g: int, y: int, work: int, n: int) -> int:
-        precision = self._written.precision
+        precision, sizes = self._precision, self._sizes
         count = min(self._threads, max(1, n // precision.lanes))
         starts = [n * k // count for k in range(count + 1)]
         order = array("l", range(n)) if at is None else None
         first = order.buffer_info()[0] if order else at
         assert first is not None
-        buffers = [(precision.zeros(self._n), array("b", bytes(self._written.room))) for _ in starts[2:]]
+        buffers = [(precision.zeros(sizes.parameters), array("b", bytes(sizes.room))) for _ in starts[2:]]
         flags = [0] * count
 
         def run(k: int, g: int, work: int) -> None:
             begin, size = starts[k], starts[k + 1] - starts[k]
-            results = y + precision.size * begin * self._written.n_results
+            results = y + precision.size * begin * sizes.results
             flags[k] = self._run(p, x, first + array("l").itemsize * begin, seed, g, results, work, size)
 
         others = [
@@ -235,5 +253,5 @@ class Shared:
                 if thread.ident:  # it was started
                     thread.join()
         for gradients, _ in buffers:
-            self._add(g, gradients.buffer_info()[0], self._n)
+            self._add(g, gradients.buffer_info()[0], sizes.parameters)
         return int(any(flags))

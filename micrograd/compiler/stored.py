@@ -5,6 +5,7 @@ So it travels, too: to a copy, to another process and to another machine.
 
 import ctypes
 import gc
+import hashlib
 import pickle
 import weakref
 import zlib
@@ -31,6 +32,10 @@ class Stored:
         Whether it has gradients.
     uses
         Of each parameter, 1 if the result depends on it, else 0.
+    n_outputs
+        How many numbers come out.
+    digest
+        What tells it from every other graph, in any process.
     is_large
         Whether memory should be given back after it was used.
     """
@@ -45,7 +50,9 @@ class Stored:
         ends = graph.parameter_gradients or ()
         self.uses = bytes(line not in graph.trace.leaves or i in scattered for i, line in enumerate(ends))
         self.is_large = len(graph.trace.ops) > MANY_LINES
+        self.n_outputs = len(graph.outputs)
         self._bytes = pickle.dumps(graph)
+        self.digest = hashlib.sha256(self._bytes).hexdigest()
         self._graph: Callable[[], Graph | None] = weakref.ref(graph)
 
     def __getstate__(self) -> dict[str, Any]:

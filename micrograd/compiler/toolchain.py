@@ -1,8 +1,9 @@
 """From C to a loaded library: the compiler of this machine, and a cache of what it has built.
 
-A library's file is named by a hash of all that made it (source, flags, compiler version, processor) and a hash of its
-own content, so a damaged or foreign file is not what its name says, and is built anew. The cache is a directory that
-only the user can write to; where there is none, libraries are built in a temporary directory for this process alone.
+A library's file is named by a hash of all that made it (its source or what that is written from, flags, compiler
+version, processor) and a hash of its own content, so a damaged or foreign file is not what its name says, and is built
+anew. The cache is a directory that only the user can write to; where there is none, libraries are built in a temporary
+directory for this process alone.
 """
 
 import _ctypes
@@ -20,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -73,8 +74,15 @@ def find_compiler(cc: str | None, path: str | None) -> tuple[tuple[str, ...], st
     raise CompilerError(f'no C compiler works here: {remedy}, or use backend="python"')
 
 
-def build(source: str) -> ctypes.CDLL:
+def build(source: str | Callable[[], str], made_of: str = "") -> ctypes.CDLL:
     """The source, compiled and loaded.
+
+    Parameters
+    ----------
+    source
+        The text, or a function that writes it, which is called if the cache has no library of what it is `made_of`.
+    made_of
+        All that makes that text what it is.
 
     Raises
     ------
@@ -83,22 +91,27 @@ def build(source: str) -> ctypes.CDLL:
     """
     command, version = find_compiler(os.environ.get("CC"), os.environ.get("PATH"))
     flags = [*FLAGS, *(["-mprefer-vector-width=512"] if platform.machine() in ("x86_64", "AMD64") else [])]
-    made_of = [source, *command, version, *flags, platform.machine(), platform.platform(), _processor()]
-    key = hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:32]
+    text = source if isinstance(source, str) else made_of
+    machine = platform.machine(), platform.platform(), _processor()
+    key = hashlib.sha256("\0".join([text, *command, version, *flags, *machine]).encode()).hexdigest()[:32]
     directory = _cache_directory()
     if directory is not None:
         library = _load(directory, key)
         if library is not None:
             return library
         try:
-            return _compile_into(directory, key, source, [*command, *flags])
+            return _compile_into(directory, key, _written(source), [*command, *flags])
         except OSError as error:
             log.info("the cache %s cannot be used (%s)", directory, error)
     try:
         with tempfile.TemporaryDirectory(prefix="micrograd-", ignore_cleanup_errors=True) as temporary:
-            return _compile_into(Path(temporary), key, source, [*command, *flags])
+            return _compile_into(Path(temporary), key, _written(source), [*command, *flags])
     except OSError as error:
         raise CompilerError(f"the library cannot be built: {error}") from error
+
+
+def _written(source: str | Callable[[], str]) -> str:
+    return source if isinstance(source, str) else source()
 
 
 def unload(library: ctypes.CDLL) -> None:

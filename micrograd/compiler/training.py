@@ -403,7 +403,7 @@ class CLoop:
         """What computes the examples of a shape, and the room it works in."""
         library = self._compiled._library(pack, examples)
         if library not in self._work:
-            self._work[library] = array("b", bytes(library.room))
+            self._work[library] = array("b", bytes(library.sizes.room))
         return Program(library.function, ctypes.addressof(pack.pointers), self._work[library].buffer_info()[0])
 
 

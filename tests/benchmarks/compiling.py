@@ -257,7 +257,7 @@ def source_of(program: Program, graph: Any) -> str:
     from micrograd.compiler.library import tile_size
 
     tile = tile_size(len(program.batch[0]))
-    return library_source(graph, graph.outputs, graph.parameter_gradients or [], tile=tile)[0]
+    return library_source(graph, graph.outputs, graph.parameter_gradients or [], tile=tile)
 
 
 def size(name: str, what: str) -> Measure:

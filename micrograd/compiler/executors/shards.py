@@ -21,6 +21,7 @@ from micrograd.compiler import Compiled
 from micrograd.compiler.batch import Examples, Packed, pool
 from micrograd.compiler.executors.pool import Pool, Task
 from micrograd.compiler.executors.worker import Sums, carry_out, forget, packed, survey
+from micrograd.compiler.library import Sizes
 from micrograd.compiler.precision import Precision
 from micrograd.compiler.toolchain import build, unload
 
@@ -182,7 +183,7 @@ class Gathered(Compiled):
         The latest gradient.
     """
 
-    room = 0  # as a library
+    sizes = Sizes(0, 0, 0)  # as of a library
 
     def __init__(self, program: Compiled) -> None:
         vars(self).update(vars(program))

@@ -1,6 +1,6 @@
 """What a worker does: it keeps the programs and the examples that came with tasks, and carries tasks out.
 
-A program travels as any compiled function does, as generated source and numbers, and is built where it arrives. If
+A program travels as any compiled function does, as the trace that code is generated from, and is built where it arrives. If
 there is no compiler, Python computes it there, which the answer says.
 """
 
