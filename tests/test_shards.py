@@ -296,6 +296,13 @@ def test_loaders_of_other_shapes_go_together():
     assert_close(there, trained(Sum, [[1.0], [1.0], [1.0, 2.0]], [1.0, 2.0, 3.0], batch_size=2))
 
 
+def test_a_loader_that_changes_its_mind_is_named():
+    examples = iter([([[0.0, 1.0]] * n, [1.0] * n) for n in (2, 3)])
+    options = {"executor": ThreadPoolExecutor(1), "shards": [lambda: next(examples)]}
+    with pytest.raises(ValueError, match=r"^the loader gave 3 examples, and 2 when it was called first"):
+        trained(xs=None, ys=None, schedule=lambda step: worker._kept.clear() or 0.1, **options)
+
+
 class Pinned:
     """A loss that cannot be sent."""
 
