@@ -6,8 +6,7 @@
                by toolchain.py)
 
 The graph is kept small (stored.py) until more of it is written. Training (training.py) keeps all numbers in buffers,
-where Values find them (elsewhere.py); in C by a loop of its own (driver.py) with the optimizer's rule (rule.py). All
-of it works on many processes and machines, too (executors/).
+where Values find them (elsewhere.py); in C by a loop of its own (driver.py) with the optimizer's rule (rule.py).
 """
 
 import logging

@@ -165,9 +165,9 @@ def gradient(
 
     `n` is how many there are in the shard, and `size` how many the calls are compiled for.
     """
-    _check_size(examples, n)
     gradients = array("d", bytes(8 * len(parameters)))
     total = 0.0
+    _check_size(examples, n)
     for kind, pack in enumerate(examples.packs):
         at = None
         if numbers is not None:
