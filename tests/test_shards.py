@@ -197,7 +197,7 @@ class Sum(nn.Module):
 
 
 def test_examples_of_several_shapes_are_shared_out(backend):
-    xs = [[float(i)] * (1 + i // 4) for i in range(11)]
+    xs = [[float(i)] * (1 + i * i % 3) for i in range(11)]
     options = {"model": Sum, "xs": xs, "ys": [1.0] * 11, "backend": backend, "optimizer": lambda p: optim.SGD(p, 0.001)}
     assert_close(trained(executor=Processes(), shards=4, **options), trained(**options))
 
@@ -307,6 +307,13 @@ def test_loaders_of_other_shapes_go_together():
 
         there = trained(Sum, None, None, executor=executor, shards=shards, batch_size=2)
     assert_close(there, trained(Sum, [[1.0], [1.0], [1.0, 2.0]], [1.0, 2.0, 3.0], batch_size=2))
+
+
+def test_a_loader_that_changes_its_mind_is_named():
+    examples = iter([([[0.0, 1.0]] * n, [1.0] * n) for n in (2, 3)])
+    options = {"executor": ThreadPoolExecutor(1), "shards": [lambda: next(examples)]}
+    with pytest.raises(ValueError, match=r"^the loader gave 3 examples, and 2 when it was called first"):
+        trained(xs=None, ys=None, schedule=lambda step: worker._kept.clear() or 0.1, **options)
 
 
 class Pinned:

@@ -31,7 +31,7 @@ TESTS = {  # those of the module first
     "optim": ["optim", *NETWORKS],
     "nn": ["nn", *NETWORKS],
     **{name: ["training", "backends", *NETWORKS, "data", "faults"] for name in ["checks", "interrupts"]},
-    **{name: ["training", "backends", "history", "faults"] for name in ["training", "trainers", "history"]},
+    **{name: ["training", "backends", "shards", "history", "faults"] for name in ["training", "trainers", "history"]},
     **{
         f"compiler/{name}": IN_PYTHON
         for name in ["trace", "graph", "statements", "stored", "python", "check", "__init__"]
@@ -39,6 +39,7 @@ TESTS = {  # those of the module first
     "compiler/roll": ["roll", *IN_C],
     **{f"compiler/{name}": IN_C for name in ["c", "library", "batch", "export", "toolchain"]},
     **{f"compiler/{name}": [*TRAINING, *IN_C] for name in ["training", "driver", "rule", "elsewhere", "scatter"]},
+    **{f"compiler/executors/{name}": ["shards"] for name in ["pool", "worker", "shards", "chunks"]},
 }
 
 

@@ -146,7 +146,7 @@ class Shards:
         n = len(batch) or self._starts[-1]
         parts = self._parts(batch)
         share = size / len(self)
-        tasks = [self._task(do, k, parameters, numbers, 1.0 / n, share) for k, numbers in parts]
+        tasks = [self._task(do, k, parameters, numbers, 1.0 / n, self._size(k), share) for k, numbers in parts]
         taken = []
         for answer, (k, numbers) in zip(self._pool.answers(tasks, len(tasks)), parts, strict=True):
             taken.append((answer.worker, answer.seconds, self._size(k) if numbers is None else len(numbers)))

@@ -159,14 +159,16 @@ def gradient(
     parameters: "array[float]",
     numbers: "array[int] | None",
     seed: float,
+    n: int,
     size: float,
 ) -> Sums:
     """The losses of these examples, or all, and their gradient times seed. NaN if an operation may have failed.
 
-    `size` is how many examples the calls are compiled for.
+    `n` is how many there are in the shard, and `size` how many the calls are compiled for.
     """
     gradients = program.precision.zeros(len(parameters))
     total = 0.0
+    _check_size(examples, n)
     for kind, pack in enumerate(examples.packs):
         at = None
         if numbers is not None:
@@ -174,6 +176,12 @@ def gradient(
         if at is None or at:
             total += program._add_gradients(parameters, gradients, seed, pack, at, size * pack.n / len(examples))
     return total, gradients if math.isfinite(total) else program.precision.zeros(0), None
+
+
+def _check_size(examples: Examples, n: int) -> None:
+    """Raise ValueError if a loader has given others than the first time."""
+    if len(examples) != n:
+        raise ValueError(f"the loader gave {len(examples)} examples, and {n} when it was called first")
 
 
 _turn = threading.Lock()  # of a thread on the Values of a program
@@ -185,9 +193,11 @@ def on_values(
     parameters: "array[float]",
     numbers: "array[int] | None",
     seed: float,
+    n: int,
     size: float,
 ) -> Sums:
     """The same as the engine computes it, or its error."""
+    _check_size(examples, n)
     with _turn:
         for parameter, number in zip(program.parameters, parameters, strict=True):
             parameter.data, parameter.grad = number, 0.0
