@@ -112,8 +112,8 @@ class Compiled:
     length than the example's are traced and compiled once for each new shape.
 
     It can be copied, and pickled together with the model whose parameters it has: `pickle.dumps((model, fast))`. What
-    travels is the generated code, so the function itself, which may be a lambda, need not be known where it arrives;
-    nor can it be traced there for shapes that it was not compiled for. As with all pickles, load none that you would
+    travels is the trace that code is generated from, so the function itself, which may be a lambda, need not be known
+    where it arrives; nor can it be traced there for shapes that it was not compiled for. As with all pickles, load none that you would
     not run.
     """
 
@@ -159,7 +159,7 @@ class Compiled:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy and a pickle have: the generated code and the parameters, the function as its graphs know it."""
+        """What a copy and a pickle have: the parameters, and the function as its graphs know it."""
         name = getattr(self._function, "__name__", "function")
         graphs = {shapes: backend.stored for shapes, backend in self._backends.items()}
         function = Recalled(name, self.parameters, graphs)

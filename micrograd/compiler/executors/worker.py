@@ -1,7 +1,7 @@
 """What a worker does: it keeps the programs and the examples that came with tasks, and carries tasks out.
 
-A program travels as any compiled function does, as the trace that code is generated from, and is built where it arrives. If
-there is no compiler, Python computes it there, which the answer says.
+A program travels as any compiled function does, as the trace that code is generated from, and is built where it
+arrives. If there is no compiler, Python computes it there, which the answer says.
 """
 
 import math
