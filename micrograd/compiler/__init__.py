@@ -113,8 +113,8 @@ class Compiled:
 
     It can be copied, and pickled together with the model whose parameters it has: `pickle.dumps((model, fast))`. What
     travels is the trace that code is generated from, so the function itself, which may be a lambda, need not be known
-    where it arrives; nor can it be traced there for shapes that it was not compiled for. As with all pickles, load none that you would
-    not run.
+    where it arrives; nor can it be traced there for shapes that it was not compiled for. As with all pickles, load none
+    that you would not run.
     """
 
     def __init__(
