@@ -315,6 +315,7 @@ class CompiledTrainer(Trainer):
     def _advance_on_values(self, rate: float) -> list[tuple[float, float]]:
         self.plan.optimizer.learning_rate = rate
         loss = self.step(self._order[: self._sizes[0]])
+        self._training.say_doubles()
         self._on_values = False
         return self._counted([loss], [rate])
 

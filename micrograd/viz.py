@@ -222,7 +222,7 @@ def remember_lines() -> Iterator[None]:
 def _check_name(path: str | os.PathLike[str], kind: str, suffixes: Sequence[str], other: str = "") -> None:
     """Raise ValueError if the name of a file to be written says that it is of another kind; `other` draws that."""
     suffix = Path(path).suffix
-    if suffix and suffix.lower() not in suffixes:
+    if suffix and not suffix[1:].isdigit() and suffix.lower() not in suffixes:
         name = Path(path).with_suffix(suffixes[0]).name
         raise ValueError(
             f"what is written is {kind}: name the file {name!r}, not {Path(path).name!r}"

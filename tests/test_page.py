@@ -481,6 +481,7 @@ def test_what_was_unfolded_last_folds_first(visit):
     tab.locator(".card").nth(2).click()
     tab.locator(".frame .card").nth(1).click()
     assert tab.locator(".frame .frame").count() == 1
+    tab.locator("#step").focus()
     tab.keyboard.press("Escape")
     assert [tab.locator(".frame").count(), tab.locator(".frame .frame").count()] == [1, 0]
     tab.locator(".card").first.click()
@@ -636,6 +637,15 @@ def test_sliders_change_all_numbers_as_python_computes_them(visit):
     tab.fill("#set", "")
     tab.click("#reset")
     assert tab.evaluate("V === V0 && G === G0")
+
+
+@pytest.mark.parametrize("number", [1.7e308, math.inf, math.nan])
+def test_a_number_without_room_for_a_slider_is_set_by_its_field(visit, number):
+    tab = visit(Value(number, label="x") * 0.5, "#step=1000")
+    tab.locator(".card").first.click()
+    assert tab.locator("#slide").count() == 0
+    tab.fill("#set", "3")
+    assert tab.evaluate("V[root]") == 1.5
 
 
 def test_every_operation_has_python_s_numbers_in_the_page(visit):

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 import micrograd
-from micrograd import Value, fit, losses, take
+from micrograd import Value, fit, losses, scalar, take
 from micrograd.compiler import CompilerError, library, precision, toolchain
 from micrograd.losses import cross_entropy
 from micrograd.nn import MLP
-from micrograd.optim import SGD, Adam
+from micrograd.optim import SGD, Adam, Optimizer
 from tests.conftest import has_compiler
 from tests.operations import OPERATIONS
 
@@ -194,6 +194,15 @@ def test_an_exported_file_is_strict_c99_of_that_type_alone(network, tmp_path, na
     assert close(list(map(float, numbers)), flat([value, gradient]), 32 if name == "single" else 1e-7)
 
 
+@pytest.mark.parametrize("name", ["double", "single"])
+@pytest.mark.parametrize("stem", ["wide", "worldwide", "double", "doubled", "exp"])
+def test_the_names_in_an_exported_file_are_the_file_s(tmp_path, stem, name):
+    fast = micrograd.compile(lambda x: x.exp(), (1.0,), backend="python")
+    fast.export_c(tmp_path / f"{stem}.c", precision=name)
+    text = (tmp_path / f"{stem}.c").read_text()
+    assert all(f"{stem}_{part}" in text for part in ("forward(", "backward(", "parameters["))
+
+
 def test_export_takes_a_precision_of_its_own(tmp_path):
     fast = micrograd.compile(lambda x: 0.1 * x, (1.0,), backend="python")
     fast.export_c(tmp_path / "model.c", precision="single")
@@ -217,6 +226,87 @@ def test_infinities_and_nan_come_in_as_they_are():
     for examples in ([math.inf, -math.inf, 2.0], np.array([math.inf, -math.inf, 2.0])):
         assert fast.map(examples) == [math.inf, math.inf, 4.0]
     assert math.isnan(fast.map(np.array([math.nan]))[0])
+    with pytest.raises(OverflowError, match=r"1e\+39"):
+        fast.map(np.array([math.nan, HUGE]))
+
+
+def test_what_overflows_on_the_way_goes_on_as_infinity_and_is_an_error_where_that_is_the_result(monkeypatch):
+    def sigmoid(x):
+        return 1 / (1 + (-x).exp())
+
+    double, single = both(sigmoid, (0.0,))
+    monkeypatch.setattr(library, "failure", None)  # which goes through all examples in Python
+    assert single.map([-100.0] * 40) == pytest.approx(double.map([-100.0] * 40), abs=1e-40)
+    monkeypatch.undo()
+    with pytest.raises(OverflowError):  # by the gradient, which is an infinity times 0
+        single.value_and_grad(-100.0)
+    for fast in squared(), both(lambda x: x.exp(), (1.0,))[1]:
+        for call in (lambda fast=fast: fast(1e30), lambda fast=fast: fast.map([1e30] * 40)):
+            with pytest.raises(OverflowError):
+                call()
+    with pytest.raises(ZeroDivisionError):
+        both(lambda x: 1.0 / x, (1.0,))[1](0.0)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_training_goes_on_in_c_where_a_number_on_the_way_overflows(monkeypatch, threads):
+    weight = Value(0.5)
+    fast = micrograd.compile(
+        lambda x: weight * micrograd.where(x.exp() > 5.0, 1.0, 0.0), (1.0,), parameters=[weight], backend="c",
+        precision="single", threads=threads,
+    )  # fmt: skip
+    with fast.training(SGD([weight], learning_rate=0.1)) as step:
+        monkeypatch.setattr(type(step), "_on_values", None)
+        assert step([200.0] * 100) == 0.5
+    assert weight.data == pytest.approx(0.4)
+
+
+def test_norms_and_what_a_rule_computes_once_are_doubles():
+    class Scaled(SGD):
+        clip_scale = staticmethod(lambda norm, max_norm: max_norm / norm)
+
+    class Cyclic(Optimizer):
+        def rule(self):
+            scale = scalar.remainder(self.steps * 0.1, 1.0) + scalar.sigmoid(self.steps * 0.0)
+            return lambda x, grad: (x - scale * grad,)
+
+    weight = Value(0.0)
+    fast = micrograd.compile(lambda x: weight * x, (1.0,), parameters=[weight], backend="c", precision="single")
+    for gradient in (3e-22, 1e20):
+        weight.data = 0.0
+        with fast.training(Scaled([weight], 1.0), clip_grad_norm=1.0) as step:
+            step([gradient])
+        assert weight.data == -1.0
+    weight.data, optimizer = 0.0, Cyclic([weight], learning_rate=0.1)
+    optimizer.steps = 10**7 + 1
+    with fast.training(optimizer) as step:
+        step([1.0])
+    assert weight.data == pytest.approx(-0.6, abs=1e-6)
+
+
+def test_a_number_of_an_optimizer_that_is_too_large_is_an_error():
+    weight = Value(1.0)
+    fast = micrograd.compile(lambda x: weight * x, (1.0,), parameters=[weight], backend="c", precision="single")
+    optimizer = Adam([weight], learning_rate=0.1, betas=(0.9, 0.5))
+    with fast.training(optimizer) as step:
+        step([1e20])  # whose square is taken by the engine
+        with pytest.raises(OverflowError, match=r"a moment is 5.*e\+39, and single precision ends at"):
+            step([1.0])
+        with pytest.raises(OverflowError, match="a moment is"):
+            optimizer.mean[0] = HUGE
+        with pytest.raises(OverflowError, match="data of a parameter in training is"):
+            weight.data = HUGE
+    weight.grad = HUGE
+    with pytest.raises(OverflowError, match="the gradient of a parameter is"), fast.training(SGD([weight], 0.1)):
+        pass
+
+
+def test_fit_says_that_the_engine_takes_a_step(caplog):
+    toolchain.say_once.cache_clear()
+    model = MLP(1, [1], rng=0)
+    options = {"epochs": 1, "optimizer": SGD(model.parameters(), 1e-9), "progress": False}
+    fit(model, lambda p, y: (p * 1e25) * (p * 1e25) * 1e-45, [[1.0]], [0.0], backend="c", precision="single", **options)
+    assert "a step was taken by the engine, in doubles" in caplog.text
 
 
 def test_a_copy_and_a_pickle_are_in_single_precision_too(network):
@@ -275,7 +365,7 @@ def squared(**options):
         (lambda: squared().map(np.array([HUGE])), OverflowError, r"argument 1: a number is 1e\+39"),
         (
             lambda: micrograd.compile(Value.exp, (1.0,), backend="c", precision="single")(100.0),
-            OverflowError, "on the way is too large",
+            OverflowError, "on the way is beyond single precision",
         ),
         (lambda: squared()(-HUGE), OverflowError, r"-1e\+39"),
         (

@@ -494,9 +494,17 @@ def test_a_file_is_of_the_kind_that_its_name_says(tmp_path, save, name, remedy):
 
 
 def test_the_name_of_a_file_may_end_in_capitals_or_not_at_all(tmp_path):
-    for name in ("y.SVG", "y"):
+    for name in ("y.SVG", "y", "y_0.01"):
         save_svg(example(), tmp_path / name)
     viz.save_html(example(), tmp_path / "y.htm")
+
+
+def test_lines_of_the_largest_numbers_are_as_thick_as_any():
+    huge = [Value(1.7e308), Value(-1e308)]
+    result = dot(huge, [Value(1e-300), Value(1e-305)], Value(0.5)).tanh()
+    result.backward()
+    assert not re.search(r'stroke-width="(inf|nan)"', to_svg(result))
+    assert 'stroke-width="2.8"' in to_svg(result)
 
 
 def test_save_svg_writes_through_a_symbolic_link(tmp_path):

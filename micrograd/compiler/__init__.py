@@ -83,7 +83,9 @@ def compile(
         parts are added in a fixed order: for the same number of threads, the results are the same each time.
     precision
         "double", or "single" for floats in C: half the memory and twice the lanes, for results of about seven digits.
-        Values stay Python's floats, and where it is Python that computes, it does so in doubles.
+        Values stay Python's floats, and where it is Python that computes, it does so in doubles. A number too large for
+        it, which is 3.4e38, goes on as an infinity, as in PyTorch: where a result or gradient of a call is infinite or
+        NaN for that, it is an OverflowError, and a step of a training is taken by the engine, in doubles.
 
     Raises
     ------
@@ -442,7 +444,7 @@ class Compiled:
                 results = self.precision.zeros(pack.n if at is None else len(at))
                 numbers, sums = parameters.buffer_info()[0], gradients.buffer_info()[0]
                 failed = backend.library("backward", n).run(numbers, seed, pack, sums, results, at)
-                return math.nan if failed else sum(results)
+                return math.nan if failed & 1 else sum(results)
             rows = pack.rows() if at is None else list(map(pack.row, at))
             results, gradients[:] = map(self.precision.array, backend.gradients(parameters, gradients, seed, rows))
             return sum(results)

@@ -5,6 +5,7 @@ of pandas and tensors of PyTorch. An array of such numbers is used where it lies
 """
 
 import ctypes
+import math
 from array import array
 from collections.abc import Callable, Mapping, MappingView, Sequence, Set
 from numbers import Real
@@ -232,8 +233,9 @@ def _plain(tree: Any, precision: Precision = DOUBLE) -> Any:
             return numbers.tolist()
         if numbers.dtype.kind not in "biuf":
             raise TypeError(f"real numbers are expected, not {numbers.dtype}")
-        if precision != DOUBLE:
-            precision.check("a number", float(abs(numbers).max(initial=0.0)))
+        if precision != DOUBLE and numbers.dtype.kind == "f" and numbers.dtype.itemsize > precision.size:
+            sizes = abs(numbers)
+            precision.check("a number", float(sizes[sizes < math.inf].max(initial=0.0)))
         return memoryview(numbers.__array__(precision.code))  # which are the same where they are of its type already
     try:
         view = memoryview(tree)

@@ -69,7 +69,7 @@ static wide losses(const job *t, const long *batch, long n)
                 if (t->kind[batch[i]] == k)
                     t->at[m++] = t->place[batch[i]];
         if (t->order ? m : (m = n))
-            failed |= q->run(t->p, q->x, t->order ? t->at : 0, 1.0 / (wide)n, t->g, t->y, q->work, m);
+            failed |= 1 & q->run(t->p, q->x, t->order ? t->at : 0, 1.0 / (wide)n, t->g, t->y, q->work, m);
         for (long i = 0; i < m; i++)
             sum += t->y[i];
     }
@@ -86,11 +86,11 @@ static long steps(const job *t)
             memset(t->g + t->ranges[2 * r], 0, sizeof(double) * (size_t)t->ranges[2 * r + 1]);
         t->losses[s] = losses(t, batch, n) / (wide)n;
         int whole = isfinite(t->losses[s]) != 0;
-        wide norm = 0.0;
+        wide sum = 0.0;
         if (CLIPS)
             for (long r = 0; r < t->n_ranges; r++)
-                norm += squares(t->g + t->ranges[2 * r], t->ranges[2 * r + 1]);
-        norm = sqrt(norm);
+                sum += squares(t->g + t->ranges[2 * r], t->ranges[2 * r + 1]);
+        wide norm = sqrt(sum);
         whole &= isfinite(norm);
         for (long r = 0; whole && r < t->n_ranges; r++) {
             long first = t->ranges[2 * r], many = t->ranges[2 * r + 1];
@@ -177,12 +177,13 @@ class Driver:
 
     def __init__(self, rule: Rule, precision: Precision = DOUBLE) -> None:
         self.rule = rule
-        update = rule.c_source()
+        update = rule.c_source(all_finite=precision != DOUBLE)
         types = vector_functions(update) + UNALIGNED
         train = TRAIN.replace("CLIPS", str(int(rule.clips)))
         heads = "".join(f"#include <{name}.h>\n" for name in ("math", "stdint", "string"))
-        parts = [heads, helpers(types + update), types, STRUCTURES, SQUARES, update, train, SHUFFLE]
-        library = build(precision.text("\n".join(parts)))
+        parts = [helpers(types + update), types, STRUCTURES, SQUARES, update, train, SHUFFLE]
+        wide = "\n".join(line for line in update.split("\n") if "wide" in line and precision != DOUBLE)
+        library = build("\n".join([heads, helpers(wide), precision.text("\n".join(parts))]))
         weakref.finalize(self, unload, library).atexit = False  # when threads may be at work in it
         self.train = library.train
         self.train.argtypes, self.train.restype = [ctypes.c_void_p], ctypes.c_long

@@ -15,6 +15,7 @@ from itertools import chain, compress, repeat
 from operator import ne
 from typing import Any
 
+from micrograd.compiler.precision import SINGLE
 from micrograd.engine import Value
 from micrograd.interrupts import ensured, uninterrupted
 
@@ -130,7 +131,10 @@ def _attribute(name: str) -> property:
         if symbols is not None:
             symbols[name] = to
         elif place is not None:
-            place[0][name][place[1]] = to
+            numbers, i = place[0][name], place[1]
+            if numbers.itemsize == SINGLE.size:
+                SINGLE.check(f"{name} of a parameter in training", to)
+            numbers[i] = to
         else:
             slot.__set__(self, to)
 

@@ -8,7 +8,8 @@ import struct
 import threading
 import weakref
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from operator import or_
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from micrograd.compiler.batch import Packed
 from micrograd.compiler.c import library_source
 from micrograd.compiler.check import failure
 from micrograd.compiler.graph import Graph
-from micrograd.compiler.precision import DOUBLE, REMEDY, SINGLE, Precision
+from micrograd.compiler.precision import DOUBLE, REMEDY, Precision
 from micrograd.compiler.stored import Stored, uncollected
 from micrograd.compiler.toolchain import build, unload
 from micrograd.interrupts import uninterrupted
@@ -158,12 +159,9 @@ class Library:
         numbers = self._numbers.pack(*parameters)  # three times as fast as an array
         gradients = ctypes.create_string_buffer(len(numbers))
         results = self._precision.zeros(packed.n * self.sizes.results)
-        if self.run(numbers, seed, packed, gradients, results):
-            error = failure(self._stored.graph(), self._kind, parameters, packed)
-            if error:
-                raise error
-            if self._precision == SINGLE and not all(map(math.isfinite, (*results, *self._numbers.unpack(gradients)))):
-                raise OverflowError(f"a number on the way is too large or too small for single precision: {REMEDY}")
+        flags = self.run(numbers, seed, packed, gradients, results)
+        if flags:
+            self._check(flags, parameters, packed, [*results, *self._numbers.unpack(gradients)])
         return results, self._numbers.unpack(gradients)
 
     def run(
@@ -179,7 +177,8 @@ class Library:
 
         It computes the examples that are at these places, or all.
 
-        Other than 0 if an operation may have failed: an overflow, a division by 0, an operand outside the domain.
+        Odd if an operation may have failed: a division by 0, an operand outside the domain, and in double precision an
+        overflow. In single precision that is 2 of the result: numbers too large for it go on as infinities.
         """
         work = getattr(self._local, "work", None)
         if work is None:  # each thread has its own
@@ -188,6 +187,14 @@ class Library:
         flags = self._run(numbers, packed.pointers, places, seed, gradients, results.buffer_info()[0], work, n)
         self.check_interrupt()
         return int(flags)
+
+    def _check(self, flags: int, parameters: Sequence[float], packed: Packed, numbers: Iterable[float]) -> None:
+        """Raise what a call with these flags and results would have raised in Python, or is too large for C."""
+        beyond = self._precision != DOUBLE and not all(map(math.isfinite, numbers))
+        if flags & 1 or beyond:
+            error = failure(self._stored.graph(), self._kind, parameters, packed)
+            if error or beyond:
+                raise error or OverflowError(f"a number on the way is beyond single precision: {REMEDY}")
 
     def check_interrupt(self) -> None:
         """Raise the Ctrl-C that came while threads were at work."""
@@ -254,4 +261,4 @@ class Shared:
                     thread.join()
         for gradients, _ in buffers:
             self._add(g, gradients.buffer_info()[0], sizes.parameters)
-        return int(any(flags))
+        return functools.reduce(or_, flags)

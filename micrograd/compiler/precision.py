@@ -16,7 +16,8 @@ REMEDY = 'compile with precision="double"'
 LARGEST = (2 - 2**-23) * 2.0**127  # of the numbers in single precision
 SMALLEST = 2.0**-150  # which is rounded to 0
 
-_FUNCTIONS = "|".join([name for name in scalar.FUNCTIONS if hasattr(math, name)] + ["fabs", "fmod", "pow", "copysign"])
+_WIDE, _TYPES = re.compile(r"\bwide\b"), re.compile(r"\b(double|long long)\b")
+_FUNCTIONS = "|".join([*scalar.FUNCTIONS, "fabs", "fmod", "pow", "copysign", "remainder_", "take_at", "add_at"])
 _LITERAL = r"(?<![\w.])(?P<literal>\d+\.\d*(e[+-]?\d+)?|\d+e[+-]?\d+)(?![\w.])"
 _NUMBERS = re.compile(rf"\b({_FUNCTIONS})(?=\()|{_LITERAL}")
 
@@ -46,10 +47,9 @@ class Precision(NamedTuple):
     def text(self, source: str) -> str:
         """The C of a source."""
         if self == SINGLE:
-            lines = source.split("\n")
-            lines = [line if "wide" in line else _NUMBERS.sub(_in_single, line) for line in lines]
-            source = "\n".join(lines).replace("double", "float").replace("long long", "int")
-        return source.replace("wide", "double")
+            lines = [line if _WIDE.search(line) else _NUMBERS.sub(_in_single, line) for line in source.split("\n")]
+            source = _TYPES.sub(lambda found: "float" if found[0] == "double" else "int", "\n".join(lines))
+        return _WIDE.sub("double", source)
 
     def format(self, n: int) -> str:
         """That of so many numbers for `struct`, by which one too large is an error."""
@@ -59,7 +59,7 @@ class Precision(NamedTuple):
         """So many numbers, all 0."""
         return array(self.code, bytes(self.size * n))
 
-    def array(self, numbers: Iterable[float]) -> "array[float]":
+    def array(self, numbers: Iterable[float], name: str = "a number") -> "array[float]":
         """The numbers, one after the other. Raises OverflowError if one is too large for it."""
         doubles = numbers if isinstance(numbers, array) else array("d", numbers)
         if self == DOUBLE:
@@ -67,7 +67,7 @@ class Precision(NamedTuple):
         floats = array(self.code, doubles)
         if math.inf in floats or -math.inf in floats:
             for number in doubles:
-                self.check("a number", number)
+                self.check(name, number)
         return floats
 
     def check(self, name: str, number: float) -> None:

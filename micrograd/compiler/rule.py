@@ -94,17 +94,17 @@ class Rule:
         changed = [k for k in range(self.n_moments) if self.trace.leaves.get(self.results[1 + k]) != ("x", 2 + k)]
         self.n_changed = max(changed, default=-1) + 1
 
-    def c_source(self) -> str:
-        """The function `update`."""
+    def c_source(self, *, all_finite: bool = False) -> str:
+        """The function `update`: a step fails if a parameter is not finite then, or if `all_finite`, a moment."""
         trace, uniform = self.trace, self._uniform()
         varying = [id for id in trace.needed(self.results) if id not in uniform]
         before = {i for id in varying for i in trace.operands[id] if i in uniform and trace.operands[i]}
         before |= {id for id in self.results if id in uniform and trace.operands[id]}
-        texts = [self._text(type, uniform, sorted(before)) for type in ("V", "double")]
+        texts = [self._text(type, uniform, sorted(before), all_finite) for type in ("V", "double")]
         head = "".join(self._lines(SCALAR, "wide", uniform, sorted(before), "    ", True))
         return UPDATE.format(head=head, vectors=texts[0], scalars=texts[1], result="r0")
 
-    def _text(self, type: str, uniform: set[int], before: list[int]) -> str:
+    def _text(self, type: str, uniform: set[int], before: list[int], all_finite: bool) -> str:
         """One round of the loop on numbers of this type."""
         vector = type == "V"
         places = ["p", "g", *(f"m + {k} * all" for k in range(self.n_moments))]
@@ -118,6 +118,8 @@ class Rule:
             text += f"{indent}const {type} r{k} = {self._name(id, type, uniform)};\n"
             if k == 0 or k > self.n_moments or k <= self.n_changed:  # not a moment that stays as it is
                 text += f"{indent}{load.replace('const ', '').format(place)} = r{k};\n"
+                if k and all_finite:
+                    text += f"{indent}{'sums' if vector else 'sum'} += r{k} - r{k};\n"
         return text
 
     def _lines(

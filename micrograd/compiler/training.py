@@ -59,8 +59,9 @@ class Buffers:
     def in_use(self) -> Iterator[None]:
         """Take all numbers over, and give them back after the block."""
         n, attributes = self.n, vars(self.optimizer)
-        data = self.precision.array([p.data for p in self.parameters])
-        grads = self.precision.array([p.grad or 0.0 for p in self.parameters])  # or None before the first backward pass
+        data = self.precision.array([p.data for p in self.parameters], "a parameter")
+        before = [p.grad or 0.0 for p in self.parameters]  # or None before the first backward pass
+        grads = self.precision.array(before, "the gradient of a parameter")
         numbers = data + self.precision.zeros(n * len(self.optimizer.moments)) + grads
         with buffers(self.parameters, memoryview(numbers)[:n], memoryview(numbers)[-n:]):
             self.numbers, self.data, self.grads = numbers, memoryview(numbers)[:n], memoryview(numbers)[-n:]
@@ -107,7 +108,8 @@ class Moments(MutableSequence[float]):
     """A moment of all parameters of an optimizer, in the order it has them."""
 
     def __init__(self, of: Buffers, start: int) -> None:
-        self._numbers, self._places = of.numbers, [start + place for place in of.places]
+        self._numbers, self._precision = of.numbers, of.precision
+        self._places = [start + place for place in of.places]
 
     def __len__(self) -> int:
         return len(self._places)
@@ -123,10 +125,10 @@ class Moments(MutableSequence[float]):
 
     def __setitem__(self, i: Any, number: Any) -> None:
         if isinstance(i, slice):
-            for place, one in list(zip(self._places[i], array(self._numbers.typecode, number), strict=True)):
+            for place, one in list(zip(self._places[i], self._precision.array(number, "a moment"), strict=True)):
                 self._numbers[place] = one
         else:
-            self._numbers[self._places[i]] = number
+            [self._numbers[self._places[i]]] = self._precision.array([number], "a moment")
 
     def __delitem__(self, i: Any) -> None:
         raise TypeError("there is one of each parameter's moments, no more and no less")
@@ -343,11 +345,15 @@ class Training:
                 self._buffers.numbers[:] = before
                 vars(optimizer).update(state)
                 raise
+        self.say_doubles()
+        return float(loss.data)
+
+    def say_doubles(self) -> None:
+        """Say, in single precision, that the engine has taken a step."""
         if self._buffers.precision != DOUBLE:
             say_once(
                 f"a step was taken by the engine, in doubles, since single precision is too short for it: {REMEDY}"
             )
-        return float(loss.data)
 
 
 class CLoop:

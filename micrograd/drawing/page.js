@@ -649,7 +649,7 @@ function connect(view) {
       kind = waits ? " waiting" : Number.isNaN(x) ? "" : x < 0 ? " down" : " up";
     edge.drawn.setAttribute("class", `edge${kind}${isNow && !back ? " now" : ""}`);
     const width =
-      edge.count > 1 ? 3 : waits || !largest || !Number.isFinite(x) ? 1.2 : 0.8 + (2.4 * Math.abs(x)) / largest;
+      edge.count > 1 ? 3 : waits || !largest || !Number.isFinite(x) ? 1.2 : 0.8 + 2.4 * Math.abs(x / largest);
     edge.drawn.setAttribute("stroke-width", isNow ? width + 1 : width);
     if (isNow && back && view.items[edge.source].share) labels.set(edge.source, [...(labels.get(edge.source) ?? []), x]);
   });
@@ -838,7 +838,7 @@ function whatIf(i) {
     return html("p", {
       textContent: "There is no what-if here: numbers have changed since they were used, as in a step of training.",
     });
-  const reach = Math.max(1, 2 * Math.abs(V0[i])) || 1,
+  const reach = Math.max(1, 2 * Math.abs(V0[i])),
     steps = { min: V0[i] - reach, max: V0[i] + reach, step: "any", value: V[i] };
   const range = html("input", { type: "range", id: "slide", ariaLabel: "What if it were", ...steps });
   const field = html("input", {
@@ -866,7 +866,8 @@ function whatIf(i) {
       compute();
     },
   });
-  return html("p", {}, "What if it were ", range, " ", field, " ", reset);
+  const slides = Number.isFinite(steps.max) && Number.isFinite(steps.min); // else its ends would be other numbers
+  return html("p", {}, "What if it were ", ...(slides ? [range, " "] : []), field, " ", reset);
 }
 
 // The reader's hands
@@ -899,13 +900,14 @@ at("step").oninput = event => {
 };
 const KEYS = { ArrowLeft: "back", ArrowRight: "forth", Home: "first", End: "last" };
 document.onkeydown = event => {
-  if (event.target.matches?.("input") || event.altKey || event.ctrlKey || event.metaKey) return;
+  if (event.altKey || event.ctrlKey || event.metaKey) return;
+  if (event.key === "Escape" && opened.length) fold(opened.at(-1));
+  if (event.target.matches?.("input")) return;
   if (KEYS[event.key]) {
     event.preventDefault();
     stop();
     go(moves[KEYS[event.key]]());
   }
-  if (event.key === "Escape" && opened.length) fold(opened.at(-1));
 };
 
 let hits = [],

@@ -93,7 +93,7 @@ def _edges(views: Views, view: View, placed: Placed) -> Iterable[str]:
         left, top = placed.corners[edge.target]
         path = curve((x + shape.width, y + shape.height / 2), passes, (left, top + edge.port))
         kind = "" if math.isnan(weight) else " down" if weight < 0 else " up"
-        thickness = 0.8 + 2 * abs(weight) / largest if largest and math.isfinite(weight) else 1.2
+        thickness = 0.8 + 2 * abs(weight / largest) if largest and math.isfinite(weight) else 1.2
         yield (
             f'<path class="edge{kind}" stroke-width="{3 if len(edge.inputs) > 1 else thickness:.3g}" '
             f'd="{path}m-4-2.5 4 2.5-4 2.5"/>\n'
