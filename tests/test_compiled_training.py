@@ -848,7 +848,7 @@ def test_a_batch_of_another_size_finds_no_compiler_any_more(monkeypatch):
                 assert line.optimizer.steps == 2
 
 
-def no_build(source):
+def no_build(*source):
     raise CompilerError("no longer")
 
 
