@@ -37,6 +37,7 @@ TESTS = {  # those of the module first
         for name in ["trace", "graph", "statements", "stored", "python", "check", "__init__"]
     },
     "compiler/roll": ["roll", *IN_C],
+    "compiler/precision": ["single_precision"],
     **{f"compiler/{name}": IN_C for name in ["c", "library", "batch", "export", "toolchain"]},
     **{f"compiler/{name}": [*TRAINING, *IN_C] for name in ["training", "driver", "rule", "elsewhere", "scatter"]},
     **{f"compiler/executors/{name}": ["shards"] for name in ["pool", "worker", "shards", "chunks"]},
