@@ -26,6 +26,7 @@ __all__ = ["Diverged", "History", "fit"]
 
 Loss = Callable[[Any, Any], Any]
 BACKENDS = ("eager", "auto", "python", "c")
+PRECISIONS = ("double", "single")
 
 
 def fit(
@@ -106,15 +107,17 @@ def fit(
         How many share the examples of a step in C, which pays for steps of some milliseconds. Their gradients are added
         in a fixed order.
     precision
-        Of what C computes with: "double", or "single" for floats, as PyTorch has them by default.
+        The type that C computes with: "double", or "single" for floats, as PyTorch has them by default.
     executor
         Whose workers compute the gradients, with one of the backends for generated code: a `concurrent.futures`
         Executor or what has its `submit`, such as Dask's `client.get_executor()`; a function that makes one, which is
         called again when that is broken, as processes are by the death of one; or a list of these. A step that a worker
         has not survived is repeated, and no example counted twice. A worker keeps each shard that it has computed, and
-        any worker of an executor may come to compute any of its shards: of data that is more than a machine holds, give
+        any worker of an executor may come to compute any of its shards: if the data does not fit on one machine, give
         a list with an executor for each machine, among which the shards are divided; those of one that is broken go to
-        the others. What workers send is unpickled: have none that you would not run programs of.
+        the others. What workers send is unpickled: use only those whose programs you would run. A Ctrl-C in a terminal
+        reaches worker processes, too: fit ends as ever, and the executor is broken. With an executor, what cannot be
+        compiled is an error.
     shards
         In how many parts the examples are sent to the workers, who keep them; by default one for each. Their gradients
         are added in a fixed order: the losses are those of one process but for rounding, and for the same number of
@@ -142,6 +145,8 @@ def fit(
     """
     if backend not in BACKENDS:
         raise ValueError(f"unknown backend {backend!r}: expected one of {', '.join(BACKENDS)}")
+    if precision not in PRECISIONS:
+        raise ValueError(f"unknown precision {precision!r}: expected {' or '.join(PRECISIONS)}")
     if precision != "double" and backend in ("eager", "python"):
         raise ValueError(f'backend {backend!r} computes in doubles: give backend="c" with precision={precision!r}')
     _check_kinds(model, loss, optimizer, schedule, progress)
@@ -201,7 +206,9 @@ def fit(
             history.interrupted = True
         except BrokenExecutor as error:
             vars(error).update(history=history)
-            error.add_note("the parameters are those after the last whole step, and the error has the history")
+            error.add_note(
+                "the parameters are those after the last whole step, if one was taken, and the error has the history"
+            )
             raise
         except Diverged as error:
             history.failure = error.failure
@@ -375,12 +382,19 @@ def _check(parameters: list[Value], xs: Sequence[Any], are_loaded: bool, optimiz
 def _check_shards(executor: Any, shards: Any, xs: Any, ys: Any, backend: str, threads: int) -> bool:
     """Whether the examples are loaded by workers. Raises an error if what is given does not go together."""
     are_loaded = isinstance(shards, (list, tuple))
+    if not are_loaded and not isinstance(shards, (int, NoneType)):
+        raise TypeError(
+            f"shards is {shards!r:.80}: expected how many parts xs and ys are cut into, or in their place a list of "
+            "functions that load a part each"
+        )
     if executor is None and shards is not None:
-        raise ValueError("shards are for the workers of an executor: give executor=... with them")
+        raise ValueError("shards are for the workers of an executor: give executor=ProcessPoolExecutor() with them")
     if executor is not None and backend == "eager":
         raise ValueError('the workers of an executor run generated code: give backend="c", "python" or "auto" with it')
     if executor is not None and threads != 1:
-        raise ValueError(f"threads is {threads!r}, and there is an executor: give one of them")
+        raise ValueError(
+            f"threads is {threads!r}, and there is an executor, whose workers have one each: leave threads at 1"
+        )
     if (xs is None or ys is None) and not are_loaded:
         raise TypeError("xs and ys are missing: give both, or an executor and shards=[...], functions that load them")
     if not are_loaded:
@@ -404,7 +418,7 @@ def _shards(executor: Any, shards: Any, n: int, precision: str) -> "Shards | Non
     if not isinstance(shards, (list, tuple, NoneType)):
         shards = count("shards", shards)
         if shards > n:
-            raise ValueError(f"shards is {shards}, and there are {n} examples: each shard has one at least")
+            raise ValueError(f"shards is {shards}, and there are {n} examples: give shards={n} or fewer")
     return Shards(executor, shards, n, named(precision))
 
 

@@ -476,6 +476,12 @@ def test_a_neuron_unfolds_in_its_place_on_a_second_click_and_folds_again(visit):
     assert tab.locator(".card").count() == 17
 
 
+def test_a_click_on_its_plus_unfolds_a_card(visit):
+    tab = visit(network())
+    tab.locator(".card .word", has_text="+").first.click()
+    assert tab.locator(".frame").count() == 1
+
+
 def test_what_was_unfolded_last_folds_first(visit):
     tab = visit(recurrence(300))
     tab.locator(".card").nth(2).click()

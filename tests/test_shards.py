@@ -407,7 +407,7 @@ def test_a_broken_executor_leaves_its_shards_to_the_others(caplog):
 def test_an_executor_that_was_shut_down_is_broken():
     executor = ThreadPoolExecutor(1)
     executor.shutdown()
-    with pytest.raises(WorkersLost, match="cannot schedule new futures after shutdown; give a function that makes"):
+    with pytest.raises(WorkersLost, match="cannot schedule new futures after shutdown; if it was shut down"):
         trained(executor=executor)
 
 
@@ -424,9 +424,24 @@ def test_without_workers_the_last_whole_step_stays():
 
 
 def test_executors_that_break_at_once_are_not_made_for_ever(caplog):
-    with pytest.raises(WorkersLost, match="3 that were made in its place have broken, too, before they gave an answer"):
+    with pytest.raises(
+        WorkersLost,
+        match="3 that were made in its place have broken, too; it gave no answer at all: start processes under",
+    ):
         trained(executor=lambda: Breaking(1))
     assert len(caplog.messages) == 3
+    made = iter([Breaking(9), *(Breaking(1) for _ in range(3))])
+    with pytest.raises(WorkersLost, match="3 that were made in its place have broken, too, before they gave an answer"):
+        trained(executor=lambda: next(made))
+
+
+def test_a_loader_that_cannot_be_sent_is_named():
+    with (
+        ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor,
+        pytest.raises((AttributeError, pickle.PicklingError)) as caught,
+    ):
+        trained(executor=executor, shards=[lambda: (XS, YS)], xs=None, ys=None)
+    assert "cannot be sent: let what loads it be a function of a module" in caught.value.__notes__[0]
 
 
 def dies(path, k):
@@ -543,7 +558,7 @@ def test_a_slow_worker_is_named_once(caplog):
     trained(executor=Processes(1, answer=answer), shards=4, batch_size=None, epochs=4)
     assert caplog.messages == []
     trained(executor=Processes(1, answer=answer), shards=4, batch_size=None, epochs=12)
-    assert caplog.messages == ["the tortoise is slow: an example takes it 10 times as long as the others"]
+    assert caplog.messages == ["the tortoise is slow: it takes 10 times as long for an example as the others"]
 
 
 def test_a_wait_without_any_answer_is_told(caplog, monkeypatch):
@@ -615,8 +630,13 @@ def test_what_diverges_does_so_as_in_one_process(options, backend, tmp_path):
         ({"xs": None}, TypeError, "xs and ys are missing: give both, or an executor"),
         ({"executor": ThreadPoolExecutor, "xs": None, "ys": None}, TypeError, "xs and ys are missing"),
         ({"executor": 3}, TypeError, "executor is 3: expected a concurrent.futures.Executor, such as"),
-        ({"executor": lambda: None}, TypeError, "executor is <function <lambda> at .*: expected"),
+        ({"executor": lambda: None}, TypeError, "executor\\(\\) is None: expected"),
         ({"executor": []}, ValueError, "executor is an empty list"),
+        (
+            {"executor": ThreadPoolExecutor, "shards": iter([])},
+            TypeError,
+            "shards is <list_iterator .*: expected how many",
+        ),
         ({"executor": [ThreadPoolExecutor, 3]}, TypeError, "executor is 3: expected"),
     ],
 )

@@ -331,7 +331,13 @@ def test_threads_give_what_one_gives_but_for_the_order_of_additions(network):
     assert close(found[1][1], found[0][1], 64)
 
 
-def test_without_a_compiler_python_computes_in_doubles(monkeypatch, network):
+def test_it_shows_that_it_is_in_single_precision():
+    assert repr(squared()) == "<<lambda> compiled to C in single precision, 0 parameters>"
+
+
+def test_without_a_compiler_python_computes_in_doubles(monkeypatch, network, caplog):
+    toolchain.say_once.cache_clear()
+
     def none(*_):
         raise CompilerError("none works here")
 
@@ -341,6 +347,7 @@ def test_without_a_compiler_python_computes_in_doubles(monkeypatch, network):
     assert fast.map(xs[:3], ys[:3]) == [
         loss(x, y).data for x, y in zip(np.array(xs[:3], "f").tolist(), ys, strict=False)
     ]
+    assert "compiled to Python in place of C, in double precision: none works here" in caplog.text
     with pytest.raises(CompilerError):
         micrograd.compile(loss, (xs[0], ys[0]), backend="c", precision="single")
 
@@ -370,6 +377,10 @@ def squared(**options):
         (lambda: squared()(-HUGE), OverflowError, r"-1e\+39"),
         (
             lambda: micrograd.compile(lambda x: x * HUGE, (1.0,), backend="c", precision="single"),
+            OverflowError, r"a constant is 1e\+39",
+        ),
+        (
+            lambda: micrograd.compile(lambda x: x * HUGE, (1.0,), backend="python").export_c("x.c", precision="single"),
             OverflowError, r"a constant is 1e\+39",
         ),
     ],
@@ -409,8 +420,9 @@ def test_fit_in_single_precision_needs_c(network, backend):
     model, _, xs, ys = network
     with pytest.raises(ValueError, match=f"backend '{backend}' computes in doubles: give backend=\"c\""):
         fit(model, cross_entropy, xs, ys, epochs=1, backend=backend, precision="single")
-    with pytest.raises(ValueError, match="unknown precision 'half'"):
-        fit(model, cross_entropy, xs, ys, epochs=1, backend="c", precision="half")
+    for other in (backend, "auto", "c"):
+        with pytest.raises(ValueError, match="unknown precision 'half': expected double or single"):
+            fit(model, cross_entropy, xs, ys, epochs=1, backend=other, precision="half")
 
 
 def test_a_step_that_single_precision_cannot_take_is_taken_in_doubles_and_said(caplog):

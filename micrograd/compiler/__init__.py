@@ -30,7 +30,7 @@ from micrograd.compiler.check import check
 from micrograd.compiler.elsewhere import lock
 from micrograd.compiler.export import export_c
 from micrograd.compiler.graph import Graph, Shape, unflatten
-from micrograd.compiler.library import CBackend
+from micrograd.compiler.library import CBackend, check_constants
 from micrograd.compiler.precision import DOUBLE, Precision, named
 from micrograd.compiler.python import PythonBackend, source
 from micrograd.compiler.rule import Ruled
@@ -155,7 +155,8 @@ class Compiled:
         self._build(self._traced(self._shapes), batch_size)
 
     def __repr__(self) -> str:
-        kind = "C" if self._is_in_c() else "Python"
+        single = "" if self.precision == DOUBLE else " in single precision"
+        kind = f"C{single}" if self._is_in_c() else "Python"
         return (
             f"<{getattr(self._function, '__name__', 'function')} compiled to {kind}, {len(self.parameters)} parameters>"
         )
@@ -352,7 +353,9 @@ class Compiled:
         of = self.precision if precision is None else named(precision)
         numbers = self._numbers()
         _check_numbers(numbers, of)
-        return export_c(self._backends[self._shapes].stored.graph(), numbers, stem, of)
+        graph = self._backends[self._shapes].stored.graph()
+        check_constants(graph, of)
+        return export_c(graph, numbers, stem, of)
 
     def _numbers(self) -> list[float]:
         return [parameter.data for parameter in self.parameters]
@@ -513,7 +516,8 @@ class Compiled:
         """Go on in Python where C is not to be had, unless it was asked for."""
         if self.backend == "c":
             raise error
-        say_once(f"compiled to Python in place of C: {error}")
+        doubles = "" if self.precision == DOUBLE else ", in double precision"
+        say_once(f"compiled to Python in place of C{doubles}: {error}")
         self._backends[graph.shapes] = PythonBackend(graph)
 
     def _run(self, method: str, packed: Packed, *options: float, parameters: Sequence[float] | None = None) -> Any:

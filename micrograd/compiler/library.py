@@ -53,9 +53,7 @@ class CBackend:
     """
 
     def __init__(self, graph: Graph, n: float = math.inf, threads: int = 1, precision: Precision = DOUBLE) -> None:
-        for id, number in graph.trace.constants.items():
-            if id < graph.forward_end:  # those of derivatives are there to tell numbers too large for them
-                precision.check("a constant", number)
+        check_constants(graph, precision)
         self.stored = Stored(graph)
         self.threads = threads
         self.precision = precision
@@ -86,6 +84,13 @@ class CBackend:
         if (kind, tile) not in self._libraries:
             self._libraries[kind, tile] = Library(self.stored, kind, tile, self.precision, self.threads)
         return self._libraries[kind, tile]
+
+
+def check_constants(graph: Graph, precision: Precision) -> None:
+    """Raise OverflowError if a constant of the function is too large."""
+    for id, number in graph.trace.constants.items():
+        if id < graph.forward_end:  # those of derivatives are there to tell numbers too large for them
+            precision.check("a constant", number)
 
 
 def tile_size(n: float, lanes: int = DOUBLE.lanes) -> int:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from micrograd import scalar
 
 VECTOR_BYTES = 64  # of the widest
-REMEDY = 'compile with precision="double"'
+REMEDY = 'give precision="double"'
 LARGEST = (2 - 2**-23) * 2.0**127  # of the numbers in single precision
 SMALLEST = 2.0**-150  # which is rounded to 0
 

@@ -557,7 +557,12 @@ function draw(item) {
   g.append(...item.words);
   if (item.opens >= 0) {
     const y = item.slots.find(([, , , look]) => look === "data")?.[1] ?? 31;
-    g.append(element("text", { class: "word", x: width - 7, y, "text-anchor": "end" }, "+"));
+    const plus = element("text", { class: "word", x: width - 7, y, "text-anchor": "end" }, "+");
+    plus.onclick = event => {
+      event.stopPropagation();
+      unfold(item);
+    };
+    g.append(plus);
   }
   onPress(g, byKey => pick(item, byKey));
   return g;

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import ExitStack, suppress
 from itertools import count, islice
+from pickle import PicklingError
 from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -92,9 +93,10 @@ class Place:
         self._make = given if callable(given) and (isinstance(given, type) or not hasattr(given, "submit")) else None
         self.executor = given if self._make is None else given()
         if not hasattr(self.executor, "submit"):
+            came = f"executor is {given!r:.80}" if self._make is None else f"executor() is {self.executor!r:.80}"
             raise TypeError(
-                f"executor is {given!r:.80}: expected a concurrent.futures.Executor, such as ProcessPoolExecutor(), a "
-                "function that makes one, or a list of these"
+                f"{came}: expected a concurrent.futures.Executor, such as ProcessPoolExecutor(), a function that makes "
+                "one, or a list of these"
             )
         self.failures = 0
         self.sent: set[tuple[str, int | None]] = set()  # tokens and shards
@@ -213,7 +215,7 @@ class Pool:
             times = statistics.median(own) / max(statistics.median(others), 1e-12) if others else 1.0
             self._slow[worker] = self._slow[worker] + 1 if times > SLOW else 0
             if self._slow[worker] == SLOW_STEPS:
-                self.say_once(f"{worker} is slow", f": an example takes it {times:.0f} times as long as the others")
+                self.say_once(f"{worker} is slow", f": it takes {times:.0f} times as long for an example as the others")
 
     def replace(self, place: Place, executor: Any, error: BaseException) -> None:
         """Have another executor in place of a broken one, or let the others have its tasks.
@@ -229,13 +231,10 @@ class Pool:
         if self.places:
             log.warning("an executor is broken, and the others go on with its tasks: %s", _described(error))
             return
-        remedy = (
-            "give a function that makes an executor, as in executor=lambda: ProcessPoolExecutor(4), which is called "
-            "again when one is broken, or a list of several executors"
-            if place.failures == 1
-            else f"{MOST_FAILURES} that were made in its place have broken, too, before they gave an answer"
-        )
-        raise WorkersLost(f"the executor is broken, and no worker is left: {_described(error)}; {remedy}") from error
+        remedy = _remedy(place, error)
+        raise WorkersLost(
+            f"the executor does not work, and no worker is left: {_described(error)}; {remedy}"
+        ) from error
 
     def say_once(self, message: str, more: str = "") -> None:
         """Log a message, if it is new."""
@@ -292,6 +291,12 @@ class UnderWay:
             self._pool.replace(place, executor, error)
             self.submit(i, task)
             return
+        except (PicklingError, AttributeError, TypeError) as error:
+            if not hasattr(error, "__notes__"):  # as it has if it comes from a worker
+                error.add_note(
+                    f"{task.name} cannot be sent: let what loads it be a function of a module, or a partial of it"
+                )
+            raise
         if answer is None:
             self.submit(i, task, whole=True)
         else:
@@ -310,5 +315,23 @@ class UnderWay:
                 self._pool.say_once(f"no answer for {PATIENCE:g} s", f": waiting for {names:.200}")
 
 
+def _remedy(place: Place, error: BaseException) -> str:
+    """What to do about an executor that does not work."""
+    if not isinstance(error, (BrokenExecutor, CancelledError)):
+        return "if it was shut down, as at the end of its `with` block, use it within"
+    if not place.workers:
+        again = f"{MOST_FAILURES} that were made in its place have broken, too; " if place.failures > 1 else ""
+        return (
+            f'{again}it gave no answer at all: start processes under `if __name__ == "__main__":`, and let functions '
+            "that load shards be in a module that the processes can import"
+        )
+    if place.failures > 1:
+        return f"{MOST_FAILURES} that were made in its place have broken, too, before they gave an answer"
+    return (
+        "give a function that makes an executor, as in executor=lambda: ProcessPoolExecutor(4), which is called again "
+        "when one is broken, or a list of several executors"
+    )
+
+
 def _described(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}".removesuffix(": ")
+    return f"{type(error).__name__}: {error}".rstrip(".: ")
