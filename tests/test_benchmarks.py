@@ -160,8 +160,8 @@ def test_a_line_tells_what_each_program_takes():
     assert len(rest) == len(compiling.PROGRAMS) - 1
     assert first == (
         "MLP 2-16-16-1, 100 points: 12,000 operations, 90 lines of C, 1.50 s to compile (tracing 0.50, statements, "
-        "loops and C 0.50, the C compiler 0.50, again, from the cache 0.25), 20 us a call; eager takes 50 times as long, "
-        "PyTorch takes 0.5 times as long."
+        "loops and C 0.50, the C compiler 0.50, again, from the cache 0.25), 20 us a call; eager takes 50 times as "
+        "long, PyTorch takes 0.5 times as long."
     )
 
 
