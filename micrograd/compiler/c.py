@@ -174,13 +174,15 @@ typedef V T[TILE]; /* a number for each example of a tile */
 static inline double total(const V *tile)
 {{
     typedef double H __attribute__((vector_size(BYTES / 2)));
-    union {{ V v; H h[2]; }} halves = {{ .v = tile[0] }};
+    typedef double Q __attribute__((vector_size(BYTES / 4)));
+    union {{ V v; H h[2]; }} whole = {{ .v = tile[0] }};
     for (int k = 1; k < TILE; k++)
-        halves.v += tile[k];
-    H half = halves.h[0] + halves.h[1];
-    double sum = half[0];
-    for (int l = 1; l < LANES / 2; l++)
-        sum += half[l];
+        whole.v += tile[k];
+    union {{ H h; Q q[2]; }} half = {{ .h = whole.h[0] + whole.h[1] }};
+    Q quarter = half.q[0] + half.q[1];
+    double sum = quarter[0];
+    for (int l = 1; l < LANES / 4; l++)
+        sum += quarter[l];
     return sum;
 }}
 
