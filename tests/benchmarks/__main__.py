@@ -14,32 +14,33 @@ parser = argparse.ArgumentParser(
     description="Compare with other libraries. Without a name, all groups are measured, and the page is written.",
 )
 parser.add_argument("groups", nargs="*", metavar="group", help=f"which comparisons: {', '.join(GROUPS)}")
-parser.add_argument("--redraw", action="store_true", help="write the page and its charts of what was measured last")
+parser.add_argument(
+    "--redraw", action="store_true", help="write the page of what was measured last, but for groups that are named"
+)
 options = parser.parse_args()
 chosen = options.groups
 for name in chosen:
     if name not in GROUPS:
         parser.error(f"there is no group {name!r}: choose from {', '.join(GROUPS)}")
-if options.redraw and chosen:
-    parser.error("the page is redrawn as a whole: name no group")
 
 machine, results = page.machine(), {}
 if options.redraw:
     machine, results = page.recalled((HERE / "measured.json").read_text(encoding="utf-8"))
 print(machine)
 groups = {}
-for name in chosen or GROUPS:
+for name in GROUPS if options.redraw else chosen or GROUPS:
     module = import_module(f"tests.benchmarks.{name}")
     print(f"\n{name}: {module.__doc__.strip()}\n")
     measured = []
-    for result in results[name] if options.redraw else map(run, module.benchmarks()):
+    again = options.redraw and name not in chosen
+    for result in results[name] if again else map(run, module.benchmarks()):
         measured.append(result)
         print(*page.text(result), "", sep="\n", flush=True)
     conclusions = list(module.conclude(measured)) if hasattr(module, "conclude") else []
     print(*conclusions, sep="\n")
     groups[name] = module.__doc__.strip(), measured, conclusions
 
-if not chosen:
+if options.redraw or not chosen:
     results = {name: measured for name, (_, measured, _) in groups.items()}
     compared = [m for name, measured in results.items() if name != "growth" for m in measured]
     for path, text in (
