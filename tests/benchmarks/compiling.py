@@ -4,6 +4,11 @@ Each is compiled with an empty cache, and once more from the cache, for the call
 time, or a batch. A call is forward and backward; where a program has many results, forward alone. It is
 `fast.backward(packed)`, which reads the parameters from Values and adds to their gradients, and the generated function
 alone, from buffer to buffer, as tensors are in PyTorch.
+
+Before loops were rolled into nests, with the same gcc on a like machine: the GPT was 25,016 lines of C that took gcc
+8 s, by sums of products 31,513 lines and 13 s in all; the recurrent network 111,113 lines and 49 s; the matrix product
+8,391 lines and 1.7 s; the convolution 7,517 lines and 2.2 s; 784-128-10 5 to 6 s in all. 10,000 outputs took gcc 55 s,
+and 2,000 arguments 44 s.
 """
 
 from collections.abc import Callable, Iterator, Sequence
