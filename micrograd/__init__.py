@@ -1,14 +1,17 @@
-"""micrograd: a scalar autograd engine in pure Python, readable in one sitting.
+"""micrograd: a scalar autograd engine in pure Python, with networks, drawings, exact derivatives and a compiler.
 
-`Value` and its operations are here at once; all else is loaded when it is first asked for.
+`Value` and its operations are imported at once; everything else is loaded on first use.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from micrograd import engine, scalar
-from micrograd.engine import Value, dot, mean, promote, take, where
-from micrograd.engine import sum as sum
+from micrograd import display, engine, reductions, scalar
+from micrograd._version import __version__ as __version__
+from micrograd.engine import Value, promote
+from micrograd.reductions import dot, mean, take, where
+from micrograd.reductions import sum as sum
 
 __all__ = [  # without `sum` and `compile`, which a star would put in place of Python's
     "Value", "compiler", "data", "dot", "engine", "fit", "functional", "grad", "gradcheck", "hessian", "hvp",
@@ -16,21 +19,34 @@ __all__ = [  # without `sum` and `compile`, which a star would put in place of P
     "where",
 ]  # fmt: skip
 
-__version__ = "1.0.0"
+if not getattr(sys, "_is_gil_enabled", lambda: True)():
+    raise ImportError(
+        "this Python runs without its global lock (the GIL), where micrograd has not been tested: "
+        "start it as `python -X gil=1`, or set PYTHON_GIL=1 in its environment"
+    )
+
+if sys.platform == "emscripten":
+    from micrograd import emscripten
+
+    Value.__del__ = emscripten.release  # type: ignore[attr-defined]
 
 _LATER = {
     **dict.fromkeys(("compiler", "data", "functional", "losses", "nn", "optim", "training", "viz")),
     **dict.fromkeys(("grad", "gradcheck", "hessian", "hvp", "jacobian", "value_and_grad"), "functional"),
     "compile": "compiler",
-    "fit": "training",
+    "fit": "training.fit",
 }
 """The module of each name that is loaded later; None for a module itself."""
+
+display.use(lambda: import_module("micrograd.notebook"))
+for _name in (*reductions.__all__, "sum"):  # which were in `engine` once
+    setattr(engine, _name, getattr(reductions, _name))
 
 if TYPE_CHECKING:
     from micrograd import compiler, data, functional, losses, nn, optim, training, viz
     from micrograd.compiler import compile as compile
     from micrograd.functional import grad, gradcheck, hessian, hvp, jacobian, value_and_grad
-    from micrograd.training import fit
+    from micrograd.training.fit import fit as fit
 else:
 
     def __getattr__(name: str) -> Any:

@@ -1,24 +1,26 @@
-"""Loss functions: how far the outputs of a model are from what they should be, as one Value to call `backward` on.
+"""Loss functions: how far the outputs of a model are from their targets, as one Value to call `backward` on.
 
 Names, order of arguments and formulas are those of `torch.nn.functional`; shapes are nested lists (or arrays) of Values
-and numbers. All are computed in forms that do not overflow, whatever the size of the logits. Where one class is all but
-certain, `cross_entropy` and `log_softmax` have the rounding error of 1, as in PyTorch.
+and numbers. No loss overflows, however large the logits are. If one class is almost certain, `cross_entropy` and
+`log_softmax` have the rounding error of 1, as in PyTorch.
 
-Most take a `reduction` of the losses of the single examples: their `"mean"`, their `"sum"`, or `"none"` of both, which
-gives them one by one in the shape of the input. Any other raises ValueError.
+Most take a `reduction` of the losses of the examples: `"mean"`, `"sum"`, or `"none"` for a list of them in the shape of
+the input. Any other raises ValueError.
 
-A loss that is for some targets only says so in its `check_targets(targets, name)`, which raises ValueError for others.
-Compiled code does not look at the targets that are its arguments; `fit` has them all checked before it begins.
+A loss that accepts only some targets has a `check_targets(targets, name)`, which raises ValueError for others. Compiled
+code does not check the targets among its arguments; `fit` checks all of them before it starts.
 """
 
 import operator
 from collections.abc import Callable, Iterable
 from functools import reduce, wraps
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from micrograd import scalar
-from micrograd.checks import by_position, listed, plain
-from micrograd.engine import Value, dot, mean, position, possible, promote, sum
+from micrograd.engine import Value, promote
+from micrograd.errors import shown
+from micrograd.reductions import candidate_indices, dot, mean, sum
+from micrograd.validation import as_list, by_position, plain
 
 __all__ = [
     "binary_cross_entropy_with_logits", "cross_entropy", "hinge_loss", "l2_penalty", "log_softmax", "mse_loss",
@@ -27,9 +29,26 @@ __all__ = [
 
 Loss = TypeVar("Loss", bound=Callable[..., Any])
 
+_LOGITS = "binary_cross_entropy_with_logits, for outputs without a sigmoid"
+_ABSOLUTE = "lambda prediction, target: abs(prediction - target)"
+_ELSEWHERE = {
+    "binary_cross_entropy": _LOGITS, "bce_loss": _LOGITS, "BCELoss": _LOGITS, "BCEWithLogitsLoss": _LOGITS,
+    "l1_loss": _ABSOLUTE, "mae_loss": _ABSOLUTE, "L1Loss": _ABSOLUTE,
+    "CrossEntropyLoss": "cross_entropy", "MSELoss": "mse_loss", "NLLLoss": "nll_loss",
+}  # fmt: skip
+"""What to use in place of other libraries' losses that do not exist here, or not by that name."""
+
+if TYPE_CHECKING:
+    pass  # for type checkers, the module would have any attribute
+else:
+
+    def __getattr__(name):
+        remedy = f": use {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{remedy}")
+
 
 def _for_targets(allowed: Callable[[Any], bool], expected: str) -> Callable[[Loss], Loss]:
-    """A loss that takes these targets alone, and has the `check_targets` that says so."""
+    """Decorate a loss that accepts only these targets, and give it its `check_targets`."""
 
     def decorated(loss: Loss) -> Loss:
         def check_targets(targets: Any, name: str = "target") -> None:
@@ -53,7 +72,7 @@ def _for_targets(allowed: Callable[[Any], bool], expected: str) -> Callable[[Los
     return decorated
 
 
-# Losses of one number and its target. The shapes of both may be any, but must be the same.
+# Losses of one number and its target. Both may have any shape, but must have the same.
 
 
 def mse_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
@@ -62,7 +81,7 @@ def mse_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
     Raises
     ------
     ValueError
-        If the shapes differ, or the mean of no numbers is asked for.
+        If the shapes differ, or there are no numbers to average.
     """
 
     def loss(x: Value, y: Value) -> Any:
@@ -76,13 +95,13 @@ def mse_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
 def hinge_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
     """The hinge of maximum-margin classifiers, relu(1 - target * input), for scores and targets of -1 or +1.
 
-    It asks each score to be on its target's side of 0 by a margin of 1, and is content with any score beyond that.
-    See Cortes and Vapnik (1995); PyTorch has no such function (its `hinge_embedding_loss` is another).
+    It is 0 for a score that is on its target's side of 0 by a margin of at least 1. See Cortes and Vapnik (1995);
+    PyTorch has no such function (its `hinge_embedding_loss` is a different one).
 
     Raises
     ------
     ValueError
-        If a target is not -1 or +1, the shapes differ, or the mean of no numbers is asked for.
+        If a target is not -1 or +1, the shapes differ, or there are no numbers to average.
     """
     return _reduced(_each(lambda x, y: (1 - y * x).relu(), input, target), reduction)
 
@@ -94,7 +113,7 @@ def binary_cross_entropy_with_logits(input: Any, target: Any, *, reduction: str 
     Raises
     ------
     ValueError
-        If a target is not from 0 to 1, the shapes differ, or the mean of no numbers is asked for.
+        If a target is not from 0 to 1, the shapes differ, or there are no numbers to average.
     """
     return _reduced(_each(_binary_cross_entropy, input, target), reduction)
 
@@ -110,28 +129,28 @@ def _binary_cross_entropy(x: Value, y: Value) -> Value:
     return type(x)(data, (x, y), "binary_cross_entropy", _backward)
 
 
-# Losses of one list of numbers, one a class, and the index of the true class; or of a batch: a list of such lists and a
-# list of indices. An index is a number as `take` has it, and so may be the argument of a compiled function.
+# Losses of a list of numbers, one for each class, and the index of the true class; or of a batch: a list of such lists
+# and a list of indices. As in `take`, an index may be an argument of a compiled function.
 
 
 def cross_entropy(logits: Any, target_index: Any, *, reduction: str = "mean") -> Any:
-    """The cross-entropy -log(softmax(logits)[target_index]), one node an example.
+    """The cross-entropy -log(softmax(logits)[target_index]), as one node for each example.
 
     Parameters
     ----------
     logits
         The logits of one example, or a list of such lists.
     target_index
-        The index of the true class, an int or what equals one; or a list of indices, one an example.
+        The index of the true class, an int or a number that equals one; or a list of indices, one for each example.
     reduction
-        As for all losses; it makes no difference to one example.
+        As for all losses; it makes no difference to a single example.
 
     Raises
     ------
     TypeError
-        If the logits are no list.
+        If the logits are not a list.
     ValueError
-        If there are no logits, an index is not that of a logit, or there are not as many indices as examples.
+        If there are no logits, an index is out of range, or there are not as many indices as examples.
     """
     return _reduced(_each_example(_cross_entropy, logits, target_index), reduction)
 
@@ -142,8 +161,8 @@ def _cross_entropy(logits: Any, target: Any) -> Value:
     def _backward(grad: Any) -> None:
         share = grad / total
         for node, power in zip(nodes, powers, strict=True):
-            node.grad += share * power  # the gradient is softmax(logits), less 1 at the target
-        for i in possible(target, len(nodes)):
+            node.grad += share * power  # the gradient is softmax(logits), minus 1 at the target
+        for i in candidate_indices(target, len(nodes)):
             nodes[i].grad -= scalar.where(target == i, grad, 0)
 
     return type(nodes[0])(scalar.log(total) - scalar.take(shifted, target), nodes, "cross_entropy", _backward)
@@ -165,12 +184,12 @@ def _nll(log_probabilities: Any, target: Any) -> Any:
 
 
 def softmax(input: Any) -> list[Any]:
-    """The probabilities e^x / sum of all e^x of one example's logits, or of each example's in a batch.
+    """The probabilities e^x / sum of all e^x for one example's logits, or for each example of a batch.
 
     Raises
     ------
     TypeError
-        If the logits are no list.
+        If the logits are not a list.
     ValueError
         If there are no logits.
     """
@@ -192,7 +211,7 @@ def softmax(input: Any) -> list[Any]:
 
 
 def log_softmax(input: Any) -> list[Any]:
-    """The logarithms of `softmax`, finite where a probability is too small for a float. The errors are the same."""
+    """The logarithms of `softmax`, finite even if a probability is too small for a float. The errors are the same."""
     rows = _rows(input)
     if _is_batch(rows):
         return [log_softmax(row) for row in rows]
@@ -222,10 +241,10 @@ def _logsumexp(nodes: tuple[Value, ...], largest: Any, powers: list[Any], total:
 
 
 def _exponentials(logits: Any) -> tuple[tuple[Value, ...], Any, list[Any], list[Any], Any]:
-    """The logits as nodes, the largest of their numbers, all of them less that, e to the power of these, and the sum.
+    """The logits as nodes, the largest of their numbers, the numbers minus it, e to the power of these, and their sum.
 
-    Softmax and its kin are the same for all logits less any one number, and so are their derivatives. Less the largest,
-    no power overflows and their sum is at least 1.
+    To subtract a number from all logits changes neither softmax nor its derivatives. With the largest subtracted, no
+    power overflows and their sum is at least 1.
     """
     nodes = promote(*logits)
     largest = reduce(lambda a, b: scalar.where(a > b, a, b), [node.data for node in nodes])
@@ -238,8 +257,8 @@ def _exponentials(logits: Any) -> tuple[tuple[Value, ...], Any, list[Any], list[
 
 
 def l2_penalty(parameters: Iterable[Any]) -> Value:
-    """The sum of the parameters' squares, as one node: add a small multiple of it to a loss to keep them small."""
-    parameters = listed("parameters", parameters)
+    """The sum of the parameters' squares, as one node. Add a small multiple of it to a loss to keep them small."""
+    parameters = as_list("parameters", parameters)
     return dot(parameters, parameters, 0)
 
 
@@ -247,50 +266,51 @@ def l2_penalty(parameters: Iterable[Any]) -> Value:
 
 
 def _each(loss: Callable[[Value, Value], Any], input: Any, target: Any) -> Any:
-    """The loss of each number and its target, in the shape that both have."""
+    """The loss of each number and its target, in the shape of both."""
     inputs, targets = _items("input", input), _items("target", target)
     if inputs is None and targets is None:
         return loss(*promote(input, target))
     shapes = ["a single number" if items is None else f"a list of {len(items)}" for items in (inputs, targets)]
     if shapes[0] != shapes[1]:
-        remedy = f": pass {targets[0]!r:.80} for {targets!r:.80}" if inputs is None and len(targets) == 1 else ""
+        one = inputs is None and len(targets) == 1 and not isinstance(targets[0], Value)
+        remedy = f": give the target as {shown(targets[0])}, not {shown(targets)}" if one else ""
         raise ValueError(f"the input is {shapes[0]}, but its target is {shapes[1]}{remedy}")
     return [_each(loss, x, y) for x, y in zip(inputs, targets, strict=True)]
 
 
 def _each_example(loss: Callable[[Any, Any], Value], rows: Any, targets: Any) -> Any:
-    """The loss of each list and its index, or of the only one."""
+    """The loss of each list and its index, or of a single list and index."""
     rows = _rows(rows)
     if _is_batch(rows):
         indices = _items("target", targets)
         if indices is None or len(indices) != len(rows):
-            raise ValueError(f"{len(rows)} examples need a list of as many target indices, not {targets!r:.80}")
+            raise ValueError(f"{len(rows)} examples need a list of {len(rows)} target indices, not {shown(targets)}")
         return [_each_example(loss, row, index) for row, index in zip(rows, indices, strict=True)]
-    return loss(rows, position(targets, len(rows), "target index"))
+    return loss(rows, scalar.as_index(targets, len(rows), "target index"))
 
 
 def _rows(rows: Any) -> Any:
-    """The numbers of one example or the lists of many, by their position."""
+    """The numbers of one example or the lists of many, by position."""
     items = _items("input", rows)
     if items is None:
-        raise TypeError(f"expected a list with a number for each class, not {type(rows).__name__}: {rows!r:.80}")
+        raise TypeError(f"expected a list with a number for each class, not {type(rows).__name__}: {shown(rows)}")
     if len(items) == 0:
         raise ValueError("expected a list with a number for each class, not an empty one")
     return items
 
 
 def _is_batch(rows: Any) -> bool:
-    return hasattr(rows[0], "__len__")
+    return _items("input", rows[0]) is not None
 
 
 def _items(name: str, tree: Any) -> Any:
-    """The items of a list, an array or a table, by their position; None of a number."""
+    """The items of a list, an array or a table, by position; None for a number."""
     if isinstance(tree, (list, tuple)):
         return tree
     if not hasattr(tree, "__len__") or getattr(tree, "shape", None) == ():
         return None
     if isinstance(tree, str):
-        raise TypeError(f"{name} is {tree!r:.80}: expected a number, or a list or an array of numbers")
+        raise TypeError(f"{name} is {shown(tree)}: expected a number, or a list or an array of numbers")
     return by_position(name, tree)
 
 

@@ -1,26 +1,23 @@
-"""Optimizers, which change parameters by their gradients so that a loss gets smaller, and schedules of their rate.
+"""Optimizers: they change parameters by their gradients, so that a loss decreases. Schedules are in schedules.py.
 
 Formulas and defaults are those of `torch.optim`. A parameter is anything with a number `data` and its gradient `grad`.
 Each optimizer states its rule once, for one parameter: a step applies it to all, and the compiler makes a loop of it.
-A schedule is a function from the number of steps taken to a learning rate, to be applied by whoever takes the steps:
-
-    schedule = warmup(cosine(0.1, steps=1000), steps=50)
-    optimizer.learning_rate = schedule(optimizer.steps)
 """
 
 import math
 from collections import deque
 from collections.abc import Callable, Iterable
-from functools import partial, wraps
 from itertools import chain, repeat
-from typing import Any, ClassVar, ParamSpec, Protocol
+from typing import Any, ClassVar, Protocol
 
 from micrograd import scalar
-from micrograd.checks import count, listed, number, plain
+from micrograd.errors import shown
+from micrograd.schedules import Schedule, constant, cosine, exponential, linear, step, warmup
+from micrograd.validation import as_list, count, limit, number, plain, renamed, row
 
 __all__ = [
-    "SGD", "Adam", "AdamW", "Optimizer", "Schedule", "clip_grad_norm", "constant", "cosine", "exponential", "linear",
-    "step", "warmup",
+    "SGD", "Adam", "AdamW", "Optimizer", "RMSprop", "Schedule", "clip_grad_norm", "constant", "cosine", "exponential",
+    "linear", "step", "warmup",
 ]  # fmt: skip
 
 
@@ -31,35 +28,45 @@ class Parameter(Protocol):
     grad: Any
 
 
+PYTORCH = {"lr": "learning_rate", "params": "parameters"}
+"""PyTorch's names of arguments, and ours."""
+
 Update = Callable[..., tuple[Any, ...]]
-"""From the number in a parameter, its gradient and its moments, to what the number and the moments become."""
+"""From a parameter's number, its gradient and its moments to its new number and moments."""
 
 
 class Optimizer:
     """What all optimizers share: parameters, options that may be set between steps, and a state to save.
 
-    An optimizer of your own is a subclass with a `rule`, and with `moments` if it keeps numbers for each parameter:
+    Your own optimizer is a subclass with a `rule`, and with `moments` if it keeps numbers for each parameter:
 
         class Signed(Optimizer):
             def rule(self):
                 return lambda x, grad: (x - self.learning_rate * scalar.where(grad > 0, 1, -1),)
 
-    A step computes all that it changes before it changes anything. So one that fails leaves the parameters as they
-    were, and Ctrl-C finds them, and the moments, all before or all after a step.
+    A step computes everything before it changes anything. So a step that fails leaves the parameters as they were, and
+    after Ctrl-C, the parameters and moments are either all from before the step or all from after it.
 
     Parameters
     ----------
     parameters
         The Values to change.
     options
-        The numbers that the rule depends on, as attributes: a `learning_rate` at least.
+        The numbers that the rule depends on, which become attributes: at least a `learning_rate`.
 
     Attributes
     ----------
     moments
-        What is kept for each parameter from step to step, at first 0: the names, and the least that each may be.
+        The names of the numbers that are kept for each parameter, which start at 0, and the least that each may be.
     steps
         The number of steps taken.
+
+    Raises
+    ------
+    ValueError
+        If there are no parameters, or an option is out of its range.
+    TypeError
+        If one of the parameters is not a Value.
     """
 
     moments: ClassVar[dict[str, float]] = {}
@@ -76,29 +83,37 @@ class Optimizer:
             setattr(self, name, [0.0] * len(self.parameters))
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # A rate that is a NumPy scalar would turn all parameters into NumPy scalars.
-        super().__setattr__(name, _plain(value))
+        if name in PYTORCH:  # which no rule would read
+            raise AttributeError(f"an optimizer has no attribute {name}: set its {PYTORCH[name]}")
+        super().__setattr__(name, _python_option(value))
 
     def __repr__(self) -> str:
         options = "".join(f", {name}={getattr(self, name)!r}" for name in self._options)
         return f"{type(self).__name__}({len(self.parameters)} parameters{options})"
 
     def rule(self) -> Update:
-        """What the next step does to one parameter, as a function.
+        """The function that the next step applies to each parameter.
 
-        It may branch on options, but neither on the learning rate nor on the number of steps, which come to be known
-        only when compiled code runs; and its mathematics is Python's operators and the functions of `scalar`.
+        It may branch on options, but not on the learning rate or the number of steps: in compiled code these are
+        symbols until it runs, so do not ask for their types either. Its mathematics is Python's operators and the
+        functions of `scalar`. A rule that does more, such as counting its calls or looking at the gradients of all
+        parameters, cannot be compiled to C and runs in Python.
         """
-        raise NotImplementedError(f"{type(self).__name__} is an Optimizer without a rule() of its own")
+        raise NotImplementedError(f"{type(self).__name__} is an Optimizer that does not define rule()")
 
     def step(self) -> None:
-        """Change each parameter by its gradient, as the rule says."""
-        data, grads = [p.data for p in self.parameters], [p.grad for p in self.parameters]
+        """Change each parameter by its gradient, following the rule. Raises TypeError if one has no gradient."""
+        data = _python_numbers([p.data for p in self.parameters])
+        grads = _python_numbers([p.grad for p in self.parameters])
         changed = map(self.rule(), data, grads, *[getattr(self, name) for name in self.moments])
-        data, *moments = map(list, zip(*changed, strict=True))
+        try:
+            data, *moments = map(list, zip(*changed, strict=True))
+        except TypeError:
+            _check_gradients(self.parameters)
+            raise
         state = dict(zip(self.moments, moments, strict=True), steps=self.steps + 1)
         assignments = map(setattr, self.parameters, repeat("data"), data), map(vars(self).update, [state])
-        deque(chain(*assignments), maxlen=0)  # in C, where no Ctrl-C comes between
+        deque(chain(*assignments), maxlen=0)  # in C, where Ctrl-C cannot come between
 
     def zero_grad(self) -> None:
         """Set the gradient of each parameter to 0, since `backward` adds to it."""
@@ -107,7 +122,7 @@ class Optimizer:
 
     @staticmethod
     def clip_scale(norm: Any, max_norm: float) -> Any:
-        """What gradients of this norm are multiplied by; NaN for NaN, which so goes to all of them, as in PyTorch."""
+        """The factor for gradients of this norm; NaN if the norm is NaN, so that all become NaN, as in PyTorch."""
         scale = max_norm / (norm + 1e-6)
         return scalar.where((scale < 1) | (norm != norm), scale, 1)
 
@@ -122,7 +137,7 @@ class Optimizer:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over the state, and the options, of an optimizer of this kind with as many parameters.
+        """Restore the state, with the options, of an optimizer of the same class with as many parameters.
 
         Raises
         ------
@@ -131,49 +146,42 @@ class Optimizer:
         """
         kind, expected = type(self).__name__, self.state_dict().keys()
         if not isinstance(state, dict) or state.keys() != expected or state["optimizer"] != kind:
-            raise ValueError(f"not the state of an optimizer of kind {kind}, a dict of {', '.join(expected)}")
+            raise ValueError(f"not the state_dict() of {kind}: expected a dict of {', '.join(expected)}")
         options = self._checked({name: state[name] for name in self._options})
         steps = count("steps", state["steps"], least=0)
         moments = {}
         for name, least in self.moments.items():
             numbers, n = state[name], len(self.parameters)
             if not isinstance(numbers, list) or len(numbers) != n:
-                raise ValueError(f"{name} is {numbers!r:.80}: expected a list of {n} numbers, one a parameter")
+                raise ValueError(f"{name} is {shown(numbers)}: expected a list of {n} numbers, one for each parameter")
             moments[name] = [number(f"{name}[{i}]", x, least) for i, x in enumerate(numbers)]
         vars(self).update(options, steps=steps, **moments)
 
     def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
-        """The options as Python numbers. Raises ValueError if one of them cannot be."""
+        """The options as Python numbers. Raises ValueError if one of them is out of its range."""
         return {
-            **{name: _plain(value) for name, value in options.items()},
+            **{name: _python_option(value) for name, value in options.items()},
             **{name: number(name, options[name]) for name in ("learning_rate", "weight_decay") if name in options},
         }
 
 
 class SGD(Optimizer):
-    """Stochastic gradient descent, with momentum if asked for (Sutskever et al., 2013).
+    """Stochastic gradient descent, optionally with momentum (Sutskever et al., 2013).
 
     Parameters
     ----------
     parameters
         The Values to change.
     learning_rate
-        How far to go along the gradient.
+        The size of a step, in multiples of the gradient.
     momentum
-        How much of the last step's direction to keep.
+        The share of the previous direction that is kept.
     dampening
-        How much of the gradient to leave out of the direction, after the first step.
+        The share of the gradient that is left out of the direction, after the first step.
     weight_decay
-        How much of the parameter to add to its gradient.
+        The share of a parameter that is added to its gradient.
     nesterov
-        Whether to look a step ahead along the direction. Takes a momentum and no dampening.
-
-    Raises
-    ------
-    ValueError
-        If there are no parameters, or an option is out of its range.
-    TypeError
-        If something else than a parameter is among them.
+        Whether to look one step ahead along the direction. Needs a momentum, and no dampening.
     """
 
     moments: ClassVar[dict[str, float]] = {"velocity": -math.inf}
@@ -183,6 +191,7 @@ class SGD(Optimizer):
     nesterov: bool
     velocity: list[float]
 
+    @renamed(**PYTORCH)
     def __init__(
         self,
         parameters: Iterable[Parameter],
@@ -192,17 +201,11 @@ class SGD(Optimizer):
         weight_decay: float = 0.0,
         nesterov: bool = False,
     ) -> None:
-        super().__init__(
-            parameters,
-            learning_rate=learning_rate,
-            momentum=momentum,
-            dampening=dampening,
-            weight_decay=weight_decay,
-            nesterov=nesterov,
-        )
+        options = {"momentum": momentum, "dampening": dampening, "weight_decay": weight_decay, "nesterov": nesterov}
+        super().__init__(parameters, learning_rate=learning_rate, **options)
 
     def rule(self) -> Update:
-        """The learning rate times the gradient, or times the direction made from it."""
+        """A step of the learning rate along the gradient, or along the running direction if there is a momentum."""
         rate, momentum, decay, nesterov = self.learning_rate, self.momentum, self.weight_decay, self.nesterov
         share = scalar.where(self.steps == 0, 1, 1 - self.dampening)
 
@@ -222,32 +225,25 @@ class SGD(Optimizer):
         if not isinstance(nesterov, bool):
             raise ValueError(f"nesterov is {nesterov!r}: expected True or False")
         if nesterov and (not momentum or dampening):
-            raise ValueError("nesterov takes a momentum above 0 and a dampening of 0")
+            raise ValueError("nesterov requires a momentum above 0 and a dampening of 0")
         return {**super()._checked(options), "momentum": momentum, "dampening": dampening, "nesterov": nesterov}
 
 
 class Adam(Optimizer):
-    """Adam: steps of about the learning rate each, by running means of gradients and squares (Kingma and Ba, 2015).
+    """Adam: steps of about the learning rate, by running means of gradients and squares (Kingma and Ba, 2015).
 
     Parameters
     ----------
     parameters
         The Values to change.
     learning_rate
-        How far to go at most, roughly, in each parameter.
+        The approximate limit of a step in each parameter.
     betas
-        How much of the running means of the gradient and of its square to keep in a step.
+        The shares of the mean gradient and of the mean square that a step keeps.
     eps
-        What to add to the root of the mean square before dividing by it.
+        A number added to the root of the mean square, by which is divided.
     weight_decay
-        How much of the parameter to add to its gradient.
-
-    Raises
-    ------
-    ValueError
-        If there are no parameters, or an option is out of its range.
-    TypeError
-        If something else than a parameter is among them.
+        The share of a parameter that is added to its gradient.
     """
 
     moments: ClassVar[dict[str, float]] = {"mean": -math.inf, "mean_square": 0.0}
@@ -257,6 +253,7 @@ class Adam(Optimizer):
     mean: list[float]
     mean_square: list[float]
 
+    @renamed(**PYTORCH)
     def __init__(
         self,
         parameters: Iterable[Parameter],
@@ -268,7 +265,7 @@ class Adam(Optimizer):
         super().__init__(parameters, learning_rate=learning_rate, betas=betas, eps=eps, weight_decay=weight_decay)
 
     def rule(self) -> Update:
-        """The learning rate times the mean gradient in units of the root mean square."""
+        """A step of the learning rate times the mean gradient, divided by the root mean square."""
         (beta1, beta2), eps, steps = self.betas, self.eps, self.steps + 1
         new1, new2 = 1 - beta1, 1 - beta2
         rate = self.learning_rate / (1 - beta1**steps)  # both means started at 0, and are too small by these factors
@@ -285,26 +282,25 @@ class Adam(Optimizer):
         return update
 
     def _decay(self) -> tuple[Any, Any]:
-        """How much of a parameter a step keeps, and how much of it is added to its gradient."""
+        """The share of a parameter that a step keeps, and the share that is added to its gradient."""
         return 1, self.weight_decay
 
     def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
-        betas, eps = options["betas"], number("eps", options["eps"])
+        betas = options["betas"]
         if not isinstance(betas, (tuple, list)) or len(betas) != 2:
-            raise ValueError(f"betas is {betas!r}: expected two numbers, such as (0.9, 0.999)")
-        if not eps:
-            raise ValueError("eps is 0: expected a number above 0, for without it a gradient of 0 divides 0 by 0")
+            raise ValueError(f"betas is {shown(betas)}: expected two numbers, such as (0.9, 0.999)")
         betas = tuple([number(f"betas[{i}]", beta, below=1) for i, beta in enumerate(betas)])
-        return {**super()._checked(options), "betas": betas, "eps": eps}
+        return {**super()._checked(options), "betas": betas, "eps": _positive("eps", options["eps"])}
 
 
 class AdamW(Adam):
-    """Adam with the decay of the weights apart from the gradients' means (Loshchilov and Hutter, 2019).
+    """Adam with decoupled weight decay (Loshchilov and Hutter, 2019).
 
-    The parameters and errors are those of `Adam`, but for `weight_decay`: the share of itself that each parameter
-    loses in a step, times the learning rate.
+    The parameters are those of `Adam`, except that a step multiplies each parameter by
+    1 - learning_rate * weight_decay, and leaves its gradient alone.
     """
 
+    @renamed(**PYTORCH)
     def __init__(
         self,
         parameters: Iterable[Parameter],
@@ -319,137 +315,123 @@ class AdamW(Adam):
         return 1 - self.learning_rate * self.weight_decay, 0
 
 
+class RMSprop(Optimizer):
+    """RMSprop: the gradient divided by its root mean square (Hinton, 2012), optionally with momentum.
+
+    `weight_decay` and `momentum` are those of `SGD`, `learning_rate` and `eps` those of `Adam`; `alpha` is the share of
+    the mean square that a step keeps.
+    """
+
+    moments: ClassVar[dict[str, float]] = {"mean_square": 0.0, "velocity": -math.inf}
+
+    alpha: float
+    eps: float
+    momentum: float
+    mean_square: list[float]
+    velocity: list[float]
+
+    @renamed(**PYTORCH)
+    def __init__(
+        self,
+        parameters: Iterable[Parameter],
+        learning_rate: float = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        momentum: float = 0.0,
+    ) -> None:
+        super().__init__(
+            parameters, learning_rate=learning_rate, alpha=alpha, eps=eps, weight_decay=weight_decay, momentum=momentum
+        )
+
+    def rule(self) -> Update:
+        """A step of the learning rate along the running direction of gradients over their root mean square."""
+        rate, alpha, eps, decay, momentum = self.learning_rate, self.alpha, self.eps, self.weight_decay, self.momentum
+
+        def update(x: Any, grad: Any, mean_square: Any, velocity: Any) -> tuple[Any, Any, Any]:
+            grad = grad + decay * x
+            mean_square = alpha * mean_square + (1 - alpha) * (grad * grad)
+            velocity = momentum * velocity + grad / (scalar.sqrt(mean_square) + eps)
+            return x - rate * velocity, mean_square, velocity
+
+        return update
+
+    def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
+        return {
+            **super()._checked(options),
+            "alpha": number("alpha", options["alpha"], below=1),
+            "eps": _positive("eps", options["eps"]),
+            "momentum": number("momentum", options["momentum"]),
+        }
+
+
 def clip_grad_norm(
     parameters: Iterable[Parameter], max_norm: float, scale: Callable[[float, float], float] = Optimizer.clip_scale
 ) -> float:
-    """Scale the gradients down so that their norm, the root of the sum of their squares, is `max_norm` at most.
+    """Scale the gradients down so that their norm, the root of the sum of their squares, is at most `max_norm`.
 
-    As in PyTorch the scale is max_norm / (norm + 1e-6) where that is below 1, unless `scale`, a function of the norm
-    and its limit, says otherwise. A `max_norm` of infinity only measures.
+    As in PyTorch, the factor is max_norm / (norm + 1e-6) if that is below 1; `scale`, a function of the norm and
+    `max_norm`, gives another. A `max_norm` of infinity only measures.
 
     Returns
     -------
     float
-        The norm that the gradients had.
+        The norm before scaling.
 
     Raises
     ------
     ValueError
         If `max_norm` is negative or NaN, or there are no parameters.
     TypeError
-        If something else than a parameter is among them.
+        If one of the parameters is not a Value, or has no gradient.
     """
-    parameters, max_norm = _unique(parameters), plain(max_norm)
-    if not isinstance(max_norm, (int, float)) or not max_norm >= 0:
-        raise ValueError(f"max_norm is {max_norm!r}: expected a number of at least 0")
-    norm = math.hypot(*[p.grad for p in parameters])
+    parameters, max_norm = _unique(parameters), limit("max_norm", max_norm)
+    try:
+        norm = math.hypot(*[p.grad for p in parameters])
+    except TypeError:
+        _check_gradients(parameters)
+        raise
     factor = scale(norm, max_norm)
     for p in parameters:
         p.grad *= factor
     return norm
 
 
-# Schedules
-
-Schedule = Callable[[int], float]
-"""From the number of steps taken to the learning rate of the next."""
-
-P = ParamSpec("P")
-
-
-class _Schedule:
-    """What one of the functions below makes; it is copied and pickled as the call that has made it."""
-
-    def __init__(self, call: partial[Schedule], rate: Schedule) -> None:
-        self._call, self._rate = call, rate
-
-    def __call__(self, step: int) -> float:
-        return self._rate(step)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return self._call, ()
-
-    def __repr__(self) -> str:
-        options = [f"{name}={option!r}" for name, option in self._call.keywords.items()]
-        return f"{self._call.func.__name__}({', '.join([*map(repr, self._call.args), *options])})"
-
-    def schedules(self) -> list[Schedule]:
-        """Those that it was made from."""
-        return list(filter(callable, (*self._call.args, *self._call.keywords.values())))
-
-
-def foreseeable(schedule: Schedule) -> bool:
-    """Whether the rates depend on the number of steps alone: those of a function of the user's may on anything."""
-    return isinstance(schedule, _Schedule) and all(map(foreseeable, schedule.schedules()))
-
-
-def _travels(make: Callable[P, Schedule]) -> Callable[P, Schedule]:
-    """Let the schedules that a function makes be pickled, which a lambda cannot be."""
-
-    @wraps(make)
-    def schedule(*args: P.args, **options: P.kwargs) -> Schedule:
-        return _Schedule(partial(schedule, *args, **options), make(*args, **options))
-
-    return schedule
-
-
-@_travels
-def constant(learning_rate: float) -> Schedule:
-    """The same rate at every step. Like all schedules, raises ValueError for an argument out of its range."""
-    rate = number("learning_rate", learning_rate)
-    return lambda step: rate
-
-
-@_travels
-def step(learning_rate: float, every: int, factor: float = 0.1) -> Schedule:
-    """The rate times `factor` after every so many steps."""
-    rate, every, factor = number("learning_rate", learning_rate), count("every", every), number("factor", factor)
-    return lambda step: rate * factor ** (step // every)
-
-
-@_travels
-def exponential(learning_rate: float, factor: float) -> Schedule:
-    """The rate times `factor` after each step."""
-    rate, factor = number("learning_rate", learning_rate), number("factor", factor)
-    return lambda step: rate * factor**step
-
-
-@_travels
-def linear(learning_rate: float, steps: int, final: float = 0.0) -> Schedule:
-    """From the rate to the `final` one in a straight line of so many steps, and on at that."""
-    rate, steps, final = number("learning_rate", learning_rate), count("steps", steps), number("final", final)
-    return lambda step: rate + (final - rate) * (min(step, steps) / steps)
-
-
-@_travels
-def cosine(learning_rate: float, steps: int, final: float = 0.0) -> Schedule:
-    """From the rate to the `final` one along half a cosine of so many steps, and on at that.
-
-    See Loshchilov and Hutter (2017), without the restarts.
-    """
-    rate, steps, final = number("learning_rate", learning_rate), count("steps", steps), number("final", final)
-    return lambda step: final + (rate - final) * (1 + math.cos(math.pi * min(step, steps) / steps)) / 2
-
-
-@_travels
-def warmup(schedule: Schedule, steps: int) -> Schedule:
-    """From near 0 up to the first rate of `schedule` in a straight line of so many steps, then all of the schedule."""
-    steps = count("steps", steps)
-    return lambda step: schedule(0) * (step + 1) / (steps + 1) if step < steps else schedule(step - steps)
-
-
-def _plain(option: Any) -> Any:
+def _python_option(option: Any) -> Any:
+    """An option as a Python number, since a NumPy scalar would turn all parameters into NumPy scalars."""
     return tuple(map(plain, option)) if isinstance(option, tuple) else plain(option)
+
+
+def _python_numbers(numbers: list[Any]) -> list[Any]:
+    """The numbers, with NumPy's as Python's: they would reduce the others to their precision."""
+    return numbers if set(map(type, numbers)) == {float} else list(map(row, numbers))
+
+
+def _positive(name: str, value: Any) -> float:
+    """The number to add to a root. Raises ValueError if it is not above 0."""
+    found: float = number(name, value)
+    if not found:
+        raise ValueError(f"{name} is 0: expected a number above 0, for without it a gradient of 0 divides 0 by 0")
+    return found
+
+
+def _check_gradients(parameters: list[Parameter]) -> None:
+    """Raise TypeError if the gradient of a parameter is None, as PyTorch's zero_grad() leaves it."""
+    for i, parameter in enumerate(parameters):
+        if parameter.grad is None:
+            raise TypeError(
+                f"the grad of parameters[{i}] is None: set it to 0, as zero_grad() does, then call backward()"
+            )
 
 
 def _unique(parameters: Iterable[Parameter]) -> list[Parameter]:
     """Each parameter once, in order."""
-    unique = list({id(parameter): parameter for parameter in listed("parameters", parameters)}.values())
+    unique = list({id(parameter): parameter for parameter in as_list("parameters", parameters)}.values())
     if not unique:
         raise ValueError("parameters is empty: expected the Values to change, such as model.parameters()")
     for parameter in unique:
         if not hasattr(parameter, "grad"):
-            raise TypeError(f"parameters holds a {type(parameter).__name__}: expected Values, as of model.parameters()")
+            raise TypeError(f"parameters holds {shown(parameter)}: expected Values, such as model.parameters()")
         if getattr(parameter, "_prev", ()):
-            raise ValueError(f"parameters holds {parameter!r:.80}, which is computed from others: expected leaves")
+            raise ValueError(f"parameters holds {shown(parameter)}, which is computed from others: expected leaves")
     return unique

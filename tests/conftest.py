@@ -1,14 +1,18 @@
-"""What all tests can rely on."""
+"""What all tests share."""
 
 import os
 import shutil
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
-from micrograd import engine
-from micrograd.compiler import CompilerError, toolchain
+if shutil.which("cc") and os.access(Path(__file__).with_name("quick-cc"), os.X_OK):
+    os.environ.setdefault("CC", str(Path(__file__).with_name("quick-cc")))  # before a file asks which compiler there is
+
+from micrograd import levels
+from tests.support import has_compiler
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -22,28 +26,22 @@ def _ctrl_c_interrupts():
 @pytest.fixture
 def two_derivatives(monkeypatch):
     """As if two derivatives were running, one inside the other."""
-    monkeypatch.setattr(engine, "running", [1, 2])
+    monkeypatch.setattr(levels, "active_levels", [1, 2])
 
 
-def has_compiler():
-    """Whether there is a C compiler here."""
-    try:
-        toolchain.find_compiler(os.environ.get("CC"), os.environ.get("PATH"))
-    except CompilerError:
-        return False
-    return True
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session", autouse=True)
 def cache(tmp_path_factory):
-    """A directory for what is compiled, so that nothing is left in the user's."""
+    """One directory for what all tests compile, so that nothing is compiled twice or left in the user's."""
+    directory = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        directory = directory.parent
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("XDG_CACHE_HOME", str(directory / "compiled"))
         yield
 
 
 @pytest.fixture(params=["python", "c"])
-def backend(request, cache):
+def backend(request):
     """What a function is compiled to."""
     if request.param == "c" and not has_compiler():
         pytest.skip("there is no C compiler here")
@@ -93,7 +91,8 @@ def axe(request):
     """The source of axe-core, which npm brings where it can."""
     if not shutil.which("npm"):
         pytest.skip("there is no npm here")
-    directory = request.config.cache.mkdir(f"axe-core-{AXE}")
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")  # of which each has its own, lest two install at a time
+    directory = request.config.cache.mkdir(f"axe-core-{AXE}-{worker}")
     source = directory / "node_modules" / "axe-core" / "axe.min.js"
     if not source.exists():
         install = ["npm", "install", "--no-audit", "--no-fund", "--fetch-retries=0", f"--prefix={directory}"]

@@ -1,4 +1,4 @@
-"""The benchmarks compare like with like, and their page tells what was measured."""
+"""The benchmarks compare like with like, and their page shows the measured numbers."""
 
 import math
 import xml.etree.ElementTree as ElementTree
@@ -6,12 +6,12 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from micrograd import Value
-from tests.benchmarks import compiling, digits, gpt, growth, harness, page, scaling
+from tests.benchmarks import cold, compiling, digits, gpt, growth, harness, page, phrases, scaling
 from tests.benchmarks.data import orders, set_weights
 from tests.benchmarks.harness import CHECKOUT, Benchmark, Contestant, Measured, from_first_step, run
 from tests.benchmarks.values import MLP, cross_entropy, mean, softmax
 from tests.benchmarks.values import Value as MicrogptValue
-from tests.conftest import has_compiler
+from tests.support import has_compiler
 
 BENCHMARKS = CHECKOUT / "tests" / "benchmarks"
 
@@ -292,3 +292,32 @@ def words(drawn):
 
 def texts(drawn):
     return {text.text for text in words(drawn)}
+
+
+@pytest.mark.usefixtures("torch", "cache")
+@pytest.mark.skipif(not has_compiler(), reason="there is no C compiler here")
+@pytest.mark.parametrize("name", ["digits 64-32-10", "heat equation", "two convolutions, taps skipped", "LSTM"])
+def test_whole_processes_learn_the_same(monkeypatch, name):
+    programs = {key: sized._replace(full=sized.small) for key, sized in cold.PROGRAMS.items()}
+    monkeypatch.setattr(cold, "PROGRAMS", programs)
+    assert cold.ours(name, 3) == pytest.approx(cold.pytorch(name, 3), rel=1e-9)
+
+
+@pytest.mark.skipif(not has_compiler(), reason="there is no C compiler here")
+@pytest.mark.parametrize("name", ["arm of many joints", "polynomial"])
+def test_both_phrasings_compute_the_same(monkeypatch, name):
+    programs = {key: sized._replace(full=sized.small) for key, sized in phrases.PROGRAMS.items()}
+    monkeypatch.setattr(phrases, "PROGRAMS", programs)
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    phrases.made.cache_clear()
+    one, other = (phrases.seconds(name, phrasing)()[1] for phrasing in (0, 1))
+    assert other == pytest.approx(one, rel=1e-12)
+    assert phrases.kernel(name, 0)()[0] < phrases.lines_of_c(name, 0)()[0]
+    phrases.made.cache_clear()
+
+
+def test_a_line_tells_what_both_phrasings_take():
+    measured = [Measured(b, dict(zip(phrases.PHRASINGS, (90.0, 100.0), strict=True))) for b in phrases.benchmarks()]
+    first, *rest = phrases.conclude(measured)
+    assert len(rest) == len(phrases.PROGRAMS)
+    assert first == ("GPT of 15 tokens: 90 and 100 lines of the kernel, 90 and 100 of C, 90.0 and 100.0 s to compile.")

@@ -23,49 +23,18 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import micrograd
-from micrograd import Value, dot, functional, mean, scalar, take, where
-from micrograd.compiler import Compiled, TraceError, elsewhere, stored
-from micrograd.compiler.elsewhere import lock
-from micrograd.compiler.python import WRITERS
-from micrograd.compiler.trace import Trace
+from micrograd import Value, dot, functional, mean, nn, scalar, take, where
+from micrograd.compiler import TraceError
+from micrograd.compiler.frontend.tracer import Trace
+from micrograd.compiler.targets.python import WRITERS
 from micrograd.nn import MLP
 from micrograd.optim import SGD
-from tests.conftest import has_compiler
 from tests.operations import OPERATIONS
-from tests.test_properties import GRAPHS, graphs, run, value_and_gradient
-
-pytestmark = pytest.mark.usefixtures("cache")
-
-
-def leaves(tree):
-    return [leaves(branch) for branch in tree] if isinstance(tree, list) else Value(tree)
-
-
-def grads(tree):
-    return [grads(branch) for branch in tree] if isinstance(tree, list) else tree.grad
-
-
-def eager(function, *args):
-    """What `value_and_grad` gives, as the engine computes it."""
-    arguments = [leaves(arg) for arg in args]
-    result = function(*arguments)
-    result.backward()
-    gradients = tuple(map(grads, arguments))
-    return result.data, gradients[0] if len(args) == 1 else gradients
-
-
-def moons(n=10):
-    """Points and labels, and a network with its hinge loss."""
-    rng = random.Random(1)
-    model = MLP(2, [5, 3, 1], activation="tanh")
-    for parameter in model.parameters():
-        parameter.data = rng.uniform(-1, 1)
-    points = [[rng.uniform(-1, 1), rng.uniform(-1, 1)] for _ in range(n)]
-    return model, (lambda x, y: (1 - y * model(x)).relu()), points, [rng.choice([-1.0, 1.0]) for _ in range(n)]
+from tests.support import eager, grads, graphs, has_compiler, moons, random_examples, run, value_and_gradient
 
 
 def bits(tree):
@@ -82,7 +51,7 @@ def close(x, expected):
 
 
 @given(graphs())
-@settings(GRAPHS, max_examples=300)
+@random_examples(60)
 def test_random_graphs_agree_with_the_engine_to_the_last_bit(graph):
     numbers, steps = graph
     fast = micrograd.compile(
@@ -94,7 +63,7 @@ def test_random_graphs_agree_with_the_engine_to_the_last_bit(graph):
 
 
 @given(graphs())
-@settings(GRAPHS, max_examples=100)
+@random_examples(25)
 def test_parameters_get_the_gradients_of_the_engine_to_the_last_bit(graph):
     numbers, steps = graph
     parameters = [Value(number) for number in numbers]
@@ -106,7 +75,7 @@ def test_parameters_get_the_gradients_of_the_engine_to_the_last_bit(graph):
 
 
 @given(graphs())
-@settings(GRAPHS, max_examples=40)
+@random_examples(40)
 def test_second_derivatives_of_random_graphs_agree_with_the_engine_to_the_last_bit(graph):
     numbers, steps = graph
     hessian = functional.hessian(lambda xs: run(xs, steps, lambda operation, *xs: operation.apply(*xs)))
@@ -425,7 +394,7 @@ def test_small_whole_powers_are_written_as_the_language_does():
     assert [f"x0 ** {n}.0" in fast.source for n in range(1, 11)] == [False, *[True] * 8, False]
     assert "power(x0, 10.0)" in fast.source
     assert [f"= ({' * '.join(['x[0]'] * n)});" in fast.c_source for n in (2, 3)] == [True] * 2
-    assert [f"= pow(x[0], {n}.0);" in fast.c_source for n in range(1, 11)] == [False] * 3 + [True] * 7
+    assert fast.c_source.count("= pow(x[0], ") == 7
 
 
 def test_what_changes_nothing_is_not_written_down():
@@ -509,7 +478,7 @@ def test_a_function_may_have_no_arguments_or_no_parameters(backend):
     assert fast.value_and_grad() == (9.0, ())
     fast = micrograd.compile(lambda x: x * x, (1.0,), backend=backend)
     assert (fast(3.0), fast.map([3.0, 4.0]), fast.value_and_grad(3.0)) == (9.0, [9.0, 16.0], (9.0, 6.0))
-    with pytest.raises(ValueError, match=r"no parameters to add gradients to: compile it with parameters="):
+    with pytest.raises(ValueError, match=r"compiled without parameters to add gradients to: give compile"):
         fast.backward([3.0, 4.0])
 
 
@@ -598,7 +567,7 @@ def test_each_shape_is_traced_once(backend):
 )
 def test_examples_of_another_shape_than_the_first_are_named_with_both_shapes(batch, came):
     fast = micrograd.compile(lambda x: x[0] + x[1], ([1.0, 2.0],), backend="python")
-    with pytest.raises(ValueError, match=rf"{came}.* came, \(2,\) was expected: all examples have the shape of the "):
+    with pytest.raises(ValueError, match=rf"{came}.*, expected \(2,\): all examples must have the shape of the "):
         fast.map(batch)
 
 
@@ -616,7 +585,7 @@ def test_examples_of_another_shape_than_the_first_are_named_with_both_shapes(bat
 )
 def test_a_shape_that_the_function_does_not_take_is_named_with_the_examples(batch, came):
     fast = micrograd.compile(lambda x: x[0] + x[1], ([1.0, 2.0],), backend="python")
-    with pytest.raises(ValueError, match=rf"{came} came, \(\(2,\),\) was expected"):
+    with pytest.raises(ValueError, match=rf"{came}, expected \(\(2,\),\)"):
         fast.backward(batch)
     assert fast([1.0, 2.0]) == 3.0
 
@@ -643,9 +612,9 @@ def test_what_is_no_batch_is_refused():
     with pytest.raises(TypeError, match=r"argument 2: expected a real number, not Value\(data=2.0.*: give its .data"):
         fast(1.0, Value(2.0))
     other = micrograd.compile(lambda x: x, (1.0,), backend="python")
-    with pytest.raises(ValueError, match="was expected"):
+    with pytest.raises(ValueError, match="expected \\(\\(\\), \\(\\)\\)"):
         fast.map(other.pack([1.0, 2.0]))
-    with pytest.raises(ValueError, match=r"shape \(1,\) came, \(\) was expected"):
+    with pytest.raises(ValueError, match=r"shape \(1,\), expected \(\)"):
         other.map([1.0, [2.0]])
 
 
@@ -676,7 +645,7 @@ def test_a_table_is_its_numbers_not_its_names(backend):
     assert fast.map(Table([[5.0, 1.0], [6.0, 2.0], [7.0, 3.0]])) == [11.0, 14.0, 17.0]
     single = micrograd.compile(lambda x: 2 * x, (1.0,), backend=backend)
     assert single.map(Table([5.0, 6.0, 7.0])) == [10.0, 12.0, 14.0]
-    with pytest.raises(ValueError, match="a Labels of length 3 gave 2 numbers"):
+    with pytest.raises(ValueError, match="the Labels of length 3 yielded 2 numbers"):
         single.map(Labels(np.ones((3, 2))))
 
 
@@ -698,7 +667,7 @@ def test_what_holds_no_numbers_one_after_the_other_is_refused_everywhere(backend
         lambda: single(thing), lambda: pair(thing), lambda: pair.map([[1.0, 2.0], thing]),
         lambda: micrograd.compile(lambda x: x, (thing,), backend=backend),
     ):  # fmt: skip
-        with pytest.raises((TypeError, ValueError), match=f"argument 1: .* of numbers, not {came}|shape \\(\\) came, "):
+        with pytest.raises((TypeError, ValueError), match=f"argument 1: .* of numbers, not {came}|shape \\(\\), "):
             example()
 
 
@@ -708,10 +677,10 @@ def test_what_holds_no_numbers_one_after_the_other_is_refused_everywhere(backend
         (None, "expected a real number, not None"),
         (2j, "expected a real number, not 2j"),
         (10**400, "int too large to convert to float"),
-        (np.complex64(2j), "real numbers are expected, not complex64"),
-        (np.array(2j), "real numbers are expected, not complex128"),
+        (np.complex64(2j), "expected real numbers, not complex64"),
+        (np.array(2j), "expected real numbers, not complex128"),
         (np.ma.masked, "a masked array has gaps"),
-        (np.datetime64("2020-01-01"), "real numbers are expected, not datetime64"),
+        (np.datetime64("2020-01-01"), "expected real numbers, not datetime64"),
     ],
     ids=lambda case: f"{case!s:.20}",
 )
@@ -730,16 +699,16 @@ def test_what_is_no_real_number_is_refused_everywhere(backend, thing, reason):
 @pytest.mark.parametrize(
     ("array", "reason"),
     [
-        (np.array([[1.0, 2j]]), "real numbers are expected, not complex128"),
+        (np.array([[1.0, 2j]]), "expected real numbers, not complex128"),
         (np.array([[1.0, 2j]], object), "expected a real number, not 2j"),
         (
             np.ma.masked_array([[1.0, 2.0]], [[False, True]]),
-            r"a masked array has gaps: fill them by \.filled\(number\)",
+            r"a masked array has gaps: fill them with \.filled\(number\)",
         ),
-        (np.array([["1", "2"]]), "real numbers are expected, not <U1"),
+        (np.array([["1", "2"]]), "expected real numbers, not <U1"),
         (np.array([["1", "2"]], object), "expected a number, or a list or an array of numbers, not '1'"),
-        (np.array([[1, 2]], "timedelta64[s]"), "real numbers are expected, not timedelta64"),
-        (np.array([(1.0, 2.0)], "d,d"), "real numbers are expected, not .*'f0'"),
+        (np.array([[1, 2]], "timedelta64[s]"), "expected real numbers, not timedelta64"),
+        (np.array([(1.0, 2.0)], "d,d"), "expected real numbers, not .*'f0'"),
         (np.array(1.0), "len"),
     ],
 )
@@ -844,7 +813,7 @@ def test_an_array_is_converted_as_a_whole(monkeypatch, layout):
     """Number by number, it takes ten times as long."""
     rows = np.arange(12.0).reshape(6, 2)
     fast = micrograd.compile(lambda x: x[0] - 3 * x[1], ([1.0, 2.0],), backend="python")
-    monkeypatch.setattr("micrograd.compiler.batch._extend", None)
+    monkeypatch.setattr("micrograd.compiler.dataset._extend", None)
     for _ in range(2):
         assert fast.map(fast.pack(LAYOUTS[layout](rows))) == (rows[:, 0] - 3 * rows[:, 1]).tolist()
 
@@ -934,6 +903,7 @@ def test_a_graph_is_freed_once_it_is_compiled_and_is_there_when_it_is_asked_for(
     try:
         model, loss, points, labels = moons()
         fast = micrograd.compile(loss, (points[0], labels[0]), parameters=model.parameters(), backend=backend)
+        fast(points[0], labels[0])
         kept = fast._backends[((2,), ())].stored
         assert kept._graph() is None
         source, c_source = fast.source, fast.c_source
@@ -950,27 +920,12 @@ def test_a_graph_is_freed_once_it_is_compiled_and_is_there_when_it_is_asked_for(
 def test_a_function_in_python_is_compiled_when_it_is_first_called():
     fast = micrograd.compile(lambda x: x * x, (1.0,), backend="python")
     functions = fast._backends[((),)]._functions
-    assert [name in functions for name in WRITERS] == [False, True, False]
+    assert [name in functions for name in WRITERS] == [False, False, False]
     fast(1.0)
-    assert [name in functions for name in WRITERS] == [True, True, False]
+    assert [name in functions for name in WRITERS] == [True, False, False]
     assert fast.value_and_grad(2.0) == (4.0, 4.0)
-    assert set(WRITERS) <= set(functions)
+    assert [name in functions for name in WRITERS] == [True, False, True]
     assert all(f"def {name}(" in fast.source for name in WRITERS)
-
-
-def no_library(name):
-    raise OSError("there are no libraries here")
-
-
-@pytest.mark.parametrize("library", [ctypes.CDLL, no_library, lambda name: None])
-def test_the_memory_that_a_large_graph_took_is_given_back_where_the_system_takes_it(monkeypatch, library):
-    asked = []
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: asked.append(name) or library(name))
-    for lines, times in ((1000, 0), (1, 3)):
-        monkeypatch.setattr(stored, "MANY_LINES", lines)
-        fast = micrograd.compile(lambda x: x.sin().cos(), (1.0,), backend="python")
-        assert fast(1.0) == math.cos(math.sin(1.0))
-        assert asked == [None] * times  # after two functions and the trace
 
 
 # Errors
@@ -1068,7 +1023,9 @@ def test_what_is_written_in_place_of_such_operators_compiles(backend):
 
 @pytest.mark.parametrize("function", [lambda x: f"{x.data:.3f}", lambda x: f"{x:.3f}", lambda x: format(x.data, ".3f")])
 def test_a_traced_number_cannot_be_formatted_yet(function):
-    with pytest.raises(TraceError, match=r"no number yet to be written as '\.3f'.* return it, and format") as error:
+    with pytest.raises(
+        TraceError, match=r"not known yet, so none can be formatted as '\.3f'.* Return it from the function, and format"
+    ) as error:
         micrograd.compile(function, (1.0,), backend="python")
     assert inspect.getsourcelines(function)[0][0].strip() in str(error.value)
 
@@ -1126,7 +1083,7 @@ def test_a_lookup_of_a_traced_number_by_its_value_is_an_error_at_the_users_line(
 
 
 def test_values_that_a_function_computes_are_told_apart_by_sets_and_dicts():
-    fast = micrograd.compile(lambda x: micrograd.sum({x * 2: 1, x * 2: 2}), (1.0,), backend="python")
+    fast = micrograd.compile(lambda x: micrograd.sum([*{x * 2: 1, x * 2: 2}]), (1.0,), backend="python")
     assert fast(3.0) == 12.0
 
 
@@ -1139,7 +1096,7 @@ def test_a_number_of_another_trace_is_refused():
     kept = []
     micrograd.compile(lambda x: kept.append(x) or x, (1.0,), backend="python")
     for function in (lambda x: x + kept[0], lambda x: kept[0], lambda x: [x, kept[0]]):
-        with pytest.raises(TraceError, match="has left the function"):
+        with pytest.raises(TraceError, match="used outside the function"):
             micrograd.compile(function, (1.0,), backend="python")
 
 
@@ -1147,7 +1104,7 @@ def test_a_number_of_another_trace_is_refused():
 def test_a_value_that_was_computed_from_a_parameter_before_is_not_baked_in(result):
     p = Value(2.0)
     before = p * 3
-    with pytest.raises(ValueError, match="do it within the function"):
+    with pytest.raises(ValueError, match="compute it inside the function"):
         micrograd.compile(lambda x: result(before * x), (1.0,), parameters=[p], backend="python")
 
 
@@ -1166,14 +1123,16 @@ def test_bad_input_is_refused_at_the_door():
     with pytest.raises(ValueError, match="twice"):
         micrograd.compile(lambda x: x, (1.0,), parameters=[p, p])
     for parameter in (1.0, p * 2):
-        with pytest.raises(TypeError, match="a parameter is a Value"):
+        with pytest.raises(TypeError, match="a parameter must be a Value"):
             micrograd.compile(lambda x: x, (1.0,), parameters=[parameter])
     with pytest.raises(TypeError, match=r"parameters is MLP\(.*\): expected a list of Values, such as"):
         micrograd.compile(lambda x: x, (1.0,), parameters=MLP(1, [1]))
     with pytest.raises(TypeError, match=r"function is 'x\*x': expected a function of Values"):
         micrograd.compile("x*x", (1.0,))
-    with pytest.raises(ValueError, match="batch_size is 0: expected a finite number from 1"):
+    with pytest.raises(ValueError, match="batch_size is 0: expected a finite number, 1 or greater"):
         micrograd.compile(lambda x: x, (1.0,), batch_size=0)
+    with pytest.raises(ValueError, match="finite is 1: expected True or False"):
+        micrograd.compile(lambda x: x, (1.0,), finite=1)
     with pytest.raises(TypeError, match="optimizer is <class 'micrograd.optim.SGD'>: expected an optimizer, such as"):
         micrograd.compile(lambda x: p * x, (1.0,), parameters=[p], backend="python").training(SGD)
 
@@ -1233,9 +1192,41 @@ def test_a_parameter_that_holds_no_number_is_named(backend, number, reason):
         lambda: fast(1.0), lambda: fast.backward([1.0, 2.0]), lambda: fast.value_and_grad(1.0), lambda: fast.check(1.0),
         lambda: fast.c_source, alone, alone.backward,
     ):  # fmt: skip
-        with pytest.raises(TypeError, match=f"parameter 1 holds no number to compute with: {reason}"):
+        with pytest.raises(TypeError, match=f"parameter 1 does not hold a number: {reason}"):
             call()
     assert grads(p) == [0.0, 0.0, 0.0]
+
+
+def test_single_calls_of_all_kinds_give_what_the_function_gives(backend):
+    """They share buffers: none is left with numbers of another call, whatever that was given or came to."""
+
+    def function(x, ys):
+        return p * x + sum([y * y for y in ys], Value(0.0)).log()
+
+    p = Value(2.0)
+    fast = micrograd.compile(function, (1.0, [1.0, 2.0]), parameters=[p], backend=backend)
+    for x, ys in [
+        (3.0, [1.0, 2.0]), (3, [1, 2]), (True, (1.0, 2.0)), (np.float32(3), np.array([1.0, 2.0])), (3.0, [True, 2.0]),
+        (3.0, [1.0, 2.0, 3.0]), (3.0, [4.0, 5.0]), (3.0, [np.int64(4), 5.0]), (4.0, [4.0, 5.0]),
+        (4.0, array("d", [4.0, 5.0])),
+    ]:  # fmt: skip
+        expected = function(Value(float(x)), [Value(float(y)) for y in ys]).data
+        for _ in range(2):
+            assert fast(x, ys) == pytest.approx(expected, rel=1e-14)
+            assert fast.value_and_grad(x, ys)[0] == pytest.approx(expected, rel=1e-14)
+    for error, message, x, ys in [
+        (ValueError, r"log\(0.0\)", 1.0, [0.0, 0.0]), (TypeError, "argument 2: expected", 9.0, [Value(1.0), 1.0]),
+        (OverflowError, "argument 1: int too large", 10**400, [1.0, 1.0]), (TypeError, "argument 1", "1", [1.0, 1.0]),
+        (OverflowError, "argument 2: int too large", 9.0, [1.0, 10**400]), (ValueError, "shape", 9.0, 1.0),
+        (ValueError, "takes 2 arguments, not 1", [1.0], None),
+    ]:  # fmt: skip
+        with pytest.raises(error, match=message):
+            fast(*[x, ys][: 2 - (ys is None)])
+        assert fast(1.0, [1.0, 0.0]) == 2.0
+    row = np.array([1.0, 0.0])
+    assert fast(1.0, row) == fast(1.0, [1.0, 0.0]) == 2.0
+    fast(1.0, [7.0, 8.0])
+    assert row.tolist() == [1.0, 0.0]  # arrays are no buffers for other calls
 
 
 def test_another_error_of_types_is_passed_on(monkeypatch):
@@ -1296,8 +1287,7 @@ def test_a_process_may_fork_while_another_thread_traces():
     thread = threading.Thread(target=compiled, args=(slow, p))
     thread.start()
     assert tracing.wait(10)
-    with lock():  # as another thread may
-        process = os.fork()
+    process = os.fork()
     if process == 0:
         signal.alarm(10)
         fast = compiled(lambda x: p * x, p)
@@ -1363,17 +1353,16 @@ def test_a_number_that_was_kept_while_a_function_was_traced_is_not_computed_with
 
     model = Model()
     assert compiled(model)(3.0) == 7.0
-    with pytest.raises(TraceError, match=r"test_compiler.py:\d+, `model.kept \* 3`: .*kept when its function"):
+    with pytest.raises(TraceError, match=r"test_compiler.py:\d+, `model.kept \* 3`: .*kept after its function"):
         model.kept * 3
-    with pytest.raises(TraceError, match="has left the function that was compiled"):
+    with pytest.raises(TraceError, match="used outside the function that was compiled"):
         compiled(lambda x: x * model.kept)
 
 
-@pytest.mark.parametrize("make", [micrograd.compile, Compiled])
-def test_the_options_are_given_by_name_and_the_rest_may_be(make):
-    assert make(function=lambda x: 2 * x, example_args=(1.0,), backend="python")(3.0) == 6.0
+def test_the_options_are_given_by_name_and_the_rest_may_be():
+    assert micrograd.compile(function=lambda x: 2 * x, example_args=(1.0,), backend="python")(3.0) == 6.0
     with pytest.raises(TypeError, match="positional argument"):
-        make(lambda x: 2 * x, (1.0,), [Value(1.0)])
+        micrograd.compile(lambda x: 2 * x, (1.0,), [Value(1.0)])
 
 
 def test_check_names_the_first_operation_that_is_not_finite():
@@ -1424,11 +1413,11 @@ def test_a_choice_that_is_made_before_the_call_is_followed_only_where_it_does_no
     assert micrograd.compile(lambda x: where(True, 1.5, x) * x, (1.0,), backend=backend)(2.0) == 3.0
     w = Value(2.0)
     chosen, not_chosen = where(True, w, 1.0), where(False, w, 1.0)
-    with pytest.raises(ValueError, match=r"the result of where, 2\.0, does not follow the operands"):
+    with pytest.raises(ValueError, match=r"the result of where, 2\.0, does not depend on its operands"):
         micrograd.compile(lambda x: chosen * x, (1.0,), parameters=[w], backend=backend)
     assert micrograd.compile(lambda x: not_chosen * x, (1.0,), parameters=[w], backend=backend)(2.0) == 2.0
     constant = Value(3.0)
-    with pytest.raises(ValueError, match=r"the result of first, 3\.0, does not follow .* add 0 times"):
+    with pytest.raises(ValueError, match=r"the result of first, 3\.0, does not depend on .* add 0 times"):
         micrograd.compile(lambda x: Value(constant.data, (constant, x), "first"), (1.0,), backend=backend)
 
 
@@ -1581,13 +1570,6 @@ def test_gradients_that_are_no_whole_row_are_added_one_by_one(backend):
                 w.grad = 0.0
 
 
-def test_the_child_of_a_fork_has_a_lock_of_its_own():
-    with lock():
-        elsewhere._unlock()
-        assert lock().acquire(blocking=False)
-        lock().release()
-
-
 def test_an_index_that_is_known_while_tracing_leaves_no_choice(backend):
     [weights] = table(1, 4)
     fast = micrograd.compile(lambda x: take(weights, 2) * x, (1.0,), parameters=weights, backend=backend)
@@ -1627,8 +1609,16 @@ def test_the_source_of_a_neuron_can_be_read():
                 t0 = p2 + p0 * x0 + p1 * x1
                 t1 = tanh(t0)
                 # forward ends here, backward begins
-                t2 = 1.0 - t1 * t1
-                dt0 = seed * t2
+                t2 = abs(t0)
+                t3 = (-2.0) * t2
+                t4 = exp(t3)
+                t5 = 1.0 - t1 * t1
+                t6 = 4.0 * t4
+                t7 = 1.0 + t4
+                t8 = t7 * t7
+                t9 = t6 / t8
+                t10 = t5 if (t2 < 1.0) else t9
+                dt0 = seed * t10
                 g0 = g0 + dt0 * x0
                 g1 = g1 + dt0 * x1
                 g2 = g2 + dt0
@@ -1640,7 +1630,7 @@ def test_the_source_of_a_neuron_can_be_read():
 def test_the_source_runs_elsewhere_and_gives_the_same_numbers():
     parameters, function = neuron()
     fast = micrograd.compile(function, ([1.0, 2.0],), parameters=parameters, backend="python")
-    namespace = {"tanh": math.tanh}
+    namespace = {"tanh": math.tanh, "exp": math.exp}
     exec(fast.source, namespace)
     numbers = [parameter.data for parameter in parameters]
     assert namespace["forward"](numbers, [3.0, 4.0]) == [fast([3.0, 4.0])]
@@ -1750,7 +1740,7 @@ def test_threads_get_the_numbers_of_one(backend):
 
 
 @given(st.integers(0, 2**31))
-@settings(GRAPHS, max_examples=20)
+@random_examples(20)
 def test_networks_of_any_shape_agree_with_the_engine_to_the_last_bit(seed):
     rng = random.Random(seed)
     model = MLP(
@@ -1768,19 +1758,6 @@ def test_networks_of_any_shape_agree_with_the_engine_to_the_last_bit(seed):
     assert (total, gradients) == (expected.data, grads(model.parameters()))
 
 
-def test_a_ctrl_c_as_the_collector_is_paused_leaves_it_on(monkeypatch):
-    pause = gc.disable
-
-    def pressed():
-        pause()
-        signal.raise_signal(signal.SIGINT)
-
-    monkeypatch.setattr(gc, "disable", pressed)
-    with pytest.raises(KeyboardInterrupt), stored.uncollected():
-        pytest.fail("the block was entered")
-    assert gc.isenabled()
-
-
 def test_no_garbage_is_looked_for_while_a_function_is_traced_and_afterwards_as_before():
     seen = []
 
@@ -1796,3 +1773,17 @@ def test_no_garbage_is_looked_for_while_a_function_is_traced_and_afterwards_as_b
     finally:
         gc.enable()
     assert seen == [False, False]
+
+
+def test_example_args_without_their_comma_are_refused_with_what_to_write():
+    model = nn.MLP(2, [1], rng=1)
+    with pytest.raises(TypeError, match=r"takes one argument: write \(\[0\.0, 0\.0\],\), with a comma$"):
+        micrograd.compile(model, ([0.0, 0.0]))
+    with pytest.raises(TypeError, match=r"a tuple of the function's arguments, such as \(0\.5,\)$"):
+        micrograd.compile(abs, 0.5)
+    assert micrograd.compile(lambda x, y: x + y, [1.0, 2.0], backend="python")(1.0, 2.0) == 3.0
+
+
+def test_threads_are_refused_for_python():
+    with pytest.raises(ValueError, match=r'runs in one thread: give backend="c" with threads=2$'):
+        micrograd.compile(lambda x: x, (1.0,), backend="python", threads=2)

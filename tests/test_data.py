@@ -1,9 +1,11 @@
-"""The data sets lie where they should, the batches hold every example, and the readers trust no file."""
+"""The data sets have the right shapes, batches contain every example, and readers reject damaged files."""
 
+import ast
 import collections
 import gzip
 import math
 import random
+import re
 import struct
 import tracemalloc
 from array import array
@@ -77,11 +79,11 @@ def test_the_noise_has_its_standard_deviation():
         (lambda: moons(2.5), "n is 2.5"),
         (lambda: circles(10, noise=-0.1), "noise is -0.1"),
         (lambda: circles(10, noise=math.nan), "noise is nan"),
-        (lambda: moons(noise="0.1"), "noise is '0.1': expected a finite number from 0"),
+        (lambda: moons(noise="0.1"), "noise is '0.1': expected a finite number, 0 or greater"),
         (lambda: circles(factor=math.inf), "factor is inf"),
         (lambda: spirals(10, arms=0), "arms is 0"),
         (lambda: spirals(turns=math.nan), "turns is nan"),
-        (lambda: batches([1], [1, 2], 1), "1 and 2 long"),
+        (lambda: batches([1], [1, 2], 1), "not 1 and 2"),
         (lambda: batches([1], [1], 0), "size is 0"),
     ],
 )
@@ -210,19 +212,19 @@ def test_numbers_are_swapped_on_machines_of_the_other_byte_order_only(path, monk
         (b"", "ends 4 bytes early"),
         (IMAGES[:6], "ends 10 bytes early"),
         (IMAGES[:-1], "ends 1 bytes early"),
-        (IMAGES + b"\0", "more follows after the 2 items"),
+        (IMAGES + b"\0", "it has more data after the 2 items"),
         (b"\x89PNG" + IMAGES, "begins with 89 50 4e 47"),
         (idx(7, [1], b"\0"), "begins with 00 00 07 01"),
         (idx(8, [], b""), "begins with 00 00 08 00"),
-        (idx(8, [2**32 - 1, 0], b""), "4294967295 items of no numbers"),
+        (idx(8, [2**32 - 1, 0], b""), "4294967295 items without numbers"),
         (idx(14, [2**32 - 1] * 255, b""), "the limit of 1073741824 bytes"),
         (idx(8, [2**30], b""), "ends 1073741824 bytes early"),
-        (gzip.compress(IMAGES)[:-1], "ended before"),
-        (gzip.compress(IMAGES)[:15], "ended before"),
-        (gzip.compress(IMAGES)[:-8] + bytes(8), "CRC"),
-        (gzip.compress(IMAGES + b"\0"), "more follows after the 2 items"),
-        (gzip.compress(IMAGES) + b"tail", "gzip"),
-        (gzip.compress(IMAGES)[:10] + b"\xff" * 20, "invalid"),
+        (gzip.compress(IMAGES, mtime=0)[:-1], "ended before"),
+        (gzip.compress(IMAGES, mtime=0)[:15], "ended before"),
+        (gzip.compress(IMAGES, mtime=0)[:-8] + bytes(8), "CRC"),
+        (gzip.compress(IMAGES + b"\0", mtime=0), "it has more data after the 2 items"),
+        (gzip.compress(IMAGES, mtime=0) + b"tail", "gzip"),
+        (gzip.compress(IMAGES, mtime=0)[:10] + b"\xff" * 20, "invalid"),
     ],
 )
 def test_a_damaged_or_foreign_idx_file_is_refused_by_name(path, content, message):
@@ -338,18 +340,36 @@ def test_a_csv_may_begin_with_the_mark_that_spreadsheets_write(path):
         (b"", {"header": True}, "holds no examples"),
         (b"a,b\n1,2\n", {}, "line 1: 'b' is not a finite number; header=True"),
         (b"\n,b\n1,2\n", {}, "line 2: 'b' is not a finite number; header=True"),
-        (b"1,x\n1,2\n", {}, r"line 1: 'x' is not a finite number; labels=\['x', ...\] lists the words"),
+        (b"1,x\n1,2\n", {}, r"line 1: 'x' is not a finite number; if .* words, .*labels=\['x', ...\]$"),
         (b"1,nan\n1,2\n", {}, "line 1: 'nan' is not a finite number$"),
         (b"1,2\n1,2\n", {"target": 5}, "line 1: there is no column 5 among its 2$"),
         (b'1,"2\n', {}, "line 1: unexpected end of data$"),
-        (b"1,2\n1,x\n", {}, r"line 2: 'x' is not a finite number; labels=\['x', "),
-        (b"a,b\n1,x\n", {"header": True}, r"line 2: 'x' is not a finite number; labels=\['x', "),
+        (b"1,2\n1,x\n", {}, "line 2: 'x' is not a finite number$"),
+        (
+            b"1,New York\n",
+            {},
+            r"line 1: 'New York' is not a finite number; if .* words, .*labels=\['New York', ",
+        ),
+        (b"a,b\n1;2,5;0\n", {"header": True}, "line 2: '5;0' is not a finite number; delimiter=';' separates"),
+        (b"1;2,5;0\n", {}, "line 1: '5;0' is not a finite number; delimiter=';' separates its columns"),
+        (b"1\n2\n", {}, "line 1: it has only one column: expected the inputs of an example and its target$"),
+        (b"1,5;2\n", {"delimiter": ";"}, "line 1: '1,5' is not a finite number$"),
+        (
+            b"a,b\n1,x\n",
+            {"header": True},
+            r"line 2: 'x' is not a finite number; if .* words, .*labels=\['x', ",
+        ),
         (b"1,2\nx,1\n", {}, "line 2: 'x' is not a finite number$"),
-        (b"1,2\n,2\n", {}, "line 2: '' is not"),
+        (b"1,2\n,2\n", {}, r"line 2: a number is missing$"),
+        (b"1,2\n3,\n", {}, r"line 2: a number is missing$"),
+        (b"1, \n", {}, r"line 1: a number is missing$"),
+        (b"1,2\n# later\n", {}, "line 2: it has 1 column, .* has 2; comments are not skipped: remove them$"),
+        (b"# a, b\n1,2\n", {}, "line 1: .*; comments are not skipped: remove them$"),
+        (b"1,2\nsee below;\n", {}, "line 2: it has 1 column, but the first line has 2$"),
         (b"1,2\nnan,2\n", {}, "line 2: 'nan' is not"),
         (b"1,2\n1,1e999\n", {}, "line 2: '1e999' is not"),
-        (b"1,2\n1\n", {}, "line 2: it has 1 columns, and the first line has 2"),
-        (b"a,b,c\n1,2\n", {"header": True}, "line 2: it has 2 columns, and the first line has 3"),
+        (b"1,2\n1\n", {}, "line 2: it has 1 column, but the first line has 2"),
+        (b"a,b,c\n1,2\n", {"header": True}, "line 2: it has 2 columns, but the first line has 3"),
         (b"1,2\n", {"target": 2}, "no column 2 among its 2"),
         (b"1,2\n", {"target": -3}, "no column -3"),
         (b"1,sideways\n", {"labels": ["up"]}, r"'sideways' is not among the labels \['up'\]"),
@@ -357,7 +377,7 @@ def test_a_csv_may_begin_with_the_mark_that_spreadsheets_write(path):
         (b"1_0,2\n", {}, "line 1: '1_0' is not a finite number"),
         (b"1,2_5\n", {}, "line 1: '2_5' is not a finite number"),
         (b"1,\xff\n", {}, "is not text in UTF-8"),
-        (gzip.compress(b"1,2\n"), {}, "is not text in UTF-8"),
+        (gzip.compress(b"1,2\n", mtime=0), {}, "is not text in UTF-8"),
         (b"1," + b"9" * 200_000, {}, "line 1: field larger"),
         (b"1," + b"9" * 5000, {}, "line 1: '999"),
     ],
@@ -380,6 +400,29 @@ def test_the_labels_of_a_csv_are_a_list(path):
     path.write_text("1,ab\n")
     with pytest.raises(TypeError, match="labels is 'abc': expected a list of words"):
         read_csv(path, labels="abc")
+    for unordered in ({"ab", "c"}, {"ab": 0}, frozenset(["ab"])):
+        with pytest.raises(TypeError, match=f"labels is of type {type(unordered).__name__}: expected a list of words"):
+            read_csv(path, labels=unordered)
+
+
+@pytest.mark.parametrize("target", ["b", 1.0, None, True, [1]])
+def test_the_target_of_a_csv_is_the_number_of_a_column(path, target):
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(TypeError, match=r"^target is .*: expected the index of a column: 0 for the first, -1 for the"):
+        read_csv(path, target, header=True)
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|", " ", ","])
+@pytest.mark.parametrize("names", ["", "length,width,kind"])
+def test_what_the_errors_of_a_csv_advise_reads_it(path, separator, names):
+    path.write_text(f"{names}\n1,2.5,3\n4,5,6\n".replace(",", separator))
+    options = {"delimiter": ";" if separator == "," else ","}
+    for _ in range(2 if names else 1):
+        with pytest.raises(ValueError) as caught:
+            read_csv(path, **options)
+        name, value = re.search(r"; (delimiter|header)=('.*?'|True) ", str(caught.value)).groups()
+        options[name] = ast.literal_eval(value)
+    assert read_csv(path, **options) == ([[1.0, 2.5], [4.0, 5.0]], [3, 6])
 
 
 def test_a_whole_number_with_too_many_digits_for_an_int_is_a_float(path):

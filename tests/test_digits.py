@@ -1,6 +1,6 @@
-"""The example reads digits, scikit-learn's and those in files of MNIST's format, and says what it cannot do.
+"""The example reads digits, scikit-learn's and those in MNIST files, and reports what it cannot do.
 
-The accuracy that is asked of it, 95% of the held-out digits, takes all its epochs: `python -m tests.examples.digits`.
+The required accuracy, 95% of the held-out digits, needs all its epochs: `python -m tests.examples.digits`.
 """
 
 import gzip

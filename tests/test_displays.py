@@ -1,4 +1,4 @@
-"""What notebooks show of models and histories, and of a training while it runs."""
+"""What notebooks show for models and histories, and for a training while it runs."""
 
 import os
 import subprocess
@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from micrograd import Value, nn
+from micrograd import Value, nn, viz
+from micrograd import notebook as displays
 from micrograd.data import moons
-from micrograd.drawing import displays
 from micrograd.losses import binary_cross_entropy_with_logits as cross_entropy
 from micrograd.training import History, fit
 
@@ -35,21 +35,21 @@ def elements(svg, attribute):
 # Values
 
 
-def test_a_value_shows_the_graph_that_leads_to_it(monkeypatch):
-    monkeypatch.setattr("micrograd.viz.to_svg", lambda root, limit: f"<svg>{root.data:g}</svg>")
+def test_a_value_shows_the_graph_that_leads_to_it():
     x = Value(2.0, label="x")
-    assert bundle(x * 3) == {"text/plain": "Value(data=6.0, grad=0.0)", "image/svg+xml": "<svg>6</svg>"}
+    y = x * 3
+    assert bundle(y) == {"text/plain": "Value(data=6.0, grad=0.0)", "image/svg+xml": viz.to_svg(y)}
     assert bundle(x) == {"text/plain": "Value(data=2.0, grad=0.0, label='x')"}
 
 
 def test_a_value_that_cannot_be_drawn_has_its_text(monkeypatch):
-    def to_svg(root, limit):
-        raise RuntimeError("nothing is installed that draws")
+    def draw(*args, **options):
+        raise RuntimeError("no program for drawing is installed")
 
-    monkeypatch.setattr("micrograd.viz.to_svg", to_svg)
+    monkeypatch.setattr("micrograd.draw.graph.svg.draw", draw)
     assert bundle(Value(2.0) * 3) == {"text/plain": "Value(data=6.0, grad=0.0)"}
     monkeypatch.undo()
-    monkeypatch.setattr(displays, "DRAWN", 4)
+    monkeypatch.setattr(displays, "MAX_VALUES", 4)
     assert bundle(Value(2.0) + 1 + 1) == {"text/plain": "Value(data=4.0, grad=0.0)"}
 
 
@@ -120,6 +120,7 @@ class Unlike(nn.MLP):
     """May compute something else than its picture would say."""
 
 
+@pytest.mark.filterwarnings("ignore:Neuron.w was a parameter")
 def test_no_display_raises():
     strange = nn.Neuron(2, activation=lambda x: x, rng=1)
     strange.w[0].data, strange.w[1].data, strange.b.data = float("nan"), Fraction(1, 3), 10**400
@@ -192,7 +193,7 @@ def train(**options):
 
 def test_in_a_notebook_one_display_is_updated_in_place(notebook, monkeypatch, capsys):
     clock = iter(range(10_000))
-    monkeypatch.setattr("micrograd.training.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("micrograd.training.progress.time.monotonic", lambda: next(clock))
     notebook = notebook()
     history = train()
     [shown] = notebook.shown
@@ -227,7 +228,7 @@ def test_a_training_without_a_notebook_loads_nothing_of_it():
     program = (
         "import sys; from micrograd import nn, fit, data, losses\n"
         "fit(nn.Neuron(2), losses.mse_loss, *data.xor(), epochs=2)\n"
-        "print(*[m for m in sys.modules if m.startswith(('IPython', 'micrograd.drawing'))])"
+        "print(*[m for m in sys.modules if m.startswith(('IPython', 'micrograd.draw'))])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []

@@ -1,4 +1,4 @@
-"""What docstrings say is what the API reference makes of it: sections name what there is."""
+"""The docstrings match the code: their sections name what exists."""
 
 import ast
 import inspect
@@ -57,3 +57,30 @@ def test_whatever_is_public_says_what_it_is_for():
     kinds = inspect.ismodule, inspect.isclass, inspect.isroutine
     defined = [(name, thing) for name, thing in [*found.items(), *public] if any(kind(thing) for kind in kinds)]
     assert [name for name, thing in defined if not inspect.getdoc(thing)] == []
+
+
+ROOT = PACKAGE.parent
+OFFERED = [*sorted(PACKAGE.rglob("*.py")), ROOT / "demo.py", *sorted((ROOT / "tests" / "examples").glob("*.py"))]
+INSTALLED = r"pip install\s+(?:-\S+\s+)*[\"']?([\w.-]+)"
+
+
+def strings(path):
+    """All literals of a file, of f-strings and docstrings too, as they are when their parts are put together."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+        elif isinstance(node, ast.JoinedStr):
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
+
+
+def test_no_message_installs_the_package_of_another_project_by_our_name():
+    named = [(path.name, name) for path in OFFERED for text in strings(path) for name in re.findall(INSTALLED, text)]
+    assert len(set(named)) >= 5
+    assert [entry for entry in named if entry[1] == "micrograd"] == []
+    for told, found in [
+        ('pip install "micrograd[plots]"', "micrograd"),
+        ("python -m pip install -U micrograd", "micrograd"),
+        ('pip install ".[plots]"', "."),
+        ("pip install matplotlib, or", "matplotlib"),
+    ]:
+        assert re.findall(INSTALLED, told) == [found]

@@ -1,31 +1,62 @@
-"""`Value`: every operation, what `backward` promises, what Python and NumPy expect of a number, and all errors."""
+"""`Value`: every operation, the guarantees of `backward`, what Python and NumPy expect of a number, and all errors."""
 
 import ast
 import builtins
 import copy
 import gc
+import importlib
 import inspect
 import math
+import multiprocessing
+import os
 import pickle
+import re
 import subprocess
 import sys
+import threading
+import time
 import weakref
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
+import mpmath
 import numpy as np
 import pytest
 
 import micrograd
-from micrograd import Value, dot, engine, mean, promote, scalar, sum, take, where
-from micrograd.functional import grad, hessian
-from tests.operations import FUSED, OPERATIONS, OPERATORS
+from micrograd import (
+    Value,
+    dot,
+    engine,
+    errors,
+    losses,
+    mean,
+    nn,
+    promote,
+    reductions,
+    scalar,
+    sum,
+    take,
+    where,
+)  # fmt: skip
+from micrograd.errors import WHERE_HINT
+from micrograd.functional import grad, gradcheck, hessian, jacobian
+from micrograd.functions import Functions
+from tests.operations import FUNCTIONS, FUSED, OPERATIONS, OPERATORS
 
 NAN, INF = math.nan, math.inf
 THIRD = Fraction(1, 3)
 ALIASES = {f"arc{name}": f"a{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")}
-NO_NUMBERS = np.array([1.0]), np.array(1.0), np.complex64(1), np.str_("1"), np.timedelta64(1, "s"), np.ma.masked
+NO_NUMBERS = (
+    np.array([1.0]),
+    np.array(1j),
+    np.dtype("f8"),
+    np.complex64(1),
+    np.str_("1"),
+    np.timedelta64(1, "s"),
+    np.ma.masked,
+)
 
 Level1 = type("Level1", (Value,), {"__slots__": (), "_level": 1})
 Level2 = type("Level2", (Value,), {"__slots__": (), "_level": 2})
@@ -131,8 +162,9 @@ class TestTheTableOfOperations:
             "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__",
             "backward", "conjugate", "detach", "item",
         }  # fmt: skip
-        methods = {name for name, member in vars(Value).items() if inspect.isfunction(member)} - others
-        methods = {name for name in methods if name.startswith("__") or not name.startswith("_")}
+        kinds = Functions, Value
+        home = {name: kind for kind in kinds for name, member in vars(kind).items() if inspect.isfunction(member)}
+        methods = {name for name in home if name.startswith("__") or not name.startswith("_")} - others
         called = set()
 
         def recorded(name, method):
@@ -143,11 +175,11 @@ class TestTheTableOfOperations:
             return record
 
         for name in methods:
-            monkeypatch.setattr(Value, name, recorded(name, vars(Value)[name]))
+            monkeypatch.setattr(home[name], name, recorded(name, vars(home[name])[name]))
         results = [operation.apply(*map(Value, operation.points[0])) for operation in OPERATIONS]
         assert methods - called == ALIASES.keys()
-        functions = set(engine.__all__) - {"Value", "promote"}
-        nodes = {node._op for result in results for node in result._history()[0]}
+        functions = set(reductions.__all__)
+        nodes = {node._op for result in results for node in result._topological_order()[0]}
         assert functions <= nodes
         assert functions <= {name.split()[0] for name in (operation.name for operation in FUSED)}
 
@@ -191,7 +223,7 @@ class TestANode:
     def test_fused_operations_take_any_iterable(self):
         assert dot((x for x in (1.0, 2.0)), iter([3.0, 4.0])).data == 11.0
         assert sum(Value(x) for x in (1.0, 2.0)).data == 3.0
-        assert mean({1.0: "a", 2.0: "b"}).data == 1.5
+        assert mean({"a": 1.0, "b": 2.0}.values()).data == 1.5
 
     def test_the_sum_of_nothing_is_zero(self):
         assert sum([]).data == 0.0
@@ -268,6 +300,38 @@ class TestANode:
 
 
 class TestNumericalStability:
+    @pytest.mark.parametrize("x", [0.0, 1e-8, 0.5, 0.999, 1.0, 10.0, -20.0, 100.0, -350.0, 1e308, -1e308])
+    @pytest.mark.parametrize("way", ["eager", "derivative", "python"])
+    def test_the_gradient_of_tanh_is_exact_far_out(self, x, way):
+        expected = float(mpmath.sech(x) ** 2) if abs(x) < 1e300 else 0.0
+        if way == "eager":
+            [found] = gradients(Value.tanh, x)
+        elif way == "derivative":
+            found = grad(scalar.tanh)(x)
+        else:
+            found = micrograd.compile(lambda x: x.tanh(), (0.5,), backend=way).value_and_grad(x)[1]
+        assert found == pytest.approx(expected, rel=1e-14, abs=0)
+
+    @pytest.mark.parametrize("x", [0.0, 1e-9, 0.5, -1.0, 1.0, 3.0, -20.0])
+    def test_so_are_the_second_and_third_derivatives_of_tanh(self, x):
+        t, s = mpmath.tanh(x), mpmath.sech(x) ** 2
+        assert grad(grad(scalar.tanh))(x) == pytest.approx(float(-2 * t * s), rel=1e-13, abs=0)
+        assert grad(grad(grad(scalar.tanh)))(x) == pytest.approx(float((4 * t * t - 2 * s) * s), rel=1e-13, abs=0)
+
+    @pytest.mark.parametrize("name", sorted({*scalar.FUNCTIONS, "gelu", "silu"} & vars(Value).keys()))
+    @pytest.mark.parametrize("x", [10**160, -(10**160), 10**308, Fraction(10**160, 7), 3, -3])
+    def test_exact_numbers_have_the_derivatives_of_floats(self, name, x):
+        def outcome(x):
+            v = Value(x)
+            try:
+                result = getattr(v, name)()
+                result.backward()
+            except (ValueError, ArithmeticError) as error:
+                return type(error)
+            return pytest.approx([float(result.data), float(v.grad)], rel=1e-15)
+
+        assert repr(outcome(x)) == repr(outcome(float(x)))
+
     @pytest.mark.parametrize(
         ("name", "x", "value", "gradient"),
         [
@@ -430,19 +494,19 @@ class TestBackward:
         assert len(reads) <= 2 * (4 * size + 2)  # each of the nodes, and of the leaves that the numbers became
 
     @pytest.mark.usefixtures("no_collector")  # only for speed
-    def test_a_chain_of_a_million_nodes(self):
+    def test_a_long_chain_does_not_recurse(self):
         x = y = Value(1.0)
-        for _ in range(1_000_000):
+        for _ in range(200_000):
             y = y + x
         y.backward()
-        assert (y.data, x.grad) == (1_000_001.0, 1_000_001.0)
+        assert (y.data, x.grad) == (200_001.0, 200_001.0)
 
     @pytest.mark.usefixtures("no_collector")
     def test_a_wide_fan(self):
         x = Value(2.0)
-        total = sum(x * i for i in range(100_000))
+        total = sum(x * i for i in range(20_000))
         total.backward()
-        assert x.grad == 100_000 * 99_999 / 2
+        assert x.grad == 20_000 * 19_999 / 2
 
     def test_operands_get_their_gradient_only_when_it_is_complete(self):
         order = []
@@ -475,19 +539,41 @@ class TestBackward:
         assert x.grad is None
 
     def test_what_is_outside_of_a_domain_in_a_branch_of_where_is_told_the_remedy(self):
-        remedy = r"choose a safe operand there first: f\(where\(condition, x, 1\.0\)\)$"
-        for x, branch in ((-1.0, lambda x: x.sqrt()), (0.0, lambda x: 1 / x), (1e3, lambda x: x.exp())):
-            with pytest.raises((ValueError, ArithmeticError), match=remedy):
-                where(x > 0, branch(Value(x)), 0.0)
+        remedy = r"choose a safe operand first: f\(where\(condition, x, 1\.0\)\)$"
         for x, branch in ((0.0, lambda x: x.sqrt()), (-1.0, lambda x: x ** Value(2.0))):
             result = where(x > 0, branch(Value(x)), 0.0)
             with pytest.raises((ValueError, ArithmeticError), match=remedy) as caught:
                 result.backward()
-            assert str(caught.value).count(scalar.REMEDY) == 1
+            assert str(caught.value).count(WHERE_HINT) == 1
         x = Value(0.0)
         result = where(x > 0, where(x > 0, x, 1.0).sqrt(), 0.0)
         result.backward()
         assert (result.data, x.grad) == (0.0, 0.0)
+
+    @pytest.mark.parametrize(
+        "function",
+        [
+            lambda x: 1 / x,
+            lambda x: x.log(),
+            lambda x: (x + 1000).exp(),
+            lambda x: x**-1.0,
+            lambda x: 1 % x,
+            lambda x: x.sqrt(),
+            lambda x: x.relu() ** 0.5,
+        ],
+    )
+    def test_where_there_is_no_where_none_is_spoken_of(self, function):
+        compiled = micrograd.compile(lambda x: function(x), (1.0,), backend="python").value_and_grad
+        for way in (lambda: function(Value(0.0)).backward(), lambda: compiled(0.0)):
+            with pytest.raises((ValueError, ArithmeticError)) as caught:
+                way()
+            assert "where" not in str(caught.value)
+
+    def test_compiled_code_tells_the_remedy_too(self):
+        compiled = micrograd.compile(lambda x: where(x > 0, x.sqrt(), 0.0), (1.0,), backend="python")
+        for x in (0.0, -1.0):
+            with pytest.raises((ValueError, ArithmeticError), match="choose a safe operand first"):
+                compiled.value_and_grad(x)
 
     def test_a_long_list_of_operands_is_cut_in_the_error(self):
         with pytest.raises(ZeroDivisionError, match=r"failing\(2\.0\) cannot be taken"):
@@ -535,6 +621,84 @@ class TestBackward:
         assert (x.grad, switch.grad) == (2.0, 0.0)
 
 
+class TestThreads:
+    def test_a_node_of_two_graphs_gets_the_gradient_of_one_at_a_time(self):
+        x = Value(2.0)
+        shared = x * 2
+
+        def let_the_other_run(v):
+            def _backward(grad):
+                other.start()
+                other.join(0.2)  # in which it would start from 0 what is half done here, if it were not kept from it
+                v.grad += grad
+
+            return Value(v.data, (v,), "let_the_other_run", _backward)
+
+        other = threading.Thread(target=(shared * 5).backward)
+        (let_the_other_run(shared) + shared * 3).backward()
+        other.join()
+        assert x.grad == 2 * 4 + 2 * 5
+
+    def test_graphs_that_share_a_leaf_may_run_backward_in_two_threads(self):
+        x, rounds, size = Value(1.0), 1000, 20
+
+        def run():
+            for _ in range(rounds):
+                y = x
+                for _ in range(size):
+                    y = y + x
+                y.backward()
+
+        threads = [threading.Thread(target=run) for _ in range(2)]
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        finally:
+            sys.setswitchinterval(interval)
+        assert x.grad == 2 * rounds * (size + 1)
+
+    def test_an_error_leaves_the_gradients_that_another_thread_has_added_meanwhile(self):
+        x = Value(2.0)
+
+        def fail():
+            other.start()
+            other.join(0.2)
+            raise ValueError("no")
+
+        other = threading.Thread(target=(x * 5).backward)
+        with pytest.raises(ValueError, match="no"):
+            Value(2.0, (x,), "failing", lambda grad: fail()).backward()
+        other.join()
+        assert x.grad == 5.0
+
+    @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no process can fork here")
+    @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the other thread
+    def test_a_process_that_is_forked_while_a_thread_runs_backward_is_not_stuck(self):
+        inside, x = threading.Event(), Value(2.0)
+
+        def _backward(grad):
+            inside.set()
+            time.sleep(0.2)  # while the process forks, or waits
+            x.grad += grad
+
+        other = threading.Thread(target=Value(2.0, (x,), "slow", _backward).backward)
+        other.start()
+        inside.wait()
+        process = multiprocessing.get_context("fork").Process(target=(x * 3).backward)
+        process.start()
+        process.join(20)
+        try:
+            assert process.exitcode == 0
+        finally:
+            process.kill()
+        other.join()
+        assert x.grad == 1.0
+
+
 class TestMemory:
     @staticmethod
     def graph():
@@ -546,7 +710,7 @@ class TestMemory:
     @pytest.mark.usefixtures("no_collector")
     def test_a_graph_is_freed_at_once(self):
         graph = self.graph()
-        alive = [weakref.ref(node) for kind in graph._history() for node in kind]
+        alive = [weakref.ref(node) for kind in graph._topological_order() for node in kind]
         assert len(alive) > 100
         del graph
         assert [ref() for ref in alive if ref() is not None] == []
@@ -557,7 +721,7 @@ class TestMemory:
         assert gc.collect() == 0
 
     @pytest.mark.usefixtures("no_collector")
-    def test_ten_thousand_graphs_do_not_grow_memory(self):
+    def test_thousands_of_graphs_do_not_grow_memory(self):
         w, b = Value(0.5), Value(0.1)
 
         def step(x):
@@ -566,8 +730,8 @@ class TestMemory:
 
         step(0.0)
         before = len(gc.get_objects())
-        for i in range(10_000):
-            step(i / 10_000)
+        for i in range(2_000):
+            step(i / 2_000)
         assert len(gc.get_objects()) - before < 10
         assert gc.collect() == 0
 
@@ -627,50 +791,74 @@ class TestErrors:
             TypeError,
             "not supported between instances of 'float' and 'str'",
         ),
-        ("float", 1.0, float, TypeError, r"cut the graph: use \.data .* v\.exp\(\) .* scalar\.exp\(v\.data\)"),
-        ("int", 1.0, int, TypeError, "cut the graph"),
-        ("complex", 1.0, complex, TypeError, "cut the graph"),
-        ("math.exp", 1.0, math.exp, TypeError, "cut the graph"),
-        ("a printf format", 1.0, lambda v: "%.2f" % v, TypeError, "cut the graph"),  # noqa: UP031
+        (
+            "float",
+            1.0,
+            float,
+            TypeError,
+            r"detach it from the graph: use \.data .* v\.exp\(\) .* scalar\.exp\(v\.data\)",
+        ),
+        ("int", 1.0, int, TypeError, "detach it from the graph"),
+        ("complex", 1.0, complex, TypeError, "detach it from the graph"),
+        ("math.exp", 1.0, math.exp, TypeError, "detach it from the graph"),
+        ("a printf format", 1.0, lambda v: "%.2f" % v, TypeError, "detach it from the graph"),  # noqa: UP031
         ("a Value of a Value", 1.0, Value, TypeError, r"holds a number, not a Value: use v\.data .* v\.detach\(\)"),
         ("dot of two lengths", 1.0, lambda v: dot([v, v], [v]), ValueError, "same length, not of 2 and 1"),
-        ("dot of no lists", 1.0, lambda v: dot(v, 2.0), TypeError, r"dot is of lists .*, not of Value\(data=1\.0, "),
-        ("sum of no list", 1.0, sum, TypeError, r"sum is of lists .*, not of Value\(data=1\.0, "),
-        ("mean of no list", 1.0, lambda v: mean(3), TypeError, "mean is of lists .*, not of 3"),
+        ("dot of no lists", 1.0, lambda v: dot(v, 2.0), TypeError, r"dot.* expects lists .*, not Value\(data=1\.0, "),
+        ("sum of no list", 1.0, sum, TypeError, r"sum.* expects lists .*, not Value\(data=1\.0, "),
+        ("mean of no list", 1.0, lambda v: mean(3), TypeError, "mean.* expects lists .*, not 3"),
         ("take of a text", 1.0, lambda v: take("ab", 1), TypeError, "not str: 'b'"),
         ("take of texts", 1.0, lambda v: take(["ab", "cd"], v), TypeError, "not str: 'cd'"),
         ("dot with text", 1.0, lambda v: dot([v], ["a"]), TypeError, "not str: 'a'"),
         ("sum with None", 1.0, lambda v: sum([v, None]), TypeError, "not NoneType: None"),
-        ("mean of nothing", 1.0, lambda v: mean([]), ValueError, "the mean of an empty list does not exist"),
+        ("a label that is no operand", 1.0, lambda v: Value(2.0, "a"), TypeError, r"did you mean label='a'\?$"),
+        ("clip to None", 1.0, lambda v: v.clip(None, 1), TypeError, r"not None.*; for no bound, give -math\.inf$"),
+        ("clip to None above", 1.0, lambda v: v.clip(0, None), TypeError, r"not None.*; for no bound, give math\.inf$"),
+        (
+            "a list of conditions",
+            1.0,
+            lambda v: where([False], v, v),
+            TypeError,
+            r"single condition, not \[False\]: ch",
+        ),
+        (
+            "an array of them",
+            1.0,
+            lambda v: where(np.array([v > 2]), v, v),
+            TypeError,
+            "single condition, not array",
+        ),
+        ("a tuple in scalar", 1.0, lambda v: scalar.where((False,), v, v), TypeError, "single condition, not \\("),
+        ("mean of nothing", 1.0, lambda v: mean([]), ValueError, "mean.* needs at least one value"),
         (
             "clip to a Value",
             1.0,
             lambda v: v.clip(0, Value(0.5)),
             TypeError,
-            r"high has to be a number, not Value\(data=0\.5, .* use where\(x > high, high, x\)",
+            r"high must be a number, not Value\(data=0\.5, .* use where\(x > high, high, x\)",
         ),
-        ("clip from nothing", 1.0, lambda v: v.clip(None, 1), TypeError, "low has to be a number, not None"),
-        ("leaky_relu with a text", 1.0, lambda v: v.leaky_relu("a"), TypeError, "slope has to be a number, not 'a'"),
+        ("clip from nothing", 1.0, lambda v: v.clip(None, 1), TypeError, "low must be a number, not None"),
+        ("leaky_relu with a text", 1.0, lambda v: v.leaky_relu("a"), TypeError, "slope must be a number, not 'a'"),
         (
             "leaky_relu with a Value",
             1.0,
             lambda v: v.leaky_relu(Value(0.5)),
             TypeError,
-            r"slope has to be a number, not Value\(data=0\.5, .* use where\(x > 0, x, slope \* x\)",
+            r"slope must be a number, not Value\(data=0\.5, .* use where\(x > 0, x, slope \* x\)",
         ),
         (
             "a number among the operands",
             1.0,
             lambda v: Value(6.0, (v, 3.0), "op"),
             TypeError,
-            "operands of op have to be Values, not float: .* promote",
+            "operands of op must be Values, not float: .* promote",
         ),
         (
             "numbers around the operand",
             1.0,
             lambda v: Value(6.0, (2.0, v, 3), "op"),
             TypeError,
-            "operands of op have to be Values, not float: .* promote",
+            "operands of op must be Values, not float: .* promote",
         ),
         ("where with text", 1.0, lambda v: where(True, v, "a"), TypeError, "not str: 'a'"),
         ("backward of text", 1.0, lambda v: (v * 2).backward("a"), TypeError, "not str: 'a'"),
@@ -707,7 +895,7 @@ class TestErrors:
         loss = act(v) * 3 + v * 2
         with pytest.raises(error, match=message + " cannot be taken: .") as caught:
             loss.backward()
-        assert type(caught.value.__cause__) is error
+        assert isinstance(caught.value.__cause__, error)
         assert (v.data, v.grad) == (data, 0.75)
 
     @pytest.mark.parametrize("data", ["3", None, [1.0], 1j, (1.0,), {}, b"1", Decimal(1), object, *NO_NUMBERS])
@@ -820,8 +1008,8 @@ class TestWhatPythonAsksOfANumber:
         with pytest.raises(TypeError) as caught:
             duplicate(Value(2.0) * 3)
         assert str(caught.value) == (
-            "the result of *(2.0, 3) cannot be copied or pickled, as its history holds closures: "
-            "do so with the leaves, or with .detach() of it"
+            "the result of *(2.0, 3) cannot be copied or pickled, since its history holds closures: "
+            "copy the leaves, or its .detach(), instead"
         )
         assert pickle.loads(pickle.dumps((Value(2.0) * 3).detach())).data == 6.0
 
@@ -861,7 +1049,206 @@ class TestWhatPythonAsksOfANumber:
         assert {type(number) for number in (result.data, x.grad, y.grad)} == {Fraction}
 
 
+class TestRootsOfZero:
+    """A norm of zeros, and a deviation of equal numbers: errors, unless a small number is added under the root."""
+
+    ROOTS = (
+        lambda xs, small: (sum([x * x for x in xs]) + small).sqrt(),
+        lambda xs, small: (np.sum(np.array(xs) ** 2) + small) ** 0.5,
+        lambda xs, small: np.sqrt(np.var(np.array(xs)) + small),
+    )
+
+    @pytest.mark.parametrize("root", ROOTS, ids=["norm", "norm of an array", "deviation"])
+    def test_the_gradient_is_an_error_and_0_with_the_remedy(self, root):
+        with pytest.raises(ZeroDivisionError, match=r"the derivative of (sqrt|\*\*)\(0\.0.*\) cannot be taken"):
+            grad(lambda xs: root(xs, 0.0))([0.0, 0.0])
+        assert grad(lambda xs: root(xs, 1e-12))([0.0, 0.0]) == [0.0, 0.0]
+        xs = [Value(3.0), Value(-3.0)]
+        assert root(xs, 1e-12).data == pytest.approx(root(xs, 0.0).data)
+
+    @pytest.mark.parametrize("backend", ["eager", "python"])
+    def test_a_training_goes_on_through_a_norm_of_0(self, backend):
+        def train(small):
+            model = micrograd.nn.Neuron(1, "linear", rng=1)
+            model.load_state_dict(dict.fromkeys(model.state_dict(), 1.0))
+            loss = lambda prediction, target: ((prediction - target) ** 2 + small).sqrt()  # noqa: E731
+            xs, ys = [[1.0], [2.0]], [2.0, 2.0]  # the first is met exactly
+            return micrograd.fit(model, loss, xs, ys, epochs=3, rng=1, progress=False, backend=backend)
+
+        with pytest.raises(ZeroDivisionError, match=r"sqrt\(0\.0\) cannot be taken"):
+            train(0.0)
+        losses = train(1e-12).losses
+        assert losses[-1] < losses[0]
+
+
+class TestGradientsOfLeaves:
+    @pytest.mark.parametrize("kind", [np.float32, np.float64, np.int8, np.array, Fraction])
+    def test_gradients_add_up_in_double_precision_whatever_was_assigned(self, kind):
+        v = Value(1.0)
+        v.grad = kind(0)
+        for _ in range(3):
+            (v * 0.1).backward()
+        assert repr(v.grad) == repr(0.1 + 0.1 + 0.1)
+
+    @pytest.mark.parametrize("grad", [None, 1j, "1", np.array([1.0]), np.complex64(1), Value(1.0)], ids=repr)
+    def test_what_is_not_a_number_is_not_added_to(self, grad):
+        v, w = Value(1.0), Value(2.0)
+        w.grad = grad
+        with pytest.raises(
+            TypeError, match=r"^backward\(\) adds .* Value\(data=2\.0, .* has no number there: set it to 0"
+        ):
+            (v * w).backward()
+        assert v.grad == 0.0
+        assert w.grad is grad
+
+    def test_the_derivative_of_a_power_of_0_exists_where_the_inverse_is_too_large(self):
+        x, y = Value(1e-309), Value(0.0)
+        (x**y).backward()
+        assert (x.grad, y.grad) == (0.0, math.log(1e-309))
+
+    @pytest.mark.parametrize(
+        ("a", "b", "slope"), [(5.5, -INF, 1.0), (-5.5, INF, 1.0), (5.5, INF, 0.0), (-5.5, -INF, 0.0), (-5.5, 2.0, 3.0)]
+    )
+    def test_the_derivative_of_a_remainder_by_the_divisor_is_the_floor_of_the_quotient(self, a, b, slope):
+        x, y = Value(a), Value(b)
+        (x % y).backward()
+        assert (x.grad, y.grad) == (1.0, slope)
+
+    def test_the_slope_of_a_leaky_relu_at_nan_is_that_of_pytorch(self):
+        v = Value(NAN)
+        v.leaky_relu().backward()
+        assert v.grad == 0.01
+
+
+class Tensor:
+    """What a number, or a list of numbers, in a tensor of PyTorch has in common with numbers, lists and Values."""
+
+    def __init__(self, numbers):
+        self.numbers = numbers
+        self.shape = (len(numbers),) if isinstance(numbers, list) else ()
+
+    data = property(lambda self: Tensor(self.numbers))
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("len() of a 0-d tensor")
+        return len(self.numbers)
+
+    def __iter__(self):
+        return map(Tensor, self.numbers)
+
+    def __getitem__(self, i):
+        return Tensor(self.numbers[i])
+
+    def __mul__(self, other):
+        return Tensor(self.numbers * other)
+
+    def tolist(self):
+        return self.numbers
+
+    item = sigmoid = where = tolist
+
+
+@pytest.fixture(params=["a stand-in", "PyTorch"])
+def tensor(request):
+    return Tensor if request.param == "a stand-in" else pytest.importorskip("torch").tensor
+
+
+class TestTensors:
+    @pytest.mark.parametrize("number", [1.5, 3, True])
+    def test_a_tensor_without_dimensions_is_a_number(self, tensor, number):
+        v = Value(tensor(number))
+        assert (v.data, type(v.data)) == (number, type(number))
+        assert v == tensor(number)
+        assert (Value(2.0) * tensor(number)).data == 2.0 * number
+        assert (tensor(number) - Value(2.0)).data == number - 2.0
+        (v := Value(2.0)).backward(tensor(number))
+        assert v.grad == number
+
+    def test_a_tensor_of_one_dimension_is_a_list(self, tensor):
+        assert dot([Value(1.0), 3.0], tensor([2.0, 4.0])).data == 14.0
+        assert sum(tensor([1.0, 2.0])).data == 3.0
+        assert take(tensor([1.0, 2.0]), tensor(1)).data == 2.0
+        assert nn.MLP(2, [2, 1], rng=1)(tensor([1.0, 2.0])) == nn.MLP(2, [2, 1], rng=1)([1.0, 2.0])
+
+    def test_derivatives_take_tensors_as_numbers_and_lists(self, tensor):
+        assert grad(lambda x: x * x)(tensor(2.0)) == 4.0
+        assert grad(lambda x: x[0] * x[1])(tensor([2.0, 3.0])) == [3.0, 2.0]
+        assert gradcheck(lambda x: x[0] * x[1], [tensor([2.0, 3.0])])
+
+    def test_losses_take_tensors_as_numbers_and_lists(self, tensor):
+        assert losses.mse_loss(Value(1.0), tensor(3.0)).data == 4.0
+        for logits in (tensor([1.0, 1.0]), [tensor(1.0), tensor(1.0)]):
+            assert losses.cross_entropy(logits, tensor(1)).data == math.log(2)
+
+    def test_a_condition_may_be_a_tensor(self, tensor):
+        assert [where(tensor(condition), Value(1.0), 2.0).data for condition in (True, False)] == [1.0, 2.0]
+
+    def test_the_state_of_a_module_may_hold_tensors(self, tensor):
+        model = nn.MLP(1, [1])
+        model.load_state_dict({name: tensor(1.5) for name in model.state_dict()})
+        assert set(model.state_dict().values()) == {1.5}
+        with pytest.raises(TypeError, match=r"^layers\.0\.neurons\.0\.w\.0: a Value holds a number .* not Tensor: "):
+            model.load_state_dict({name: tensor([1.5]) for name in model.state_dict()})
+
+    def test_a_tensor_that_was_assigned_to_a_leaf_is_refused_with_what_to_assign(self, tensor):
+        v = Value(1.0)
+        v.data = tensor(2.0)
+        result = v * 2
+        assert result.data == 4.0
+        with pytest.raises(TypeError, match=r"as in v\.data = 2\.0, and compute"):
+            result.backward()
+
+    def test_what_only_has_functions_by_the_names_of_ours_is_not_a_number(self):
+        for data in (scalar, Value, Tensor([1.0])):
+            with pytest.raises(TypeError, match=f"not {type(data).__name__}: "):
+                Value(data)
+            with pytest.raises(TypeError):
+                Value(1.0) * data
+
+
 class TestNumPy:
+    @pytest.mark.parametrize("kind", [np.float32, np.float16, np.int8, np.bool_])
+    def test_a_number_of_less_precision_that_was_assigned_is_refused_with_what_to_set(self, kind):
+        v, w = Value(1.0), Value(2.0)
+        v.data = kind(1)
+        loss = v * w
+        with pytest.raises(
+            TypeError, match=r"set to .*only that precision: .* as in v\.data = (1\.0|1|True), "
+        ) as caught:
+            loss.backward()
+        assert (v.grad, w.grad) == (0.0, 0.0)
+        exec(re.search(r"v\.data = \S+(?=,)", str(caught.value))[0])
+        (v * w).backward()
+        assert (v.grad, w.grad) == (2.0, 1.0)
+
+    def test_a_float64_that_was_assigned_becomes_a_float(self):
+        v = Value(1.0)
+        v.data = np.float64(0.1)
+        (v * 3).backward()
+        assert (v.data, type(v.data), v.grad) == (0.1, float, 3.0)
+
+    def test_a_condition_of_no_dimensions_is_one(self):
+        for yes in (np.bool_(True), np.array(True)):
+            assert where(yes, 1.0, 2.0).data == 1.0
+            assert where(~yes, 1.0, 2.0).data == 2.0
+
+    @pytest.mark.parametrize("number", [np.longdouble("0.1"), mpmath.mpf("0.1")])
+    def test_a_number_of_more_digits_than_a_float_is_refused_with_what_to_give(self, number):
+        for use in (
+            Value,
+            lambda x: Value(1.0) + x,
+            lambda x: x * Value(1.0),
+            lambda x: dot([Value(1.0)], [x]),
+            grad(abs),
+            lambda x: jacobian(lambda y: [y, x])(1.0),
+        ):
+            with pytest.raises(
+                TypeError, match=r"not (longdouble|mpf): .*: a Value computes with floats, so give float\(x\)$"
+            ):
+                use(number)
+        assert Value(float(number)).data == 0.1
+
     def test_the_variance_of_an_array_has_a_gradient(self):
         x = np.array([Value(1.0), Value(2.0), Value(6.0)])
         np.var(x).backward()
@@ -879,7 +1266,13 @@ class TestNumPy:
 
     @pytest.mark.parametrize(
         ("number", "kind"),
-        [(np.float32(1.5), float), (np.uint8(7), int), (np.float64(2.5), float), (np.True_, bool)],
+        [
+            (np.float32(1.5), float),
+            (np.uint8(7), int),
+            (np.float64(2.5), float),
+            (np.True_, bool),
+            (np.array(1.5), float),
+        ],
     )
     def test_a_numpy_scalar_is_kept_as_a_python_number(self, number, kind):
         v = Value(number)
@@ -915,12 +1308,12 @@ class TestNumPy:
         assert [v.grad for v in a.ravel()] == [0.25] * 4
 
     @pytest.mark.parametrize(
-        "name", ["exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh"]
+        "row", [row for row in FUNCTIONS if type(getattr(np, row.name, 0)) is np.ufunc], ids=lambda row: row.name
     )
-    def test_functions_of_arrays(self, name):
-        function = getattr(np, name)
-        a = np.array([Value(0.5), Value(1.0)])
-        assert [v.data for v in function(a)] == pytest.approx([function(0.5), function(1.0)], rel=1e-15)
+    def test_functions_of_arrays(self, row):
+        function, points = getattr(np, row.name), [x for (x,) in row.points]
+        a = np.array(list(map(Value, points)))
+        assert [v.data for v in function(a)] == pytest.approx(list(function(points)), rel=1e-15)
         assert type(function(a[0])) is Value
 
     @pytest.mark.parametrize(("alias", "name"), ALIASES.items())
@@ -965,7 +1358,7 @@ class TestTake:
             take([1.0, 2.0, 3.0], index)
 
     def test_there_has_to_be_something_to_take(self):
-        with pytest.raises(ValueError, match="there are no values to take one of"):
+        with pytest.raises(ValueError, match="needs at least one value to choose from"):
             take([], 0)
 
 
@@ -1043,8 +1436,8 @@ class TestLevels:
             result = operation.apply(*inner)
             result.backward()
             value = operation.apply(*map(Value, point)).data
-            assert engine._plain(result.data) == value
-            assert [engine._plain(x.grad) for x in inner] == gradients(operation.apply, *point)
+            assert engine._data_of(result.data) == value
+            assert [engine._data_of(x.grad) for x in inner] == gradients(operation.apply, *point)
 
     def test_comparisons_look_through_the_levels(self):
         assert Level1(Value(2.0)) == Value(2.0)
@@ -1101,6 +1494,28 @@ class TestSubclasses:
         loss.backward()
         assert (loss.data, v.grad, w.grad) == (24.0, 10.0, 7.0)
 
+    def test_an_init_that_operations_cannot_call_is_refused_with_the_one_to_write(self):
+        message = (
+            r"create a Weight with .* does not accept \(.*\): write __init__\(self, \*args, name=default, \*\*options\)"
+        )
+        with pytest.raises(TypeError, match=message):
+
+            class Weight(Value):
+                def __init__(self, name, data):
+                    super().__init__(data)
+                    self.name = name
+
+        class Named(Value):
+            def __init__(self, *args, name="unknown", **options):
+                super().__init__(*args, **options)
+                self.name = name
+
+        v = Named(2.0, name="w", label="v")
+        result = 3 * v + dot([v], [v])
+        result.backward()
+        assert (v.name, v.label, result.name, v.grad) == ("w", "v", "unknown", 7.0)
+        assert copy.deepcopy(v).name == "w"
+
     def test_they_may_extend_an_operator(self):
         class Counted(Value):
             reflected = 0
@@ -1126,10 +1541,24 @@ class TestThePackage:
         return subprocess.run(command, cwd=checkout, capture_output=True, check=True, text=True).stdout.split()
 
     def test_value_is_loaded_without_what_it_does_not_need(self):
-        loaded = self.fresh("import sys; from micrograd import Value; print(*sys.modules)")
+        loaded = self.fresh(
+            "import sys; before = {*sys.modules}\n"  # an editable installation has loaded more
+            "from micrograd import Value; print(*{*sys.modules} - before)"
+        )
         ours = {name for name in loaded if name.startswith("micrograd")}
-        assert ours == {"micrograd", "micrograd.engine", "micrograd.scalar"}
-        assert not {"ctypes", "dataclasses", "decimal", "json", "numpy", "pathlib", "subprocess"} & set(loaded)
+        engine = {
+            "_version",
+            "display",
+            "engine",
+            "errors",
+            "functions",
+            "levels",
+            "reductions",
+            "scalar",
+        }
+        assert ours == {"micrograd", *(f"micrograd.{name}" for name in engine)}
+        unneeded = {"ctypes", "dataclasses", "decimal", "inspect", "json", "numpy", "pathlib", "random", "subprocess"}
+        assert not unneeded & set(loaded)
 
     def test_every_name_is_there_when_it_is_asked_for(self):
         names = {*micrograd.__all__, "compile", "sum"}
@@ -1156,6 +1585,48 @@ class TestThePackage:
         exec("from micrograd import *", names)
         assert {"Value", "dot", "grad", "mean", "nn", "where"} <= names.keys()
 
+    @pytest.mark.parametrize("module", sorted(path.stem for path in Path(micrograd.__file__).parent.glob("[!_]*.py")))
+    def test_nor_does_a_star_of_a_module(self, module):
+        names = {}
+        exec(f"from micrograd.{module} import *", names)
+        assert {name for name in names if hasattr(builtins, name)} <= {"__builtins__"}
+
+    def test_the_sum_of_the_engine_is_imported_by_its_name(self):
+        assert self.fresh("from micrograd.engine import sum; print(sum([1.0, 2.0]).data)") == ["3.0"]
+
     def test_an_unknown_name_is_an_error(self):
         with pytest.raises(AttributeError, match="module 'micrograd' has no attribute 'Valve'"):
             _ = micrograd.Valve
+
+    def test_a_python_without_its_global_lock_is_refused(self, monkeypatch):
+        monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
+        with pytest.raises(ImportError, match=r"without its global lock .* `python -X gil=1`, or set PYTHON_GIL=1"):
+            importlib.reload(micrograd)
+
+    @pytest.mark.parametrize(("options", "settings"), [(["-X", "gil=1"], {}), ([], {"PYTHON_GIL": "1"})])
+    def test_the_lock_is_switched_on_as_the_error_says(self, options, settings):
+        command = [sys.executable, *options, "-c", "import micrograd"]
+        subprocess.run(command, cwd=Path(micrograd.__file__).parents[1], env={**os.environ, **settings}, check=True)
+
+
+@pytest.mark.parametrize("items", [{1.0: "a"}, {1.0, 2.0}, frozenset([1.0])])
+def test_what_has_no_numbers_in_order_is_refused_by_operations_on_lists(items):
+    name = type(items).__name__
+    for op, use in {"sum": sum, "mean": mean, "dot": lambda x: dot(x, [1.0]), "take": lambda x: take(x, 0)}.items():
+        called = "values" if op == "take" else rf"the argument of {op}\(\)"
+        with pytest.raises(TypeError, match=f"^{called} is of type {name}: expected a list or an array$"):
+            use(items)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1.5, "1.5"),
+        ("x" * 78, repr("x" * 78)),
+        ("x" * 79, "'" + "x" * 76 + "..."),
+        ([0.123456789] * 20, "[" + "0.123456789, " * 5 + "..."),
+    ],
+)
+def test_a_value_that_is_too_long_to_show_ends_in_dots_after_a_whole_item(value, text):
+    assert errors.shown(value) == text
+    assert len(text) <= 80

@@ -1,19 +1,20 @@
-"""The fuzzer: 20,000 programs, 2,000 where there is no PyTorch, and whether it would notice a wrong derivative."""
+"""The fuzzer: some programs, of which its command runs many, and whether it would notice a wrong derivative."""
 
 from importlib.util import find_spec
 
 import pytest
 
 from micrograd import Value
-from micrograd.compiler.c import Writer
-from micrograd.compiler.python import TEMPLATES
-from micrograd.compiler.toolchain import CompilerError, find_compiler
-from tests.conftest import has_compiler
+from micrograd.compiler.native.toolchain import CompilerError, find_compiler
+from micrograd.compiler.targets.c import Writer
+from micrograd.compiler.targets.python import TEMPLATES
 from tests.fuzz import engines, loops, programs
 from tests.fuzz.__main__ import described, main
 from tests.fuzz.bounded import Bounded, UndecidedError
 from tests.fuzz.compare import compare
 from tests.fuzz.programs import KINDS, Kind, Step, code, generate, is_legal
+from tests.javascript import needs_node
+from tests.support import has_compiler
 
 
 @pytest.fixture
@@ -28,19 +29,25 @@ def fuzz(monkeypatch, capsys):
     return run
 
 
-def test_compiled_python_and_pytorch_agree_with_the_eager_engine_on_20000_programs(fuzz):
-    against, n = ("torch,python", 20_000) if find_spec("torch") else ("python", 2_000)
-    status, told = fuzz("--programs", n, "--against", against, "--batch", 20)
+def test_compiled_python_and_pytorch_agree_with_the_eager_engine(fuzz):
+    against = "torch,python" if find_spec("torch") else "python"
+    status, told = fuzz("--programs", 200, "--against", against, "--batch", 20)
     assert status == 0, told
-    assert f"{n:,} programs" in told
+    assert "200 programs" in told
 
 
-def test_compiled_c_agrees_with_the_eager_engine_on_200_programs(fuzz):
+def test_compiled_c_agrees_with_the_eager_engine(fuzz):
     try:
         find_compiler(None, None)
     except CompilerError:
         pytest.skip("there is no C compiler")
-    status, told = fuzz("--programs", 200, "--against", "c", "--batch", 100)
+    status, told = fuzz("--programs", 20, "--against", "c", "--batch", 20)
+    assert status == 0, told
+
+
+@needs_node
+def test_exported_javascript_agrees_with_the_eager_engine(fuzz):
+    status, told = fuzz("--programs", 40, "--against", "javascript", "--batch", 20)
     assert status == 0, told
 
 
@@ -84,10 +91,10 @@ def test_what_is_printed_runs_and_gives_the_gradients_that_it_says(capsys):
 
 
 def test_a_wrong_template_of_compiled_python_is_found(monkeypatch, fuzz):
-    monkeypatch.setitem(TEMPLATES, "leaky_relu", "{1} * {0} if {0} <= 0 else -{0}")
+    monkeypatch.setitem(TEMPLATES, "atan", "-atan({0})")
     status, told = fuzz("--programs", 500, "--against", "python")
     assert status == 1
-    assert told.count("leaky_relu(v") == 1, told
+    assert told.count("atan(v") == 1, told
     assert told.count("Value(") == 1
 
 
@@ -100,7 +107,7 @@ def test_a_program_follows_from_the_seed_and_the_index(fuzz):
 
 
 def test_programs_use_every_operation_and_reach_a_depth_of_500():
-    many = [generate(0, index) for index in range(2000)]
+    many = [generate(0, index) for index in range(1000)]
     assert {node.kind for program in many for node in program if isinstance(node, Step)} == set(KINDS)
     assert max(map(depth, many)) >= 400
     assert all(map(is_legal, many))
@@ -132,7 +139,7 @@ def test_what_rounding_decides_is_undecided():
 
 
 @pytest.fixture
-def nests(cache, monkeypatch, capsys):
+def nests(monkeypatch, capsys):
     """The exit status of the command for loops and what it prints, with the first compiler alone, which starts soon."""
     if not has_compiler():
         pytest.skip("there is no C compiler")
@@ -148,7 +155,7 @@ def nests(cache, monkeypatch, capsys):
 
 
 def test_rolled_loops_give_what_straight_code_does_with_and_without_optimization(nests):
-    status, told = nests("--programs", 6)
+    status, told = nests("--programs", 1)
     assert status == 0, told
     assert told.count("loops from ") == 3
     assert told.count("straight, ") == 1
@@ -160,14 +167,14 @@ def test_gcc_is_kept_from_taking_copies_for_aligned(nests):
 
 def test_other_compilers_agree_about_rolled_loops(monkeypatch, nests):
     monkeypatch.undo()
-    assert [loops.differences(loops.generate(1, index), loops.ways()[4:]) for index in range(2)] == [[]] * 2
+    assert loops.differences(loops.generate(1, 0), loops.ways()[4:]) == []
 
 
 def test_a_loop_that_forgets_a_stride_is_found_and_shrunk(monkeypatch, nests):
-    element = Writer._element
-    monkeypatch.setattr(
-        Writer, "_element", lambda self, place: element(self, place._replace(strides=place.strides[:1]))
-    )
+    ref = Writer._ref
+    monkeypatch.setattr(Writer, "_ref", lambda self, place: ref(self, place._replace(strides=place.strides[:1])))
+    straight, _, _, rolled = loops.ways()
+    monkeypatch.setattr(loops, "ways", lambda: [straight, rolled])  # without optimization
     status, told = nests("--programs", 12)
     assert status == 1
     assert told.count("Line(") == 1, told

@@ -1,17 +1,19 @@
-"""Snapshots of a training: how many there are, when they are taken, and what they hold."""
+"""Snapshots of a training: how many there are, when they are taken, and what they contain."""
 
 import math
 import pickle
 from array import array
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import pytest
 
 from micrograd import Value, nn
 from micrograd.data import moons
-from micrograd.history import Diverged, Failure, History, Recorder, Snapshot
 from micrograd.losses import mse_loss
 from micrograd.optim import SGD
 from micrograd.training import fit
+from micrograd.training.history import Diverged, Failure, History, Recorder, Snapshot
 
 XS, YS = moons(12, rng=1)
 
@@ -79,13 +81,30 @@ def test_a_snapshot_holds_the_parameters_and_the_gradients_of_the_step_before():
     ]
 
 
+@pytest.mark.parametrize("executor", [False, True])
+def test_a_frozen_layer_has_the_gradients_of_the_step_and_not_their_sum(backend, executor):
+    def gradients(backend, **options):
+        model = nn.MLP(2, [2, 1], rng=1)
+        frozen = SGD(model.layers[1].parameters(), 0.0)
+        history = fit(
+            model, mse_loss, XS, YS, epochs=3, optimizer=frozen, snapshots=9, progress=False, backend=backend, **options
+        )
+        assert [p.grad for p in model.parameters()] == pytest.approx(list(history.snapshots[-1].gradients))
+        return [list(snapshot.gradients) for snapshot in history.snapshots[1:]]
+
+    first = gradients("eager")[0]
+    with ThreadPoolExecutor(1) if executor else nullcontext() as pool:
+        for found in gradients("eager") + gradients(backend, executor=pool):  # each time of the same parameters
+            assert found == pytest.approx(first, rel=1e-9)
+
+
 def test_without_being_asked_for_there_are_none():
     assert fit(nn.Neuron(2), mse_loss, XS, YS, epochs=2, progress=False).snapshots == []
 
 
 @pytest.mark.parametrize("most", [0, 1, 2.5, "all"])
 def test_a_number_below_the_first_and_the_last_is_refused(most):
-    with pytest.raises(ValueError, match=f"snapshots is {most!r}: expected a whole number of at least 2"):
+    with pytest.raises(ValueError, match=f"snapshots is {most!r}: expected an int, 2 or greater"):
         fit(nn.Neuron(2), mse_loss, XS, YS, epochs=2, snapshots=most)
 
 
@@ -142,7 +161,7 @@ def test_the_gradients_that_are_not_finite_are_found():
     model = nn.Neuron(2, "linear", rng=1)
     model.w[1].data = 1e-200
     history = diverged(model, [[0.0, 1e200]], [0.0], loss=lambda p, y: p * 1e200)
-    assert history.failure.origin == "of 3 gradients, 1 are not finite"
+    assert history.failure.origin == "1 of 3 gradients are not finite"
     assert history.failure.parameters == [1]
     assert history.snapshots[-1].gradients[1] == math.inf
 

@@ -1,4 +1,4 @@
-"""Damaged files are a ValueError and nothing else, and any label is drawn. See `python -m tests.stress`."""
+"""Damaged files raise ValueError and nothing else, and any label can be drawn. See `python -m tests.stress`."""
 
 import random
 from importlib.util import find_spec

@@ -57,7 +57,7 @@ def flat(nested):
 
 
 def history(value):
-    nodes, _ = value._history()
+    nodes, _ = value._topological_order()
     return nodes
 
 
@@ -277,6 +277,8 @@ def test_l2_penalty_is_the_sum_of_the_squares_in_one_node():
 def test_l2_penalty_of_a_model_asks_for_its_parameters():
     with pytest.raises(TypeError, match=r"parameters is Neuron\(1, tanh\): expected a list of Values, such"):
         l2_penalty(Neuron(1))
+    with pytest.raises(TypeError, match="parameters is of type dict: expected a list of Values"):
+        l2_penalty({1.0: Value(2.0)})
 
 
 def test_l2_penalty_of_fractions_is_exact_and_of_nothing_is_0():
@@ -413,9 +415,9 @@ def test_numpy_arrays_of_values_are_as_good_as_lists():
     [
         ([1.0, 1.0], [1], "the input is a list of 2, but its target is a list of 1$"),
         ([1.0], 1, "the input is a list of 1, but its target is a single number$"),
-        (1.0, [1], r"single number, but its target is a list of 1: pass 1 for \[1\]"),
+        (1.0, [1], r"single number, but its target is a list of 1: give the target as 1, not \[1\]"),
         ([[1.0], [1.0]], [1, 1], "the input is a list of 1, but its target is a single number$"),
-        ([], [], "empty"),
+        ([], [], "at least one value"),
     ],
 )
 def test_input_and_target_of_different_shapes_are_an_error(loss, input, target, message):
@@ -662,3 +664,18 @@ def test_softmax_and_its_logarithm_agree_with_pytorch(function, name):
     outputs[-1].backward()
     expected[-1].backward()
     assert grads(ours) == close(theirs.grad.tolist(), rel=1e-12, abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("binary_cross_entropy", "use binary_cross_entropy_with_logits, for outputs without a sigmoid"),
+        ("mae_loss", r"use lambda prediction, target: abs\(prediction - target\)"),
+        ("l1_loss", r"use lambda prediction, target: abs\(prediction - target\)"),
+        ("CrossEntropyLoss", "use cross_entropy"),
+        ("loss", "has no attribute 'loss'"),
+    ],
+)
+def test_a_name_of_another_library_is_refused_with_ours(name, remedy):
+    with pytest.raises(AttributeError, match=f"{remedy}$"):
+        getattr(losses, name)

@@ -1,4 +1,4 @@
-"""The example invents names like those in a file or in the package, and learns the same by every backend."""
+"""The example invents names like those in a file or in the package, and learns the same with every backend."""
 
 import sys
 
@@ -91,4 +91,4 @@ def test_what_cannot_be_read_is_named(monkeypatch, tmp_path, capsys):
     (tmp_path / "picture").write_bytes(b"\x89PNG")
     assert "utf-8" in refusal(capsys, "--file", str(tmp_path / "picture"))
     monkeypatch.setitem(sys.modules, "names", None)
-    assert 'pip install "micrograd[examples]"' in refusal(capsys)
+    assert "pip install names, or use --file" in refusal(capsys)

@@ -1,10 +1,12 @@
-"""The networks: how they start, what they compute, what they call their parameters, and what they refuse."""
+"""The networks: initial weights, outputs, names of parameters, and rejected arguments."""
 
 import copy
 import inspect
 import math
 import pickle
 import random
+import warnings
+from collections import UserList, deque
 from fractions import Fraction
 
 import numpy as np
@@ -211,7 +213,7 @@ class TestTheOutput:
 
     def test_a_layer_turns_numbers_into_leaves_once(self):
         outputs = Layer(2, 3)([1.0, 2.0])
-        leaves = {id(leaf) for output in outputs for leaf in output._history()[1]}
+        leaves = {id(leaf) for output in outputs for leaf in output._topological_order()[1]}
         assert len(leaves) == 3 * 3 + 2
 
     def test_a_network_learns(self):
@@ -280,6 +282,15 @@ class TestEmbedding:
             fast.backward([[0, 1], [5, 0]], [1, 1])
 
 
+class Table(UserList):
+    """What pandas has: its items are names, and it has two dimensions."""
+
+    ndim = 2
+
+
+DUPLICATES = [copy.copy, copy.deepcopy, lambda module: pickle.loads(pickle.dumps(module))]
+
+
 class TestParameters:
     def test_their_names_are_their_paths_in_a_fixed_order(self):
         assert [name for name, _ in MLP(2, [2, 1]).named_parameters()] == [
@@ -335,6 +346,83 @@ class TestParameters:
         for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model.first))):
             assert not vars(twin).keys() & {"hidden", "by_name", "out"}
         assert copy.deepcopy(model)([1.0, 2.0]).data == model([1.0, 2.0]).data
+
+    @pytest.mark.filterwarnings("ignore:some Values in mixed")
+    @pytest.mark.filterwarnings("ignore:some Values in array")
+    @pytest.mark.parametrize("duplicate", DUPLICATES, ids=["copy", "deepcopy", "pickle"])
+    def test_a_copy_keeps_the_parameters_that_stand_beside_what_was_computed(self, duplicate):
+        w, b, child = Value(3.0), Value(4.0), Neuron(1, rng=1)
+        model = Module()
+        model.s = {"w": w, "rates": [1.0], "only": []}
+        model.s["out"] = w * 2
+        model.s["itself"] = model.s
+        model.mixed = [w, (b, w * b), deque([b, w * b]), child]
+        model.array = np.array([[w, w * w], [b, 1.0]])
+        model.number = {"steps": 3, "last": w * b}
+        model.gone = {"a": w * w, "b": [w * b, np.array(w * b, dtype=object)]}
+        before = model.s["out"], model.mixed[1][1], model.array[0, 1]
+        twin = duplicate(model)
+        assert (model.s["out"], model.mixed[1][1], model.array[0, 1]) == before
+        assert twin.state_dict() == model.state_dict()
+        assert twin.s == {"w": w, "rates": [1.0], "only": [], "out": None, "itself": twin.s}
+        assert twin.s["itself"] is twin.s
+        assert (twin.mixed[0], twin.mixed[1][0], twin.mixed[2][0]) == (twin.s["w"], twin.array[1, 0], b)
+        assert twin.mixed[0] is twin.s["w"] is twin.array[0, 0]
+        assert twin.mixed[1][0] is twin.mixed[2][0] is twin.array[1, 0]
+        assert (twin.mixed[1][1], twin.mixed[2][1], twin.array[0, 1]) == (None, None, None)
+        assert twin.number == {"steps": 3, "last": None}
+        assert not hasattr(twin, "gone")
+
+    @pytest.mark.parametrize("duplicate", DUPLICATES, ids=["copy", "deepcopy", "pickle"])
+    def test_a_list_may_hold_itself_and_an_array_may_have_no_dimensions(self, duplicate):
+        model = Module()
+        model.w = [Value(1.0)]
+        model.w.append(model.w)
+        model.b = np.array(Value(2.0), dtype=object)
+        assert model.state_dict() == {"w.0": 1.0, "b.0": 2.0}
+        twin = duplicate(model)
+        assert twin.w[1] is twin.w
+        assert twin.state_dict() == model.state_dict()
+
+    def test_a_deque_is_a_list_and_a_set_is_none(self):
+        model = Module()
+        model.w, model.numbers, model.empty = deque([Value(1.0), Value(2.0)]), {1.0, 2.0}, frozenset()
+        with warnings.catch_warnings(action="error"):
+            assert model.state_dict() == {"w.0": 1.0, "w.1": 2.0}
+        for unordered in ({Value(3.0)}, frozenset([Neuron(1)])):
+            model.head = {"s": unordered}
+            with pytest.warns(UserWarning, match=r"the Values in head\.s are not parameters, .*: keep them in a list"):
+                assert len(model.parameters()) == 2
+
+    def test_an_attribute_that_loses_its_parameters_is_a_warning(self):
+        neuron = Neuron(2, rng=1)
+        message = r"Neuron\.b was a parameter, but a Value computed from it is not one: .* assign to its data"
+        with pytest.warns(UserWarning, match=message):
+            neuron.b = neuron.b - 0.1
+        assert neuron.b == -0.1
+        with pytest.warns(UserWarning, match=r"Neuron\.w was a parameter"):
+            neuron.w = [(w + w) - 0.1 * w.grad for w in neuron.w]
+
+    def test_a_state_may_become_what_is_computed_from_it_and_from_parameters(self):
+        model = Module()
+        model.w, model.rate = Value(2.0), 0.1
+        with warnings.catch_warnings(action="error"):
+            model.state = Value(0.0)
+            model.state = (model.w * 3 + model.state).tanh()
+            model.state = 2 * model.state
+            model.rate = model.rate * Value(2.0)
+            model.w = Value(3.0)
+            model.w.data -= 0.1
+            model.w = [1.0, Neuron(1), []]
+        assert len(model.parameters()) == 2
+
+    def test_a_list_that_loses_a_parameter_is_a_warning(self):
+        neuron = Neuron(2, rng=1)
+        neuron.w[1] = neuron.w[1] - 0.1
+        with pytest.warns(
+            UserWarning, match=r"some Values in w are parameters, .* assign to its data, as in `w\[0\]\.data"
+        ):
+            assert len(neuron.parameters()) == 2
 
     def test_a_module_may_know_its_parent(self):
         model = Module()
@@ -413,6 +501,55 @@ class TestParameters:
 
 
 class TestErrors:
+    @pytest.mark.parametrize("module", [Neuron(2), Layer(2, 3), MLP(2, [3, 1])], ids=repr)
+    @pytest.mark.parametrize("x", [{0.0: 1.0, 1.0: 2.0}, {0.0, 1.0}, frozenset([0.0, 1.0])], ids=repr)
+    def test_a_dict_or_a_set_is_no_list_of_inputs(self, module, x):
+        with pytest.raises(TypeError, match=f"^x is of type {type(x).__name__}: expected a list of 2 inputs$"):
+            module(x)
+        assert module({"a": 0.5, "b": 1.0}.values()) is not None
+
+    @pytest.mark.parametrize("sizes", [{3, 1}, {3: 1}])
+    def test_the_sizes_of_layers_are_in_order(self, sizes):
+        with pytest.raises(
+            TypeError, match=f"nouts is of type {type(sizes).__name__}: expected the size of each layer"
+        ):
+            MLP(2, sizes)
+
+    @pytest.mark.parametrize("module", [Neuron(2), Layer(2, 3), MLP(2, [3, 1])], ids=repr)
+    @pytest.mark.parametrize("n", [1, 2, 3])
+    def test_many_inputs_name_what_takes_them(self, module, n):
+        X = [[0.5, float(i)] for i in range(n)]
+        for rows in (X, tuple(X), np.array(X), Table(["a", "b"]), [np.array(x) for x in X]):
+            with pytest.raises(TypeError) as caught:
+                module(rows)
+            assert str(caught.value) == (
+                f"{module!r} takes one list of 2 inputs, not many: for the rows of a table X, write "
+                "[model(x) for x in X] or list(map(model, X))"
+            )
+        assert len(list(map(module, X))) == len([module(x) for x in X]) == n
+
+    def test_the_name_that_pytorch_has_for_a_call_is_refused_with_ours(self):
+        class Ours(Module):
+            def forward(self, x):
+                return x
+
+        with pytest.raises(
+            TypeError, match=r"^Ours is a Module without a __call__: rename its forward\(\) to __call__$"
+        ):
+            Ours()(1.0)
+        with pytest.raises(TypeError, match="^Module is a Module without a __call__: define one to call it$"):
+            Module()(1.0)
+        with pytest.raises(
+            AttributeError, match=r"^'MLP' object has no attribute 'forward': call the Module itself, as"
+        ):
+            MLP(2, [1]).forward([1.0, 2.0])
+        with pytest.raises(AttributeError, match="^'MLP' object has no attribute 'layer'$") as caught:
+            _ = MLP(2, [1]).layer
+        assert (caught.value.name, type(caught.value.obj)) == ("layer", MLP)
+        model = Module()
+        model.forward = Neuron(1)
+        assert model.forward([1.0]).data == Neuron.__call__(model.forward, [1.0]).data
+
     @pytest.mark.parametrize("size", [0, -1, 2.0, "3", None])
     @pytest.mark.parametrize(
         ("name", "make"),
@@ -430,7 +567,7 @@ class TestErrors:
     def test_a_size_below_one_says_what_was_expected(self, name, make, size):
         with pytest.raises(ValueError) as caught:
             make(size)
-        assert str(caught.value) == f"{name} is {size!r}: expected a whole number of at least 1, as an int"
+        assert str(caught.value) == f"{name} is {size!r}: expected an int, 1 or greater"
 
     def test_an_mlp_without_layers_says_what_was_expected(self):
         with pytest.raises(ValueError, match=r"nouts is \[\]: expected the size of each layer, such as \[16, 1\]"):
@@ -481,7 +618,7 @@ class TestErrors:
         assert str(caught.value) == f"{module!r} takes 2 inputs, not {len(x)}"
 
     @pytest.mark.parametrize("module", [Neuron(2), Layer(2, 3), MLP(2, [3, 1])], ids=repr)
-    @pytest.mark.parametrize("x", [1.0, Value(1.0), None, iter([1.0, 2.0])], ids=lambda x: type(x).__name__)
+    @pytest.mark.parametrize("x", [1.0, Value(1.0), None, iter([1.0, 2.0]), "ab", np.array(1.0)], ids=type)
     def test_inputs_that_are_no_list_say_what_was_expected(self, module, x):
         with pytest.raises(TypeError) as caught:
             module(x)
@@ -496,7 +633,7 @@ class TestErrors:
                 micrograd.fit(neuron, losses.mse_loss, xs, [1.0], epochs=1, progress=False, backend=backend)
 
     @pytest.mark.parametrize("module", [Neuron(2), Layer(2, 3), MLP(2, [3, 1])], ids=repr)
-    @pytest.mark.parametrize("x", [["1", "2"], [None, 1.0], "ab", np.ones((2, 2))], ids=repr)
+    @pytest.mark.parametrize("x", [["1", "2"], [None, 1.0], [1.0, np.array([1.0])]], ids=repr)
     def test_inputs_that_are_no_numbers_are_named(self, module, x):
         with pytest.raises(TypeError, match="a Value holds a number"):
             module(x)

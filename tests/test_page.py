@@ -1,7 +1,7 @@
-"""The page that steps through a graph: what is in it, and what it does in a real browser.
+"""The page that steps through a graph: its contents, and its behaviour in a real browser.
 
 The browser is a Chromium, driven by Playwright: `pip install ".[browser]"`, and `apt-get install
-chromium-headless-shell` or the path of another one in $CHROMIUM. Where there is none, its tests are skipped. npm brings
+chromium-headless-shell` or the path of another one in $CHROMIUM. Without one, these tests are skipped. npm installs
 axe-core.
 """
 
@@ -86,7 +86,7 @@ def page(root, tmp_path):
 
 def values_of(root):
     """The Values in the page's order."""
-    nodes, leaves = root._history()
+    nodes, leaves = root._topological_order()
     return leaves + nodes
 
 
@@ -175,7 +175,7 @@ def test_what_a_user_s_own_operation_passes_on_is_told(tmp_path):
     root = Value(1.0, (x, y, x), "own", _backward)
     root.backward(2)
     text, graph = page(root, tmp_path)
-    assert graph["told"] == {"2": [10.0, 14.0, 0.0]}
+    assert graph["passed"] == {"2": [10.0, 14.0, 0.0]}
     assert "const FUNCTIONS = [null];" in text
 
 
@@ -205,7 +205,7 @@ def test_the_line_that_made_a_value_is_told_where_it_was_remembered(tmp_path):
 
 
 def test_what_is_no_value_has_no_page(tmp_path):
-    with pytest.raises(TypeError, match="one Value, not from a float"):
+    with pytest.raises(TypeError, match="root is of type float: expected a single Value"):
         page(1.0, tmp_path)
     assert os.listdir(tmp_path) == []
 
@@ -318,7 +318,7 @@ def passes(root):
         value.grad = 0.0
     root.grad = 1.0
     yield [value.grad for value in values]
-    for node in reversed(root._history()[0]):
+    for node in reversed(root._topological_order()[0]):
         node._backward(node.grad)
         yield [value.grad for value in values]
 
@@ -327,7 +327,7 @@ def passes(root):
 def test_every_step_by_keyboard_has_python_s_numbers(visit, graph):
     root = graph()
     tab = visit(root)
-    values, nodes = values_of(root), root._history()[0]
+    values, nodes = values_of(root), root._topological_order()[0]
     there = tab.evaluate(WALK, "ArrowRight")
     assert [at for at, *_ in there] == list(range(2 * len(nodes) + 2))
     first = len(values) - len(nodes)
@@ -340,13 +340,13 @@ def test_every_step_by_keyboard_has_python_s_numbers(visit, graph):
         there[len(nodes) + 1 :], passes(root), [root, *reversed(nodes)], strict=True
     ):
         assert all(map(close, shown, grads))
-        assert close(number(re.search(r"gradient (?:of \S+ is )?([^ ,]+)[.,] ", sentence)[1]), node.grad, 1e-3)
+        assert close(number(re.search(r"gradient of (?:\S+ = )?\S+ is ([^ ,]+)[.,] ", sentence)[1]), node.grad, 1e-3)
     assert tab.evaluate(TOLD, "ArrowLeft") == [told[:2] for told in reversed(there)]
 
 
 def test_every_step_of_ten_thousand_values_has_python_s_numbers(visit):
     root = ten_thousand()
-    values, nodes = values_of(root), root._history()[0]
+    values, nodes = values_of(root), root._topological_order()[0]
     assert len(values) >= 10_000
     tab = visit(root)
     there = tab.evaluate(TOLD, "ArrowRight")
@@ -354,7 +354,7 @@ def test_every_step_of_ten_thousand_values_has_python_s_numbers(visit):
     for (_, sentence), node in zip(there[1 : len(nodes) + 1], nodes, strict=True):
         assert close(number(re.search(r"= ([^= ]+)\. $", sentence)[1]), node.data, 1e-3)
     for (_, sentence), node in zip(there[len(nodes) + 2 :], reversed(nodes), strict=True):
-        assert close(number(re.search(r"gradient ([^ ]+)\. ", sentence)[1]), node.grad, 1e-3)
+        assert close(number(re.search(r"gradient of \S+ is ([^ ]+)\. ", sentence)[1]), node.grad, 1e-3)
     assert tab.evaluate("G") == [value.grad for value in values]
 
 
@@ -367,7 +367,7 @@ def test_the_sentence_is_the_chain_rule_with_the_numbers_in_it(visit):
     tab.keyboard.press("End")
     tab.keyboard.press("ArrowLeft")
     assert tab.inner_text("#sentence").replace("\n", " ").startswith(
-        "Backward: y = tanh has the gradient 1. tanh′ = 1 − 0.7616² = 0.42; 0.42 × 1 = 0.42 goes to ×."
+        "Backward: the gradient of y = tanh is 1. tanh′ = 1 − 0.7616² = 0.42; 0.42 × 1 = 0.42 is added to the gradient"
     )  # fmt: skip
 
 
@@ -487,7 +487,7 @@ def test_what_was_unfolded_last_folds_first(visit):
     tab.locator(".card").nth(2).click()
     tab.locator(".frame .card").nth(1).click()
     assert tab.locator(".frame .frame").count() == 1
-    tab.locator("#step").focus()
+    tab.locator("#slider").focus()
     tab.keyboard.press("Escape")
     assert [tab.locator(".frame").count(), tab.locator(".frame .frame").count()] == [1, 0]
     tab.locator(".card").first.click()
@@ -547,12 +547,12 @@ def test_the_examples_of_a_mean_are_shown_one_at_a_time_and_followed_step_by_ste
 
 def test_the_address_tells_the_step_and_the_step_the_address(visit):
     tab = visit(expression(), "#step=3")
-    assert tab.inner_text("#count") == "step 3 of 11, forward"
+    assert tab.inner_text("#status") == "step 3 of 11, forward"
     tab.keyboard.press("ArrowRight")
     assert tab.url.endswith("#step=4")
     tab.evaluate("location.hash = '#step=9'")
     tab.wait_for_function("step === 9")
-    assert "backward" in tab.inner_text("#count")
+    assert "backward" in tab.inner_text("#status")
     for step, reached in (("99", 11), ("x", 11), ("-1", 11)):
         tab.evaluate("s => location.hash = '#step=' + s", step)
         assert tab.evaluate("step") in (9, reached)
@@ -560,10 +560,10 @@ def test_the_address_tells_the_step_and_the_step_the_address(visit):
 
 def test_buttons_the_slider_and_play_step_too(visit):
     tab = visit(neuron())
-    for button, step in (("forth", 1), ("last", 5), ("back", 4), ("first", 0)):
+    for button, step in (("forward", 1), ("last", 5), ("back", 4), ("first", 0)):
         tab.click(f"#{button}")
         assert tab.evaluate("step") == step
-    tab.fill("#step", "2")
+    tab.fill("#slider", "2")
     assert tab.evaluate("step") == 2
     tab.clock.install()
     tab.click("#play")
@@ -645,6 +645,42 @@ def test_sliders_change_all_numbers_as_python_computes_them(visit):
     assert tab.evaluate("V === V0 && G === G0")
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("choose", [lambda x, a: where(x > 1, x * a, a), lambda x, a: take([x * a, a], x - 2.0)])
+def test_the_page_says_that_a_choice_is_fixed(visit, choose, scheme):
+    x, a = Value(2.0, label="x"), Value(3.0, label="a")
+    chosen = choose(x, a)
+    chosen.label = "chosen"
+    tab = visit(chosen * 2.0, "#step=2", color_scheme=scheme)
+    assert f"Python made the choice of {chosen._op}() when the graph was built; it is fixed here." in tab.inner_text(
+        "#sentence"
+    )
+    for label in ("x", "chosen"):
+        tab.fill("#wanted", label)
+        tab.keyboard.press("Enter")
+        if label == "x":
+            assert tab.inner_text("#fixed").startswith("where() and take() keep their choices: Python")
+            tab.fill("#set", "-5")
+    assert tab.inner_text("#its-choice") == "fixed: Python made it, by a condition outside the graph"
+    assert tab.evaluate("V[root]") == -30.0
+    tab = visit((x * a).clip(-1.0, 1.0))
+    tab.fill("#wanted", "x")
+    tab.keyboard.press("Enter")
+    assert tab.locator("#fixed").count() == 0
+
+
+@pytest.mark.parametrize("power", [lambda x: x**3.0, lambda x: 3.0**x])
+def test_a_constant_exponent_or_base_has_no_what_if(visit, power):
+    tab = visit(power(Value(1.5, label="x")) + 4.0, "#step=1000")
+    four, three = sorted(tab.evaluate("[...constants]"), key=lambda i: -tab.evaluate(f"V[{i}]"))
+    tab.evaluate(f"choose({three})")
+    assert "the number is a constant of the power" in tab.inner_text("#details")
+    assert tab.locator("#set").count() == 0
+    tab.evaluate(f"choose({four})")
+    tab.fill("#set", "5")
+    assert tab.evaluate("V[root] - V0[root]") == 1.0
+
+
 @pytest.mark.parametrize("number", [1.7e308, math.inf, math.nan])
 def test_a_number_without_room_for_a_slider_is_set_by_its_field(visit, number):
     tab = visit(Value(number, label="x") * 0.5, "#step=1000")
@@ -680,7 +716,7 @@ def test_every_operation_has_python_s_numbers_in_the_page(visit):
       return g;
     }""", [numbers[id(result)] for result in results])  # fmt: skip
     for result, (name, point, _, grads) in zip(results, expected, strict=True):
-        _, leaves = result._history()
+        _, leaves = result._topological_order()
         for leaf in leaves:
             if leaf._op != "constant":
                 assert close(gradients[numbers[id(leaf)]], leaf.grad), (name, point, grads)
@@ -688,7 +724,7 @@ def test_every_operation_has_python_s_numbers_in_the_page(visit):
 
 def test_after_a_step_of_training_there_is_no_what_if_and_the_page_says_why(visit):
     root = network()
-    for leaf in root._history()[1]:
+    for leaf in root._topological_order()[1]:
         leaf.data -= 0.1 * leaf.grad
     tab = visit(root)
     tab.locator(".card").first.click()
@@ -700,5 +736,5 @@ def test_motion_is_reduced_where_the_reader_asks_for_it_and_print_has_the_drawin
     tab = visit(network(), reduced_motion="reduce")
     assert tab.evaluate("getComputedStyle(document.querySelector('.edge')).transitionDuration") == "0s"
     tab.emulate_media(media="print")
-    assert not tab.locator("#steps").is_visible()
+    assert not tab.locator(".controls").is_visible()
     assert tab.locator("#drawing").is_visible()

@@ -1,17 +1,24 @@
-"""The pages beside the README keep their word: what they tell to save and to run says what they say it does."""
+"""The README and its pages keep their promises: their code runs and prints what they say, and their links lead on."""
 
 import os
 import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
+import textwrap
 
 import pytest
 
-PAGES = Path(__file__).parent / "pages"
-CHECKOUT = PAGES.parents[1]
-BLOCK = re.compile(r"(?:^`(?P<file>[\w.]+)`\n\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+import micrograd
+from micrograd import functions, nn
+from tests.pages import BLOCK, HERE, PAGES, README, ROOT, blocks, printed, run
+
+PYTHON = [page for page in PAGES if blocks(page, "python")]
+COMMANDS = [page for page in PAGES if any(block["file"] for block in BLOCK.finditer(page.read_text(encoding="utf-8")))]
+
+
+def name(page):
+    return page.stem
 
 
 def follow(page, directory):
@@ -21,7 +28,7 @@ def follow(page, directory):
         "env": {
             **os.environ,
             "PATH": f"{directory}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": str(CHECKOUT),
+            "PYTHONPATH": str(ROOT),
             "XDG_CACHE_HOME": str(directory / "cache"),
         },
         "cwd": directory,
@@ -30,7 +37,7 @@ def follow(page, directory):
         "timeout": 120,
     }
     done = None
-    for block in BLOCK.finditer(page):
+    for block in BLOCK.finditer(page.read_text(encoding="utf-8")):
         if block["file"]:
             (directory / block["file"]).write_text(block["text"], encoding="utf-8")
         elif block["language"] == "sh":
@@ -40,18 +47,88 @@ def follow(page, directory):
             yield block["text"], done.stdout
 
 
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc here")
-def test_the_way_from_training_to_a_microcontroller_can_be_gone_as_it_stands(tmp_path):
-    page = (PAGES / "microcontroller.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("page", PYTHON, ids=name)
+def test_the_python_of_a_page_runs_from_top_to_bottom_and_prints_what_its_comments_say(
+    page, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    for line, source in run(page, {"__name__": "__main__"}):
+        assert capsys.readouterr().out.splitlines() == printed(source), f"in the block at line {line}"
+
+
+@pytest.mark.parametrize("page", [page for page in PYTHON if page.stem != "executors"], ids=name)
+def test_the_python_of_a_page_can_be_pasted_into_an_interpreter(page, tmp_path):
+    pasted = "\n".join(source for _, source in blocks(page, "python")) + "\n"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-q", "-i", "-c", "import sys; sys.ps1 = sys.ps2 = ''"]
+    done = subprocess.run(command, input=pasted, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    expected = [comment for _, source in blocks(page, "python") for comment in printed(source)]
+    assert [line for line in done.stdout.splitlines() if line in expected] == expected
+    assert "Error" not in done.stderr
+
+
+@pytest.mark.parametrize("page", COMMANDS, ids=name)
+def test_the_commands_of_a_page_print_what_it_says(page, tmp_path):
+    for program in ("gcc", "node"):
+        is_called = any(re.search(rf"^{program} ", text, re.MULTILINE) for _, text in blocks(page, "sh"))
+        if is_called and not shutil.which(program):
+            pytest.skip(f"there is no {program} here")
     said = list(follow(page, tmp_path))
-    assert len(said) == 3
-    assert [printed for _, printed in said] == [expected for expected, _ in said]
-    [loop] = [block["text"] for block in BLOCK.finditer(page) if block["text"].startswith("for (")]
-    written = (tmp_path / "model.c").read_text(encoding="utf-8")
-    assert loop.split() == re.search(r"for \(.*?\n\s+\}", written, re.DOTALL)[0].split()
+    assert said
+    assert [output for _, output in said] == [expected for expected, _ in said]
+    if (tmp_path / "model.c").exists():
+        [loop] = [source for _, source in blocks(page, "c")]
+        written = (tmp_path / "model.c").read_text(encoding="utf-8")
+        assert loop.split() == re.search(r"for \(.*?\n\s+\}", written, re.DOTALL)[0].split()
 
 
-@pytest.mark.parametrize("page", sorted(PAGES.glob("*.md")), ids=lambda page: page.stem)
+def test_the_source_on_the_page_about_compiling_is_the_generated_one():
+    page = HERE / "compile.md"
+    namespace = {"__name__": "__main__"}
+    next(run(page, namespace))
+    shown = blocks(page, "py")[0][1]
+    loop = r"\ndef backward\(.*?\[x0, x1, x2\] = x\n(.*?) *outputs\.append"
+    body = re.search(loop, namespace["fast"].source, re.DOTALL)[1]
+    assert textwrap.dedent(body).splitlines() == shown.splitlines()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_block_says_its_language(page):
+    fences = re.findall(r"^```(.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(fences) % 2 == 0
+    assert all(fences[0::2])
+    assert not any(fences[1::2])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_the_files_it_links_to_exist(page):
-    links = re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8"))
+    links = re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", page.read_text(encoding="utf-8"))
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES[1:], ids=name)
+def test_the_readme_leads_to_each_page(page):
+    assert f"(tests/pages/{page.name})" in README.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", [README, HERE / "speed.md"], ids=name)
+def test_each_figure_of_speed_is_on_the_page_that_is_measured(page):
+    measured = (ROOT / "tests" / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    section = page.read_text(encoding="utf-8").rpartition("How fast\n")[2]
+    figures = re.findall(r"(?<=\| )[\d.,]+(?= \|)|[\d.]+(?= times\b)", section)
+    assert len(figures) > 10
+    assert [figure for figure in figures if f"| {figure} |" not in measured] == []
+
+
+def test_each_function_the_readme_names_is_in_the_table():
+    [named] = re.findall(r"such as ([^.]*?)\. Some functions", README.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(re.findall(r"`(\w+)`", named)) > 5
+    assert all(hasattr(functions.Functions, function) for function in re.findall(r"`(\w+)`", named))
+
+
+def test_the_page_about_compiling_shows_the_kernel_as_it_is():
+    [page] = [page for page in PAGES if page.stem == "compile"]
+    shown = [source for _, source in blocks(page, "py") if source.startswith("for i in 16:")]
+    layer = nn.Layer(8, 16, activation="relu")
+    wide = micrograd.compile(lambda x: micrograd.sum(layer(x)), ([0.0] * 8,), parameters=layer.parameters())
+    assert [text.strip() for text in shown] == [wide.ir.strip()]

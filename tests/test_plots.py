@@ -6,17 +6,24 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 
+import numpy as np
 import pytest
 
 from micrograd import Value, losses, nn, viz
+from micrograd import notebook as displays
 from micrograd.data import moons, xor
-from micrograd.drawing import look
-from micrograd.drawing.curves import Mark, chart
-from micrograd.drawing.plane import evaluator
+from micrograd.draw import theme
+from micrograd.draw.training.boundary import evaluator
+from micrograd.draw.training.charts import Mark, chart
 from micrograd.training import History, fit
 from micrograd.viz import plot_boundary, plot_history, sparkline
 
 SVG = "{http://www.w3.org/2000/svg}"
+LARGEST, LEAST = sys.float_info.max, 5e-324
+EXTREMES = [
+    [LARGEST], [LARGEST / 2, LARGEST], [-LARGEST, LARGEST], [-LARGEST], [LEAST], [LEAST, 2 * LEAST], [0.0, LEAST],
+    [1e17], [-1e17], [-1e17, -1e17 - 16], [-1e-17], [0.0, 0.0], [LEAST, LARGEST],
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -56,8 +63,25 @@ def test_a_sparkline_is_of_ascii_where_no_blocks_can_be_written(encoding):
     assert sparkline(range(8)) == "▁▂▃▄▅▆▇█"
 
 
+@pytest.mark.parametrize("numbers", EXTREMES)
+def test_numbers_of_any_size_have_a_sparkline(numbers):
+    line = sparkline(numbers)
+    assert len(line) == len(numbers)
+    assert line[numbers.index(min(numbers))] == "▁"
+    assert len(set(line)) == len(set(numbers))
+    assert set(sparkline(numbers * 50, width=7)) <= set("▁▂▃▄▅▆▇█")
+
+
+@pytest.mark.parametrize("numbers", EXTREMES)
+def test_numbers_of_any_size_lie_within_their_chart(numbers):
+    [line], _ = parts(chart({"loss": numbers}, epochs=len(numbers), caption=""), "mg-line0")
+    assert all(62 <= x <= 496 and 36 <= y <= 204 for x, y in points(line))
+    if len(set(numbers)) == 2 and math.ulp(numbers[1]) < abs(numbers[1] - numbers[0]):  # else next to each other
+        assert points(line)[0][1] != points(line)[-1][1]
+
+
 def test_a_width_of_none_is_refused():
-    with pytest.raises(ValueError, match="width is 0: expected a whole number of at least 1"):
+    with pytest.raises(ValueError, match="width is 0: expected an int, 1 or greater"):
         sparkline([1.0], width=0)
 
 
@@ -118,7 +142,9 @@ def test_marks_stay_within_the_chart():
     assert (last.text, last.get("text-anchor")) == ("last", "end")
 
 
-@pytest.mark.parametrize("numbers", [[1.0], [1.0, 1.001], [1e-300, 1e300], [5.0, 900.0], [-1e9, 3.0], [], [0.0]])
+@pytest.mark.parametrize(
+    "numbers", [[1.0], [1.0, 1.001], [1e-300, 1e300], [5.0, 900.0], [-1e9, 3.0], [], [0.0], *EXTREMES]
+)
 def test_an_axis_has_some_round_numbers(numbers):
     texts = parts(chart({"loss": numbers}, epochs=len(numbers), caption="caption"), "mg-soft")[0]
     labels = [float(e.text) for e in texts if e.get("text-anchor") == "end"]
@@ -137,14 +163,14 @@ def contrast(a, b):
     return (high + 0.05) / (low + 0.05)
 
 
-@pytest.mark.parametrize("theme", [0, 1])
-def test_text_has_a_contrast_of_4_5_to_1_with_what_it_stands_on(theme):
+@pytest.mark.parametrize("mode", [0, 1])
+def test_text_has_a_contrast_of_4_5_to_1_with_what_it_stands_on(mode):
     for text in ("ink", "soft", "plus", "minus", "alarm"):
         for ground in ("paper", "card"):
-            assert contrast(look.LOOK[text][theme], look.LOOK[ground][theme]) >= 4.5, (text, ground)
-    for colours in look.CLASSES:
-        assert contrast(colours[theme], colours[2 + theme]) >= 3  # of a mark on its shade
-    a, b, c = (colours[2 + theme] for colours in look.CLASSES[:3])
+            assert contrast(theme.COLOURS[text][mode], theme.COLOURS[ground][mode]) >= 4.5, (text, ground)
+    for colours in theme.CLASSES:
+        assert contrast(colours[mode], colours[2 + mode]) >= 3  # of a mark on its shade
+    a, b, c = (colours[2 + mode] for colours in theme.CLASSES[:3])
     assert min(contrast(a, b), contrast(b, c), contrast(a, c)) >= 1.1
 
 
@@ -162,6 +188,17 @@ def test_a_history_is_plotted_with_its_losses_and_the_best_epoch(pyplot):
     assert ax.get_yscale() == "log"
     assert plot_history(History([1.0, 0.0])).get_yscale() == "linear"
     assert plot_history(History()).get_lines()[0].get_xdata().size == 0
+
+
+def test_losses_that_no_axis_holds_leave_a_gap(pyplot):
+    ax = plot_history(History([1e308, -1e308, math.inf, 2.0]))
+    ax.figure.savefig(io.BytesIO(), format="svg")
+    assert np.isnan(ax.get_lines()[0].get_ydata()).tolist() == [True, True, True, False]
+
+
+def test_inputs_that_no_axis_holds_are_refused(pyplot):
+    with pytest.raises(ValueError, match=r"^xs\[1\] is \[1\.0, -1e\+308\]: .* so scale them down$"):
+        plot_boundary(lambda x: x[0], [[1.0, 2.0], [1.0, -1e308]], [0, 1])
 
 
 def test_plots_are_drawn_in_the_axes_that_are_given(pyplot):
@@ -205,12 +242,35 @@ def test_targets_of_many_numbers_are_on_one_side_or_the_other(pyplot):
 def test_a_model_that_cannot_be_compiled_is_asked_point_by_point():
     def branching(x):
         if x[0] > 2:
-            raise ValueError("outside")
+            return x[1].log(), x[1] / 0.0
         return [Value(0.0), 1.0] if x[1] > 0 else (x[0], x[1])
 
     assert evaluator(branching)([(1.0, 1.0), (0.5, -1.0)]) == [[0.0, 1.0], [0.5, -1.0]]
-    [[outside]] = evaluator(branching)([(3.0, 1.0)])
-    assert math.isnan(outside)
+    inside, divided, outside = evaluator(branching)([(1.0, 1.0), (3.0, 1.0), (3.0, -1.0)])
+    assert inside == [0.0, 1.0]
+    assert all(map(math.isnan, divided + outside))
+    assert len(divided) == len(outside) == 2
+    assert evaluator(branching)([]) == []
+
+
+@pytest.mark.parametrize("error", [ValueError, TypeError, IndexError])
+def test_an_error_of_the_models_own_comes_out(pyplot, error):
+    def wrong(x):
+        if x[0] > 0.9:
+            raise error("of the user")
+        return x[0]
+
+    with pytest.raises(error, match="^of the user$"):
+        plot_boundary(wrong, *xor())
+    with pytest.raises(ValueError, match="takes 3 inputs, not 2"):
+        plot_boundary(nn.MLP(3, [1], rng=1), *xor())
+
+
+@pytest.mark.parametrize("output", [None, "1", [[Value(1.0)]]])
+def test_what_a_model_says_is_numbers(pyplot, output):
+    with pytest.raises(TypeError, match=r"the model's output is .*: expected a Value or a number, or a list"):
+        plot_boundary(lambda x: output, *xor())
+    assert plot_boundary(lambda x: np.array([x[0], x[1]]), *xor())
 
 
 def test_a_model_outside_of_its_domain_leaves_a_gap(pyplot):
@@ -223,11 +283,15 @@ def test_a_model_outside_of_its_domain_leaves_a_gap(pyplot):
     ("xs", "ys", "message"),
     [
         ([], [], "xs is empty"),
-        ([[1.0, 2.0, 3.0]], [0], r"xs\[0\] is \[1.0, 2.0, 3.0\] and ys\[0\] is 0: a decision boundary is drawn for"),
+        (
+            [[1.0, 2.0, 3.0]],
+            [0],
+            r"xs\[0\] is \[1.0, 2.0, 3.0\] and ys\[0\] is 0: a decision boundary needs examples with",
+        ),
         ([[1.0, 2.0], [1.0, math.nan]], [0, 1], r"xs\[1\] is \[1.0, nan\]"),
         ([1.0], [0], r"xs\[0\] is 1.0"),
         ([[1.0, 2.0]], ["a"], r"ys\[0\] is 'a'"),
-        ([[1.0, 2.0]], [0, 1], "1 and 2 long"),
+        ([[1.0, 2.0]], [0, 1], "not 1 and 2"),
     ],
 )
 def test_a_boundary_is_of_two_inputs_and_a_target(xs, ys, message):
@@ -235,15 +299,31 @@ def test_a_boundary_is_of_two_inputs_and_a_target(xs, ys, message):
         plot_boundary(lambda x: x[0], xs, ys)
 
 
+@pytest.mark.parametrize("coordinates", [[1e17, 1e17], [1e17, 1e17 + 16], [1e300, -1e300], [LEAST, LEAST]])
+def test_a_boundary_is_drawn_where_the_examples_lie(pyplot, coordinates):
+    ax = plot_boundary(lambda x: x[1] - 0.5, [[coordinates[0], 0.0], [coordinates[1], 1.0]], [0, 1])
+    low, high = ax.get_xlim()
+    assert low < min(coordinates) <= max(coordinates) < high
+    ax.figure.savefig(io.BytesIO(), format="svg")
+
+
+def test_the_lowest_validation_loss_is_a_number(pyplot):
+    history = History([1.0, math.nan], [math.nan, 0.5], [0.1] * 2)
+    ax = plot_history(history)
+    assert ax.get_lines()[2].get_label() == "lowest: 0.5 in epoch 2"
+    assert ax.get_yscale() == "log"
+    assert "lowest validation loss 0.5 in epoch 2" in displays.summary(history)
+
+
 def test_only_a_history_has_a_plot():
-    with pytest.raises(TypeError, match="a History, not a list"):
+    with pytest.raises(TypeError, match="of type list: expected the History"):
         plot_history([1.0])
 
 
 def test_without_matplotlib_an_error_names_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for plot in (lambda: plot_history(History()), lambda: plot_boundary(lambda x: x[0], *xor())):
-        with pytest.raises(ImportError, match=r'pip install "micrograd\[plots\]"'):
+        with pytest.raises(ImportError, match=r"pip install matplotlib$"):
             plot()
 
 

@@ -20,12 +20,12 @@ def test_values_are_within_2_ulp_and_derivatives_within_8_or_what_the_table_allo
 @pytest.mark.parametrize("name", EXCEPTIONS)
 def test_an_exception_is_needed(name):
     """Where an operation has become more precise, its exception goes."""
-    assert max(error.derivative for error in errors(OPERATIONS[name], 3000)) > DERIVATIVE
+    assert any(error.derivative > DERIVATIVE for error in errors(OPERATIONS[name], 3000))
 
 
 @pytest.mark.parametrize("name", ROUGH)
 def test_a_rough_value_is_one(name):
-    assert max(error.value for error in errors(OPERATIONS[name], 500)) > VALUE
+    assert any(error.value > VALUE for error in errors(OPERATIONS[name], 500))
 
 
 def test_an_ulp_is_the_distance_between_neighbouring_floats():

@@ -1,67 +1,19 @@
-"""Random graphs of all operations, with sharing and constants, against mpmath and PyTorch.
-
-A graph is a list of steps, each an operation of the table on earlier results. The generator tries random steps and
-keeps those whose operands are where the operation is smooth, so that the derivative exists and can be compared.
-"""
+"""Random graphs of all operations, with sharing and constants, against mpmath and PyTorch."""
 
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp
 
 from micrograd import Value
 from tests.operations import OPERATIONS
-
-settings.register_profile("graphs", derandomize=True, deadline=None, max_examples=1000, database=None)
-GRAPHS = settings.get_profile("graphs")
-
-numbers = st.floats(-2, 2, allow_subnormal=False).map(lambda x: round(x, 6))
-
-
-@st.composite
-def graphs(draw):
-    """The leaves' numbers, and the steps: an operation and the places of its operands among leaves and results."""
-    leaves = draw(st.lists(numbers, min_size=1, max_size=4))
-    results, steps = list(leaves), []
-    wishes = st.tuples(st.sampled_from(OPERATIONS), st.lists(st.integers(0, 30), min_size=5, max_size=5))
-    for operation, picks in draw(st.lists(wishes, min_size=1, max_size=12)):
-        places = [len(results) - 1 - pick % len(results) for pick in picks[: operation.arity]]
-        operands = [results[place] for place in places]
-        if operation.smooth(*operands):
-            result = float(operation.value(*operands))
-            if abs(result) < 100:
-                results.append(result)
-                steps.append((operation, places))
-    return leaves, steps
-
-
-def run(leaves, steps, compute):
-    """The sum of all results, so that each is used, where `compute` does a step."""
-    results = list(leaves)
-    for operation, places in steps:
-        results.append(compute(operation, *[results[place] for place in places]))
-    total = results[0]
-    for result in results[1:]:
-        total = total + result
-    return total
-
-
-def value_and_gradient(leaves, steps):
-    values = [Value(x) for x in leaves]
-    total = run(values, steps, lambda operation, *operands: operation.apply(*operands))
-    total.backward()
-    return total.data, [v.grad for v in values]
-
-
-def assert_close(gradient, expected):
-    scale = max(1.0, *map(abs, expected))
-    assert max(abs(g - e) for g, e in zip(gradient, expected, strict=True)) <= 1e-9 * scale
+from tests.support import assert_close, graphs, numbers, random_examples, run, value_and_gradient
 
 
 @given(graphs())
-@GRAPHS
+@random_examples(200)
 def test_gradients_agree_with_differences_of_many_digits(graph):
     leaves, steps = graph
     value, gradient = value_and_gradient(leaves, steps)
@@ -73,11 +25,11 @@ def test_gradients_agree_with_differences_of_many_digits(graph):
     h = mp.mpf(10) ** -16  # of 50 digits: the error is some h ** 2
     expected = [float((along(i, h) - along(i, -h)) / (2 * h)) for i in range(len(leaves))]
     assert value == pytest.approx(float(along(0, 0)), rel=1e-9, abs=1e-9)
-    assert_close(gradient, expected)
+    assert_close(gradient, expected, 1e-9)
 
 
 @given(graphs())
-@GRAPHS
+@random_examples(200)
 def test_gradients_agree_with_pytorch(graph):
     torch = pytest.importorskip("torch")
     leaves, steps = graph
@@ -86,11 +38,11 @@ def test_gradients_agree_with_pytorch(graph):
     total = run(tensors, steps, lambda operation, *operands: operation.torch(torch, *operands))
     total.backward()
     assert value == pytest.approx(total.item(), rel=1e-9, abs=1e-9)
-    assert_close(gradient, [tensor.grad.item() for tensor in tensors])
+    assert_close(gradient, [tensor.grad.item() for tensor in tensors], 1e-9)
 
 
 @given(graphs(), numbers)
-@settings(GRAPHS, max_examples=300)
+@random_examples(60)
 def test_backward_is_linear_in_the_gradient_of_the_result(graph, factor):
     leaves, steps = graph
     values = [Value(x) for x in leaves]
@@ -98,13 +50,13 @@ def test_backward_is_linear_in_the_gradient_of_the_result(graph, factor):
     total.backward()
     once = [v.grad for v in values]
     total.backward()
-    assert_close([v.grad for v in values], [2 * g for g in once])
+    assert_close([v.grad for v in values], [2 * g for g in once], 1e-9)
     total.backward(factor)
-    assert_close([v.grad for v in values], [(2 + factor) * g for g in once])
+    assert_close([v.grad for v in values], [(2 + factor) * g for g in once], 1e-9)
 
 
 @given(graphs())
-@settings(GRAPHS, max_examples=300)
+@random_examples(60)
 def test_the_closures_run_from_the_result_to_the_leaves(graph):
     """Each once, and after those of all the nodes that use its own."""
     leaves, steps = graph
@@ -130,7 +82,7 @@ def test_the_closures_run_from_the_result_to_the_leaves(graph):
 
 
 @given(st.lists(numbers, min_size=1, max_size=8), st.lists(numbers, min_size=8, max_size=8))
-@settings(GRAPHS, max_examples=300)
+@random_examples(60)
 def test_comparisons_sort_as_the_numbers_do(xs, ys):
     values = [Value(x) for x in xs]
     assert [v.data for v in sorted(values)] == sorted(xs)
@@ -140,7 +92,7 @@ def test_comparisons_sort_as_the_numbers_do(xs, ys):
 
 
 @given(st.sampled_from([operation for operation in OPERATIONS if operation.arity == 1]), st.floats())
-@settings(GRAPHS, max_examples=2000)
+@random_examples(400)
 def test_any_float_gives_a_number_or_a_named_error(operation, x):
     """Nothing but the errors that are promised comes out, nothing is half-done, and NaN is not made of numbers."""
     v = Value(x)

@@ -1,47 +1,38 @@
 """The package in a browser's Python: without processes, threads, signals and other packages."""
 
+import json
 import os
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-VERSION = "314.0.7"
+from tests.pages import PAGES, blocks, printed
+
+pytest.importorskip("nbclient")
+
+import nbformat
+
+from tests import notebooks
+
+VERSIONS = {"3.11": "0.23.0", "3.14": "314.0.7", "3.15": "315.0.0-alpha.2"}
+"""Pyodide by its Python: the oldest that runs micrograd, the newest, and what is to follow it."""
+
 CHECKOUT = Path(__file__).parent.parent
+BLOCKS = [[source for _, source in blocks(page, "python") if "ProcessPoolExecutor" not in source] for page in PAGES]
 
-
-@pytest.fixture(scope="module")
-def run(request):
-    """A function that runs a Python program in Pyodide, which npm brings where it can."""
-    if not shutil.which("node") or not shutil.which("npm"):
-        pytest.skip("there is no Node.js here")
-    directory = request.config.cache.mkdir(f"pyodide-{VERSION}")
-    pyodide = directory / "node_modules" / "pyodide"
-    if not (pyodide / "pyodide.mjs").exists():
-        install = ["npm", "install", "--no-audit", "--no-fund", "--fetch-retries=0", f"--prefix={directory}"]
-        try:
-            done = subprocess.run([*install, f"pyodide@{VERSION}"], capture_output=True, text=True, timeout=120)
-        except subprocess.TimeoutExpired:
-            pytest.skip("npm does not come to an end")
-        if done.returncode:
-            pytest.skip(f"npm cannot install Pyodide: {done.stderr[-300:]}")
-
-    def run(program):
-        command = ["node", os.fspath(CHECKOUT / "tests" / "pyodide.mjs"), os.fspath(pyodide), os.fspath(CHECKOUT)]
-        done = subprocess.run(command, input=program, capture_output=True, text=True, timeout=120)
-        assert done.returncode == 0, done.stderr[-2000:]
-        return done.stdout
-
-    return run
-
-
-def test_a_network_learns_xor_and_is_drawn_saved_and_loaded(run):
-    program = """
+PROGRAMS = {
+    "version": """
 import sys
-from micrograd import data, fit, losses, nn, optim, viz
 
 assert sys.platform == "emscripten"
+print("{}.{}".format(*sys.version_info))
+""",
+    "xor": """
+from micrograd import data, fit, losses, nn, optim, viz
+
 xs, ys = data.xor()
 model = nn.MLP(2, [4, 1], rng=1)
 optimizer = optim.Adam(model.parameters(), learning_rate=0.05)
@@ -50,15 +41,8 @@ nn.save(model, "xor.json")
 print([round(nn.load("xor.json")(x).data) for x in xs])
 print(viz.draw_graph(model(xs[0])))
 print(viz.to_svg(model(xs[0])))
-"""
-    predictions, *drawing = run(program).splitlines()
-    assert predictions == "[0, 1, 1, 0]"
-    assert drawing[0] == "digraph {"
-    assert "</svg>" in drawing[-2:]
-
-
-def test_a_function_is_compiled_to_python(run):
-    program = """
+""",
+    "compile": """
 import micrograd
 
 w = micrograd.Value(2.0)
@@ -68,7 +52,157 @@ try:
     micrograd.compile(lambda x: x, (1.0,), backend="c")
 except micrograd.compiler.CompilerError as error:
     print(error)
+""",
+    "chain": """
+from micrograd import Value, grad
+
+def chain(x, n):
+    for _ in range(n):
+        x = x * 1.0 + 0.0
+    return x
+
+x = Value(1.0)
+y = chain(x, 100_000)
+y.backward()
+print(x.grad)
+del y
+print(grad(grad(lambda x: chain(x * x, 10_000)))(3.0))
+""",
+    "nested": """
+from micrograd import nn
+
+with open("nested.json", "w") as file:
+    file.write("[" * 100_000 + "]" * 100_000)
+try:
+    nn.load("nested.json")
+except ValueError as error:
+    print(error)
+""",
+    "pages": f"""
+for page in {BLOCKS!r}:
+    namespace = {{"__name__": "__main__"}}
+    for source in page:
+        exec(source, namespace)
+""",
+}
+
+NOTEBOOK = """
+import io, json, linecache, sys
+from contextlib import redirect_stdout
+from types import ModuleType
+from pyodide.code import eval_code
+
+class SVG(str):
+    def _repr_mimebundle_(self):
+        return {"image/svg+xml": self, "text/plain": "<IPython.core.display.SVG object>"}
+
+for name in "IPython", "IPython.display":
+    sys.modules[name] = ModuleType(name)
+sys.modules["IPython.display"].SVG = SVG
+sys.path.append("/checkout/tests/notebooks")
+namespace = {"__name__": "__main__"}
+for source in SOURCES:
+    linecache.cache["cell.py"] = len(source), None, source.splitlines(keepends=True), "cell.py"
+    with redirect_stdout(io.StringIO()) as printed:
+        result = eval_code(source, namespace, filename="cell.py")
+    outputs = []
+    if text := printed.getvalue():
+        outputs.append({"output_type": "stream", "name": "stdout", "text": text})
+    if result is not None:
+        shown = result._repr_mimebundle_() if hasattr(result, "_repr_mimebundle_") else {"text/plain": repr(result)}
+        outputs.append({"output_type": "execute_result", "data": shown})
+    print(json.dumps({"cell_type": "code", "outputs": outputs}))
 """
-    result, error = run(program).splitlines()
+
+
+def code(notebook):
+    """The cells of a notebook that are programs."""
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+for path in notebooks.NOTEBOOKS:
+    PROGRAMS[path.stem] = f"SOURCES = {[cell.source for cell in code(notebooks.read(path))]!r}\n{NOTEBOOK}"
+
+
+def run(version, directory):
+    """The lines that each program prints in a Pyodide, which npm brings where it can; and all errors."""
+    if not shutil.which("node") or not shutil.which("npm"):
+        pytest.skip("there is no Node.js here")
+    pyodide = directory / "node_modules" / "pyodide"
+    if not (pyodide / "pyodide.mjs").exists():
+        install = ["npm", "install", "--no-audit", "--no-fund", "--fetch-retries=0", f"--prefix={directory}"]
+        try:
+            done = subprocess.run([*install, f"pyodide@{version}"], capture_output=True, text=True, timeout=120)
+        except subprocess.TimeoutExpired:
+            pytest.skip(f"npm does not come to an end with Pyodide {version}")
+        if done.returncode:
+            pytest.skip(f"npm cannot install Pyodide {version}: {done.stderr[-300:]}")
+    command = ["node", os.fspath(CHECKOUT / "tests" / "pyodide.mjs"), os.fspath(pyodide), os.fspath(CHECKOUT)]
+    done = subprocess.run(command, input=json.dumps(PROGRAMS), capture_output=True, text=True, timeout=300)
+    return dict(map(json.loads, done.stdout.splitlines())), done.stderr
+
+
+@pytest.fixture(scope="module")
+def runs(request):
+    """What each Pyodide says; they run beside each other."""
+    with ThreadPoolExecutor() as pool:
+        yield {
+            python: pool.submit(run, version, request.config.cache.mkdir(f"pyodide-{version}"))
+            for python, version in VERSIONS.items()
+        }
+
+
+@pytest.fixture(params=VERSIONS)
+def python(request):
+    """The Python of a Pyodide, such as 3.11."""
+    return request.param
+
+
+@pytest.fixture
+def said(runs, python):
+    """A function that gives the lines a program prints there."""
+
+    def said(name):
+        printed, errors = runs[python].result()
+        assert name in printed, errors[-4000:]
+        return printed[name]
+
+    return said
+
+
+def test_it_runs_on_the_python_that_is_meant(said, python):
+    assert said("version") == [python]
+
+
+def test_a_network_learns_xor_and_is_drawn_saved_and_loaded(said):
+    predictions, *drawing = said("xor")
+    assert predictions == "[0, 1, 1, 0]"
+    assert drawing[0] == "digraph {"
+    assert "</svg>" in drawing[-2:]
+
+
+def test_a_function_is_compiled_to_python(said):
+    result, error = said("compile")
     assert result == "<<lambda> compiled to Python, 1 parameters> 36.0 36.0"
     assert 'use backend="python"' in error
+
+
+def test_a_chain_of_any_length_is_freed(said):
+    assert said("chain") == ["1.0", "2.0"]
+
+
+def test_a_file_nested_beyond_the_stack_is_refused(said):
+    assert said("nested") == ["nested.json does not hold a model: it is nested too deeply"]
+
+
+def test_the_blocks_of_the_pages_print_what_their_comments_say(said):
+    sources = [source for page in BLOCKS for source in page]
+    assert len(sources) >= 12
+    assert said("pages") == [line for source in sources for line in printed(source)]
+
+
+@pytest.mark.parametrize("path", notebooks.NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_says_what_it_is_stored_with(said, path):
+    cells = [nbformat.from_dict(json.loads(line)) for line in said(path.stem)]
+    ran, stored = nbformat.from_dict({"cells": cells}), notebooks.read(path)
+    assert notebooks.said(ran) == notebooks.said(stored)

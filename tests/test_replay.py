@@ -1,9 +1,10 @@
-"""The page of a training: what is in it, and in a browser, what it shows of each snapshot."""
+"""The page of a training: its contents, and what it shows of each snapshot in a browser."""
 
 import base64
 import json
 import math
 import re
+import sys
 import zlib
 from array import array
 
@@ -11,11 +12,13 @@ import pytest
 
 from micrograd import Value, losses, nn, viz
 from micrograd.data import moons, spirals
-from micrograd.drawing.plane import margins, plane, spaced
-from micrograd.drawing.replay import COARSE, FINE, page
-from micrograd.history import Diverged, Failure, History, Snapshot
+from micrograd.draw.training.axis import spaced
+from micrograd.draw.training.boundary import margins, plane
+from micrograd.draw.training.maps import COARSE, FINE
+from micrograd.draw.training.page import page
 from micrograd.optim import SGD, Adam, cosine
 from micrograd.training import fit
+from micrograd.training.history import Diverged, Failure, History, Snapshot
 
 XS, YS = moons(20, rng=1)
 CROSS_ENTROPY = losses.binary_cross_entropy_with_logits
@@ -59,7 +62,7 @@ def test_the_numbers_are_those_of_the_history():
     for kind in ("parameters", "gradients"):
         for numbers, snapshot in zip(found[kind], history.snapshots, strict=True):
             assert numbers == pytest.approx(list(getattr(snapshot, kind)), rel=1e-4)
-    first, *_, last = found["told"]
+    first, *_, last = found["captions"]
     norm = math.hypot(*history.snapshots[-1].gradients)
     assert first == "before training, gradient norm 0"
     assert last == (
@@ -166,12 +169,34 @@ def test_where_the_model_says_nothing_the_map_has_a_0():
     assert maps[FINE - 1] > 128
 
 
+@pytest.mark.parametrize(
+    "coordinates", [(1e17, 1e17), (1e17, 1e17 + 16), (1.7e308, -1.7e308), (5e-324, 0.0), (5e-324, 5e-324)]
+)
+def test_examples_of_any_size_lie_within_their_plane(coordinates):
+    xs = [[coordinate, float(i)] for i, coordinate in enumerate(coordinates)]
+    html = page(History([1.0]), nn.MLP(2, [2, 1], rng=1), xs, [0, 1])
+    marks = re.findall(r'class="mark"[^>]* transform="translate\(([\d.]+) ([\d.]+)\)"><title>', html)
+    assert len(marks) == 2
+    assert all(40 <= float(x) <= 340 and 8 <= float(y) <= 308 for x, y in marks)
+
+
+@pytest.mark.parametrize("number", [sys.float_info.max, -sys.float_info.max, 5e-324, math.nan, math.inf, 1e17])
+def test_numbers_of_any_size_have_a_page(number):
+    model = nn.MLP(2, [2, 1], rng=1)
+    numbers = array("d", [number] * 9)
+    history = History([number] * 2, [number] * 2, [abs(number)] * 2, snapshots=[Snapshot(2, numbers, numbers)])
+    found = document(page(history, model, XS, YS))
+    known = {"NaN": math.nan, "Infinity": math.inf}
+    shown = [known.get(x, x) for x in found["parameters"][0]]
+    assert shown == [pytest.approx(number, rel=1e-4, nan_ok=True)] * 9
+
+
 def test_without_snapshots_it_shows_the_model_as_it_is_now():
     history, model = trained(snapshots=None)
     html = page(history, model, XS, YS)
     assert document(html)["parameters"] == [pytest.approx([p.data for p in model.parameters()], rel=1e-4)]
     assert document(html)["epochs"] == [12]
-    assert 'id="at"' not in html
+    assert 'id="slider"' not in html
 
 
 @pytest.mark.parametrize("model", [None, lambda x: x, nn.Module()])
@@ -243,14 +268,16 @@ def test_a_training_that_really_diverges_has_a_page():
 
 def test_snapshots_of_another_model_are_refused():
     history, _ = trained()
-    with pytest.raises(ValueError, match=r"the snapshots have 13 parameters and the model 3: give the model that was"):
+    with pytest.raises(
+        ValueError, match=r"the snapshots have 13 parameters, but the model has 3: give the model that was"
+    ):
         page(history, nn.Neuron(2))
 
 
 def test_examples_without_their_targets_are_refused():
-    with pytest.raises(ValueError, match="20 and 19 long"):
+    with pytest.raises(ValueError, match="not 20 and 19"):
         page(History([1.0]), nn.Neuron(2), XS, YS[:-1])
-    with pytest.raises(TypeError, match="a History, not a list"):
+    with pytest.raises(TypeError, match="of type list: expected the History"):
         viz.save_training([1.0], "never.html")
 
 
@@ -277,7 +304,7 @@ def number(text):
 
 def assert_shows(tab, model, snapshot, told):
     """The page shows the numbers of this snapshot."""
-    assert tab.inner_text("#told") == told
+    assert tab.inner_text("#status") == told
     cells = tab.evaluate(
         "[...document.querySelectorAll('#parameters tr')].map(r => [...r.cells].map(c => c.textContent))"
     )
@@ -296,15 +323,15 @@ def assert_shows(tab, model, snapshot, told):
 
 def test_every_snapshot_is_shown_by_keyboard_with_pythons_numbers(shown):
     history, model = trained(validation=(XS, YS))
-    told = document(page(history, model, XS, YS))["told"]
+    told = document(page(history, model, XS, YS))["captions"]
     tab = shown(history, model, XS, YS)
     last = len(told) - 1
     assert_shows(tab, model, history.snapshots[last], told[last])
     tab.keyboard.press("Home")
     for i, snapshot in enumerate(history.snapshots):
         assert_shows(tab, model, snapshot, told[i])
-        assert tab.input_value("#at") == str(i)
-        assert tab.get_attribute("#at", "aria-valuetext") == told[i]
+        assert tab.input_value("#slider") == str(i)
+        assert tab.get_attribute("#slider", "aria-valuetext") == told[i]
         assert tab.url.endswith(f"#snapshot={i}")
         tab.keyboard.press("ArrowRight")
     assert_shows(tab, model, history.snapshots[last], told[last])
@@ -319,17 +346,17 @@ def test_buttons_the_slider_the_chart_and_the_address_lead_to_snapshots(shown):
     tab = shown(history, model, XS, YS, fragment="#snapshot=1")
 
     def at():
-        return int(tab.input_value("#at"))
+        return int(tab.input_value("#slider"))
 
     assert at() == 1
     for button, expected in (("#forward", 2), ("#last", 3), ("#last", 3), ("#back", 2), ("#first", 0), ("#back", 0)):
         tab.click(button)
         assert at() == expected
-    tab.focus("#at")
+    tab.focus("#slider")
     tab.keyboard.press("ArrowRight")
-    assert tab.inner_text("#told").startswith("epoch 4")
+    assert tab.inner_text("#status").startswith("epoch 4")
     tab.evaluate("location.hash = 'snapshot=3'")
-    tab.wait_for_function("document.querySelector('#at').value === '3'")
+    tab.wait_for_function("document.querySelector('#slider').value === '3'")
     box = tab.locator(".mg-chart").bounding_box()
     tab.locator(".mg-chart").click(position={"x": box["width"] * 65 / 640, "y": 100})
     assert at() == 0
@@ -340,16 +367,16 @@ def test_play_goes_through_all_and_rests_at_the_end(shown):
     tab = shown(history, model, XS, YS)
     tab.clock.install()
     tab.click("#play")
-    assert tab.input_value("#at") == "0"
+    assert tab.input_value("#slider") == "0"
     assert tab.inner_text("#play") == "Pause"
     tab.clock.run_for(5000)
-    assert tab.input_value("#at") == "3"
+    assert tab.input_value("#slider") == "3"
     assert tab.inner_text("#play") == "Play"
     tab.keyboard.press("Tab")
     tab.click("#play")
     tab.click("#play")
     tab.clock.run_for(5000)
-    assert tab.input_value("#at") == "0"
+    assert tab.input_value("#slider") == "0"
 
 
 def test_play_is_slow_for_who_wants_little_motion(shown):
@@ -357,10 +384,10 @@ def test_play_is_slow_for_who_wants_little_motion(shown):
     tab = shown(history, model, XS, YS, reduced_motion="reduce")
     tab.clock.install()
     tab.click("#play")
-    tab.clock.run_for(990)
-    assert tab.input_value("#at") == "0"
-    tab.clock.run_for(20)
-    assert tab.input_value("#at") == "1"
+    tab.clock.run_for(600)  # beside which some real time passes
+    assert tab.input_value("#slider") == "0"
+    tab.clock.run_for(1000)
+    assert tab.input_value("#slider") == "1"
 
 
 PIXELS = """async ([selector, n]) => {
@@ -427,7 +454,7 @@ def test_a_card_shows_its_units_numbers_and_edges(shown):
     assert tab.inner_text("#unit caption") == "h1 1, epoch 12"
     tab.keyboard.press(" ")
     assert tab.get_attribute("[data-unit='3']", "aria-pressed") == "false"
-    assert "Choose a card" in tab.inner_text("#unit")
+    assert "Click a neuron" in tab.inner_text("#unit")
     tab.click("[data-unit='0']")
     assert tab.inner_text("#unit") == "x0, epoch 12"
 

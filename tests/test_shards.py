@@ -1,6 +1,7 @@
-"""Training, `map` and `backward` on executors: results are those of one process, whoever answers, and whoever dies."""
+"""Training, `map` and `backward` on executors: the results equal those of one, whichever worker answers or fails."""
 
 import functools
+import math
 import os
 import pickle
 import random
@@ -12,7 +13,6 @@ import threading
 import time
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -23,11 +23,11 @@ import pytest
 import micrograd
 from micrograd import Value, data, dot, fit, losses, nn, optim
 from micrograd.compiler import TraceError
-from micrograd.compiler.executors import pool, worker
-from micrograd.compiler.executors.pool import WorkersLost
-from micrograd.compiler.precision import DOUBLE
-from micrograd.history import Diverged
-from tests.conftest import has_compiler
+from micrograd.compiler.distributed import pool, shards, worker
+from micrograd.compiler.distributed.pool import WorkersLost
+from micrograd.compiler.dtype import DOUBLE
+from micrograd.training.history import Diverged
+from tests.support import has_compiler
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -86,9 +86,9 @@ class Processes:
         if not future.set_running_or_notify_cancel():
             self.cancelled += 1
             return
-        worker._kept = self._rng.choice(self.kept)
+        worker._caches = self._rng.choice(self.kept)
         try:
-            if function is worker.carry_out:
+            if function is worker.run_task:
                 self.tasks.append(arguments[0])
                 self.before(len(self.tasks))
             future.set_result(self.answer(pickle.loads(pickle.dumps(function(*arguments)))))
@@ -98,7 +98,7 @@ class Processes:
 
 @pytest.fixture(autouse=True)
 def _kept(monkeypatch):
-    monkeypatch.setattr(worker, "_kept", {})
+    monkeypatch.setattr(worker, "_caches", {})
 
 
 def trained(model=lambda: nn.MLP(2, [4, 1], rng=1), xs=XS, ys=YS, loss=losses.mse_loss, **options):
@@ -225,11 +225,12 @@ def test_what_a_worker_has_lost_is_sent_again():
 def test_a_process_keeps_the_latest_functions():
     with ThreadPoolExecutor(1) as executor:
         for token in "abc":
-            task = pool.Task("", worker.survey, token, 0, None, lambda: ([1.0], [2.0]), DOUBLE, (None,), 0)
-            assert executor.submit(worker.carry_out, task).result().result == [(1, [1.0, 2.0])]
-    assert list(worker._kept) == ["b", "c"]
-    worker._begin_anew()
-    assert worker._kept == {}
+            source = functools.partial(shards.loaded, lambda: ([1.0], [2.0]), DOUBLE)
+            task = pool.Task("", shards.describe_shards, (None,), token, b"", 0, source)
+            assert executor.submit(worker.run_task, task).result().result == [(1, [1.0, 2.0])]
+    assert list(worker._caches) == ["b", "c"]
+    worker._forked()
+    assert worker._caches == {}
 
 
 def test_several_trainings_at_a_time_do_not_mix():
@@ -296,7 +297,7 @@ def test_all_at_once_needs_no_order(tmp_path):
 
 def test_memory_mapped_arrays_are_used_where_they_lie(tmp_path):
     xs, ys = load(tmp_path, loader(tmp_path)[1].args[1])
-    [pack] = worker.loaded(lambda: (xs, ys), DOUBLE).packs
+    [pack] = shards.loaded(lambda: (xs, ys), DOUBLE).packs
     assert list(pack.pointers) == [xs.ctypes.data, ys.ctypes.data]
     assert pack.row(3) == (*xs[3], ys[3])
 
@@ -309,11 +310,27 @@ def test_loaders_of_other_shapes_go_together():
     assert_close(there, trained(Sum, [[1.0], [1.0], [1.0, 2.0]], [1.0, 2.0, 3.0], batch_size=2))
 
 
+@pytest.mark.parametrize("batch_size", [2, None])
+def test_a_shard_that_is_empty_contributes_nothing(backend, batch_size):
+    full = [lambda: (XS[:9], YS[:9]), lambda: (XS[9:], YS[9:])]
+    empty = [lambda: ([], []), lambda: (np.empty((0, 2)), np.empty(0))]
+    options = {"xs": None, "ys": None, "backend": backend, "batch_size": batch_size}
+    with ThreadPoolExecutor(2) as executor:
+        there = trained(executor=executor, shards=[empty[0], full[0], empty[1], full[1], empty[0]], **options)
+        assert there == trained(executor=executor, shards=full, **options)
+
+
+def test_an_infinite_input_is_named_by_the_shard_that_it_is_of():
+    shards = [lambda: ([], []), lambda: ([[math.inf, 1.0]], [1.0])]
+    with ThreadPoolExecutor(1) as executor, pytest.raises(Diverged, match=r"xs\[0\] of shard 1 holds inf"):
+        trained(xs=None, ys=None, executor=executor, shards=shards)
+
+
 def test_a_loader_that_changes_its_mind_is_named():
     examples = iter([([[0.0, 1.0]] * n, [1.0] * n) for n in (2, 3)])
     options = {"executor": ThreadPoolExecutor(1), "shards": [lambda: next(examples)]}
-    with pytest.raises(ValueError, match=r"^the loader gave 3 examples, and 2 when it was called first"):
-        trained(xs=None, ys=None, schedule=lambda step: worker._kept.clear() or 0.1, **options)
+    with pytest.raises(ValueError, match=r"^the loader returned 3 examples, but 2 when it was first called"):
+        trained(xs=None, ys=None, schedule=lambda step: worker._caches.clear() or 0.1, **options)
 
 
 class Pinned:
@@ -391,7 +408,7 @@ def test_a_broken_executor_is_made_anew_and_nothing_is_counted_twice(caplog):
     expected = trained(executor=Processes(), shards=3)
     assert trained(executor=lambda: made.pop(0), shards=3) == expected
     assert made == []
-    assert caplog.messages == ["an executor is broken and made anew: BrokenExecutor: a process has died"] * 6
+    assert caplog.messages == ["an executor is broken and is being replaced: BrokenExecutor: a process has died"] * 6
 
 
 def test_a_broken_executor_leaves_its_shards_to_the_others(caplog):
@@ -400,7 +417,7 @@ def test_a_broken_executor_leaves_its_shards_to_the_others(caplog):
     assert {task.shard for task in executors[0].tasks[:4]} == {0, 3}
     assert {task.shard for task in executors[1].tasks} == {1, 4}
     assert [message.partition(":")[0] for message in caplog.messages] == [
-        "an executor is broken, and the others go on with its tasks"
+        "an executor is broken, and the others take over its tasks"
     ]
 
 
@@ -420,18 +437,18 @@ def test_without_workers_the_last_whole_step_stays():
         trained(lambda: model, executor=Breaking(30), shards=2, schedule=lambda step: steps.append(numbers()) or 0.05)
     assert caught.value.history.losses == trained(executor=Processes(), shards=2, epochs=2)[0].losses
     assert numbers() == steps[-1] != steps[-2]
-    assert "after the last whole step" in caught.value.__notes__[0]
+    assert "after the last completed step" in caught.value.__notes__[0]
 
 
 def test_executors_that_break_at_once_are_not_made_for_ever(caplog):
     with pytest.raises(
         WorkersLost,
-        match="3 that were made in its place have broken, too; it gave no answer at all: start processes under",
+        match="3 replacements have broken, too; it never answered: start processes under",
     ):
         trained(executor=lambda: Breaking(1))
     assert len(caplog.messages) == 3
     made = iter([Breaking(9), *(Breaking(1) for _ in range(3))])
-    with pytest.raises(WorkersLost, match="3 that were made in its place have broken, too, before they gave an answer"):
+    with pytest.raises(WorkersLost, match="3 replacements have broken, too, before they gave an answer"):
         trained(executor=lambda: next(made))
 
 
@@ -441,7 +458,7 @@ def test_a_loader_that_cannot_be_sent_is_named():
         pytest.raises((AttributeError, pickle.PicklingError)) as caught,
     ):
         trained(executor=executor, shards=[lambda: (XS, YS)], xs=None, ys=None)
-    assert "cannot be sent: let what loads it be a function of a module" in caught.value.__notes__[0]
+    assert "cannot be sent: load it with a function defined in a module" in caught.value.__notes__[0]
 
 
 def dies(path, k):
@@ -463,6 +480,15 @@ def test_a_process_that_dies_is_survived(tmp_path):
     with ProcessPoolExecutor(1, mp_context=context) as executor, pytest.raises(BrokenExecutor) as caught:
         trained(xs=None, ys=None, executor=executor, shards=mortal)
     assert isinstance(caught.value.__cause__, BrokenProcessPool)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_the_remedy_for_a_broken_executor_makes_one_of_as_many_workers(workers):
+    executor = Breaking(30)
+    executor._max_workers = workers
+    remedy = rf"in executor=lambda: ProcessPoolExecutor\({workers}\), which is called again"
+    with pytest.raises(WorkersLost, match=remedy):
+        trained(executor=executor, shards=2)
 
 
 class Odd(Exception):
@@ -490,8 +516,8 @@ def test_an_error_of_a_loader_comes_out_and_names_the_shard(error, expected):
     ("pair", "error", "message"),
     [
         (None, TypeError, r"the loader returned None: expected a pair \(xs, ys\)"),
-        (([1.0], [1.0, 2.0]), ValueError, "the same examples, but 1 and 2 long"),
-        (([], []), ValueError, "there are no examples"),
+        (([1.0], [1.0, 2.0]), ValueError, "must have the same length, .* not 1 and 2"),
+        (([], []), ValueError, "all shards are empty: there is nothing to learn from"),
     ],
 )
 def test_what_a_loader_returns_is_checked(pair, error, message):
@@ -510,17 +536,17 @@ def test_a_worker_without_a_compiler_computes_in_python_and_the_log_says_so_once
     executor = Processes(1, lambda i: monkeypatch.setenv("CC", "/none/for/a/worker"), answer)
     assert_close(trained(executor=executor, shards=2), trained())
     there, here = caplog.messages
-    assert there.startswith("compiled to Python in place of C: no C compiler works here: $CC is '/none/for/a/worker'")
-    assert here == f"{worker.name()} computes in Python, since C is not to be had there; its own log says why"
+    assert there.startswith("compiled to NumPy instead of C: no C compiler works here: $CC is '/none/for/a/worker'")
+    assert here == f"{worker.name()} computes in Python instead of C; its own log says why"
 
 
 def test_another_version_is_named(monkeypatch):
-    packed = worker.packed(micrograd.compile(lambda x: x, (1.0,), backend="python"))
-    monkeypatch.setattr(micrograd, "__version__", "9.9")
+    program = worker.pickled(micrograd.compile(lambda x: x, (1.0,), backend="python"))
+    monkeypatch.setattr("micrograd._version.__version__", "9.9")
     with pytest.raises(
-        RuntimeError, match=r"^micrograd 9.9 is installed here, and [0-9.]+ where the program comes from"
+        RuntimeError, match=r"^micrograd 9.9 is installed here, but [0-9.]+ where the program comes from"
     ):
-        worker._unpacked(packed)
+        worker._unpickled(program)
 
 
 def test_ctrl_c_ends_the_training_and_what_is_under_way(backend):
@@ -546,19 +572,6 @@ def test_ctrl_c_in_a_worker_is_one(backend):
             raise KeyboardInterrupt
 
     assert trained(executor=Processes(1, before=interrupt), shards=3, backend=backend)[0].interrupted
-
-
-def test_a_slow_worker_is_named_once(caplog):
-    turns = count()
-
-    def answer(answer):
-        slow = next(turns) % 4 == 0
-        return answer and answer._replace(worker="the tortoise" if slow else "a hare", seconds=0.1 if slow else 0.01)
-
-    trained(executor=Processes(1, answer=answer), shards=4, batch_size=None, epochs=4)
-    assert caplog.messages == []
-    trained(executor=Processes(1, answer=answer), shards=4, batch_size=None, epochs=12)
-    assert caplog.messages == ["the tortoise is slow: it takes 10 times as long for an example as the others"]
 
 
 def test_a_wait_without_any_answer_is_told(caplog, monkeypatch):
@@ -615,19 +628,23 @@ def test_what_diverges_does_so_as_in_one_process(options, backend, tmp_path):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"shards": 2}, ValueError, "shards are for the workers of an executor: give executor"),
-        ({"executor": ThreadPoolExecutor, "backend": "eager"}, ValueError, 'give backend="c", "python" or "auto"'),
-        ({"executor": ThreadPoolExecutor, "threads": 2}, ValueError, "threads is 2, and there is an executor"),
-        ({"executor": ThreadPoolExecutor, "shards": 24}, ValueError, "shards is 24, and there are 23 examples"),
-        ({"executor": ThreadPoolExecutor, "shards": 0}, ValueError, "shards is 0: expected a whole number"),
-        ({"executor": ThreadPoolExecutor, "shards": []}, ValueError, "xs and ys are given, and shards that are loaded"),
+        ({"shards": 2}, ValueError, "shards need the workers of an executor: give executor"),
+        ({"executor": ThreadPoolExecutor, "backend": "eager"}, ValueError, 'give backend="c", "numpy", "python" or'),
+        ({"executor": ThreadPoolExecutor, "threads": 2}, ValueError, "threads is 2, but each worker"),
+        ({"executor": ThreadPoolExecutor, "shards": 24}, ValueError, "shards is 24, but there are only 23 examples"),
+        ({"executor": ThreadPoolExecutor, "shards": 0}, ValueError, "shards is 0: expected an int"),
+        (
+            {"executor": ThreadPoolExecutor, "shards": []},
+            ValueError,
+            "shards that are loaded take the place of xs and ys",
+        ),
         ({"executor": ThreadPoolExecutor, "shards": [], "xs": None, "ys": None}, ValueError, "shards is an empty list"),
         (
             {"executor": ThreadPoolExecutor, "shards": [3], "xs": None, "ys": None},
             TypeError,
             r"shards\[0\] is 3: expected",
         ),
-        ({"xs": None}, TypeError, "xs and ys are missing: give both, or an executor"),
+        ({"xs": None}, TypeError, "(xs|xs and ys) (is|are) missing: give both xs and ys, or an executor"),
         ({"executor": ThreadPoolExecutor, "xs": None, "ys": None}, TypeError, "xs and ys are missing"),
         ({"executor": 3}, TypeError, "executor is 3: expected a concurrent.futures.Executor, such as"),
         ({"executor": lambda: None}, TypeError, "executor\\(\\) is None: expected"),
@@ -635,7 +652,7 @@ def test_what_diverges_does_so_as_in_one_process(options, backend, tmp_path):
         (
             {"executor": ThreadPoolExecutor, "shards": iter([])},
             TypeError,
-            "shards is <list_iterator .*: expected how many",
+            "shards is <list_iterator .*: expected the number of parts",
         ),
         ({"executor": [ThreadPoolExecutor, 3]}, TypeError, "executor is 3: expected"),
     ],
@@ -734,7 +751,7 @@ def test_what_is_no_chunk_is_named(executor):
         f.fast.backward(iter([]), executor=executor)
     with pytest.raises(TypeError, match="the function returns a list"):
         f.pair.backward(iter([[1.0]]), executor=executor)
-    with pytest.raises(ValueError, match="compile it with parameters"):
+    with pytest.raises(ValueError, match="compiled without parameters"):
         micrograd.compile(lambda x: x, (1.0,), backend="python").backward([1.0], executor=executor)
 
 

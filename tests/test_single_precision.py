@@ -1,4 +1,4 @@
-"""Single precision: the same C in floats, to about seven digits; what is too large for it is an error."""
+"""Single precision: the same C in floats, to about seven digits; overflow is an error."""
 
 import copy
 import itertools
@@ -15,15 +15,15 @@ import pytest
 
 import micrograd
 from micrograd import Value, fit, losses, scalar, take
-from micrograd.compiler import CompilerError, library, precision, toolchain
+from micrograd.compiler import CompilerError, dtype
+from micrograd.compiler.native import library, toolchain
 from micrograd.losses import cross_entropy
 from micrograd.nn import MLP
 from micrograd.optim import SGD, Adam, Optimizer
-from tests.conftest import has_compiler
 from tests.operations import OPERATIONS
+from tests.support import CompiledOperation, eager, flat, has_compiler
 
 pytestmark = [
-    pytest.mark.usefixtures("cache"),
     pytest.mark.skipif(not has_compiler(), reason="there is no C compiler here"),
 ]
 
@@ -34,10 +34,6 @@ def close(numbers, expected, units):
     """Whether numbers are as expected, up to so many units in the last place of the largest."""
     scale = max(map(abs, expected))
     return all(abs(a - b) <= units * EPSILON * scale for a, b in zip(numbers, expected, strict=True))
-
-
-def flat(tree):
-    return [x for branch in tree for x in flat(branch)] if isinstance(tree, (list, tuple)) else [tree]
 
 
 def is_single(number):
@@ -65,12 +61,12 @@ def network():
 def test_every_operation_and_its_derivatives_agree_with_doubles(operation):
     points = [point for point in operation.points if all(map(is_single, point))]
     assert points
+    single = CompiledOperation(operation, "c", "single")
     for point in points[:3]:
-        double, single = both(lambda x: operation.apply(*x), [list(point)])
-        (value, gradient), (a, b) = double.value_and_grad(list(point)), single.value_and_grad(list(point))
+        (value, gradients), (a, *b) = eager(lambda xs: operation.apply(*xs), list(point)), single.value_and_grad(point)
         assert close([a], [value], 16)
-        assert close(b, gradient, 64)
-        assert single.map([list(point)] * 40) == pytest.approx([value] * 40, rel=16 * EPSILON)
+        assert close(b, gradients, 64)
+        assert single.map([point] * 40) == pytest.approx([value] * 40, rel=16 * EPSILON)
 
 
 @pytest.mark.parametrize("n", [1, 4, 5, 40, 203])
@@ -91,8 +87,8 @@ def test_lanes_and_single_examples_agree_with_doubles(network, n):
 
 
 def test_the_lanes_are_twice_as_many():
-    assert (precision.DOUBLE.lanes, precision.SINGLE.lanes) == (8, 16)
-    assert [library.tile_size(n, precision.SINGLE.lanes) for n in (4, 5, 31, 32, 63, 64)] == [0, 1, 1, 2, 2, 4]
+    assert (dtype.DOUBLE.lanes, dtype.SINGLE.lanes) == (8, 16)
+    assert [library.tile_size(n, dtype.SINGLE.lanes) for n in (4, 5, 31, 32, 63, 64)] == [0, 1, 1, 2, 2, 4]
 
 
 def test_lookups_and_loops_agree_with_doubles():
@@ -184,7 +180,7 @@ def test_an_exported_file_is_strict_c99_of_that_type_alone(network, tmp_path, na
         f"    static {type} g[{len(model.parameters())}], y[7];\n    model_backward(model_parameters, x, g, y);\n"
         '    for (int i = 0; i < 7; i++)\n        printf("%.17g\\n", (double)y[i]);\n    return 0;\n}\n'
     )
-    command, _ = toolchain.find_compiler(os.environ.get("CC"), os.environ.get("PATH"))
+    command = toolchain.find_compiler(os.environ.get("CC"), os.environ.get("PATH")).command
     flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-Wno-error=overflow"]
     flags += ["-Wdouble-promotion"] if name == "single" else []
     subprocess.run([*command, *flags, "-c", "model.c"], cwd=tmp_path, check=True)
@@ -256,7 +252,7 @@ def test_a_training_goes_on_in_c_where_a_number_on_the_way_overflows(monkeypatch
         precision="single", threads=threads,
     )  # fmt: skip
     with fast.training(SGD([weight], learning_rate=0.1)) as step:
-        monkeypatch.setattr(type(step), "_on_values", None)
+        monkeypatch.setattr(type(step), "_by_engine", None)
         assert step([200.0] * 100) == 0.5
     assert weight.data == pytest.approx(0.4)
 
@@ -290,7 +286,7 @@ def test_a_number_of_an_optimizer_that_is_too_large_is_an_error():
     optimizer = Adam([weight], learning_rate=0.1, betas=(0.9, 0.5))
     with fast.training(optimizer) as step:
         step([1e20])  # whose square is taken by the engine
-        with pytest.raises(OverflowError, match=r"a moment is 5.*e\+39, and single precision ends at"):
+        with pytest.raises(OverflowError, match=r"a moment is 5.*e\+39, beyond the range of single precision"):
             step([1.0])
         with pytest.raises(OverflowError, match="a moment is"):
             optimizer.mean[0] = HUGE
@@ -302,7 +298,7 @@ def test_a_number_of_an_optimizer_that_is_too_large_is_an_error():
 
 
 def test_fit_says_that_the_engine_takes_a_step(caplog):
-    toolchain.say_once.cache_clear()
+    toolchain.warn_once.cache_clear()
     model = MLP(1, [1], rng=0)
     options = {"epochs": 1, "optimizer": SGD(model.parameters(), 1e-9), "progress": False}
     fit(model, lambda p, y: (p * 1e25) * (p * 1e25) * 1e-45, [[1.0]], [0.0], backend="c", precision="single", **options)
@@ -335,8 +331,8 @@ def test_it_shows_that_it_is_in_single_precision():
     assert repr(squared()) == "<<lambda> compiled to C in single precision, 0 parameters>"
 
 
-def test_without_a_compiler_python_computes_in_doubles(monkeypatch, network, caplog):
-    toolchain.say_once.cache_clear()
+def test_without_a_compiler_numpy_computes_in_doubles(monkeypatch, network, caplog):
+    toolchain.warn_once.cache_clear()
 
     def none(*_):
         raise CompilerError("none works here")
@@ -344,10 +340,9 @@ def test_without_a_compiler_python_computes_in_doubles(monkeypatch, network, cap
     model, loss, xs, ys = network
     monkeypatch.setattr(toolchain, "find_compiler", none)
     fast = micrograd.compile(loss, (xs[0], ys[0]), parameters=model.parameters(), precision="single")
-    assert fast.map(xs[:3], ys[:3]) == [
-        loss(x, y).data for x, y in zip(np.array(xs[:3], "f").tolist(), ys, strict=False)
-    ]
-    assert "compiled to Python in place of C, in double precision: none works here" in caplog.text
+    expected = [loss(x, y).data for x, y in zip(np.array(xs[:3], "f").tolist(), ys, strict=False)]
+    assert fast.map(xs[:3], ys[:3]) == pytest.approx(expected, rel=1e-12)
+    assert "compiled to NumPy instead of C, in double precision: none works here" in caplog.text
     with pytest.raises(CompilerError):
         micrograd.compile(loss, (xs[0], ys[0]), backend="c", precision="single")
 
@@ -368,11 +363,11 @@ def squared(**options):
         (lambda: micrograd.compile(abs, (1.0,), precision=4), ValueError, '4: expected "double" or "single"'),
         (lambda: squared().export_c("model.c", precision="float"), ValueError, "unknown precision 'float'"),
         (lambda: micrograd.compile(abs, (1.0,), backend="python", precision="single"), ValueError, 'backend="c"'),
-        (lambda: squared().map([HUGE]), OverflowError, r"argument 1: a number is 1e\+39, and single .* 3.4e\+38"),
+        (lambda: squared().map([HUGE]), OverflowError, r"argument 1: a number is 1e\+39, beyond .*, 3.4e\+38"),
         (lambda: squared().map(np.array([HUGE])), OverflowError, r"argument 1: a number is 1e\+39"),
         (
             lambda: micrograd.compile(Value.exp, (1.0,), backend="c", precision="single")(100.0),
-            OverflowError, "on the way is beyond single precision",
+            OverflowError, "an intermediate number is beyond the range of single precision",
         ),
         (lambda: squared()(-HUGE), OverflowError, r"-1e\+39"),
         (
@@ -396,7 +391,9 @@ def test_a_parameter_beyond_single_precision_is_named(tmp_path):
         lambda x: x * small + large, (1.0,), parameters=[small, large], backend="c", precision="single"
     )
     for use in (lambda: fast(1.0), lambda: fast.export_c(tmp_path / "model.c")):
-        with pytest.raises(OverflowError, match=r"parameter 1 is 1e\+39, and single precision ends at 3.4e\+38"):
+        with pytest.raises(
+            OverflowError, match=r"parameter 1 is 1e\+39, beyond the range of single precision, 3.4e\+38"
+        ):
             use()
     with pytest.raises(OverflowError, match=r"1e\+39"), fast.training(SGD([small], learning_rate=0.1)):
         pass
@@ -406,11 +403,11 @@ def test_a_parameter_beyond_single_precision_is_named(tmp_path):
 def test_examples_of_another_precision_are_refused(network):
     model, loss, xs, ys = network
     double, single = both(loss, (xs[0], ys[0]), parameters=model.parameters())
-    with pytest.raises(TypeError, match="double precision came, single was expected: let the function .* pack them"):
+    with pytest.raises(TypeError, match="double precision, expected single: pack them"):
         single.map(double.pack(xs, ys))
     with (
         single.training(SGD(model.parameters(), learning_rate=0.1)) as step,
-        pytest.raises(TypeError, match="double precision came"),
+        pytest.raises(TypeError, match="got examples packed in double precision, expected single"),
     ):
         step(double.pack(xs, ys))
 
@@ -426,7 +423,7 @@ def test_fit_in_single_precision_needs_c(network, backend):
 
 
 def test_a_step_that_single_precision_cannot_take_is_taken_in_doubles_and_said(caplog):
-    toolchain.say_once.cache_clear()
+    toolchain.warn_once.cache_clear()
     weight = Value(1.0)
     fast = micrograd.compile(
         lambda x: (weight * x) ** 4 * 1e-36, (1.0,), parameters=[weight], backend="c", precision="single"

@@ -1,4 +1,4 @@
-"""`fit` learns, tells and remembers; and whatever ends it, the model is whole and Python is as it was."""
+"""`fit` trains, reports and records; and however it ends, the model is consistent and Python's state is restored."""
 
 import gc
 import io
@@ -20,11 +20,13 @@ import pytest
 
 from micrograd import Value, nn
 from micrograd.data import batches, moons, xor
-from micrograd.interrupts import uninterrupted
 from micrograd.losses import binary_cross_entropy_with_logits as cross_entropy
 from micrograd.losses import hinge_loss, mse_loss
 from micrograd.optim import SGD, Adam, step
-from micrograd.training import History, fit
+from micrograd.signals import uninterrupted
+from micrograd.training import Diverged, History, fit
+from micrograd.training.trainer import Trainer
+from tests.support import has_compiler
 
 XS, YS = moons(12, rng=1)
 
@@ -126,6 +128,19 @@ def test_numpys_numbers_as_options_train_to_pythons():
     assert history == train(other, validation=(XS, YS), schedule=lambda step: 0.25 / 2**step, **options)
     assert numbers(model) == numbers(other)
     assert {type(x) for x in numbers(model) + history.learning_rates} == {float}
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_parameters_that_were_set_to_numpys_numbers_are_trained_in_double_precision(kind):
+    numpy = pytest.importorskip("numpy")
+    models = [mlp(), mlp()]
+    for parameter, twin in zip(*[model.parameters() for model in models], strict=True):
+        parameter.data = getattr(numpy, kind)(parameter.data)
+        twin.data = float(parameter.data)
+    first, second = map(train, models)
+    assert first == second
+    assert numbers(models[0]) == numbers(models[1])
+    assert {type(x) for x in numbers(models[0])} == {float}
 
 
 def test_a_generator_of_numpys_decides_the_order_too():
@@ -236,11 +251,11 @@ class Walk:
         self.parameter.data = next(self.path)
 
 
-def walk(path, model=None, **options):
+def walk(path, model=None, loss=mse_loss, **options):
     """The history of a weight that takes this path, where the validation loss is its square, and the weight."""
     model = model or Line(9.0)
     options = {"epochs": len(path), "validation": ([1.0], [0.0]), "batch_size": None, **options}
-    history = train(model, mse_loss, [1.0], [0.0], optimizer=Walk(model.w, path), **options)
+    history = train(model, loss, [1.0], [0.0], optimizer=Walk(model.w, path), **options)
     return history, model.w.data
 
 
@@ -281,6 +296,45 @@ def test_an_interrupt_brings_back_the_best_parameters_too():
 
 
 # What goes wrong
+
+
+def test_ctrl_c_between_an_epochs_last_step_and_its_entry_waits_for_the_entry():
+    class Interrupted(SGD):
+        def step(self):
+            super().step()
+            if self.steps == 6:  # the last of the second epoch
+                signal.raise_signal(signal.SIGINT)
+
+    model = mlp()
+    history = train(model, optimizer=Interrupted(model.parameters(), 0.1))
+    assert history.interrupted
+    assert len(history.losses) == len(history.learning_rates) == 2
+    expected = mlp()
+    assert train(expected, epochs=2, optimizer=SGD(expected.parameters(), 0.1)).losses == history.losses
+    assert numbers(model) == numbers(expected)
+
+
+@pytest.mark.parametrize("backend", ["eager", "python", "c"])
+def test_ctrl_c_during_validation_keeps_the_epoch_that_was_learnt(backend, monkeypatch, cache):
+    if backend == "c" and not has_compiler():
+        pytest.skip("there is no C compiler here")
+    evaluate, calls = Trainer.evaluate, iter(range(2))
+
+    def interrupted(self):
+        if next(calls, None) is None:
+            raise KeyboardInterrupt
+        return evaluate(self)
+
+    monkeypatch.setattr(Trainer, "evaluate", interrupted)
+    model, expected = mlp(), mlp()
+    history = train(model, epochs=9, validation=(XS, YS), backend=backend)
+    monkeypatch.undo()
+    until = train(expected, validation=(XS, YS), backend=backend)
+    assert history.interrupted
+    assert history.losses == until.losses
+    assert history.learning_rates == until.learning_rates
+    assert history.validation_losses == until.validation_losses[:2]
+    assert numbers(model) == numbers(expected)
 
 
 def failing(at, error):
@@ -448,9 +502,7 @@ history = fit(model, mse_loss, *moons(20, rng=1), epochs=10**9, batch_size=2, rn
               optimizer=Counting(model.parameters(), 0.01))
 assert [p.data for p in model.parameters()] == pairs[-1], "the last step is whole"
 assert history.interrupted and gc.isenabled()
-whole = len(pairs) // 10  # or one less, if it came between the last step of an epoch and its entry
-assert len(history.losses) == len(history.learning_rates)
-assert len(history.losses) in (whole, whole - (len(pairs) % 10 == 0))
+assert len(history.losses) == len(history.learning_rates) == len(pairs) // 10
 print("steps", len(pairs))
 """
 
@@ -518,8 +570,32 @@ def test_a_validation_loss_that_is_not_finite_raises():
     def loss(prediction, target):
         return prediction * target
 
-    with pytest.raises(FloatingPointError, match="the validation loss is inf after epoch 1"):
+    message = "the validation loss is inf after epoch 1: the parameters are those after the last completed step; val"
+    with pytest.raises(Diverged, match=message) as caught:
         train(Line(1.0), loss, [1.0], [1.0], validation=([1.0, 1.0], [1.0, math.inf]))
+    assert caught.value.history.losses == [1.0]
+    assert caught.value.history.learning_rates == [0.01]
+    assert caught.value.history.validation_losses == []
+
+
+@pytest.mark.parametrize(
+    ("path", "what", "epochs"),
+    [
+        ([3.0, 2.0, 1e200], "the validation loss is inf after epoch 3", 3),
+        ([3.0, 2.0, 4.0, math.nan], "a parameter is nan in epoch 4, step 4, at a learning rate of 0.0", 3),
+    ],
+)
+def test_with_patience_a_training_that_diverges_brings_back_the_best_parameters(path, what, epochs):
+    model = Line(9.0)
+    with pytest.raises(Diverged) as caught:
+        walk(path, model, patience=5, loss=lambda p, y: p * p)
+    history = caught.value.history
+    assert str(caught.value).startswith(
+        f"{what}: the parameters are those of epoch 2, with the lowest validation loss;"
+    )
+    assert model.w.data == 2.0
+    assert len(history.losses) == len(history.learning_rates) == epochs
+    assert history.validation_losses[:2] == [9.0, 4.0]
 
 
 def test_what_the_loss_raises_comes_out_as_it_is():
@@ -535,18 +611,21 @@ def test_what_the_loss_raises_comes_out_as_it_is():
     [
         ({"model": Fixed()}, "no parameters"),
         ({"xs": [], "ys": []}, "xs is empty"),
-        ({"xs": XS[:-1]}, "11 and 12 long"),
+        ({"xs": XS[:-1]}, "not 11 and 12"),
         ({"epochs": 0}, "epochs is 0"),
         ({"epochs": 1.5}, "epochs is 1.5"),
+        ({"epochs": True}, "epochs is True: expected an int, 1 or greater"),
+        ({"snapshots": True}, "snapshots is True"),
+        ({"clip_grad_norm": True}, "clip_grad_norm is True: expected a number, 0 or greater, or math.inf for no limit"),
         ({"batch_size": 0}, "batch_size is 0"),
-        ({"validation": ([], [])}, "validation is a pair"),
-        ({"validation": [(1, 2)]}, "validation is a pair"),
-        ({"validation": ([1], [1, 2])}, "1 and 2 long"),
+        ({"validation": ([], [])}, "validation must be a pair"),
+        ({"validation": [(1, 2)]}, "validation must be a pair"),
+        ({"validation": ([1], [1, 2])}, "not 1 and 2"),
         ({"validation": (XS, YS), "patience": 0}, "patience is 0"),
         ({"patience": 3}, "give validation="),
-        ({"validation": {"xs": XS, "ys": YS}}, "validation is a pair"),
-        ({"schedule": lambda step: math.nan}, r"schedule\(0\) is nan: expected a finite number from 0"),
-        ({"optimizer": SGD(mlp().parameters())}, "the optimizer changes none of the model's parameters"),
+        ({"validation": {"xs": XS, "ys": YS}}, "validation must be a pair"),
+        ({"schedule": lambda step: math.nan}, r"schedule\(0\) is nan: expected a finite number, 0 or greater"),
+        ({"optimizer": SGD(mlp().parameters())}, "the optimizer has none of the model's parameters"),
         ({"loss": lambda p, y: (p.data - y) ** 2}, "the loss does not depend on the model's parameters"),
         ({"loss": lambda p, y: cross_entropy(p.detach(), y)}, "the loss does not depend on the model's parameters"),
     ],
@@ -565,16 +644,29 @@ def test_bad_arguments_are_refused_before_anything_happens(options, message):
         ({"xs": dict(enumerate(XS))}, "xs is of type dict: expected a list or an array$"),
         ({"ys": set(range(12))}, "ys is of type set"),
         ({"xs": iter(XS)}, "xs is of type list_iterator"),
-        ({"model": mse_loss}, "model is <function mse_loss.*>: expected a Module, or what has parameters"),
-        ({"model": nn.MLP}, "model is <class 'micrograd.nn.MLP'>: expected a Module"),
+        ({"model": mse_loss}, "model is <function mse_loss.*>: expected a Module, or an object with a parameters"),
+        ({"model": nn.MLP}, "model is <class 'micrograd.nn.layers.MLP'>: expected a Module"),
         ({"loss": "mse"}, "loss is 'mse': expected a function of a prediction and its target, such as losses.mse_loss"),
         ({"optimizer": "adam"}, r"optimizer is 'adam': expected an optimizer, such as optim.Adam\(model.param"),
         ({"optimizer": Adam}, "optimizer is <class 'micrograd.optim.Adam'>: expected an optimizer"),
         ({"schedule": 0.1}, r"schedule is 0.1: expected a function .*, such as optim.constant\(0.1\)"),
-        ({"progress": "yes"}, "progress is 'yes': expected True, False or a stream"),
+        ({"progress": "yes"}, "progress is 'yes': expected True, False or a text stream"),
+        ({"progress": 1}, "progress is 1: expected True, False or a text stream"),
+        ({"progress": io.BytesIO()}, "progress is <_io.BytesIO .*>: expected a text stream, but a bytes-"),
+        (
+            {"lr": 0.1},
+            r"fit\(\) has no argument lr: use optimizer=optim.Adam\(model.parameters\(\), learning_rate=0.1\) instead",
+        ),
+        ({"learning_rate": 0.1}, r"fit\(\) has no argument learning_rate: use optimizer=optim.Adam\("),
         ({"rng": "1"}, "rng is '1': expected a random.Random, a NumPy generator or a seed"),
-        ({"loss": lambda p, y: None}, "the loss of an example is one number: a Value holds a number .*, not NoneType"),
-        ({"loss": lambda p, y: [p - y]}, "the loss of an example is one number: a Value holds a number .*, not list"),
+        (
+            {"loss": lambda p, y: None},
+            "the loss of an example must be a single number: a Value holds a number .*, not NoneType",
+        ),
+        (
+            {"loss": lambda p, y: [p - y]},
+            "the loss of an example must be a single number: a Value holds a number .*, not list",
+        ),
     ],
 )
 def test_arguments_of_another_kind_are_refused_before_anything_happens(options, message):
@@ -611,7 +703,7 @@ def test_a_number_in_the_examples_that_is_not_finite_is_named_once_the_loss_is_n
 
 def test_weights_that_have_grown_too_large_to_train_are_told_from_a_rate_that_is_too_high():
     model = Line(1.0)
-    with pytest.raises(FloatingPointError, match="; the weights have grown to .*: make the model anew"):
+    with pytest.raises(FloatingPointError, match="; the weights have grown to .*: create a new model"):
         train(model, mse_loss, [1.0], [2.0], epochs=1000, optimizer=SGD([model.w], 1e3))
     with pytest.raises(FloatingPointError, match="; try a lower learning rate, or inputs on a smaller scale"):
         train(Line(1.0), mse_loss, [1e200], [2.0])
@@ -811,7 +903,7 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock(0.5)
-    monkeypatch.setattr("micrograd.training.time.monotonic", clock)
+    monkeypatch.setattr("micrograd.training.progress.time.monotonic", clock)
     return clock
 
 
@@ -888,6 +980,14 @@ def test_the_training_goes_on_when_the_stream_is_closed(stream):
     assert train(loss=loss, progress=stream) == train()
 
 
+def test_the_training_is_silent_where_the_stream_was_closed_before(monkeypatch):
+    stream = io.StringIO()
+    stream.close()
+    assert train(progress=stream) == train()
+    monkeypatch.setattr(sys, "stderr", stream)
+    assert train(progress=True) == train()
+
+
 @pytest.mark.parametrize(("columns", "width"), [(0, 79), (20, 19), (120, 119)])
 def test_a_real_terminal_gets_a_line_that_fits(columns, width):
     pty, fcntl, termios = map(pytest.importorskip, ("pty", "fcntl", "termios"))
@@ -905,3 +1005,37 @@ def test_a_real_terminal_gets_a_line_that_fits(columns, width):
     lines = shown[:-2].split("\r")[1:]
     assert {len(line) for line in lines} == {width}
     assert lines[-1].startswith(f"epoch 3/3  loss {history.losses[-1]:.4g}  rate 0.01  "[:width])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (lambda m, xs, ys: (m, xs, ys, mse_loss), r"^loss is .*mse_loss, as in fit\(model, loss, xs, ys\)$"),
+        (lambda m, xs, ys: (mse_loss, m, xs, ys), r"^model is .*on an input, as in fit\(model, loss, xs, ys\)$"),
+        (lambda m, xs, ys: (m, mse_loss, xs), "^ys is missing: give both"),
+        (lambda m, xs, ys: (m, mse_loss, None, ys), "^xs is missing: give both"),
+        (lambda m, xs, ys: (m, mse_loss), "^xs and ys are missing: give both"),
+    ],
+)
+def test_arguments_in_another_order_or_missing_are_refused_with_the_order(arguments, message):
+    with pytest.raises(TypeError, match=message):
+        fit(*arguments(nn.Neuron(2), [[0.0, 1.0]], [1.0]), epochs=1, progress=False)
+
+
+@pytest.mark.parametrize("backend", ["eager", "python", "c"])
+def test_a_loss_for_a_batch_is_told_what_it_is_called_with(backend):
+    def loss(predictions, targets):
+        return sum((p - t) ** 2 for p, t in zip(predictions, targets, strict=True))
+
+    with pytest.raises(TypeError, match="not iterable|does not support|argument") as error:
+        fit(nn.Neuron(2), loss, [[0.0, 1.0]], [1.0], epochs=1, progress=False, backend=backend)
+    notes = ["fit calls the loss with one prediction and its target, not with lists of a whole batch"]
+    assert error.value.__notes__ == notes
+
+
+@pytest.mark.parametrize("backend", ["eager", "python"])
+def test_threads_are_refused_where_they_would_do_nothing(backend):
+    with pytest.raises(
+        ValueError, match=f"^backend '{backend}' runs in one thread: give backend=\"c\" with threads=2$"
+    ):
+        fit(nn.Neuron(2), mse_loss, [[0.0, 1.0]], [1.0], epochs=1, backend=backend, threads=2)

@@ -6,7 +6,7 @@ from importlib import import_module
 from tests.benchmarks import page
 from tests.benchmarks.harness import CHECKOUT, run
 
-GROUPS = ("mlp", "gpt", "digits", "mnist", "chain", "compiling", "growth", "scaling")
+GROUPS = ("mlp", "gpt", "digits", "mnist", "chain", "compiling", "phrases", "cold", "growth", "scaling")
 HERE, PICTURES = CHECKOUT / "tests" / "benchmarks", CHECKOUT / "tests" / "pictures"
 
 parser = argparse.ArgumentParser(
@@ -32,8 +32,8 @@ for name in GROUPS if options.redraw else chosen or GROUPS:
     module = import_module(f"tests.benchmarks.{name}")
     print(f"\n{name}: {module.__doc__.strip()}\n")
     measured = []
-    again = options.redraw and name not in chosen
-    for result in results[name] if again else map(run, module.benchmarks()):
+    known = options.redraw and name not in chosen
+    for result in results[name] if known else map(run, module.benchmarks()):
         measured.append(result)
         print(*page.text(result), "", sep="\n", flush=True)
     conclusions = list(module.conclude(measured)) if hasattr(module, "conclude") else []

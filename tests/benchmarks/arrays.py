@@ -1,6 +1,6 @@
-"""The same networks in libraries of arrays, all examples at once: NumPy by hand, PyTorch, and CasADi.
+"""The same networks in array libraries, all examples at once: NumPy by hand, PyTorch, and CasADi.
 
-Each has one thread and doubles, and the weights that all have.
+Each uses one thread, doubles, and the same weights.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,11 +1,11 @@
-"""Charts of what was measured, as SVG for light and dark: each line has its name where it ends, and a marker."""
+"""Charts of the measurements, as SVG for light and dark: each line has its name at its end, and a marker."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from micrograd.drawing.curves import apart
-from micrograd.drawing.look import DRAWN, variables
+from micrograd.draw.theme import CHART_STYLE, variables
+from micrograd.draw.training.charts import apart
 
 WIDTH, TOP, BOTTOM, ROW = 830, 40, 40, 17
 OURS, OTHERS, MORE = range(3)  # how a line looks: its colour, its dashes and its marker
@@ -134,6 +134,6 @@ def _svg(height: float, parts: Sequence[str], title: str) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" class="mg-chart" viewBox="0 0 {WIDTH} {height:g}" width="{WIDTH}" '
         f'height="{height:g}" role="img"><title>{escape(title)}</title>'
     )
-    rules = "\n".join(f".mg-chart {rule}" for rule in (DRAWN + LOOKS).splitlines())
+    rules = "\n".join(f".mg-chart {rule}" for rule in (CHART_STYLE + LOOKS).splitlines())
     style = f"<style>{variables('.mg-chart')}{rules}</style>"
     return "\n".join([head, style, *filter(None, parts), "</svg>\n"])

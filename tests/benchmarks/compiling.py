@@ -1,14 +1,14 @@
-"""What it takes to compile programs of several forms, how much C they become, and what a call takes.
+"""The time to compile several kinds of programs, the size of their C, and the time of a call.
 
-Each is compiled with an empty cache, and once more from the cache, for the calls that it is meant for: an example at a
-time, or a batch. A call is forward and backward; where a program has many results, forward alone. It is
+Each is compiled with an empty cache, and again from the cache, for the calls that it is meant for: one example at a
+time, or a batch. A call is forward and backward; if a program has many results, forward only. It is
 `fast.backward(packed)`, which reads the parameters from Values and adds to their gradients, and the generated function
-alone, from buffer to buffer, as tensors are in PyTorch.
+alone, from buffer to buffer, like tensors in PyTorch.
 
-Before loops were rolled into nests, with the same gcc on a like machine: the GPT was 25,016 lines of C that took gcc
-8 s, by sums of products 31,513 lines and 13 s in all; the recurrent network 111,113 lines and 49 s; the matrix product
-8,391 lines and 1.7 s; the convolution 7,517 lines and 2.2 s; 784-128-10 5 to 6 s in all. 10,000 outputs took gcc 55 s,
-and 2,000 arguments 44 s.
+Before loops were rolled into nests, with the same gcc on a similar machine: the GPT was 25,016 lines of C that took gcc
+8 s, with sums of products 31,513 lines and 13 s in all; the recurrent network 111,113 lines and 49 s; the matrix
+product 8,391 lines and 1.7 s; the convolution 7,517 lines and 2.2 s; 784-128-10 5 to 6 s in all. 10,000 outputs took
+gcc 55 s, and 2,000 arguments 44 s.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -255,21 +255,21 @@ def compiled(program: Program) -> Any:
 
 def graph_of(program: Program) -> Any:
     """The traced program."""
-    from micrograd.compiler.graph import Graph, shape_of
-    from micrograd.compiler.stored import uncollected
+    from micrograd.collector import gc_paused
+    from micrograd.compiler.frontend.graph import Graph, shape_of
 
-    with uncollected():  # as it is compiled
+    with gc_paused():  # as it is compiled
         return Graph(program.function, [shape_of(argument) for argument in program.example], program.parameters)
 
 
 def source_of(program: Program, graph: Any) -> str:
     """Its C."""
-    from micrograd.compiler.c import library_source
-    from micrograd.compiler.library import tile_size
-    from micrograd.compiler.stored import uncollected
+    from micrograd.collector import gc_paused
+    from micrograd.compiler.native.library import tile_size
+    from micrograd.compiler.targets.c import library_source
 
     tile = tile_size(len(program.batch[0]))
-    with uncollected():
+    with gc_paused():
         return library_source(graph, graph.outputs, graph.parameter_gradients or [], tile=tile)
 
 
@@ -296,7 +296,7 @@ def compile_again(name: str) -> Measure:
 
 def compile_stage(name: str, stage: str) -> Measure:
     """One of the stages of that."""
-    from micrograd.compiler.toolchain import build
+    from micrograd.compiler.native.toolchain import build
 
     program = made(name)
     if stage == STAGES[0]:

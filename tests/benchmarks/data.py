@@ -1,4 +1,4 @@
-"""What all contestants compute with: the same points, images and weights, made of nothing but the standard library."""
+"""The inputs of all contestants: the same points, images and weights, made with the standard library only."""
 
 import random
 from collections.abc import Sequence

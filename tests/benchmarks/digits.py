@@ -1,9 +1,10 @@
-"""Handwritten digits learnt by `fit` as the example `digits` does it, by scalar engines, PyTorch and scikit-learn.
+"""Handwritten digits learned by `fit` as in the example `digits`, by scalar engines, PyTorch and scikit-learn.
 
-All take the same steps from the same weights: the scalar engines an epoch of few digits by plain gradient descent,
-once all is compiled; the others many epochs of all that are learnt from in the example, with momentum, first with
-everything that `fit` does before its first step but for the C compiler, whose libraries are in the cache. PyTorch has
-its batches from a DataLoader as its tutorials do, or by index. Without scikit-learn, the digits are random pixels.
+All take the same steps from the same weights. The scalar engines train for one epoch on few digits by plain gradient
+descent, after compiling. The others train for many epochs on the example's training digits, with momentum: first
+including everything that `fit` does before its first step except the C compiler, whose libraries are in the cache.
+PyTorch takes its batches from a DataLoader as in its tutorials, or by index. Without scikit-learn, the digits are
+random pixels.
 """
 
 import warnings

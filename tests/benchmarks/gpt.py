@@ -1,10 +1,10 @@
-"""A character GPT, a training step on a name: microgpt's architecture in our engine, compiled, and in others.
+"""A training step of a character GPT on a name: microgpt's architecture in our engine, compiled, and in others.
 
 One layer with 4 heads, 16 numbers a token, a context of at most 16: rmsnorm, causal attention, a relu network 4 times
-as wide, no biases; 4,192 weights. The network is one text, `GPT`, for all scalar engines, each with operations of its
-own: our fused ones, and there sums of products, exponentials and logarithms. Tokens are data: what is compiled takes
-any name, and is compiled once for each length. First all learn one name by gradient descent, then names of several
-lengths, one a step, by Adam.
+as wide, no biases; 4,192 weights. The network is one source, `GPT`, for all scalar engines, each with its own
+operations: fused ones in ours, and sums of products, exponentials and logarithms in the others. Tokens are data:
+compiled code accepts any name, and is compiled once for each length. First all learn one name by gradient descent, then
+names of several lengths, one a step, with Adam.
 """
 
 import operator

@@ -1,9 +1,9 @@
 """What all comparisons share: processes that take turns, and medians.
 
-Each contestant lives in a process of its own, since libraries clash (two are named micrograd) and disturb each other
-(threads, garbage). The processes take turns, A B A B, so that whatever else the machine does meets all of them alike,
-and each keeps its garbage collector as Python sets it. Contestants also give the result they computed: a comparison in
-which the results differ is refused.
+Each contestant runs in a separate process, since libraries clash (two are named micrograd) and disturb each other
+(threads, garbage). The processes take turns, A B A B, so that other load on the machine affects all of them equally.
+Each keeps Python's default garbage collector settings. Contestants also return the result they computed: a comparison
+whose results differ is rejected.
 """
 
 import json

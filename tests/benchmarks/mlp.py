@@ -1,10 +1,10 @@
-"""A training step of a small network: MLP 2-16-16-1 with relus, the hinge loss of 100 points, gradient descent.
+"""A training step of a small network: MLP 2-16-16-1 with relu, the hinge loss of 100 points, gradient descent.
 
-Scalar engines go point by point, libraries of arrays have all points at once, and compiled code runs the loss of one
+Scalar engines process the points one by one, array libraries all points at once, and compiled code runs the loss of one
 point on all of them, packed once as the others hold theirs in arrays. Its steps are those of
-`with fast.training(optimizer) as step`, where parameters and gradients lie in buffers. Forward and backward are also
-measured without the rest: by `fast.backward(packed)`, which reads parameters from Values and adds to their gradients,
-and by the generated function alone, from buffer to buffer, which is compared with steps by `training` and `fit`.
+`with fast.training(optimizer) as step`, where parameters and gradients are in buffers. Forward and backward are also
+measured alone: by `fast.backward(packed)`, which reads parameters from Values and adds to their gradients, and by the
+generated function alone, from buffer to buffer, which is compared with steps by `training` and `fit`.
 """
 
 import ctypes

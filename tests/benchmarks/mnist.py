@@ -1,4 +1,4 @@
-"""A training step of a network of the size that MNIST asks for, 784-128-10, on 32 images of noise."""
+"""A training step of a network of MNIST's size, 784-128-10, on 32 images of noise."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What was measured, as lines of text, as a page in Markdown, and as charts."""
+"""The measurements as lines of text, as a page in Markdown, and as charts."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import micrograd
-from micrograd.compiler.toolchain import CompilerError, find_compiler
+from micrograd.compiler.native.toolchain import CompilerError, find_compiler
 from tests.benchmarks import charts
 from tests.benchmarks.growth import curves
 from tests.benchmarks.harness import Benchmark, Contestant, Measure, Measured
@@ -60,14 +60,14 @@ def markdown(machine: str, groups: dict[str, tuple[str, list[Measured], list[str
     """The lines of the page: by the name of each group of benchmarks what it is about, what came, and conclusions."""
     yield "# How fast\n"
     yield (
-        "Medians of contestants that took turns in one run, each in a process and a thread of its own, and how many "
-        "times those of ours they are. Absolute times are those of a machine that others share: the ratios count. "
-        "This page and its charts are written by one command, in a checkout:\n"
+        "Medians of contestants that took turns in one run, each in a separate process with one thread, and the ratios "
+        "to ours. The machine is shared, so only the ratios are meaningful, not the absolute times. One command writes "
+        "this page and its charts, in a checkout:\n"
     )
     yield '    pip install ".[benchmarks]" && python -m tests.benchmarks\n'
     yield f"Measured with {machine}. The numbers are in [measured.json](measured.json).\n"
     yield "![How many times as fast as micrograd 0.1.0 scalar engines are](../pictures/benchmarks.svg)\n"
-    yield "![How many times as long as compiled C libraries of arrays take](../pictures/libraries.svg)\n"
+    yield "![How many times as long as compiled C array libraries take](../pictures/libraries.svg)\n"
     yield "![How the time of a training step grows](../pictures/growth.svg)\n"
     for name, (about, measured, conclusions) in groups.items():
         yield f"## {name}\n\n{about}\n"
@@ -154,7 +154,7 @@ def _version(library: str) -> str:
 
 def _c_compiler() -> str:
     try:
-        return find_compiler(os.environ.get("CC"), os.environ.get("PATH"))[1].splitlines()[0]
+        return find_compiler(os.environ.get("CC"), os.environ.get("PATH")).version.splitlines()[0]
     except CompilerError:
         return "no C compiler"
 

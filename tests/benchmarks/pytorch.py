@@ -1,4 +1,4 @@
-"""The programs that are compiled, as people write them in PyTorch: with doubles, on one thread."""
+"""The compiled programs as people write them in PyTorch: with doubles, on one thread."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,9 +1,9 @@
 """Training steps on several processes, measured with one and two; and on up to 1,000 machines, which is a simulation.
 
-All examples are learnt from in each step, a shard a worker. What was measured is what an example takes in one process,
-and what a message takes there and back: the parameters to a worker and the gradient from it, pickled, through
-ProcessPoolExecutor. The simulation has these times, a network with a latency and a bandwidth, and one driver, which
-sends and receives one message after the other; workers compute side by side. No machine but this one was there.
+Each step uses all examples, one shard for each worker. Measured were the time of an example in one process, and the
+round trip of a message: the parameters to a worker and the gradient from it, pickled, through ProcessPoolExecutor. The
+simulation uses these times, a network with a latency and a bandwidth, and one driver, which sends and receives one
+message after the other; workers compute in parallel. No other machine was involved.
 """
 
 import heapq

@@ -1,6 +1,6 @@
-"""The scalar engines that ours is compared with: micrograd 0.1.0, and the form that microgpt gave to Value.
+"""The scalar engines that ours is compared with: micrograd 0.1.0, and microgpt's form of Value.
 
-What either lacks for a task is added here in the form of what it has.
+Operations that either lacks for a task are added here in its own style.
 """
 
 import math

@@ -1,3 +1,3 @@
-"""Programs to read and to run, such as `python -m tests.examples.digits`: what they need besides is the extra
-`[examples]`.
+"""Example programs to read and run, such as `python -m tests.examples.digits`. The extra `[examples]` installs
+what they use.
 """

@@ -1,7 +1,7 @@
-"""Teaches a small network to read handwritten digits: `python -m tests.examples.digits`.
+"""Trains a small network to read handwritten digits: `python -m tests.examples.digits`.
 
 The digits are the 1,797 of 8 by 8 pixels that come with scikit-learn, a fifth of them held out to test what has been
-learnt. Ten epochs take a second as generated code, and some ten with `--backend eager`. Where you have the files of
+learned. Ten epochs take a second as generated code, and about ten with `--backend eager`. Where you have the files of
 MNIST, they can be used instead, here only some of them:
 
     python -m tests.examples.digits --limit 10000 \
@@ -105,7 +105,7 @@ def parsed(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, Example
     parser.add_argument("--seed", type=int, default=0, help="of the weights at the start, and the order of the images")
     parser.add_argument("--target", type=float, default=0.95, help="the accuracy to reach")
     parser.add_argument(
-        "--backend", choices=("eager", "auto", "python", "c"), default="auto", help="what takes the steps"
+        "--backend", choices=("eager", "auto", "python", "numpy", "c"), default="auto", help="what takes the steps"
     )
     options = parser.parse_args(arguments)
     for name in ("limit", "hidden", "epochs", "learning_rate"):

@@ -1,7 +1,7 @@
-"""Teaches a small GPT to invent names: `python -m tests.examples.names`.
+"""Trains a small GPT to invent names: `python -m tests.examples.names`.
 
-The network is that of microgpt: one layer with 4 heads, 16 numbers a token, rmsnorm, causal attention, a relu network,
-no biases. It sees a name a step, of any length; with `--backend c` each length is compiled once.
+The network is microgpt's: one layer with 4 heads, 16 numbers a token, rmsnorm, causal attention, a relu network, no
+biases. Each step uses one name, of any length; with `--backend c`, each length is compiled once.
 """
 
 import argparse
@@ -87,7 +87,7 @@ def lines(file: str | None) -> list[str]:
     try:
         from names import FILES
     except ImportError:
-        raise ImportError('the names come with a package: pip install "micrograd[examples]", or use --file') from None
+        raise ImportError("the names come with a package: pip install names, or use --file") from None
     return [line for kind in ("female", "male") for line in lines(FILES[f"first:{kind}"])]
 
 

@@ -30,7 +30,7 @@ def main() -> int:
     parser.add_argument("--programs", type=int, default=10_000, help="how many (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="which ones (default: %(default)s)")
     parser.add_argument("--index", type=int, help="the one of this number alone, printed as code")
-    parser.add_argument("--against", default="torch,python", help="engines: torch,python,c (default: %(default)s)")
+    parser.add_argument("--against", default="torch,python", help=f"engines of {','.join(ENGINES)} (%(default)s)")
     parser.add_argument("--jobs", type=int, default=1, help="processes (default: %(default)s)")
     parser.add_argument("--batch", type=int, default=BATCH, help="programs in a compiled function (%(default)s)")
     options = parser.parse_args()

@@ -1,9 +1,9 @@
-"""Numbers with a bound of their error: the running error analysis of a program and of its derivative.
+"""Numbers with an error bound: the running error analysis of a program and of its derivative.
 
 A `Bounded` behaves like a number, so a Value can hold it. The bound grows by the rounding of each operation, and by
-the errors of the operands times how strongly the operation depends on them: for a function of the `scalar` module that
-is measured, by evaluating it at both ends of what the operand may be. No derivative of the engine enters a bound,
-except as the numbers that backward() computes, whose own rounding it tells.
+the errors of the operands times the operation's sensitivity to them. For a function of the `scalar` module, that is
+measured by evaluating it at both ends of the operand's interval. No derivative of the engine enters a bound, except as
+the numbers that backward() computes, whose own rounding it estimates.
 """
 
 import math

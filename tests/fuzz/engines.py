@@ -1,13 +1,16 @@
-"""What runs programs: an engine takes a list of programs and gives a result for each."""
+"""What runs programs: an engine takes a list of programs and returns a result for each."""
 
-from collections.abc import Callable
-from itertools import chain
+import tempfile
+from collections.abc import Callable, Sequence
+from itertools import chain, islice
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import micrograd
 from micrograd import Value
 from tests.fuzz.bounded import Bounded
 from tests.fuzz.programs import Kind, Program, evaluate, leaves, total
+from tests.javascript import in_node
 
 
 class Result(NamedTuple):
@@ -44,7 +47,15 @@ def c(programs: list[Program]) -> list[Result]:
     return _compiled(programs, "c")
 
 
-ENGINES: dict[str, Engine] = {"torch": pytorch, "python": python, "c": c}
+def numpy(programs: list[Program]) -> list[Result]:
+    return _compiled(programs, "numpy")
+
+
+def javascript(programs: list[Program]) -> list[Result]:
+    return _compiled(programs, "javascript")
+
+
+ENGINES: dict[str, Engine] = {"torch": pytorch, "python": python, "numpy": numpy, "c": c, "javascript": javascript}
 """What the eager engine can be compared with."""
 
 
@@ -92,9 +103,27 @@ def _compiled(programs: list[Program], backend: str) -> list[Result]:
 
     arguments = [1.0] * len(programs), *[[program[i] for i in leaves(program)] for program in programs]
     try:
-        _, (values, *gradients) = micrograd.compile(together, arguments, backend=backend).value_and_grad(*arguments)
+        if backend == "javascript":
+            values, *gradients = _in_node(micrograd.compile(together, arguments, backend="python"), arguments)
+        else:
+            _, (values, *gradients) = micrograd.compile(together, arguments, backend=backend).value_and_grad(*arguments)
     except (ArithmeticError, ValueError) as error:
         if len(programs) > 1:
             return [result for program in programs for result in _compiled([program], backend)]
         return [Result(None, [], f"{type(error).__name__}: {error}")]
     return [Result(value, gradient) for value, gradient in zip(values, gradients, strict=True)]
+
+
+def _in_node(fast: Any, arguments: Sequence[list[float]]) -> list[list[float]]:
+    """The gradient of an exported function by each of its arguments."""
+    inputs = list(chain(*arguments))
+    with tempfile.TemporaryDirectory() as directory:
+        fast.export_js(f"{directory}/model.mjs")
+        script = f"""
+import {{ valueAndGrad }} from "./model.mjs";
+const dx = new Float64Array({len(inputs)});
+valueAndGrad([], {inputs}, dx);
+const told = [...dx];
+"""
+        numbers = iter(in_node(Path(directory), script))
+    return [list(islice(numbers, len(argument))) for argument in arguments]

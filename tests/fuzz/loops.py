@@ -1,9 +1,9 @@
-"""Programs of loops within loops, compiled with and without rolling: `python -m tests.fuzz.loops`.
+"""Programs of nested loops, compiled with and without rolling: `python -m tests.fuzz.loops`.
 
-Their strides go forwards and backwards; they carry values, add up in place, look numbers up in a table of constants,
-and read what earlier rounds wrote. Eager, straight and rolled code must give the same loss and gradients, and rolled
-code must do so as every compiler here makes it, without optimization and at the level in use: of one example, whose
-dot products have lanes of their own, and of many, which have a lane each.
+Their strides are positive and negative. They carry values, accumulate in place, look numbers up in a table of
+constants, and read what earlier iterations wrote. Eager, straight and rolled code must give the same loss and
+gradients, and rolled code must do so with every compiler on this machine, without optimization and at the level in use:
+for one example, whose dot products are vectorized, and for many, with one example in each lane.
 """
 
 import argparse
@@ -23,8 +23,9 @@ from unittest.mock import patch
 
 import micrograd
 from micrograd import Value
-from micrograd.compiler import CompilerError, roll, toolchain
-from micrograd.compiler import c as c_backend
+from micrograd.compiler import CompilerError, passes
+from micrograd.compiler.native import toolchain
+from micrograd.compiler.passes import roll
 from tests.fuzz.bounded import Bounded
 from tests.fuzz.compare import agree
 from tests.fuzz.engines import Result
@@ -175,15 +176,17 @@ def index(place: Place, rounds: Sequence[int]) -> int:
 
 
 class Way(NamedTuple):
-    """A way to compile a program: into loops of so many rounds at least, by a compiler, at a level."""
+    """A way to compile a program: into loops of so many rounds at least, by a compiler, at a level, in an order."""
 
     fewest: int
     compiler: str
     level: str
+    order: str = "by_level"
 
     def __str__(self) -> str:
         how = f"loops from {self.fewest} rounds on" if self.fewest < STRAIGHT else "straight"
-        return f"{how}, {self.compiler} {self.level}"
+        order = "" if self.order == "by_level" else ", each by itself"
+        return f"{how}{order}, {self.compiler} {self.level}"
 
 
 def ways() -> list[Way]:
@@ -194,7 +197,8 @@ def ways() -> list[Way]:
         raise CompilerError("there is none of gcc, clang and ziglang here")
     level = next(flag for flag in toolchain.FLAGS if flag[:2] == "-O")
     looped = [Way(2, cc, option) for cc in (first, *others) for option in (level, "-O0")]
-    return [Way(STRAIGHT, first, "-O0"), Way(roll.FEWEST_ROUNDS, first, level), *looped]
+    in_turn = Way(2, first, "-O0", "one_by_one")
+    return [Way(STRAIGHT, first, "-O0"), Way(roll.FEWEST_ROUNDS, first, level), *looped, in_turn]
 
 
 def numbers() -> tuple[list[list[float]], list[float], list[float]]:
@@ -226,7 +230,8 @@ def compiled(program: Program, way: Way) -> Result:
     with (
         patch.object(roll, "FEWEST_ROUNDS", way.fewest),
         patch.object(toolchain, "FLAGS", flags),
-        patch.object(c_backend, "MANY_CONSTANTS", 4),
+        patch.object(passes, "by_level", getattr(passes, way.order)),
+        patch.object(passes, "MANY_CONSTANTS", 4),
         patch.dict(os.environ, CC=way.compiler),
     ):
         fast = micrograd.compile(lambda x: run(program, x, ws, c), (examples[0],), parameters=ws, backend="c")

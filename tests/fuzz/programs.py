@@ -1,6 +1,6 @@
-"""Programs: what they are, how one is made at random, and how it looks as code.
+"""Programs: what they are, how one is generated at random, and how it looks as code.
 
-A program is a list of nodes. Node `i` gives the result `v{i}`: it is a number, and so a leaf, or a step, an operation
+A program is a list of nodes. Node `i` has the result `v{i}`: it is a number, and so a leaf, or a step, an operation
 on earlier results and on constants. The value of the program is the sum of the results that no step uses.
 """
 
@@ -114,7 +114,6 @@ FUSED = [
     ),
 ]
 PRECISE = {  # where PyTorch computes 1 - t * t, (1 - s) * s, y + 1 and 1 + erf, which cancel
-    "tanh": lambda t, x: t.where(abs(x) < 1, t.tanh(x), t.sign(x) * (1 - 2 / (1 + t.exp(2 * abs(x))))),
     "sigmoid": lambda t, x: t.where(x < 0, t.sigmoid(x), 1 / (1 + t.exp(-x))),
     "expm1": lambda t, x: t.where(abs(x) < 1, t.expm1(x), t.exp(x) - 1),
     "gelu": lambda t, x: x * (0.5 * t.erfc(-(0.5**0.5) * x)),

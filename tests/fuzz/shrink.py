@@ -1,4 +1,4 @@
-"""The smallest program that fails, found by simplifications that leave it failing."""
+"""The smallest failing program, found by simplifications that keep the failure."""
 
 from collections.abc import Callable, Iterator
 

@@ -1,8 +1,8 @@
-"""Mutation testing: small errors are put into the package, one at a time, and the tests have to notice each.
+"""Mutation testing: small errors are introduced into the package, one at a time, and the tests must detect each.
 
 `python -m tests.mutation` tries all modules, `python -m tests.mutation engine nn` some. The errors are those of
-cosmic-ray; how they are run is here: a process that has imported what the tests need forks for each mutant, which
-saves most of the time. What survives since it changes nothing is listed in `equivalent.diff`, with the reason.
+cosmic-ray. To save time, a process that has imported what the tests need forks for each mutant. Mutants that survive
+because they change nothing are listed in `equivalent.txt` by function and expression, with the reason.
 """
 
 from pathlib import Path
@@ -12,21 +12,17 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 class Equivalent(NamedTuple):
-    """A change that changes nothing: the module, the lines with - and +, and why."""
+    """A change that changes nothing, as "function: before -> after", and why."""
 
-    module: str
-    change: tuple[str, ...]
+    change: str
     reason: str
 
 
 def listed() -> list[Equivalent]:
-    """What `equivalent.diff` lists, in blocks with an empty line between: # reason, module, and changes by - and +."""
+    """What `equivalent.txt` lists, in blocks with an empty line between: # reason, and changes."""
     entries = []
-    for block in Path(__file__).with_name("equivalent.diff").read_text(encoding="utf-8").split("\n\n"):
+    for block in Path(__file__).with_name("equivalent.txt").read_text(encoding="utf-8").split("\n\n"):
         lines = block.strip().splitlines()
         reason = " ".join(line[2:] for line in lines if line[0] == "#")
-        module, *changed = [line for line in lines if line[0] != "#"]
-        starts = [i for i, line in enumerate(changed) if line[0] == "-" and (i == 0 or changed[i - 1][0] == "+")]
-        for start, end in zip(starts, [*starts[1:], None], strict=True):
-            entries.append(Equivalent(module, tuple(changed[start:end]), reason))
+        entries += [Equivalent(line, reason) for line in lines if line[0] != "#"]
     return entries

@@ -11,7 +11,8 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from tests.mutation import CHECKOUT, listed
-from tests.mutation.mutants import Mutant, difference, mutants, mutated
+from tests.mutation.changes import change
+from tests.mutation.mutants import Mutant, mutants, mutated
 from tests.mutation.run import TESTS, Runner
 
 OUTCOMES = ("killed", "timed out", "survived", "equivalent")
@@ -36,9 +37,7 @@ def main() -> int:
     return report(tried(wanted, sources, options.jobs, options.results), len(wanted))
 
 
-def tried(
-    wanted: list[Mutant], sources: dict[str, str], jobs: int, path: Path
-) -> Iterator[tuple[str, tuple[str, ...], str]]:
+def tried(wanted: list[Mutant], sources: dict[str, str], jobs: int, path: Path) -> Iterator[tuple[str, str, str]]:
     """The module, the change and the outcome of each mutant. What the file of results knows is not tried again."""
     known = dict(map(json.loads, path.read_text().splitlines())) if path.exists() else {}
     with ExitStack() as stack:
@@ -47,33 +46,33 @@ def tried(
         for _ in range(jobs):
             runners.put(stack.enter_context(closing(Runner())))
 
-        def one(mutant: Mutant) -> tuple[str, tuple[str, ...], str]:
+        def one(mutant: Mutant) -> tuple[str, str, str]:
             code = mutated(mutant, sources[mutant.module])
-            change = difference(sources[mutant.module], code)
-            key = json.dumps([*mutant, *change])
+            changed = str(change(sources[mutant.module], code))
+            key = json.dumps([*mutant, changed])
             if key not in known:
                 runner = runners.get()
                 known[key] = runner.outcome(mutant.module, code)
                 runners.put(runner)
                 print(json.dumps([key, known[key]]), file=results, flush=True)
-            return mutant.module, change, known[key]
+            return mutant.module, changed, known[key]
 
         yield from stack.enter_context(ThreadPool(jobs)).imap(one, wanted)
 
 
-def report(outcomes: Iterator[tuple[str, tuple[str, ...], str]], total: int) -> int:
+def report(outcomes: Iterator[tuple[str, str, str]], total: int) -> int:
     """Print the mutants that survive as they are found, and a table; 0 if each of them is listed, 1 if not.
 
     The table has the share of mutants that die, of all, and as the score, of those that are not listed as equivalent.
     """
-    equivalent = {(entry.module, entry.change) for entry in listed()}
+    equivalent = {entry.change for entry in listed()}
     counts: dict[str, Counter[str]] = {}
-    for i, (module, change, outcome) in enumerate(outcomes, 1):
+    for i, (module, changed, outcome) in enumerate(outcomes, 1):
         if outcome == "survived":
-            if (module, change) in equivalent:
+            if changed in equivalent:
                 outcome = "equivalent"
             else:
-                print("", module, *change, sep="\n", flush=True)
+                print("", module, changed, sep="\n", flush=True)
         for row in (module, "all"):
             counts.setdefault(row, Counter())[outcome] += 1
         if i % 100 == 0:

@@ -1,6 +1,5 @@
-"""What can be wrong in a module: the operators of cosmic-ray, about one for each thing that is written there."""
+"""The possible errors in a module: the operators of cosmic-ray, about one for each expression."""
 
-import difflib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -59,9 +58,3 @@ def mutated(mutant: Mutant, source: str) -> str:
     """The module's source with the error in it."""
     code: str = mutate_code(source, get_operator(mutant.operator)(), mutant.occurrence)
     return code
-
-
-def difference(before: str, after: str) -> tuple[str, ...]:
-    """The lines of code that the error changes, with - and +."""
-    lines = [line for line in difflib.ndiff(before.splitlines(), after.splitlines()) if line[:2] in ("- ", "+ ")]
-    return tuple(line[:2] + line[2:].strip() for line in lines if line[2:].strip()[:1] not in ("", "#"))

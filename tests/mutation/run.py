@@ -1,4 +1,4 @@
-"""Who notices: a copy of the checkout, and a process that forks to run the tests in it."""
+"""Running the tests on mutants: a copy of the checkout, and a process that forks to run the tests in it."""
 
 import json
 import os
@@ -22,25 +22,58 @@ GRADIENTS = ["engine", "functional", "properties", "compiler", "compiler_c", "pr
 NETWORKS = ["losses", "nn", "optim", "training", "saving"]
 IN_PYTHON = ["compiler", "compiler_c", "faults"]
 IN_C = ["compiler_c", "compiler", "faults"]
-TRAINING = ["compiled_training", "backends", "training", "travel", "faults"]
+TRAINING = ["compiled_training", "scenarios", "backends", "training", "travel", "faults"]
 TESTS = {  # those of the module first
-    "scalar": ["scalar", *GRADIENTS],
-    "engine": [*GRADIENTS, *NETWORKS, "load"],
+    **{name: ["scalar", *GRADIENTS] for name in ["scalar", "functions"]},
+    **{name: [*GRADIENTS, *NETWORKS, "load"] for name in ["engine", "levels", "reductions", "errors"]},
     "functional": ["functional", "properties"],
     "losses": NETWORKS,
-    "optim": ["optim", *NETWORKS],
-    "nn": ["nn", *NETWORKS],
-    **{name: ["training", "backends", *NETWORKS, "data", "faults"] for name in ["checks", "interrupts"]},
-    **{name: ["training", "backends", "shards", "history", "faults"] for name in ["training", "trainers", "history"]},
+    **{name: ["optim", *NETWORKS] for name in ["optim", "schedules"]},
+    **{f"nn/{name}": ["nn", *NETWORKS] for name in ["module", "layers", "checkpoint"]},
+    "collector": ["collector", "training"],
+    "stepping": ["training", "scenarios", "backends", "shards", "faults"],
+    **{name: ["training", "scenarios", "backends", *NETWORKS, "data", "faults"] for name in ["validation", "signals"]},
+    **{
+        f"training/{name}": ["training", "scenarios", "backends", "shards", "history", "faults"]
+        for name in ["fit", "progress", "gradients", "trainer", "sharded", "history"]
+    },
     **{
         f"compiler/{name}": IN_PYTHON
-        for name in ["trace", "graph", "statements", "stored", "python", "check", "__init__"]
+        for name in [
+            "frontend/tracer",
+            "frontend/graph",
+            "frontend/arrays",
+            "frontend/serialized",
+            "frontend/interpret",
+            "passes/expressions",
+            "targets/python",
+            "compiled",
+        ]
     },
-    "compiler/roll": ["roll", *IN_C],
-    "compiler/precision": ["single_precision"],
-    **{f"compiler/{name}": IN_C for name in ["c", "library", "batch", "export", "toolchain"]},
-    **{f"compiler/{name}": [*TRAINING, *IN_C] for name in ["training", "driver", "rule", "elsewhere", "scatter"]},
-    **{f"compiler/executors/{name}": ["shards"] for name in ["pool", "worker", "shards", "chunks"]},
+    **{
+        f"compiler/{name}": ["ir", "roll", *IN_C]
+        for name in ["ir", "passes/__init__", "passes/vectorize", "passes/schedule"]
+    },
+    "compiler/passes/roll": ["roll", "ir", *IN_C],
+    "compiler/dtype": ["single_precision"],
+    "compiler/options": ["compiler", "single_precision"],
+    "compiler/frontend/reach": ["reach", *TRAINING],
+    **{
+        f"compiler/{name}": IN_C
+        for name in ["targets/c", "targets/spelling", "targets/export", "native/library", "native/toolchain", "dataset"]
+    },
+    **{
+        f"compiler/{name}": [*TRAINING, *IN_C]
+        for name in [
+            "session",
+            "native/buffers",
+            "native/loop",
+            "native/update",
+            "frontend/redirect",
+            "frontend/scatter",
+        ]
+    },
+    **{f"compiler/distributed/{name}": ["shards"] for name in ["pool", "worker", "shards", "map"]},
 }
 
 
@@ -109,7 +142,8 @@ def run_tests(names: list[str], quiet: bool) -> int:
         os.dup2(1, 2)
     for name in names:  # one after the other, since most mutants need only the first
         file = f"tests/{'stress/' if name == 'load' else ''}test_{name}.py"
-        status = pytest.main(["-x", "-q", "--disable-warnings", "-p", "no:cacheprovider", file], plugins=[Watchdog()])
+        options = ["-x", "-q", "-n", "0", "--disable-warnings", "-p", "no:cacheprovider"]
+        status = pytest.main([*options, file], plugins=[Watchdog()])
         if status:
             return int(status)
     return 0

@@ -1,8 +1,8 @@
-"""The notebooks, in the order in which they are read. They are stored with what their cells say, and
+"""The notebooks, in reading order. They are stored with their outputs, and
 
     python -m tests.notebooks
 
-runs them all and stores that anew. They are read in Jupyter, or wherever notebooks are shown.
+runs them all and stores the new outputs. They can be read in Jupyter, or wherever notebooks are shown.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Run all notebooks and store what they say: `python -m tests.notebooks`."""
+"""Run all notebooks and store their outputs: `python -m tests.notebooks`."""
 
 from tests.notebooks import NOTEBOOKS, execute, store
 

@@ -1,4 +1,4 @@
-"""The checks of the notebooks' exercises: they say what is wrong with an answer, but not what is right.
+"""The checks of the notebooks' exercises: they say what is wrong with an answer, but do not reveal it.
 
 Each takes the reader's answer and prints "Right.", or "Not yet:" and why.
 """
@@ -301,7 +301,7 @@ def circles(model: Callable) -> None:
     xs, ys = data.circles(200, noise=0.1, rng=99)
     right = sum((model(x) > 0) == y for x, y in zip(xs, ys, strict=True)) / len(xs)
     if right < 0.95:
-        hint = "that is no better than a guess" if right < 0.6 else "it has learnt something, but not the whole ring"
+        hint = "that is no better than a guess" if right < 0.6 else "it has learned something, but not the whole ring"
         raise NotYet(f"the model gets {right:.0%} of 200 new points right: {hint}")
 
 

@@ -1,6 +1,6 @@
 """Section 2.6, Building Autograd from Scratch: a chapter of a course, without author or date.
 
-A class Value and a network on it, the closest to what is here. Shown: its first test and traced example (z = 8 with
+A class Value and a network on it, the closest to this package. Shown: its first test and traced example (z = 8 with
 gradients 4 and 2), its rules of differentiation, the training on XOR, the three pitfalls, and all six of its exercises.
 """
 

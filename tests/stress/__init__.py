@@ -1,4 +1,4 @@
-"""What a library meets in the end: large graphs, long runs, failing machines and hostile files.
+"""Large graphs, long runs, failing machines and malicious files.
 
-`python -m tests.stress` says what there is to run; the tests run smaller versions of the same.
+`python -m tests.stress` lists what it can run; the tests run smaller versions of the same.
 """

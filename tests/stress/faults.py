@@ -1,4 +1,4 @@
-"""What goes wrong around a program: it is killed, interrupted, and shares its time with threads."""
+"""Faults around a program: it is killed, interrupted, and shares its time with threads."""
 
 import copy
 import gc
@@ -18,7 +18,7 @@ from typing import Any
 
 import micrograd
 from micrograd import Value, data, fit, losses, nn, optim
-from micrograd.compiler.graph import Graph
+from micrograd.compiler.frontend.graph import Graph
 
 # Killed while it saves
 

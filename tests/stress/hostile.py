@@ -1,4 +1,4 @@
-"""Damaged files, made from whole ones by flips, cuts and forged numbers; and labels that look like DOT and SVG."""
+"""Damaged files, made from intact ones by flips, cuts and forged numbers; and labels that look like DOT and SVG."""
 
 import gzip
 import math

@@ -1,4 +1,4 @@
-"""Graphs of a thousand to ten million nodes: time and memory, each measured in a process of its own."""
+"""Graphs of a thousand to ten million nodes: time and memory, each measured in a separate process."""
 
 import gc
 import json

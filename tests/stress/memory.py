@@ -1,4 +1,4 @@
-"""The memory of a training run: what a step takes is given back when it is over, without the collector's help."""
+"""The memory of a training run: a step's memory is freed when the step is over, without the collector's help."""
 
 import gc
 import subprocess

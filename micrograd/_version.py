@@ -1,0 +1,3 @@
+"""The version, which workers compare."""
+
+__version__ = "1.0.0"

@@ -1,0 +1,105 @@
+"""`map` and `backward` on an executor, and on more examples than fit into memory: in chunks, each computed once.
+
+Only a few chunks are in flight at a time: the next one is taken from its iterator when there is room. Results come in
+the order of the chunks.
+"""
+
+import math
+import uuid
+import weakref
+from array import array
+from collections.abc import Iterator, Sequence
+from itertools import chain, pairwise
+from operator import add
+from typing import Any
+
+from micrograd.compiler.dataset import Packed
+from micrograd.compiler.distributed.pool import Pool, Task
+from micrograd.compiler.distributed.worker import pickled, run_task
+from micrograd.compiler.function import Function
+from micrograd.errors import shown
+
+PREFETCH = 2  # chunks in flight for each worker, so that it does not wait for the next
+
+_shipped: "weakref.WeakKeyDictionary[Function, ShippedFunction]" = weakref.WeakKeyDictionary()
+
+
+class ShippedFunction:
+    """A compiled function as workers get and cache it, with the shapes that it was compiled for at that time."""
+
+    def __init__(self, fast: Function) -> None:
+        self.shapes = len(fast._backends)
+        self.token, self.program = uuid.uuid4().hex, pickled(fast)
+
+
+def mapped(fast: Function, batches: Sequence[Any], executor: Any) -> Any:
+    """The function's values for many examples; for chunks, an iterator of a list for each."""
+    lists = (fast._unflattened(*result) for result in _results(fast, values, batches, executor))
+    return lists if fast._are_chunks(batches) else list(chain.from_iterable(lists))
+
+
+def mean(fast: Function, batches: Sequence[Any], executor: Any) -> tuple[float, Sequence[float]]:
+    """The mean of the function over all examples, and its gradient."""
+    losses, sizes = [], []
+    total = array("d", bytes(8 * len(fast.parameters)))
+    for loss, gradients, size in _results(fast, sums, batches, executor):
+        losses.append(loss)
+        sizes.append(size)
+        total = array("d", map(add, total, gradients))
+    n = sum(sizes)
+    if n == 0:
+        raise ValueError("the iterator of chunks is exhausted: there are no examples")
+    return math.fsum(losses) / n, [gradient / n for gradient in total]
+
+
+def _results(fast: Function, do: Any, batches: Sequence[Any], executor: Any) -> Iterator[Any]:
+    """The results of `do` for each chunk, computed on the executor or here."""
+    parameters = array("d", fast._numbers())
+    if executor is None:
+        for _, chunk in _chunks(fast, batches, 1):
+            yield do(fast, chunk, parameters)
+        return
+
+    def tasks() -> Iterator[Task]:
+        for name, chunk in _chunks(fast, batches, pool.size):
+            shipped = _shipped.get(fast)
+            if shipped is None or shipped.shapes != len(fast._backends):
+                shipped = _shipped[fast] = ShippedFunction(fast)
+            else:  # the workers may have cached it in an earlier call
+                for slot in pool.slots:
+                    slot.sent.add((shipped.token, None))
+            yield Task(name, do, (parameters,), shipped.token, shipped.program, None, chunk)
+
+    with Pool(executor, run_task) as pool:
+        for answer in pool.answers(tasks(), PREFETCH * pool.size):
+            yield answer.result
+
+
+def _chunks(fast: Function, batches: Sequence[Any], workers: int) -> Iterator[tuple[str, Packed]]:
+    """The chunks, or if there are none, a part of the examples for each worker; with their names."""
+    if fast._are_chunks(batches):
+        for i, chunk in enumerate(batches[0]):
+            of_one = isinstance(chunk, Packed) or len(fast._shapes) == 1
+            if not of_one and not isinstance(chunk, tuple):
+                raise TypeError(f"chunk {i} is {shown(chunk)}: expected a tuple with a batch for each argument")
+            yield f"chunk {i}", fast._packed([chunk] if of_one else chunk)
+    else:
+        whole = fast._packed(batches)
+        n = min(workers, whole.n)
+        for start, stop in pairwise(whole.n * k // n for k in range(n + 1)):
+            yield f"the examples {start} to {stop - 1}", whole.part(start, stop)
+
+
+# What tasks do with a chunk
+
+
+def values(fast: Function, chunk: Packed, parameters: "array[float]") -> tuple[Any, int, "array[float]"]:
+    """The function's values for a chunk, flat, with the shapes of the arguments and the number of examples."""
+    return chunk.shapes, chunk.n, array("d", fast._run("forward", chunk, parameters=parameters))
+
+
+def sums(fast: Function, chunk: Packed, parameters: "array[float]") -> tuple[float, "array[float]", int]:
+    """The sum of the function's values for a chunk, its gradient, and the number of examples."""
+    fast._check_differentiable(chunk)
+    losses, gradients = fast._run("backward", chunk, 1.0, parameters=parameters)
+    return math.fsum(losses), array("d", gradients), chunk.n

@@ -1,0 +1,273 @@
+"""Tasks on one Executor or several, until all are answered, whatever goes wrong on the way.
+
+An executor may break, as one of processes does when any of them dies. If there is a function that makes executors, a
+new one takes its place; otherwise the other executors take its tasks. Tasks that have been answered are not repeated.
+A worker caches what it needs for a task, so that is sent only once. If it is missing, as in a new process, the worker
+answers None, and everything is sent again.
+"""
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import BrokenExecutor, CancelledError
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
+from itertools import count, islice
+from pickle import PicklingError
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple, Self
+
+from micrograd.compiler.native.toolchain import warn_once
+from micrograd.errors import shown
+
+log = logging.getLogger("micrograd")
+
+MOST_FAILURES = 3  # of executors that were made one after the other, without an answer in between
+PATIENCE = 60.0  # seconds without an answer until the log says so
+SHUTDOWN_TIMEOUT = 1.0  # seconds that workers have to free what they cached
+TICK = 1.0  # seconds between checks for Ctrl-C, where it does not interrupt a wait
+
+_serials = count()
+
+
+@dataclass(frozen=True)
+class Task:
+    """A call of a function, with a program and examples, for a worker to make."""
+
+    name: str  # of the examples, for messages
+    do: Callable[..., Any]  # is called with the program, the examples and the arguments
+    arguments: tuple[Any, ...]
+    token: str  # the key under which the worker caches the program
+    program: bytes | None  # None if the worker should have it; b"" if it needs none
+    shard: int | None  # the key under which it caches the examples; None if it does not
+    source: Any  # the examples, or a function that loads them; None if the worker should have them
+    serial: int = field(default_factory=_serials.__next__)  # some executors compute equal calls only once
+
+    def without_cached(self) -> "Task":
+        """The task for a worker that has the program, and the shard."""
+        return replace(self, program=None, source=self.source if self.shard is None else None)
+
+
+class Answer(NamedTuple):
+    """A worker's answer to a task."""
+
+    result: Any
+    worker: str  # its name
+    remark: str | None  # about all of its results, for the log
+
+
+class WorkersLost(BrokenExecutor):
+    """There is no working executor left."""
+
+    history: Any = None  # of `fit`, up to the last whole step
+
+
+class ExecutorSlot:
+    """An executor, or the latest one from a function that makes them."""
+
+    def __init__(self, given: Any) -> None:
+        self._make = given if callable(given) and (isinstance(given, type) or not hasattr(given, "submit")) else None
+        self.executor = given if self._make is None else given()
+        if not hasattr(self.executor, "submit"):
+            came = f"executor is {shown(given)}" if self._make is None else f"executor() is {shown(self.executor)}"
+            raise TypeError(
+                f"{came}: expected a concurrent.futures.Executor, such as ProcessPoolExecutor(), a function that "
+                "returns one, or a list of these"
+            )
+        self.sent: set[tuple[str, int | None]] = set()  # tokens and shards
+        self.workers: set[str] = set()  # the names of those that have answered
+        self.failures = 0  # since the last answer
+
+    def size(self) -> int:
+        """The number of workers, as far as the executor tells."""
+        sizes = (getattr(self.executor, name, None) for name in ("_max_workers", "num_workers"))
+        return next((n for n in sizes if isinstance(n, int) and n > 0), os.cpu_count() or 1)
+
+    def renew(self, error: BaseException) -> bool:
+        """Replace the broken executor. Returns False if that is not possible, or has failed too often."""
+        self.failures += 1
+        self.sent.clear()
+        if self._make is None or self.failures > MOST_FAILURES:
+            return False
+        log.warning("an executor is broken and is being replaced: %s", _described(error))
+        self.close(wait=False)
+        self.executor = self._make()
+        return True
+
+    def close(self, wait: bool) -> None:
+        """Shut down the executor if it was made here."""
+        if self._make is not None:
+            with suppress(Exception):  # it may be broken, or shut down already
+                self.executor.shutdown(wait=wait)
+
+    def remedy(self, error: BaseException) -> str:
+        """What to do about the error that broke it."""
+        if not isinstance(error, (BrokenExecutor, CancelledError)):
+            return "if it was shut down, as at the end of its `with` block, use it inside the block"
+        again = f"{MOST_FAILURES} replacements have broken, too" if self.failures > 1 else ""
+        if not self.workers:
+            return (
+                f'{again and again + "; "}it never answered: start processes under `if __name__ == "__main__":`, and '
+                "define functions that load shards in a module that the processes can import"
+            )
+        if again:
+            return f"{again}, before they gave an answer"
+        return (
+            f"give a function that creates an executor, as in executor=lambda: ProcessPoolExecutor({self.size()}), "
+            "which is called again when one breaks, or a list of several executors"
+        )
+
+
+class Pool:
+    """The executors that share the tasks.
+
+    Parameters
+    ----------
+    given
+        An Executor, a function that makes one, or a list of these.
+    work
+        The function that a worker calls with each task.
+    """
+
+    def __init__(self, given: Any, work: Callable[[Task], Answer | None]) -> None:
+        self.work = work
+        self.slots: list[ExecutorSlot] = []  # those that work
+        with ExitStack() as undo:
+            undo.callback(self.close, wait=False)
+            for one in given if isinstance(given, (list, tuple)) else [given]:
+                self.slots.append(ExecutorSlot(one))
+            undo.pop_all()
+        if not self.slots:
+            raise ValueError("executor is an empty list: expected at least one executor")
+        self.size = sum(slot.size() for slot in self.slots)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: Any, error: Any, at: Any) -> None:
+        self.close(wait=error is None)
+
+    def close(self, wait: bool) -> None:
+        """Shut down the executors that were made here."""
+        for slot in self.slots:
+            slot.close(wait)
+
+    def answers(self, tasks: Iterable[Task], ahead: int) -> Iterator[Answer]:
+        """The answers to the tasks, in their order. At most `ahead` tasks are submitted before their turn."""
+        in_flight, coming, turns = InFlight(self), enumerate(tasks), count()
+        try:
+            while True:
+                for i, task in islice(coming, ahead - len(in_flight)):
+                    in_flight.submit(i, task)
+                if not len(in_flight):
+                    return
+                yield in_flight.answer(next(turns))
+        finally:
+            in_flight.cancel()
+
+    def record_answer(self, slot: ExecutorSlot, task: Task, answer: Answer) -> None:
+        """Note what the executor has been sent, and who has answered."""
+        slot.failures = 0
+        slot.sent.add((task.token, task.shard))
+        slot.workers.add(answer.worker)
+        if answer.remark:
+            warn_once(f"{answer.worker} {answer.remark}")
+
+    def broadcast(self, function: Callable[[str, int], None], token: str, wait: bool) -> None:
+        """Call the function with the token in the workers that have answered, as far as they can be reached."""
+        futures = []
+        for slot in self.slots:
+            with suppress(Exception):  # it may be broken, or shut down
+                futures += [slot.executor.submit(function, token, i) for i in range(len(slot.workers))]
+        deadline = time.monotonic() + SHUTDOWN_TIMEOUT * wait
+        for future in futures:
+            with suppress(Exception):  # a worker may be busy
+                future.result(timeout=max(0.0, deadline - time.monotonic()))
+
+    def replace(self, slot: ExecutorSlot, executor: Any, error: BaseException) -> None:
+        """Renew a broken executor, unless that has been done; or let others take its tasks; or raise WorkersLost."""
+        if slot not in self.slots or slot.executor is not executor or slot.renew(error):
+            return
+        self.slots.remove(slot)
+        if self.slots:
+            log.warning("an executor is broken, and the others take over its tasks: %s", _described(error))
+            return
+        reason = f"{_described(error)}; {slot.remedy(error)}"
+        raise WorkersLost(f"the executor is broken, and no worker is left: {reason}") from error
+
+
+class InFlight:
+    """Submitted tasks by their numbers, and answers whose turn has not come yet."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._submitted: dict[int, tuple[Task, ExecutorSlot, Any, Any]] = {}  # with the executor, and its future
+        self._answers: dict[int, Answer] = {}
+        self._done: SimpleQueue[int] = SimpleQueue()
+
+    def __len__(self) -> int:
+        return len(self._submitted) + len(self._answers)
+
+    def submit(self, i: int, task: Task, whole: bool = False) -> None:
+        """Give a task to its executor: whole, or without what that has been sent before."""
+        while True:
+            slots = self._pool.slots
+            slot = slots[(i if task.shard is None else task.shard) % len(slots)]
+            executor = slot.executor
+            cached = not whole and (task.token, task.shard) in slot.sent
+            try:
+                future = executor.submit(self._pool.work, task.without_cached() if cached else task)
+            except RuntimeError as error:  # it is broken, or shut down
+                self._pool.replace(slot, executor, error)
+            else:
+                self._submitted[i] = task, slot, executor, future
+                future.add_done_callback(lambda _: self._done.put(i))
+                return
+
+    def answer(self, turn: int) -> Answer:
+        """Wait for the answer to the task of this number."""
+        while turn not in self._answers:
+            self._receive()
+        return self._answers.pop(turn)
+
+    def cancel(self) -> None:
+        """Cancel the tasks that have not begun."""
+        for *_, future in self._submitted.values():
+            future.cancel()
+
+    def _receive(self) -> None:
+        """Wait for a task to be done. If it has no answer, submit it again."""
+        i = self._next_done()
+        task, slot, executor, future = self._submitted.pop(i)
+        try:
+            answer = future.result()
+        except (BrokenExecutor, CancelledError) as error:
+            self._pool.replace(slot, executor, error)
+            self.submit(i, task)
+            return
+        except (PicklingError, AttributeError, TypeError) as error:
+            if not hasattr(error, "__notes__"):  # a worker's error has them
+                error.add_note(
+                    f"{task.name} cannot be sent: load it with a function defined in a module, or a partial of one"
+                )
+            raise
+        if answer is None:
+            self.submit(i, task, whole=True)
+        else:
+            self._answers[i] = answer
+            self._pool.record_answer(slot, task, answer)
+
+    def _next_done(self) -> int:
+        """Wait for a task to be done. Returns its number."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            with suppress(Empty):
+                return self._done.get(timeout=TICK)
+            if time.monotonic() > deadline:
+                names = ", ".join(task.name for task, *_ in self._submitted.values())
+                warn_once(f"no answer for {PATIENCE:g} s: waiting for {names:.200}")
+
+
+def _described(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".rstrip(".: ")

@@ -1,0 +1,118 @@
+"""The worker's side: it caches the programs and examples that come with tasks, and runs the tasks.
+
+A program is a compiled function. It is pickled as the trace that code is generated from, and built where it arrives: in
+Python if there is no compiler, which the answer remarks on.
+"""
+
+import os
+import pickle
+import socket
+import threading
+from dataclasses import replace
+
+from micrograd import _version
+from micrograd.compiler.dataset import Examples
+from micrograd.compiler.distributed.pool import Answer, Task
+from micrograd.compiler.function import Function
+
+MOST_CACHED = 2  # programs, with their shards
+IN_PYTHON = "computes in Python instead of C; its own log says why"
+
+
+class WorkerCache:
+    """A program and its shards, as far as this process has them."""
+
+    def __init__(self) -> None:
+        self.program: Function | None = None
+        self._sent_in_c = False
+        self._shards: dict[int, Examples] = {}
+        self._lock = threading.Lock()  # threads may share them
+
+    def examples(self, task: Task) -> Examples | None:
+        """The examples of a task; None if they or the program are missing. Caches what comes with the task."""
+        with self._lock:
+            if self.program is None and task.program:
+                self.program = _unpickled(task.program)
+                self._sent_in_c = self.program._is_in_c()
+        source = task.source
+        if task.shard is not None:
+            if source is not None and task.shard not in self._shards:
+                self._shards[task.shard] = source() if callable(source) else source
+            source = self._shards.get(task.shard)
+        return source if self.program or task.program is not None else None
+
+    def remark(self) -> str | None:
+        """What the log should say about the results."""
+        return IN_PYTHON if self._sent_in_c and self.program and not self.program._is_in_c() else None
+
+
+_caches: dict[str, WorkerCache] = {}  # by token, the most recently used one last
+_lock = threading.Lock()
+
+
+def run_task(task: Task) -> Answer | None:
+    """The answer to a task; None if this process lacks something that it needs."""
+    try:
+        with _lock:
+            cache = _caches[task.token] = _caches.pop(task.token) if task.token in _caches else WorkerCache()
+            for token in list(_caches)[:-MOST_CACHED]:
+                del _caches[token]
+        examples = cache.examples(task)
+        if examples is None:
+            return None
+        return Answer(task.do(cache.program, examples, *task.arguments), name(), cache.remark())
+    except Exception as error:
+        raise _portable(error, f"in {task.name}, on {name()}") from error.__cause__
+
+
+def forget(token: str, serial: int = 0) -> None:
+    """Free what is cached under this token. `serial` makes each such call a different one."""
+    with _lock:
+        _caches.pop(token, None)
+
+
+def _forked() -> None:
+    """Begin with an empty cache in the child of a fork, where no thread is left to release the lock."""
+    global _lock
+    _lock = threading.Lock()
+    _caches.clear()
+
+
+getattr(os, "register_at_fork", lambda **hooks: None)(after_in_child=_forked)  # Windows cannot fork
+
+
+def name() -> str:
+    """The name of this process in a log."""
+    return f"process {os.getpid()} on {socket.gethostname()}"
+
+
+def pickled(program: Function) -> bytes:
+    """A program with the version of micrograd, to be sent."""
+    return _own_version() + b"\n" + pickle.dumps(program)
+
+
+def _unpickled(sent: bytes) -> Function:
+    version, _, content = sent.partition(b"\n")
+    if version != _own_version():
+        raise RuntimeError(
+            f"micrograd {_own_version().decode()} is installed here, but {version.decode()} where the program "
+            "comes from: install the same version on all machines"
+        )
+    program: Function = pickle.loads(content)
+    if program.options.backend == "c":
+        program.options = replace(program.options, backend="auto")  # Python computes it if there is no compiler here
+    return program
+
+
+def _own_version() -> bytes:
+    return _version.__version__.encode()
+
+
+def _portable(error: Exception, note: str) -> Exception:
+    """The error with a note; if it cannot be pickled, a RuntimeError with the same message."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        error = RuntimeError(f"{type(error).__name__}: {error}")
+    error.add_note(note)
+    return error

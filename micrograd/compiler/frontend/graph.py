@@ -1,0 +1,251 @@
+"""A traced function: its inputs, its outputs, and the operations between."""
+
+import re
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice, repeat
+from numbers import Real
+from typing import Any
+
+from micrograd.compiler.frontend.redirect import backward_hook, symbols
+from micrograd.compiler.frontend.scatter import Scatter, scatter
+from micrograd.compiler.frontend.tracer import NO_NUMBER, Argument, Symbol, Trace, TraceError, users_line
+from micrograd.engine import Value
+from micrograd.errors import NO_PLAIN_NUMBER, shown
+from micrograd.signals import finally_uninterrupted
+
+Shape = tuple[Any, ...]
+"""() for a number, (3, 2) for three lists of two, ("ragged", (2,), (3,)) for a list of different shapes."""
+
+
+class Graph:
+    """The forward and the backward pass of a function, as one trace.
+
+    Parameters
+    ----------
+    function, shapes, parameters
+        What is traced, the shapes of its arguments, and the Values that gradients are with respect to.
+    n_constants
+        How many of the parameters, the last ones, get no gradient.
+    to_roll
+        Whether the backward pass follows the order in which the operations were carried out, so that similar ones are
+        next to each other. Otherwise it goes the engine's way, whose sums it then has to the last bit.
+    finite
+        Whether no number will be infinite or NaN.
+
+    Attributes
+    ----------
+    trace
+        The operations. Its leaves are the arrays "p" of parameters, "x" of all arguments, flat, "seed" for the gradient
+        of the result, and "g" for the parameters' gradients before the call, which are added to.
+    shapes, sizes
+        The shape of each argument, and the number of numbers in it.
+    n_parameters
+        How many parameters there are, those without gradients included.
+    outputs, output_shape
+        The lines of the results, flat, and their shape.
+    parameter_gradients, argument_gradients
+        The lines of the gradients, flat; None if the function does not return a single Value.
+    scatters
+        What is added to the parameters' gradients besides, at indices that only a call knows.
+    forward_end
+        The line at which the backward pass begins.
+    gradients
+        For the line of the gradient of a node, the line of the node.
+    has_where
+        Whether the function chooses by `where`.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        shapes: Sequence[Shape],
+        parameters: Sequence[Value],
+        *,
+        n_constants: int = 0,
+        to_roll: bool = True,
+        finite: bool = False,
+    ) -> None:
+        self.trace = trace = Trace(finite=finite)
+        self.shapes = tuple(shapes)
+        self.sizes = [size(shape) for shape in shapes]
+        self.n_parameters = len(parameters)
+        self.parameter_gradients: list[int] | None = None
+        self.argument_gradients: list[int] | None = None
+        self.scatters: list[Scatter] = []
+        self.gradients: dict[int, int] = {}
+        inputs = [Value(trace.leaf("x", i)) for i in range(sum(self.sizes))]
+        for x in inputs:
+            x.__class__ = Argument
+        flat = iter(inputs)
+        arguments = [unflatten(flat, shape) for shape in shapes]
+        grads: dict[Value, Any] = {}
+
+        def keep_gradients(nodes: list[Value], leaves: list[Value]) -> None:
+            """Keep the gradients of the user's constants: no symbol may stay in them."""
+            if to_roll:
+                nodes[:] = _in_order(nodes)
+            for value in (*nodes, *set(leaves).difference(parameters)):
+                if type(value.data) is not Symbol:
+                    grads.setdefault(value, value.grad)
+
+        def leave() -> None:
+            deque(map(setattr, grads.keys(), repeat("grad"), grads.values()), maxlen=0)
+            trace.close()
+
+        data = [trace.leaf("p", i) for i in range(len(parameters))]
+        with finally_uninterrupted(leave), backward_hook(keep_gradients), symbols(parameters, data):
+            result = _called(function, arguments)
+            nodes = self._trace_forward(result)
+            if self.output_shape == ():
+                root = result if isinstance(result, Value) else Value(result)
+                self._trace_backward(root, nodes, parameters, inputs, n_constants)
+
+    def results(self, kind: str) -> list[int]:
+        """The lines that a call computes: a "forward" call, a "backward" call, or one of "value_and_grad"."""
+        lines = list(self.outputs)
+        if kind == "backward":
+            lines += self.parameter_gradients or ()
+            lines += [line for scatter in self.scatters for line in scatter[1:]]
+        elif kind == "value_and_grad":
+            lines += self.argument_gradients or ()
+        return lines
+
+    def _trace_forward(self, result: Any) -> list[Value]:
+        """Record the function's result. Returns the nodes that it was computed from."""
+        self.output_shape = shape_of(result)
+        values = list(flatten(result))
+        end = Value(0.0)
+        end._prev = tuple([value for value in values if isinstance(value, Value)])
+        nodes = end._topological_order()[0][:-1]
+        _check_symbolic(nodes)
+        self.has_where = any(node._op == "where" for node in nodes)
+        self.outputs = [self._output(value) for value in values]
+        self.forward_end = len(self.trace.ops)
+        return nodes
+
+    def _output(self, value: Any) -> int:
+        """The line of one number among the results."""
+        if isinstance(value, Value):
+            value = value.data
+        if not isinstance(value, (Real, bool)):
+            raise TypeError(f"the function returns {shown(value)}: expected a Value or nested lists of them")
+        return self.trace.result(value)
+
+    def _trace_backward(
+        self,
+        root: Value,
+        nodes: Sequence[Value],
+        parameters: Sequence[Value],
+        inputs: Sequence[Value],
+        n_constants: int,
+    ) -> None:
+        trace = self.trace
+        before = [trace.leaf("g", i) for i in range(len(parameters))]
+        for parameter, start in zip(parameters, before, strict=True):
+            parameter.grad = start + parameter.grad
+        for x in inputs:
+            x.grad = 0  # what a backward() within the function has left there is not part of the gradient
+        root.backward(trace.leaf("seed"))
+        learnt = len(parameters) - n_constants
+        lines = [trace.id(grad) for grad in [*[p.grad for p in parameters[:learnt]], *before[learnt:]]]
+        self.parameter_gradients, self.scatters = scatter(trace, lines)
+        self.argument_gradients = [trace.id(x.grad) for x in inputs]
+        for value in (*nodes, *inputs, *parameters):
+            data, grad = value.data, value.grad
+            if type(data) is type(grad) is Symbol and data.id not in trace.constants:
+                self.gradients.setdefault(grad.id, data.id)
+
+
+def _in_order(nodes: Sequence[Value]) -> list[Value]:
+    """The nodes in the order in which they were computed."""
+    line: dict[int, int] = {}
+    for node in nodes:
+        data = node.data
+        while isinstance(data, Value):
+            data = data.data
+        # A node that equals an earlier one, or is simplified to it, may have operands that came later.
+        own = data.id if type(data) is Symbol else 0
+        line[id(node)] = max([own, *[line.get(id(operand), 0) for operand in node._prev]])
+    return sorted(nodes, key=lambda node: line[id(node)])
+
+
+def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+    """The function's result. Raises TraceError if it uses an argument as a plain number or as an index."""
+    try:
+        return function(*arguments)
+    except (TypeError, IndexError) as error:
+        if NO_PLAIN_NUMBER in str(error):
+            raise TraceError(f"{users_line(error)}: {NO_NUMBER}") from error
+        if not re.search("Value|(valid|as) indices", str(error)) or not re.search("indices|as an integer", str(error)):
+            raise
+        raise TraceError(
+            f"{users_line(error)}: {error}. While a function is compiled, the numbers in its arguments are not known "
+            "yet: write micrograd's take(values, index) for values[index], and use a constant for range()"
+        ) from error
+
+
+def _check_symbolic(nodes: Sequence[Value]) -> None:
+    """Raise ValueError if a node has a plain number although it was computed from symbols."""
+    for node in nodes:
+        numbers = [operand.data for operand in node._prev]
+        chosen = node._op == "where" and any(number is node.data for number in numbers)
+        lost = type(node.data) is not Symbol and any(type(number) is Symbol for number in numbers)
+        if lost and not chosen:
+            raise ValueError(
+                f"the result of {node._op}, {node.data!r}, does not depend on its operands as they are traced: "
+                "if it was computed before the function was called, compute it inside the function; if it is your "
+                "own operation with a constant result, add 0 times its operand's data"
+            )
+
+
+LISTS = (list, tuple, range, array)
+
+
+def shape_of(tree: Any) -> Shape:
+    """The shape of a number, a nested list of numbers or a NumPy array."""
+    if isinstance(tree, LISTS):
+        shapes = [shape_of(branch) for branch in tree]
+        if any(shape != shapes[0] for shape in shapes):
+            return ("ragged", *shapes)
+        return (len(tree), *shapes[0]) if shapes else (0,)
+    shape = getattr(tree, "shape", ())
+    return tuple(shape) if isinstance(shape, (tuple, list)) else ()
+
+
+def size(shape: Shape) -> int:
+    """How many numbers there are in the shape."""
+    if shape[:1] == ("ragged",):
+        return sum(map(size, shape[1:]))
+    return shape[0] * size(shape[1:]) if shape else 1
+
+
+def flatten(tree: Any) -> Iterator[Any]:
+    """The numbers in a nested list or a NumPy array, from left to right."""
+    if isinstance(tree, LISTS):
+        for branch in tree:
+            yield from flatten(branch)
+    elif getattr(tree, "shape", ()):
+        yield from flatten(tree.tolist())
+    else:
+        yield tree
+
+
+def unflatten(numbers: Iterator[Any], shape: Shape) -> Any:
+    """The next numbers, in that shape."""
+    if not shape:
+        return next(numbers)
+    if shape[0] == "ragged":
+        return [unflatten(numbers, branch) if branch else next(numbers) for branch in shape[1:]]
+    if len(shape) == 1:
+        return list(islice(numbers, shape[0]))
+    return [unflatten(numbers, shape[1:]) for _ in range(shape[0])]
+
+
+def nested(numbers: "array[float]", shape: Shape) -> Any:
+    """The numbers of an array, in that shape: without ragged lists, C makes all of the lists at once."""
+    if not shape or "ragged" in shape or 0 in shape:
+        return unflatten(iter(numbers.tolist()), shape)
+    code: Any = numbers.typecode
+    return memoryview(numbers).cast("B").cast(code, shape).tolist()

@@ -1,0 +1,167 @@
+"""Graphs carried out one operation at a time, for error messages and for functions whose source is not here."""
+
+import math
+from collections import deque
+from collections.abc import Iterator, Sequence
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Any
+
+from micrograd import scalar
+from micrograd.compiler.frontend.graph import Graph, Shape, flatten, shape_of, unflatten
+from micrograd.compiler.frontend.serialized import SerializedGraph
+from micrograd.compiler.frontend.tracer import CONDITIONS, OPERATIONS
+from micrograd.engine import Value, promote
+from micrograd.errors import WHERE_HINT
+
+if TYPE_CHECKING:
+    from micrograd.compiler.dataset import Packed
+
+Step = tuple[int, list[Any], Any]
+"""A line, the numbers of its operands, and the result, or the error in place of it."""
+
+
+class _Unchosen:
+    """The gradient of what `take` did not choose: it adds nothing to a sum, and stays what it is in a product."""
+
+
+UNCHOSEN = _Unchosen()
+
+
+def evaluate(
+    graph: Graph, results: Sequence[int], numbers: dict[int, Any], *, as_engine: bool = False
+) -> Iterator[Step]:
+    """Carry out what the results need, and add it to `numbers`, which begins with those of constants and leaves.
+
+    With `as_engine`, what `take` does not choose is not differentiated: an error in its derivative does not matter.
+    Generated code differentiates all, the others times 0.
+    """
+    trace = graph.trace
+    indices = {operands[0] for op, operands in zip(trace.ops, trace.operands, strict=True) if op == "take"}
+    choices = {id for id, op in enumerate(trace.ops) if op == "==" and trace.operands[id][0] in indices}
+    zeros = {id for id, number in trace.constants.items() if number == 0}  # where sums of gradients start
+    for id in trace.live(results):
+        op, lines = trace.ops[id], trace.operands[id]
+        skips = op in ("+", "-") or (op == "where" and lines[0] in choices and numbers[lines[0]] is False)
+        unchosen = zeros if as_engine and skips and id >= graph.forward_end else ()
+        operands = [UNCHOSEN if line in unchosen else numbers[line] for line in lines]
+        numbers[id] = _result(op, *operands)
+        yield id, operands, numbers[id]
+
+
+def _result(op: str, *operands: Any) -> Any:
+    """The result of an operation or its error, or that of an operand; `UNCHOSEN` if that is all there is."""
+    if op != "where" and any(operand is UNCHOSEN for operand in operands):
+        if op not in ("+", "-") or operands[0] is operands[1]:
+            return UNCHOSEN
+        operands = tuple([0 if operand is UNCHOSEN else operand for operand in operands])
+    failed = next((operand for operand in operands if isinstance(operand, Exception)), None)
+    try:
+        return failed or OPERATIONS[op](*operands)
+    except (ArithmeticError, ValueError) as error:
+        return error
+
+
+def _inputs(graph: Graph, parameters: Sequence[Any], x: Sequence[Any], seed: Any = 1.0) -> dict[int, Any]:
+    """The numbers of constants and leaves for one example; gradients start from 0."""
+    arrays = {"p": parameters, "x": x, "seed": (seed,), "g": [0.0] * graph.n_parameters}
+    leaves = {id: arrays[array][i] for id, (array, i) in graph.trace.leaves.items()}
+    return {**graph.trace.constants, **leaves}
+
+
+class GraphFunction:
+    """A compiled function without its source: its graphs compute it, for arguments of the shapes they are of.
+
+    Each call is one node. Its gradients are those that were traced, so whatever the function stopped, or defined by
+    its own closures, holds here too; a function that returns more than one Value has none.
+    """
+
+    def __init__(
+        self, name: str, parameters: Sequence[Value], graphs: dict[tuple[Shape, ...], SerializedGraph]
+    ) -> None:
+        self.__name__ = name
+        self._parameters, self._graphs = parameters, graphs
+
+    def __call__(self, *args: Any) -> Any:
+        """The function's result."""
+        stored = self._graphs.get(tuple(map(shape_of, args)))
+        if stored is None:
+            raise TypeError(
+                f"{self.__name__} was compiled elsewhere and cannot be traced here: call it with arguments of this "
+                "shape before you copy or pickle it"
+            )
+        graph, n = stored.graph(), len(self._parameters)
+        operands = promote(*self._parameters, *[x for argument in args for x in flatten(argument)])
+        data = [operand.data for operand in operands]
+        numbers = _inputs(graph, data[:n], data[n:])
+        for _, _, outcome in evaluate(graph, graph.outputs, numbers):
+            if isinstance(outcome, Exception):
+                raise outcome
+
+        def _backward(grad: Any) -> None:
+            for operand, gradient in zip(operands, _gradients(graph, data[:n], data[n:], grad), strict=True):
+                operand.grad += gradient
+
+        backward = _backward if stored.is_differentiable else None
+        kind = type(operands[0]) if operands else Value
+        known = graph.trace.constants
+        results = [kind(numbers[id], () if id in known else operands, self.__name__, backward) for id in graph.outputs]
+        return unflatten(iter(results), graph.output_shape)
+
+
+def _gradients(graph: Graph, parameters: Sequence[Any], x: Sequence[Any], seed: Any) -> Iterator[Any]:
+    """The gradients with respect to the parameters and then the arguments, from the gradient of the result."""
+    ends = [*(graph.parameter_gradients or ()), *(graph.argument_gradients or ())]
+    numbers = _inputs(graph, parameters, x, seed)
+    scattered = [line for scatter in graph.scatters for line in scatter[1:]]
+    deque(evaluate(graph, [*ends, *scattered], numbers, as_engine=True), maxlen=0)
+    terms = [[numbers[end]] for end in ends]
+    for row, position, gradient in graph.scatters:
+        for i, parameter in enumerate(row.parameters()):
+            terms[parameter].append(scalar.where(numbers[position] == i, numbers[gradient], 0))
+    for gradient_terms in terms:
+        total = reduce(partial(_result, "+"), gradient_terms, UNCHOSEN)
+        if isinstance(total, Exception):
+            raise total
+        yield 0 if total is UNCHOSEN else total
+
+
+def failure(graph: Graph, kind: str, parameters: Sequence[float], packed: "Packed") -> Exception | None:
+    """The error of the first example that such a call cannot compute, if there is one: it names the operands."""
+    for i, x in enumerate(packed.rows()):
+        operands = {}
+        for id, operands[id], outcome in evaluate(graph, graph.results(kind), _inputs(graph, parameters, x)):
+            if isinstance(outcome, Exception):
+                example = f", in example {i}, counted from 0" if packed.n > 1 else ""
+                hint = WHERE_HINT if graph.has_where else ""
+                return type(outcome)(f"{_derivative(graph, id, operands)}{outcome}{example}{hint}")
+    return None
+
+
+def _derivative(graph: Graph, id: Any, operands: dict[int, list[Any]]) -> str:
+    """What a line of the backward pass is part of: the derivatives of the operations on a number, as far as known."""
+    if id < graph.forward_end:
+        return ""
+    ops, lines = graph.trace.ops, graph.trace.operands
+    while id is not None and id not in graph.gradients:
+        id = next((later for later in range(id + 1, len(lines)) if id in lines[later]), None)
+    on = [line for line in operands if line < graph.forward_end and graph.gradients.get(id) in lines[line]]
+    of = [f"{ops[i]}({', '.join(map(repr, operands[i]))})" for i in on if ops[i] not in CONDITIONS]
+    return f"the derivative of {' or '.join(of)} cannot be taken: " if of else ""
+
+
+def check(graph: Graph, parameters: Sequence[float], x: Sequence[float]) -> None:
+    """Compute the outputs and gradients for one example.
+
+    Raises
+    ------
+    FloatingPointError
+        Naming the first operation that made an infinity or NaN, or could not be carried out, and its operands.
+    """
+    results = [*graph.results("backward"), *(graph.argument_gradients or ())]
+    for id, operands, outcome in evaluate(graph, results, _inputs(graph, parameters, x)):
+        half = "forward" if id < graph.forward_end else "backward"
+        where = f"in the {half} pass, {graph.trace.ops[id]} of {operands}"
+        if isinstance(outcome, Exception):
+            raise FloatingPointError(f"{where}: {outcome}") from outcome
+        if not math.isfinite(outcome):
+            raise FloatingPointError(f"{where} is {outcome}")

@@ -1,0 +1,369 @@
+"""What a function can read besides its arguments: attributes, closures, the globals that it names, and their contents.
+
+Generated code has baked in what its function read while it was traced. A `Reach` remembers that, tells whether it has
+changed since, and can set it back. It goes from object to object: `_places` says where objects of each kind keep what
+can be read from them, and `_unfollowed` which objects keep something that cannot be seen from outside.
+"""
+
+import dis
+import logging
+import random
+import types
+import weakref
+from array import array
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from itertools import repeat
+from operator import is_
+from sys import stdlib_module_names
+from types import BuiltinMethodType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
+from typing import Any
+
+from micrograd.compiler.frontend.redirect import is_in_training
+from micrograd.compiler.frontend.tracer import Symbol
+from micrograd.engine import Value
+
+LIBRARIES = stdlib_module_names | {"micrograd"}  # whose classes and globals do not change
+OPAQUE = (bool, int, float, complex, str, bytes, type(None), type(...), CodeType, ModuleType, Symbol, logging.Logger)
+CONTAINERS = (list, tuple, deque, set, frozenset)
+ATTRIBUTES: dict[type, tuple[str, ...]] = {
+    Value: ("data",),
+    FunctionType: ("__code__", "__defaults__", "__kwdefaults__"),
+    MethodType: ("__self__", "__func__"),
+    BuiltinMethodType: ("__self__",),
+    staticmethod: ("__func__",),
+    classmethod: ("__func__",),
+    property: ("fget", "fset", "fdel"),
+    partial: ("func", "args", "keywords"),
+}
+"""What can be read from objects of these types, besides what is in their `__dict__`."""
+FOLLOWED = {
+    *(object, type, dict, OrderedDict, defaultdict, *CONTAINERS, array, memoryview, range, slice, MappingProxyType),
+    *ATTRIBUTES,
+    *(x for name, x in vars(types).items() if name.endswith(("DescriptorType", "WrapperType"))),
+}
+"""The types in C whose objects keep only what is followed here."""
+CONSTANT = {"numpy", "types", "typing", "abc", "_abc", "_thread", "_random", "datetime", "decimal", "re", "operator"}
+"""Modules whose types keep nothing else either, or never change."""
+BY_NAME = {"getattr", "vars", "__dict__", "__getattribute__", "attrgetter"}
+"""What may read something that the code does not name: in a module, that is not followed."""
+DYNAMIC = {
+    *("globals", "locals", "eval", "exec", "__import__", "import_module", "currentframe", "getenv", "geterr"),
+    *("getcontext", "label"),
+}
+"""What reads from where no change can be seen; the label of a parameter, too."""
+HEAP = 1 << 9  # the flag of classes that are made while Python runs
+ATTRIBUTE, ITEM, NAME = "{}.{}", "{}[{!r}]", "{}{}"
+
+
+class Place:
+    """A namespace, a list or an array, and what is in it when this is made.
+
+    Parameters
+    ----------
+    path, form
+        Its name, and the form of the name of something in it.
+    read
+        Returns the contents: a dict or a list of objects, or anything that is compared by `==`.
+    assign, delete
+        Set and delete an item of a dict; of anything else, `assign` sets all of it.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        form: str,
+        read: Callable[[], Any],
+        assign: Callable[..., Any],
+        delete: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.form, self._path = form, path
+        self._read, self._assign, self._delete = read, assign, delete
+        self._before = read()
+
+    def objects(self) -> Iterable[tuple[Any, Any]]:
+        """The objects in it, by keys."""
+        before = self._before
+        return before.items() if isinstance(before, dict) else enumerate(before if isinstance(before, list) else ())
+
+    def name(self, key: Any) -> str:
+        """The name of what is in it at this key."""
+        return self.form.format(self._path, key)
+
+    def changed(self) -> str:
+        """The name of what has changed in it; "" if nothing has."""
+        now, before = self._read(), self._before
+        if isinstance(before, dict):
+            if len(now) == len(before) and all(map(is_, map(now.get, before, repeat(self)), before.values())):
+                return ""
+            return next(self.name(key) for key in {**before, **now} if before.get(key, self) is not now.get(key, self))
+        are_objects = isinstance(before, list)
+        is_same = len(now) == len(before) and all(map(is_, now, before)) if are_objects else now == before
+        return "" if is_same else self._path
+
+    def restore(self) -> None:
+        """Set it back."""
+        if not isinstance(self._before, dict):
+            self._assign(self._before)
+            return
+        now = self._read()
+        for key in now.keys() - self._before.keys():
+            self._delete(key)  # type: ignore[misc]  # which every dict has
+        for key, x in self._before.items():
+            if now.get(key, self) is not x:
+                self._assign(key, x)
+
+
+class Reach:
+    """All that can be read from some objects.
+
+    Parameters
+    ----------
+    roots
+        The objects, by name.
+    besides
+        Attributes of the roots themselves that do not count.
+    numbers
+        Whether the numbers in leaf Values and arrays count; those of Values in training never do.
+    ignoring
+        Objects that are left out.
+
+    Attributes
+    ----------
+    found
+        All objects that were found or left out, by identity.
+    values
+        The leaf Values among what was found.
+    unfollowed
+        What keeps something that cannot be seen, as an iterator does: its kind and its name.
+    """
+
+    def __init__(
+        self,
+        roots: Mapping[str, Any],
+        besides: Collection[str] = (),
+        *,
+        numbers: bool = True,
+        ignoring: Iterable[Any] = (),
+    ) -> None:
+        self.values: list[Value] = []
+        self.unfollowed: list[str] = []
+        self.found: dict[int, Any] = {id(x): x for x in ignoring}  # holding them keeps their identities
+        self._places: list[Place] = []
+        waiting = deque(roots.items())
+        while waiting:
+            path, thing = waiting.popleft()
+            if id(thing) in self.found:
+                continue
+            self.found[id(thing)] = thing
+            if isinstance(thing, Value) and not thing._prev:
+                self.values.append(thing)
+                if not numbers or is_in_training(thing):
+                    continue
+            if not numbers and hasattr(type(thing), "tolist") and not _has_objects(thing):
+                continue
+            if why := _unfollowed(thing):
+                self.unfollowed.append(f"{why} {path}")
+                if numbers:
+                    continue  # it is not to be relied on for any of them
+            kinds = [*thing.__mro__[1:], type(thing)] if isinstance(thing, type) else [type(thing)]
+            waiting += [(kind.__name__, kind) for kind in kinds if not _is_of_library(kind)]
+            for place in _places(path, thing, besides if roots.get(path) is thing else ()):
+                self._places.append(place)
+                for key, x in place.objects():
+                    if id(x) in self.found:
+                        continue
+                    if not isinstance(x, OPAQUE):
+                        waiting.append((place.name(key), x))
+                    elif _is_module(x) and place.form != NAME:  # only those are followed that a function names
+                        self.unfollowed.append(f"the module {place.name(key)}")
+
+    def changed(self) -> str:
+        """The name of something that is not as it was when this was made; "" if there is nothing."""
+        return next(filter(None, map(Place.changed, self._places)), "")
+
+    def restore(self) -> None:
+        """Set back what has changed."""
+        for place in self._places:
+            if place.changed():
+                place.restore()
+
+
+def _places(path: str, thing: Any, besides: Collection[str]) -> Iterator[Place]:
+    """Where an object keeps what can be read from it."""
+    if isinstance(thing, type):
+        if not _is_of_library(thing):
+            yield _attributes(path, thing, lambda: vars(thing).copy())
+        return
+    space = getattr(thing, "__dict__", None)
+    if isinstance(space, dict) and not isinstance(thing, Value):
+        yield _items(path, ATTRIBUTE, space, lambda: {name: space[name] for name in space if name not in besides})
+    if names := _attribute_names(thing):
+        yield _attributes(path, thing, lambda: {name: getattr(thing, name) for name in names if hasattr(thing, name)})
+    if isinstance(thing, FunctionType):
+        yield from _variables(thing)
+    elif isinstance(thing, MappingProxyType):
+        yield Place(path, ITEM, lambda: dict(thing), lambda before: None)
+    elif isinstance(thing, random.Random) and not isinstance(thing, random.SystemRandom):
+        yield Place(path, ATTRIBUTE, thing.getstate, thing.setstate)
+    elif isinstance(thing, dict):
+        yield _items(path, ITEM, thing, lambda: dict(thing))
+    elif isinstance(thing, CONTAINERS):
+        yield Place(path, ITEM, lambda: list(thing), partial(_refill, thing))
+    elif hasattr(type(thing), "tolist"):
+        yield Place(path, ITEM, lambda: _numbers(thing), partial(_write_numbers, thing))
+
+
+def _attribute_names(thing: Any) -> list[str]:
+    """The attributes that an object has without a `__dict__`."""
+    for kind, names in ATTRIBUTES.items():
+        if isinstance(thing, kind):
+            return [name for name in names if not isinstance(getattr(thing, name, None), ModuleType)]
+    if _is_in_c(type(thing)):
+        return []  # what is read there may be a new object each time
+    slots = [
+        name for kind in type(thing).__mro__ for name, x in vars(kind).items() if type(x) is types.MemberDescriptorType
+    ]
+    return [name for name in slots if not name.startswith("__")]
+
+
+def _attributes(path: str, thing: Any, read: Callable[[], dict[str, Any]]) -> Place:
+    """Attributes of an object that are set by `setattr`."""
+    return Place(path, ATTRIBUTE, read, partial(setattr, thing), partial(delattr, thing))
+
+
+def _items(path: str, form: str, space: dict[Any, Any], read: Callable[[], dict[Any, Any]]) -> Place:
+    """Items of a dict."""
+    return Place(path, form, read, space.__setitem__, space.__delitem__)
+
+
+def _variables(function: FunctionType) -> Iterator[Place]:
+    """The closure of a function, the globals that it names, and what it names in modules."""
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    yield Place(
+        "",
+        NAME,
+        lambda: _closure(function),
+        lambda name, x: setattr(cells[name], "cell_contents", x),
+        lambda name: delattr(cells[name], "cell_contents"),
+    )
+    if not _is_of_library(function):
+        names = sorted(_names(function.__code__))
+        yield _items("", NAME, function.__globals__, lambda: _named(function.__globals__, names))
+        for path, module in _modules(function, names).items():
+            yield _items(f"{path}.", NAME, vars(module), partial(_named, vars(module), names))
+
+
+def _closure(function: FunctionType) -> dict[str, Any]:
+    """The variables of a closure that have been assigned."""
+    found = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with suppress(ValueError):  # it is empty
+            found[name] = cell.cell_contents
+    return found
+
+
+def _named(space: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Those of the names that are in the namespace."""
+    return {name: space[name] for name in names if name in space}
+
+
+def _names(code: CodeType) -> set[str]:
+    """The names of globals and attributes in code and in the functions within; and what getattr may take for one."""
+    texts = [x for x in code.co_consts if isinstance(x, str) and x.isidentifier()]
+    return {*code.co_names, *texts}.union(*[_names(x) for x in code.co_consts if isinstance(x, CodeType)])
+
+
+def _modules(function: FunctionType, names: Iterable[str]) -> dict[str, ModuleType]:
+    """The modules that a function can name: in its closure, imports and globals, and within these modules."""
+    found: dict[str, ModuleType] = {}
+    spaces = [("", {**_closure(function), **_named(function.__globals__, names), **_imported(function)})]
+    for path, space in spaces:  # which grows
+        for name, x in space.items():
+            if isinstance(x, ModuleType) and x not in found.values():
+                found[f"{path}{name}"] = x
+                spaces.append((f"{path}{name}.", _named(vars(x), names)))
+    return found
+
+
+def _imported(function: FunctionType) -> dict[str, Any]:
+    """The modules that a function imports where it runs, by their names there."""
+    found: dict[str, Any] = {}
+    codes = [function.__code__]
+    for code in codes:  # which grows
+        codes += [x for x in code.co_consts if isinstance(x, CodeType)]
+        steps = list(dis.get_instructions(code)) if code.co_names else []
+        for level, names, step in zip(steps, steps[1:], steps[2:], strict=False):
+            if step.opname == "IMPORT_NAME":
+                with suppress(ImportError):  # which the function may expect
+                    module = __import__(step.argval, function.__globals__, None, names.argval, level.argval)
+                    found[module.__name__] = module
+    return found
+
+
+def _unfollowed(thing: Any) -> str:
+    """The kind of an object that keeps what cannot be seen; "" for others."""
+    kind = type(thing)
+    if hasattr(kind, "__next__") and kind not in weakref.ProxyTypes:
+        return "the iterator"
+    if isinstance(thing, FunctionType):
+        if _is_of_library(thing) or _is_special(thing.__name__):
+            return ""
+        names = _names(thing.__code__)
+        found = names & DYNAMIC
+        if names & BY_NAME and any(map(_is_module, _modules(thing, names).values())):
+            found |= names & BY_NAME
+        return f"{min(found)} in" if found else ""
+    base = next(base for base in kind.__mro__ if _is_in_c(base))
+    if base in FOLLOWED or (base.__module__ in CONSTANT and not isinstance(thing, random.SystemRandom)):
+        return ""
+    return f"the {kind.__name__}"
+
+
+def _is_special(name: str) -> bool:
+    """Whether a method is called by Python alone, and not to read a number."""
+    return name.startswith("__") and name not in ("__call__", "__getattr__", "__getattribute__", "__getitem__")
+
+
+def _is_in_c(kind: type) -> bool:
+    """Whether a class is written in C, as those are that a copy calls for a new object."""
+    new = vars(kind).get("__new__")
+    return not kind.__flags__ & HEAP or isinstance(new, BuiltinMethodType)
+
+
+def _is_module(thing: Any) -> bool:
+    """Whether this is a module whose contents may change."""
+    return isinstance(thing, ModuleType) and thing.__name__.partition(".")[0] not in LIBRARIES
+
+
+def _is_of_library(thing: Any) -> bool:
+    """Whether a function or a class never changes, as those of libraries and in C."""
+    in_c = isinstance(thing, type) and _is_in_c(thing)
+    return in_c or str(thing.__module__).partition(".")[0] in LIBRARIES
+
+
+def _refill(container: Any, contents: list[Any]) -> None:
+    """Set back a list or a set; other containers cannot change."""
+    container.clear()
+    fill = container.update if isinstance(container, set) else container.extend
+    fill(contents)
+
+
+def _numbers(array: Any) -> Any:
+    """The numbers in an array, in a form that tells whether they are the same; or the objects in it."""
+    if _has_objects(array):
+        return list(array.flat)
+    return array.tobytes() if hasattr(array, "tobytes") else repr(array.tolist())
+
+
+def _write_numbers(array: Any, numbers: Any) -> None:
+    """Set back the numbers in an array, where it lets us."""
+    with suppress(TypeError):
+        memoryview(array).cast("B")[:] = numbers
+
+
+def _has_objects(array: Any) -> bool:
+    """Whether this is an array of objects."""
+    return getattr(getattr(array, "dtype", None), "kind", "") == "O"

@@ -1,0 +1,285 @@
+"""Values whose numbers are stored elsewhere for a while.
+
+While a function is traced, its parameters have symbols in place of numbers, for the thread that traces and no other.
+While parameters are trained by generated code, their numbers are in its buffers, where everybody reads and writes them.
+In both cases the Values change their class for that time, to one whose `data` and `grad` look where the numbers are.
+While they are frozen, it is one whose `data` cannot be assigned.
+"""
+
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
+from itertools import chain, compress, repeat
+from operator import ne
+from typing import Any, NoReturn
+
+from micrograd.compiler.dtype import SINGLE
+from micrograd.compiler.frontend.tracer import TraceError, users_line
+from micrograd.engine import Value
+from micrograd.levels import gradients_lock
+from micrograd.signals import finally_uninterrupted, uninterrupted
+
+Hook = Callable[[list[Value], list[Value]], None]
+ATTRIBUTES = "data", "grad"
+
+
+class _Thread(threading.local):
+    """What one thread sees."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, dict[Value, Any]] = {name: {} for name in ATTRIBUTES}  # of the Values that it traces
+        self.is_tracing = False
+        self.backward_hook: Hook | None = None
+        self.hidden: Any = None
+
+
+class _Block(dict[str, memoryview]):
+    """The buffers of each attribute, and the parts of them that hold the data of several Values."""
+
+    def __init__(self, **buffers: memoryview) -> None:
+        super().__init__(**buffers)
+        self.views: dict[int, tuple[Sequence[Value], memoryview | None]] = {}  # by the id of the Values, which it keeps
+
+
+_thread = _Thread()
+_buffers: dict[Value, tuple[_Block, int]] = {}  # and the index of the numbers of a Value in them
+_redirections: Counter[Value] = Counter()  # the number of blocks that redirect a Value
+_freezes: Counter[Value] = Counter()  # the number of blocks that freeze it
+
+
+@contextmanager
+def symbols(values: Sequence[Value], data: Sequence[Any]) -> Iterator[None]:
+    """Within the block, and in this thread alone, the Values hold this data, and a gradient of 0."""
+    before = _thread.numbers, _thread.is_tracing
+
+    def leave() -> None:
+        _thread.numbers, _thread.is_tracing = before
+
+    with _redirected(values), finally_uninterrupted(leave):
+        ours = {"data": dict(zip(values, data, strict=True)), "grad": dict.fromkeys(values, 0)}
+        _thread.numbers = {name: before[0][name] | ours[name] for name in ATTRIBUTES}
+        _thread.is_tracing = True
+        yield
+
+
+@contextmanager
+def backward_hook(hook: Hook) -> Iterator[None]:
+    """Within the block, `backward` in this thread calls the hook first, with the nodes and leaves that it will change.
+
+    It may reorder the nodes, each after its operands.
+    """
+    before, _thread.backward_hook = _thread.backward_hook, hook
+    try:
+        yield
+    finally:
+        _thread.backward_hook = before
+
+
+_topological_order = Value._topological_order
+
+
+def _hooked_order(self: Value) -> tuple[list[Value], list[Value]]:
+    nodes, leaves = _topological_order(self)
+    if _thread.backward_hook:
+        _thread.backward_hook(nodes, leaves)
+    return nodes, leaves
+
+
+Value._topological_order = _hooked_order  # type: ignore[method-assign]  # so the engine need not know
+
+
+@contextmanager
+def hidden(number: Any) -> Iterator[None]:
+    """Within the block, and in this thread alone, all Values in training show this number, and none can be assigned."""
+
+    def leave() -> None:
+        _thread.hidden = None
+
+    with finally_uninterrupted(leave):
+        _thread.hidden = number
+        yield
+
+
+def is_in_training(value: Value) -> bool:
+    """Whether the numbers of a Value are in a buffer."""
+    return value in _buffers
+
+
+@contextmanager
+def buffers(values: Sequence[Value], data: memoryview, grad: memoryview) -> Iterator[None]:
+    """Within the block the numbers of the Values, and their gradients, are in the buffers; afterwards they keep them.
+
+    A number that did not change stays the same object. Raises ValueError if a Value is in other buffers already.
+    """
+    taken: list[Value] = []
+    bits = data.cast("B").cast("q" if data.itemsize == 8 else "i")  # which tell 0.0 from -0.0
+    before = bits.tolist()
+
+    def changed(items: Iterable[Any]) -> Iterator[Any]:
+        return compress(items, map(ne, bits, before))
+
+    def leave() -> None:
+        slots = vars(Value)
+        numbers = map(slots["data"].__set__, changed(taken), changed(data)), map(slots["grad"].__set__, taken, grad)
+        deque(chain(*numbers, map(_buffers.pop, taken)), maxlen=0)  # in C, where no thread comes between
+
+    with finally_uninterrupted(leave), _redirected(values):
+        with uninterrupted(), gradients_lock:
+            if any(value in _buffers for value in values):
+                raise ValueError("a parameter is already being trained: leave the other training block first")
+            block = _Block(data=data, grad=grad)
+            _buffers.update({value: (block, i) for i, value in enumerate(values)})
+            taken += values
+        yield
+
+
+def data_buffer(values: Sequence[Value]) -> memoryview | None:
+    """The numbers of the Values, if they are in one buffer in this order and everybody sees them there."""
+    place = _buffers.get(values[0]) if values else None
+    if place is None or _thread.hidden is not None or _thread.numbers["data"]:
+        return None
+    block, first = place
+    known = block.views.get(id(values))
+    if known is None or len(known[0]) != len(known[1] or ()):
+        places = map(_buffers.get, values)
+        follow = all(place is not None and place[0] is block and place[1] == i for i, place in enumerate(places, first))
+        view = block["data"][first : first + len(values)] if follow else None
+        known = block.views[id(values)] = values, view
+    return known[1]
+
+
+def frozen(values: Sequence[Value]) -> AbstractContextManager[None]:
+    """Within the block, assigning to the data of the Values is an error."""
+    return _counted(values, _freezes)
+
+
+def any_frozen(values: Sequence[Value]) -> bool:
+    """Whether one of the Values is frozen."""
+    return bool(_freezes) and not _freezes.keys().isdisjoint(values)
+
+
+def _redirected(values: Sequence[Value]) -> AbstractContextManager[None]:
+    """Within the block the Values look for their numbers."""
+    return _counted(values, _redirections)
+
+
+@contextmanager
+def _counted(values: Sequence[Value], blocks: Counter[Value]) -> Iterator[None]:
+    """Within the block the Values are of the class for such blocks, which are counted for each."""
+    taken: list[Value] = []
+
+    def leave() -> None:
+        with gradients_lock:
+            blocks.subtract(taken)
+            free = [value for value in taken if not blocks[value]]
+            deque(map(blocks.__delitem__, free), maxlen=0)
+            _assign_classes(free)
+
+    with finally_uninterrupted(leave):
+        with uninterrupted(), gradients_lock:
+            blocks.update(values)
+            taken += values
+            _assign_classes(values)
+        yield
+
+
+def _assign_classes(values: Sequence[Value]) -> None:
+    """Give each Value the class for the blocks that it is in."""
+    kinds = [
+        _redirected_kind(kind) if value in _redirections else _frozen_kind(kind) if value in _freezes else kind
+        for value, kind in zip(values, map(_kind, values), strict=True)
+    ]
+    deque(map(setattr, values, repeat("__class__"), kinds), maxlen=0)
+
+
+def _attribute(name: str) -> property:
+    """The attribute of a Value, wherever it is for this thread."""
+    slot = vars(Value)[name]
+
+    def get(self: Value) -> Any:
+        numbers = _thread.numbers[name]
+        if self in numbers:
+            return numbers[self]
+        if (place := _buffers.get(self)) is None:
+            return slot.__get__(self)
+        return place[0][name][place[1]] if _thread.hidden is None else _thread.hidden
+
+    def set(self: Value, to: Any) -> None:
+        numbers, place = _thread.numbers[name], _buffers.get(self)
+        if self in numbers or (place is not None and _thread.is_tracing):  # no buffer holds a symbol
+            numbers[self] = to
+        elif name == "data" and self in _freezes:
+            _refuse(self, to)
+        elif place is None:
+            slot.__set__(self, to)
+        elif _thread.hidden is not None:
+            raise TraceError(f"{users_line()}: this assigns the {name} of a parameter")
+        else:
+            buffer, i = place[0][name], place[1]
+            if buffer.itemsize == SINGLE.size:
+                SINGLE.check(f"{name} of a parameter in training", to)
+            try:
+                buffer[i] = to
+            except (TypeError, ValueError, OverflowError) as error:
+                raise type(error)(
+                    f"{name} of the parameter {self!r:.80} is set to what is no float, of type {type(to).__name__}: "
+                    "expected a number, and none beyond 1.8e308"
+                ) from error
+
+    return property(get, set)
+
+
+def _refuse(value: Value, to: Any) -> NoReturn:
+    raise RuntimeError(
+        f"the data of a frozen parameter, {value!r:.80}, is set to {to!r:.80}, which calls would not use: "
+        "leave the block of frozen() first"
+    )
+
+
+class TemporaryKind:
+    """A kind that a Value has only for a while."""
+
+    __slots__ = ()
+
+    _kind: type[Value]
+
+    def __new__(cls, *operation: Any, **label: Any) -> Any:
+        """The result of an operation, which is of the original kind."""
+        return cls._kind(*operation, **label)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self._kind, *self._kind.__reduce__(self)[1:]  # type: ignore[arg-type]  # it is of that kind, too
+
+
+class RedirectedValue(TemporaryKind):
+    """A kind of Value whose numbers are stored elsewhere."""
+
+    __slots__ = ()
+
+    data = _attribute("data")
+    grad = _attribute("grad")
+
+
+class FrozenValue(TemporaryKind):
+    """A kind of Value whose number stays."""
+
+    __slots__ = ()
+
+    data = property(vars(Value)["data"].__get__, _refuse)
+
+
+@cache
+def _redirected_kind(kind: Any) -> Any:
+    return type(kind.__name__, (RedirectedValue, kind), {"__slots__": (), "_kind": kind})
+
+
+@cache
+def _frozen_kind(kind: Any) -> Any:
+    return type(kind.__name__, (FrozenValue, kind), {"__slots__": (), "_kind": kind})
+
+
+def _kind(value: Value) -> Any:
+    """The original class of a Value."""
+    return getattr(type(value), "_kind", type(value))

@@ -1,0 +1,61 @@
+"""A graph between two uses: as bytes, a twentieth of its size, from which code for another kind of call is generated.
+
+So it can also be copied, and sent to another process or machine.
+"""
+
+import hashlib
+import pickle
+import weakref
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+from micrograd.collector import gc_paused
+from micrograd.compiler.frontend.graph import Graph
+
+
+class SerializedGraph:
+    """A graph that takes little room until it is asked for.
+
+    Attributes
+    ----------
+    shapes, sizes, output_shape, n_parameters
+        Those of the graph.
+    is_differentiable
+        Whether it has gradients.
+    uses
+        For each parameter, 1 if the result depends on it, else 0.
+    n_outputs
+        The number of outputs.
+    digest
+        Tells it from every other graph, in any process.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.shapes = graph.shapes
+        self.sizes = graph.sizes
+        self.output_shape = graph.output_shape
+        self.n_parameters = graph.n_parameters
+        self.is_differentiable = graph.parameter_gradients is not None
+        scattered = {parameter for scatter in graph.scatters for parameter in scatter.row.parameters()}
+        ends = graph.parameter_gradients or ()
+        self.uses = bytes(line not in graph.trace.leaves or i in scattered for i, line in enumerate(ends))
+        self.n_outputs = len(graph.outputs)
+        self._bytes = pickle.dumps(graph)
+        self.digest = hashlib.sha256(self._bytes).hexdigest()
+        self._graph: Callable[[], Graph | None] = weakref.ref(graph)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_bytes": zlib.compress(self._bytes, 1), "_graph": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _bytes=zlib.decompress(state["_bytes"]), _graph=lambda: None)
+
+    def graph(self) -> Graph:
+        """The graph, which is freed when it is no longer in use."""
+        graph = self._graph()
+        if graph is None:
+            with gc_paused():
+                graph = pickle.loads(self._bytes)
+            self._graph = weakref.ref(graph)
+        return graph

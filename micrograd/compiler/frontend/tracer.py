@@ -1,0 +1,337 @@
+"""Tracing: numbers that record what is done with them.
+
+A `Symbol` is a traced value. It supports the operators and every function of `scalar`, as the number in a `Value` has
+to. Each result is a new Symbol, which its `Trace` has recorded as an operation on earlier ones. Run the user's function
+on Values that hold Symbols, then `backward()` on its result, and the trace holds the forward and the backward pass: the
+engine's closures wrote both, so there is no second table of derivatives.
+
+Equal operations on equal operands are recorded once, and operations on constants are carried out at once. Only what
+keeps every bit of a finite result is simplified: `x * 1`, `x / 1`, `x ** 1`, `x - 0.0`. Adding 0.0 is recorded, since
+-0.0 becomes 0.0; adding the exact 0, an int, is not: every gradient starts from it, and so does a `dot` without a bias.
+What starts there may be -0.0 where the engine has 0.0, except in the gradients that a compiled function returns.
+
+A trace of finite numbers also drops products with 0.0, and what adds them. Only the sign of a zero may change.
+"""
+
+import linecache
+import math
+import operator
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from numbers import Real
+from pathlib import Path
+from traceback import walk_stack, walk_tb
+from typing import Any, NoReturn
+
+from micrograd import reductions, scalar
+from micrograd.engine import Value
+
+ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "%": "mod", "**": "pow"}
+COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
+LOGIC = {"and": "and", "or": "or"}
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    **{op: getattr(operator, name) for op, name in {**ARITHMETIC, **COMPARISONS}.items()},
+    "/": scalar.divide,
+    "%": scalar.remainder,
+    "**": scalar.power,
+    "and": operator.and_,
+    "or": operator.or_,
+    "neg": operator.neg,
+    "abs": abs,
+    "where": scalar.where,
+    "take": lambda index, *values: scalar.take(values, index),
+    **scalar.FUNCTIONS,
+}
+"""What each operation of a trace does to numbers."""
+
+NO_NUMBER = (
+    "this needs the number itself, but while a function is compiled, its numbers are not known yet. Instead of a "
+    "branch, max() or float(), use micrograd's relu, abs or where(condition, a, b), which choose at each call, and "
+    "the functions of micrograd.scalar instead of those of math"
+)
+CONDITIONS = frozenset([*COMPARISONS, *LOGIC])
+COMMUTATIVE = frozenset("+*")
+PACKAGE = f"{Path(sys._getframe().f_code.co_filename).parents[2]}{os.sep}"  # as its code has it
+
+
+class TraceError(TypeError):
+    """The function asks for a number while it is traced: which way it goes would be baked into the compiled code."""
+
+
+def _hash(self: object) -> int:
+    """The hash of the object, for this package alone: elsewhere a lookup by it would not find an equal number."""
+    if sys._getframe(1).f_code.co_filename.startswith(PACKAGE):
+        return object.__hash__(self)
+    why = (
+        "a set or a dict looks up a number by its value, which is not known yet while a function is compiled: "
+        "use micrograd's take(values, index) or where(condition, a, b), which choose at each call"
+    )
+    raise self.trace.refuse(why) if isinstance(self, Symbol) else TraceError(f"{users_line()}: {why}")
+
+
+_new = object.__new__
+
+
+class Symbol:
+    """A traced value: the result of one line of a trace."""
+
+    __slots__ = ("id", "trace")
+
+    def __init__(self, trace: "Trace", id: int) -> None:
+        self.trace = trace
+        self.id = id
+
+    def __repr__(self) -> str:
+        self.trace.refuse("this writes a traced number as text, and there is no number yet")
+        return f"<traced number {self.id}>"
+
+    def where(self, a: Any, b: Any) -> Any:
+        """`a` where this condition holds, else `b`."""
+        if isinstance(a, Value) or isinstance(b, Value):
+            return reductions.where(self, a, b)
+        return self.trace.record("where", (self, a, b))
+
+    def select(self, values: Sequence[Any]) -> Any:
+        """The value at this index."""
+        if any(isinstance(value, Value) for value in values):
+            return reductions.take(values, self)
+        return self.trace.record("take", (self, *values))
+
+    def __neg__(self) -> Any:
+        return self.trace.record("neg", (self,))
+
+    def __pos__(self) -> "Symbol":
+        return self
+
+    def __abs__(self) -> Any:
+        return self.trace.record("abs", (self,))
+
+    def _no_number(self, *_: Any) -> NoReturn:
+        raise self.trace.refuse(NO_NUMBER)
+
+    def _no_operator(self, *_: Any) -> NoReturn:
+        raise self.trace.refuse(
+            "while a function is compiled, its numbers support + - * / % ** and comparisons, and "
+            "conditions & and |. Write (x - x % y) / y for x // y, a != b for a ^ b, and the opposite condition for ~a"
+        )
+
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return repr(self)
+        raise self.trace.refuse(
+            f"while a function is compiled, its numbers are not known yet, so none can be formatted as {spec!r}. "
+            "Return it from the function, and format what the compiled function returns"
+        )
+
+    __bool__ = __float__ = __int__ = __index__ = __complex__ = _no_number
+    __round__ = __trunc__ = __floor__ = __ceil__ = _no_number
+    __floordiv__ = __rfloordiv__ = __divmod__ = __rdivmod__ = __invert__ = _no_operator
+    __xor__ = __rxor__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _no_operator
+    __hash__ = _hash
+
+
+def _operator(name: str, reflected: bool = False) -> Callable[[Symbol, Any], Any]:
+    def method(self: Symbol, other: Any) -> Any:
+        if type(other) is Symbol:
+            if other.trace is self.trace:
+                return self.trace.add(name, (self.id, other.id))
+        elif name == "+" and type(other) is int and other == 0:  # where gradients start
+            return self
+        elif isinstance(other, Value) or not isinstance(other, (float, int, Real)):
+            return NotImplemented
+        elif name in LOGIC and other not in (0, 1):
+            return NotImplemented  # & and | combine bits, and a condition has one
+        return self.trace.record(name, (other, self) if reflected else (self, other))
+
+    return method
+
+
+def _function(name: str) -> Callable[..., Any]:
+    value = vars(scalar.FUNCTIONS[name])["__wrapped__"]
+    is_composed = scalar.is_composed(name)
+
+    def method(self: Symbol, *constants: Any) -> Any:
+        if is_composed and not self.trace.keeps_composed:
+            return value(self, *constants)
+        return self.trace.record(name, (self, *constants))
+
+    return method
+
+
+for _name, _method in {**ARITHMETIC, **COMPARISONS, **LOGIC}.items():
+    setattr(Symbol, f"__{_method}__", _operator(_name))
+for _name, _method in {**ARITHMETIC, **LOGIC}.items():
+    setattr(Symbol, f"__r{_method}__", _operator(_name, reflected=True))
+for _name in scalar.FUNCTIONS:
+    setattr(Symbol, _name, _function(_name))
+Real.register(Symbol)  # so that a Value takes it for a number
+
+
+class Argument(Value):
+    """A Value that stands for an argument. What is computed from one is a plain Value."""
+
+    __slots__ = ()
+    __hash__ = _hash
+
+    def __new__(cls, *operation: Any, **label: Any) -> Any:
+        """The result of an operation."""
+        return Value(*operation, **label)
+
+
+Argument.__name__ = Argument.__qualname__ = "Value"  # as errors of Python's call it
+
+
+class Trace:
+    """What was done, in order: line `i` is the operation `ops[i]` on the results of the lines `operands[i]`.
+
+    A line without operands is a leaf: `leaves[i]` is the name of an array and an index in it, such as `("p", 3)` for
+    the fourth parameter. A constant is one too: its number is `constants[i]`.
+
+    Parameters
+    ----------
+    keeps_composed
+        Whether a function that is made of others, such as sigmoid, is one operation, as people write it. Otherwise it
+        is those that it is made of, which every language has.
+    finite
+        Whether no number will be infinite or NaN, so that 0.0 times any of them is 0.0.
+
+    Attributes
+    ----------
+    refused
+        The first error that was raised, or would have been, where a number was asked for: the function may catch it.
+    """
+
+    def __init__(self, *, keeps_composed: bool = False, finite: bool = False) -> None:
+        self.keeps_composed = keeps_composed
+        self.finite = finite
+        self.ops: list[str] = []
+        self.operands: list[tuple[int, ...]] = []
+        self.leaves: dict[int, tuple[str, int]] = {}
+        self.constants: dict[int, float] = {}
+        self._known: dict[str, dict[Any, int]] = defaultdict(dict)  # the lines of each operation, by their operands
+        self.refused: TraceError | None = None
+
+    def leaf(self, array: str, index: int = 0) -> Symbol:
+        """A new number from outside."""
+        line = self._append("leaf", ())
+        self.leaves[line] = array, index
+        return Symbol(self, line)
+
+    def id(self, number: Any) -> int:
+        """The line of a Symbol, or that of a constant, which is recorded at its first use."""
+        if type(number) is Symbol:
+            if number.trace is not self:
+                raise TraceError(f"{users_line()}: a traced value was used outside the function that was compiled")
+            return number.id
+        value = number if isinstance(number, bool) else float(number)
+        key, known = repr(value), self._known["constant"]  # repr tells -0.0 from 0.0, and True from 1.0
+        if key not in known:
+            known[key] = self._append("constant", ())
+            self.constants[known[key]] = value
+        return known[key]
+
+    def result(self, number: Any) -> int:
+        """The line of a number to return: a condition becomes 1.0 or 0.0."""
+        id = self.id(number)
+        return self.id(scalar.where(Symbol(self, id), 1.0, 0.0)) if self.ops[id] in CONDITIONS else id
+
+    def refuse(self, why: str) -> TraceError:
+        """The error for what a trace cannot follow. The trace remembers the first one."""
+        error = TraceError(f"{users_line()}: {why}")
+        self.refused = self.refused or error
+        return error
+
+    def close(self) -> None:
+        """End the trace: from here on, any use of its Symbols is an error."""
+        self._known.clear()
+        self.add = self.record = self._no_more  # type: ignore[method-assign, assignment]
+
+    def _no_more(self, op: str, operands: Any) -> NoReturn:
+        raise TraceError(
+            f"{users_line()}: {op} uses a traced value that was kept after its function had been compiled, so it has "
+            "no number: do not use outside the function what it stored while it was compiled, or run it again on "
+            "numbers"
+        )
+
+    def record(self, op: str, operands: Iterable[Any]) -> Symbol:
+        """The result of an operation on Symbols and numbers."""
+        return self.add(op, tuple([self.id(operand) for operand in operands]))
+
+    def add(self, op: str, lines: tuple[int, ...]) -> Symbol:
+        """The result of an operation on lines: a Symbol even if it is constant, which tells that it was traced."""
+        known = self._known[op]
+        key = (lines[1], lines[0]) if op in COMMUTATIVE and lines[0] > lines[1] else lines
+        line = known.get(key)
+        if line is None:
+            if lines[0] in self.constants or lines[-1] in self.constants:
+                line = self._simplified(op, lines)
+            elif self.finite and op == "-" and lines[0] == lines[1]:
+                line = self.id(0.0)
+            line = known[key] = self._append(op, lines) if line is None else line
+        symbol = _new(Symbol)  # in half the time of a call
+        symbol.trace, symbol.id = self, line
+        return symbol
+
+    def _append(self, op: str, operands: tuple[int, ...]) -> int:
+        self.ops.append(op)
+        self.operands.append(operands)
+        return len(self.ops) - 1
+
+    def _simplified(self, op: str, lines: tuple[int, ...]) -> int | None:
+        """The line that an operation with a constant comes to, if it needs none of its own."""
+        constants = [self.constants.get(line) for line in lines]
+        if None not in constants:
+            return self.id(OPERATIONS[op](*constants))
+        first, last = constants[0], constants[-1]
+        match op:
+            case "where" if first is not None:
+                return lines[1] if first else lines[2]
+            case "take" if first is not None:
+                return int(scalar.take(lines[1:], first))
+            case "and" | "or":
+                decided, other = (first, lines[1]) if first is not None else (last, lines[0])
+                return other if decided == (op == "and") else self.id(decided)
+            case "*" | "/" | "**" if last == 1:
+                return lines[0]
+            case "*" if first == 1:
+                return lines[1]
+            case "**" if last == 0:
+                return self.id(1.0)
+            case "+" if _is_zero(last, -1.0) or (self.finite and last == 0):
+                return lines[0]
+            case "+" if _is_zero(first, -1.0) or (self.finite and first == 0):
+                return lines[1]
+            case "-" if _is_zero(last, 1.0) or (self.finite and last == 0):
+                return lines[0]
+            case "-" if _is_zero(first, -1.0) or (self.finite and first == 0):
+                return self.add("neg", lines[1:]).id
+            case "*" if self.finite and 0 in (first, last):
+                return self.id(0.0)
+            case "/" if self.finite and first == 0:
+                return self.id(0.0)
+        return None
+
+    def live(self, results: Iterable[int]) -> list[int]:
+        """The operations, in order, that these results depend on; all others are dead code."""
+        is_live = bytearray(len(self.ops))
+        for id in results:
+            is_live[id] = 1
+        for id in range(len(self.ops) - 1, -1, -1):
+            if is_live[id]:
+                for operand in self.operands[id]:
+                    is_live[operand] = 1
+        return [id for id in range(len(self.ops)) if is_live[id] and self.operands[id]]
+
+
+def _is_zero(number: float | None, sign: float) -> bool:
+    """Whether this is the zero of that sign: 0.0 or -0.0."""
+    return number == 0 and math.copysign(1.0, number) == sign
+
+
+def users_line(error: BaseException | None = None) -> str:
+    """Where in the user's code we are, or an error arose: the innermost line outside of this package."""
+    inwards = walk_tb(error.__traceback__) if error else reversed(list(walk_stack(sys._getframe(1))))
+    outside = [(f.f_code.co_filename, n) for f, n in inwards if not f.f_code.co_filename.startswith(PACKAGE)]
+    return "".join(f"{name}:{n}, `{linecache.getline(name, n).strip() or 'no source'}`" for name, n in outside[-1:])

@@ -1,0 +1,400 @@
+"""A function compiled for the shapes of its arguments: traced, built and called in this process.
+
+Workers (distributed/) and training (session.py) build on this class; compiled.py adds the methods that users call.
+"""
+
+import inspect
+import logging
+import math
+import os
+import struct
+import threading
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from micrograd import validation
+from micrograd.collector import gc_paused
+from micrograd.compiler.dataset import Examples, Packed, ShapeError, are_plain, pack, pool
+from micrograd.compiler.dtype import DOUBLE, Precision
+from micrograd.compiler.frontend.arrays import on_arrays
+from micrograd.compiler.frontend.graph import Graph, Shape, nested
+from micrograd.compiler.frontend.interpret import GraphFunction
+from micrograd.compiler.frontend.redirect import data_buffer, frozen
+from micrograd.compiler.frontend.serialized import SerializedGraph
+from micrograd.compiler.frontend.tracer import TraceError
+from micrograd.compiler.native.library import CBackend
+from micrograd.compiler.native.toolchain import CompilerError, notice, warn_once
+from micrograd.compiler.options import IN_PYTHON, Options
+from micrograd.compiler.targets.python import PythonBackend
+from micrograd.engine import Value
+from micrograd.errors import shown
+from micrograd.levels import gradients_lock
+from micrograd.signals import finally_uninterrupted
+
+if TYPE_CHECKING:
+    from micrograd.compiler.targets.arrays import NumpyBackend
+
+log = logging.getLogger("micrograd")
+
+MANY_SHAPES = 4  # above which the log says how many there are to compile
+
+
+class Function:
+    """A compiled function: `Compiled` documents its public methods, `compile` its arguments.
+
+    After its parameters come the constants: Values whose numbers are read at each call, too, but without gradients.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        example_args: Sequence[Any],
+        parameters: Sequence[Value],
+        options: Options,
+        constants: Sequence[Value] = (),
+    ) -> None:
+        _check_function(function, example_args)
+        self.parameters = [*validation.as_list("parameters", parameters), *constants]
+        self.options = options
+        self._n_constants = len(constants)
+        for parameter in self.parameters:
+            if not isinstance(parameter, Value) or parameter._prev:
+                raise TypeError(f"a parameter must be a Value not computed from others, not {shown(parameter)}")
+        if len(set(map(id, self.parameters))) < len(self.parameters):
+            raise ValueError("a parameter was given twice")
+        self._function = on_arrays(function, example_args)
+        self._backends: dict[tuple[Shape, ...], PythonBackend | NumpyBackend | CBackend] = {}
+        self._reusable: list[Packed] = []  # single examples of earlier calls
+        self._frozen: Sequence[float] | None = None  # the parameters' numbers, while they are frozen
+        self._blocks: set[object] = set()  # in which they are
+        self._shapes = pack([(argument,) for argument in example_args], ()).shapes
+        graph = self._traced(self._shapes)
+        self._build(graph)
+        if options.batch_size != math.inf:
+            kind = "forward" if graph.parameter_gradients is None else "backward"
+            self._build_library(self._shapes, kind, options.batch_size if graph.sizes else 1)
+
+    def __repr__(self) -> str:
+        single = "" if self.precision == DOUBLE else " in single precision"
+        others = {backend.language for backend in self._backends.values() if not isinstance(backend, CBackend)}
+        language = max(others, default=f"C{single}")
+        return f"<{self._name} compiled to {language}, {len(self.parameters)} parameters>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The state for a copy or a pickle: the parameters, and the graphs in place of the function."""
+        graphs = {shapes: backend.stored for shapes, backend in self._backends.items()}
+        function = GraphFunction(self._name, self.parameters, graphs)
+        backends = dict(self._backends)
+        return {
+            **vars(self),
+            "_function": function,
+            "_backends": backends,
+            "_reusable": [],
+            "_frozen": None,
+            "_frozen_blocks": 0,
+        }
+
+    def __call__(self, *args: Any) -> Any:
+        """The function's value for one example, as a number or a nested list of numbers."""
+        packed = self._example(args)
+        numbers = self._run("forward", packed)
+        self._reusable.append(packed)
+        return nested(numbers, self._graph_of(packed).output_shape)
+
+    @property
+    def precision(self) -> Precision:
+        """The number type of the buffers."""
+        return self.options.precision
+
+    @property
+    def _name(self) -> str:
+        return getattr(self._function, "__name__", "function")
+
+    def _numbers(self) -> Sequence[float]:
+        """The parameters' numbers: where they are in one buffer, this."""
+        if self._frozen is not None:
+            return self._frozen
+        buffer = data_buffer(self.parameters)
+        return plain([parameter.data for parameter in self.parameters]) if buffer is None else buffer
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """Within the block, the parameters' numbers are those of its beginning."""
+        block = object()
+
+        def leave() -> None:
+            with gradients_lock:
+                self._blocks.discard(block)
+                self._frozen = self._frozen if self._blocks else None
+
+        with frozen(self.parameters), finally_uninterrupted(leave):
+            with gradients_lock:
+                self._blocks.add(block)
+                if self._frozen is None:
+                    self._frozen = self._copied()
+            yield
+
+    def _copied(self) -> memoryview:
+        numbers = self._numbers()
+        check_numbers(numbers, self.precision)
+        return memoryview(self.precision.array(numbers, "a parameter"))
+
+    # Examples
+
+    def _example(self, args: Sequence[Any]) -> Packed:
+        """One example as buffers: those of an earlier call if the arguments fit in, which is much faster."""
+        try:
+            packed = self._reusable.pop()
+        except IndexError:  # it is the first call, or other threads are calling
+            packed = None
+        if packed is None or not packed.refill(args):
+            packed = self._packed([(arg,) for arg in args])
+        return packed
+
+    def _packed(self, batches: Sequence[Any]) -> Packed:
+        """The batch for each argument as buffers, whose shapes the function is compiled for."""
+        packed = self._given_packed(batches)
+        if packed is None:
+            packed = pack(batches, list(self._backends), self.precision)
+        if packed.shapes not in self._backends:
+            self._build(self._traced(packed.shapes))
+        return packed
+
+    def _given_packed(self, batches: Sequence[Any]) -> Packed | None:
+        """The packed examples that a call was given, if any. Checks their precision, else the number of arguments."""
+        if len(batches) == 1 and isinstance(batches[0], Packed):
+            batches[0].expect(self.precision)
+            return batches[0]
+        if len(batches) != len(self._shapes):
+            n = len(self._shapes)
+            raise ValueError(f"the function takes {n} argument{'s' * (n != 1)}, not {len(batches)}")
+        return None
+
+    def _are_chunks(self, batches: Sequence[Any]) -> bool:
+        """Whether a call is given an iterator of chunks."""
+        return len(batches) == 1 and isinstance(batches[0], Iterator)
+
+    def _examples(
+        self,
+        batches: Sequence[Any],
+        size: int | None,
+        on_compiled: Callable[[int, int], None],
+        kind: str = "backward",
+    ) -> Examples:
+        """Examples of one or several shapes. Compiles what calls of that kind with batches of that size need.
+
+        `on_compiled` is called after each new shape with the number of them compiled so far, and that of all.
+        """
+        packed = self._given_packed(batches)
+        if packed is None:
+            examples = pool(batches, list(self._backends), self.precision)
+        else:
+            examples = Examples([packed], [range(packed.n)])
+        examples.size = size or len(examples)
+        self._compile_for(examples, on_compiled, kind)
+        return examples
+
+    def _compile_for(self, examples: Examples, on_compiled: Callable[[int, int], None], kind: str = "backward") -> None:
+        """Compile for all shapes of the examples: the C compilers run side by side, the traces one after the other."""
+        missing = [pack for pack in examples.packs if not self._is_built(pack.shapes, kind, examples.share(pack))]
+        new = [pack for pack in missing if pack.shapes not in self._backends]
+        if len(new) > MANY_SHAPES:
+            log.warning("compiling once for each of %d shapes of examples", len(new))
+        waiting, tracing = iter(missing), threading.Lock()
+
+        def compile_next(_: Packed) -> None:
+            with tracing:  # in order, since a function may draw random numbers, or keep something while it runs
+                pack = next(waiting)
+                if pack.shapes not in self._backends:
+                    self._build(self._traced(pack.shapes))
+            if self._graph_of(pack).is_differentiable:
+                self._build_library(pack.shapes, kind, examples.share(pack))
+
+        if missing:
+            with ThreadPoolExecutor(os.cpu_count() if self._is_in_c() else 1) as threads:
+                for n, _ in enumerate(threads.map(compile_next, missing), 1 + len(new) - len(missing)):
+                    if n > 0:  # the first ones were traced earlier
+                        on_compiled(n, len(new))
+        for packed in examples.packs:
+            self._check_differentiable(packed)
+
+    def _unflattened(self, shapes: tuple[Shape, ...], n: int, numbers: "array[float]") -> list[Any]:
+        """The function's values for n examples of these shapes, from their flat numbers."""
+        values: list[Any] = nested(numbers, (n, *self._backends[shapes].stored.output_shape))
+        return values
+
+    # Compiling
+
+    def _traced(self, shapes: tuple[Shape, ...]) -> Graph:
+        """The graph for arguments of these shapes. Raises ShapeError if the function does not take them."""
+        try:
+            with notice("tracing the function"), gc_paused():
+                return Graph(
+                    self._function,
+                    shapes,
+                    self.parameters,
+                    n_constants=self._n_constants,
+                    to_roll=self.options.backend != "python",
+                    finite=self.options.finite,
+                )
+        except (TypeError, ValueError, IndexError) as error:
+            if isinstance(error, TraceError) or not self._backends:
+                raise
+            raise ShapeError(shapes, self._shapes, error) from error
+
+    def _build(self, graph: Graph) -> None:
+        """Have a backend for the graph, which builds what is called when it is first called."""
+        if self.options.backend in IN_PYTHON:
+            self._backends[graph.shapes] = in_python(graph, self.options.backend)
+            return
+        try:
+            self._backends[graph.shapes] = CBackend(graph, self.options)
+        except CompilerError as error:
+            self._fall_back(graph, error)
+
+    def _is_built(self, shapes: tuple[Shape, ...], kind: str, n: float) -> bool:
+        """Whether a call of this kind with n examples has nothing to build."""
+        backend = self._backends.get(shapes)
+        return backend.is_built(kind, n) if isinstance(backend, CBackend) else backend is not None
+
+    def _build_library(self, shapes: tuple[Shape, ...], kind: str, n: float) -> None:
+        """Build what calls of this kind with n examples need, if they are in C."""
+        backend = self._backends[shapes]
+        if isinstance(backend, CBackend):
+            try:
+                backend.library(kind, n)
+            except CompilerError as error:
+                self._fall_back(backend.stored.graph(), error)
+
+    def _fall_back(self, graph: Graph, error: CompilerError) -> None:
+        """Use NumPy or Python for this graph from now on; raise the error if the user asked for C."""
+        if self.options.backend == "c":
+            raise error
+        doubles = "" if self.precision == DOUBLE else ", in double precision"
+        backend = self._backends[graph.shapes] = in_python(graph, "numpy" if find_spec("numpy") else "python")
+        warn_once(f"compiled to {backend.language} instead of C{doubles}: {error}")
+
+    def _graph_of(self, packed: Packed) -> SerializedGraph:
+        return self._backends[packed.shapes].stored
+
+    def _check_differentiable(self, packed: Packed) -> None:
+        stored = self._graph_of(packed)
+        if not stored.is_differentiable:
+            raise TypeError(
+                f"the function returns a list of shape {stored.output_shape}, but a gradient needs a single Value: "
+                "return its mean, for instance"
+            )
+
+    def _is_in_c(self) -> bool:
+        """Whether all shapes are compiled to C."""
+        return all(isinstance(backend, CBackend) for backend in self._backends.values())
+
+    # Calls
+
+    def _run(self, method: str, packed: Packed, *options: float, parameters: Sequence[float] | None = None) -> Any:
+        """Call a method of the backend, which may have to build a library for it first."""
+        backend, numbers = self._backends[packed.shapes], self._numbers() if parameters is None else parameters
+        try:
+            return getattr(backend, method)(numbers, *options, packed)
+        except CompilerError as error:
+            self._fall_back(backend.stored.graph(), error)
+            return self._run(method, packed, *options, parameters=parameters)
+        except (TypeError, OverflowError, struct.error):
+            check_numbers(numbers, self.precision)
+            raise
+
+    # What a training needs
+
+    def _learns(self, shapes: tuple[Shape, ...], parameters: Sequence[int]) -> bool:
+        """Whether the function of arguments of these shapes depends on any of the parameters."""
+        uses = self._backends[shapes].stored.uses
+        return any(uses[i] for i in parameters)
+
+    def _values(self, parameters: Sequence[float], pack: Packed) -> list[float]:
+        """The function's value for each example of a shape."""
+        return list(self._run("forward", pack, parameters=parameters))
+
+    def _add_gradients(
+        self,
+        parameters: "array[float]",
+        gradients: "array[float]",
+        seed: float,
+        pack: Packed,
+        at: "array[int] | None",
+        n: float,
+    ) -> float:
+        """The sum of the function's values for the examples at these places; NaN if an operation may have failed.
+
+        Adds their gradients, times `seed`, to `gradients`. `n` is the number of examples in most calls.
+        """
+        backend = self._backends[pack.shapes]
+        try:
+            if isinstance(backend, CBackend):
+                results = self.precision.zeros(pack.n if at is None else len(at))
+                numbers, sums = parameters.buffer_info()[0], gradients.buffer_info()[0]
+                failed = backend.library("backward", n).run(numbers, seed, pack, sums, results, at)
+                return math.nan if failed & 1 else sum(results)
+            results, gradients[:] = map(self.precision.array, backend.gradients(parameters, gradients, seed, pack, at))
+            return sum(results)
+        except CompilerError as error:
+            self._fall_back(backend.stored.graph(), error)
+            return self._add_gradients(parameters, gradients, seed, pack, at, n)
+        except (ArithmeticError, ValueError):
+            return math.nan
+
+    def _library(self, pack: Packed, examples: Examples) -> Any:
+        """The library for steps in C on these of the examples."""
+        backend = self._backends[pack.shapes]
+        assert isinstance(backend, CBackend)
+        return backend.library("backward", examples.share(pack))
+
+    def _in_c(self, examples: Examples) -> bool:
+        """Whether all shapes of the examples are compiled to C."""
+        return all(isinstance(self._backends[pack.shapes], CBackend) for pack in examples.packs)
+
+
+def in_python(graph: Graph, backend: str) -> "PythonBackend | NumpyBackend":
+    """The graph for a backend without a compiler."""
+    if backend == "python":
+        return PythonBackend(graph)
+    from micrograd.compiler.targets.arrays import NumpyBackend  # here, since only this backend needs NumPy
+
+    return NumpyBackend(graph)
+
+
+def _check_function(function: Any, example_args: Any) -> None:
+    """Raise TypeError unless these are a function and its arguments, and name a forgotten comma."""
+    one = shown(example_args)
+    if not isinstance(example_args, (tuple, list)):
+        raise TypeError(f"example_args is {one}: expected a tuple of the function's arguments, such as ({one},)")
+    validation.require_attributes("function", function, ["__call__"], "a function of Values")
+    if isinstance(example_args, list) and _takes(function, example_args) and not _takes(function, *example_args):
+        raise TypeError(f"example_args is {one}, but the function takes one argument: write ({one},), with a comma")
+
+
+def _takes(function: Callable[..., Any], *args: Any) -> bool:
+    """Whether the function can be called with so many arguments, as far as its signature tells."""
+    try:
+        inspect.signature(function).bind(*args)
+    except (TypeError, ValueError):  # a ValueError if it has no signature
+        return False
+    return True
+
+
+def plain(numbers: list[Any]) -> list[float]:
+    """The numbers as Python's own: NumPy's would make all that is computed from them have their precision."""
+    return numbers if are_plain(numbers) else list(map(validation.row, numbers))
+
+
+def check_numbers(numbers: Sequence[Any], precision: Precision = DOUBLE) -> None:
+    """Raise an error that names the first parameter without a number, or with one beyond this precision, if any."""
+    for i, number in enumerate(numbers):
+        try:
+            array("d", [number])
+        except (TypeError, OverflowError) as error:
+            raise TypeError(f"parameter {i} does not hold a number: {error}") from None
+        precision.check(f"parameter {i}", number)

@@ -1,0 +1,159 @@
+"""The compiler's intermediate representation: assignments and loops over arrays, without a word of any language.
+
+A kernel is a list of steps. Passes make it from a trace (passes/), and a target prints it. `show` prints it for people
+and tests, who read it as `fast.ir`.
+
+The arrays of a kernel: "p", the parameters; "x", the inputs of one example; "seed"; "c", a table of constants; "g", the
+gradients; "y", the results; "t0", "t1" and so on, what is computed between. A constant has no array: its reference is
+"=" and the number. "v0", "v1" and so on are variables of one round of a loop.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+
+class Ref(NamedTuple):
+    """An element of an array: `base`, and for each loop around, the outermost first, its round times a stride."""
+
+    array: str
+    base: int = 0
+    strides: tuple[int, ...] = ()
+
+
+class Term(NamedTuple):
+    """The product of one or two factors, to be added or subtracted."""
+
+    sign: str
+    factors: tuple[Ref, ...]
+
+
+class Sum(NamedTuple):
+    """Terms, and loops of terms, added from left to right."""
+
+    terms: "tuple[Term | Loop, ...]"
+
+
+class Call(NamedTuple):
+    """An operation, by its name in the trace, on references and other operations."""
+
+    op: str
+    operands: tuple[Any, ...]
+
+
+class Assign(NamedTuple):
+    """Sets an element."""
+
+    target: Ref
+    value: "Expression"
+
+
+class Accumulate(NamedTuple):
+    """Adds to a gradient: if several examples are computed at once, their total."""
+
+    target: Ref
+    value: "Expression"
+
+
+class Scatter(NamedTuple):
+    """Adds a value to one of the `size` gradients `row`, `row + step`, ..., the one at `position`."""
+
+    row: Ref
+    step: int
+    size: int
+    position: Ref
+    value: Ref
+
+
+class Loop(NamedTuple):
+    """Steps, or terms of a sum, repeated for so many rounds."""
+
+    rounds: int
+    body: "tuple[Any, ...]"
+
+
+Expression = Ref | Sum | Call
+Step = Assign | Accumulate | Scatter | Loop
+Kernel = list[Step]
+
+
+def general(op: str) -> str:
+    """The operation of a special case: of a power to a constant, such as "**0.5", or of a quotient."""
+    return "**" if op.startswith("**") else "/" if op == "quotient" else op
+
+
+def refs(part: Any, rounds: tuple[int, ...] = ()) -> Iterator[tuple[Ref, tuple[int, ...]]]:
+    """All references in a part of a kernel, in order, with the rounds of the loops around each."""
+    if type(part) is Ref:
+        yield part, rounds
+    elif type(part) is Loop:
+        for inner in part.body:
+            yield from refs(inner, (*rounds, part.rounds))
+    elif isinstance(part, tuple):
+        for inner in part:
+            yield from refs(inner, rounds)
+
+
+def replace(part: Any, change: Callable[[Ref], Any]) -> Any:
+    """The part with something in place of each of its references, in the order of `refs`."""
+    if type(part) is Ref:
+        return change(part)
+    if not isinstance(part, tuple):
+        return part
+    parts = [replace(inner, change) for inner in part]
+    return tuple(parts) if type(part) is tuple else type(part)(*parts)
+
+
+def show(kernel: Sequence[Step]) -> str:
+    """The kernel as text: a line for each assignment, with `i`, `j`, `k`, ... for the rounds of the loops around it."""
+    return "".join(f"{line}\n" for step in kernel for line in _lines(step, 0))
+
+
+def _lines(step: Step, depth: int) -> Iterator[str]:
+    if isinstance(step, Loop):
+        yield f"for {_counter(depth)} in {step.rounds}:"
+        for inner in step.body:
+            yield from (f"    {line}" for line in _lines(inner, depth + 1))
+    elif isinstance(step, Scatter):
+        yield f"{_text(step.row)}[::{step.step}][{_text(step.position)}] += {_text(step.value)}"
+    else:
+        value = _sum(step.value.terms, depth) if isinstance(step.value, Sum) else _bare(_text(step.value))
+        yield f"{_text(step.target)} {'=' if isinstance(step, Assign) else '+='} {value}"
+
+
+def _counter(depth: int) -> str:
+    return chr(ord("i") + depth) if depth < 18 else f"i{depth}"
+
+
+def _bare(text: str) -> str:
+    """An operation without the parentheses around it."""
+    return text[1:-1] if text[0] == "(" else text
+
+
+INFIX = frozenset(("+", "-", "*", "/", "%", "**", "<", "<=", ">", ">=", "==", "!=", "and", "or"))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Call):
+        operands = list(map(_text, value.operands))
+        sign = general(value.op)
+        return (
+            f"({operands[0]} {sign} {operands[1]})" if sign in INFIX else f"{sign}({', '.join(map(_bare, operands))})"
+        )
+    if value.array[0] == "=":
+        return str(value.array[1:])
+    factors = {1: "", -1: "-"}
+    terms = [f"{factors.get(s, s)}{_counter(d)}" for d, s in enumerate(value.strides) if s]
+    if value.base or not terms:
+        terms.insert(0, str(value.base))
+    index = "+".join(terms).replace("+-", "-")
+    return f"{value.array}[{index}]" if value.array[0] != "v" else str(value.array)
+
+
+def _sum(terms: Sequence[Term | Loop], depth: int) -> str:
+    texts = []
+    for term in terms:
+        if isinstance(term, Loop):
+            texts.append(f"+ sum({_sum(term.body, depth + 1)} for {_counter(depth)} in {term.rounds})")
+        else:
+            texts.append(f"{term.sign} {' * '.join(map(_text, term.factors))}")
+    return " ".join(texts).removeprefix("+ ")

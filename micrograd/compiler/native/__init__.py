@@ -1,0 +1,1 @@
+"""Native code: compilers, libraries, and the loop that trains in C."""

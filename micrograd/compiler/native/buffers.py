@@ -1,0 +1,125 @@
+"""The numbers of a training in C: parameters, moments and gradients, one after the other in one buffer."""
+
+from array import array
+from collections.abc import Iterator, MutableSequence, Sequence
+from contextlib import contextmanager
+from typing import Any, overload
+
+from micrograd.compiler.dtype import DOUBLE, Precision
+from micrograd.compiler.frontend.redirect import buffers
+from micrograd.compiler.native.update import HasUpdateRule
+from micrograd.engine import Value
+from micrograd.errors import shown
+
+
+class Buffers:
+    """The buffer, and the Values and the optimizer that show its numbers while it is in use.
+
+    Attributes
+    ----------
+    numbers
+        The parameters, then their first moments, and so on, then the gradients.
+    n, n_held
+        The number of parameters; and how many of the first of them live here, the others are only read.
+    indices
+        The positions of the optimizer's parameters among all.
+    """
+
+    def __init__(
+        self, parameters: Sequence[Value], optimizer: HasUpdateRule, precision: Precision = DOUBLE, n_constants: int = 0
+    ) -> None:
+        self.parameters, self.optimizer, self.precision = parameters, optimizer, precision
+        position = {id(parameter): i for i, parameter in enumerate(parameters)}
+        missing = [parameter for parameter in optimizer.parameters if id(parameter) not in position]
+        if missing:
+            raise ValueError(
+                f"the optimizer changes {shown(missing[0])}, which is not among the parameters of the "
+                "compiled function: give compile all parameters that the optimizer changes"
+            )
+        self.indices = [position[id(parameter)] for parameter in optimizer.parameters]
+        self.n = len(parameters)
+        self.n_held = self.n - n_constants
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Within the block the numbers live here; after it, where they were."""
+        n, attributes = self.n, vars(self.optimizer)
+        data = self.precision.array([p.data for p in self.parameters], "a parameter")
+        before = [p.grad or 0.0 for p in self.parameters]  # or None before the first backward pass
+        grads = self.precision.array(before, "the gradient of a parameter")
+        numbers = data + self.precision.zeros(n * len(self.optimizer.moments)) + grads
+        held = slice(self.n_held), slice(-n, len(numbers) - n + self.n_held)
+        with buffers(self.parameters[: self.n_held], *[memoryview(numbers)[part] for part in held]):
+            self.numbers, self.data, self.grads = numbers, memoryview(numbers)[:n], memoryview(numbers)[-n:]
+            self.moments = [Moments(self, k * n) for k in range(1, 1 + len(self.optimizer.moments))]
+            try:
+                self.take_moments()
+                yield
+            finally:  # what the user has assigned since the last step stays
+                visible = {name: attributes[name] for name in self.optimizer.moments}
+                attributes.update({name: list(x) for name, x in visible.items() if isinstance(x, Moments)})
+
+    def read_constants(self) -> None:
+        """Read the numbers of the parameters that do not live here."""
+        if self.n_held < self.n:
+            constants = [constant.data for constant in self.parameters[self.n_held :]]
+            self.data[self.n_held :] = self.precision.array(constants, "a Value")
+
+    def take_moments(self) -> None:
+        """Take over moments that were assigned to the optimizer, which shows those here from then on."""
+        attributes = vars(self.optimizer)
+        ours = dict(zip(self.optimizer.moments, self.moments, strict=True))
+        assigned = {name: list(attributes[name]) for name, moment in ours.items() if attributes[name] is not moment}
+        for name, numbers in assigned.items():  # all of which are read before one is changed
+            ours[name][:] = numbers
+            attributes[name] = ours[name]
+
+    def ranges(self) -> "array[int]":
+        """The parameters that the optimizer changes, as ranges: the first of each, and how many they are."""
+        found = array("q")
+        for i in sorted(self.indices):
+            if found and found[-2] + found[-1] == i:
+                found[-1] += 1
+            else:
+                found.extend((i, 1))
+        return found
+
+
+class Moments(MutableSequence[float]):
+    """A moment in the buffer, in the order of the optimizer's parameters."""
+
+    def __init__(self, owner: Buffers, start: int) -> None:
+        self._numbers, self._precision = owner.numbers, owner.precision
+        self._indices = [start + i for i in owner.indices]
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    @overload
+    def __getitem__(self, i: int) -> float: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[float]: ...
+    def __getitem__(self, i: int | slice) -> float | list[float]:
+        if isinstance(i, slice):
+            return [self._numbers[index] for index in self._indices[i]]
+        return self._numbers[self._indices[i]]
+
+    def __setitem__(self, i: Any, number: Any) -> None:
+        if isinstance(i, slice):
+            for index, one in list(zip(self._indices[i], self._precision.array(number, "a moment"), strict=True)):
+                self._numbers[index] = one
+        else:
+            [self._numbers[self._indices[i]]] = self._precision.array([number], "a moment")
+
+    def __delitem__(self, i: Any) -> None:
+        raise TypeError("there is exactly one moment for each parameter: none can be added or removed")
+
+    def insert(self, i: int, number: float) -> None:
+        """Raise TypeError, as deleting does."""
+        del self[i]
+
+    def __repr__(self) -> str:
+        return repr(list(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (list(self),)  # so a copy of the optimizer has a list

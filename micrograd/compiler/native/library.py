@@ -1,0 +1,321 @@
+"""The C backend: a graph as loaded libraries, one for each kind of call, in one thread or several."""
+
+import ctypes
+import functools
+import hashlib
+import math
+import struct
+import threading
+import weakref
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import resources
+from importlib.resources.abc import Traversable
+from operator import or_
+from typing import Any, NamedTuple
+
+from micrograd import _version
+from micrograd.collector import gc_paused
+from micrograd.compiler import passes
+from micrograd.compiler.dataset import Packed
+from micrograd.compiler.dtype import DOUBLE, REMEDY, Precision
+from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.frontend.interpret import failure
+from micrograd.compiler.frontend.serialized import SerializedGraph
+from micrograd.compiler.native.toolchain import build, require_compiler, unload
+from micrograd.compiler.options import Options
+from micrograd.compiler.passes import Program, program, roll, schedule
+from micrograd.compiler.targets import c
+from micrograd.compiler.targets.c import library_source
+from micrograd.signals import uninterrupted
+
+FEW_EXAMPLES = 4  # up to so many are computed one by one
+TILE_SIZES = (4, 2, 1)  # vectors of examples
+
+POINTER = ctypes.c_void_p
+RUN = ctypes.CFUNCTYPE(
+    ctypes.c_int, *[POINTER] * 3, ctypes.c_double, *[POINTER] * 3, ctypes.c_int64
+)  # p, x, at, seed, g, y, work, n
+
+
+class CBackend:
+    """A graph as libraries in C, one for each kind of call, built on first use.
+
+    Parameters
+    ----------
+    graph
+        The traced function.
+    options
+        What it is compiled with.
+
+    Raises
+    ------
+    CompilerError
+        If there is no C compiler.
+    OverflowError
+        If a constant of the function is too large for the precision.
+    """
+
+    language = "C"
+
+    def __init__(self, graph: Graph, options: Options) -> None:
+        check_constants(graph, options.precision)
+        require_compiler()
+        self.stored = SerializedGraph(graph)
+        self.options = options
+        self._graph: Graph | None = graph  # until a library is built, since loading it again takes long
+        self._libraries: dict[tuple[str, int], Library] = {}
+        self._programs: dict[str, Program] = {}  # for each kind of call, which libraries for many and for few share
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            **vars(self),
+            "_graph": None,
+            "_libraries": {},
+            "_programs": {},
+        }  # they are built again, or found in the cache
+
+    def forward(self, parameters: Sequence[float], packed: Packed) -> "array[float]":
+        """The outputs for each example, one after the other."""
+        return self.library("forward", packed.n)(parameters, 0.0, packed)[0]
+
+    def backward(
+        self, parameters: Sequence[float], seed: float, packed: Packed
+    ) -> tuple[Sequence[float], Sequence[float]]:
+        """The output for each example, and the gradient of their sum times `seed` by each parameter."""
+        return self.library("backward", packed.n)(parameters, seed, packed)
+
+    def value_and_grad(self, parameters: Sequence[float], packed: Packed) -> "array[float]":
+        """The output for the first example, and its gradient with respect to each number in it."""
+        return self.library("value_and_grad", 1)(parameters, 1.0, packed)[0]
+
+    def library(self, kind: str, n: float) -> "Library":
+        """The library for a kind of call with n examples, which it computes in tiles or one by one.
+
+        Raises CompilerError if it cannot be built.
+        """
+        tile = self._tile_size(n)
+        if (kind, tile) not in self._libraries:
+            self._libraries[kind, tile] = Library(self.stored, kind, tile, self.options, self._programs)
+            self._graph = None
+        return self._libraries[kind, tile]
+
+    def is_built(self, kind: str, n: float) -> bool:
+        """Whether there is a library for a kind of call with n examples."""
+        return (kind, self._tile_size(n)) in self._libraries
+
+    def _tile_size(self, n: float) -> int:
+        return tile_size(n / self.options.threads, self.options.precision.lanes)
+
+
+def check_constants(graph: Graph, precision: Precision) -> None:
+    """Raise OverflowError if a constant of the function is too large."""
+    for id, number in graph.trace.constants.items():
+        if id < graph.forward_end:  # those of derivatives are there to tell numbers too large for them
+            precision.check("a constant", number)
+
+
+def tile_size(n: float, lanes: int = DOUBLE.lanes) -> int:
+    """The vectors of examples in a tile, if most calls have n examples; 0 to compute them one by one."""
+    return 0 if n <= FEW_EXAMPLES else next(size for size in TILE_SIZES if size * lanes <= n or size == 1)
+
+
+def c_text(
+    stored: SerializedGraph, kind: str, tile: int, precision: Precision, programs: dict[str, Program] | None = None
+) -> str:
+    """The C for a kind of call. `programs` keeps the program for each kind, which is the same for all tiles."""
+    graph = stored.graph()
+    results = [*graph.outputs, *((graph.argument_gradients or []) if kind == "value_and_grad" else [])]
+    accumulated = (graph.parameter_gradients or []) if kind == "backward" else []
+    programs = {} if programs is None else programs
+    with gc_paused():
+        if kind not in programs:
+            programs[kind] = program(graph, results, accumulated)
+        return library_source(graph, results, accumulated, tile=tile, precision=precision, of=programs[kind])
+
+
+def writer_digest() -> str:
+    """What identifies the C that this version of the compiler writes: its code, and the constants it goes by now."""
+    numbers = [
+        (name, x)
+        for module in (c, passes, roll, schedule)
+        for name, x in vars(module).items()
+        if name.isupper() and type(x) is int
+    ]
+    return f"{_code_digest()} {numbers}"
+
+
+@functools.cache
+def _code_digest() -> str:
+    """A hash of the version and of the compiler's files, which may be in a zip, or compiled without their source."""
+    code = [file.read_bytes() for file in _files(resources.files("micrograd.compiler"))]
+    return hashlib.sha256(b"\0".join([_version.__version__.encode(), *code])).hexdigest()
+
+
+def _files(directory: Traversable) -> Iterator[Traversable]:
+    entries = sorted(directory.iterdir(), key=lambda entry: entry.name)
+    yield from [entry for entry in entries if entry.name.endswith((".py", ".pyc"))]
+    for room in [entry for entry in entries if entry.is_dir() and entry.name != "__pycache__"]:
+        yield from _files(room)
+
+
+class Sizes(NamedTuple):
+    """The sizes of the buffers that a library works on."""
+
+    parameters: int
+    results: int  # for an example
+    room: int  # in bytes
+
+
+class Library:
+    """The loaded library for a kind of call.
+
+    C goes on with an infinity or NaN where Python raises an error. So if the processor's floating-point flags tell that
+    this may have happened, the examples are computed again step by step, and the call raises the same error.
+
+    Attributes
+    ----------
+    sizes
+        The sizes of the buffers that a call needs.
+    function
+        The address of the generated function, for code in C.
+    """
+
+    def __init__(
+        self, stored: SerializedGraph, kind: str, tile: int, options: Options, programs: dict[str, Program]
+    ) -> None:
+        precision = options.precision
+        self._stored, self._kind, self._precision = stored, kind, precision
+        made_of = f"{stored.digest} {kind} {tile} {precision.name} {writer_digest()}"
+        library = build(lambda: c_text(stored, kind, tile, precision, programs), made_of)
+        n_results = stored.n_outputs + (sum(stored.sizes) if kind == "value_and_grad" else 0)
+        self.sizes = Sizes(stored.n_parameters, n_results, ctypes.c_int64.in_dll(library, "room").value)
+        weakref.finalize(self, unload, library).atexit = False  # at exit, threads may still be running in it
+        self._run: Any = RUN(("run", library))
+        self._threaded = ThreadedKernel(library, options, self.sizes) if options.threads > 1 else None
+        self._run = self._threaded.function if self._threaded else self._run
+        self.function = ctypes.cast(self._run, POINTER).value
+        self._numbers = struct.Struct(precision.format(stored.n_parameters))
+        self._local = threading.local()
+
+    def __call__(
+        self, parameters: Sequence[float], seed: float, packed: Packed
+    ) -> tuple["array[float]", Sequence[float]]:
+        """The results for each example, one after the other, and in a backward call the gradients."""
+        numbers: bytes | int
+        n = self.sizes.parameters
+        if (
+            isinstance(parameters, memoryview)
+            and parameters.format == self._precision.code
+            and len(parameters) == n > 0
+        ):
+            numbers = ctypes.addressof(ctypes.c_char.from_buffer(parameters))
+        else:
+            numbers = self._numbers.pack(*parameters)  # three times as fast as an array
+        sums = ctypes.create_string_buffer(self._numbers.size) if self._kind == "backward" else None
+        results = self._precision.zeros(packed.n * self.sizes.results)
+        flags = self.run(numbers, seed, packed, sums, results)
+        gradients = () if sums is None else self._numbers.unpack(sums)
+        if flags:
+            self._check(flags, parameters, packed, [*results, *gradients])
+        return results, gradients
+
+    def run(
+        self,
+        numbers: bytes | int,
+        seed: float,
+        packed: Packed,
+        gradients: ctypes.Array[Any] | int | None,
+        results: "array[float]",
+        at: "array[int] | None" = None,
+    ) -> int:
+        """Call the generated function on buffers: it adds to the gradients, and overwrites the results.
+
+        It computes the examples with the numbers in `at`, or all. Returns an odd number if an operation may have
+        failed: a division by 0, an operand outside the domain, and in double precision an overflow. In single
+        precision, an overflow is 2: such numbers go on as infinities.
+        """
+        work = getattr(self._local, "work", None)
+        if work is None:  # each thread has its own
+            work = self._local.work = ctypes.create_string_buffer(self.sizes.room)
+        places, n = (None, packed.n) if at is None else (at.buffer_info()[0], len(at))
+        flags = self._run(numbers, packed.pointers, places, seed, gradients, results.buffer_info()[0], work, n)
+        self.check_interrupt()
+        return int(flags)
+
+    def _check(self, flags: int, parameters: Sequence[float], packed: Packed, numbers: Iterable[float]) -> None:
+        """Raise the error that Python would have raised for a call with these flags, or an overflow of floats."""
+        beyond = self._precision != DOUBLE and not all(map(math.isfinite, numbers))
+        if flags & 1 or beyond:
+            error = failure(self._stored.graph(), self._kind, parameters, packed)
+            if error or beyond:
+                raise error or OverflowError(
+                    f"an intermediate number is beyond the range of single precision: {REMEDY}"
+                )
+
+    def check_interrupt(self) -> None:
+        """Raise the Ctrl-C that came while threads were running."""
+        if self._threaded:
+            self._threaded.check_interrupt()
+
+
+class ThreadedKernel:
+    """Stands in for a library's `run`, and divides the examples among threads.
+
+    They run in parallel, since ctypes releases Python's lock. Their gradients are added in the order of the parts, so
+    no result depends on which thread is first.
+    """
+
+    def __init__(self, library: ctypes.CDLL, options: Options, sizes: Sizes) -> None:
+        self._run, self._add = RUN(("run", library)), library.add
+        self._add.argtypes, self._add.restype = [POINTER, POINTER, ctypes.c_int64], None
+        self._options, self._sizes = options, sizes
+        self._interrupt: BaseException | None = None
+        this = weakref.ref(self)  # a strong reference would make a cycle
+        self.function = RUN(lambda *call: this()._called(*call))  # type: ignore[union-attr]
+
+    def check_interrupt(self) -> None:
+        """Raise the Ctrl-C that came in the meantime."""
+        interrupt, self._interrupt = self._interrupt, None
+        if interrupt:
+            raise interrupt
+
+    def _called(self, *call: Any) -> int:
+        """A call from C, which no exception may pass through."""
+        try:
+            with uninterrupted():  # otherwise threads would go on in buffers that are freed
+                return self._divided(*call)
+        except BaseException as error:
+            self._interrupt = error
+            return 1
+
+    def _divided(self, p: int, x: int, at: int | None, seed: float, g: int | None, y: int, work: int, n: int) -> int:
+        precision, sizes = self._options.precision, self._sizes
+        count = min(self._options.threads, max(1, n // precision.lanes))
+        starts = [n * k // count for k in range(count + 1)]
+        order = array("q", range(n)) if at is None else None
+        first = order.buffer_info()[0] if order else at
+        assert first is not None
+        buffers = [(precision.zeros(sizes.parameters), array("b", bytes(sizes.room))) for _ in starts[2:]]
+        flags = [0] * count
+
+        def run(k: int, g: int | None, work: int) -> None:
+            begin, size = starts[k], starts[k + 1] - starts[k]
+            results = y + precision.size * begin * sizes.results
+            flags[k] = self._run(p, x, first + array("q").itemsize * begin, seed, g, results, work, size)
+
+        others = [
+            threading.Thread(target=run, args=(k, *(buffer.buffer_info()[0] for buffer in pair)))
+            for k, pair in enumerate(buffers, 1)
+        ]
+        try:
+            for thread in others:
+                thread.start()
+            run(0, g, work)
+        finally:
+            for thread in others:
+                if thread.ident:  # it was started
+                    thread.join()
+        for gradients, _ in buffers if g else ():
+            self._add(g, gradients.buffer_info()[0], sizes.parameters)
+        return functools.reduce(or_, flags)

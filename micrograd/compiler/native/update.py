@@ -1,0 +1,219 @@
+"""The update rule of an optimizer in C: traced once, for one parameter, and run in a loop over all of them.
+
+What depends only on the learning rate, the number of steps and the norm of the gradients is computed before the loop,
+which works on vectors, with a parameter in each lane.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from micrograd.compiler.frontend.reach import Reach
+from micrograd.compiler.frontend.redirect import hidden
+from micrograd.compiler.frontend.tracer import Trace, TraceError
+from micrograd.compiler.passes.expressions import Expressions
+from micrograd.compiler.targets.c import SCALAR, TOTAL, VECTOR, literal
+from micrograd.compiler.targets.spelling import terms, total
+from micrograd.errors import shown
+from micrograd.signals import finally_uninterrupted
+
+
+class HasUpdateRule(Protocol):
+    """An optimizer that states its step as a rule for one parameter, as generated code needs it."""
+
+    parameters: Sequence[Any]
+    moments: Mapping[str, float]
+    learning_rate: float
+    steps: int
+
+    def zero_grad(self) -> None:
+        """Set all gradients to 0."""
+
+    def rule(self) -> Callable[..., tuple[Any, ...]]:
+        """A function from a parameter, its gradient and its moments to what it and they become."""
+
+    def step(self) -> None:
+        """Apply the rule to all parameters."""
+
+    def clip_scale(self, norm: Any, max_norm: float) -> Any:
+        """What gradients of this norm are multiplied by, so that it is `max_norm` at most."""
+
+
+ONLY = (
+    "in C it may depend only on the numbers it is given, learning_rate, steps and options, and change only what it "
+    'returns. Train with backend="python", or eagerly'
+)
+UPDATE = """/* A step with n of all parameters: 1, or 0 if one is infinite or NaN then, or an operation failed. */
+static int update(double *p, double *g, double *m, int64_t all, int64_t n, wide rate, wide steps, wide norm)
+{{
+    (void)m; (void)all; (void)rate; (void)steps; (void)norm;
+    W sums = {{0.0}};
+    double sum = 0.0; /* of x - x, which is 0 for all that is finite */
+{head}    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) {{
+{vectors}        sums += {result} - {result};
+    }}
+    for (; i < n; i++) {{
+{scalars}        sum += {result} - {result};
+    }}
+    for (int64_t l = 0; l < LANES; l++)
+        sum += sums[l];
+    return sum == 0.0;
+}}
+"""
+
+
+class UpdateKernel:
+    """The traced rule of an optimizer's next steps, with all options but the learning rate as they are now.
+
+    Parameters
+    ----------
+    optimizer
+        The optimizer that states the rule.
+    max_norm
+        The limit on the norm of the gradients; None for no limit.
+
+    Attributes
+    ----------
+    reach
+        What the rule can read besides its arguments: if that has changed, the kernel is outdated.
+    results
+        The lines of the new parameter and moments; and of its gradient, if that changes too.
+    trace, uniform, before
+        The traced rule, the lines that are the same for all parameters, and those of them that others or results need.
+    moments, learning_rate
+        The names of the optimizer's moments, and the learning rate that it has now.
+    n_moments, n_changed
+        The number of moments, and of the first of them up to the last that changes.
+
+    Raises
+    ------
+    TypeError
+        If the rule returns anything else, has side effects, or is not the same each time.
+    """
+
+    def __init__(self, optimizer: HasUpdateRule, max_norm: float | None) -> None:
+        self.clips = max_norm is not None
+        kind = type(optimizer).__name__
+        self.reach = Reach({kind: optimizer}, ("learning_rate", "steps", "parameters", *optimizer.moments))
+        with _as_it_was(optimizer, self.reach):
+            try:
+                (self.trace, self.results), again = [_traced(optimizer, max_norm, self.reach) for _ in range(2)]
+            except TraceError as error:
+                raise TraceError(f"the rule of {kind} cannot be traced, {error}; {ONLY}") from error
+        if _written(self.trace, self.results) != _written(*again):
+            raise TypeError(f"the rule of {kind} is not the same each time: {ONLY}")
+        trace, self.uniform = self.trace, self._uniform()
+        varying = [id for id in trace.live(self.results) if id not in self.uniform]
+        before = {i for id in varying for i in trace.operands[id] if i in self.uniform and trace.operands[i]}
+        self.before = sorted(before | {id for id in self.results if id in self.uniform and trace.operands[id]})
+        self.moments, self.learning_rate = list(optimizer.moments), optimizer.learning_rate
+        self.n_moments = len(self.moments)
+        changed = [k for k in range(self.n_moments) if self.trace.leaves.get(self.results[1 + k]) != ("x", 2 + k)]
+        self.n_changed = max(changed, default=-1) + 1
+
+    def c_source(self, *, all_finite: bool = False) -> str:
+        """The function `update`: a step fails if a parameter is not finite then, or if `all_finite`, a moment."""
+        texts = [self._text(type, all_finite) for type in ("V", "double")]
+        head = "".join(self._lines(SCALAR, "wide", "    ", True))
+        return UPDATE.format(head=head, vectors=texts[0], scalars=texts[1], result="r0")
+
+    def _text(self, type: str, all_finite: bool) -> str:
+        """One round of the loop on numbers of this type."""
+        vector = type == "V"
+        places = ["p", "g", *(f"m + {k} * all" for k in range(self.n_moments))]
+        load = "*(const W *)({} + i)" if vector else "*({} + i)"
+        indent = "        "
+        text = "".join(f"{indent}const {type} x{i} = {load.format(place)};\n" for i, place in enumerate(places))
+        templates = VECTOR if vector else SCALAR
+        text += "".join(self._lines(templates, type, indent, False))
+        places.append(places.pop(1))
+        for k, (place, id) in enumerate(zip(places, self.results, strict=False)):
+            text += f"{indent}const {type} r{k} = {self._name(id, type)};\n"
+            if k == 0 or k > self.n_moments or k <= self.n_changed:  # not a moment that stays as it is
+                text += f"{indent}{load.replace('const ', '').format(place)} = r{k};\n"
+                if k and all_finite:
+                    text += f"{indent}{'sums' if vector else 'sum'} += r{k} - r{k};\n"
+        return text
+
+    def _lines(self, templates: Mapping[str, str], type: str, indent: str, head: bool) -> Iterator[str]:
+        """The statements of the loop, or those before it."""
+        results = self.before if head else [*self.results, *self.before]
+        for node in Expressions(self.trace, results):
+            id = node.line
+            if head or id not in self.uniform:
+                text = total(terms(node, lambda operand: self._name(operand, type), templates))
+                yield f"{indent}const {type} t{id} = {text};\n"
+                if self.trace.ops[id] not in TOTAL:
+                    yield f"{indent}{'sums' if type == 'V' else 'sum'} += t{id} - t{id};\n"
+
+    def _name(self, id: int, type: str) -> str:
+        constant = id in self.trace.constants
+        array, i = self.trace.leaves.get(id, ("t", id))
+        name = literal(self.trace.constants[id]) if constant else f"{array}{i}" if array in ("x", "t") else array
+        if id not in self.uniform or type == "wide":
+            return name
+        return f"U({name})" if type == "V" else name if constant else f"(double){name}"
+
+    def _uniform(self) -> set[int]:
+        """The lines that are the same for all parameters."""
+        uniform: set[int] = set()
+        for id, operands in enumerate(self.trace.operands):
+            if uniform.issuperset(operands) and self.trace.leaves.get(id, ("", 0))[0] != "x":
+                uniform.add(id)
+        return uniform
+
+
+def _traced(optimizer: HasUpdateRule, max_norm: float | None, reach: Reach) -> tuple[Trace, list[int]]:
+    """What the rule does to a parameter, and the lines of what it gives. Raises TypeError if it does anything else."""
+    trace, kind = Trace(), type(optimizer).__name__
+    everyone = trace.leaf("all")
+    moments: dict[str, Any] = {name: [everyone] * len(optimizer.parameters) for name in optimizer.moments}
+    given = {"learning_rate": trace.leaf("rate"), "steps": trace.leaf("steps"), **moments}
+    vars(optimizer).update(given)
+    x, grad, *own = [trace.leaf("x", i) for i in range(2 + len(moments))]
+    with hidden(everyone):
+        if max_norm is not None:
+            grad = grad * optimizer.clip_scale(trace.leaf("norm"), max_norm)
+        update = optimizer.rule()
+        within = Reach({"rule": update}, ignoring=reach.found.values())
+        numbers, again = update(x, grad, *own), update(x, grad, *own)
+    if trace.refused:  # also where the rule has caught it
+        raise trace.refused
+    if not isinstance(numbers, (tuple, list)) or len(numbers) != 1 + len(own):
+        names = ", ".join(["the parameter", *moments])
+        raise TypeError(f"the rule of {kind} returns {shown(numbers)}: expected a tuple of {names}")
+    changed = [f"{kind}.{name}" for name, x in given.items() if vars(optimizer)[name] is not x]
+    changed += [f"{kind}.{name}" for name, x in moments.items() if any(one is not everyone for one in x)]
+    if name := next(filter(None, [*changed, reach.changed(), within.changed()]), ""):
+        raise TypeError(f"the rule of {kind} changes {name}: {ONLY}")
+    if unfollowed := reach.unfollowed + within.unfollowed:
+        raise TypeError(f"the rule of {kind} reaches {unfollowed[0]}, whose changes cannot be followed: {ONLY}")
+    results = [trace.result(number) for number in [*numbers, grad][: len(numbers) + (max_norm is not None)]]
+    if results[: len(numbers)] != [trace.result(number) for number in again]:
+        raise TypeError(f"the rule of {kind} is not the same for each parameter: {ONLY}")
+    if everyone.id in {*results, *[i for id in trace.live(results) for i in trace.operands[id]]}:
+        raise TypeError(f"the rule of {kind} depends on all parameters, gradients or moments: {ONLY}")
+    trace.close()
+    return trace, results
+
+
+def _written(trace: Trace, results: list[int]) -> str:
+    """All of a trace, as text, in which NaN is NaN."""
+    return repr((trace.ops, trace.operands, trace.constants, results))
+
+
+@contextmanager
+def _as_it_was(optimizer: HasUpdateRule, reach: Reach) -> Iterator[None]:
+    """After the block the optimizer has the attributes it had before, and what they hold is as it was."""
+    attributes = vars(optimizer)
+    before = dict(attributes)
+
+    def leave() -> None:
+        attributes.update(before)
+        for name in attributes.keys() - before.keys():
+            del attributes[name]
+        reach.restore()
+
+    with finally_uninterrupted(leave):
+        yield

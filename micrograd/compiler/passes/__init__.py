@@ -1,0 +1,67 @@
+"""From a trace to a kernel: each pass is a function, in the order of `program`."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.ir import Assign, Kernel, Loop, Ref, Scatter
+from micrograd.compiler.passes.expressions import Expressions, Node
+from micrograd.compiler.passes.roll import rolled
+from micrograd.compiler.passes.schedule import fused
+from micrograd.compiler.passes.vectorize import Place, by_level, one_by_one, statements
+
+MANY_CONSTANTS = 8  # above which they are kept in a table
+MANY_LINES = 1000  # of a kernel, above which another order is tried
+
+
+class Program(NamedTuple):
+    """A kernel, the numbers in its table of constants, and the names of the operations it carries out."""
+
+    kernel: Kernel
+    constants: list[float]
+    operations: set[str]
+
+
+def program(graph: Graph, results: Sequence[int], accumulated: Sequence[int]) -> Program:
+    """What computes some lines of a graph: `results` go to the array "y", and `accumulated` are those of "g"."""
+    scatters = graph.scatters if accumulated else []
+    lines = [*results, *accumulated, *(line for scatter in scatters for line in scatter[1:])]
+    nodes = Expressions(graph.trace, lines)
+    leaves: dict[int, Place] = dict(graph.trace.leaves)
+    leaves |= {id: (f"={float(number)!r}", 0) for id, number in graph.trace.constants.items()}
+    leaves |= {line: ref[:2] for line, ref in nodes.rows.items()}
+    table = _constants(graph, nodes, lines)
+    leaves |= {id: ("c", i) for i, id in enumerate(table)}
+    place = dict(leaves)
+    found = statements(by_level(nodes), place, results)
+    kernel: Kernel = rolled(fused(found, nodes, lines))
+    if length(kernel) > MANY_LINES:
+        other = dict(leaves)
+        again = rolled([statement.step for statement in statements(one_by_one(nodes), other, results)])
+        if length(again) < length(kernel):
+            kernel, place = again, other
+    copies = [Assign(Ref("y", i), Ref(*place[line])) for i, line in enumerate(results) if place[line] != ("y", i)]
+    kernel += rolled(copies)
+    for row, index, gradient in scatters:
+        kernel.append(Scatter(Ref("g", row.base), row.step, row.size, Ref(*place[index]), Ref(*place[gradient])))
+    operations = {graph.trace.ops[line] for line in nodes.live}
+    return Program(kernel, [graph.trace.constants[id] for id in table], operations)
+
+
+def length(kernel: Sequence[object]) -> int:
+    """How many lines a kernel has."""
+    return sum(1 + length(step.body) if isinstance(step, Loop) else 1 for step in kernel)
+
+
+def _constants(graph: Graph, nodes: Sequence[Node], lines: Sequence[int]) -> list[int]:
+    """The constants that go into a table, so that loops can run over them: none, if they are few.
+
+    Whole numbers come first, as one counts; the others as they are first used.
+    """
+    numbers = graph.trace.constants
+    used = dict.fromkeys(
+        [*(o for node in nodes for o in node.operands if o in numbers), *(i for i in lines if i in numbers)]
+    )
+    ordered = sorted(used, key=lambda id: numbers[id] if float(numbers[id]).is_integer() else math.inf)
+    return ordered if len(ordered) > MANY_CONSTANTS else []

@@ -1,0 +1,204 @@
+"""A trace as expressions: the first pass of the compiler.
+
+A sum becomes one expression with all of its terms, products included, so that a dot product is one, however it was
+written. A condition is part of the expressions that it decides.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+from micrograd.compiler.frontend.scatter import row
+from micrograd.compiler.frontend.tracer import CONDITIONS, Trace
+from micrograd.compiler.ir import Call, Ref
+
+LONG_CONDITION = 8  # numbers compared, above which a condition is computed once, as 1 or 0, whatever uses it
+
+
+class Node(NamedTuple):
+    """The value of a line of the trace, from the lines `operands`.
+
+    Attributes
+    ----------
+    line
+        The line that it computes.
+    form
+        A Call, whose operands are positions in `operands` and other Calls; or for a sum, runs of alike terms: pairs of
+        the number of factors, negative if the terms are subtracted, and of how many terms there are.
+    operands
+        Lines of the trace.
+    parameter
+        The index of the parameter whose gradient it is added to; -1 for none.
+    """
+
+    line: int
+    form: Call | tuple[tuple[int, int], ...]
+    operands: tuple[int, ...]
+    parameter: int = -1
+
+
+Term = tuple[int, ...]
+"""1 or -1, and one or two lines: the factors."""
+
+
+class Expressions(list[Node]):
+    """The nodes that some results need, each after its operands.
+
+    Parameters
+    ----------
+    trace
+        The operations.
+    results
+        Lines of the trace, which are nodes of their own.
+    named
+        More lines that are nodes of their own.
+    in_order
+        Whether what is added to a gradient is added as the engine does it, a part at a time. Else the parts are added
+        up first.
+
+    Attributes
+    ----------
+    live
+        The operations among the lines that the results need.
+    rows
+        The first of the parameters that a negative line stands for, an operand of `take_at`.
+    """
+
+    def __init__(
+        self, trace: Trace, results: Sequence[int], *, named: Collection[int] = (), in_order: bool = False
+    ) -> None:
+        super().__init__()
+        self.live = trace.live(results)
+        self.rows: dict[int, Ref] = {}
+        self._trace = trace
+        self._in_order = in_order
+        ops, operands = trace.ops, trace.operands
+        uses = [0] * len(ops)
+        user = [0] * len(ops)
+        for line in self.live:
+            for operand in operands[line]:
+                uses[operand] += 1
+                user[operand] = line
+        for line in (*results, *named):
+            uses[line] += 2  # which keeps it from becoming part of another
+        self._sum = [  # the line of the sum or difference that alone uses a line, or 0
+            line if n == 1 and ops[line] in ("+", "-") else 0 for n, line in zip(uses, user, strict=True)
+        ]
+        self._parameter = {line: i for line, (array, i) in trace.leaves.items() if array == "g"}
+        self._conditions: dict[int, Call] = {}  # over lines
+        self._numbers: set[int] = set()  # conditions that have a node
+        self._products: dict[int, tuple[int, ...]] = {}
+        self._sums: dict[int, list[Term]] = {}  # as far as they go
+        for line in self.live:
+            op = ops[line]
+            if op == "*" and self._sum[line] and self._conditions.keys().isdisjoint(operands[line]):
+                self._products[line] = operands[line]
+            elif op == "+" and operands[line][0] in self._parameter:
+                self._add_to_gradient(line)
+            elif op in ("+", "-"):
+                self._add_sum(line, op)
+            else:
+                self._add_call(line, op)
+
+    def _add_sum(self, line: int, op: str) -> None:
+        left, right = self._trace.operands[line]
+        terms = self._sums.pop(left) if left in self._sums else self._term(left, 1)
+        terms += self._term(right, 1 if op == "+" else -1)
+        if self._sum[line] and self._continues(line):
+            self._sums[line] = terms
+        else:
+            self._close(line, terms)
+
+    def _continues(self, line: int) -> bool:
+        """Whether the sum that alone uses a sum adds to it from the right, or adds it to a gradient."""
+        user = self._sum[line]
+        left, right = self._trace.operands[user]
+        if left == line:
+            return right != line
+        return self._trace.ops[user] == "+" and left in self._parameter and not self._in_order
+
+    def _add_to_gradient(self, line: int) -> None:
+        total, part = self._trace.operands[line]
+        parameter = self._parameter[line] = self._parameter[total]
+        terms = self._sums.pop(total, [])
+        terms += self._sums.pop(part) if part in self._sums and not terms else self._term(part, 1)
+        user = self._sum[line]
+        if user and self._trace.ops[user] == "+" and self._trace.operands[user][0] == line:
+            self._sums[line] = terms
+        else:
+            self._close(line, terms, parameter)
+
+    def _term(self, line: int, sign: int) -> list[Term]:
+        """A line as a term: a product as its factors."""
+        if line in self._products:
+            return [(sign, *self._products.pop(line))]
+        if line in self._sums:
+            self._close(line, self._sums.pop(line))
+        return [(sign, self._number(line))]
+
+    def _close(self, line: int, terms: Sequence[Term], parameter: int = -1) -> None:
+        runs: list[tuple[int, int]] = []
+        operands: list[int] = []
+        for sign, *factors in terms:
+            width = sign * len(factors)
+            if runs and runs[-1][0] == width:
+                runs[-1] = width, runs[-1][1] + 1
+            else:
+                runs.append((width, 1))
+            operands += factors
+        self.append(Node(line, tuple(runs), tuple(operands), parameter))
+
+    def _add_call(self, line: int, op: str) -> None:
+        operands = self._trace.operands[line]
+        if op in CONDITIONS:
+            condition = Call(op, tuple([self._operand(o, op in ("and", "or")) for o in operands]))
+            self._conditions[line] = condition
+            if _size(condition) > LONG_CONDITION:
+                self._number(line)
+        elif op == "take" and (of := row(self._trace, operands[1:])):
+            start = -1 - len(self.rows)
+            self.rows[start] = Ref("&p", of.base)
+            self.append(Node(line, Call(f"take_at {of.step} {of.size}", (0, 1)), (self._number(operands[0]), start)))
+        else:
+            decides = op == "where"
+            tree = Call(
+                self._special(op, operands),
+                tuple([self._operand(o, decides and not i) for i, o in enumerate(operands)]),
+            )
+            self._append(line, tree)
+
+    def _append(self, line: int, tree: Call) -> None:
+        operands: list[int] = []
+
+        def position(part: Any) -> Any:
+            if isinstance(part, Call):
+                return Call(part.op, tuple(map(position, part.operands)))
+            operands.append(part)
+            return len(operands) - 1
+
+        form = position(tree)
+        self.append(Node(line, form, tuple(operands)))
+
+    def _operand(self, line: int, decides: bool) -> Any:
+        """A line as an operand: of what decides, as a condition, and elsewhere as a number."""
+        if line in self._conditions and line not in self._numbers:
+            return self._conditions[line] if decides else Call("condition", (self._conditions[line],))
+        return Call("truth", (line,)) if decides else line
+
+    def _number(self, line: int) -> int:
+        """A line as a number: a condition gets a node."""
+        if line in self._conditions and line not in self._numbers:
+            self._numbers.add(line)
+            self._append(line, Call("condition", (self._conditions[line],)))
+        return line
+
+    def _special(self, op: str, operands: Sequence[int]) -> str:
+        """The operation, or its special case: a power to a constant, a quotient whose divisor may be 0."""
+        constant = self._trace.constants.get(operands[-1])
+        if op == "/" and not constant:
+            return "quotient"
+        return f"{op}{constant:.17g}" if op == "**" and constant is not None else op  # 2.0000001 is not 2
+
+
+def _size(value: Any) -> int:
+    """How many operands a tree of operations has."""
+    return sum(map(_size, value.operands)) if isinstance(value, Call) else 1

@@ -1,0 +1,77 @@
+"""Loops over sums with their terms in the outer loop, for code that computes one example after the other."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from micrograd.compiler.ir import Accumulate, Assign, Kernel, Loop, Ref, Step, Sum, Term, replace
+
+AT_ONCE = 4  # terms that are added before a sum goes back to memory
+
+
+def is_dot(loop: Loop) -> bool:
+    """Whether a loop adds up the products of neighbouring elements of two arrays."""
+    term = loop.body[0]
+    if len(loop.body) > 1 or isinstance(term, Loop) or term.sign != "+" or len(term.factors) != 2:
+        return False
+    if any(factor.array[0] not in "pxty" for factor in term.factors):
+        return False
+    return [factor.strides[-1] for factor in term.factors] in ([1, 1], [-1, -1])
+
+
+def interchanged(steps: Sequence[Step]) -> Kernel:
+    """The steps with the terms of sums in the outer loop where neighbouring sums read neighbouring elements.
+
+    Such is a matrix times a vector whose rows are not neighbours: one example after the other, a compiler makes vectors
+    of the sums then.
+    """
+    found: Kernel = []
+    for step in steps:
+        if isinstance(step, Loop):
+            inner = step.body[0]
+            if len(step.body) == 1 and isinstance(inner, (Assign, Accumulate)) and _is_column_sum(inner):
+                found += _columns(step.rounds, inner)
+                continue
+            step = Loop(step.rounds, tuple(interchanged(step.body)))
+        found.append(step)
+    return found
+
+
+def _is_column_sum(step: Assign | Accumulate) -> bool:
+    """Whether a sum ends in a loop, and what that reads advances with the target."""
+    if not isinstance(step.value, Sum) or step.target.strides[-1] != 1 or step.target.array[0] == "v":
+        return False
+    *first, last = step.value.terms
+    if not isinstance(last, Loop) or is_dot(last) or any(isinstance(term, Loop) for term in (*first, *last.body)):
+        return False
+    factors = [factor for term in last.body for factor in term.factors]
+    if any(factor.array == step.target.array for factor in factors):
+        return False  # it may read what an earlier round has set
+    return all(factor.strides[-2] in (0, 1) for factor in factors)
+
+
+def _columns(rounds: int, step: Assign | Accumulate) -> list[Step]:
+    """A loop over a sum as two: one sets the targets to what the sum begins with, one adds the other terms."""
+    assert isinstance(step.value, Sum)
+    *first, last = step.value.terms
+    assert isinstance(last, Loop)
+    adds = isinstance(step, Accumulate)
+    steps: list[Step] = []
+    if first or not adds:
+        steps.append(Loop(rounds, (step._replace(value=Sum(tuple(first)) if first else Ref("=-0.0")),)))
+    whole = last.rounds // AT_ONCE * AT_ONCE
+    for start, end, n in (0, whole, AT_ONCE), (whole, last.rounds, 1):
+        if start < end:
+            terms = [
+                replace(term, partial(_swapped, start=k, step=n)) for k in range(start, start + n) for term in last.body
+            ]
+            *outer, own = step.target.strides
+            target = step.target._replace(strides=(*outer, 0, own))
+            value = Sum(tuple(terms if adds else [Term("+", (target,)), *terms]))
+            steps.append(Loop((end - start) // n, (Loop(rounds, (type(step)(target, value),)),)))
+    return steps
+
+
+def _swapped(ref: Ref, *, start: int, step: int) -> Ref:
+    """A reference in two loops with the inner one outside, from a round on, by so many rounds at a time."""
+    *outer, own, summed = ref.strides
+    return Ref(ref.array, ref.base + start * summed, (*outer, step * summed, own))

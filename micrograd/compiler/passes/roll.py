@@ -1,0 +1,106 @@
+"""Rolling: what repeats, with references that advance evenly, as loops; and loops that repeat as loops around them."""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from operator import sub
+from typing import Any
+
+from micrograd.compiler.ir import Loop, Ref, replace
+
+FEWEST_ROUNDS = 3
+LONGEST_BODY = 400  # steps that may make up one round
+MOST_PERIODS = 12  # that are compared in full before a step is left as it is
+
+
+def rolled(parts: Sequence[Any], depth: int = 0) -> list[Any]:
+    """Steps of a kernel, or terms of a sum, with loops for what repeats, until nothing does.
+
+    They are within so many loops themselves.
+    """
+    steps = list(parts)
+    before = -1
+    while len(steps) != before and len(steps) >= FEWEST_ROUNDS:
+        before = len(steps)
+        kinds: dict[Any, int] = {}
+        stripped = [_stripped(step) for step in steps]
+        numbers = [kinds.setdefault(kind, len(kinds)) for kind, _ in stripped]
+        bases = [base for _, base in stripped]
+        found: list[Any] = []
+        for start, period, rounds in repeats(numbers, bases):
+            body = steps[start : start + period]
+            found += body if rounds == 1 else [_loop(rounds, body, bases[start : start + 2 * period], depth)]
+        steps = found
+    return steps
+
+
+def _stripped(step: Any) -> tuple[Any, tuple[int, ...]]:
+    """A step without the bases of its references, and these."""
+    bases: list[int] = []
+
+    def strip(ref: Ref) -> Ref:
+        bases.append(ref.base)
+        return Ref(ref.array, 0, ref.strides)
+
+    kind = replace(step, strip)
+    return (type(step), kind), tuple(bases)
+
+
+def _loop(rounds: int, body: Sequence[Any], bases: Sequence[tuple[int, ...]], depth: int) -> Loop:
+    """The loop whose first round is this body, with the bases of the first two rounds."""
+    period = len(body)
+    strides = map(sub, chain(*bases[period:]), chain(*bases[:period]))
+
+    def within(ref: Ref) -> Ref:
+        return ref._replace(strides=(*ref.strides[:depth], next(strides), *ref.strides[depth:]))
+
+    return Loop(rounds, tuple([replace(step, within) for step in body]))
+
+
+def repeats(
+    kinds: Sequence[int], bases: Sequence[tuple[int, ...]], longest: int = LONGEST_BODY
+) -> Iterator[tuple[int, int, int]]:
+    """Where loops begin, the number of steps in a round, and how many rounds: of one round where nothing repeats.
+
+    In each round of a loop, the steps are of the same kinds, and each base differs by the same stride from the one in
+    the round before.
+    """
+    n = len(kinds)
+    following = [0] * n  # the next step of the same kind, for each but the last
+    latest: dict[int, int] = {}
+    for i, kind in enumerate(kinds):
+        if kind in latest:
+            following[latest[kind]] = i
+        latest[kind] = i
+    start = 0
+    while start < n:
+        period, rounds = 1, 1
+        again, tried = following[start], 0
+        while again and again - start <= longest and tried < MOST_PERIODS:
+            end = 2 * again - start
+            if end <= n and kinds[end - 1] == kinds[again - 1] and kinds[start:again] == kinds[again:end]:
+                tried += 1
+                rounds = _rounds(kinds, bases, start, again - start)
+                if rounds >= FEWEST_ROUNDS:
+                    period = again - start
+                    break
+            again = following[again]
+        if rounds < FEWEST_ROUNDS:
+            period, rounds = 1, 1
+        yield start, period, rounds
+        start += period * rounds
+
+
+def _rounds(kinds: Sequence[int], bases: Sequence[tuple[int, ...]], start: int, period: int) -> int:
+    """For how many rounds the bases advance evenly, of at least two that are of the same kinds."""
+    first = kinds[start : start + period]
+    before = list(chain(*bases[start : start + period]))
+    now = list(chain(*bases[start + period : start + 2 * period]))
+    strides = list(map(sub, now, before))
+    rounds, begin = 2, start + 2 * period
+    while kinds[begin : begin + period] == first:
+        before, now = now, list(chain(*bases[begin : begin + period]))
+        if list(map(sub, now, before)) != strides:
+            break
+        rounds += 1
+        begin += period
+    return rounds

@@ -1,0 +1,100 @@
+"""The order of statements: each right before it is first needed; and one loop for statements that pass on numbers."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from micrograd.compiler.ir import Assign, Kernel, Loop, Ref, Step, refs, replace
+from micrograd.compiler.passes.expressions import Node
+from micrograd.compiler.passes.vectorize import Statement
+
+WINDOW = 40  # loops, after which a loop is too far away to share
+
+
+def fused(statements: Sequence[Statement], nodes: Sequence[Node], results: Sequence[int]) -> Kernel:
+    """The statements as a kernel. Loops are one where a round of the second needs only that round of the first."""
+    operands = {node.line: node.operands for node in nodes}
+    home = {line: (s, k) for s, statement in enumerate(statements) for k, line in enumerate(statement.lines)}
+    needs = [{home[o][0] for line in statement.lines for o in operands[line] if o in home} for statement in statements]
+    groups: list[list[int]] = []
+    group: dict[int, int] = {}
+    shapes = [_shape(statement.step) for statement in statements]
+    for s in _late(needs):
+        latest = max([group[o] for o in needs[s]], default=-1)
+        if not (
+            shapes[s]
+            and latest >= 0
+            and len(groups) - latest <= WINDOW
+            and shapes[groups[latest][0]] == shapes[s]
+            and _meets(statements[s], groups[latest], operands, home)
+        ):
+            latest = len(groups)
+            groups.append([])
+        groups[latest].append(s)
+        group[s] = latest
+    uses = Counter(home[o][0] for node in nodes for o in node.operands if o in home)
+    uses.update(home[line][0] for line in results if line in home)
+    return [_merged([(statements[s].step, uses[s] / len(statements[s].lines)) for s in members]) for members in groups]
+
+
+def _late(needs: Sequence[set[int]]) -> list[int]:
+    """The statements, each right before the first that needs it, as far as what comes later in time allows it."""
+    use: dict[int, int] = {}
+    for s in range(len(needs) - 1, -1, -1):
+        mine = use.setdefault(s, s)
+        for o in needs[s]:
+            use[o] = min(use.get(o, mine), mine)
+    return sorted(range(len(needs)), key=lambda s: (use[s], s))
+
+
+def _shape(step: Step) -> tuple[int, ...] | None:
+    """The rounds of the loops around a single assignment; None for anything else."""
+    rounds: list[int] = []
+    while isinstance(step, Loop):
+        if len(step.body) > 1:
+            return None
+        rounds.append(step.rounds)
+        step = step.body[0]
+    return tuple(rounds)
+
+
+def nested(rounds: Sequence[int], body: Sequence[Step]) -> Loop:
+    """Loops of so many rounds, the outermost first, around the steps."""
+    *outer, n = rounds
+    loop = Loop(n, tuple(body))
+    return nested(outer, [loop]) if outer else loop
+
+
+def _meets(statement: Statement, members: Sequence[int], operands: Any, home: Any) -> bool:
+    """Whether what a statement needs of a loop is computed in the same round of it."""
+    return all(
+        home[o][1] == k
+        for k, line in enumerate(statement.lines)
+        for o in operands[line]
+        if o in home and home[o][0] in members
+    )
+
+
+def _merged(members: Sequence[tuple[Step, float]]) -> Step:
+    """One loop for steps, each with the uses of its results a round: a variable, if these are all in its own round."""
+    if len(members) == 1:
+        return members[0][0]
+    rounds = _shape(members[0][0]) or ()
+    inner = [_innermost(step) for step, _ in members]
+    reads = Counter(ref for step in inner for ref, _ in refs(step.value))
+    variables: dict[Ref, Ref] = {}
+    body: list[Step] = []
+    for step, (_, uses) in zip(inner, members, strict=True):
+        step = step._replace(value=replace(step.value, lambda ref: variables.get(ref, ref)))
+        if isinstance(step, Assign) and reads[step.target] == uses:
+            variables[step.target] = Ref(f"v{len(variables)}")
+            step = step._replace(target=variables[step.target])
+        body.append(step)
+    return nested(rounds, body)
+
+
+def _innermost(step: Any) -> Any:
+    """The single assignment in loops."""
+    while isinstance(step, Loop):
+        [step] = step.body
+    return step

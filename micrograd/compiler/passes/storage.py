@@ -1,0 +1,72 @@
+"""Storage: a kernel in parts, each a function, and one array for all that it computes on the way."""
+
+from bisect import bisect
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
+
+from micrograd.compiler.ir import Kernel, refs
+from micrograd.compiler.passes import length
+
+
+def chunks_of(kernel: Kernel, most: int, size: Callable[[Kernel], int] = length) -> Iterator[Kernel]:
+    """The kernel in parts of at most this size, or of a single step: each makes a function."""
+    chunk: Kernel = []
+    total = 0
+    for step in kernel:
+        more = size([step])
+        if chunk and total + more > most:
+            yield chunk
+            chunk, total = [], 0
+        chunk.append(step)
+        total += more
+    yield chunk
+
+
+class Slots:
+    """Where in the array t the elements go; those that only single lines of one function use go to variables.
+
+    What lies between elements that a loop uses keeps them apart.
+
+    Attributes
+    ----------
+    size
+        How many elements t has.
+    """
+
+    def __init__(self, chunks: Sequence[Kernel]) -> None:
+        spans: dict[str, set[tuple[int, int]]] = defaultdict(set)
+        user: dict[tuple[str, int], int] = {}
+        for number, chunk in enumerate(chunks):
+            for (name, base, strides), rounds in refs(tuple(chunk)):
+                if name[0] == "t" and (rounds or user.setdefault((name, base), number) != number):
+                    reach = [(n - 1) * stride for n, stride in zip(rounds, strides, strict=True)]
+                    spans[name].add((base + sum(min(r, 0) for r in reach), base + sum(max(r, 0) for r in reach) + 1))
+        self.size = 0
+        self._variables: dict[tuple[str, int], str] = {}
+        self._ranges: dict[str, list[tuple[int, int, int]]] = {}  # first and end in an array, and the slot of the first
+        for name, found in spans.items():
+            ranges = self._ranges[name] = []
+            for first, end in _united(found):
+                ranges.append((first, end, self.size))
+                self.size += end - first
+
+    def __getitem__(self, place: tuple[str, int]) -> int | str:
+        """The slot of an element, or the name of a variable."""
+        name, index = place
+        ranges = self._ranges.get(name, [])
+        at = bisect(ranges, index, key=itemgetter(0)) - 1
+        if at >= 0 and index < ranges[at][1]:
+            return ranges[at][2] + index - ranges[at][0]
+        return self._variables.setdefault(place, f"t{len(self._variables)}")
+
+
+def _united(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The ranges, first and end each, with those that overlap made one."""
+    united: list[tuple[int, int]] = []
+    for first, end in sorted(spans):
+        if united and first < united[-1][1]:
+            united[-1] = united[-1][0], max(end, united[-1][1])
+        else:
+            united.append((first, end))
+    return united

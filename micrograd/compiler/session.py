@@ -1,0 +1,313 @@
+"""Training a compiled function: gradients by generated code, and in C, all of each step.
+
+In C, parameters, gradients and moments live in a buffer from the first step to the last, and a loop of its own applies
+the optimizer's rule (native/). In Python, each step is the optimizer's own, on compiled gradients. A step in which an
+operation fails or a number is not finite changes nothing: the engine computes its gradients, and raises what it raises.
+"""
+
+import math
+import threading
+from array import array
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from itertools import repeat
+from operator import add, is_
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+from micrograd import validation
+from micrograd.compiler.dataset import Examples
+from micrograd.compiler.dtype import DOUBLE, REMEDY
+from micrograd.compiler.frontend.graph import flatten, shape_of, unflatten
+from micrograd.compiler.frontend.interpret import check
+from micrograd.compiler.frontend.redirect import any_frozen
+from micrograd.compiler.native.buffers import Buffers
+from micrograd.compiler.native.loop import NativeLoop
+from micrograd.compiler.native.toolchain import warn_once
+from micrograd.compiler.native.update import HasUpdateRule
+from micrograd.engine import Value
+from micrograd.optim import Optimizer
+from micrograd.reductions import mean
+from micrograd.signals import entering, uninterrupted
+from micrograd.stepping import Update
+
+if TYPE_CHECKING:
+    from micrograd.compiler.function import Function
+
+
+class CompiledGradients:
+    """Gradients by generated code, and where that fails, by the engine, of which the log says why.
+
+    Parameters
+    ----------
+    function
+        The compiled function.
+    engine
+        Leaves the gradients of a batch's mean loss on the parameters, and returns that loss.
+
+    Attributes
+    ----------
+    examples
+        What batches are taken from.
+    by_engine
+        Whether the engine computes the next gradients.
+    """
+
+    examples: Examples
+
+    def __init__(self, function: "Function", engine: Callable[[Sequence[int]], float]) -> None:
+        self._function, self._engine = function, engine
+        self.by_engine = False
+        self._pending_warning = ""
+        self._warned = False
+
+    def __call__(self, batch: Sequence[int]) -> float:
+        """The mean loss of a batch of the examples, whose gradients the parameters have then."""
+        loss = math.nan if self.by_engine else self._compiled(batch)
+        self.by_engine, self._pending_warning = False, ""
+        if math.isnan(loss):
+            self._pending_warning = self._reason(batch)
+            loss = self._engine(batch)
+        return loss
+
+    def warn_eager_step(self) -> None:
+        """Log, once, why the engine has computed the gradients of a step that is taken."""
+        if self._pending_warning and not self._warned:
+            warn_once(f"a step was taken by the engine, {self._pending_warning}")
+            self._warned = True
+
+    def _compiled(self, batch: Sequence[int]) -> float:
+        """The loss by generated code; NaN, with no gradients, if a number is not finite or an operation has failed."""
+        function, examples, precision = self._function, self.examples, self._function.precision
+        numbers = precision.array(function._numbers(), "a parameter")
+        gradients, total = precision.zeros(len(numbers)), 0.0
+        for pack, places in examples.of_each_shape(batch):
+            share = examples.share(pack)
+            total += function._add_gradients(numbers, gradients, 1.0 / len(batch), pack, places, share)
+        if not math.isfinite(total) or not all(map(math.isfinite, gradients)):
+            return math.nan
+        set_gradients(function.parameters[: len(numbers) - function._n_constants], gradients)
+        return total / len(batch)
+
+    def _reason(self, batch: Sequence[int]) -> str:
+        """What generated code cannot do in a step on this batch, as far as that shows and was not said before."""
+        function, examples = self._function, self.examples
+        if function.precision != DOUBLE:
+            return f"in doubles, since its numbers are beyond single precision: {REMEDY}"
+        numbers = function._numbers()
+        for i in batch if not self._warned else ():
+            if i < len(examples):  # of shards that are loaded by workers, only some examples are known
+                pack = examples.packs[examples.kind[i]]
+                try:
+                    check(function._backends[pack.shapes].stored.graph(), numbers, pack.row(examples.place[i]))
+                except FloatingPointError as error:
+                    return (
+                        f"since it takes no derivative of what take() does not choose, and generated code does: {error}"
+                    )
+        return "since an operation may have failed in generated code"
+
+
+class Training:
+    """A block in which an optimizer takes steps on compiled gradients: `Compiled.training` returns and documents it."""
+
+    def __init__(self, compiled: "Function", optimizer: HasUpdateRule, clip_grad_norm: float | None) -> None:
+        check_rule(optimizer)
+        self._compiled, self._optimizer = compiled, optimizer
+        self._max_norm = None if clip_grad_norm is None else validation.limit("clip_grad_norm", clip_grad_norm)
+        self._changed = list(optimizer.parameters)
+        self._buffers = Buffers(compiled.parameters, optimizer, compiled.precision, compiled._n_constants)
+        self._update = Update(compiled.parameters[: self._buffers.n_held], optimizer, self._max_norm)
+        self._gradients = CompiledGradients(compiled, self._by_engine)
+        self._turn = threading.RLock()  # of the thread that takes a step
+        self._in_c, self._inside = ExitStack(), False
+        self._loop: NativeLoop | None = None  # in C, while the buffers are in use
+        self._latest: Examples | None = None
+        self._rates, self._losses = array("d", [0.0]), array("d", [0.0])  # of one step
+
+    def __repr__(self) -> str:
+        return f"<training of {self._compiled!r} by {self._optimizer!r}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a training block is of this process alone: pickle the compiled function and the optimizer, together, and "
+            "begin another block with what is loaded"
+        )
+
+    def __enter__(self) -> Self:
+        with entering(self):
+            self._check_optimizer()
+            if self._compiled._is_in_c():
+                self._in_c.enter_context(self._buffers.in_use())
+                try:
+                    self._bind(None)
+                except BaseException:
+                    self._leave_c()
+                    raise
+            self._inside = True
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with uninterrupted(), self._turn:
+            self._inside, self._latest = False, None
+            self._leave_c()
+
+    def __call__(self, *batches: Any) -> float:
+        """Take a step along the gradient of the mean loss of a batch, which is returned; threads take turns.
+
+        Parameters
+        ----------
+        batches
+            What `pack` has made of a batch; or a list or array of examples for each argument, of one shape or several.
+
+        Raises
+        ------
+        FloatingPointError
+            If the loss, or a parameter after the step, is infinite or NaN. The parameters are those before the step.
+        ValueError, TypeError
+            If these are no examples of the function's arguments. What else the function raises comes out as it is.
+        RuntimeError
+            If the block has not begun, or has ended.
+        """
+        with self._turn:
+            if not self._inside:
+                raise RuntimeError("call step inside its block: with fast.training(optimizer) as step: step(...)")
+            examples = self._latest
+            if examples is None or len(batches) != 1 or batches[0] is not examples.packs[0]:
+                examples = self._latest = self._compiled._examples(batches, None, lambda shapes, of: None)
+            n = len(examples)
+            order = None if len(examples.packs) == 1 else array("q", range(n))
+            self._rates[0] = self._optimizer.learning_rate
+            if self.run_steps(examples, self._rates, self._losses, order=order, size=n):
+                return self._losses[0]
+            self._gradients.examples, self._gradients.by_engine = examples, self.is_native
+            loss = self._gradients(range(n))
+            with uninterrupted():
+                self._update()
+            self._gradients.warn_eager_step()
+            return loss
+
+    @property
+    def is_native(self) -> bool:
+        """Whether the numbers live in buffers, and C may take steps."""
+        return self._loop is not None
+
+    def run_steps(
+        self, examples: Examples | None, rates: "array[float]", losses: "array[float]", **options: Any
+    ) -> int:
+        """Take steps in C as `NativeLoop.run_steps` does. Returns how many are whole: none where C takes no steps."""
+        self._check_optimizer()
+        if self._loop is None:
+            return 0
+        self._buffers.take_moments()
+        self._bind(examples)
+        return self._loop.run_steps(rates, losses, **options) if self._loop else 0
+
+    def shuffle(self, order: "array[int]", rng: Any) -> None:
+        """Shuffle as `NativeLoop.shuffle` does."""
+        assert self._loop is not None
+        self._loop.shuffle(order, rng)
+
+    def set_gradients(self, parts: Sequence["array[float]"]) -> None:
+        """Let the parameters have the sum of these gradients."""
+        buffers, precision = self._buffers, self._compiled.precision
+        total = precision.zeros(buffers.n)
+        if self._loop is not None:
+            buffers.grads[:] = memoryview(total)
+            for part in parts:
+                self._loop.add_gradients(part)
+        else:
+            for part in parts:
+                total = precision.array(map(add, total, part))
+            set_gradients(buffers.parameters[: buffers.n_held], total)
+
+    def numbers(self) -> "array[float]":
+        """The parameters' numbers."""
+        precision = self._compiled.precision
+        if self._loop is None:
+            return precision.array(self._compiled._numbers(), "a parameter")
+        self._buffers.read_constants()
+        return array(precision.code, self._buffers.data)
+
+    def values(self, examples: Examples) -> list[float]:
+        """The function's value for each example."""
+        numbers = memoryview(self.numbers())
+        of_shapes = [self._compiled._values(numbers, pack) for pack in examples.packs]
+        return [of_shapes[kind][place] for kind, place in zip(examples.kind, examples.place, strict=True)]
+
+    def _bind(self, examples: Examples | None) -> None:
+        """Have a loop for the optimizer's rule as it is now, and for these examples; with "auto", only if C can."""
+        try:
+            if self._loop is None or self._loop.kernel.reach.changed():
+                self._loop = NativeLoop(self._compiled, self._buffers, self._max_norm)
+            self._buffers.read_constants()
+            if examples is not None and self._compiled._in_c(examples):
+                self._loop.bind(examples)
+            elif examples is not None:  # of a shape for which there was no C, as the log has said
+                self._leave_c()
+        except Exception as error:  # whatever the optimizer's rule raises where it is traced
+            if self._compiled.options.backend == "c":
+                raise
+            warn_once(f"training in Python instead of C: {error}")
+            self._leave_c()
+
+    def _leave_c(self) -> None:
+        """Go on in Python: the numbers go back to the Values and the optimizer."""
+        self._loop = None
+        self._in_c.close()
+
+    def _by_engine(self, batch: Sequence[int]) -> float:
+        function, examples = self._compiled._function, self._gradients.examples
+        return self._update.differentiate(mean([function(*map(_values, examples.arguments(i))) for i in batch]))
+
+    def _check_optimizer(self) -> None:
+        """Raise ValueError if the optimizer has other parameters by now, or moments for others.
+
+        Raises RuntimeError if they are frozen.
+        """
+        optimizer, now = self._optimizer, self._optimizer.parameters
+        if any_frozen(now):
+            raise RuntimeError("a step would change frozen parameters: leave the block of frozen() first")
+        if len(now) != len(self._changed) or not all(map(is_, now, self._changed)):
+            raise ValueError(
+                "the optimizer was given other parameters during training: leave the training block and start another "
+                "one for them, or train eagerly"
+            )
+        for name in optimizer.moments:
+            numbers = getattr(optimizer, name)
+            if len(numbers) != len(now):
+                raise ValueError(f"{name} has {len(numbers)} numbers: expected {len(now)}, one for each parameter")
+
+
+def set_gradients(parameters: Sequence[Value], gradients: Sequence[float]) -> None:
+    """Let the parameters have these gradients."""
+    deque(map(setattr, parameters, repeat("grad"), gradients), maxlen=0)
+
+
+def check_rule(optimizer: Any) -> None:
+    """Raise TypeError if the steps of an optimizer are not those of its rule, or it states none."""
+    kind, names = type(optimizer).__name__, ("rule", "step", "zero_grad")
+    for name in names:
+        if not hasattr(optimizer, name):
+            raise TypeError(f"{kind} has no {name}(): compiled training needs an Optimizer, which defines rule()")
+    if isinstance(getattr(type(optimizer), "learning_rate", None), property):
+        raise TypeError(
+            f"{kind} computes its learning_rate, which compiled training would not: make it a number, set it directly "
+            "or by a schedule, or train eagerly"
+        )
+    if getattr(optimizer.rule, "__func__", None) is Optimizer.rule:
+        optimizer.rule()  # which raises NotImplementedError; any other may count how often it is called
+    owners = [vars(optimizer), *map(vars, type(optimizer).__mro__)]
+    rule, *others = [next(i for i, owner in enumerate(owners) if name in owner) for name in names]
+    for name, i in zip(names[1:], others, strict=True):
+        if i <= rule:
+            code = getattr(owners[i][name], "__code__", None)
+            line = f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
+            raise TypeError(
+                f"{kind} defines its own {name}(){line}, which compiled training would not call: "
+                "do all that a step does in rule(), or train eagerly"
+            )
+
+
+def _values(argument: Any) -> Any:
+    """A number as a Value, and a nested list of numbers as one of Values, as a traced function has them."""
+    return unflatten(map(Value, flatten(argument)), shape_of(argument))

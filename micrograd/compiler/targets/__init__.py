@@ -1,0 +1,1 @@
+"""Targets: a graph as text in Python, NumPy or C."""

@@ -1,0 +1,315 @@
+"""Writing C: a trace as C99, for a library that is loaded here (library.py) or a file to take elsewhere (export.py).
+
+The loops of a kernel (ir.py) are printed as they are, in functions of some 150 lines. A library for many examples
+computes a tile of them at once: vectors with an example in each lane, and up to four vectors for each weight that is
+read. One for few examples computes them one by one, and its dot products use the lanes.
+
+In lanes, sums are added up in the order of the engine, but for a gradient's: that of a parameter adds up over a tile
+first, and the terms of a sum of products are added there one by one. The dot product of one example is added up in
+eight parts: so its last bits may differ between few examples and many, and where numbers near 1e308 cancel, it may
+overflow.
+
+Examples are counted by int64_t on both sides of a library's border, since on Windows a long has 32 bits and their
+numbers may take more than 16 GB. The numbers of one example, which were traced one by one, are counted by long.
+"""
+
+import math
+from collections.abc import Sequence
+from itertools import groupby, takewhile
+from typing import Any
+
+from micrograd.compiler.dtype import DOUBLE, VECTOR_BYTES, Precision
+from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.frontend.tracer import CONDITIONS
+from micrograd.compiler.ir import Accumulate, Loop, Ref, Scatter, Step, Sum, Term
+from micrograd.compiler.passes import Program, program
+from micrograd.compiler.passes.interchange import interchanged, is_dot
+from micrograd.compiler.passes.storage import Slots, chunks_of
+from micrograd.compiler.targets.c_runtime import (
+    ADD,
+    CALLS,
+    DOUBLES,
+    FOR_DOUBLES,
+    FOR_TILES,
+    GATHER,
+    NO_PATTERNS,
+    PASSES,
+    RUN,
+    TILES,
+    helpers,
+    seen,
+    vector_functions,
+)  # fmt: skip
+from micrograd.compiler.targets.spelling import call
+
+LINES = 150  # lines of C in a function
+MANY_LINES = 500  # outside of loops, above which a tile is one vector: more would be unrolled in each
+LONG = 8  # terms, above which a sum takes several statements
+CACHE = 1 << 19  # bytes, beyond which a tile is smaller
+
+ARITHMETIC = {
+    **{op: f"{{0}} {op} {{1}}" for op in ("+", "-", "*", "/")},
+    **{op: f"({{0}} {op} {{1}})" for op in ("<", "<=", ">", ">=", "==", "!=")},
+    "neg": "(-{0})",
+    "**2": "({0} * {0})",
+    "**3": "({0} * {0} * {0})",
+    "%": "remainder_({0}, {1})",
+    "**": "pow({0}, {1})",
+    "abs": "fabs({0})",
+    "take": "take_at((const double[]){{{*}}}, 1, SIZE, {0})",
+    "take_at": "take_at({1}, STEP, SIZE, {0})",
+}
+SCALAR = {
+    **ARITHMETIC,
+    "and": "({0} && {1})",
+    "or": "({0} || {1})",
+    "where": "({0} ? {1} : {2})",
+    "condition": "({0} ? 1.0 : 0.0)",
+    "truth": "({0} != 0.0)",
+}
+
+
+VECTOR = {
+    **ARITHMETIC,
+    **{op: f"v_{op}({{0}})" for op in CALLS},
+    "abs": "v_fabs({0})",
+    "%": "v_remainder_({0}, {1})",
+    "**": "v_pow({0}, {1})",
+    "and": "({0} & {1})",
+    "or": "({0} | {1})",
+    "where": "choose({0}, {1}, {2})",
+    "condition": "choose({0}, U(1.0), U(0.0))",
+    "truth": "({0} != U(0.0))",
+    "take": "v_take((const V[]){{{*}}}, SIZE, {0})",
+    "take_at": "v_take_at({1}, STEP, SIZE, {0})",
+}
+TOTAL = CONDITIONS | {
+    *("+", "-", "*", "neg", "abs", "where"),
+    *("tanh", "erf", "erfc", "atan", "asinh"),
+}
+"""The operations that have a result, if an infinite one, for all operands; the others may raise in Python."""
+
+
+class Writer:
+    """Prints a kernel as functions in C.
+
+    Parameters
+    ----------
+    graph
+        The traced function.
+    results
+        The lines to put into the array y, one after the other.
+    accumulated
+        The lines that end in the array g.
+    vectors
+        Whether the arithmetic is on vectors V, with one example in each lane, or on doubles.
+    dots
+        Whether long dot products are left to a function `dot`.
+    flagged
+        Whether every division by 0 shows in the floating-point flags, also that of an infinity or NaN.
+    of
+        What `program` makes of these lines, if that is known.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        results: Sequence[int],
+        accumulated: Sequence[int],
+        *,
+        vectors: bool,
+        dots: bool = False,
+        flagged: bool = False,
+        of: Program | None = None,
+    ) -> None:
+        self.vectors = vectors
+        self.dots = dots
+        self.type = "T" if vectors else "double"
+        self.each, self.k = ("EACH ", "[k]") if vectors else ("", "")  # a statement is of each vector of a tile
+        self.templates = dict(VECTOR if vectors else SCALAR)
+        if flagged:
+            quotient, one = ("v_quotient", "U(1.0)") if vectors else ("quotient", "1.0")
+            self.templates |= {"quotient": f"{quotient}({{0}}, {{1}})", "**-1": f"{quotient}({one}, {{0}})"}
+        kernel, self.constants, self.operations = of or program(graph, results, accumulated)
+        if not vectors:
+            kernel = interchanged(kernel)
+        chunks = list(chunks_of(kernel, LINES))
+        self.straight = sum(not isinstance(step, Loop) for step in kernel)
+        self._slots = Slots(chunks)
+        self.temporaries = self._slots.size
+        self._bodies = [[text for step in chunk for text in self._step(step)] for chunk in chunks]
+
+    def source(self, name: str) -> str:
+        """Functions that compute one example, or one in each lane: the last is called `name`."""
+        head = (
+            f"(const double *restrict p, const {self.type} *restrict x, const {self.type} seed, "
+            f"double *restrict g, {self.type} *restrict y, {self.type} *restrict t)"
+        )
+        text = ""
+        if self.constants:
+            numbers = ",\n    ".join(map(literal, self.constants))
+            text += f"static const double {name}_c[] = {{\n    {numbers}\n}};\n\n#define c {name}_c\n"
+        parts = [f"{name}_{i}" for i in range(len(self._bodies))] if len(self._bodies) > 1 else [name]
+        unused = "    (void)p; (void)x; (void)seed; (void)g; (void)y; (void)t;\n"
+        for part, body in zip(parts, self._bodies, strict=True):
+            lines = "".join(f"{line}\n" for line in _indented(body))
+            text += f"static void {part}{head}\n{{\n{unused}{lines}}}\n\n"
+        if len(parts) > 1:
+            calls = "".join(f"    {part}(p, x, seed, g, y, t);\n" for part in parts)
+            text += f"static void {name}{head}\n{{\n{calls}}}\n\n"
+        return text + ("#undef c\n" if self.constants else "")
+
+    def _step(self, step: Step, depth: int = 0) -> list[str]:
+        """The lines of C for a step within so many loops."""
+        if isinstance(step, Loop):
+            body = [line for inner in step.body for line in self._step(inner, depth + 1)]
+            return _for(depth, step.rounds, body)
+        if isinstance(step, Scatter):
+            row, index, value = map(self._ref, (step.row, step.position, step.value))
+            add_at = "v_add_at" if self.vectors else "add_at"
+            return [f"{self.each}{add_at}(&{row}, {step.step}, {step.size}, {index}, {value});"]
+        adds, target = isinstance(step, Accumulate), self._ref(step.target)
+        name = target.removesuffix(self.k)
+        text = self._inline(step.value)
+        if text and not (adds and self.vectors):
+            if name.isidentifier():
+                return self._declare(name, text, "const ")
+            return [f"{target} += {text};" if adds else f"{self.each}{target} = {text};"]
+        lines = self._declare("a", text) if text else self._added_up(step.value, depth)
+        last = f"{target} += {'total(a)' if self.vectors else 'a'};" if adds else f"{self.each}{target} = a{self.k};"
+        block = ["{", *_indented([*lines, last]), "}"]
+        return [f"{self.type} {name};", *block] if name.isidentifier() else block
+
+    def _inline(self, value: Any) -> str:
+        """An expression as text; "" for a sum that takes several statements."""
+        if not isinstance(value, Sum):
+            return call(value, self._ref, self.templates)
+        terms = [term for term in value.terms if isinstance(term, Term)]
+        return self._sum(terms) if len(terms) == len(value.terms) <= LONG else ""
+
+    def _declare(self, name: str, text: str, const: str = "") -> list[str]:
+        """A new variable."""
+        return (
+            [f"T {name};", f"{self.each}{name}[k] = {text};"] if self.vectors else [f"{const}double {name} = {text};"]
+        )
+
+    def _added_up(self, value: Any, depth: int) -> list[str]:
+        """A sum with loops, as the variable a."""
+        first = [*takewhile(lambda term: isinstance(term, Term), value.terms[:LONG])]
+        lines = self._declare("a", self._sum(first) if first else self._ref(Ref("=-0.0")))
+        return lines + [line for term in value.terms[len(first) :] for line in self._added(term, depth)]
+
+    def _added(self, term: Term | Loop, depth: int) -> list[str]:
+        """What adds a term, or a loop of terms, to the variable a."""
+        if isinstance(term, Term):
+            return [f"{self.each}a{self.k} {term.sign}= {self._product(term)};"]
+        if self.dots and is_dot(term):
+            a, b = (self._ref(_lowest(factor, term.rounds)) for factor in term.body[0].factors)
+            return [f"a = dot(a, &{a}, &{b}, {term.rounds});"]
+        body = [line for inner in term.body for line in self._added(inner, depth + 1)]
+        # gcc 12 adds up wrongly what has several terms a round, if these lie in an array in reverse and it makes a
+        # vector of them. It makes none where the counter is volatile.
+        return _for(depth, term.rounds, body, "volatile long" if not self.vectors and len(term.body) > 1 else "long")
+
+    def _sum(self, terms: Sequence[Any]) -> str:
+        return "".join(f" {term.sign} {self._product(term)}" for term in terms).removeprefix(" + ")
+
+    def _product(self, term: Term) -> str:
+        return " * ".join(map(self._ref, term.factors))
+
+    def _ref(self, ref: Ref) -> str:
+        array, base, strides = ref
+        if array[0] == "=":
+            text = literal(float(array[1:]))
+            return f"U({text})" if self.vectors else text
+        if array[0] == "v":
+            return array + self.k
+        if array == "seed":
+            return array + self.k
+        if array[0] == "t":
+            slot = self._slots[array, base]
+            if isinstance(slot, str):
+                return slot + self.k
+            array, base = "t", slot
+        terms = [
+            f"{stride} * i{depth}" if stride != 1 else f"i{depth}" for depth, stride in enumerate(strides) if stride
+        ]
+        index = " + ".join([str(base)] * (not terms or base != 0) + terms).replace("+ -", "- ")
+        if array in ("x", "y", "t"):
+            return f"{array}[{index}]{self.k}"
+        return f"U({array}[{index}])" if self.vectors and array in ("p", "c") else f"{array}[{index}]"
+
+
+def _for(depth: int, rounds: int, body: Sequence[str], counter: str = "long") -> list[str]:
+    """A loop over i0, i1, ..."""
+    head = f"for ({counter} i{depth} = 0; i{depth} < {rounds}; i{depth}++)"
+    return [head, *_indented(body)] if len(body) == 1 else [f"{head} {{", *_indented(body), "}"]
+
+
+def _indented(lines: Sequence[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
+
+
+def _lowest(ref: Ref, rounds: int) -> Ref:
+    """The first of neighbouring elements that a loop goes through forwards or backwards."""
+    *outer, stride = ref.strides
+    return Ref(ref.array, ref.base + min(0, stride * (rounds - 1)), tuple(outer))
+
+
+def literal(number: float) -> str:
+    """A number as C writes it, to the last bit."""
+    if math.isfinite(number):
+        return repr(float(number)) if number >= 0 else f"({float(number)!r})"
+    return "NAN" if number != number else "INFINITY" if number > 0 else "(-INFINITY)"
+
+
+def library_source(
+    graph: Graph,
+    results: Sequence[int],
+    accumulated: Sequence[int],
+    *,
+    tile: int,
+    precision: Precision = DOUBLE,
+    of: Program | None = None,
+) -> str:
+    """A library with one function, `run`, that computes the results for many examples, and the `room` it works in.
+
+    It computes so many vectors of examples at once, or if `tile` is 0, one example after the other. A tile is smaller
+    where its numbers would not stay in the processor's cache, from which each weight is read once for all of it, or
+    where the code has many lines and few loops. `of` is what `program` makes of these lines, if that is known.
+    """
+    writer = Writer(graph, results, accumulated, vectors=tile > 0, dots=tile == 0, flagged=True, of=of)
+    numbers = sum(graph.sizes) + len(results) + writer.temporaries
+    while tile > 1 and (writer.straight > MANY_LINES or tile * numbers * VECTOR_BYTES > CACHE):
+        tile //= 2
+    gather = ""
+    k = offset = 0
+    for size, alike in groupby(graph.sizes):
+        count = len(list(alike))
+        gather += f"        gather(xs + {offset}, x + {k}, {count}, {size}, at, b, m);\n"
+        k, offset = k + count, offset + count * size
+    body = writer.source("one")
+    types = vector_functions(body) + TILES.format(tile=tile) if tile else DOUBLES
+    failed = "0" if writer.operations <= TOTAL else "fetestexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW) != 0"
+    if precision != DOUBLE:  # there what is too large for it, and not for Python, is no failure by itself
+        failed = f"({failed.replace(' | FE_OVERFLOW', '')}) | (fetestexcept(FE_OVERFLOW) ? 2 : 0)"
+    source = "\n".join(
+        [
+            "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n",
+            NO_PATTERNS + PASSES.format(passes=FOR_TILES if tile else FOR_DOUBLES),
+            "" if failed == "0" else seen(types + body),
+            helpers(types + body),
+            types,
+            body,
+            GATHER if gather else "",
+            RUN.format(
+                inputs=offset,
+                outputs=len(results),
+                gather=gather,
+                failed=failed,
+                room=(numbers * max(tile, 1) + 1) * VECTOR_BYTES,
+            ),
+            ADD,
+        ]
+    )
+    return precision.text(source)

@@ -1,0 +1,215 @@
+"""Writing JavaScript: a trace as functions, for a module (module.py), and the spellings that drawn pages share with it.
+
+A small program has no loops: in straight-line code, an engine keeps numbers in registers, which takes half the time.
+"""
+
+import math
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
+from itertools import count, takewhile
+from typing import Any
+
+from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.frontend.tracer import CONDITIONS
+from micrograd.compiler.ir import Accumulate, Assign, Loop, Ref, Scatter, Step, Sum, Term, refs, replace
+from micrograd.compiler.passes import program
+from micrograd.compiler.passes.storage import Slots, chunks_of
+from micrograd.compiler.targets.spelling import call, total
+from micrograd.scalar import FUNCTIONS, is_composed
+
+LARGEST = 2000  # references in a function: engines do not optimize large ones; a kernel up to this has no loops
+UNROLLED = 400  # references in all rounds, up to which a loop of another kernel is unrolled
+LONG = 16  # terms, above which a sum takes several statements
+
+TEMPLATES = {
+    **{op: f"{{0}} {op} {{1}}" for op in "+-*/"},
+    **{op: f"({{0}} {op} {{1}})" for op in CONDITIONS},
+    "==": "({0} === {1})",
+    "!=": "({0} !== {1})",
+    "and": "({0} && {1})",
+    "or": "({0} || {1})",
+    "condition": "({0} ? 1 : 0)",
+    "truth": "({0} !== 0)",
+    "neg": "-{0}",
+    "where": "({0} ? {1} : {2})",
+    "%": "remainder({0}, {1})",
+    "**2": "{0} * {0}",
+    "**3": "{0} * {0} * {0}",
+    "**": "Math.pow({0}, {1})",
+    "abs": "Math.abs({0})",
+    "take": "take([{*}], 0, 1, SIZE, {0})",
+    "take_at": "take({1}, STEP, SIZE, {0})",
+    **{function: f"Math.{function}({{0}})" for function in FUNCTIONS if not is_composed(function)},
+    "erf": "erf({0})",
+    "erfc": "erfc({0})",
+}
+"""Each operation of a trace in JavaScript; erf, erfc, remainder and take are in functions.js."""
+
+CONSTANTS = {"inf": "Infinity", "-inf": "(-Infinity)", "nan": "NaN", "True": "true", "False": "false"}
+
+
+def literal(number: float) -> str:
+    """A constant as JavaScript writes it, to the last bit."""
+    text = repr(number)
+    return CONSTANTS.get(text) or (f"({text})" if text[0] == "-" else text)
+
+
+def functions(name: str) -> dict[str, str]:
+    """The functions in a file beside this one, each after an empty line, by name."""
+    text = files(__package__).joinpath(name).read_text(encoding="utf-8").rstrip("\n")
+    return {re.findall(r"function (\w+)", part)[0]: f"{part}\n\n" for part in text.split("\n\n")[1:]}
+
+
+def library(code: str) -> str:
+    """The functions that JavaScript lacks and this code calls, with those that they call."""
+    known, called = functions("functions.js"), set[str]()
+    while more := {name for name in known.keys() - called if re.search(rf"\b{name}\(", code)}:
+        called |= more
+        code += "".join(known[name] for name in more)
+    return "".join(text for name, text in known.items() if name in called)
+
+
+class Writer:
+    """Prints what computes some lines of a graph for one example as functions in JavaScript.
+
+    They find the example in the array x, put `results` into y, and add to g what is accumulated.
+
+    Attributes
+    ----------
+    text
+        The functions, the last of which is called `name`, a function of p, g and seed.
+    temporaries
+        The length of the array t, in which they work.
+    """
+
+    def __init__(self, name: str, graph: Graph, results: Sequence[int], accumulated: Sequence[int] = ()) -> None:
+        kernel, constants, _ = program(graph, results, accumulated)
+        most = math.inf if size(kernel) <= LARGEST else UNROLLED
+        numbers = count()
+        steps = [step for each in kernel for step in unrolled(each, most, numbers)]
+        parts = list(chunks_of(steps, LARGEST, size))
+        self._slots = Slots(parts)
+        self._table = f"{name}Constants"
+        names = [f"{name}{i}" for i in range(len(parts))] if len(parts) > 1 else [name]
+        self.text = f"const {self._table} = {array_of(constants)};\n\n" if constants else ""
+        for part, steps in zip(names, parts, strict=True):
+            self.text += _function(part, [line for step in steps for line in self._step(step)])
+        if len(parts) > 1:
+            self.text += _function(name, [f"{part}(p, g, seed);" for part in names])
+        self.temporaries = self._slots.size
+
+    def _step(self, step: Step, depth: int = 0) -> list[str]:
+        """The lines for a step within so many loops."""
+        if isinstance(step, Loop):
+            return _for(depth, step.rounds, [line for inner in step.body for line in self._step(inner, depth + 1)])
+        if isinstance(step, Scatter):
+            position, value = self._ref(step.position), self._ref(step.value)
+            return [f"add(g, {_index(step.row)}, {step.step}, {step.size}, {position}, {value});"]
+        target = self._ref(step.target)
+        head = f"{target} {'+=' if isinstance(step, Accumulate) else '='}"
+        declaration = "const " if target.isidentifier() else ""
+        if not isinstance(step.value, Sum):
+            return [f"{declaration}{head} {call(step.value, self._ref, TEMPLATES)};"]
+        parts = step.value.terms
+        first = [*takewhile(lambda part: isinstance(part, Term), parts[:LONG])]
+        start = total(self._signed(first)) or "-0.0"
+        if len(first) == len(parts):
+            return [f"{declaration}{head} {start};"]
+        block = [f"let sum = {start};", *self._added(parts[len(first) :], depth), f"{head} sum;"]
+        return [*([f"let {target};"] if declaration else []), "{", *indented(block), "}"]
+
+    def _added(self, parts: Sequence[Any], depth: int) -> list[str]:
+        """What adds terms, and loops of terms, to the variable sum, from left to right."""
+        lines: list[str] = []
+        while parts:
+            if isinstance(parts[0], Loop):
+                lines += _for(depth, parts[0].rounds, self._added(parts[0].body, depth + 1))
+                parts = parts[1:]
+            else:
+                first = [*takewhile(lambda part: isinstance(part, Term), parts[:LONG])]
+                lines.append(f"sum = sum {' '.join(self._signed(first))};")
+                parts = parts[len(first) :]
+        return lines
+
+    def _signed(self, parts: Sequence[Any]) -> list[str]:
+        return [f"{term.sign} {' * '.join(map(self._ref, term.factors))}" for term in parts]
+
+    def _ref(self, ref: Ref) -> str:
+        array, base, _ = ref
+        if array[0] == "=":
+            return literal(float(array[1:]))
+        if array[0] == "v" or array == "seed":
+            return array
+        if array[0] == "t":
+            slot = self._slots[array, base]
+            if isinstance(slot, str):
+                return slot
+            ref = ref._replace(array="t", base=slot)
+        if array == "&p":
+            return f"p, {_index(ref)}"
+        return f"{self._table if array == 'c' else ref.array}[{_index(ref)}]"
+
+
+def size(part: Any) -> int:
+    """How many references steps make in all of their rounds."""
+    return sum(math.prod(rounds) for _, rounds in refs(tuple(part)))
+
+
+def unrolled(part: Any, most: float, numbers: Iterator[int], depth: int = 0) -> Iterator[Any]:
+    """A step or a term within so many loops, with the rounds of small loops one after the other.
+
+    Each round has variables of its own, told apart by `numbers`.
+    """
+    if isinstance(part, Loop):
+        body = [inner for each in part.body for inner in unrolled(each, most, numbers, depth + 1)]
+        if size([part]) > most:
+            yield Loop(part.rounds, tuple(body))
+            return
+        has_terms = isinstance(body[0], Term)
+        for i in range(part.rounds):
+            variables: dict[str, Ref] = {}
+
+            def of_round(ref: Ref, i: int = i, variables: dict[str, Ref] = variables) -> Ref:
+                array, base, strides = ref
+                if array[0] == "v" and not has_terms:
+                    if array not in variables:
+                        variables[array] = Ref(f"v_{next(numbers)}") if depth else Ref("t", next(numbers))
+                    return variables[array]
+                return Ref(array, base + i * strides[depth], strides[:depth] + strides[depth + 1 :]) if strides else ref
+
+            yield from replace(tuple(body), of_round)
+    elif isinstance(part, Assign | Accumulate) and isinstance(part.value, Sum):
+        parts = [inner for each in part.value.terms for inner in unrolled(each, most, numbers, depth)]
+        yield part._replace(value=Sum(tuple(parts)))
+    else:
+        yield part
+
+
+def _index(ref: Ref) -> str:
+    steps = [
+        f"{stride} * i{depth}" if stride != 1 else f"i{depth}" for depth, stride in enumerate(ref.strides) if stride
+    ]
+    return " + ".join([str(ref.base)] * (ref.base != 0 or not steps) + steps).replace("+ -", "- ")
+
+
+def _for(depth: int, rounds: int, body: Sequence[str]) -> list[str]:
+    return [f"for (let i{depth} = 0; i{depth} < {rounds}; i{depth}++) {{", *indented(body), "}"]
+
+
+def indented(lines: Sequence[str]) -> list[str]:
+    """The lines, two columns to the right."""
+    return [f"  {line}" for line in lines]
+
+
+def _function(name: str, body: Sequence[str]) -> str:
+    return "\n".join([f"function {name}(p, g, seed) {{", *indented(body), "}\n\n"])
+
+
+def array_of(numbers: Sequence[float]) -> str:
+    """The numbers as an array, to the last bit."""
+    text = textwrap.fill(
+        ", ".join(literal(float(n)).strip("()") for n in numbers), 118, initial_indent="  ", subsequent_indent="  "
+    )
+    return "new Float64Array([" + (f"\n{text},\n" if text else "") + "])"

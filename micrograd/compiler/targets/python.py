@@ -1,0 +1,264 @@
+"""The Python backend: a trace as straight-line Python, one assignment a line.
+
+`p0`, `p1`, ... are the parameters and `g0`, ... their gradients; `x0`, ... are the inputs of one example, flat; `t0`,
+... is what is computed from them, and `dt0` the derivative of the result by `t0`.
+"""
+
+import math
+import textwrap
+import traceback
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from micrograd import scalar
+from micrograd.compiler.dataset import Packed
+from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.frontend.interpret import failure
+from micrograd.compiler.frontend.scatter import Scatter
+from micrograd.compiler.frontend.serialized import SerializedGraph
+from micrograd.compiler.frontend.tracer import CONDITIONS
+from micrograd.compiler.passes.expressions import Expressions, Node
+from micrograd.compiler.targets.spelling import terms, total
+
+WIDTH = 60  # characters of a line, after which a long sum goes on in the next
+FILE = "<compiled by micrograd>"
+TEMPLATES = {
+    **{op: f"{{0}} {op} {{1}}" for op in ("+", "-", "*", "/", "%")},
+    **{op: f"({{0}} {op} {{1}})" for op in CONDITIONS},
+    "**": "power({0}, {1})",
+    **{f"**{n}": "{0} ** {1}" for n in range(2, 10)},  # which is never complex
+    "condition": "(1.0 if {0} else 0.0)",
+    "truth": "{0}",
+    "neg": "-{0}",
+    "where": "{1} if {0} else {2}",
+    "take": "take([{*}], {0})",
+    "take_at": "take({1}:][::STEP][:SIZE], {0})",
+}
+
+
+def _add_at(numbers: list[float], row: range, index: float, gradient: float) -> None:
+    numbers[row[scalar.as_index(index, len(row))]] += gradient
+
+
+NAMESPACE = {
+    "inf": math.inf,
+    "nan": math.nan,
+    "power": scalar.power,
+    "take": scalar.take,
+    "add_at": _add_at,
+    **{name: vars(function)["__wrapped__"] for name, function in scalar.FUNCTIONS.items()},
+}
+
+
+class PythonBackend:
+    """A graph as functions in Python, each compiled when it is first called.
+
+    Attributes
+    ----------
+    stored
+        The graph.
+    """
+
+    language = "Python"
+
+    def __init__(self, graph: Graph) -> None:
+        self.stored = SerializedGraph(graph)
+        self._functions = _nothing_yet()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"stored": self.stored}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _functions=_nothing_yet())
+
+    def forward(self, parameters: Sequence[float], packed: Packed) -> "array[float]":
+        """The outputs for each example, one after the other."""
+        rows, forward = packed.rows(), self._function("forward")
+        with self._told("forward", parameters, packed):
+            return array("d", [y for x in rows for y in forward(parameters, x)])
+
+    def gradients(
+        self,
+        parameters: Sequence[float],
+        gradients: Sequence[float],
+        seed: float,
+        packed: Packed,
+        at: Sequence[int] | None = None,
+    ) -> tuple[Sequence[float], Sequence[float]]:
+        """The generated function alone: the outputs for the examples at these places, or all, last first, and the
+        gradients with theirs added.
+        """
+        rows = packed.rows() if at is None else list(map(packed.row, at))
+        outputs, sums = self._function("backward")(parameters, gradients, seed, rows)
+        return outputs, sums
+
+    def backward(
+        self, parameters: Sequence[float], seed: float, packed: Packed
+    ) -> tuple[Sequence[float], Sequence[float]]:
+        """The output for each example, and the gradient of their sum times `seed` by each parameter."""
+        zeros = [0.0] * len(parameters)
+        with self._told("backward", parameters, packed):
+            outputs, gradients = self.gradients(parameters, zeros, seed, packed)
+        return [float(y) for y in reversed(outputs)], gradients
+
+    def value_and_grad(self, parameters: Sequence[float], packed: Packed) -> "array[float]":
+        """The output for the first example, and its gradient with respect to each number in it."""
+        row, value_and_grad = packed.rows()[0], self._function("value_and_grad")
+        with self._told("value_and_grad", parameters, packed):
+            value, gradient = value_and_grad(parameters, row)
+        return array("d", [value, *gradient])
+
+    def _function(self, name: str) -> Callable[..., Any]:
+        if name not in self._functions:
+            exec(compile(WRITERS[name](self.stored.graph()), FILE, "exec"), self._functions)
+        function: Callable[..., Any] = self._functions[name]
+        return function
+
+    @contextmanager
+    def _told(self, kind: str, parameters: Sequence[float], packed: Packed) -> Iterator[None]:
+        """Name the example, the operands and the line of the source in an arithmetic error."""
+        try:
+            yield
+        except (ArithmeticError, ValueError) as error:
+            for frame, number in traceback.walk_tb(error.__traceback__):
+                if frame.f_code.co_filename == FILE:
+                    reason = failure(self.stored.graph(), kind, parameters, packed) or error
+                    raise type(reason)(f"{reason}, in {self._line(frame.f_code.co_name, number)}") from error
+            raise  # a result that is no float is met after the function is left
+
+    def _line(self, function: str, number: int) -> str:
+        """A line of a function, as a line of the source."""
+        text = source(self.stored.graph())
+        number += text[: text.index(f"def {function}(")].count("\n")
+        return f"line {number} of the compiled code: {text.splitlines()[number - 1].strip()}"
+
+
+def _nothing_yet() -> dict[str, Any]:
+    """What generated functions find around them."""
+    return {**NAMESPACE, "__builtins__": {"abs": abs, "range": range, "reversed": reversed}}
+
+
+def source(graph: Graph) -> str:
+    """All functions of a graph, made to be read."""
+    names = WRITERS if graph.parameter_gradients is not None else ["forward"]
+    return "\n\n".join(WRITERS[name](graph) for name in names)
+
+
+def _names(graph: Graph, nodes: Expressions, scatters: Sequence[Scatter]) -> dict[int, str]:
+    """What each line is called."""
+    taken: set[str] = set()  # two nodes may have equal data, but each has a gradient of its own
+    scattered = {parameter for scatter in scatters for parameter in scatter.row.parameters()}
+    names = {id: array if array == "seed" else f"{array}{i}" for id, (array, i) in graph.trace.leaves.items()}
+    names |= {id: f"g[{i}]" for id, (array, i) in graph.trace.leaves.items() if array == "g" and i in scattered}
+    for id, number in graph.trace.constants.items():
+        names[id] = repr(number) if repr(number)[0] != "-" else f"({number!r})"
+    for count, node in enumerate(nodes):
+        id, of = node.line, graph.gradients.get(node.line)
+        if node.parameter >= 0:
+            names[id] = f"g[{node.parameter}]" if node.parameter in scattered else f"g{node.parameter}"
+        elif of in names and f"d{names[of]}" not in taken:
+            names[id] = f"d{names[of]}"
+            taken.add(names[id])
+        else:
+            names[id] = f"t{count}"
+    return names
+
+
+def _write(graph: Graph, results: Sequence[int], scatters: Sequence[Scatter] = ()) -> tuple[list[str], dict[int, str]]:
+    """The body of a function that computes `results`, and what each line is called in it."""
+    needed = [*results, *(line for scatter in scatters for line in scatter[1:])]
+    nodes = Expressions(graph.trace, needed, named=graph.gradients, in_order=True)
+    names = _names(graph, nodes, scatters)
+    for line, ref in nodes.rows.items():
+        names[line] = f"p[{ref.base}"
+    lines: list[str] = []
+    backward = False
+    for node in nodes:
+        if node.line >= graph.forward_end and not backward:
+            backward = True
+            lines.append("# forward ends here, backward begins")
+        lines += _assignments(names[node.line], node, names)
+    for row, index, gradient in scatters:
+        numbers = row.parameters()
+        lines.append(f"add_at(g, {numbers!r}, {names[index]}, {names[gradient]})")
+    return lines, names
+
+
+def _assignments(name: str, node: Node, names: Mapping[int, str]) -> Iterator[str]:
+    """What computes a node: a long sum in several lines."""
+    parts = terms(node, names.__getitem__, TEMPLATES)
+    if node.parameter >= 0:
+        parts.insert(0, f"+ {name}")
+    while parts:
+        n = 1
+        while n < len(parts) and sum(map(len, parts[: n + 1])) <= WIDTH:
+            n += 1
+        yield f"{name} = {total(parts[:n])}"
+        parts[:n] = [f"+ {name}"] if n < len(parts) else []
+
+
+def _unpack(name: str, prefix: str, n: int) -> list[str]:
+    """Lines that give each of the `n` numbers in the sequence `name` a name of its own."""
+    return [f"{_list(f'{prefix}{i}' for i in range(n))} = {name}"] if n else []
+
+
+def _list(names: Iterable[str]) -> str:
+    return f"[{', '.join(names)}]"
+
+
+def _function(head: str, doc: str, body: list[str]) -> str:
+    return f"def {head}:\n" + textwrap.indent("\n".join([f'"""{doc}"""', *body]), "    ") + "\n"
+
+
+def _forward(graph: Graph) -> str:
+    body, names = _write(graph, graph.outputs)
+    return _function(
+        "forward(p, x)",
+        "The outputs for the parameters p and one example x, all flat.",
+        [
+            *_unpack("p", "p", graph.n_parameters),
+            *_unpack("x", "x", sum(graph.sizes)),
+            *body,
+            f"return {_list(names[id] for id in graph.outputs)}",
+        ],
+    )
+
+
+def _backward(graph: Graph) -> str:
+    gradients = graph.parameter_gradients or []
+    body, names = _write(graph, [*graph.outputs, *gradients], graph.scatters)
+    loop = [*_unpack("x", "x", sum(graph.sizes)), *body, f"outputs.append({names[graph.outputs[0]]})"]
+    return _function(
+        "backward(p, g, seed, examples)",
+        "The output for each example, last first, and the gradients g with those of all outputs, times seed, added.",
+        [
+            *_unpack("p", "p", graph.n_parameters),
+            *_unpack("g", "g", graph.n_parameters),
+            "outputs = []",
+            "for x in reversed(examples):",
+            *[f"    {line}" for line in loop],
+            f"return outputs, {_list(names[id] for id in gradients)}",
+        ],
+    )
+
+
+def _value_and_grad(graph: Graph) -> str:
+    gradients = graph.argument_gradients or []
+    body, names = _write(graph, [*graph.outputs, *gradients])
+    return _function(
+        "value_and_grad(p, x)",
+        "The output for one example x, and its gradient with respect to each number in x.",
+        [
+            *_unpack("p", "p", graph.n_parameters),
+            *_unpack("x", "x", sum(graph.sizes)),
+            "seed = 1.0",
+            *body,
+            f"return {names[graph.outputs[0]]}, {_list(names[id] for id in gradients)}",
+        ],
+    )
+
+
+WRITERS = {"forward": _forward, "backward": _backward, "value_and_grad": _value_and_grad}
+"""What writes each function."""

@@ -1,0 +1,55 @@
+"""Expressions as text, by a table of what each operation looks like in a language."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from micrograd.compiler.ir import Call, general
+from micrograd.compiler.passes.expressions import Node
+
+
+def call(value: Any, text: Callable[[Any], str], templates: Mapping[str, str]) -> str:
+    """An operation as text.
+
+    Parameters
+    ----------
+    value
+        A Call, or what it is of.
+    text
+        What the latter looks like.
+    templates
+        What each operation looks like, with `{0}`, `{1}`, ... for its operands, `{*}` for all but the first, SIZE for
+        how many these are, or for the last number in the operation's name, and STEP for the one before. A power to a
+        constant has its own, such as "**2", or that of "**"; a "quotient" that of "/"; others look like calls.
+    """
+    if not isinstance(value, Call):
+        return text(value)
+    op, *sizes = value.op.split(" ")
+    operands = [call(operand, text, templates) for operand in value.operands]
+    template = (
+        templates.get(op)
+        or templates.get(general(op))
+        or f"{op}({', '.join(f'{{{i}}}' for i in range(len(operands)))})"
+    )
+    step, size = sizes or ("", str(len(operands) - 1))
+    others = ", ".join(f"{{{i}}}" for i in range(1, len(operands)))
+    return template.replace("{*}", others).replace("STEP", step).replace("SIZE", size).format(*operands)
+
+
+def terms(node: Node, text: Callable[[Any], str], templates: Mapping[str, str]) -> list[str]:
+    """The terms of a sum, each with its sign; or what is no sum as the only term."""
+    if isinstance(node.form, Call):
+        return ["+ " + call(node.form, lambda position: text(node.operands[position]), templates)]
+    found: list[str] = []
+    remaining = iter(node.operands)
+    for width, count in node.form:
+        for _ in range(count):
+            factors = [text(next(remaining)) for _ in range(abs(width))]
+            found.append(
+                ("+ " if width > 0 else "- ") + (templates["*"].format(*factors) if len(factors) > 1 else factors[0])
+            )
+    return found
+
+
+def total(signed: Sequence[str]) -> str:
+    """Terms with their signs as one text."""
+    return " ".join(signed).removeprefix("+ ")

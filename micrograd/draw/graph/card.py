@@ -1,0 +1,100 @@
+"""The shape of a card: its size and the places of its texts, for both the SVG and the page."""
+
+from functools import cache
+from typing import NamedTuple
+
+from micrograd.draw.text import fitted, width
+
+PAD = 7.0
+MAIN = 106.0  # the width of a card
+COLUMN = 62.0  # the width of the column of weights on its left
+ROW = 13.0
+SIZES = {"label": 11.0, "title": 11.0, "data": 13.0, "word": 10.0, "grad": 11.0, "weight": 10.0}
+PORTS = 16  # the most inputs that have ports of their own; more edges end at one point
+ROWS = 8  # the most weights in a column; cards with more have none
+
+
+class Slot(NamedTuple):
+    """The place of one text: a title of the card, or the data or grad of one of its Values."""
+
+    x: float
+    y: float
+    anchor: str
+    look: str
+    kind: str  # "text", "data" or "grad"; or the word itself
+    of: int  # the index in the card's texts or values; -1 for a word
+    room: int  # the most characters of a number
+
+
+class Shape(NamedTuple):
+    """The size of a card, the heights at which its edges end, and its slots."""
+
+    width: float
+    height: float
+    ports: tuple[float, ...]
+    slots: tuple[Slot, ...]
+    divider: float  # the right end of the column of weights; 0 if there is none
+    stacked: bool
+
+    @property
+    def outer(self) -> tuple[float, float]:
+        """The size including the cards behind it."""
+        return self.width + 6 * self.stacked, self.height + 6 * self.stacked
+
+
+STUB = Shape(0.0, 10.0, (), (), 0.0, False)
+"""The end of an edge that leads out of a view."""
+
+
+@cache
+def shape(
+    *, inputs: int, weights: int = 0, bias: bool = False, header: int = 1, labelled: bool = False,
+    grad: bool = True, stacked: bool = False,
+) -> Shape:  # fmt: skip
+    """The shape of a card; its first value is its result, the next are its weights and bias."""
+    left = COLUMN if weights + bias else 0.0
+    slots: list[Slot] = []
+    y = 2.0
+    if header:
+        y += 13
+        slots.append(Slot(left + PAD, y, "start", "label" if labelled else "title", "text", int(not labelled), 0))
+    if labelled and header == 2:
+        y += 14
+        slots.append(Slot(left + PAD, y, "start", "title", "text", 1, 0))
+    elif labelled:
+        slots.append(Slot(left + MAIN - PAD, y, "end", "title", "text", 1, 0))
+    y += 17
+    slots.append(Slot(left + PAD, y, "start", "data", "data", 0, 9))
+    if grad:
+        y += 15
+        slots.append(Slot(left + PAD, y, "start", "word", "grad", -1, 0))
+        slots.append(Slot(left + PAD + 32, y, "start", "grad", "grad", 0, 8))
+    rows = weights + bias
+    height = max(y + 8, rows * ROW + 10)
+    top = (height - rows * ROW) / 2
+    for i in range(rows):
+        slots.append(Slot(COLUMN - 6, top + ROW * i + 10, "end", "weight", "data", i + 1, 7))
+    if bias:
+        slots.append(Slot(5, top + ROW * weights + 10, "start", "word", "b", -1, 0))
+    if weights:
+        ports = tuple(top + ROW * i + ROW / 2 for i in range(weights))
+    else:
+        ports = tuple(height * (k + 1) / (inputs + 1) for k in range(inputs if inputs <= PORTS else 0))
+    return Shape(left + MAIN, height, ports, tuple(slots), left, stacked)
+
+
+@cache
+def group_shape() -> Shape:
+    """The shape of a card for a group: a title and a count."""
+    slots = Slot(PAD, 15, "start", "title", "text", 0, 0), Slot(PAD, 31, "start", "word", "text", 1, 0)
+    return Shape(MAIN, 40.0, (20.0,), slots, 0.0, True)
+
+
+def header(label: str, title: str) -> tuple[int, tuple[str, str]]:
+    """The number of lines that label and operation take, and both cut to the width of a card."""
+    room = (MAIN - 2 * PAD) / SIZES["title"]
+    is_path = "." in label  # the end of a path tells more than its beginning
+    shorter = fitted(label[::-1], room)[::-1] if is_path else fitted(label, room)
+    title = fitted(title, room)
+    is_double = label and title and width(shorter) + 0.5 + width(title) > room
+    return bool(label or title) + bool(is_double), (shorter, title)

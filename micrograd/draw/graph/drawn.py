@@ -1,0 +1,77 @@
+"""The graph to be drawn: its Values by number, and what a drawing reads off each."""
+
+from micrograd import engine, functions, reductions
+from micrograd.draw.text import plain
+from micrograd.engine import Value
+
+ENGINE = {module.__name__ for module in (engine, functions, reductions)}
+"""The modules whose operations a page can recompute."""
+
+SIGNS = {"-": "−", "*": "×", "/": "÷", "neg": "−"}  # easier to read than to type
+
+
+class DrawnGraph:
+    """The Values that lead to a root, by number: leaves first, then each after its operands, the root last.
+
+    Attributes
+    ----------
+    values
+        The Values.
+    operands, users
+        The numbers of each one's operands, in order, and of the Values that have it as an operand, each once.
+    first
+        The number of the first that is not a leaf.
+    """
+
+    def __init__(self, root: Value) -> None:
+        if not isinstance(root, Value):
+            raise TypeError(f"root is of type {type(root).__name__}: expected a single Value to draw")
+        nodes, leaves = root._topological_order()
+        self.values = leaves + nodes
+        self.first = len(leaves)
+        numbers = {value: i for i, value in enumerate(self.values)}
+        self.operands = [tuple([numbers[operand] for operand in value._prev]) for value in self.values]
+        self.users: list[list[int]] = [[] for _ in self.values]
+        for i, operands in enumerate(self.operands):
+            for operand in dict.fromkeys(operands):
+                self.users[operand].append(i)
+
+    def is_leaf(self, i: int) -> bool:
+        """Whether the Value has no operands."""
+        return i < self.first
+
+    def is_constant(self, i: int) -> bool:
+        """Whether the Value is a plain number beside a Value, which has no gradient to show."""
+        return is_constant(self.values[i])
+
+    def operation(self, i: int) -> str:
+        """The engine's operation that made the Value; "" if it is the user's own, and for a leaf."""
+        return operation_of(self.values[i])
+
+    def title(self, i: int) -> str:
+        """The operation as a card calls it; "" for a leaf."""
+        op = self.values[i]._op
+        return "" if self.is_leaf(i) else SIGNS.get(op, str(op))
+
+    def is_inner(self, i: int) -> bool:
+        """Whether a single other Value uses this one, and it has no label: then a card may swallow it."""
+        return self.values[i].label == "" and len(self.users[i]) == 1
+
+    def has_gradients(self) -> bool:
+        """Whether `backward()` was called: without it, all gradients are 0."""
+        return any(plain(value.grad) != 0 for value in self.values)
+
+
+def is_constant(value: Value) -> bool:
+    """Whether the Value is a plain number that stood beside a Value."""
+    return value._op == "constant" and not value._prev
+
+
+def operation_of(value: Value) -> str:
+    """The engine's operation that made the Value, such as `tanh` or `dot`; "" for a user's own, and for a leaf."""
+    return value._op if getattr(value._backward, "__module__", None) in ENGINE else ""
+
+
+def is_dot(value: Value) -> bool:
+    """Whether the Value is a dot product of the engine."""
+    return operation_of(value) == "dot"

@@ -1,0 +1,159 @@
+"""Operations in the page: JavaScript and formulas, derived from the engine's own definitions.
+
+The engine repeats each operation of a graph on the compiler's symbols, forward and backward. The statements of that
+trace become a function in JavaScript, its expressions the formulas that the page shows: so an operation is defined in
+the engine alone.
+"""
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from micrograd import reductions
+from micrograd.compiler.frontend.tracer import CONDITIONS, Trace
+from micrograd.compiler.passes.expressions import Expressions
+from micrograd.compiler.targets.javascript import TEMPLATES, literal
+from micrograd.compiler.targets.spelling import terms, total
+from micrograd.draw.graph.drawn import is_constant, operation_of
+from micrograd.draw.text import number, plain
+from micrograd.engine import Value
+from micrograd.functions import TEXTBOOK
+
+MAX_OPERANDS = 16  # of an operation with formulas
+
+
+class Operation(NamedTuple):
+    """An operation as JavaScript, and as formulas with `{0}`, `{1}`, ... for its operands and `{y}` for its result."""
+
+    code: str  # two functions: the result for operands v, and their gradients for the gradient g of the result
+    value: str
+    derivatives: list[str]
+
+
+def operation(value: Value) -> Operation | None:
+    """The operation that made a Value; None for a user's own."""
+    if not operation_of(value):
+        return None
+    trace, slopes = Trace(), Trace(keeps_composed=True)
+    try:
+        result, gradients = _traced(trace, value, trace.leaf("seed"))
+        code = f"[v=>{_function(trace, [result])},(v,g)=>{_function(trace, gradients)}]"
+        result, derivatives = _traced(slopes, value, 1, shown=True)
+    finally:
+        trace.close()
+        slopes.close()
+    if len(value._prev) > MAX_OPERANDS:
+        return Operation(code, "", [])
+    return Operation(code, _formula(slopes, result), [_formula(slopes, line, result) for line in derivatives])
+
+
+def key(value: Value) -> tuple[Any, ...]:
+    """A key that is equal for Values made by the same operation with the same constants."""
+    return operation_of(value), str(value._op), len(value._prev), *((k, repr(x)) for k, x in _constants(value).items())
+
+
+def _constants(value: Value) -> dict[Any, Any]:
+    """The constants of an operation by name; those of a power are the plain numbers among its operands, by place."""
+    if value._op == "**":
+        return {i: plain(x.data) for i, x in enumerate(value._prev) if is_constant(x)}
+    return {name: plain(constant) for name, constant in value._constants.items()}
+
+
+def _dot(*operands: Value) -> Any:
+    n = len(operands) // 2
+    return reductions.dot(operands[:n], operands[n:-1], operands[-1])
+
+
+CALLS: dict[str, Callable[..., Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "%": operator.mod,
+    "neg": operator.neg,
+    "abs": abs,
+    "dot": _dot,
+    "sum": lambda *operands: reductions.sum(operands),
+    "mean": lambda *operands: reductions.mean(operands),
+    "take": lambda *operands: reductions.take(operands, 0),
+    "where": lambda *operands, condition: reductions.where(bool(condition), *operands),
+}
+"""How to repeat an operation on its operands, if it is not a method of Value of that name."""
+
+
+def _repeated(value: Value, operands: Sequence[Value]) -> Value:
+    """The operation that made a Value, on other operands."""
+    op, constants = value._op, _constants(value)
+    if op == "**":
+        result = operator.pow(*[constants.get(i, x) for i, x in enumerate(operands)])
+    else:
+        result = (CALLS.get(op) or getattr(Value, op))(*operands, **constants)
+    return result  # type: ignore[no-any-return]
+
+
+def _traced(trace: Trace, value: Value, seed: Any, *, shown: bool = False) -> tuple[int, list[int]]:
+    """The lines of an operation's result and of its operands' gradients, if `shown` in their textbook form."""
+    operands = [Value(trace.leaf("v", i)) for i in range(len(value._prev))]
+    result = _repeated(value, operands)
+    if shown and result._op in TEXTBOOK:
+        [x] = operands
+        x.grad = TEXTBOOK[result._op](seed, x.data, result.data)
+    else:
+        result._backward(seed)  # type: ignore[misc]
+    return trace.id(result.data), [trace.id(operand.grad) for operand in operands]
+
+
+def _function(trace: Trace, results: Sequence[int]) -> str:
+    """The body of a function that returns these lines."""
+    names = {id: "g" if array == "seed" else f"v[{i}]" for id, (array, i) in trace.leaves.items()}
+    for id, constant in trace.constants.items():
+        names[id] = literal(constant)
+    lines = []
+    for node in Expressions(trace, results):
+        names[node.line] = f"t{node.line}"
+        lines.append(f"const t{node.line}={total(terms(node, names.__getitem__, TEMPLATES))};")
+    return f"{{{''.join(lines)}return[{','.join(names[id] for id in results)}]}}"
+
+
+# Formulas
+
+LEVELS = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2, "neg": 2, "**": 3}  # how tightly an operation binds its operands
+POWERS = {2: "²", 3: "³"}
+
+
+def _formula(trace: Trace, line: int, result: int | None = None) -> str:
+    """A line as an expression of the operands, and of the result."""
+    return _expression(trace, line, result)[0]
+
+
+def _expression(trace: Trace, line: int, result: int | None) -> tuple[str, int]:
+    """The expression, and how tightly its last operation binds."""
+    if line == result:
+        return "{y}", 4
+    if line in trace.leaves:
+        return f"{{{trace.leaves[line][1]}}}", 4
+    if line in trace.constants:
+        constant = trace.constants[line]
+        return (str(constant).lower() if isinstance(constant, bool) else number(constant)), 4 if constant >= 0 else 1
+    op, operands = trace.ops[line], trace.operands[line]
+    level = LEVELS.get(op, 1 if op in CONDITIONS else 0 if op == "where" else 4)
+
+    def inner(i: int, least: int) -> str:
+        text, binds = _expression(trace, operands[i], result)
+        return text if binds >= least else f"({text})"
+
+    if op == "*" and operands[0] == operands[1]:
+        return f"{inner(0, 4)}²", 3
+    if op == "**":
+        exponent = trace.constants.get(operands[1])
+        return inner(0, 4) + (POWERS[int(exponent)] if exponent in POWERS else f"^{inner(1, 4)}"), 3
+    if op == "neg":
+        return f"−{inner(0, 3)}", level
+    if op == "-" and trace.constants.get(operands[0]) == 0:  # as a gradient starts that is subtracted from 0
+        return f"−{inner(1, 2)}", 2
+    if op == "where":
+        return f"{inner(1, 1)} if {inner(0, 0)} else {inner(2, 1)}", level
+    if op in LEVELS or op in CONDITIONS:
+        sign = {"-": "−", "*": "×", "/": "÷"}.get(op, op)
+        return f"{inner(0, max(level, 1))} {sign} {inner(1, level + (op in '-/%'))}", level
+    return f"{op}({', '.join(inner(i, 0) for i in range(len(operands)))})", 4

@@ -1,0 +1,171 @@
+"""The page that steps through a graph: its Values, operations and views as data for page.js."""
+
+import json
+import math
+from typing import Any
+
+from micrograd.collector import gc_paused
+from micrograd.compiler.targets.javascript import library
+from micrograd.draw import shell
+from micrograd.draw.graph import formulas
+from micrograd.draw.graph.card import Shape
+from micrograd.draw.graph.drawn import DrawnGraph
+from micrograd.draw.graph.fold import Folded
+from micrograd.draw.graph.svg import style, summary
+from micrograd.draw.graph.views import Edge, Item, View, Views
+from micrograd.draw.text import exact, label, plain
+from micrograd.engine import Value
+from micrograd.scalar import zero
+
+
+@gc_paused()
+def page(root: Value) -> str:
+    """The page of the graph that leads to `root`."""
+    graph = DrawnGraph(root)
+    views = Views(Folded(graph), grad=True, deep=True)
+    made, functions = _operations(graph)
+    shapes: dict[Shape, int] = {}
+    code = f"const FUNCTIONS = [{','.join(functions)}];"
+    data = {
+        "first": graph.first,
+        **_values(graph),
+        **made,
+        **_gradients(graph),
+        "stacks": [[stack.node, stack.members] for stack in views.folded.stacks],
+        "views": [_view(views, view, shapes) for view in views.views],
+        "places": views.places,
+        "shapes": [[s.width, s.height, s.divider, int(s.stacked), s.slots] for s in shapes],
+    }
+    return shell.page(
+        __package__,
+        title=f"The graph of {label(root) or 'a Value'}",
+        summary=f"{summary(graph)}.",
+        main=shell.read(__package__, "page.html"),
+        data=f'<script type="application/json" id="graph">{_json(data)}</script>',
+        style=style("#drawing"),
+        script=library(code) + code,
+    )
+
+
+def _json(data: Any) -> str:
+    """JSON that no label can end, inside a script of HTML."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False, check_circular=False)
+    return text.replace("<", "\\u003c").replace("&", "\\u0026")
+
+
+def _number(x: Any) -> float | str:
+    """A number for JSON: an infinity or NaN as a string, other kinds of numbers as the nearest float."""
+    try:
+        x = float(plain(x))
+    except OverflowError:
+        x = math.copysign(math.inf, plain(x) > 0 or -1)
+    except (TypeError, ValueError):
+        x = math.nan
+    return x if math.isfinite(x) else str(x)
+
+
+def _values(graph: DrawnGraph) -> dict[str, Any]:
+    """The Values' numbers, operands and labels, and as text the numbers that are not floats."""
+    return {
+        "data": [_number(value.data) for value in graph.values],
+        "operands": graph.operands[graph.first :],
+        "labels": {i: label(value) for i, value in enumerate(graph.values) if value.label != ""},
+        "constants": [i for i in range(graph.first) if graph.is_constant(i)],
+        "lines": {i: value.line for i, value in enumerate(graph.values) if hasattr(value, "line")},
+        "exact": {i: exact(value.data) for i, value in enumerate(graph.values) if type(plain(value.data)) is not float},
+    }
+
+
+def _operations(graph: DrawnGraph) -> tuple[dict[str, Any], list[str]]:
+    """The operation of each node, and of each such operation, once, its name, its formulas and its JavaScript."""
+    known: dict[tuple[Any, ...], int] = {}
+    ops, shown, functions = [], [], []
+    for value in graph.values[graph.first :]:
+        key = formulas.key(value)
+        if key not in known:
+            known[key] = len(known)
+            operation = formulas.operation(value)
+            shown.append([str(value._op), *(operation[1:] if operation else ("", []))])
+            functions.append(operation.code if operation else "null")
+        ops.append(known[key])
+    return {"ops": ops, "operations": shown}, functions
+
+
+def _gradients(graph: DrawnGraph) -> dict[str, Any]:
+    """The gradients that `backward()` left, or would leave, and how much of each comes from outside of the graph.
+
+    From outside come the 1 that the root starts with, and the gradients that were in the leaves before. For a user's
+    own operation, which the page cannot recompute, `passed` lists the gradients of its operands.
+    """
+    values = graph.values
+    left = [value.grad for value in values]
+    was_called = any(plain(grad) != 0 for grad in left[graph.first :]) or graph.first == len(values)
+    passed: dict[int, list[Any]] = {}
+    try:
+        for value in values:
+            value.grad = zero(value.data)
+        if not was_called:
+            values[-1].grad = values[-1].grad + 1
+        for i in range(len(values) - 1, graph.first - 1, -1):
+            grad = left[i] if was_called else values[i].grad
+            if not graph.operation(i):
+                passed[i] = [_number(x) for x in _passed(values[i], grad)]
+            values[i]._backward(grad)  # type: ignore[misc]  # None is met below
+        sums = [value.grad for value in values]
+    except Exception as error:
+        return {"failure": f"{type(error).__name__}: {error}", "grad": [0] * len(values), "outside": {}, "passed": {}}
+    finally:
+        for value, grad in zip(values, left, strict=True):
+            value.grad = grad
+    if was_called:
+        outside = {i: _rest(grad, total) for i, (grad, total) in enumerate(zip(left, sums, strict=True))}
+    else:
+        outside = {i: _number(left[i]) for i in range(graph.first)} | {len(values) - 1: 1.0}
+        left = [plain(grad) + plain(left[i]) if i < graph.first else grad for i, grad in enumerate(sums)]
+    return {
+        "called": was_called,
+        "grad": [_number(grad) for grad in left],
+        "outside": {i: x for i, x in outside.items() if x != 0},
+        "passed": passed,
+    }
+
+
+def _rest(grad: Any, total: Any) -> float | str:
+    """The part of a gradient that did not come from within the graph; 0 if it is rounding."""
+    grad, total = _number(grad), _number(total)
+    if isinstance(grad, str) or isinstance(total, str):
+        return 0.0
+    return grad - total if abs(grad - total) > 1e-9 * max(abs(grad), abs(total)) else 0.0
+
+
+def _passed(value: Value, grad: Any) -> list[Any]:
+    """The gradient that each operand gets; if an operand is there twice, the first gets all of it."""
+    before = [operand.grad for operand in value._prev]
+    for operand in value._prev:
+        operand.grad = zero(operand.data)
+    value._backward(grad)  # type: ignore[misc]
+    passed = [0.0 if operand in value._prev[:i] else operand.grad for i, operand in enumerate(value._prev)]
+    for operand, earlier in zip(value._prev, before, strict=True):
+        operand.grad = earlier
+    return passed
+
+
+def _view(views: Views, view: View, shapes: dict[Shape, int]) -> list[Any]:
+    items = [_item(views, item, shapes) for item in view.items]
+    return [view.title, view.place, items, [_edge(edge) for edge in view.edges]]
+
+
+def _item(views: Views, item: Item, shapes: dict[Shape, int]) -> list[Any]:
+    card = views.cards[item.cards[0]] if len(item.cards) == 1 else None
+    more = [part for part in card.parts if part not in item.values] if card else []
+    number = shapes.setdefault(item.shape, len(shapes))
+    stacks = card.stacks if card else ()
+    return [number, item.kind, item.texts, item.values, more, item.opens, int(item.is_stub), stacks]
+
+
+def _edge(edge: Edge) -> list[Any]:
+    if len(edge.inputs) > 1:
+        return [edge.source, edge.target, edge.port, len(edge.inputs)]
+    [x] = edge.inputs
+    weight = -1 if x.weight is None else x.weight
+    return [edge.source, edge.target, edge.port, 1, x.source, weight, x.user, x.place]

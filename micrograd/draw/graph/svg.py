@@ -1,0 +1,153 @@
+"""The folded drawing as SVG: one picture for light and dark, rendered by any browser."""
+
+import math
+from collections.abc import Iterable
+from html import escape
+from typing import Any
+
+from micrograd.draw.graph.card import SIZES, Slot
+from micrograd.draw.graph.drawn import DrawnGraph
+from micrograd.draw.graph.fold import Folded
+from micrograd.draw.graph.layout import Passes, Placed
+from micrograd.draw.graph.views import Edge, Item, View, Views
+from micrograd.draw.text import CONTROLS, FONT, exact, fits_any_font, label, number, plain, width
+from micrograd.draw.theme import COLOURS, GRAPH_COLOURS
+from micrograd.engine import Value
+
+DARK = "@media(prefers-color-scheme:dark)"
+
+
+def style(scope: str) -> str:
+    """The fonts and colours as CSS for one selector, since a drawing may be a part of a larger page.
+
+    The colours are written out, light ones first: some programs that show SVG do not support variables.
+    """
+    sizes = "".join(f"{scope} .{look}{{font-size:{size:g}px}}" for look, size in SIZES.items())
+    words = f"{scope} text{{font-family:{FONT};font-variant-numeric:tabular-nums;white-space:pre}}{sizes}"
+    lines = f"{scope} .edge{{fill:none}}{scope} .edge.down{{stroke-dasharray:4 2.5}}{scope} .rule{{opacity:.5}}"
+    return f"{words}{lines}{_colours(scope, 0)}{DARK}{{{_colours(scope, 1)}}}"
+
+
+def _colours(scope: str, theme: int) -> str:
+    look = {name: colours[theme] for name, colours in (COLOURS | GRAPH_COLOURS).items()}
+    fills = {"text": "ink", ".word": "soft", ".title": "soft", ".plus": "plus", ".minus": "minus", ".box": "node"}
+    fills |= {".leaf .box": "leaf", ".root .box": "root"}
+    strokes = {".box": "line", ".rule": "line", ".edge": "line", ".edge.up": "up", ".edge.down": "down"}
+    return "".join(
+        f"{scope} {part}{{{attribute}:{look[name]}}}"
+        for attribute, parts in (("fill", fills), ("stroke", strokes))
+        for part, name in parts.items()
+    )
+
+
+def draw(root: Value, limit: float) -> str:
+    """The drawing of the graph that leads to `root`, folded."""
+    graph = DrawnGraph(root)
+    if len(graph.values) > limit:
+        raise ValueError(
+            f"the graph has {len(graph.values)} nodes: draw a smaller part of it, or pass limit={len(graph.values)}"
+        )
+    views = Views(Folded(graph), grad=graph.has_gradients(), deep=False)
+    view, placed = views.views[0], views.places[0]
+    size = f"{placed.width:g}", f"{placed.height:g}"
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]}" height="{size[1]}" viewBox="0 0 {" ".join(size)}" '
+        f'class="micrograd" role="img"><title>{_escaped(summary(graph))}</title>'
+    )
+    body = "".join([*_edges(views, view, placed), *_items(views, view, placed)])
+    return f"{head}<style>{style('.micrograd')}</style>\n{body}</svg>\n"
+
+
+def summary(graph: DrawnGraph) -> str:
+    """The contents of a drawing, in a few words."""
+    name, n = label(graph.values[-1]) or "a Value", len(graph.values)
+    return f"The graph that leads to {name}: {n:,} Values, {n - graph.first:,} operations"
+
+
+def _edges(views: Views, view: View, placed: Placed) -> Iterable[str]:
+    weights = [_weight(views, edge) for edge in view.edges]
+    largest = max(map(abs, filter(math.isfinite, weights)), default=0.0)
+    for edge, weight, passes in zip(view.edges, weights, placed.passes, strict=True):
+        (x, y), shape = placed.corners[edge.source], view.items[edge.source].shape
+        left, top = placed.corners[edge.target]
+        path = _curve((x + shape.width, y + shape.height / 2), passes, (left, top + edge.port))
+        kind = "" if math.isnan(weight) else " down" if weight < 0 else " up"
+        thickness = 0.8 + 2 * abs(weight / largest) if largest and math.isfinite(weight) else 1.2
+        yield (
+            f'<path class="edge{kind}" stroke-width="{3 if len(edge.inputs) > 1 else thickness:.3g}" '
+            f'd="{path}m-4-2.5 4 2.5-4 2.5"/>\n'
+        )
+
+
+def _weight(views: Views, edge: Edge) -> float:
+    """The weight of an edge; NaN if it has none."""
+    weights = [x.weight for x in edge.inputs]
+    if len(weights) != 1 or weights[0] is None:
+        return math.nan
+    try:
+        return float(plain(views.graph.values[weights[0]].data))
+    except OverflowError:
+        return math.nan
+
+
+def _curve(start: tuple[float, float], passes: Passes, end: tuple[float, float]) -> str:
+    """The path of an edge: level where it starts, where it passes cards, and where it ends."""
+    x, y = start
+    path = f"M{x:.0f} {y:.0f}"
+    for left, right, level in [*passes, (end[0], end[0], end[1])]:
+        middle = (x + left) / 2
+        path += f"C{middle:.0f} {y:.0f} {middle:.0f} {level:.0f} {left:.0f} {level:.0f}"
+        if right > left:
+            path += f"H{right:.0f}"
+        x, y = right, level
+    return path
+
+
+def _items(views: Views, view: View, placed: Placed) -> Iterable[str]:
+    for item, (x, y) in zip(view.items, placed.corners, strict=True):
+        shape = item.shape
+        yield f'<g class="{item.kind}" transform="translate({x:g} {y:g})"><title>{_escaped(_tip(views, item))}</title>'
+        for shift in (6, 3, 0) if shape.stacked else (0,):
+            size = f'width="{shape.width:g}" height="{shape.height:g}"'
+            yield f'<rect class="box" x="{shift}" y="{shift}" {size} rx="6"/>'
+        if shape.divider:
+            yield f'<path class="rule" d="M{shape.divider:g} 5v{shape.height - 10:g}"/>'
+        for slot in shape.slots:
+            yield _slot(views, item, slot)
+        yield "</g>\n"
+
+
+def _slot(views: Views, item: Item, slot: Slot) -> str:
+    """One text of a card."""
+    look = slot.look
+    if slot.kind == "text":
+        text = item.texts[slot.of]
+    elif slot.of < 0:
+        text = slot.kind
+    else:
+        value = views.graph.values[item.values[slot.of]]
+        text = number(value.data if slot.kind == "data" else value.grad, slot.room)
+        if look in ("weight", "grad"):
+            look += " minus" if text.startswith("−") else " plus"
+    end = ' text-anchor="end"' * (slot.anchor == "end")
+    held = ""
+    if text and not fits_any_font(text):
+        held = f' textLength="{width(text) * SIZES[slot.look]:.4g}" lengthAdjust="spacingAndGlyphs"'
+    return f'<text class="{look}" x="{slot.x:g}" y="{slot.y:g}"{end}{held}>{_escaped(text)}</text>'
+
+
+def _tip(views: Views, item: Item) -> str:
+    """The tooltip of a card: each of its Values, in full."""
+    if not item.values:
+        return ", ".join(item.texts)
+    lines = []
+    for i in reversed(views.cards[item.cards[0]].parts):
+        value = views.graph.values[i]
+        names = [str(name) for name in (value.label, value._op if value._prev else "") if name != ""]
+        lines.append(f"{' = '.join(names) or 'leaf'}: data {exact(value.data)}, grad {exact(value.grad)}")
+    return "\n".join(lines)
+
+
+def _escaped(text: Any) -> str:
+    """Any text as a part of XML."""
+    return escape(str(text).translate(CONTROLS | {10: "\n"}))

@@ -1,0 +1,276 @@
+"""Views: what is shown at once. The folded graph is one; where it has too many cards, groups of them have their own.
+
+A view is at most 16 columns wide and 16 cards high, however large the graph is. A neuron has a view, too, with a card
+for each Value. A view other than the whole has stubs on its left and right, for the edges from and to the outside.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from micrograd.draw.graph import card as shape
+from micrograd.draw.graph import layout
+from micrograd.draw.graph.card import Shape
+from micrograd.draw.graph.fold import Card, Folded, Input
+from micrograd.draw.graph.layout import Placed
+from micrograd.draw.text import label
+
+DEEP = 16  # columns of a view
+WIDE = 16  # cards of a column
+STUBS = 12  # outside cards that a view shows on each side
+OTHERS = -1  # all further ones
+
+
+@dataclass(slots=True)
+class Item:
+    """One place in a view: a card, a group of cards, or a stub."""
+
+    cards: list[int]
+    column: int
+    title: str = ""  # of a group
+    is_stub: bool = False
+    opens: int = -1  # the view of its contents
+    shape: Shape = field(default_factory=shape.group_shape)
+    values: list[int] = field(default_factory=list)
+    texts: tuple[str, ...] = ()
+    kind: str = "group"
+
+
+class Edge(NamedTuple):
+    """A line between two items, for one input or many, and how far down its target it ends."""
+
+    source: int
+    target: int
+    inputs: list[Input]
+    port: float
+
+
+@dataclass(slots=True)
+class View:
+    """Some items and the edges between them; `place` is the number of its layout."""
+
+    title: str
+    parent: "View | None"  # around it; the whole has none
+    members: list[int]
+    items: list[Item] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+    place: int = 0
+    where: dict[int, int] = field(default_factory=dict)  # the item of a card
+
+
+class Views:
+    """All views of a folded graph, the first of which is the whole, and their layouts.
+
+    Views that are alike, as those of a long chain, share one layout.
+
+    Parameters
+    ----------
+    folded
+        The graph.
+    grad
+        Whether the cards show gradients.
+    deep
+        Whether groups and neurons have views of their contents.
+    """
+
+    def __init__(self, folded: Folded, *, grad: bool, deep: bool) -> None:
+        self.folded = folded
+        self.graph = folded.graph
+        self.cards = list(folded.cards)
+        self.views = [View("", None, list(range(len(self.cards))))]
+        self.places: list[Placed] = []
+        self._grad = grad
+        self._deep = deep
+        self._known: dict[Any, int] = {}
+        self._columns = columns(self.cards)
+        self._takers: list[list[tuple[int, Input]]] = [[] for _ in self.cards]
+        for i, card in enumerate(self.cards):
+            for x, source in zip(card.inputs, card.sources, strict=True):
+                self._takers[source].append((i, x))
+        for view in self.views:  # which grows meanwhile
+            self._arrange(view)
+
+    # The contents of a view
+
+    def _arrange(self, view: View) -> None:
+        ranks = {column: i for i, column in enumerate(sorted({self._columns[card] for card in view.members}))}
+        by_column: list[list[int]] = [[] for _ in ranks]
+        for card in view.members:
+            by_column[ranks[self._columns[card]]].append(card)
+        if len(by_column) > DEEP:
+            view.items += self._blocks(by_column)
+        else:
+            for column, cards in enumerate(by_column):
+                view.items += self._in_column(cards, column, alone=len(by_column) == 1)
+        for at, item in enumerate(view.items):
+            view.where.update(dict.fromkeys(item.cards, at))
+        ends = self._edges(view)
+        for item in view.items:
+            self._dress(view, item)
+        view.edges = [Edge(a, b, inputs, self._port(view.items[b], inputs)) for a, b, inputs in ends]
+        self._place(view)
+
+    def _blocks(self, by_column: Sequence[Sequence[int]]) -> list[Item]:
+        """Items for runs of columns, of equal length except the last."""
+        length = even(len(by_column), DEEP)
+        items = []
+        for column, start in enumerate(range(0, len(by_column), length)):
+            run = by_column[start : start + length]
+            items.append(Item([card for cards in run for card in cards], column, f"{start + 1}–{start + len(run)}"))
+        return items
+
+    def _in_column(self, cards: Sequence[int], column: int, *, alone: bool) -> list[Item]:
+        """Items for the cards of one column: one for each, or if they are too many, one for each kind or run."""
+        if len(cards) <= WIDE:
+            return [Item([card], column) for card in cards]
+        kinds: dict[tuple[str, int], list[int]] = {}
+        for card in cards:
+            kinds.setdefault((self.cards[card].title, len(self.cards[card].inputs)), []).append(card)
+        if len(kinds) > WIDE or (alone and len(kinds) == 1):
+            length = even(len(cards), WIDE)
+            runs = [(start, list(cards[start : start + length])) for start in range(0, len(cards), length)]
+            return [Item(run, column, f"{start + 1}–{start + len(run)}") for start, run in runs]
+        items = []
+        for (title, _), members in kinds.items():
+            name = f"{len(members)} × {title}" if title else f"{len(members)} inputs"
+            items.append(Item(members, column, name if len(members) > 1 else ""))
+        return items
+
+    # What is around it
+
+    def _edges(self, view: View) -> list[tuple[int, int, list[Input]]]:
+        """The inputs that run between items of a view; those from and to the outside end at stubs."""
+        items, where, cards = view.items, view.where, self.cards
+        single: list[tuple[int, int, list[Input]]] = []
+        bundles: dict[tuple[int, int], list[Input]] = {}
+        last = max(item.column for item in items)
+        before: dict[int, int] = {}
+        behind: dict[int, int] = {}
+        for card in view.members:
+            at = where[card]
+            for x, source in zip(cards[card].inputs, cards[card].sources, strict=True):
+                there = where[source] if source in where else self._stub(view, source, -1, before)
+                if there == at:
+                    continue
+                if len(items[at].cards) == len(items[there].cards) == 1:
+                    single.append((there, at, [x]))
+                else:
+                    bundles.setdefault((there, at), []).append(x)
+        for card in view.members:
+            for taker, x in self._takers[card]:
+                if taker not in where:
+                    bundles.setdefault((where[card], self._stub(view, taker, last + 1, behind)), []).append(x)
+        if before:
+            for item in items:
+                item.column += 1
+        return single + [(*ends, inputs) for ends, inputs in bundles.items()]
+
+    def _stub(self, view: View, card: int, column: int, stubs: dict[int, int]) -> int:
+        """The item of a view for a card outside of it, as the views around show it; `stubs` has those of a column."""
+        around = view
+        while card not in around.where:
+            assert around.parent is not None  # the whole has every card
+            around = around.parent
+        seen = around.items[around.where[card]]
+        key = seen.cards[0]
+        if key not in stubs and len(stubs) >= STUBS:
+            key, seen = OTHERS, Item([], column)
+        if key not in stubs:
+            stubs[key] = len(view.items)
+            view.items.append(Item(seen.cards, column, is_stub=True, opens=seen.opens, values=seen.values[:1]))
+        return stubs[key]
+
+    # How it looks
+
+    def _dress(self, view: View, item: Item) -> None:
+        """Set an item's texts, values and shape, and the view that it opens."""
+        if item.is_stub:
+            item.shape = shape.STUB
+        elif len(item.cards) > 1:
+            values = len({part for card in item.cards for part in self.cards[card].parts})
+            item.texts = (shape.header("", item.title)[1][1], f"{values:,} Values")
+            if self._deep:
+                item.opens = self._open(item.title, view, item.cards)
+        else:
+            self._dress_card(item, self.cards[item.cards[0]])
+            if self._deep and 2 < len(self.cards[item.cards[0]].parts) <= WIDE:
+                item.opens = self._unfold(view, item.cards[0])
+
+    def _dress_card(self, item: Item, card: Card) -> None:
+        weights = [x.weight for x in card.inputs if x.weight is not None]
+        if not len(weights) == len(card.inputs) <= shape.ROWS:
+            weights = []
+        bias = [card.bias] if weights and card.bias is not None else []
+        name = label(self.graph.values[card.head])
+        is_root = card.head == len(self.graph.values) - 1
+        item.kind = "leaf" if not card.title else "root" if is_root else "node"
+        item.values = [card.head, *weights, *bias]
+        lines, item.texts = shape.header(name, card.title)
+        item.shape = shape.shape(
+            inputs=len(card.inputs),
+            weights=len(weights),
+            bias=bool(bias),
+            header=lines,
+            labelled=bool(name),
+            grad=self._grad and not self.graph.is_constant(card.head),
+            stacked=bool(card.stacks),
+        )
+
+    def _open(self, title: str, parent: View, members: list[int]) -> int:
+        self.views.append(View(title, parent, members))
+        return len(self.views) - 1
+
+    def _unfold(self, parent: View, number: int) -> int:
+        """The view of a card that shows each of its Values."""
+        card = self.cards[number]
+        inner = self.folded.unfolded(card)
+        first = len(self.cards)
+        own = {part.head: first + i for i, part in enumerate(inner)}
+        cards = {x.source: source for x, source in zip(card.inputs, card.sources, strict=True)} | own
+        for part in inner:
+            part.sources = [cards[x.source] for x in part.inputs]
+        self.cards += inner
+        self._takers += [[] for _ in inner]
+        self._takers[own[card.head]] = self._takers[number]
+        self._columns += columns(inner, first)
+        return self._open(label(self.graph.values[card.head]) or card.title, parent, list(own.values()))
+
+    def _place(self, view: View) -> None:
+        sizes = tuple(item.shape.outer for item in view.items)
+        columns = tuple(item.column for item in view.items)
+        ends = tuple((edge.source, edge.target) for edge in view.edges)
+        view.place = self._known.setdefault((sizes, columns, ends), len(self.places))
+        if view.place == len(self.places):
+            self.places.append(layout.place(sizes, columns, ends))
+
+    def _port(self, target: Item, inputs: Sequence[Input]) -> float:
+        """How far down an item an edge ends."""
+        if len(inputs) == len(target.cards) == 1:
+            places = self.cards[target.cards[0]].inputs
+            if len(places) == len(target.shape.ports):
+                return target.shape.ports[places.index(inputs[0])]
+        return target.shape.height / 2
+
+
+def columns(cards: Sequence[Card], first: int = 0) -> list[int]:
+    """The column of each card: after all its inputs, but right before its first use where that is as near."""
+    found = [0] * len(cards)
+    inner = [[source - first for source in card.sources if source >= first] for card in cards]
+    users: list[list[int]] = [[] for _ in cards]
+    for i, card in enumerate(cards):
+        found[i] = 1 + max((found[source] for source in inner[i]), default=0 if card.sources else -1)
+        for source in inner[i]:
+            users[source].append(i)
+    for i in reversed(range(len(cards))):
+        if users[i] and sum(bool(cards[source].sources) for source in inner[i]) < max(len(users[i]), 2):
+            found[i] = min(found[user] for user in users[i]) - 1
+    return found
+
+
+def even(n: int, most: int) -> int:
+    """How many of n to group, so that each level of groups has at most `most`, and about equally many."""
+    levels = 1
+    while most**levels < n:
+        levels += 1
+    return math.ceil(math.pow(n, (levels - 1) / levels))

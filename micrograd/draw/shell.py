@@ -1,0 +1,45 @@
+"""The shell of all pages: one HTML file with the theme, the controls and the script that they share."""
+
+import re
+from html import escape
+from importlib.resources import files
+
+from micrograd.draw.theme import COLOURS, GRAPH_COLOURS, variables
+
+
+def page(
+    package: str, *, title: str, summary: str, main: str, data: str, style: str = "", script: str = "",
+    has_controls: bool = True,
+) -> str:  # fmt: skip
+    """A page as HTML that works offline.
+
+    Parameters
+    ----------
+    package
+        The package whose `page.css` and `page.js` follow those of the shell.
+    title, summary
+        The heading and the line below it, as text.
+    main
+        The HTML below the controls.
+    data
+        The `script` elements that hold the page's data.
+    style, script
+        CSS and JavaScript that come before those of the package.
+    has_controls
+        Whether there is more than one position to move through.
+    """
+    return read(__package__, "shell.html").format(
+        title=escape(title),
+        summary=escape(summary),
+        style=variables(":root", COLOURS | GRAPH_COLOURS) + read(__package__, "shell.css") + style
+        + read(package, "page.css"),
+        controls=read(__package__, "controls.html") if has_controls else "",
+        main=main,
+        data=data,
+        script=f"{read(__package__, 'shell.js')}{script}\n{read(package, 'page.js')}",
+    )  # fmt: skip
+
+
+def read(package: str, name: str) -> str:
+    """A file of a package, without indentation."""
+    return re.sub(r"\n\s+", "\n", (files(package) / name).read_text(encoding="utf-8"))

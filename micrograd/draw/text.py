@@ -1,0 +1,91 @@
+"""Numbers and labels as text, and the width of text."""
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from micrograd.engine import Value
+
+FONT = '"Segoe UI",Roboto,"Helvetica Neue",Arial,"DejaVu Sans",sans-serif'
+EMS = {
+    **dict.fromkeys(map(chr, range(32, 127)), 0.84),
+    **dict.fromkeys("abcdeghknopqsuvxyz0123456789$?*_LFPTYE{}", 0.64),
+    **dict.fromkeys('!"()-[\\]`frt', 0.46),
+    **dict.fromkeys(" ',./:;Iijl|·", 0.34),
+    **dict.fromkeys("%@MWm…", 1.02),
+    **dict.fromkeys("−×÷–", 0.84),
+}
+"""The width of each character in the widest font of the stack."""
+
+CONTROLS = {
+    **{c: chr(0x2400 + c) for c in range(32)},  # the control pictures of Unicode
+    0x7F: "\u2421",
+    **dict.fromkeys((*range(0xD800, 0xE000), 0xFFFE, 0xFFFF), "\ufffd"),
+}
+"""Visible symbols for the characters that XML cannot hold."""
+
+
+def plain(x: Any) -> Any:
+    """The innermost number in a Value: in a derivative of a derivative, Values hold Values."""
+    while isinstance(x, Value):
+        x = x.data
+    return x
+
+
+def exact(x: Any) -> str:
+    """A number with four significant digits; a short int or fraction as it is."""
+    x = plain(x)
+    if isinstance(x, (int, Fraction)):
+        n, d = x.numerator, x.denominator
+        return str(x) if max(abs(n), d) < 1_000_000 else f"{Decimal(n) / d:.4g}"
+    return f"{x:.4g}" if isinstance(x, float) else str(x)
+
+
+def number(x: Any, room: int = 9) -> str:
+    """A number with at most four significant digits, fewer if they need more characters than there is room for."""
+    x = plain(x)
+    if not isinstance(x, float):
+        text = exact(x).replace("-", "−")
+        if len(text) <= room or not isinstance(x, (int, Fraction)):
+            return shortened(text, room)
+        x = Decimal(x.numerator) / x.denominator
+    for digits in (4, 3, 2, 1):
+        text = _compact(f"{x:.{digits}g}")
+        if len(text) <= room:
+            break
+    return text
+
+
+def _compact(text: str) -> str:
+    """-1.5e-07 as −1.5e−7, with a minus sign as wide as a plus."""
+    mantissa, e, exponent = text.partition("e")
+    return (mantissa + e + (str(int(exponent)) if e else "")).replace("-", "−")
+
+
+def width(text: str) -> float:
+    """The largest width of the text in any font of the stack, in ems; unknown characters are 1 em wide."""
+    return sum(EMS.get(c, 1.0) for c in text)
+
+
+def fits_any_font(text: str) -> bool:
+    """Whether the width is known in every font; if not, the drawing has to force it."""
+    return all(c in EMS for c in text)
+
+
+def shortened(text: str, room: int) -> str:
+    """The text cut to at most `room` characters."""
+    return text if len(text) <= room else text[: room - 1] + "…"
+
+
+def label(value: Value) -> str:
+    """The label of a Value, of any type, as one line of text that XML can hold."""
+    return str(value.label).translate(CONTROLS)
+
+
+def fitted(text: str, ems: float) -> str:
+    """The text cut to at most `ems` ems."""
+    if width(text) <= ems:
+        return text
+    while text and width(text) + 1 > ems:
+        text = text[:-1]
+    return text + "…"

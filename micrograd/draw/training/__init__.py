@@ -1,0 +1,1 @@
+"""Drawings of a training, and the page that plays it back."""

@@ -1,0 +1,127 @@
+"""The plane of a model's two inputs: the region around the examples, and the model's output there."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from micrograd.draw.training.axis import widened
+from micrograd.engine import Value
+from micrograd.errors import shown
+from micrograd.scalar import DomainError
+from micrograd.validation import examples, plain, row
+
+MARGIN = 0.15  # of the examples' extent, on each side
+
+Points = Sequence[tuple[float, float]]
+Evaluator = Callable[[Points], list[list[float]]]
+
+
+class Plane(NamedTuple):
+    """A rectangle around examples of two inputs, and these with their targets, as floats."""
+
+    left: float
+    right: float
+    bottom: float
+    top: float
+    points: list[tuple[float, float]]
+    targets: list[float]
+
+
+def plane(xs: Sequence[Any], ys: Sequence[Any]) -> Plane:
+    """The plane of these examples. Raises ValueError unless each is two finite inputs with one number as target."""
+    xs, ys = examples(xs, ys)
+    if len(xs) == 0:
+        raise ValueError("xs is empty: a decision boundary needs examples to be drawn around")
+    points, targets = [], []
+    for i in range(len(xs)):
+        numbers = [real(x) for x in xs[i]] if hasattr(xs[i], "__len__") else [math.nan]
+        if len(numbers) != 2 or not all(map(math.isfinite, [*numbers, real(ys[i])])):
+            raise ValueError(
+                f"xs[{i}] is {shown(xs[i])} and ys[{i}] is {shown(ys[i])}: a decision boundary needs examples with two "
+                "finite inputs and a number as their target"
+            )
+        points.append((numbers[0], numbers[1]))
+        targets.append(real(ys[i]))
+    across, up = zip(*points, strict=True)
+    (left, right), (bottom, top) = (widened(min(axis), max(axis), MARGIN, least=1.0) for axis in (across, up))
+    return Plane(left, right, bottom, top, points, targets)
+
+
+def evaluator(function: Callable[[Any], Any], parameters: Sequence[Value] | None = None) -> Evaluator:
+    """A function that evaluates `function` at some points, with the current numbers of its parameters.
+
+    It runs compiled code if `function` can be compiled; if not, it calls it point by point.
+    """
+    from micrograd.compiler.compiled import compile  # which takes long to load
+
+    if parameters is None:
+        parameters = function.parameters() if hasattr(function, "parameters") else []
+    try:
+        fast = compile(function, ([0.0, 0.0],), parameters=parameters, backend="python")
+    except (ArithmeticError, TypeError, ValueError):
+        fast = None
+
+    def outputs(points: Points) -> list[list[float]]:
+        try:
+            found = [_outputs(function, point) for point in points] if fast is None else fast.map(points)
+        except (ArithmeticError, ValueError):  # at some point
+            found = [_outputs(function, point) for point in points]
+        rows = [_numbers(output) for output in found]
+        width = max(map(len, rows), default=1)
+        return [numbers if len(numbers) == width else [math.nan] * width for numbers in rows]
+
+    return outputs
+
+
+def threshold(outputs: Sequence[Sequence[float]]) -> float:
+    """The output at which the class of a model with one output changes: 0.5 for probabilities, else 0."""
+    return 0.5 if all(0 <= number <= 1 for output in outputs for number in output) else 0.0
+
+
+def margins(outputs: Sequence[Sequence[float]], at: float) -> list[list[float]]:
+    """The margin of each class over the others at each point."""
+    if len(outputs[0]) == 1:
+        return [[at - output[0] for output in outputs], [output[0] - at for output in outputs]]
+    classes = range(len(outputs[0]))
+    return [[output[k] - max(output[i] for i in classes if i != k) for output in outputs] for k in classes]
+
+
+def by_class(area: Plane, outputs: int, at: float) -> dict[int, tuple[str, list[tuple[float, float]]]]:
+    """The name and the points of each class among the examples."""
+    values = sorted(set(area.targets))
+    found: dict[int, tuple[str, list[tuple[float, float]]]] = {}
+    for point, target in zip(area.points, area.targets, strict=True):
+        if outputs > 1 or len(values) == 2:
+            kind, name = int(target) if outputs > 1 else values.index(target), f"{target:g}"
+        else:
+            kind, name = int(target > at), f"above {at:g}" if target > at else f"{at:g} or below"
+        found.setdefault(kind, (name, []))[1].append(point)
+    return found
+
+
+def real(number: Any) -> float:
+    """A number, or that of a Value, as a float; NaN if it is not a number."""
+    while isinstance(number, Value):
+        number = number.data
+    number = plain(number)
+    return float(number) if isinstance(number, (int, float)) else math.nan
+
+
+def _outputs(model: Callable[[Any], Any], point: tuple[float, float]) -> Any:
+    """The output of a model that is not compiled; NaN outside its domain, such as that of a logarithm.
+
+    Other errors of the model are raised.
+    """
+    try:
+        return row(model([Value(x) for x in point]))
+    except (ArithmeticError, DomainError):
+        return math.nan
+
+
+def _numbers(output: Any) -> list[float]:
+    """The numbers in an output. Raises TypeError if there is anything else in it."""
+    parts = output if isinstance(output, (list, tuple)) else [output]
+    for part in parts:
+        if not isinstance(part, Value) and not isinstance(plain(part), (int, float)):
+            raise TypeError(f"the model's output is {shown(output)}: expected a Value or a number, or a list of them")
+    return [real(part) for part in parts]

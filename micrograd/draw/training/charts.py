@@ -1,0 +1,194 @@
+"""Loss curves and the outcome of a training: as text for a terminal, and as SVG for notebooks and pages."""
+
+import math
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from html import escape
+from typing import TYPE_CHECKING, NamedTuple
+
+from micrograd.draw.training.axis import LARGEST, labels, share, ticks, widened
+from micrograd.validation import count
+
+if TYPE_CHECKING:
+    from micrograd.training.history import History
+
+BLOCKS, ASCII = "▁▂▃▄▅▆▇█", "_.:-=+*#"
+MAX_STRETCHES = 300  # of a curve, each drawn by its lowest and its highest point
+WIDTH = 640
+LEFT, RIGHT, TOP, BOTTOM = 62, 144, 36, 36  # margins of a chart, for its numbers and names
+LINE = 15  # from one line of text to the next
+
+
+class Mark(NamedTuple):
+    """An epoch to mark in a chart, and the text of the mark."""
+
+    epoch: float
+    text: str
+
+
+def sparkline(numbers: Sequence[float], width: int = 60, encoding: str | None = "utf-8") -> str:
+    """A curve as one line of text: on a logarithmic scale if all numbers are above 0.
+
+    A number that is infinite or NaN is an `x`. If there are more numbers than `width`, each character stands for the
+    mean of a few. If the encoding has no block characters, the line is ASCII.
+
+    Raises ValueError if the width is below 1.
+    """
+    width = min(count("width", width), len(numbers))
+    groups = [numbers[len(numbers) * i // width : len(numbers) * (i + 1) // width] for i in range(width)]
+    heights = _heights([_mean(group) for group in groups])
+    finite = [height for height in heights if math.isfinite(height)]
+    low, high = min(finite, default=0.0), max(finite, default=0.0)
+    steps = _steps(encoding)
+    top = len(steps) - 1
+    return "".join(steps[round(top * share(h, low, high))] if math.isfinite(h) else "x" for h in heights)
+
+
+def chart(
+    lines: Mapping[str, Sequence[float]], *, epochs: float, caption: str, marks: Sequence[Mark] = (), height: int = 240
+) -> str:  # fmt: skip
+    """Curves over epochs as an SVG element, to be shown with `theme.CHART_STYLE`: logarithmic if all are above 0.
+
+    Parameters
+    ----------
+    lines
+        The numbers of each epoch, by the name at the end of the line.
+    epochs
+        The last epoch of the horizontal axis.
+    caption
+        The text above the chart, which screen readers read out.
+    marks
+        Epochs to mark.
+    """
+    drawn = {title: _thinned(numbers) for title, numbers in lines.items()}
+    finite = [number for points in drawn.values() for _, _, number in points]
+    logarithmic = bool(finite) and min(finite) > 0
+    scale = math.log10 if logarithmic else float
+    low, high = (scale(bound(finite, default=1.0)) for bound in (min, max))
+    low, high = widened(low, high, margin=0.05, least=0.5)
+    epochs = max(epochs, 1)
+    right, bottom = WIDTH - RIGHT, height - BOTTOM
+
+    def x(epoch: float) -> float:
+        return LEFT + (right - LEFT) * epoch / epochs
+
+    def y(number: float) -> float:
+        return bottom - (bottom - TOP) * share(scale(number), low, high)
+
+    parts = [_text(LEFT, 18, caption)]
+    rows = _powers(low, high) if logarithmic else ticks(low, high, 5)
+    for row, name in zip(rows, labels(rows), strict=True):
+        parts.append(f'<path class="mg-grid" d="M{LEFT} {y(row):.1f}H{right}"/>')
+        parts.append(_text(LEFT - 7, f"{y(row) + 4:.1f}", name, "mg-soft", "end"))
+    for tick in ticks(0, epochs, 6):
+        if tick == int(tick):
+            parts.append(_text(f"{x(tick):.1f}", bottom + 16, f"{tick:g}", "mg-soft", "middle"))
+    parts.append(_text((LEFT + right) / 2, height - 5, "epoch", "mg-soft", "middle"))
+    ends = []
+    for i, (title, points) in enumerate(drawn.items()):
+        path = "".join(f"{'M' if first else 'L'}{x(epoch):.1f} {y(number):.1f}" for first, epoch, number in points)
+        parts.append(f'<path class="mg-line mg-line{i}" d="{path}"/>')
+        last = next((number for number in reversed(lines[title]) if math.isfinite(number)), None)
+        if last is not None:
+            ends.append((y(last), f"mg-name{i}", f"{title} {last:.4g}"))
+    for at, (_, look, words) in zip(apart([end[0] for end in sorted(ends)]), sorted(ends), strict=True):
+        parts.append(_text(right + 6, f"{at + 4:.1f}", words, look))
+    for mark in marks:
+        parts.append(f'<path class="mg-mark" d="M{x(mark.epoch):.1f} {TOP}V{bottom}"/>')
+        anchor, shift = ("end", 4) if x(mark.epoch) > WIDTH / 2 else ("start", -4)
+        parts.append(_text(f"{x(mark.epoch) + shift:.1f}", TOP - 4, mark.text, "mg-alarm", anchor))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="mg-chart" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
+        f'height="{height}" role="img" aria-label="{escape(caption)}" data-left="{LEFT}" data-right="{right}" '
+        f'data-top="{TOP}" data-bottom="{bottom}" data-epochs="{epochs}">{"".join(parts)}</svg>'
+    )
+
+
+def _text(x: float | str, y: float | str, words: str, look: str = "", anchor: str = "") -> str:
+    kind = f'class="{look}" ' if look else ""
+    end = f' text-anchor="{anchor}"' if anchor else ""
+    return f'<text {kind}x="{x}" y="{y}"{end}>{escape(words)}</text>'
+
+
+def summary(history: "History") -> str:
+    """The outcome of a training in words, and its losses as a sparkline."""
+    losses, validation, failure = history.losses, history.validation_losses, history.failure
+    words = f"{len(losses)} epoch{'s' * (len(losses) != 1)}"
+    words += f", loss {losses[0]:.4g} to {losses[-1]:.4g}" if losses else ""
+    if validation:
+        best = lowest(validation)
+        words += f", lowest validation loss {validation[best]:.4g} in epoch {best + 1}"
+    words += ", interrupted" if history.interrupted else f", ended as {failure.what}" if failure else ""
+    return f"{words}\n{sparkline(losses)}" if losses else words
+
+
+def lowest(losses: Sequence[float]) -> int:
+    """The index of the lowest loss; NaN is never the lowest."""
+    return min(range(len(losses)), key=lambda i: math.inf if math.isnan(losses[i]) else losses[i])
+
+
+def curves(history: "History", caption: str, epochs: float) -> str:
+    """The losses of a training as an SVG element."""
+    lines = {"loss": history.losses} | ({"validation": history.validation_losses} if history.validation_losses else {})
+    failure = history.failure
+    if failure is None:
+        return chart(lines, epochs=epochs, caption=caption)
+    return chart(lines, epochs=max(epochs, failure.epoch), caption=caption, marks=[Mark(failure.epoch, failure.what)])
+
+
+def _steps(encoding: str | None) -> str:
+    """The characters of a sparkline, from low to high, that the encoding has."""
+    try:
+        BLOCKS.encode(encoding or "ascii")
+    except (LookupError, UnicodeEncodeError):
+        return ASCII
+    return BLOCKS
+
+
+def _mean(numbers: Sequence[float]) -> float:
+    """The mean, clipped to the range of the numbers, beyond which rounding could take it."""
+    mean = sum(number / len(numbers) for number in numbers)
+    return min(max(mean, min(numbers)), max(numbers))
+
+
+def _heights(numbers: Sequence[float]) -> list[float]:
+    """The logarithms, if all finite numbers are positive; else the numbers."""
+    positive = all(number > 0 for number in numbers if math.isfinite(number))
+    return [math.log(number) if positive and math.isfinite(number) else number for number in numbers]
+
+
+def _thinned(numbers: Sequence[float]) -> list[tuple[bool, int, float]]:
+    """The points of a curve to draw: whether a stroke begins there, the epoch and the number."""
+    stretch = max(1, -(-len(numbers) // MAX_STRETCHES))
+    found: list[tuple[bool, int, float]] = []
+    begins = True
+    for start in range(0, len(numbers), stretch):
+        piece = numbers[start : start + stretch]
+        finite = [number for number in piece if math.isfinite(number)]
+        for i in sorted({piece.index(min(finite)), piece.index(max(finite))} if finite else ()):
+            found.append((begins, start + i + 1, piece[i]))
+            begins = False
+        begins = begins or not finite
+    return found
+
+
+def _powers(low: float, high: float) -> list[float]:
+    """Round numbers whose decimal logarithms lie between low and high."""
+    for factors in ((1,), (1, 3), (1, 2, 5)):
+        decades = range(math.floor(low), math.ceil(high) + 1)
+        numbers = [float(f"{factor}e{n}") for n in decades for factor in factors]
+        found = [x for x in numbers if 0 < x < math.inf and low <= math.log10(x) <= high]
+        if len(found) > 2:
+            return found[:: -(-len(found) // 6)]
+    if len(found) > 1:
+        return found
+    lowest, highest = (Decimal(10) ** Decimal(end) for end in (low, high))
+    return [tick for tick in ticks(lowest, min(highest, Decimal(LARGEST)), 4) if tick > 0]
+
+
+def apart(heights: Sequence[float]) -> list[float]:
+    """Heights in ascending order, moved down if they are closer than a line of text."""
+    moved: list[float] = []
+    for height in heights:
+        moved.append(max(height, moved[-1] + LINE) if moved else height)
+    return moved

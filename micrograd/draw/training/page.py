@@ -1,0 +1,190 @@
+"""The page of a training: its curves, and its snapshots to step through.
+
+All numbers are computed here, and page.js shows them: for each snapshot parameters, gradients and `ActivationMaps`.
+"""
+
+import base64
+import json
+import math
+import zlib
+from array import array
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import Any
+
+from micrograd.draw import shell
+from micrograd.draw.theme import CHART_STYLE, CLASSES
+from micrograd.draw.training.axis import labels, share, ticks
+from micrograd.draw.training.boundary import Plane, by_class, plane, real
+from micrograd.draw.training.charts import chart, curves, summary
+from micrograd.draw.training.maps import COARSE, FINE, ActivationMaps
+from micrograd.draw.training.network import CARDS, columns, network
+from micrograd.nn import Module
+from micrograd.training.history import History, Snapshot
+from micrograd.validation import examples
+
+LISTED = 500  # parameters, beyond which there is no table of them
+LEFT, TOP, SIDE = 40, 8, 300  # margins and side of the picture of the plane
+SHAPES = ("M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0", "M0-5 5 4H-5z", "M-4-4H4V4H-4z", "M0-5.5 5.5 0 0 5.5-5.5 0z")
+
+
+def page(
+    history: History, model: Any = None, xs: Sequence[Any] | None = None, ys: Sequence[Any] | None = None,
+    at: float | None = None,
+) -> str:  # fmt: skip
+    """The page as HTML. The parameters and errors are those of `viz.save_training`."""
+    if not isinstance(history, History):
+        raise TypeError(f"history is of type {type(history).__name__}: expected the History that fit returned")
+    snapshots = _snapshots(history, model)
+    layers = columns(model)
+    area = _area(xs, ys)
+    maps = ActivationMaps(model, snapshots, area, at) if area and isinstance(model, Module) and snapshots else None
+    cards = " In each card: the unit's output, with stripes where it is below 0." * bool(maps)
+    document = {
+        "captions": [_caption(history, snapshot) for snapshot in snapshots],
+        "epochs": [_rounded(snapshot.epoch) for snapshot in snapshots],
+        "parameters": [list(map(_rounded, snapshot.parameters)) for snapshot in snapshots],
+        "gradients": [list(map(_rounded, snapshot.gradients)) for snapshot in snapshots],
+        "columns": [[unit.name for unit in units] for units in layers],
+        "units": [[u.name, list(u.weights), u.bias, k - 1] for k, units in enumerate(layers) for u in units[:CARDS]],
+        "bad": history.failure.parameters if history.failure else [],
+        "maps": {"leads": maps.leads, "fine": FINE, "coarse": COARSE} if maps else None,
+    }
+    return shell.page(
+        __package__,
+        title=f"Training of {model!r}" if isinstance(model, Module) else "Training",
+        summary=summary(history).split("\n")[0],
+        main=_section(
+            "page",
+            failure=_failure(history),
+            curves="\n".join(_curves(history)),
+            plane=_section("plane", picture=_plane(area, maps)) if area and maps else "",
+            network=_section("network", picture=network(model, legend=False), cards=cards) if layers else "",
+            parameters=_parameters(model, snapshots),
+        ),
+        data=_script("document", json.dumps(document, separators=(",", ":")).encode())
+        + _script("maps", maps.bytes if maps else b""),
+        style=CHART_STYLE,
+        has_controls=len(snapshots) > 1,
+    )
+
+
+def _section(name: str, **parts: str) -> str:
+    """A part of the page, from the file of that name."""
+    return shell.read(__package__, f"{name}.html").format(**parts)
+
+
+def _script(id: str, content: bytes) -> str:
+    """Compressed data in the page."""
+    return f'<script type="text/plain" id="{id}">{base64.b64encode(zlib.compress(content, 9)).decode()}</script>\n'
+
+
+def _snapshots(history: History, model: Any) -> list[Snapshot]:
+    """Those of the history, or the model as it is now. Raises ValueError if they are of another model."""
+    if not isinstance(model, Module):
+        return history.snapshots
+    parameters = model.parameters()
+    for snapshot in history.snapshots:
+        if len(snapshot.parameters) != len(parameters):
+            raise ValueError(
+                f"the snapshots have {len(snapshot.parameters)} parameters, but the model has {len(parameters)}: "
+                "give the model that was trained"
+            )
+    if history.snapshots or not parameters:
+        return history.snapshots
+    data, grad = (array("d", [real(getattr(p, kind)) for p in parameters]) for kind in ("data", "grad"))
+    return [Snapshot(len(history.losses), data, grad)]
+
+
+def _caption(history: History, snapshot: Snapshot) -> str:
+    epoch, kinds = snapshot.epoch, {"loss": history.losses, "validation": history.validation_losses}
+    words = ["before training" if epoch == 0 else f"epoch {epoch:.4g}"]
+    for name, numbers in {**kinds, "learning rate": history.learning_rates}.items():
+        if epoch and epoch == int(epoch) <= len(numbers):
+            words.append(f"{name} {numbers[int(epoch) - 1]:.4g}")
+    return ", ".join([*words, f"gradient norm {math.hypot(*snapshot.gradients):.3g}"])
+
+
+def _failure(history: History) -> str:
+    failure = history.failure
+    if failure is None:
+        return ""
+    origin = f" Where it began: {failure.origin}." if failure.origin else ""
+    return f'<p class="failure" role="note"><strong>!</strong> {escape(failure.message + "." + origin)}</p>\n'
+
+
+def _curves(history: History) -> Iterator[str]:
+    """The charts: of the losses, and of the learning rate if it changed."""
+    last = max([len(history.losses), *(snapshot.epoch for snapshot in history.snapshots)])
+    yield curves(history, "loss", last)
+    if len(set(history.learning_rates)) > 1:
+        yield chart({"rate": history.learning_rates}, epochs=last, caption="learning rate", height=150)
+
+
+def _area(xs: Sequence[Any] | None, ys: Sequence[Any] | None) -> Plane | None:
+    """The plane of the examples, if each is two inputs and a number."""
+    if xs is None or ys is None:
+        return None
+    examples(xs, ys)
+    try:
+        return plane(xs, ys)
+    except ValueError:
+        return None
+
+
+def _plane(area: Plane, maps: ActivationMaps) -> str:
+    """The plane with its axes and examples as an SVG element; the page puts the map and the boundary below them."""
+    right, bottom = LEFT + SIDE, TOP + SIDE
+
+    def x(number: float) -> float:
+        return LEFT + SIDE * share(number, area.left, area.right)
+
+    def y(number: float) -> float:
+        return bottom - SIDE * share(number, area.bottom, area.top)
+
+    across, up = ticks(area.left, area.right, 5), ticks(area.bottom, area.top, 5)
+    parts = [
+        f'<text class="mg-soft" x="{x(tick):.1f}" y="{bottom + 16}" text-anchor="middle">{label}</text>'
+        for tick, label in zip(across, labels(across), strict=True)
+    ]
+    parts += [
+        f'<text class="mg-soft" x="{LEFT - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">{label}</text>'
+        for tick, label in zip(up, labels(up), strict=True)
+    ]
+    classes = sorted(by_class(area, maps.outputs, maps.at).items())
+    for i, (kind, (name, points)) in enumerate(classes):
+        shape = f'class="mark" style="--mark:var(--class{kind % len(CLASSES)})" d="{SHAPES[kind % len(SHAPES)]}"'
+        parts += [
+            f'<path {shape} transform="translate({x(a):.1f} {y(b):.1f})"><title>({a:.4g}, {b:.4g}): target '
+            f"{escape(name)}</title></path>"
+            for a, b in points
+        ]
+        at, below = LEFT + 110 * (i % 3), bottom + 36 + 18 * (i // 3)
+        parts.append(f'<path {shape} transform="translate({at + 6} {below - 4})"/>')
+        parts.append(f'<text x="{at + 16}" y="{below}">target {escape(name)}</text>')
+    height = bottom + 48 + 18 * ((len(classes) - 1) // 3)
+    frame = f'x="{LEFT}" y="{TOP}" width="{SIDE}" height="{SIDE}"'
+    return (
+        f'<svg viewBox="0 0 {right + 10} {height}" width="{right + 10}" height="{height}" role="img" '
+        f'aria-label="the model\'s output, and {len(area.points)} examples"><clipPath id="within"><rect {frame}/>'
+        f'</clipPath><g id="plane" clip-path="url(#within)"></g><rect class="frame" {frame}/>{"".join(parts)}</svg>'
+    )
+
+
+def _parameters(model: Any, snapshots: Sequence[Snapshot]) -> str:
+    """The table of parameters; the page fills in the numbers."""
+    if not isinstance(model, Module) or not snapshots or len(snapshots[0].parameters) > LISTED:
+        return ""
+    names = [name for name, _ in model.named_parameters()]
+    rows = "\n".join(f'<tr><th scope="row">{escape(name)}</th><td></td><td></td></tr>' for name in names)
+    return _section("parameters", n=str(len(names)), rows=rows)
+
+
+def _rounded(number: float) -> float | str:
+    """A number with the digits that are shown, as JSON can hold it; if it is not finite, its name in JavaScript."""
+    if not math.isfinite(number):
+        return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+    short = float(f"{number:.5g}")
+    if math.isinf(short):  # as the largest floats would be, rounded up
+        return number
+    return int(short) if short == int(short) and abs(short) < 1e6 else short

@@ -1,0 +1,114 @@
+"""Plots of a training, drawn by matplotlib: `plot_history` and `plot_boundary`."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from micrograd.draw.theme import CLASSES, COLOURS
+from micrograd.draw.training.axis import spaced
+from micrograd.draw.training.boundary import by_class, evaluator, margins, plane, threshold
+from micrograd.draw.training.charts import lowest
+
+if TYPE_CHECKING:
+    from micrograd.training.history import History
+
+FINE = 160  # points along each side of a boundary's grid
+LARGEST = 1e307  # the largest number for which matplotlib can draw an axis
+MARKERS = "o^sDvP"  # colour alone never tells a class
+
+
+def plot_history(history: "History", ax: Any = None) -> Any:
+    """Plot the losses of a training by epoch, on a logarithmic axis if all of them are above 0.
+
+    The line has a gap where a loss is infinite, NaN or beyond 1e307. `ax` are the `matplotlib.axes.Axes` to draw in;
+    by default, those of a new figure. They are returned.
+
+    Raises ImportError if matplotlib is not installed, and TypeError if `history` is not a History.
+    """
+    from micrograd.training.history import History
+
+    if not isinstance(history, History):
+        raise TypeError(f"history is of type {type(history).__name__}: expected the History that fit returned")
+    ax = _axes(ax)
+    losses, validation = _drawable(history.losses), _drawable(history.validation_losses)
+    blue, orange = COLOURS["plus"][0], COLOURS["minus"][0]
+    ax.plot(range(1, len(losses) + 1), losses, color=blue, label="loss")
+    if validation:
+        ax.plot(range(1, len(validation) + 1), validation, color=orange, linestyle="--", label="validation loss")
+        best = lowest(validation)
+        ax.plot(
+            best + 1, validation[best], "v", color=orange, label=f"lowest: {validation[best]:.4g} in epoch {best + 1}"
+        )
+    if losses and all(loss > 0 for loss in losses + validation if math.isfinite(loss)):
+        ax.set_yscale("log")
+    ax.set_xlabel("epoch")
+    ax.set_ylabel("loss")
+    if validation:
+        ax.legend(frameon=False)
+    return ax
+
+
+def plot_boundary(
+    model: Callable[[Any], Any], xs: Sequence[Any], ys: Sequence[Any], ax: Any = None, *, at: float | None = None
+) -> Any:
+    """Plot the output of a model of two inputs around the examples: a shade for each class, and lines between them.
+
+    Parameters
+    ----------
+    model
+        A function of two inputs with one output, or with one for each class: then the largest is the model's class.
+    xs, ys
+        The examples to draw, and their classes: any two numbers for a model with one output, else 0, 1, ...
+    ax
+        The `matplotlib.axes.Axes` to draw in; by default, those of a new figure. They are returned.
+    at
+        The value of one output at which the class changes; by default 0.5 if all outputs are from 0 to 1, as
+        probabilities are, else 0, as for logits.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    ValueError
+        If an example is not two finite inputs with a number as target, or an input is beyond 1e307.
+    """
+    area = plane(xs, ys)
+    for i, point in enumerate(area.points):
+        if max(map(abs, point)) > LARGEST:
+            raise ValueError(f"xs[{i}] is {xs[i]!r:.80}: matplotlib draws inputs up to {LARGEST:g}, so scale them down")
+    ax = _axes(ax)
+    across, up = spaced(area.left, area.right, FINE), spaced(area.bottom, area.top, FINE)
+    outputs = evaluator(model)([(x, y) for y in up for x in across])
+    at = threshold(outputs) if at is None else at
+    for k, lead in enumerate(margins(outputs, at)):
+        rows = [lead[start : start + FINE] for start in range(0, len(lead), FINE)]
+        low, high = (bound((m for m in lead if math.isfinite(m)), default=0.0) for bound in (min, max))
+        if high > 0:
+            ax.contourf(across, up, rows, levels=[0.0, high], colors=[CLASSES[k % len(CLASSES)][2]])
+        if low < 0 < high:
+            ax.contour(across, up, rows, levels=[0.0], colors="#333333", linewidths=1.2)
+    for kind, (name, points) in sorted(by_class(area, len(outputs[0]), at).items()):
+        ax.scatter(
+            *zip(*points, strict=True),
+            color=CLASSES[kind % len(CLASSES)][0], marker=MARKERS[kind % len(MARKERS)],
+            edgecolors="white", linewidths=0.8, s=40, label=name, zorder=3,
+        )  # fmt: skip
+    ax.set(xlim=(area.left, area.right), ylim=(area.bottom, area.top), xlabel="x0", ylabel="x1")
+    ax.legend(title="target")
+    return ax
+
+
+def _drawable(losses: Sequence[float]) -> list[float]:
+    """The losses, with NaN in place of those that matplotlib cannot draw."""
+    return [loss if abs(loss) <= LARGEST else math.nan for loss in losses]
+
+
+def _axes(ax: Any) -> Any:
+    """The axes, or those of a new figure. Raises ImportError without matplotlib."""
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise ImportError("plots need matplotlib: pip install matplotlib") from None
+    return pyplot.subplots()[1]

@@ -1,0 +1,60 @@
+"""The texts of errors: what came, what was expected, what to do."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from micrograd.scalar import DomainError
+
+WHERE_HINT = "; where() computes both of its branches, so choose a safe operand first: f(where(condition, x, 1.0))"
+"""The end of an error's message where a graph has a `where`, since its other branch may be the cause."""
+
+NO_PLAIN_NUMBER = (
+    "float(value) would detach it from the graph: use .data for the number, a method such as v.exp() for the function, "
+    "or micrograd's scalar.exp(v.data) in your own operation"
+)
+
+
+def shown(value: Any, room: int = 80) -> str:
+    """The repr of a value for a message, cut off with dots if it is longer than `room`."""
+    text = repr(value)
+    if len(text) <= room:
+        return text
+    return text[: text.rfind(" ", 0, room - 3) + 1 or room - 3] + "..."
+
+
+def require_ordered(name: str, items: Any, expected: str = "a list or an array") -> None:
+    """Raise TypeError for a dict, which would be taken for its keys, and for a set, whose order is arbitrary."""
+    if isinstance(items, (Mapping, set, frozenset)):
+        raise TypeError(f"{name} is of type {type(items).__name__}: expected {expected}")
+
+
+def not_copied(value: Any) -> str:
+    """Why a Value with a history can be neither copied nor pickled."""
+    return (
+        f"the result of {expression(value)} cannot be copied or pickled, since its history holds closures: "
+        "copy the leaves, or its .detach(), instead"
+    )
+
+
+def raise_with_context(error: BaseException, node: Any, nodes: list[Any]) -> None:
+    """Raise an error that names the operation in place of one that `backward()` met at a node, where that helps."""
+    for kind in (ZeroDivisionError, OverflowError, ArithmeticError, DomainError, ValueError):
+        if node._prev and isinstance(error, kind):
+            hint = WHERE_HINT if any(node._op == "where" for node in nodes) else ""
+            raise kind(f"the derivative of {expression(node)} cannot be taken: {error}{hint}") from error
+    if not isinstance(error, TypeError) or getattr(error.__traceback__, "tb_next", None):
+        return  # a TypeError with a deeper traceback was raised inside a closure
+    if node._backward is None:
+        raise NotImplementedError(
+            f"{expression(node)} has no derivative: give its Value a _backward, or detach() its operands"
+        ) from None
+    raise TypeError(
+        f"the _backward of {expression(node)} must take one argument, the gradient of its result, "
+        f"as in `def _backward(grad)`: {error}"
+    ) from error
+
+
+def expression(node: Any) -> str:
+    """The operation and its operands' numbers, for errors."""
+    operands = [repr(operand.data) for operand in node._prev[:5]] + ["..."] * (len(node._prev) > 5)
+    return f"{node._op}({', '.join(operands)})"

@@ -1,0 +1,265 @@
+"""The functions of one number: for each, one entry with its value on a float and its pullback.
+
+The pullback turns the gradient `g` of the result y into that of the operand x: the chain rule, `g` times the
+derivative, in a form that is accurate and does not overflow on the way. An entry is all there is to a function: it
+becomes a function of `scalar`, and a method of `Value` that leaves a closure `_backward(grad)` on its node.
+Drawings, compiled code, derivatives and tests follow. So all mathematics here goes through Python's operators and
+`scalar`, never through `math` or an `if` on a number, except for values that are functions of `math`.
+"""
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from micrograd import scalar
+from micrograd.levels import as_constant
+from micrograd.scalar import square, where, zero
+
+V = TypeVar("V")
+
+LOG_2, LOG_10 = 0.6931471805599453, 2.302585092994046
+SQRT_HALF = 0.7071067811865476
+TWO_BY_SQRT_PI = 1.1283791670955126
+NORMAL_DENSITY = 0.3989422804014327  # at 0: 1 / sqrt(2 pi)
+
+
+TEXTBOOK: dict[str, Callable[..., Any]] = {}
+"""The pullbacks that pages show in place of an accurate one that is harder to read, by the function's name."""
+
+
+class function:
+    """A function of one number: an entry of the table below.
+
+    Parameters
+    ----------
+    value
+        A function of `math`, on a float; or one composed of functions of `scalar`, on any kind of number.
+    pullback
+        A function of g, x, y and the constants.
+    doc
+        The docstring of the method.
+    constants
+        The numbers it takes besides x: a function from the arguments of a call to the name of each, the number, and
+        what to write to get its gradient.
+    textbook
+        The pullback that pages show, if the accurate one is hard to read.
+    """
+
+    def __init__(
+        self,
+        value: Callable[..., Any],
+        pullback: Callable[..., Any],
+        doc: str,
+        constants: Callable[..., tuple[tuple[str, Any, str], ...]] | None = None,
+        textbook: Callable[..., Any] | None = None,
+    ) -> None:
+        self.value, self.pullback, self.doc, self.constants, self.name = value, pullback, doc, constants, ""
+        self.textbook = textbook
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        if not self.name:  # other names are aliases
+            self.name = name
+            scalar.define(name, self.value, self.doc)
+            if self.textbook:
+                TEXTBOOK[name] = self.textbook
+        method = self._of_constants(self.constants) if self.constants else self._of_x_alone()
+        method.__name__, method.__qualname__, method.__doc__ = self.name, f"Value.{self.name}", self.doc
+        setattr(owner, name, method)
+
+    def _of_x_alone(self) -> Callable[..., Any]:
+        value, pullback, name = scalar.FUNCTIONS[self.name], self.pullback, self.name
+
+        def method(self: Any) -> Any:
+            y = value(self.data)
+
+            def _backward(grad: Any) -> None:
+                self.grad += pullback(grad, self.data, y)
+
+            return type(self)(y, (self,), name, _backward)
+
+        return method
+
+    def _of_constants(self, constants: Callable[..., Any]) -> Callable[..., Any]:
+        value, pullback, name = scalar.FUNCTIONS[self.name], self.pullback, self.name
+        constants.__name__ = constants.__qualname__ = f"Value.{name}"  # as errors about missing arguments call it
+
+        def method(self: Any, *args: Any, **options: Any) -> Any:
+            given = {of[0]: as_constant(self, *of) for of in constants(*args, **options)}
+            y = value(self.data, *given.values())
+
+            def _backward(grad: Any) -> None:
+                self.grad += pullback(grad, self.data, y, *given.values())
+
+            node = type(self)(y, (self,), name, _backward)
+            node._constants = given
+            return node
+
+        method.__wrapped__ = constants  # type: ignore[attr-defined]  # whose arguments help() shows
+        return method
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, instance: None, owner: type) -> Callable[..., Any]: ...
+        @overload
+        def __get__(self, instance: V, owner: type) -> Callable[..., V]: ...
+        def __get__(self, instance: Any, owner: type) -> Any: ...
+
+
+def _sigmoid(x: Any) -> Any:
+    e = scalar.exp(-abs(x))  # a negative power, which cannot overflow
+    return where(x < 0, e / (1.0 + e), 1.0 / (1.0 + e))
+
+
+def _softplus(x: Any) -> Any:
+    small = scalar.log1p(scalar.exp(-abs(x)))
+    return where(x < 0, small, x + small)
+
+
+def _relu(x: Any) -> Any:
+    return where(x <= 0, zero(x), x)
+
+
+def _clip(x: Any, low: Any, high: Any) -> Any:
+    kind = zero(x)  # subtracting it makes a float of a bound if x is one
+    x = where(x < low, low - kind, where(low != low, low, x))  # a bound of NaN gives NaN
+    return where(x > high, high - kind, where(high != high, high, x))
+
+
+def _tanh_slope(x: Any, y: Any) -> Any:
+    """1 - tanh(x)^2 for y = tanh(x), as 1 / cosh(x)^2 where 1 - y^2 would cancel."""
+    size = abs(x)
+    if type(size) is float and size < 1.0:
+        return 1.0 - y * y
+    e = scalar.exp(-2.0 * size)
+    return where(size < 1.0, 1.0 - y * y, 4.0 * e / ((1.0 + e) * (1.0 + e)))
+
+
+def _gelu_slope(x: Any) -> Any:
+    """P(x) + x P'(x), with P(x) the probability of a normal number below x."""
+    return 0.5 * scalar.erfc(-SQRT_HALF * x) + x * (NORMAL_DENSITY * scalar.exp(-0.5 * square(x)))
+
+
+def _hypotenuse(x: Any) -> Any:
+    """sqrt(1 + x^2), also where x^2 is infinite."""
+    return where(abs(x) < 1e150, scalar.sqrt(1 + square(x)), abs(x))
+
+
+class Functions:
+    """The functions of one number, as methods of a Value.
+
+    Attributes
+    ----------
+    _constants
+        The numbers that the operation took besides its operands, such as the slope of a leaky relu.
+    """
+
+    __slots__ = ()
+
+    _constants: dict[str, Any] = {}  # noqa: RUF012  # of a class without slots of its own
+
+    exp = function(math.exp, lambda g, x, y: g * y, "e^x, whose derivative is e^x.")
+    expm1 = function(math.expm1, lambda g, x, y: g * scalar.exp(x), "e^x - 1, accurate near 0; the derivative is e^x.")
+    log = function(math.log, lambda g, x, y: g / x, "The natural logarithm; the derivative is 1 / x.")
+    log1p = function(
+        math.log1p, lambda g, x, y: g / (1 + x), "log(1 + x), accurate near 0; the derivative is 1 / (1 + x)."
+    )
+    log2 = function(
+        math.log2, lambda g, x, y: g / LOG_2 / x, "The logarithm to base 2; the derivative is 1 / (x log(2))."
+    )
+    log10 = function(
+        math.log10, lambda g, x, y: g / LOG_10 / x, "The logarithm to base 10; the derivative is 1 / (x log(10))."
+    )
+    sqrt = function(
+        math.sqrt,
+        lambda g, x, y: g / (2 * y),
+        "The square root; the derivative is 1 / (2 sqrt(x)), which does not exist at 0: norms add 1e-12 to x.",
+    )
+    sin = function(math.sin, lambda g, x, y: g * scalar.cos(x), "The sine; the derivative is cos(x).")
+    cos = function(math.cos, lambda g, x, y: -(g * scalar.sin(x)), "The cosine; the derivative is -sin(x).")
+    tan = function(math.tan, lambda g, x, y: g * (1 + y * y), "The tangent; the derivative is 1 + tan(x)^2.")
+    asin = function(
+        math.asin,
+        lambda g, x, y: g / scalar.sqrt((1 - x) * (1 + x)),
+        "The inverse sine; the derivative is 1 / sqrt(1 - x^2), which does not exist at -1 and 1.",
+    )
+    acos = function(
+        math.acos,
+        lambda g, x, y: -(g / scalar.sqrt((1 - x) * (1 + x))),
+        "The inverse cosine; the derivative is -1 / sqrt(1 - x^2), which does not exist at -1 and 1.",
+    )
+    atan = function(
+        math.atan, lambda g, x, y: g / (1 + square(x)), "The inverse tangent; the derivative is 1 / (1 + x^2)."
+    )
+    sinh = function(math.sinh, lambda g, x, y: g * scalar.cosh(x), "The hyperbolic sine; the derivative is cosh(x).")
+    cosh = function(math.cosh, lambda g, x, y: g * scalar.sinh(x), "The hyperbolic cosine; the derivative is sinh(x).")
+    tanh = function(
+        math.tanh,
+        lambda g, x, y: g * _tanh_slope(x, y),
+        "The hyperbolic tangent; the derivative is 1 - tanh(x)^2.",
+        textbook=lambda g, x, y: g * (1 - y * y),
+    )
+    asinh = function(
+        math.asinh,
+        lambda g, x, y: g / _hypotenuse(x),
+        "The inverse hyperbolic sine; the derivative is 1 / sqrt(1 + x^2).",
+    )
+    acosh = function(
+        math.acosh,
+        lambda g, x, y: g / (scalar.sqrt(x - 1) * scalar.sqrt(x + 1)),
+        "The inverse hyperbolic cosine; the derivative is 1 / sqrt(x^2 - 1), which does not exist at 1.",
+    )
+    atanh = function(
+        math.atanh,
+        lambda g, x, y: g / ((1 - x) * (1 + x)),
+        "The inverse hyperbolic tangent; the derivative is 1 / (1 - x^2).",
+    )
+    erf = function(
+        math.erf,
+        lambda g, x, y: g * (TWO_BY_SQRT_PI * scalar.exp(-square(x))),
+        "The error function; the derivative is 2 / sqrt(pi) e^(-x^2).",
+    )
+    erfc = function(
+        math.erfc,
+        lambda g, x, y: -(g * (TWO_BY_SQRT_PI * scalar.exp(-square(x)))),
+        "1 - erf(x), accurate where erf is close to 1; the derivative is -2 / sqrt(pi) e^(-x^2).",
+    )
+    sigmoid = function(
+        _sigmoid,
+        lambda g, x, y: g * (y * scalar.sigmoid(-x)),  # 1 - y would cancel
+        "The logistic function 1 / (1 + e^-x); the derivative is sigmoid(x) sigmoid(-x).",
+    )
+    softplus = function(
+        _softplus, lambda g, x, y: g * scalar.sigmoid(x), "log(1 + e^x), a smooth relu; the derivative is sigmoid(x)."
+    )
+    relu = function(
+        _relu,
+        lambda g, x, y: where(x <= 0, 0, g),
+        "x where positive, else 0; the derivative is 1 or 0, and 0 at 0.",
+    )
+    gelu = function(
+        lambda x: x * (0.5 * scalar.erfc(-SQRT_HALF * x)),  # 1 + erf would cancel
+        lambda g, x, y: g * _gelu_slope(x),
+        "x times the probability of a normal number below x, a smooth relu (Hendrycks and Gimpel, 2016).",
+    )
+    silu = function(
+        lambda x: x * scalar.sigmoid(x),
+        lambda g, x, y: g * (scalar.sigmoid(x) * (1 + x * scalar.sigmoid(-x))),
+        "x sigmoid(x), a smooth relu, also called swish (Elfwing et al., 2018).",
+    )
+    leaky_relu = function(
+        lambda x, slope=0.01: where(x > 0, x, slope * x),
+        lambda g, x, y, slope: g * where(x > 0, 1, slope),
+        "x where positive, else slope x; the derivative is 1 or the slope, a number that gets no gradient itself.",
+        lambda slope=0.01: (("slope", slope, "where(x > 0, x, slope * x)"),),
+    )
+    clip = function(
+        _clip,
+        lambda g, x, y, low, high: where((x >= low) & (x <= high), g, 0),
+        "x within the bounds, beyond them the nearer one; the derivative is 1 within and at the bounds, else 0.",
+        lambda low, high: (
+            ("low", low, "where(x < low, low, x); for no bound, give -math.inf"),
+            ("high", high, "where(x > high, high, x); for no bound, give math.inf"),
+        ),
+    )
+    arcsin, arccos, arctan, arcsinh, arccosh, arctanh = asin, acos, atan, asinh, acosh, atanh  # NumPy's names

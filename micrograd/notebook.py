@@ -1,0 +1,75 @@
+"""Displays in a notebook, for a Value, a Module, a History and a running training. No display ever raises."""
+
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from micrograd.display import Bundle
+from micrograd.draw.graph import svg
+from micrograd.draw.theme import standalone
+from micrograd.draw.training.charts import curves, summary
+from micrograd.draw.training.network import network
+from micrograd.engine import Value
+from micrograd.nn import Module
+from micrograd.training.history import History
+
+MAX_VALUES, MAX_PARAMETERS = 20_000, 20_000  # in a picture that nobody asked for
+
+
+def bundle(thing: Any) -> Bundle:
+    """The display of a Value, a Module or a History: its text, and its picture if it has one."""
+    display = _value if isinstance(thing, Value) else _module if isinstance(thing, Module) else _history
+    try:
+        bundle = {"text/plain": repr(thing)}
+    except Exception:
+        bundle = {"text/plain": object.__repr__(thing)}
+    with suppress(Exception):
+        display(thing, bundle)
+    return bundle
+
+
+def _value(value: Value, bundle: Bundle) -> None:
+    """Add the graph that leads to a Value, if it is not a leaf."""
+    if value._prev:
+        bundle["image/svg+xml"] = svg.draw(value, MAX_VALUES)
+
+
+def _module(module: Module, bundle: Bundle) -> None:
+    """Add the network of a model of layers, and the number of its parameters to the text."""
+    n = len(module.parameters())
+    if "parameters" not in bundle["text/plain"]:
+        bundle["text/plain"] += f", {n} parameter{'s' * (n != 1)}"
+    if n <= MAX_PARAMETERS and (picture := network(module)):
+        bundle["image/svg+xml"] = standalone(picture)
+
+
+def _history(history: History, bundle: Bundle) -> None:
+    """Replace the text by the outcome of a training and its losses as a sparkline, and add the curves."""
+    bundle["text/plain"] = summary(history)
+    if history.losses:
+        caption = bundle["text/plain"].split("\n")[0]
+        bundle["image/svg+xml"] = standalone(curves(history, caption, len(history.losses)))
+
+
+def live(history: History, epochs: int) -> Callable[[str], None] | None:
+    """A function that shows a line of text and the curves so far in the running notebook, always in one place.
+
+    None outside of notebooks; nothing is imported to find out.
+    """
+    ipython = sys.modules.get("IPython")
+    shell = getattr(ipython, "get_ipython", lambda: None)()
+    if getattr(shell, "kernel", None) is None:
+        return None
+    handle: Any = None
+
+    def show(line: str) -> None:
+        nonlocal handle
+        with suppress(Exception):
+            bundle = {"text/plain": line, "image/svg+xml": standalone(curves(history, line, epochs))}
+            if handle is None:
+                handle = ipython.display.display(bundle, raw=True, display_id=True)  # type: ignore[union-attr]
+            else:
+                handle.update(bundle, raw=True)
+
+    return show

@@ -1,0 +1,156 @@
+"""Operations on many operands: one node with one closure, where a chain of binary ones would take dozens."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from micrograd import scalar
+from micrograd.engine import Value, promote
+from micrograd.errors import require_ordered, shown
+
+__all__ = ["dot", "mean", "take", "where"]  # without `sum`, which a star would put in place of Python's
+
+
+def dot(ws: Iterable[Any], xs: Iterable[Any], bias: Any = 0) -> Value:
+    """bias + w0 * x0 + w1 * x1 + ..., added from left to right, as one node.
+
+    Raises
+    ------
+    ValueError
+        If the two are not of the same length.
+    """
+    ws, xs = _as_tuple("dot", ws), _as_tuple("dot", xs)
+    n = len(ws)
+    if n != len(xs):
+        raise ValueError(f"dot() expects two lists of the same length, not of {n} and {len(xs)}")
+    operands = promote(*ws, *xs, bias)
+    data = operands[-1].data
+    for w, x in zip(operands[:n], operands[n:-1], strict=True):
+        data += w.data * x.data
+
+    def _backward(grad: Any) -> None:
+        for w, x in zip(operands[:n], operands[n:-1], strict=True):
+            w.grad += grad * x.data
+            x.grad += grad * w.data
+        operands[-1].grad += grad
+
+    return _node(data, operands, "dot", _backward)
+
+
+def sum(values: Iterable[Any]) -> Value:
+    """v0 + v1 + ..., added from left to right, as one node; 0.0 if there are no values."""
+    operands = promote(*_as_tuple("sum", values))
+    if not operands:
+        return Value(0.0)
+    data = _total(operands)
+
+    def _backward(grad: Any) -> None:
+        for operand in operands:
+            operand.grad += grad
+
+    return _node(data, operands, "sum", _backward)
+
+
+def mean(values: Iterable[Any]) -> Value:
+    """The sum of the values divided by their number, as one node.
+
+    Raises
+    ------
+    ValueError
+        If there are no values.
+    """
+    operands = promote(*_as_tuple("mean", values))
+    if not operands:
+        raise ValueError("mean() needs at least one value")
+    data = _total(operands) / len(operands)
+
+    def _backward(grad: Any) -> None:
+        share = grad / len(operands)
+        for operand in operands:
+            operand.grad += share
+
+    return _node(data, operands, "mean", _backward)
+
+
+def where(condition: Any, a: Any, b: Any) -> Value:
+    """`a` if the condition holds, else `b`, as a node, so that compiled code decides again at each call.
+
+    Both are computed and differentiated, the one not chosen times 0, which gives NaN if its derivative is infinite. If
+    it would be an error, choose a safe operand first: `where(x > 0, where(x > 0, x, 1.0).log(), 0.0)`.
+    """
+    operands = chosen, other = promote(a, b)
+
+    def _backward(grad: Any) -> None:
+        chosen.grad += scalar.where(condition, grad, 0)
+        other.grad += scalar.where(condition, 0, grad)
+
+    node = type(chosen)(scalar.where(condition, chosen.data, other.data), operands, "where", _backward)
+    node._constants = {"condition": condition}
+    return node
+
+
+def take(values: Sequence[Any], index: Any) -> Any:
+    """values[index], as a node, so that compiled code chooses again at each call.
+
+    Only the chosen value is differentiated; in compiled code all are, the others times 0, as in `where`.
+
+    Parameters
+    ----------
+    values
+        Values and numbers; or nested lists of them, all of the same shape: then the result has this shape.
+    index
+        A whole number from 0, or a float or a Value that equals one. It is discrete, so it has no gradient.
+
+    Raises
+    ------
+    ValueError
+        If the index is out of range, or there are no values.
+    """
+    require_ordered("values", values)
+    if len(values) == 0:
+        raise ValueError("take() needs at least one value to choose from")
+    index = scalar.as_index(index, len(values))
+    return _take({i: values[i] for i in candidate_indices(index, len(values))}, index)
+
+
+def _take(candidates: dict[int, Any], index: Any) -> Any:
+    """The candidate at the index, from all that may be chosen."""
+    values = list(map(scalar.unwrap_numpy, candidates.values()))
+    if hasattr(values[0], "__len__") and not isinstance(values[0], str):  # whose items are strings again
+        return [_take(dict(zip(candidates, column, strict=True)), index) for column in zip(*values, strict=True)]
+    operands = promote(*values)
+    data = operands[0].data if type(index) is int else index.select([operand.data for operand in operands])
+
+    def _backward(grad: Any) -> None:
+        for i, operand in zip(candidates, operands, strict=True):
+            operand.grad += scalar.where(index == i, grad, 0)
+
+    return _node(data, operands, "take", _backward)
+
+
+def candidate_indices(index: Any, size: int) -> Sequence[int]:
+    """The indices that an index may turn out to be: itself, or every one if it is traced."""
+    return (index,) if type(index) is int else range(size)
+
+
+def _as_tuple(op: str, values: Iterable[Any]) -> tuple[Any, ...]:
+    """The values of anything that iterates in a fixed order."""
+    if type(values) is not list:  # these checks take longer than a small dot product
+        if not hasattr(values, "__iter__"):
+            raise TypeError(f"{op}() expects lists of Values and numbers, not {shown(values)}")
+        require_ordered(f"the argument of {op}()", values)
+    return tuple(values)
+
+
+def _node(data: Any, operands: tuple[Value, ...], op: str, _backward: Callable[[Any], None]) -> Value:
+    """The result of an operation on many promoted operands, which `Value` itself would check one by one."""
+    node = type(operands[0])(data, (), op, _backward)
+    node._prev = operands
+    return node
+
+
+def _total(operands: tuple[Value, ...]) -> Any:
+    """The sum of the numbers, from left to right on every Python (the built-in `sum` compensates since 3.12)."""
+    total = operands[0].data
+    for operand in operands[1:]:
+        total += operand.data
+    return total

@@ -1,0 +1,77 @@
+"""Ctrl-C and other signals, postponed during operations that must not be interrupted."""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any
+
+__all__ = ["entering", "finally_uninterrupted", "uninterrupted"]
+
+NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGUSR1", "SIGUSR2")
+SIGNALS = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]  # their handlers may raise exceptions
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Postpone Ctrl-C, and other signals that the program has handlers for, until the block has ended."""
+    here = threading.current_thread() is threading.main_thread()  # only there do signals arrive
+    handlers = {number: handler for number in SIGNALS if here and callable(handler := signal.getsignal(number))}
+    waiting: list[Any] = []
+    over = False
+
+    def wait(*arguments: Any) -> None:
+        if over:  # the handler of another signal has raised an exception before all were restored
+            handlers[arguments[0]](*arguments)
+        else:
+            waiting.append(arguments)
+
+    def call() -> None:
+        with ExitStack() as calls:  # calls all of them, whatever they raise
+            for arguments in waiting:
+                calls.callback(handlers[arguments[0]], *arguments)
+
+    try:
+        with ExitStack() as after:
+            after.callback(call)
+            for number, handler in handlers.items():  # that of Ctrl-C is restored last
+                after.callback(signal.signal, number, handler)
+                signal.signal(number, wait)
+            yield
+    finally:
+        over = True
+
+
+@contextmanager
+def finally_uninterrupted(leave: Callable[[], None]) -> Iterator[None]:
+    """Call `leave` after the block, once and uninterrupted, whenever Ctrl-C comes."""
+    left = False
+
+    def once() -> None:
+        nonlocal left
+        if not left:
+            with uninterrupted():
+                leave()
+                left = True
+
+    try:
+        try:
+            yield
+        finally:
+            once()
+    finally:
+        once()  # if Ctrl-C came before the other call had begun
+
+
+@contextmanager
+def entering(block: AbstractContextManager[Any]) -> Iterator[None]:
+    """Postpone Ctrl-C while a block is entered, then leave the block if one came, which `with` alone would not do."""
+    entered = False
+    try:
+        with uninterrupted():
+            yield
+            entered = True
+    except BaseException as error:
+        if entered:
+            block.__exit__(type(error), error, error.__traceback__)
+        raise

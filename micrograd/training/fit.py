@@ -1,0 +1,445 @@
+"""The training loop: `fit` trains a model on its examples for some epochs, and returns the history of its losses."""
+
+import gc
+import logging
+import math
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor
+from contextlib import ExitStack, contextmanager, nullcontext
+from types import NoneType
+from typing import TYPE_CHECKING, Any, TextIO
+
+from micrograd.collector import gc_paused
+from micrograd.engine import Value
+from micrograd.errors import shown
+from micrograd.optim import Adam, Optimizer, Schedule
+from micrograd.signals import finally_uninterrupted, uninterrupted
+from micrograd.stepping import OptimizerLike, Update, restore
+from micrograd.training.gradients import EagerGradients, Model, Table
+from micrograd.training.history import Diverged, History, Recorder
+from micrograd.training.progress import Progress
+from micrograd.training.trainer import Sampler, Trainer, Unshuffled, compiled
+from micrograd.validation import Rng, as_list, count, examples, generator, limit, renamed, require_attributes, row
+
+if TYPE_CHECKING:
+    from micrograd.compiler.distributed.shards import Shards
+
+__all__ = ["Diverged", "History", "fit"]
+
+log = logging.getLogger("micrograd")
+
+Loss = Callable[[Any, Any], Any]
+BACKENDS = ("eager", "auto", "python", "numpy", "c")
+IN_DOUBLES = ("eager", "python", "numpy")
+PRECISIONS = ("double", "single")
+ORDER = ", as in fit(model, loss, xs, ys)"
+
+
+@renamed(**dict.fromkeys(("learning_rate", "lr"), "optimizer=optim.Adam(model.parameters(), learning_rate={})"))
+def fit(
+    model: Model,
+    loss: Loss,
+    xs: Sequence[Any] | None = None,
+    ys: Sequence[Any] | None = None,
+    *,
+    epochs: int,
+    batch_size: int | None = None,
+    optimizer: OptimizerLike | None = None,
+    schedule: Schedule | None = None,
+    validation: Table | None = None,
+    patience: int | None = None,
+    rng: Rng = None,
+    progress: bool | TextIO = True,
+    backend: str = "eager",
+    clip_grad_norm: float | None = None,
+    snapshots: int | None = None,
+    threads: int = 1,
+    precision: str = "double",
+    executor: Any = None,
+    shards: int | Sequence[Callable[[], Table]] | None = None,
+) -> History:
+    """Train the model on the examples.
+
+    Ctrl-C ends the training early: the model keeps all completed steps. Python's garbage collector, which graphs do not
+    need, runs only between steps until the training ends.
+
+    Exceptions of the model, the loss or the optimizer are passed on, and the parameters are those after the last
+    completed step.
+
+    Parameters
+    ----------
+    model
+        A function of one input, with `parameters()`.
+    loss
+        A function of a prediction and its target that returns the loss of this one example, as most of `losses` do.
+        Each step goes along the gradient of the mean over a batch.
+    xs, ys
+        The inputs and targets of the examples: lists, arrays or tables with a row for each. The model and the loss get
+        the rows of arrays and tables as lists of Python's own numbers.
+    epochs
+        The number of passes over the data, each in a new random order.
+    batch_size
+        The number of examples in a step; all by default.
+    optimizer
+        What changes the parameters, with `step()`, `zero_grad()` and a `learning_rate`; by default an Adam of learning
+        rate 0.01.
+    schedule
+        A function from the number of steps taken by this call to the learning rate of the next. It is called right
+        before that step; with those of `optim`, compiled code takes many steps at a time.
+    validation
+        The inputs and targets of examples that are not trained on.
+    patience
+        The number of epochs to wait for a lower validation loss before ending the training. Unless an error other than
+        Diverged ends it, the parameters are then set back to those of the epoch with the lowest.
+    rng
+        A `random.Random`, a NumPy generator or a seed for the order of the examples; by default Python's global
+        generator.
+    progress
+        Where to report progress: a stream, or if True, the notebook that runs this program, else stderr. A notebook
+        shows the curves of the losses and a terminal a line, which update themselves; anything else gets a line from
+        time to time. Nothing is reported if False, or once the stream can no longer be written to.
+    backend
+        "eager" for the engine; "c" for generated code, which runs the whole training, many times as fast; "python" for
+        generated code that computes the gradients, "numpy" for that on NumPy's arrays; "auto" for C if there is a
+        compiler, else NumPy if it is installed, else Python, or the engine if the model or the loss
+        cannot be compiled, and then the log says why. Compiled, a model is traced once for each
+        shape of examples: it draws its random numbers only then; a number that it keeps from one call to the next, such
+        as a running mean, is an error; and targets and tokens are Values: `take` selects by them. Values that the model
+        and the loss use and the optimizer does not change, such as those of a frozen layer or one that the schedule
+        sets, are read before each step, and get no gradients; other numbers are constants. During the training,
+        parameters show the numbers of the latest step.
+    clip_grad_norm
+        What the norm of the gradients is scaled down to before each step, as by `optim.clip_grad_norm`; infinity
+        limits nothing.
+    snapshots
+        The largest number of snapshots of the parameters and gradients that the history keeps, from before the first
+        step to after the last, evenly spread over the epochs; none by default. Each takes 16 bytes a parameter.
+    threads
+        The number of threads that share the examples of a step in C, worthwhile for steps of some milliseconds. Their
+        gradients are added in a fixed order.
+    precision
+        The type that C computes with: "double", or "single" for floats, as PyTorch has them by default.
+    executor
+        Whose workers compute the gradients, with one of the backends for generated code: a `concurrent.futures`
+        Executor or what has its `submit`, such as Dask's `client.get_executor()`; a function that makes one, which is
+        called again when that is broken, as processes are by the death of one; or a list of these. A step that a worker
+        has not survived is repeated, and no example counted twice. A worker keeps each shard that it has computed, and
+        any worker of an executor may come to compute any of its shards: if the data does not fit on one machine, give
+        a list with an executor for each machine, among which the shards are divided; those of one that is broken go to
+        the others. What workers send is unpickled: use only those whose programs you would run. A Ctrl-C in a terminal
+        reaches worker processes, too: fit ends as ever, and the executor is broken. With an executor, what cannot be
+        compiled is an error.
+    shards
+        In how many parts the examples are sent to the workers, who keep them; by default one for each. Their gradients
+        are added in a fixed order: the losses are those of one process but for rounding, and for the same number of
+        shards, on machines of one kind, the same each time, whoever computes them. In place of xs and ys, a list with a
+        function for each part that returns its `(xs, ys)`: it is called where they are used, and arrays of doubles,
+        such as NumPy's memory-mapped ones, are used where they lie.
+
+    Raises
+    ------
+    ValueError
+        If there are no examples or parameters, an option or a rate of the schedule is out of its range, the first loss
+        does not depend on the model's parameters or the optimizer has none of them, or the `check_targets` of the loss,
+        which a function around the loss hides, rejects a target.
+    TypeError
+        If an argument is of another kind, the examples have no items by position, as a dict has none, or a loss is not
+        a number.
+    TraceError, CompilerError
+        If a backend is asked for by its name, and the model cannot be compiled for it, or there is no C compiler.
+    BrokenExecutor
+        If the executor is broken, and there is no other one. The parameters are those after the last whole step, and
+        the error's `history` what there is up to there.
+    Diverged
+        If a loss, or a parameter after a step, is infinite or NaN: a FloatingPointError, with the `history` up to
+        there, whose `failure` tells where the number came from. The parameters are those after the last whole step, or
+        with patience, those of the epoch with the lowest validation loss.
+    """
+    if backend not in BACKENDS:
+        raise ValueError(f"unknown backend {backend!r}: expected one of {', '.join(BACKENDS)}")
+    if precision not in PRECISIONS:
+        raise ValueError(f"unknown precision {precision!r}: expected {' or '.join(PRECISIONS)}")
+    if precision != "double" and backend in IN_DOUBLES:
+        raise ValueError(f'backend {backend!r} computes in doubles: give backend="c" with precision={precision!r}')
+    threads = count("threads", threads)
+    if threads > 1 and backend in IN_DOUBLES:
+        raise ValueError(f'backend {backend!r} runs in one thread: give backend="c" with threads={threads}')
+    _check_kinds(model, loss, optimizer, schedule, progress)
+    parameters = as_list("model.parameters()", model.parameters())
+    loaded_by_workers = _check_shards(executor, shards, xs, ys, backend, threads)
+    train_data = ((), ()) if loaded_by_workers else examples(xs, ys)
+    _check(parameters, [None] if loaded_by_workers else train_data[0], optimizer)
+    epochs, size = count("epochs", epochs), None if batch_size is None else count("batch_size", batch_size)
+    validation = _checked(validation, patience)
+    if check_targets := getattr(loss, "check_targets", None):
+        check_targets(train_data[1], "ys")
+        check_targets(validation[1] if validation else (), "validation[1]")
+    if clip_grad_norm is not None:
+        clip_grad_norm = limit("clip_grad_norm", clip_grad_norm)
+    most = None if snapshots is None else count("snapshots", snapshots, least=2)
+    rng = generator(rng)
+    for parameter in parameters:
+        parameter.data = row(parameter.data)  # lest one of NumPy's numbers has all the others in its precision
+    parts = _shards(executor, shards, len(train_data[0]), precision)
+    if parts and loaded_by_workers:
+        train_data = parts.load(loss)
+    n = len(train_data[0])
+    size = min(size or n, n)
+    history = History()
+    recorder = None if most is None else Recorder(history.snapshots, parameters, most)
+    if optimizer is None:
+        optimizer = Adam(parameters, learning_rate=0.01)
+    update = Update(parameters, optimizer, clip_grad_norm)
+    gradients = EagerGradients(model, loss, train_data, update)
+    sampler = (Unshuffled if loaded_by_workers and size == n else Sampler)(n, size, rng)
+    trainer = Trainer(gradients, update, sampler, schedule, lambda: gradients.losses(validation or ((), ())))
+
+    def pause(epoch: int) -> int:
+        """The next epoch after which something looks at the parameters."""
+        if validation:
+            return epoch + 1
+        return min(epochs, recorder.due(epoch)) if recorder else epochs
+
+    best: list[Any] = []
+    best_epoch, lowest, waited = 0, math.inf, 0
+    with _collector_paused() as (collect, freeze), Progress(progress, epochs, n, history) as report:
+        try:
+            with ExitStack() as blocks:
+                blocks.enter_context(parts or nullcontext())
+                if backend != "eager":
+                    trainer = _compiled(
+                        trainer, gradients, parts, backend, validation=validation, pause=pause,
+                        on_compiled=report.compiled, threads=threads, precision=precision,
+                    )  # fmt: skip
+                blocks.enter_context(trainer.block)
+                blocks.enter_context(recorder.recording(trainer) if recorder else nullcontext())
+                freeze()  # what compiling has left
+                while len(history.losses) < epochs and waited != patience:
+                    trainer.fetch_gradients()
+                    with uninterrupted():
+                        ended = trainer.advance()
+                        history.add(ended)
+                    collect()
+                    report.step(trainer.epoch, trainer.seen, trainer.loss, optimizer.learning_rate)
+                    if not ended:
+                        continue
+                    measured = trainer.evaluate() if validation else None
+                    with uninterrupted():
+                        if measured is not None:
+                            history.validation_losses.append(measured)
+                            waited = 0 if measured < lowest else waited + 1
+                            if measured < lowest and patience is not None:
+                                best, best_epoch = [parameter.data for parameter in parameters], trainer.epoch
+                            lowest = min(lowest, measured)
+                    report.epoch(trainer.epoch, *ended[-1], measured)
+                    if recorder:
+                        recorder.epoch(trainer.epoch)
+        except KeyboardInterrupt:
+            history.interrupted = True
+        except BrokenExecutor as error:
+            vars(error).update(history=history)
+            error.add_note(
+                "the parameters are those after the last completed step, if any; the history is in the error's history"
+            )
+            raise
+        except Diverged as error:
+            history.failure = error.failure
+            left = (
+                f"of epoch {best_epoch}, with the lowest validation loss" if best else "after the last completed step"
+            )
+            tables = {"xs": train_data[0], "ys": train_data[1]}
+            if validation:
+                tables |= {"validation[0]": validation[0], "validation[1]": validation[1]}
+            history.failure.message += f": the parameters are those {left}; {_advice(tables, parameters)}"
+            restore(parameters, best)
+            raise Diverged(history.failure, history) from None
+        restore(parameters, best)
+    return history
+
+
+def _compiled(eager: Trainer, engine: EagerGradients, shards: "Shards | None", backend: str, **options: Any) -> Trainer:
+    """The trainer in generated code; with "auto", the one given where the model or its loss cannot be compiled."""
+    try:
+        return compiled(eager, engine, shards=shards, backend=backend, **options)
+    except Exception as error:
+        if backend != "auto" or shards:
+            raise
+        log.warning("training eagerly, since the model cannot be compiled: %s%s", error, _line(error))
+        return eager
+
+
+def _line(error: Exception) -> str:
+    """Where in the user's code an error arose, unless it says so itself."""
+    from micrograd.compiler.frontend.tracer import users_line
+
+    line = users_line(error.__cause__ or error)
+    return "" if line in str(error) else f" ({line})"
+
+
+# Garbage collection
+
+IMMORTAL = 1000  # objects, more than CPython 3.12 by itself freezes; a program that freezes has several thousand
+
+
+@contextmanager
+def _collector_paused() -> Iterator[tuple[Callable[[], None], Callable[[], None]]]:
+    """Pause the garbage collector for the block, and give two functions: to collect after a step, and to freeze.
+
+    The first collects what the step has left, next to nothing unless the loss makes cycles; and the garbage of earlier
+    steps once there is a quarter more of it, which is Python's own rule. All that existed before the block is frozen,
+    and so costs no time; the second function freezes all that exists when it is called.
+    """
+    froze = False
+    new, old = 0, 0
+
+    def collect() -> None:
+        nonlocal new, old
+        new += gc.get_count()[0] - gc.collect(0)
+        if new > max(10_000, old // 4):
+            gc.collect()
+            new, old = 0, len(gc.get_objects())
+
+    def leave() -> None:
+        if froze:
+            gc.unfreeze()
+
+    with gc_paused(), finally_uninterrupted(leave):
+        froze = gc.get_freeze_count() < IMMORTAL
+        if froze:
+            gc.freeze()
+        yield collect, gc.freeze if froze else lambda: None
+
+
+# Checks
+
+
+def _check_kinds(model: Any, loss: Any, optimizer: Any, schedule: Any, progress: Any) -> None:
+    """Raise TypeError if one of them is of another kind than `fit` can use."""
+    expected = "a Module, or an object with a parameters() method that can be called on an input"
+    require_attributes("model", model, ["__call__", "parameters"], expected + ORDER)
+    require_attributes(
+        "loss", loss, ["__call__"], "a function of a prediction and its target, such as losses.mse_loss" + ORDER
+    )
+    if optimizer is not None:
+        members = ["step", "zero_grad", "learning_rate"]
+        require_attributes("optimizer", optimizer, members, "an optimizer, such as optim.Adam(model.parameters())")
+    if schedule is not None:
+        expected = "a function from the number of steps to a learning rate, such as optim.constant(0.1)"
+        require_attributes("schedule", schedule, ["__call__"], expected)
+    if progress is not None and not isinstance(progress, bool):
+        require_attributes("progress", progress, ["write", "isatty"], "True, False or a text stream")
+        try:
+            progress.write("")
+        except TypeError as error:
+            raise TypeError(f"progress is {shown(progress)}: expected a text stream, but {error}") from None
+        except (OSError, ValueError):  # the latter if the stream is closed
+            pass  # the training goes on without it
+
+
+def _check(parameters: list[Value], xs: Sequence[Any], optimizer: OptimizerLike | None) -> None:
+    """Raise ValueError if there is nothing to learn, or to learn from."""
+    if not parameters:
+        raise ValueError("the model has no parameters: there is nothing to learn")
+    if isinstance(optimizer, Optimizer) and set(parameters).isdisjoint(optimizer.parameters):
+        raise ValueError("the optimizer has none of the model's parameters: create it with model.parameters()")
+    if len(xs) == 0:
+        raise ValueError("xs is empty: there is nothing to learn from")
+
+
+def _check_shards(executor: Any, shards: Any, xs: Any, ys: Any, backend: str, threads: int) -> bool:
+    """Whether the examples are loaded by workers. Raises an error if what is given does not go together."""
+    loaded_by_workers = isinstance(shards, (list, tuple))
+    if not loaded_by_workers and not isinstance(shards, (int, NoneType)):
+        raise TypeError(
+            f"shards is {shown(shards)}: expected the number of parts to split xs and ys into, or a list of functions "
+            "that load one part each, in place of xs and ys"
+        )
+    if executor is None and shards is not None:
+        raise ValueError("shards need the workers of an executor: give executor=ProcessPoolExecutor() with them")
+    if executor is not None and backend == "eager":
+        raise ValueError(
+            'the workers of an executor run generated code: give backend="c", "numpy", "python" or "auto" with it'
+        )
+    if executor is not None and threads != 1:
+        raise ValueError(
+            f"threads is {threads!r}, but each worker of an executor has a single thread: leave threads at 1"
+        )
+    if (xs is None or ys is None) and not loaded_by_workers:
+        missing = [name for name, table in (("xs", xs), ("ys", ys)) if table is None]
+        are = "are" if len(missing) > 1 else "is"
+        raise TypeError(
+            f"{' and '.join(missing)} {are} missing: give both xs and ys, or an executor and shards=[...], functions "
+            "that load them"
+        )
+    if not loaded_by_workers:
+        return False
+    if xs is not None or ys is not None:
+        raise ValueError(
+            "shards that are loaded take the place of xs and ys: leave those out, or give the number of shards"
+        )
+    if not shards:
+        raise ValueError("shards is an empty list: there is nothing to learn from")
+    for i, load in enumerate(shards):
+        require_attributes(f"shards[{i}]", load, ["__call__"], "a function that returns (xs, ys)")
+    return True
+
+
+def _shards(executor: Any, shards: Any, n: int, precision: str) -> "Shards | None":
+    """The examples in parts, if they are."""
+    if executor is None:
+        return None
+    from micrograd.compiler.distributed.shards import Shards  # here, since it takes longer to load than all else
+    from micrograd.compiler.dtype import named
+
+    if not isinstance(shards, (list, tuple, NoneType)):
+        shards = count("shards", shards)
+        if shards > n:
+            raise ValueError(f"shards is {shards}, but there are only {n} examples: give shards={n} or fewer")
+    return Shards(executor, shards, n, named(precision))
+
+
+def _checked(validation: Table | None, patience: int | None) -> Table | None:
+    """The examples to measure, by their position. Raises ValueError if they, or the patience, cannot be."""
+    if patience is not None:
+        count("patience", patience)
+        if validation is None:
+            raise ValueError("patience needs a validation loss to watch: give validation=(xs, ys) with it")
+    if validation is None:
+        return None
+    if isinstance(validation, (tuple, list)) and len(validation) == 2:
+        xs, ys = examples(*validation)
+        if len(xs) > 0:
+            return xs, ys
+    raise ValueError("validation must be a pair (xs, ys): the inputs and targets of at least one example")
+
+
+# When it has gone wrong
+
+HUGE = 1e9  # of a weight, from which no lower learning rate brings it back
+
+
+def _advice(tables: dict[str, Any], parameters: list[Value]) -> str:
+    """What to do about a number that is not finite, depending on where it may come from."""
+    for name, table in tables.items():
+        for where, example in _known(table):
+            for x in _floats(row(example)):
+                if not math.isfinite(x):
+                    return f"{name}{where} holds {x}: leave such examples out, or replace it by a finite number"
+    largest = max(abs(float(parameter.data)) for parameter in parameters)
+    if largest > HUGE:
+        return f"the weights have grown to {largest:.1g}: create a new model and train it at a lower learning rate"
+    return "try a lower learning rate, or inputs on a smaller scale"
+
+
+def _known(table: Any) -> Iterator[tuple[str, Any]]:
+    """The examples in a table, each with where it is: of those in shards elsewhere, what has been seen."""
+    yield from table.known.items() if hasattr(table, "known") else ((f"[{i}]", x) for i, x in enumerate(table))
+
+
+def _floats(example: Any) -> Iterator[float]:
+    """The floats in an example: of numbers, these alone may be infinite or NaN."""
+    if isinstance(example, float):
+        yield example
+    elif isinstance(example, (list, tuple)):
+        for branch in example:
+            yield from _floats(branch)

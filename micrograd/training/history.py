@@ -1,0 +1,161 @@
+"""The record of a training: the losses of its epochs, snapshots, and how it ended."""
+
+import math
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from micrograd.display import Displayed
+from micrograd.engine import Value
+
+__all__ = ["Diverged", "Failure", "History", "Recorder", "Snapshot"]
+
+
+@dataclass
+class Snapshot:
+    """The parameters of a model at one point of its training.
+
+    Attributes
+    ----------
+    epoch
+        The number of epochs trained; 0 before the first step, and not a whole number if the training ended within an
+        epoch.
+    parameters, gradients
+        The numbers of `model.parameters()`, and their gradients from the step before; or from the next one, if these
+        were not finite and so ended the training.
+    """
+
+    epoch: float
+    parameters: "array[float]"
+    gradients: "array[float]"
+
+
+@dataclass
+class Failure:
+    """Where a training met a number that is infinite or NaN.
+
+    Attributes
+    ----------
+    epoch
+        The number of epochs trained, as in a Snapshot.
+    what
+        The number that was not finite: "the loss is nan".
+    message
+        The same, with the step and what to try.
+    origin
+        The operation that computed it from finite numbers, an input that was not finite, or the gradients that were
+        not; empty if none of these is known.
+    parameters
+        The parameters involved, or whose gradients were not finite, by their positions in `model.parameters()`.
+    """
+
+    epoch: float
+    what: str
+    message: str
+    origin: str
+    parameters: list[int]
+
+
+@dataclass
+class History(Displayed):
+    """What happened in each whole epoch, and how the training ended.
+
+    Attributes
+    ----------
+    losses
+        The mean loss of the training examples, each at the time it was seen.
+    validation_losses
+        The mean loss of the validation examples after the epoch, if there are any. One fewer than losses if Ctrl-C or
+        a number that is not finite ended the training between the two.
+    learning_rates
+        The learning rate of the last step.
+    interrupted
+        Whether Ctrl-C ended the training.
+    snapshots
+        The parameters and gradients at some of the epochs, if `fit` was asked for them.
+    failure
+        What was infinite or NaN, if that ended the training.
+    """
+
+    losses: list[float] = field(default_factory=list)
+    validation_losses: list[float] = field(default_factory=list)
+    learning_rates: list[float] = field(default_factory=list)
+    interrupted: bool = False
+    snapshots: list[Snapshot] = field(default_factory=list, repr=False)
+    failure: Failure | None = None
+
+    def add(self, epochs: Sequence[tuple[float, float]]) -> None:
+        """Note the mean loss and the last learning rate of epochs."""
+        self.losses += [loss for loss, _ in epochs]
+        self.learning_rates += [rate for _, rate in epochs]
+
+
+class Diverged(FloatingPointError):
+    """A loss or a parameter is infinite or NaN. The error has the `history` of `fit` up to there."""
+
+    def __init__(self, failure: Failure, history: History | None = None) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+        self.history = History() if history is None else history
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.failure, self.history)
+
+
+class ProgressSource(Protocol):
+    """What a recorder needs of a trainer."""
+
+    @property
+    def progress(self) -> float:
+        """The number of epochs trained."""
+
+
+class Recorder:
+    """Takes snapshots of the parameters after epochs, evenly spread however many these become.
+
+    It begins with every epoch; whenever there are too many, every second snapshot is dropped, and from there on every
+    second epoch is passed over.
+
+    Parameters
+    ----------
+    snapshots
+        The list to keep them in.
+    parameters
+        The parameters.
+    most
+        The largest number of snapshots, the first and the last included.
+    """
+
+    def __init__(self, snapshots: list[Snapshot], parameters: list[Value], most: int) -> None:
+        self.snapshots, self.parameters, self.most = snapshots, parameters, most
+        self.every = 1
+
+    def due(self, epoch: int) -> int:
+        """The next epoch, after this one, that may have a snapshot."""
+        return epoch - epoch % self.every + self.every
+
+    @contextmanager
+    def recording(self, trainer: ProgressSource) -> Iterator[None]:
+        """Take the first snapshot before the block, and the last one however that ends."""
+        self.epoch(0)
+        try:
+            yield
+        finally:
+            last = self._taken(trainer.progress)
+            if last.epoch != self.snapshots[-1].epoch or not all(map(math.isfinite, last.gradients)):
+                self.snapshots[self.most - 1 :] = [last]
+
+    def epoch(self, epoch: int) -> None:
+        """Take a snapshot after this epoch, if it is due."""
+        if epoch % self.every:
+            return
+        self.snapshots.append(self._taken(epoch))
+        if len(self.snapshots) > self.most:
+            self.every *= 2
+            self.snapshots[:] = [snapshot for snapshot in self.snapshots if snapshot.epoch % self.every == 0]
+
+    def _taken(self, epoch: float) -> Snapshot:
+        data = array("d", [parameter.data for parameter in self.parameters])
+        return Snapshot(epoch, data, array("d", [parameter.grad for parameter in self.parameters]))

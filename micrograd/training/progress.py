@@ -1,0 +1,106 @@
+"""How a training reports its progress: to a terminal, a notebook or a log."""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Self, TextIO
+
+from micrograd import display
+from micrograd.training.history import History
+
+
+class Progress:
+    """Reports to a terminal or a notebook after steps, in a line that updates itself, and to a log after epochs.
+
+    A notebook shows the curves of the losses as well.
+    """
+
+    def __init__(self, stream: bool | TextIO, epochs: int, examples: int, history: History) -> None:
+        self.notebook = _notebook(history, epochs) if stream is True else None
+        self.stream = None if self.notebook else sys.stderr if stream is True else stream or None
+        self.terminal = self.stream is not None and _is_terminal(self.stream)
+        self.interval = 0.1 if self.terminal else 0.5 if self.notebook else 1.0
+        self.epochs, self.examples = epochs, examples
+        self.started = self.due = time.monotonic()
+        self.validation = ""
+        self.pending_message = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._show()
+        if self.terminal:
+            self._write("\n")
+
+    def compiled(self, shapes: int, of: int) -> None:
+        """Report how many of the shapes of the examples are compiled."""
+        if of > 1:
+            self.pending_message = f"compiled {shapes} of {of} shapes"
+            self._show()
+
+    def step(self, epoch: int, seen: int, loss: float, rate: float) -> None:
+        """Report a step after which the epoch has seen so many examples, their mean loss and the learning rate."""
+        if self.terminal or self.notebook:
+            self._update(epoch, seen, loss, rate)
+
+    def epoch(self, epoch: int, loss: float, rate: float, validation: float | None) -> None:
+        """Report an epoch, its mean losses and the learning rate."""
+        self.validation = "" if validation is None else f"  validation {validation:.4g}"
+        self._update(epoch, self.examples, loss, rate)
+
+    def _update(self, epoch: int, seen: int, loss: float, rate: float) -> None:
+        """Show the message, or keep it until the next is due or the training is over."""
+        now = time.monotonic()
+        done = (epoch - 1) * self.examples + seen
+        speed = done / max(now - self.started, 1e-9)
+        left = round((self.epochs * self.examples - done) / speed)
+        self.pending_message = (
+            f"epoch {epoch}/{self.epochs}  loss {loss:.4g}{self.validation}  rate {rate:.3g}  "
+            f"{speed:,.0f} examples/s  {left // 60}:{left % 60:02} left"
+        )
+        if now >= self.due:
+            self.due = now + self.interval
+            self._show()
+
+    def _show(self) -> None:
+        message, self.pending_message = self.pending_message, ""
+        if not message:
+            return
+        if self.notebook:
+            self.notebook(message)
+        elif self.stream and self.terminal:
+            width = _columns(self.stream) - 1
+            self._write("\r" + message[:width].ljust(width))
+        else:
+            self._write(f"{message}\n")
+
+    def _write(self, text: str) -> None:
+        """Write the text while somebody reads: a reader who goes away does not end the training."""
+        if self.stream is not None:
+            try:
+                print(text, end="", file=self.stream, flush=True)
+            except (OSError, ValueError):  # the latter if the stream is closed
+                self.stream = None
+
+
+def _notebook(history: History, epochs: int) -> Callable[[str], None] | None:
+    """A function that shows a line and the losses in the notebook that runs this program, if one does."""
+    return display.live(history, epochs) if "IPython" in sys.modules else None
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    """Whether the stream is an open terminal."""
+    try:
+        return stream.isatty()
+    except (OSError, ValueError):
+        return False
+
+
+def _columns(terminal: TextIO) -> int:
+    """The width of a terminal; 80 if it does not know."""
+    try:
+        return os.get_terminal_size(terminal.fileno()).columns or 80
+    except (OSError, ValueError):  # the latter if the stream is closed
+        return 80

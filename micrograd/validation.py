@@ -1,0 +1,144 @@
+"""Argument validation: numbers, counts, sources of random numbers and examples.
+
+Numbers of any library become Python numbers, and examples are found by position. Errors name the argument.
+"""
+
+import math
+import random
+import sys
+from collections.abc import Callable, Sequence
+from functools import wraps
+from numbers import Real
+from typing import Any, ParamSpec, Protocol, SupportsIndex, TypeGuard, TypeVar
+
+from micrograd import scalar
+from micrograd.errors import require_ordered, shown
+
+
+class Bits(Protocol):
+    """A source of random bytes, such as a NumPy generator, which can give a seed."""
+
+    def bytes(self, length: int, /) -> bytes:
+        """`length` random bytes."""
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Rng = random.Random | Bits | SupportsIndex | None
+
+
+def plain(value: Any) -> Any:
+    """A number of any library as an int or a float, so that results are too; anything else as it is."""
+    if type(value) in (int, float):
+        return value
+    value = scalar.unwrap_numpy(value)
+    return float(value) if isinstance(value, Real) and not isinstance(value, int) else value
+
+
+def number(name: str, value: Any, least: float = 0.0, below: float = math.inf) -> float:
+    """`value` as a Python number. Raises ValueError if it is not a number, not finite, or out of its range."""
+    result = plain(value)
+    if not _is_number(result) or not (least <= result < below and abs(result) <= sys.float_info.max):
+        limits = [f", {least:g} or greater"] * (least > -math.inf) + [f" and below {below:g}"] * (below < math.inf)
+        raise ValueError(f"{name} is {shown(value)}: expected a finite number{''.join(limits)}")
+    return result
+
+
+def limit(name: str, value: Any) -> float:
+    """`value` as a Python number from 0 to infinity, for no limit. Raises ValueError otherwise."""
+    result = plain(value)
+    if not _is_number(result) or not result >= 0:
+        raise ValueError(f"{name} is {shown(value)}: expected a number, 0 or greater, or math.inf for no limit")
+    return result
+
+
+def count(name: str, value: Any, least: int = 1) -> int:
+    """`value` as a Python int. Raises ValueError if it is not one, or is below `least`."""
+    result = plain(value)
+    if not isinstance(result, int) or isinstance(result, bool) or not least <= result <= sys.float_info.max:
+        raise ValueError(f"{name} is {shown(value)}: expected an int, {least} or greater")
+    return result
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def generator(rng: Rng) -> Any:
+    """A source of random numbers: `rng` itself, a new one with that seed, or Python's global one.
+
+    A NumPy generator, whose methods have other names, gives the seed. Raises TypeError for anything else.
+    """
+    source = plain(rng)
+    if source is None:
+        return random
+    if isinstance(source, int):
+        return random.Random(source)
+    if hasattr(source, "gauss"):
+        return source
+    if hasattr(source, "bytes"):
+        return random.Random(source.bytes(32))
+    raise TypeError(f"rng is {shown(rng)}: expected a random.Random, a NumPy generator or a seed (an int)")
+
+
+def renamed(**names: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Decorate a function that other libraries have too, with their names of arguments and ours.
+
+    An argument by their name raises a TypeError that says ours, with its value in place of {}.
+    """
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        @wraps(function)
+        def checked(*args: P.args, **options: P.kwargs) -> T:
+            for theirs in names.keys() & options.keys():
+                called = function.__qualname__.removesuffix(".__init__")
+                ours = names[theirs].format(shown(options[theirs]))
+                raise TypeError(f"{called}() has no argument {theirs}: use {ours} instead")
+            return function(*args, **options)
+
+        return checked
+
+    return decorate
+
+
+def require_attributes(name: str, value: Any, members: Sequence[str], expected: str) -> None:
+    """Raise TypeError unless `value` is an object, not a class, with these attributes."""
+    if isinstance(value, type) or not all(hasattr(value, member) for member in members):
+        raise TypeError(f"{name} is {shown(value)}: expected {expected}")
+
+
+def as_list(name: str, values: Any) -> list[Any]:
+    """The parameters in a list or another iterable. Raises TypeError for anything else, such as a model."""
+    expected = "a list of Values, such as model.parameters()"
+    require_attributes(name, values, ["__iter__"], expected)
+    require_ordered(name, values, expected)
+    return list(values)
+
+
+def by_position(name: str, items: Any) -> Any:
+    """A list or an array as it is; a table of pandas, which is indexed by label, as an array of its rows.
+
+    Raises TypeError if it has no items by position.
+    """
+    require_ordered(name, items)
+    if hasattr(items, "__array__") and not hasattr(items, "__array_interface__"):
+        items = items.__array__()
+    sized = hasattr(items, "__len__") and getattr(items, "shape", None) != ()
+    if not sized or not hasattr(items, "__getitem__"):
+        raise TypeError(f"{name} is of type {type(items).__name__}: expected a list or an array")
+    return items
+
+
+def examples(xs: Any, ys: Any) -> tuple[Sequence[Any], Sequence[Any]]:
+    """The inputs and targets, by position. Raises ValueError if their lengths differ."""
+    xs, ys = by_position("xs", xs), by_position("ys", ys)
+    if len(xs) != len(ys):
+        raise ValueError(
+            f"xs and ys must have the same length, one input and one target each, not {len(xs)} and {len(ys)}"
+        )
+    return xs, ys
+
+
+def row(example: Any) -> Any:
+    """A NumPy array as nested lists of Python numbers, or a NumPy number as one; anything else as it is."""
+    return example.tolist() if hasattr(example, "tolist") else example

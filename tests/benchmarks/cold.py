@@ -1,0 +1,192 @@
+"""Whole processes against PyTorch: from the start of Python to the end of a short training, with an empty cache.
+
+Imports, tracing and the C compiler are included. A training is 1,000 steps of Adam on a batch of 32 examples, in
+doubles and on one thread.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tests.benchmarks.charts import times
+from tests.benchmarks.data import images, set_weights
+from tests.benchmarks.harness import CHECKOUT, Benchmark, Contestant, Measure, Measured, timed
+from tests.benchmarks.programs import PROGRAMS, Phrased
+
+OURS, PYTORCH = "micrograd", "PyTorch"
+STEPS = 1000
+MANY = 32
+RATE = 1e-3
+NETWORKS = {"digits 64-32-10": [64, 32, 10], "784-128-10": [784, 128, 10]}
+NAMES = (*NETWORKS, "heat equation", "two convolutions, taps skipped", "LSTM")
+
+
+def benchmarks() -> list[Benchmark]:
+    """A training in a process of each."""
+    return [
+        Benchmark(
+            f"a whole process: {name}",
+            (Contestant(OURS, process, (OURS, name)),),
+            (Contestant(PYTORCH, process, (PYTORCH, name)),),
+            rounds=3,
+        )
+        for name in NAMES
+    ]
+
+
+def conclude(measured: list[Measured]) -> Iterator[str]:
+    """A line for each task."""
+    for name, result in zip(NAMES, measured, strict=True):
+        yield f"{name}: a whole process of PyTorch takes {times(result.ratio(PYTORCH, to=OURS))} times as long as ours."
+
+
+def process(who: str, name: str) -> Measure:
+    """The time of a process, and the last loss, which it prints."""
+
+    def run() -> float:
+        with tempfile.TemporaryDirectory() as cache:
+            environment = {**os.environ, "XDG_CACHE_HOME": cache}
+            command = [sys.executable, "-m", __spec__.name, who, name]
+            done = subprocess.run(command, cwd=CHECKOUT, env=environment, stdout=subprocess.PIPE, check=True)
+        return float(done.stdout)
+
+    return timed(run)
+
+
+def batch_of(example: Any) -> list[Any]:
+    """Examples like this one, each a little larger than the one before."""
+
+    def scaled(tree: Any, factor: float) -> Any:
+        return [scaled(branch, factor) for branch in tree] if isinstance(tree, list) else tree * factor
+
+    return [scaled(example, 1 + i / MANY) for i in range(MANY)]
+
+
+def ours(name: str, steps: int = STEPS) -> float:
+    """The last loss of our training."""
+    import micrograd
+    from micrograd import losses, nn, optim
+
+    if name in NETWORKS:
+        sizes = NETWORKS[name]
+        model = nn.MLP(sizes[0], sizes[1:], activation="relu")
+        parameters = model.parameters()
+        set_weights(parameters, sizes)
+        batch: Any = images(MANY, sizes[0], sizes[-1])
+        example: tuple[Any, ...] = (batch[0][0], batch[1][0])
+
+        def function(x: Any, y: Any) -> Any:
+            return losses.cross_entropy(model(x), y)
+    else:
+        program = PROGRAMS[name].make(*PROGRAMS[name].full)
+        function, example, parameters = program.first, program.example, program.parameters
+        batch = (batch_of(example[0]),)
+    fast = micrograd.compile(function, example, parameters=parameters, backend="c", batch_size=MANY)
+    packed = fast.pack(*batch)
+    with fast.training(optim.Adam(parameters, RATE)) as step:
+        for _ in range(steps):
+            loss = step(packed)
+    return float(loss)
+
+
+def pytorch(name: str, steps: int = STEPS) -> float:
+    """The last loss of PyTorch's."""
+    import torch
+
+    torch.set_default_dtype(torch.float64)
+    torch.set_num_threads(1)
+    parameters, loss_of = (network if name in NETWORKS else TENSORS[name])(torch, name)
+    optimizer = torch.optim.Adam(parameters, RATE)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = loss_of()
+        loss.backward()
+        optimizer.step()
+    return float(loss.detach())
+
+
+def network(torch: Any, name: str) -> tuple[list[Any], Callable[[], Any]]:
+    """The network, with the weights of ours."""
+    from micrograd import nn
+
+    sizes = NETWORKS[name]
+    model = nn.MLP(sizes[0], sizes[1:])
+    set_weights(model.parameters(), sizes)
+    layers = [
+        (
+            torch.tensor([[w.data for w in neuron.w] for neuron in layer.neurons], requires_grad=True),
+            torch.tensor([neuron.b.data for neuron in layer.neurons], requires_grad=True),
+        )
+        for layer in model.layers
+    ]
+    xs, ys = images(MANY, sizes[0], sizes[-1])
+    inputs, targets = torch.tensor(xs, dtype=torch.float64), torch.tensor(ys, dtype=torch.long)
+
+    def loss() -> Any:
+        (w, b), (v, c) = layers
+        return torch.nn.functional.cross_entropy((inputs @ w.T + b).relu() @ v.T + c, targets)
+
+    return [tensor for layer in layers for tensor in layer], loss
+
+
+def _tensors(torch: Any, name: str, *shapes: tuple[int, ...]) -> tuple[Phrased, Any, list[Any]]:
+    """The program, its batch, and its parameters in these shapes."""
+    program = PROGRAMS[name].make(*PROGRAMS[name].full)
+    numbers = torch.tensor([value.data for value in program.parameters])
+    sizes = [torch.Size(shape).numel() for shape in shapes]
+    parts = [part.reshape(shape) for part, shape in zip(numbers.split(sizes), shapes, strict=True)]
+    return program, torch.tensor(batch_of(program.example[0])), [part.clone().requires_grad_() for part in parts]
+
+
+def heat(torch: Any, name: str) -> tuple[list[Any], Callable[[], Any]]:
+    """The heat equation on tensors."""
+    _, steps = PROGRAMS[name].full
+    _, batch, (k,) = _tensors(torch, name, (1,))
+
+    def loss() -> Any:
+        x = batch
+        for _ in range(steps):
+            inner = x[:, 1:-1] + k * (x[:, :-2] - 2 * x[:, 1:-1] + x[:, 2:])
+            x = torch.cat([x[:, :1], inner, x[:, -1:]], 1)
+        return (x * x).mean()
+
+    return [k], loss
+
+
+def convolutions(torch: Any, name: str) -> tuple[list[Any], Callable[[], Any]]:
+    """The convolutions of PyTorch."""
+    _, n = PROGRAMS[name].full
+    _, batch, (first, second) = _tensors(torch, name, (n, 1, 3, 3), (n, n, 3, 3))
+
+    def loss() -> Any:
+        x = batch.unsqueeze(1)
+        for kernel in (first, second):
+            x = torch.nn.functional.conv2d(x, kernel, padding=1).relu()
+        return (x * x).mean()
+
+    return [first, second], loss
+
+
+def lstm(torch: Any, name: str) -> tuple[list[Any], Callable[[], Any]]:
+    """The LSTM, with the four gates in one product."""
+    width, _ = PROGRAMS[name].full
+    _, batch, (gates,) = _tensors(torch, name, (4 * width, 2 * width + 1))
+
+    def loss() -> Any:
+        h = c = torch.zeros(MANY, width)
+        for x in batch.unbind(1):
+            a, f, o, new = (torch.cat([x, h], 1) @ gates[:, :-1].T + gates[:, -1]).chunk(4, 1)
+            c = f.sigmoid() * c + a.sigmoid() * new.tanh()
+            h = o.sigmoid() * c.tanh()
+        return (h * h).mean()
+
+    return [gates], loss
+
+
+TENSORS = {"heat equation": heat, "two convolutions, taps skipped": convolutions, "LSTM": lstm}
+
+if __name__ == "__main__":
+    print(repr({OURS: ours, PYTORCH: pytorch}[sys.argv[1]](sys.argv[2])))

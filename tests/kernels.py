@@ -1,0 +1,149 @@
+"""What a kernel of the compiler computes, step by step: the reference for its passes and targets."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from micrograd.compiler.frontend.graph import Graph, flatten, shape_of
+from micrograd.compiler.frontend.tracer import OPERATIONS
+from micrograd.compiler.ir import Accumulate, Loop, Ref, Scatter, Step, Sum
+from micrograd.compiler.passes import Program, program
+
+SPECIAL: dict[str, Callable[..., Any]] = {
+    "condition": lambda holds: 1.0 if holds else 0.0,
+    "truth": lambda number: number != 0.0,
+    "quotient": OPERATIONS["/"],
+}
+"""The operations of kernels that those of a trace become."""
+
+
+class Computed(NamedTuple):
+    """The array of results, and that of gradients."""
+
+    results: list[float]
+    gradients: list[float]
+
+
+class Machine:
+    """The memory of a kernel: what has not been set cannot be read."""
+
+    def __init__(self, memory: dict[str, Sequence[float]], gradients: Sequence[float]) -> None:
+        self._cells = {(array, i): number for array, numbers in memory.items() for i, number in enumerate(numbers)}
+        self.gradients = list(gradients)
+
+    def run(self, steps: Sequence[Step], rounds: tuple[int, ...] = ()) -> None:
+        """Carry out steps in these rounds of the loops around."""
+        for step in steps:
+            if isinstance(step, Loop):
+                for i in range(step.rounds):
+                    self.run(step.body, (*rounds, i))
+            elif isinstance(step, Scatter):
+                at = step.row.base + step.step * self._index(self._read(step.position, rounds), step.size)
+                self.gradients[at] += self._read(step.value, rounds)
+            else:
+                value = self._value(step.value, rounds)
+                array, at = place(step.target, rounds)
+                if isinstance(step, Accumulate):
+                    assert array == "g"
+                    self.gradients[at] += value
+                else:
+                    self._cells[array, at] = value
+
+    def results(self, n: int) -> list[float]:
+        """The array of results."""
+        return [self._cells["y", i] for i in range(n)]
+
+    def _read(self, ref: Ref, rounds: tuple[int, ...]) -> float:
+        return float(ref.array[1:]) if ref.array[0] == "=" else self._cells[place(ref, rounds)]
+
+    def _value(self, value: Any, rounds: tuple[int, ...]) -> Any:
+        if isinstance(value, Ref):
+            return self._read(value, rounds)
+        if isinstance(value, Sum):
+            first, *rest = self._terms(value.terms, rounds)
+            for term in rest:
+                first += term
+            return first
+        op, *sizes = value.op.split()
+        if op == "take_at":
+            index, row = value.operands
+            step, size = map(int, sizes)
+            array, base = place(row, rounds)
+            return self._cells[array.removeprefix("&"), base + step * self._index(self._value(index, rounds), size)]
+        operands = [self._value(operand, rounds) for operand in value.operands]
+        if op[:2] == "**" and len(op) > 2:
+            return OPERATIONS["**"](operands[0], float(op[2:]))
+        return {**OPERATIONS, **SPECIAL}[op](*operands)
+
+    def _terms(self, terms: Sequence[Any], rounds: tuple[int, ...]) -> Iterator[float]:
+        for term in terms:
+            if isinstance(term, Loop):
+                for i in range(term.rounds):
+                    yield from self._terms(term.body, (*rounds, i))
+            else:
+                product = self._read(term.factors[0], rounds)
+                for factor in term.factors[1:]:
+                    product *= self._read(factor, rounds)
+                yield product if term.sign == "+" else -product
+
+    def _index(self, number: float, size: int) -> int:
+        assert number == int(number)
+        assert 0 <= number < size
+        return int(number)
+
+
+def place(ref: Ref, rounds: Sequence[int]) -> tuple[str, int]:
+    """The array and the index of a reference in these rounds of the loops around."""
+    if ref.array[0] == "v":
+        return ref.array, 0
+    assert len(ref.strides) in (0, len(rounds))
+    return ref.array, ref.base + sum(i * stride for i, stride in zip(rounds, ref.strides, strict=False))
+
+
+def graph_of(function: Callable[..., Any], example: Sequence[Any], parameters: Sequence[Any] = ()) -> Graph:
+    """The traced function."""
+    return Graph(function, [shape_of(argument) for argument in example], parameters)
+
+
+def everything(graph: Graph) -> tuple[list[int], list[int]]:
+    """The lines of all that the graph computes: the results with the gradients of arguments, and those that add up."""
+    return [*graph.outputs, *(graph.argument_gradients or ())], list(graph.parameter_gradients or ())
+
+
+def interpreted(made: Program, n: int, parameters: Sequence[Any], example: Sequence[Any]) -> Computed:
+    """What a kernel with n results computes for an example, if the gradients are 0.25 before."""
+    memory = {
+        "p": [parameter.data for parameter in parameters],
+        "x": list(map(float, flatten(list(example)))),
+        "c": made.constants,
+        "seed": [1.0],
+    }
+    machine = Machine(memory, [0.25] * len(parameters))
+    machine.run(made.kernel)
+    return Computed(machine.results(n), machine.gradients)
+
+
+def straight(graph: Graph, parameters: Sequence[Any], example: Sequence[Any]) -> Computed:
+    """What the lines of a graph come to, one after the other."""
+    results, accumulated = everything(graph)
+    memory = {
+        "p": [parameter.data for parameter in parameters],
+        "x": list(map(float, flatten(list(example)))),
+        "seed": [1.0],
+        "g": [0.25] * len(parameters),
+    }
+    trace = graph.trace
+    values: dict[int, Any] = {line: memory[array][i] for line, (array, i) in trace.leaves.items()}
+    values |= trace.constants
+    for line in trace.live([*results, *accumulated, *(line for scatter in graph.scatters for line in scatter[1:])]):
+        values[line] = OPERATIONS[trace.ops[line]](*[values[operand] for operand in trace.operands[line]])
+    gradients = [values[line] for line in accumulated] or memory["g"]
+    for row, position, gradient in graph.scatters:
+        gradients[row.base + row.step * int(values[position])] += values[gradient]
+    return Computed([float(values[line]) for line in results], gradients)
+
+
+def computed(function: Callable[..., Any], example: Sequence[Any], parameters: Sequence[Any] = ()) -> Computed:
+    """What the kernel of a function and its gradients computes for an example."""
+    graph = graph_of(function, example, parameters)
+    results, accumulated = everything(graph)
+    return interpreted(program(graph, results, accumulated), len(results), parameters, example)

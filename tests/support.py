@@ -1,0 +1,166 @@
+"""What several files of tests use: programs and graphs to compile, what the engine computes, how close numbers are."""
+
+import functools
+import os
+import random
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+
+import micrograd
+from micrograd import Value, take
+from micrograd.compiler import CompilerError
+from micrograd.compiler.native import toolchain
+from micrograd.nn import MLP
+from tests.operations import OPERATIONS
+
+
+def has_compiler():
+    """Whether there is a C compiler here."""
+    try:
+        toolchain.find_compiler(os.environ.get("CC"), os.environ.get("PATH"))
+    except CompilerError:
+        return False
+    return True
+
+
+needs_compiler = pytest.mark.skipif(not has_compiler(), reason="there is no C compiler here")
+
+
+def random_examples(n, **options):
+    """Settings for a random test: the same examples in every run, TIMES as many if the environment says so."""
+    times = int(os.environ.get("TIMES", "1"))
+    return settings(derandomize=True, deadline=None, database=None, max_examples=n * times, **options)
+
+
+# What the engine computes
+
+
+def leaves(tree):
+    """Values in place of the numbers."""
+    return [leaves(branch) for branch in tree] if isinstance(tree, list) else Value(tree)
+
+
+def grads(tree):
+    """The gradients of nested Values."""
+    return [grads(branch) for branch in tree] if isinstance(tree, (list, tuple)) else tree.grad
+
+
+def eager(function, *args):
+    """What `value_and_grad` gives, as the engine computes it."""
+    arguments = [leaves(arg) for arg in args]
+    result = function(*arguments)
+    result.backward()
+    gradients = tuple(map(grads, arguments))
+    return result.data, gradients[0] if len(args) == 1 else gradients
+
+
+def moons(n=10):
+    """Points and labels, and a network with its hinge loss."""
+    rng = random.Random(1)
+    model = MLP(2, [5, 3, 1], activation="tanh")
+    for parameter in model.parameters():
+        parameter.data = rng.uniform(-1, 1)
+    points = [[rng.uniform(-1, 1), rng.uniform(-1, 1)] for _ in range(n)]
+    return model, (lambda x, y: (1 - y * model(x)).relu()), points, [rng.choice([-1.0, 1.0]) for _ in range(n)]
+
+
+# Compiled operations
+
+TOGETHER = 8  # operations in one function
+
+
+class CompiledOperation:
+    """An operation in a compiled function with others, chosen by an index: few programs for many operations."""
+
+    def __init__(self, operation, backend, precision="double"):
+        self.place = OPERATIONS.index(operation) % TOGETHER
+        start = OPERATIONS.index(operation) - self.place
+        self.usual = [list(other.points[0]) for other in OPERATIONS[start : start + TOGETHER]]
+        self.fast = _together(start, backend, precision)
+
+    def _example(self, point):
+        return [*self.usual[: self.place], list(point), *self.usual[self.place + 1 :]]
+
+    def value(self, point):
+        """The value, in a list."""
+        return [self.fast(self._example(point), self.place)]
+
+    def value_and_grad(self, point):
+        """The value, and the gradients of all operands."""
+        value, (gradients, _) = self.fast.value_and_grad(self._example(point), self.place)
+        return [value, *gradients[self.place]]
+
+    def map(self, points):
+        """The values at many points."""
+        return self.fast.map(list(map(self._example, points)), [self.place] * len(points))
+
+
+@functools.cache
+def _together(start, backend, precision):
+    """Some operations, compiled into one function of all their operands and an index."""
+    operations = OPERATIONS[start : start + TOGETHER]
+
+    def function(xs, k):
+        return take([operation.apply(*x) for operation, x in zip(operations, xs, strict=True)], k)
+
+    example = [list(operation.points[0]) for operation in operations], 0
+    return micrograd.compile(function, example, backend=backend, precision=precision)
+
+
+# How close numbers are
+
+
+def flat(tree):
+    """The numbers of nested lists and tuples."""
+    return [x for branch in tree for x in flat(branch)] if isinstance(tree, (list, tuple)) else [tree]
+
+
+def assert_close(numbers, expected, tolerance=1e-12):
+    """They differ by no more than the tolerance, by the scale of the largest one."""
+    scale = max(1.0, *map(abs, expected))
+    for number, other in zip(numbers, expected, strict=True):
+        assert abs(number - other) <= tolerance * scale
+
+
+# Random graphs: a list of steps, each an operation of the table on earlier results. The generator tries random steps
+# and keeps those at which the operation is smooth, so that the derivative exists and can be compared.
+
+numbers = st.floats(-2, 2, allow_subnormal=False).map(lambda x: round(x, 6))
+
+
+@st.composite
+def graphs(draw):
+    """The leaves' numbers, and the steps: an operation and the places of its operands among leaves and results."""
+    leaves = draw(st.lists(numbers, min_size=1, max_size=4))
+    results, steps = list(leaves), []
+    wishes = st.tuples(st.sampled_from(OPERATIONS), st.lists(st.integers(0, 30), min_size=5, max_size=5))
+    for operation, picks in draw(st.lists(wishes, min_size=1, max_size=12)):
+        places = [len(results) - 1 - pick % len(results) for pick in picks[: operation.arity]]
+        operands = [results[place] for place in places]
+        if operation.smooth(*operands):
+            result = float(operation.value(*operands))
+            if abs(result) < 100:
+                results.append(result)
+                steps.append((operation, places))
+    return leaves, steps
+
+
+def run(leaves, steps, compute):
+    """The sum of all results, so that each is used, where `compute` does a step."""
+    results = list(leaves)
+    for operation, places in steps:
+        results.append(compute(operation, *[results[place] for place in places]))
+    total = results[0]
+    for result in results[1:]:
+        total = total + result
+    return total
+
+
+def value_and_gradient(leaves, steps):
+    """What the engine computes for a random graph."""
+    values = [Value(x) for x in leaves]
+    total = run(values, steps, lambda operation, *operands: operation.apply(*operands))
+    total.backward()
+    return total.data, [v.grad for v in values]

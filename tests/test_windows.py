@@ -1,0 +1,131 @@
+"""Generated code on Windows: built by ziglang and run under wine, where a long has 32 bits and pointers have 64."""
+
+import importlib.util
+import os
+import random
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import micrograd
+from micrograd import Value
+from micrograd.compiler.dtype import DOUBLE
+from micrograd.compiler.native import library, loop
+from micrograd.compiler.native.update import UpdateKernel
+from micrograd.optim import SGD
+
+WINE = shutil.which("wine64") or shutil.which("wine64", path="/usr/lib/wine")
+
+pytestmark = [
+    pytest.mark.skipif(not WINE, reason="wine64 runs programs for Windows: apt-get install wine64"),
+    pytest.mark.skipif(not importlib.util.find_spec("ziglang"), reason="pip install ziglang"),
+]
+
+
+@pytest.fixture(scope="module")
+def run(request, tmp_path_factory):
+    """What programs for Windows print, which end at once where C leaves undefined what they do."""
+    home = tmp_path_factory.mktemp("windows")
+    kept = request.config.cache.mkdir("windows")  # for zig builds its C library first, which takes minutes
+    environment = {
+        **os.environ,
+        "WINEPREFIX": str(kept / "wine"),
+        "WINEDEBUG": "-all",
+        "DISPLAY": "",
+        "WINEDLLOVERRIDES": "mscoree,mshtml=",  # which it would ask to install
+        "ZIG_GLOBAL_CACHE_DIR": os.environ.get("ZIG_GLOBAL_CACHE_DIR") or str(kept / "zig"),
+    }
+
+    def run(source):
+        (home / "program.c").write_text(source)
+        command = [sys.executable, "-m", "ziglang", "cc", "-target", "x86_64-windows-gnu", "-std=gnu99", "-O1"]
+        flags = ["-fsanitize=undefined", "-fsanitize-trap=undefined", "-o", "program.exe", "program.c"]
+        subprocess.run([*command, *flags], cwd=home, env=environment, check=True, timeout=300)
+        done = subprocess.run(
+            [WINE, "program.exe"], cwd=home, env=environment, check=True, capture_output=True, text=True, timeout=300
+        )
+        return done.stdout.split()
+
+    return run
+
+
+def test_a_long_has_32_bits_there(run):
+    source = '#include <stdio.h>\nint main(void) { printf("%d %d", (int)sizeof(long), (int)sizeof(void *)); return 0; }'
+    assert run(source) == ["4", "8"]
+
+
+SHUFFLE = """#include <stdio.h>
+#include <stdint.h>
+%s
+static int64_t order[70000];
+
+static void shuffled(int n, int times)
+{
+    uint32_t state[625] = {%s};
+    for (int i = 0; i < times; i++)
+        shuffle(state, order + n * i, n);
+    for (int i = 0; i < n * times; i++)
+        printf("%%d ", (int)order[i]);
+}
+
+int main(void)
+{
+    %s
+    return 0;
+}
+"""
+
+
+def test_examples_are_shuffled_as_python_does(run):
+    sizes, expected = ((7, 20), (257, 2), (70_000, 1)), []
+    for n, times in sizes:
+        rng = random.Random(3)
+        words = ", ".join(f"{word}u" for word in rng.getstate()[1])
+        for _ in range(times):
+            order = list(range(n))
+            rng.shuffle(order)
+            expected += order
+    calls = "\n    ".join(f"shuffled({n}, {times});" for n, times in sizes)
+    assert [*map(int, run(SHUFFLE % (loop.SHUFFLE, words, calls)))] == expected
+
+
+FAR = """%s
+#include <stdio.h>
+#include <windows.h>
+
+int main(void)
+{
+    const int64_t last = 300000000; /* examples of 8 numbers: 19 GB, of which a page is there */
+    char *numbers = VirtualAlloc(NULL, (SIZE_T)(last + 1) * 64, MEM_RESERVE, PAGE_NOACCESS);
+    double *example = VirtualAlloc(numbers + last * 64, 64, MEM_COMMIT, PAGE_READWRITE);
+    if (!numbers || !example)
+        return 1;
+    example = (double *)(numbers + last * 64);
+    for (int i = 0; i < 8; i++)
+        example[i] = i + 1;
+    double y[1], *work = VirtualAlloc(NULL, (SIZE_T)room, MEM_COMMIT, PAGE_READWRITE);
+    const double *x[] = {(const double *)numbers};
+    run(0, x, &last, 1.0, 0, y, work, 1);
+    printf("%%.17g", y[0]);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("tile", [0, 1], ids=["one by one", "in lanes"])
+def test_examples_may_take_more_than_16_gb(run, tile):
+    fast = micrograd.compile(lambda x: micrograd.dot(x, x), ([0.0] * 8,), backend="python")
+    stored = fast._backends[fast._shapes].stored
+    assert run(FAR % library.c_text(stored, "forward", tile, DOUBLE)) == ["204"]
+
+
+def test_a_training_is_what_it_is_here(run):
+    """Both sides of the border lay a job out alike: its size and its last field are where ctypes has them."""
+    main = """
+#include <stddef.h>
+#include <stdio.h>
+int main(void) { printf("%d %d", (int)sizeof(job), (int)offsetof(job, taken)); return 0; }"""
+    expected = [loop.ctypes.sizeof(loop.LoopArguments), loop.LoopArguments.taken.offset]
+    assert [*map(int, run(loop.source(UpdateKernel(SGD([Value(1.0)]), None)) + main))] == expected
