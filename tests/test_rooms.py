@@ -9,7 +9,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1] / "micrograd"
 
 ROOMS = """
-    _version  display  scalar  signals
+    _version  arrays  display  scalar  signals
     errors
     levels  validation
     files
