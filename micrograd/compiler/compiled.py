@@ -46,6 +46,7 @@ def compile(
     threads: int = 1,
     precision: str = "double",
     finite: bool = False,
+    sparse: bool = False,
 ) -> "Compiled":
     """Trace a function of numbers, and compile it together with its gradients.
 
@@ -85,6 +86,11 @@ def compile(
         by is not computed, and 0.0 is not added: derivatives of sparse functions are full of both. The results are the
         same, except for the sign of a zero. But if the promise is broken, an overflow or an operation that fails may
         go unnoticed, and a result may be finite where it would be NaN: find out without the option, or with the engine.
+    sparse
+        True for a function `jacobian(f)` or `hessian(f)` of a list of numbers, and for a jacobian with such a result:
+        only what is not structurally zero is traced and computed. A call returns a `scipy.sparse.csr_array`, `map` a
+        list of them, and `pattern` says where the numbers are. Constants in `f` count as what they are: what is
+        multiplied by 0.0 is zero.
 
     Raises
     ------
@@ -97,7 +103,7 @@ def compile(
     ValueError, TypeError
         If an argument is not as described above.
     """
-    options = Options(backend, batch_size, threads, named(precision), finite)
+    options = Options(backend, batch_size, threads, named(precision), finite, sparse)
     return Compiled(function, example_args, parameters, options)
 
 
@@ -269,6 +275,18 @@ class Compiled(Function):
         packed, numbers = self._packed([(arg,) for arg in args]), self._numbers()
         check_numbers(numbers)
         check(self._graph_of(packed).graph(), numbers, packed.rows()[0])
+
+    @property
+    def pattern(self) -> tuple[list[int], list[int]]:
+        """Where a sparse matrix has numbers, for arguments in the shapes of the example: their rows and columns.
+
+        They are in the order of the results in generated code: row by row, the columns of each in order. Raises
+        TypeError if the function was compiled without `sparse=True`.
+        """
+        if self._entries is None:
+            raise TypeError("the function has no pattern: compile jacobian(f) or hessian(f) with sparse=True")
+        _, rows, columns = self._entries.patterns[self._shapes]
+        return list(rows), list(columns)
 
     @property
     def source(self) -> str:

@@ -25,6 +25,7 @@ from micrograd.compiler.frontend.graph import Graph, Shape, nested
 from micrograd.compiler.frontend.interpret import GraphFunction
 from micrograd.compiler.frontend.redirect import data_buffer, frozen
 from micrograd.compiler.frontend.serialized import SerializedGraph
+from micrograd.compiler.frontend.sparse import Entries
 from micrograd.compiler.frontend.tracer import TraceError
 from micrograd.compiler.native.library import CBackend
 from micrograd.compiler.native.toolchain import CompilerError, notice, warn_once
@@ -66,7 +67,8 @@ class Function:
                 raise TypeError(f"a parameter must be a Value not computed from others, not {shown(parameter)}")
         if len(set(map(id, self.parameters))) < len(self.parameters):
             raise ValueError("a parameter was given twice")
-        self._function = on_arrays(function, example_args)
+        self._entries = Entries(function) if options.sparse else None
+        self._function = on_arrays(self._entries or function, example_args)
         self._backends: dict[tuple[Shape, ...], PythonBackend | NumpyBackend | CBackend] = {}
         self._reusable: list[Packed] = []  # single examples of earlier calls
         self._frozen: Sequence[float] | None = None  # the parameters' numbers, while they are frozen
@@ -103,6 +105,8 @@ class Function:
         packed = self._example(args)
         numbers = self._run("forward", packed)
         self._reusable.append(packed)
+        if self._entries:
+            return self._entries.matrices(packed.shapes, numbers)[0]
         return nested(numbers, self._graph_of(packed).output_shape)
 
     @property
@@ -224,6 +228,8 @@ class Function:
 
     def _unflattened(self, shapes: tuple[Shape, ...], n: int, numbers: "array[float]") -> list[Any]:
         """The function's values for n examples of these shapes, from their flat numbers."""
+        if self._entries:
+            return self._entries.matrices(shapes, numbers)
         values: list[Any] = nested(numbers, (n, *self._backends[shapes].stored.output_shape))
         return values
 

@@ -29,6 +29,7 @@ class Options:
     threads: int = 1
     precision: Precision = DOUBLE
     finite: bool = False
+    sparse: bool = False
 
     def __post_init__(self) -> None:
         if self.backend not in BACKENDS:
@@ -36,8 +37,9 @@ class Options:
         if self.batch_size != math.inf:
             object.__setattr__(self, "batch_size", validation.number("batch_size", self.batch_size, least=1))
         object.__setattr__(self, "threads", validation.count("threads", self.threads))
-        if not isinstance(self.finite, bool):
-            raise ValueError(f"finite is {shown(self.finite)}: expected True or False")
+        for name in ("finite", "sparse"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise ValueError(f"{name} is {shown(value)}: expected True or False")
         if self.backend in IN_PYTHON and self.precision != DOUBLE:
             raise ValueError(f'backend "{self.backend}" computes in doubles: give backend="c" with precision="single"')
         if self.backend in IN_PYTHON and self.threads > 1:
