@@ -1,6 +1,7 @@
 """Sparse derivatives: of a jacobian or hessian, only what is not structurally zero is traced and computed."""
 
 from array import array
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.graph import Shape, shape_of
