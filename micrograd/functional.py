@@ -83,8 +83,9 @@ def value_and_grad(f: Function, argnum: Argnum = 0) -> Function:
 def jacobian(f: Function, argnum: Argnum = 0) -> "Jacobian":
     """The gradient of every number that `f` returns: nested lists of the shape of its result, then of the argument.
 
-    `f` runs once. Derivatives are carried from the arguments forward, or from the results backward, whichever takes
-    less work. Parameters and errors are those of `grad`, except that `f` may return nested lists or an array.
+    `f` runs once. Derivatives are carried from the argument forward if it has fewer numbers than the result, otherwise
+    from the result backward. Parameters and errors are those of `grad`, except that `f` may return nested lists or an
+    array.
     """
     return Jacobian(f, argnum)
 
@@ -138,35 +139,35 @@ class Jacobian:
         The function that it differentiates, and by which arguments: for a hessian the gradient.
     """
 
-    def __init__(self, f: Function, argnum: Argnum = 0) -> None:
+    def __init__(self, f: Function, argnum: Argnum) -> None:
+        check_function(f)
         self.f, self.argnum = f, argnum
-        self._dense = derivative(f, argnum, _dense)
-        self._sparse = derivative(
-            f, argnum, lambda call: (call, Linearization(call.variables, call.outputs).jacobian())
-        )
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """The derivatives of the result, in its shape and then in that of the argument."""
-        return self._dense(*args, **options)
+        return derivative(self.f, self.argnum, _dense)(*args, **options)
 
-    def sparse(self, *args: Any, **options: Any) -> tuple[Call, list[Row]]:
+    def sparse(self, *args: Any) -> tuple[Call, list[Row]]:
         """The call, and for each number in the result its derivatives that are not structurally zero, by variables.
 
-        All arguments are numbers, or nested lists or arrays of them.
+        All arguments are trees of numbers.
         """
-        found: tuple[Call, list[Row]] = self._sparse(*args, **options)
+        found: tuple[Call, list[Row]] = derivative(self.f, self.argnum, _sparse, lifts=True)(*args)
         return found
 
 
 def _sparse(call: Call) -> tuple[Call, list[Row]]:
     """The jacobian without its zeros."""
-    return call, Linearization(call.variables, call.outputs).jacobian()
+    linear = Linearization(call.variables, call.outputs)
+    return call, linear.jacobian(forward=linear.is_cheaper_forward())
 
 
 def _dense(call: Call) -> Any:
     """The jacobian with its zeros."""
+    few_variables = len(call.variables) < len(call.outputs)  # which does not depend on where zeros are
+    found = Linearization(call.variables, call.outputs).jacobian(forward=few_variables)
     zeros = [constant_zero(variable.data) for variable in call.variables]
-    rows = [[zero + row[i] if i in row else zero for i, zero in enumerate(zeros)] for row in _sparse(call)[1]]
+    rows = [[zero + row[i] if i in row else zero for i, zero in enumerate(zeros)] for row in found]
     array = stacked(call.result, [x for row in rows for x in row], call.args.shape) if is_array(call.args) else None
     return filled(call.result, map(call.gradient, rows)) if array is None else array
 

@@ -51,9 +51,9 @@ class Linearization:
         """The derivatives by each variable of sums of the outputs, whose weights each output has in its row."""
         return _carried(self._outputs, weights, self._from_the_end(), self._variables)
 
-    def jacobian(self) -> list[Row]:
-        """The derivatives of each output by the variables, by their numbers, carried in the direction of less work."""
-        if self._is_cheaper_forward():
+    def jacobian(self, *, forward: bool) -> list[Row]:
+        """The derivatives of each output by the variables, by their numbers, carried in that direction."""
+        if forward:
             return self.forward({i: 1} for i in range(len(self._variables)))
         rows: list[Row] = [{} for _ in self._outputs]
         for i, column in enumerate(self.backward({j: 1} for j in range(len(self._outputs)))):
@@ -61,10 +61,8 @@ class Linearization:
                 rows[j][i] = number
         return rows
 
-    def _is_cheaper_forward(self) -> bool:
-        m, n = len(self._outputs), len(self._variables)
-        if m == 1 or n == 1:
-            return n < m
+    def is_cheaper_forward(self) -> bool:
+        """Whether the jacobian has fewer products if carried forward."""
         return _work(self._variables, self._users()) < _work(self._outputs, self._from_the_end())
 
     def _from_the_end(self) -> Edges:
