@@ -18,6 +18,13 @@ def empty(shape: Sequence[int], code: str = "d") -> Any:
     return np.empty(shape, code)
 
 
+def viewed(numbers: Any) -> Any:
+    """The numbers of a buffer, where they lie, as an array."""
+    import numpy as np
+
+    return np.asarray(memoryview(numbers))
+
+
 def array_of(numbers: Sequence[Any], shape: Sequence[int]) -> Any:
     """The flat numbers as an array of that shape: of doubles, or of objects if there are others than Python's own."""
     array = empty((len(numbers),), "d" if {float, int}.issuperset(map(type, numbers)) else "O")

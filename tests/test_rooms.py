@@ -28,8 +28,10 @@ ROOMS = """
     compiler.passes
     compiler.targets
     compiler.native
+    compiler.backends
     compiler.function
-    compiler.distributed  compiler.session
+    compiler.distributed  compiler.objective  compiler.session
+    compiler.printed
     compiler.compiled
     compiler
     training

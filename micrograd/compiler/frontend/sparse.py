@@ -1,6 +1,5 @@
 """Sparse derivatives: of a jacobian or hessian, only what is not structurally zero is traced and computed."""
 
-from array import array
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -55,12 +54,12 @@ class Entries:
         self.patterns[tuple(map(shape_of, args))] = Pattern(shape, [i for i, _ in places], [j for _, j in places])
         return [entries[i][j] for i, j in places]
 
-    def matrices(self, shapes: tuple[Shape, ...], numbers: "array[float]") -> list[Any]:
+    def matrices(self, shapes: tuple[Shape, ...], numbers: Any) -> list[Any]:
         """The matrix of each example, from the entries of all."""
         import numpy as np  # here, since only what is called needs them
 
         csr_array = import_module("scipy.sparse").csr_array
         shape, rows, columns = self.patterns[shapes]
-        examples = np.frombuffer(numbers, numbers.typecode).reshape(-1, len(rows))
+        examples = np.asarray(numbers).reshape(-1, len(rows))
         ends = np.cumsum(np.bincount(rows, minlength=shape[0]))
         return [csr_array((row, np.array(columns), np.concatenate(([0], ends))), shape) for row in examples]
