@@ -5,7 +5,7 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from itertools import repeat
+from itertools import pairwise, repeat
 from numbers import Real
 from operator import add
 from typing import Any
@@ -365,8 +365,8 @@ class Compiled(Printed):
         """
         if self._entries is None:
             raise TypeError("the function has no pattern: compile jacobian(f) or hessian(f) with sparse=True")
-        _, rows, columns = self._entries.patterns[self._shapes]
-        return list(rows), list(columns)
+        _, columns, ends = self._entries.patterns[self._shapes]
+        return [i for i, (start, end) in enumerate(pairwise(ends)) for _ in range(start, end)], columns.tolist()
 
     def _check_parameters(self) -> None:
         if not self.parameters:

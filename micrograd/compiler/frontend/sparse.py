@@ -1,5 +1,6 @@
 """Sparse derivatives: of a jacobian or hessian, only what is not structurally zero is traced and computed."""
 
+from array import array
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -10,11 +11,19 @@ from micrograd.trees import replaced
 
 
 class Pattern(NamedTuple):
-    """Where a matrix has numbers, row by row, the columns of each in order."""
+    """Where a matrix of some shape has numbers.
+
+    Attributes
+    ----------
+    columns
+        The columns of the numbers, in order in each row, and row by row.
+    ends
+        Where each row begins in there, and where the last one ends.
+    """
 
     shape: tuple[int, int]
-    rows: list[int]
-    columns: list[int]
+    columns: "array[int]"
+    ends: "array[int]"
 
 
 class Entries:
@@ -29,37 +38,39 @@ class Entries:
     def __init__(self, function: Any) -> None:
         if not isinstance(function, Jacobian):
             raise TypeError(
-                f"sparse=True is for derivatives that are a matrix, not for {shown(function)}: "
-                "compile jacobian(f) or hessian(f)"
+                f"sparse=True compiles jacobian(f) or hessian(f), which are a matrix, not {shown(function)}: "
+                "leave it out, or give one of these"
             )
         self._jacobian: Jacobian | None = function
         self.patterns: dict[tuple[Shape, ...], Pattern] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_jacobian": None}  # which may be a lambda, and is compiled
+        return {**vars(self), "_jacobian": None}  # it may be of a lambda, and has been traced
 
     def __call__(self, *args: Any) -> list[Any]:
         """The entries, row by row, for arguments of traced Values."""
         assert self._jacobian is not None
-        symbols = [replaced(lambda x: x.data, arg) for arg in args]  # so that each operation is one, not two
-        call, entries = self._jacobian.sparse(*symbols)
-        shapes = shape_of(call.result), shape_of(call.args)
-        if any(len(shape) != 1 for shape in shapes):
+        symbols = [replaced(lambda x: x.data, arg) for arg in args]  # on which an operation is recorded at once
+        call, rows = self._jacobian.sparse(*symbols)
+        came = shape_of(call.result), shape_of(call.args)
+        if [len(shape) for shape in came] != [1, 1]:
             raise TypeError(
-                "sparse=True is for the derivatives of a list of numbers by a list of numbers, not of a result of "
-                f"shape {shapes[0]} by an argument of shape {shapes[1]}: give flat lists"
+                "sparse=True is for the derivatives of a list of numbers by a list of numbers, which are a matrix, not "
+                f"of a result of shape {came[0]} by an argument of shape {came[1]}: give flat lists, or leave it out"
             )
-        places = [(i, j) for i, row in enumerate(entries) for j in sorted(row)]
+        columns, ends = array("i"), array("i", [0])
+        for row in rows:
+            columns.extend(sorted(row))
+            ends.append(len(columns))
         shape = len(call.outputs), len(call.variables)
-        self.patterns[tuple(map(shape_of, args))] = Pattern(shape, [i for i, _ in places], [j for _, j in places])
-        return [entries[i][j] for i, j in places]
+        self.patterns[tuple(map(shape_of, args))] = Pattern(shape, columns, ends)
+        return [row[j] for row in rows for j in sorted(row)]
 
     def matrices(self, shapes: tuple[Shape, ...], numbers: Any) -> list[Any]:
         """The matrix of each example, from the entries of all."""
-        import numpy as np  # here, since only what is called needs them
+        import numpy as np  # here, since only those need it who call the function
 
         csr_array = import_module("scipy.sparse").csr_array
-        shape, rows, columns = self.patterns[shapes]
-        examples = np.asarray(numbers).reshape(-1, len(rows))
-        ends = np.cumsum(np.bincount(rows, minlength=shape[0]))
-        return [csr_array((row, np.array(columns), np.concatenate(([0], ends))), shape) for row in examples]
+        shape, columns, ends = self.patterns[shapes]
+        examples = np.asarray(numbers).reshape(-1, len(columns))
+        return [csr_array((row, np.array(columns), np.array(ends)), shape) for row in examples]
