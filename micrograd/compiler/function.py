@@ -114,7 +114,7 @@ class Function:
             return self._function(*map(validation.row, args))
         self._reusable.append(packed)
         if self._entries:
-            return self._entries.matrices(packed.shapes, numbers)[0]
+            return self._entries.matrices(packed.shapes, 1, numbers)[0]
         return nested(numbers, self._graph_of(packed).output_shape)
 
     @property
@@ -248,7 +248,7 @@ class Function:
     def _unflattened(self, shapes: tuple[Shape, ...], n: int, numbers: Any) -> Any:
         """The function's values for n examples of these shapes, from their flat numbers."""
         if self._entries:
-            return self._entries.matrices(shapes, numbers)
+            return self._entries.matrices(shapes, n, numbers)
         return nested(numbers, (n, *self._backends[shapes].stored.output_shape))
 
     # Compiling

@@ -66,11 +66,17 @@ class Entries:
         self.patterns[tuple(map(shape_of, args))] = Pattern(shape, columns, ends)
         return [row[j] for row in rows for j in sorted(row)]
 
-    def matrices(self, shapes: tuple[Shape, ...], numbers: Any) -> list[Any]:
-        """The matrix of each example, from the entries of all."""
-        import numpy as np  # here, since only those need it who call the function
+    def matrices(self, shapes: tuple[Shape, ...], n: int, numbers: Any) -> list[Any]:
+        """The matrix of each of n examples, from the entries of all. Raises ModuleNotFoundError without SciPy."""
+        try:
+            csr_array = import_module("scipy.sparse").csr_array  # here, since only those need it who call the function
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                "a sparse function returns a scipy.sparse.csr_array, and SciPy is not installed: run pip install scipy, "
+                "or take only the numbers, from map(xs, out=array)"
+            ) from error
+        import numpy as np
 
-        csr_array = import_module("scipy.sparse").csr_array
         shape, columns, ends = self.patterns[shapes]
-        examples = np.asarray(numbers).reshape(-1, len(columns))
+        examples = np.asarray(numbers).reshape(n, len(columns))
         return [csr_array((row, np.array(columns), np.array(ends)), shape) for row in examples]
