@@ -43,7 +43,7 @@ static inline double quotient(double x, double y)
 """,
     "add_at": """void add_at(double *row, long step, long size, double index, double gradient)
 {
-    if (index >= 0.0 && index < size)
+    if (index >= 0.0 && index < size && index == (double)(long)index)
         row[step * (long)index] += gradient;
 }
 """,
