@@ -9,7 +9,7 @@ All directions are carried at once, each only to the nodes that it reaches: the 
 not structurally zero (Griewank and Walther, Evaluating Derivatives, 2008, chapter 7).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from micrograd import errors, scalar
@@ -38,7 +38,11 @@ class Linearization:
         node = end
         try:
             for node in nodes[:-1]:
-                self._operands[node] = [edge for edge in _partials(node) if edge[0] in self._operands]
+                zero = scalar.zero(node.data)
+                for operand in node._prev:
+                    operand.grad = zero
+                node._backward(zero + 1)  # type: ignore[misc]  # if it is None, the error is explained below
+                self._operands[node] = _edges(node, self._operands)
         except BaseException as error:
             errors.raise_with_context(error, node, nodes[:-1])
             raise
@@ -76,23 +80,15 @@ class Linearization:
         return users
 
 
-def _partials(node: Value) -> list[tuple[Value, Any]]:
-    """The operands of a node, each with the derivative by it, without those that are structurally zero."""
-    zero = scalar.zero(node.data)
-    operands = dict.fromkeys(node._prev)
-    for operand in operands:
-        operand.grad = zero
-    node._backward(zero + 1)  # type: ignore[misc]  # if it is None, the error is explained
+def _edges(node: Value, active: Container[Value]) -> list[tuple[Value, Any]]:
+    """The active operands of a node, with the derivatives that it has left there, but for structural zeros."""
     is_plain = type(node.data) in PLAIN
     edges = []
-    for operand in operands:
+    for operand in dict.fromkeys(node._prev):
         partial = operand.grad
-        if type(partial) in PLAIN:
-            if partial == 0 and not is_plain:
-                continue
-            if partial == 1:
-                partial = None
-        edges.append((operand, partial))
+        is_constant = type(partial) in PLAIN
+        if operand in active and (is_plain or not is_constant or partial != 0):
+            edges.append((operand, None if is_constant and partial == 1 else partial))
     return edges
 
 
@@ -100,18 +96,22 @@ def _carried(starts: Sequence[Value], rows: Iterable[Row], edges: Edges, ends: S
     """What arrives at the ends, if each start has its row. The nodes of the edges are in order."""
     arrived: dict[Value, Row] = {}
     for node, row in zip(starts, rows, strict=True):
-        arrived.setdefault(node, {}).update(row)
+        _add(arrived.setdefault(node, {}), row, None)  # a number may have been returned twice
     wanted, found = {*ends}, {}
     for node, neighbours in edges.items():
         row = arrived.pop(node, {})
         if node in wanted:
             found[node] = row
         for other, partial in neighbours if row else ():
-            sums = arrived.setdefault(other, {})
-            for direction, number in row.items():
-                term = number if partial is None else number * partial
-                sums[direction] = sums[direction] + term if direction in sums else term
+            _add(arrived.setdefault(other, {}), row, partial)
     return [found.get(node, {}) for node in ends]
+
+
+def _add(sums: Row, row: Row, partial: Any) -> None:
+    """Add the row times the partial derivative."""
+    for direction, number in row.items():
+        term = number if partial is None else number * partial
+        sums[direction] = sums[direction] + term if direction in sums else term
 
 
 def _work(starts: Sequence[Value], edges: Edges) -> int:
