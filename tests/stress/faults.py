@@ -309,7 +309,8 @@ def main_interrupt(times: int) -> None:
         print(f"{interrupt(scenario(), times, random.Random())} of {times} in time: {scenario.__doc__}", flush=True)
         if issubclass(scenario, Training):
             print(
-                f"{interrupt_calls(scenario(), 2500 // times, random.Random())} calls: {scenario.__doc__}", flush=True
+                f"{interrupt_calls(scenario(), max(1, 2500 // times), random.Random())} calls: {scenario.__doc__}",
+                flush=True,
             )
 
 
