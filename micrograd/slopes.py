@@ -9,7 +9,7 @@ from typing import Any
 from micrograd.derivatives import Call, derivative, gradient
 from micrograd.engine import Value
 from micrograd.reductions import dot
-from micrograd.trees import as_lists, flat, replaced
+from micrograd.trees import as_lists, branches, flat, replaced
 
 STEPS = 12  # in each of two scales, each a quarter of the one before
 ORDERS = 6  # of extrapolation
@@ -105,10 +105,10 @@ def _innermost_number(x: Any) -> Any:
 
 def _paths(prefix: str, tree: Any) -> list[str]:
     """How Python would index each number in a tree."""
-    branches = as_lists(tree)
-    if not isinstance(branches, (list, tuple)):
+    inside = branches(as_lists(tree))
+    if inside is None:
         return [prefix]
-    return [path for n, branch in enumerate(branches) for path in _paths(f"{prefix}[{n}]", branch)]
+    return [path for n, branch in enumerate(inside) for path in _paths(f"{prefix}[{n}]", branch)]
 
 
 def _slopes(function: Callable[..., Any], xs: list[Any], i: int) -> list[float]:

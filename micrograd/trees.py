@@ -8,21 +8,25 @@ from micrograd.arrays import array_of, is_array
 from micrograd.engine import Value
 
 
+def branches(tree: Any) -> Sequence[Any] | None:
+    """What a container holds, in order; None for anything else, such as a number or an array."""
+    return tree if isinstance(tree, (list, tuple)) else None
+
+
 def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
     """The function of each number in a tree, in nested lists."""
     if isinstance(tree, (float, Value)):
         return function(tree)
     tree = as_lists(tree)
-    return [mapped(function, branch) for branch in tree] if isinstance(tree, (list, tuple)) else function(tree)
+    inside = branches(tree)
+    return function(tree) if inside is None else [mapped(function, branch) for branch in inside]
 
 
 def replaced(function: Callable[[Any], Any], tree: Any) -> Any:
     """The function of each number in a tree, in lists, tuples and arrays like its own."""
-    if isinstance(tree, list):
-        return [replaced(function, branch) for branch in tree]
-    if isinstance(tree, tuple):
-        branches = [replaced(function, branch) for branch in tree]
-        return tree._make(branches) if hasattr(tree, "_make") else tuple(branches)  # which a named tuple has
+    inside = branches(tree)
+    if inside is not None:
+        return _alike(tree, [replaced(function, branch) for branch in inside])
     tree = _by_position(tree)
     if not hasattr(tree, "astype") or not tree.ndim:  # a number, or a tensor of PyTorch, which cannot hold Values
         return mapped(function, tree)
@@ -40,28 +44,37 @@ def flat(tree: Any) -> list[Any]:
 
 def filled(tree: Any, numbers: Iterator[Any]) -> Any:
     """The next numbers in the shape of a tree: an array for an array, nested lists for anything else."""
-    if isinstance(tree, (list, tuple)):
-        return [filled(branch, numbers) for branch in tree]
     if is_array(tree):
         return array_of(list(islice(numbers, tree.size)), tree.shape)
-    return mapped(lambda _: next(numbers), tree)
+    inside = branches(tree)
+    return mapped(lambda _: next(numbers), tree) if inside is None else [filled(branch, numbers) for branch in inside]
 
 
 def stacked(tree: Any, numbers: Sequence[Any], inner: Sequence[int] = ()) -> Any:
     """The numbers as an array in the shape of nested lists, then in the inner one; None if the lists are ragged."""
     outer = _shape(tree)
-    return None if outer is None else array_of(numbers, (*outer, *inner)) if outer or inner else numbers[0]
+    if outer is None:
+        return None
+    return array_of(numbers, (*outer, *inner)) if outer or inner else numbers[0]
 
 
 def has_array(tree: Any) -> bool:
-    """Whether there is an array in nested lists."""
-    return any(map(has_array, tree)) if isinstance(tree, (list, tuple)) else is_array(tree)
+    """Whether there is an array in a tree."""
+    inside = branches(tree)
+    return is_array(tree) if inside is None else any(map(has_array, inside))
 
 
 def as_lists(tree: Any) -> Any:
     """A table or an array as nested lists, one without dimensions as a number; anything else as it is."""
     tree = _by_position(tree)
     return tree.tolist() if hasattr(tree, "tolist") else tree
+
+
+def _alike(tree: Any, inside: list[Any]) -> Any:
+    """A container like the tree, which holds these."""
+    if isinstance(tree, list):
+        return inside
+    return tree._make(inside) if hasattr(tree, "_make") else tuple(inside)  # which a named tuple has
 
 
 def _by_position(tree: Any) -> Any:

@@ -668,6 +668,18 @@ def test_a_derivative_that_does_not_exist_is_an_error():
             derivative(lambda x: Value(x.data, (x,), "odd") * 3)(2.0)
 
 
+def test_what_a_closure_raises_itself_is_left_as_it_is():
+    def broken(x):
+        def _backward(grad):
+            raise KeyError("lost")
+
+        return Value(x.data, (x,), "broken", _backward)
+
+    for derivative in (grad, jacobian, lambda f: lambda x: jvp(f)(x, 1.0)):
+        with pytest.raises(KeyError, match="^'lost'$"):
+            derivative(broken)(2.0)
+
+
 def test_a_vector_of_another_length_is_an_error():
     for vector in ([1.0], [1.0, 2.0, 3.0], 4.0):
         n = len(np.atleast_1d(vector))
