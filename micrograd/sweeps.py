@@ -9,6 +9,7 @@ Each node has a derivative for the directions that reach it, and for no others: 
 that are not structurally zero (Griewank and Walther, Evaluating Derivatives, 2008, chapter 7).
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -70,26 +71,45 @@ class Sweeps:
         return rows
 
     def is_cheaper_forward(self) -> bool:
-        """Whether a jacobian takes fewer products forward: bits say which directions reach a node."""
-        ahead = {variable: 1 << i for i, variable in enumerate(self._variables)}
-        behind: dict[Value, int] = {}
-        for i, output in enumerate(self._outputs):
-            behind[output] = behind.get(output, 0) | 1 << i
-        forward = backward = 0
+        """Whether a jacobian takes fewer products forward. Both are counted side by side, until one of them is."""
+        limit = 4 * len(self._nodes)
+        while True:
+            forward, backward = self._products_forward(limit), self._products_backward(limit)
+            if min(forward, backward) <= limit:
+                return forward < backward
+            limit *= 4
+
+    def _products_forward(self, limit: int) -> float:
+        """How many products a jacobian takes forward: infinity, if more than the limit."""
+        products = 0
+        directions: dict[Value, set[int]] = {}
+        for i, variable in enumerate(self._variables):
+            directions.setdefault(variable, set()).add(i)
         for node in self._nodes:
-            bits = 0
+            mine = directions[node] = set()
             for operand in node._prev:
-                from_there = ahead.get(operand, 0)
-                bits |= from_there
-                forward += from_there.bit_count()
-            ahead[node] = bits
+                if operand in directions:
+                    mine |= directions[operand]
+                    products += len(directions[operand])
+            if products > limit:
+                return math.inf
+        return products
+
+    def _products_backward(self, limit: int) -> float:
+        """How many products a jacobian takes backward: infinity, if more than the limit."""
+        products = 0
+        directions: dict[Value, set[int]] = {variable: set() for variable in self._variables}
+        for i, output in enumerate(self._outputs):
+            directions.setdefault(output, set()).add(i)
         for node in reversed(self._nodes):
-            bits = behind.pop(node)
+            mine = directions.pop(node)
             for operand in node._prev:
-                if operand in ahead:
-                    behind[operand] = behind.get(operand, 0) | bits
-                    backward += bits.bit_count()
-        return forward < backward
+                if operand._prev or operand in directions:
+                    directions.setdefault(operand, set()).update(mine)
+                    products += len(mine)
+            if products > limit:
+                return math.inf
+        return products
 
     def _partials(self, node: Value) -> list[tuple[Value, Any]]:
         """The operands of a node, each with the derivative by it, or None for 1, but for structural zeros."""
