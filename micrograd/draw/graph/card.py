@@ -50,11 +50,12 @@ STUB = Shape(0.0, 10.0, (), (), 0.0, False)
 @cache
 def shape(
     *, inputs: int, weights: int = 0, bias: bool = False, header: int = 1, labelled: bool = False,
-    grad: bool = True, stacked: bool = False,
+    grad: bool = True, weight_grads: bool = False, stacked: bool = False,
 ) -> Shape:  # fmt: skip
     """The shape of a card; its first value is its result, the next are its weights and bias."""
     rows = weights + bias
-    left = (COLUMN + GRADS * grad) if rows else 0.0
+    heads = weight_grads and rows > 0
+    left = (COLUMN + GRADS * heads) if rows else 0.0
     slots: list[Slot] = []
     y = 2.0
     if header:
@@ -71,14 +72,13 @@ def shape(
         y += 15
         slots.append(Slot(left + PAD, y, "start", "word", "grad", -1, 0))
         slots.append(Slot(left + PAD + 32, y, "start", "grad", "grad", 0, 8))
-    heads = grad and rows > 0
     height = max(y + 8, (rows + heads) * ROW + 10)
     top = (height - (rows - heads) * ROW) / 2
     if heads:
         slots.append(Slot(left - 6, top - 3, "end", "word", "grad", -1, 0))
     for i in range(rows):
         slots.append(Slot(COLUMN - 4, top + ROW * i + 10, "end", "weight", "data", i + 1, 6))
-        if grad:
+        if heads:
             slots.append(Slot(left - 6, top + ROW * i + 10, "end", "weight", "grad", i + 1, 6))
         name = "b" if i == weights else f"w{i}"
         slots.append(Slot(5, top + ROW * i + 10, "start", "word", name, -1, 0))

@@ -74,7 +74,8 @@ def _name_neurons(folded: Folded, found: list[str]) -> None:
                 if depth == 1 and graph.is_leaf(x.source):
                     give(x.source, f"x{k}")
             give(card.bias, f"{name}.b")
-            give(graph.operands[card.head][0], f"{name}.z")
+            z = graph.operands[card.head][0]
+            give(z if z in card.parts else None, f"{name}.z")
 
 
 def _layers(folded: Folded) -> dict[int, list[Card]]:

@@ -106,7 +106,10 @@ const factor = i => (nameOf(i).includes(" ") ? `(${nameOf(i)})` : nameOf(i)); //
 const named = (formula, i) =>
   /^\{\w+\}$/.test(formula)
     ? nameOf(formula === "{y}" ? i : operands(i)[formula.slice(1, -1)])
-    : formula.replace(/\{(\w+)\}/g, (_, k) => factor(k === "y" ? i : operands(i)[k]));
+    : formula.replace(/\{(\w+)\}/g, (all, k, at) => {
+        const isArgument = formula[at - 1] === "(" && formula[at + all.length] === ")";
+        return (isArgument ? nameOf : factor)(k === "y" ? i : operands(i)[k]);
+      });
 const partial = (of, by) => `∂${factor(of)}/∂${factor(by)}`;
 
 // Steps
@@ -537,6 +540,7 @@ function dress(item, isActive, isPicked) {
   item.share.textContent = "";
   if (item.isOpen) return;
   const ids = item.values.map(i => shown(i, item.inner)),
+    titles = [],
     told = [],
     isChosen = isPicked || ids[0] === chosen;
   item.drawn.setAttribute("class", `card ${item.kind}${isActive ? " now" : ""}${isChosen ? " chosen" : ""}`);
@@ -552,12 +556,12 @@ function dress(item, isActive, isPicked) {
       if (look === "weight" || look === "grad") shape += ` ${sign(x)}`;
       if (of === 0 && words) told.push(kind === "grad" ? `gradient ${words}` : words);
     } else if (kind === "grad" && look === "word" && step <= n) words = "";
-    if (kind === "text" && words) told.unshift(words);
+    if (kind === "text" && words) titles.push(words);
     word.setAttribute("class", shape);
     if (word.textContent !== words) word.textContent = words;
     hold(word, words, kind);
   });
-  item.drawn.setAttribute("aria-label", told.join(", ") || "a Value");
+  item.drawn.setAttribute("aria-label", [...titles, ...told].join(", ") || "a Value");
 }
 
 function hold(word, words, kind) {
@@ -661,7 +665,7 @@ function facts(i) {
     );
   const label = graph.names[i],
     item = cardOf(i),
-    isNamed = i < first || /[ ()]/.test(label);
+    isNamed = i < first || label.includes(opName(i)) || /[²³^]/.test(label);
   const parts = [
     html("h2", { textContent: constants.has(i) ? "a number" : isNamed ? label : `${label} = ${opName(i)}` }),
     list,

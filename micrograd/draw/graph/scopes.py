@@ -81,10 +81,10 @@ class ExampleScopes:
         for i in range(len(self.of) - 1, self.graph.first - 1, -1):
             if i in chained:
                 continue
-            operands, outer = self.graph.operands[i], self.of[i]
+            outer, examples = self.of[i], self._examples(i, shapes, lengths)
+            operands = examples or self.graph.operands[i]
             scopes = [outer] * len(operands)
-            if terms := self._examples(i, shapes, lengths):
-                operands = terms
+            if examples:
                 scopes = [self._new_scope(outer, j) for j in range(len(operands))]
                 candidates.append((i, scopes[0]))
                 inner = self.graph.chain(i)[:-1]

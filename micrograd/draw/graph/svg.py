@@ -145,7 +145,7 @@ def _tip(views: Views, item: Item) -> str:
     lines = []
     for i in reversed(views.cards[item.cards[0]].parts):
         value = views.graph.values[i]
-        names = [str(name) for name in (views.names[i], value._op if value._prev else "") if name != ""]
+        names = [str(name) for name in (value.label or views.names[i], value._op if value._prev else "") if name != ""]
         grad = f", grad {exact(value.grad)}" if views.grad and not views.graph.is_constant(i) else ""
         lines.append(f"{' = '.join(names) or 'leaf'}: data {exact(value.data)}{grad}")
     return "\n".join(lines)

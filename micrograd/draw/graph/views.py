@@ -72,7 +72,7 @@ class Views:
     grad
         Whether the cards show gradients.
     deep
-        Whether groups and neurons have views of their contents.
+        Whether groups and neurons have views of their contents, and neurons show the gradients of their weights.
     """
 
     def __init__(self, folded: Folded, names: Sequence[str], *, grad: bool, deep: bool) -> None:
@@ -226,6 +226,7 @@ class Views:
             header=lines,
             labelled=bool(name),
             grad=self.grad and not self.graph.is_constant(card.head),
+            weight_grads=self._deep,
             stacked=bool(card.stacks),
         )
 
