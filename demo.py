@@ -63,7 +63,7 @@ def draw(model: nn.MLP, untrained: nn.MLP, directory: Path) -> None:
     (directory / "xor.dot").write_text(draw_graph(prediction), encoding="utf-8")
     print(f"A picture of the network is in {directory / 'xor.svg'},")
     print(f"and its graph, as text for Graphviz, in {directory / 'xor.dot'}.")
-    print(f"A page for a browser, in which you train it step by step, is in {directory / 'xor.html'}.")
+    print(f"A page for a browser, in which you train it yourself, is in {directory / 'xor.html'}.")
 
 
 def main() -> int:
