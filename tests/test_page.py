@@ -15,6 +15,7 @@ import pytest
 
 from micrograd import Value, dot, functional, mean, nn, take, viz, where
 from micrograd import sum as total
+from micrograd.draw.training.network import names
 from tests.operations import OPERATIONS
 
 # The graphs
@@ -430,11 +431,12 @@ def test_hostile_labels_and_numbers_are_shown_and_never_executed(visit):
     assert tab.evaluate("document.querySelectorAll('img, b[onclick]').length") == 0
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("scheme", "size"), [("light", (1280, 800)), ("dark", (1280, 800)), ("dark", (390, 844))])
 @pytest.mark.parametrize("graph", [expression, network, loss, hostile])
-def test_axe_finds_nothing_to_object_to(visit, axe, graph, scheme):
-    tab = visit(graph(), "#step=5", color_scheme=scheme)
+def test_axe_finds_nothing_to_object_to(visit, axe, graph, scheme, size):
+    tab = visit(graph(), "#step=5", color_scheme=scheme, viewport={"width": size[0], "height": size[1]})
     tab.evaluate(axe)
+    tab.click("#take")
     for card in range(2):
         found = tab.evaluate("axe.run().then(found => found.violations.map(v => [v.id, v.nodes.map(n => n.html)]))")
         assert found == []
@@ -763,3 +765,213 @@ def test_motion_is_reduced_where_the_reader_asks_for_it_and_print_has_the_drawin
     tab.emulate_media(media="print")
     assert not tab.locator(".controls").is_visible()
     assert tab.locator("#drawing").is_visible()
+
+
+# Learning
+
+
+def rose(tab):
+    return "too large" in tab.inner_text("#outcome")
+
+
+def test_a_step_moves_all_weights_against_their_gradients_as_python_does(visit):
+    root = loss()
+    values = values_of(root)
+    tab = visit(root)
+    assert tab.evaluate("[...trained].map(nameOf)") == [
+        *(f"out.{name}" for name in ("w0", "w1", "w2", "w3", "b")),
+        *(f"h1[{i}].{name}" for i in range(4) for name in ("w0", "w1", "b")),
+    ]
+    model = nn.MLP(2, [4, 1], rng=1)
+    parameters = model.parameters()
+    order = [names(model).index(name) for name in tab.evaluate("[...trained].map(nameOf)")]
+    assert [parameters[k].data for k in order] == [values[i].data for i in tab.evaluate("[...trained]")]
+    tab.uncheck("#ask")
+    tab.fill("#rate", "0.05")
+    for _ in range(3):
+        result = mean((model([a, b]) - float(a != b)) ** 2 for a in (0.0, 1.0) for b in (0.5, 1.0))
+        model.zero_grad()
+        result.backward()
+        for parameter in parameters:
+            parameter.data -= 0.05 * parameter.grad
+        tab.click("#take")
+        assert all(map(close, tab.evaluate("[...trained].map(i => V[i])"), [parameters[k].data for k in order]))
+        before, after = map(number, re.search(r"loss (\S+) → (\S+)\.", tab.inner_text("#outcome")).groups())
+        assert close(before, result.data, 1e-3)
+        assert after < before
+        assert not rose(tab)
+    assert tab.inner_text("#outcome").startswith("Step 3: loss")
+    assert tab.inner_text("#status") == "step 91 of 91, backward"
+    first = tab.inner_text("#moved tbody tr:first-child td:nth-child(2)")
+    assert close(number(first), parameters[order[0]].data, 1e-3)
+    tab.fill("#rate", "1000")
+    tab.click("#take")
+    assert rose(tab)
+    tab.evaluate("choose(0)")
+    tab.evaluate("reset()")
+    assert tab.evaluate("V === V0")
+    assert tab.inner_text("#outcome") == ""
+
+
+@pytest.mark.parametrize("answer", ["up", "down"])
+def test_which_way_a_number_moves_is_asked_before_it_is_shown(visit, answer):
+    root = expression()
+    tab = visit(root)
+    a = next(i for i, value in enumerate(values_of(root)) if value.label == "a")
+    tab.evaluate(f"choose({a})")
+    tab.click("#take")
+    assert tab.inner_text("#outcome").startswith("∂L/∂a = 10. Which way will a move?")
+    assert tab.evaluate("V === V0")
+    tab.keyboard.press("Enter" if answer == "up" else "Tab")  # the first answer has the focus
+    if answer == "down":
+        tab.keyboard.press("Enter")
+    told, step = tab.locator("#outcome p").all_inner_texts()
+    assert told == {"up": "No", "down": "Right"}[answer] + (
+        ": a step goes against the gradient, down. a = 2 − 0.1 × 10 = 1."
+    )
+    assert step.startswith("Step 1: L −4 → ")
+    assert tab.evaluate("document.activeElement.id") == "take"
+    tab.evaluate("choose(-1)")
+    tab.click("#take")
+    assert "Which way will" in tab.inner_text("#outcome")
+
+
+def test_what_moves_can_be_chosen_and_a_rate_must_be_a_number(visit):
+    tab = visit(expression())
+    tab.uncheck("#ask")
+    for label in ("a", "b", "c"):
+        tab.fill("#wanted", label)
+        tab.keyboard.press("Enter")
+        tab.uncheck("#moves")
+    assert tab.inner_text("#moved caption") == "What moves: 1"
+    tab.fill("#rate", "")
+    tab.click("#take")
+    assert tab.evaluate("V === V0")
+    tab.fill("#rate", "-1")
+    tab.click("#take")
+    assert tab.evaluate("V === V0")
+    tab.fill("#rate", "0.5")
+    tab.click("#take")
+    assert tab.evaluate("V0.map((x, i) => x !== V[i] && i < first ? nameOf(i) : '').filter(Boolean)") == ["f"]
+
+
+def moved_since():
+    """A network whose weights have moved since."""
+    root = network()
+    for leaf in root._topological_order()[1]:
+        leaf.data -= 0.1 * leaf.grad
+    return root
+
+
+@pytest.mark.parametrize(
+    ("root", "why"),
+    [
+        (lambda: Value(1.0, (Value(2.0),), "own", lambda grad: None), "does not know how to compute own"),
+        (lambda: Value(0.0).sqrt(), "There are no gradients: ZeroDivisionError"),
+        (moved_since, "Numbers have changed since they were used"),
+    ],
+)
+def test_where_there_can_be_no_step_the_page_says_why(visit, root, why):
+    tab = visit(root())
+    tab.click("#take")
+    assert why in tab.inner_text("#outcome")
+
+
+# What a reader sees of it
+
+
+def test_while_a_number_is_moved_all_results_are_shown_also_at_step_0_and_the_slider_stays(visit):
+    tab = visit(loss())
+    card = tab.locator(".card").last
+    assert card.get_attribute("aria-label") == "loss, mean of 4"
+    assert tab.inner_text("#result") == ""
+    w = tab.evaluate("graph.trained[0]")
+    tab.evaluate(f"choose({w})")
+    tab.evaluate("window.slider = at('slide')")
+    tab.fill("#slide", "1")
+    assert re.fullmatch(r"loss, mean of 4, \S+", card.get_attribute("aria-label"))
+    assert tab.inner_text("#result") == f"loss = {tab.evaluate('text(V[root])')}"
+    assert re.fullmatch(r"loss = \S+, now \S+", tab.inner_text("#effect"))
+    assert tab.evaluate("at('slide') === window.slider && document.contains(window.slider)")
+    tab.keyboard.press("ArrowRight")
+    assert tab.evaluate("step") == 0  # the slider uses the arrow keys
+    tab.click("#forward")
+    assert card.get_attribute("aria-label") == "loss, mean of 4"
+
+
+BOXES = """() => [...document.querySelectorAll(".card, #details, #take, #forward, #slider, #drawing")].map(part => {
+  const { left, top } = part.getBoundingClientRect();
+  return [left, top];
+})"""
+
+
+def test_nothing_moves_under_the_pointer_at_a_click_or_a_step(visit):
+    tab = visit(loss(), viewport={"width": 1280, "height": 800})
+    before = tab.evaluate(BOXES)
+    for i in range(10):
+        tab.locator(".card").nth(i).click()
+        tab.keyboard.press("ArrowRight")
+        assert tab.evaluate(BOXES) == before
+    tab.keyboard.press("End")
+    tab.click("#take")
+    tab.click("#up")
+    assert tab.evaluate(BOXES) == before
+
+
+def test_arrows_turn_with_the_direction_and_the_key_says_what_lines_show(visit):
+    tab = visit(loss())
+    ends = "drawn[0].edges.map(edge => edge.drawn.getAttribute('d'))"
+    ahead = tab.evaluate(ends)
+    assert all(path.endswith("m-4-2.5 4 2.5-4 2.5") for path in ahead)
+    visible = "['ahead', 'behind'].filter(id => getComputedStyle(at(id)).visibility === 'visible')"
+    assert tab.evaluate(visible) == ["ahead"]
+    tab.keyboard.press("End")
+    behind = tab.evaluate(ends)
+    assert all(path.endswith("l-4 2.5 4 2.5") for path in behind)
+    assert tab.evaluate(visible) == ["behind"]
+    tab.keyboard.press("Home")
+    assert tab.evaluate(ends) == ahead
+
+
+def test_on_a_phone_details_appear_over_the_page_beside_their_card_and_the_output_is_in_view(visit):
+    tab = visit(loss(), "#step=1000", viewport={"width": 390, "height": 844}, has_touch=True)
+    card = tab.locator(".card").last
+    card.scroll_into_view_if_needed()
+    card.tap()
+    sheet, box = tab.locator("#details").bounding_box(), card.bounding_box()
+    assert sheet["y"] + sheet["height"] == 844
+    assert sheet["height"] <= 0.46 * 844
+    assert box["y"] + box["height"] <= sheet["y"]
+    result = tab.locator("#result").bounding_box()
+    assert 0 <= result["y"] < sheet["y"]
+    assert 0 <= result["x"] <= result["x"] + result["width"] <= 390
+    tab.tap("#close")
+    assert tab.locator("#details dl").count() == 0
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_weights_gradient_is_on_its_neurons_card_and_in_its_details(visit):
+    root = network()
+    tab = visit(root, "#step=1000")
+    neuron = tab.locator(".card").nth(4)
+    words = neuron.locator("text").all_text_contents()
+    assert {"tanh", "w0", "w1", "w2", "b", "grad"} <= {*words}
+    neuron.click()
+    rows = tab.locator("#relations table").first.locator("tbody tr").all_inner_texts()
+    assert len(rows) == 6  # the neuron, its weights and bias, and its sum
+    for row in rows:
+        name, data, gradient = row.split("\t")
+        i = tab.evaluate("graph.names").index(name)
+        assert close(number(data), values_of(root)[i].data, 1e-3)
+        assert close(number(gradient), values_of(root)[i].grad, 1e-3)
+
+
+def test_the_page_is_used_by_keyboard_alone(visit):
+    tab = visit(loss())
+    for _ in range(60):
+        tab.keyboard.press("Tab")
+        if tab.evaluate("document.activeElement.id") == "take":
+            break
+    for key in ("Enter", "Enter"):
+        tab.keyboard.press(key)
+    assert "Step 1: loss" in tab.inner_text("#outcome")

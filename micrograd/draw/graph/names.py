@@ -14,7 +14,7 @@ from micrograd.draw.graph.drawn import DrawnGraph, is_dot
 from micrograd.draw.graph.fold import Card, Folded
 from micrograd.draw.text import label, number
 
-SHORT = 16  # the most characters of a formula that is a name
+SHORT = 20  # the most characters of a formula that is a name
 POWERS = {"2": "²", "3": "³"}
 
 
