@@ -106,7 +106,7 @@ def test_a_leaf_of_two_examples_that_differs_in_the_next_is_an_alias():
 
 def all_names(root):
     graph = DrawnGraph(root)
-    return dict(zip(graph.values, names(Folded(graph)).all, strict=True))
+    return dict(zip(graph.values, names(Folded(graph))[0], strict=True))
 
 
 def test_neurons_weights_and_inputs_have_the_names_that_the_drawing_of_the_model_has():

@@ -8,7 +8,6 @@ What is left is called after its formula, `a × b`, if that is short, and otherw
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from micrograd.draw.graph.drawn import DrawnGraph, is_dot
 from micrograd.draw.graph.fold import Card, Folded
@@ -18,40 +17,25 @@ SHORT = 20  # the most characters of a formula that is a name
 POWERS = {"2": "²", "3": "³"}
 
 
-class Names(NamedTuple):
-    """The names of all Values.
-
-    Attributes
-    ----------
-    all
-        The name of each Value.
-    given
-        The same, with "" in place of formulas and of numbers as in `v1`.
-    on_cards
-        The same, with "" in place of formulas alone.
-    """
-
-    all: Sequence[str]
-    given: Sequence[str]
-    on_cards: Sequence[str]
-
-
-def names(folded: Folded) -> Names:
-    """The names of all Values of a folded graph."""
+def names(folded: Folded) -> tuple[list[str], list[str]]:
+    """The names of all Values of a folded graph, and the same with "" for what is named by a formula or a number."""
     graph = folded.graph
     found = [label(value) for value in graph.values]
     _name_neurons(folded, found)
-    twins = {  # in the first example of the stack
-        i: twin
-        for _, (first, *others) in folded.stacks
-        for other in others
-        for twin, i in zip(first, other, strict=True)
-    }
+    twins: dict[int, int] = {}  # in the first example of the stack
+    for _, (first, *others) in folded.stacks:
+        for other in others:
+            twins.update(zip(other, first, strict=True))
     for i, twin in twins.items():
         found[i] = found[i] or found[twin]
-    given, on_cards = list(found), list(found)
-    _name_others(graph, twins, found, on_cards)
-    return Names(found, given, on_cards)
+    given = list(found)
+    _name_others(graph, twins, found)
+    return found, given
+
+
+def is_number(name: str) -> bool:
+    """Whether a name is a number as `v1`, which tells a reader nothing but on a card."""
+    return name[0] == "v" and name[1:].isdecimal()
 
 
 def _name_neurons(folded: Folded, found: list[str]) -> None:
@@ -64,9 +48,10 @@ def _name_neurons(folded: Folded, found: list[str]) -> None:
             taken.add(name)
 
     layers = _layers(folded)
+    last = max(layers, default=0)
     for depth, layer in layers.items():
         for i, card in enumerate(layer):
-            name = "out" if depth == max(layers) else f"h{depth}"
+            name = "out" if depth == last else f"h{depth}"
             give(card.head, name + f"[{i}]" * (len(layer) > 1))
             name = found[card.head]
             for k, x in enumerate(card.inputs):
@@ -90,8 +75,8 @@ def _layers(folded: Folded) -> dict[int, list[Card]]:
     return layers
 
 
-def _name_others(graph: DrawnGraph, twins: Mapping[int, int], found: list[str], on_cards: list[str]) -> None:
-    """Name what is left by its formula, or else by a number, which its card shows."""
+def _name_others(graph: DrawnGraph, twins: Mapping[int, int], found: list[str]) -> None:
+    """Name what is left by its formula, or else by a number."""
     taken, numbered = set(found), 0
     for i, value in enumerate(graph.values):
         if found[i]:
@@ -101,9 +86,9 @@ def _name_others(graph: DrawnGraph, twins: Mapping[int, int], found: list[str], 
             continue
         found[i] = "" if graph.is_leaf(i) else _formula(graph, i, found)
         if not found[i] or len(found[i]) > SHORT or (found[i] in taken and i not in twins):
-            numbered += i not in twins
-            name = "result" if i == len(found) - 1 else f"v{numbered}"
-            found[i] = on_cards[i] = found[twins[i]] if i in twins else name
+            found[i] = found[twins[i]] if i in twins else ""
+            numbered += not found[i]
+            found[i] = found[i] or ("result" if i == len(found) - 1 else f"v{numbered}")
         taken.add(found[i])
 
 

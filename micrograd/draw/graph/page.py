@@ -11,7 +11,7 @@ from micrograd.draw.graph import formulas
 from micrograd.draw.graph.card import Shape
 from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.draw.graph.fold import Folded
-from micrograd.draw.graph.names import names
+from micrograd.draw.graph.names import is_number, names
 from micrograd.draw.graph.svg import style, summary
 from micrograd.draw.graph.views import Edge, Item, View, Views
 from micrograd.draw.text import exact, label, plain
@@ -24,8 +24,9 @@ def page(root: Value) -> str:
     """The page of the graph that leads to `root`."""
     graph = DrawnGraph(root)
     folded = Folded(graph)
-    named = names(folded)
-    views = Views(folded, named.on_cards, grad=True, deep=True)
+    named, given = names(folded)
+    shown = [name if is_number(name) else known for name, known in zip(named, given, strict=True)]
+    views = Views(folded, shown, grad=True, deep=True)
     made, functions = _operations(graph)
     shapes: dict[Shape, int] = {}
     code = f"const FUNCTIONS = [{','.join(functions)}];"
@@ -34,7 +35,7 @@ def page(root: Value) -> str:
         **_values(graph),
         **made,
         **_gradients(graph),
-        "names": named.all,
+        "names": named,
         "trained": _trained(folded),
         "stacks": [stack.members for stack in folded.stacks],
         "views": [_view(views, view, shapes) for view in views.views],

@@ -49,7 +49,7 @@ def draw(root: Value, limit: float) -> str:
             f"the graph has {len(graph.values)} nodes: draw a smaller part of it, or pass limit={len(graph.values)}"
         )
     folded, has_gradients = Folded(graph), graph.has_gradients()
-    views = Views(folded, names(folded).given, grad=has_gradients, deep=False)
+    views = Views(folded, names(folded)[1], grad=has_gradients, deep=False)
     view, placed = views.views[0], views.places[0]
     size = f"{placed.width:g}", f"{placed.height:g}"
     head = (
