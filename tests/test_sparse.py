@@ -89,15 +89,15 @@ def test_tracing_grows_with_what_is_not_zero():
 
 def test_half_of_a_hessian_is_computed():
     def f(x):
-        return sum(x) ** 2 * x[0]
+        return total([scalar.exp(a * b * c) for a, b, c in zip(x, x[1:], x[2:], strict=False)])
 
     graphs = [
         micrograd.compile(second, ([1.0] * 20,), backend="python", sparse=True)._first_graph()
         for second in (hessian(f), jacobian(micrograd.grad(f)))
     ]
     half, whole = [len(graph.trace.live(graph.outputs)) for graph in graphs]
-    assert half < whole
-    assert len(graphs[0].outputs) == len(graphs[1].outputs) == 400
+    assert half < 0.8 * whole
+    assert len(graphs[0].outputs) == len(graphs[1].outputs) == 20 + 2 * (19 + 18)
 
 
 def test_the_hessian_of_rosenbrocks_function_is_scipys():
