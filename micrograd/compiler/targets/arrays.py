@@ -22,7 +22,6 @@ from micrograd.compiler.targets.numpy import Writer
 CACHE = 1 << 22  # bytes, beyond which fewer examples are computed at once
 FEWEST_EXAMPLES = 64
 RAISES: Any = {"divide": "raise", "over": "raise", "invalid": "raise"}
-INVERSE = ("asin", "acos", "atan", "asinh", "acosh", "atanh")
 
 
 # What generated functions call
@@ -60,10 +59,11 @@ def _add_at(gradients: Any, at: Any, values: Any, shape: tuple[int, ...]) -> Non
     np.add.at(gradients, np.broadcast_to(at, shape), np.broadcast_to(values, shape))
 
 
-def _each(function: Callable[[float], float]) -> Callable[[Any], Any]:
-    """A function of `math` on arrays."""
-    ufunc = np.frompyfunc(function, 1, 1)
-    return lambda x: np.asarray(ufunc(x), float)
+def _on_arrays(name: str) -> Callable[..., Any]:
+    """A function on arrays: NumPy's, whose inverse functions have longer names, or ours on each number."""
+    ufunc = np.frompyfunc(scalar.value_of(name), scalar.arity(name), 1)
+    found: Any = getattr(np, name, None) or getattr(np, name.replace("a", "arc", 1), None)
+    return found or (lambda *operands: np.asarray(ufunc(*operands), float))
 
 
 def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -89,9 +89,7 @@ def _has_flags() -> bool:
 
 def _functions() -> dict[str, Any]:
     """The operations that may fail, by their names in generated code."""
-    functions = {name: vars(function)["__wrapped__"] for name, function in scalar.FUNCTIONS.items()}
-    names = {name: name.replace("a", "arc", 1) if name in INVERSE else name for name in functions}
-    found = {name: getattr(np, names[name], None) or _each(function) for name, function in functions.items()}
+    found = {name: _on_arrays(name) for name in scalar.FUNCTIONS if not scalar.is_composed(name)}
     found |= {"power": operator.pow, "quotient": _quotient, "remainder": _remainder, "take": _take}
     return found if _has_flags() else {name: _checked(function) for name, function in found.items()}
 
