@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from micrograd import scalar
 from micrograd.levels import as_constant, promoted
 from micrograd.scalar import square, where, zero
-from micrograd.validation import count
 
 V = TypeVar("V")
 
@@ -194,7 +193,7 @@ def _polygamma(x: Any, n: int) -> Any:
     of_right = _polygamma_of_positive(where(right, x, 1 - x), n)
     rest = x % 1
     near = where(x > -0.5, x, where(rest > 0.5, rest - 1, rest))  # the distance to the nearest pole
-    cot = scalar.divide(1.0, scalar.tan(math.pi * where(right, 0.25, near)))
+    cot = 1 / scalar.tan(math.pi * where(right, 0.25, near))
     return where(right, of_right, (-1) ** n * of_right - math.pi ** (n + 1) * _horner(_cot_derivative(n), cot))
 
 
@@ -333,7 +332,7 @@ class Functions:
         _polygamma,
         lambda g, x, y, n: g * scalar.polygamma(x, n + 1),
         "The derivative of digamma of order n, an int: polygamma(n, x) of SciPy. Its own is that of order n + 1.",
-        lambda n: (("n", count("n", n, least=0), ""),),
+        lambda n: (("n", scalar.as_index(n, 170, "order n"), ""),),
     )
     floor = function(
         lambda x: x // 1 if abs(x) < math.inf else x,

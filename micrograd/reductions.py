@@ -114,9 +114,11 @@ def exponentials(operands: Sequence[Value], *, infinite: bool = False) -> tuple[
     largest = reduce(lambda a, b: scalar.where(a > b, a, b), numbers)
     differences = [number - largest for number in numbers]
     if infinite:
-        at_infinity = [scalar.where(number == largest, 0.0, -math.inf) for number in numbers]
         is_infinite = abs(largest) == math.inf
-        differences = [scalar.where(is_infinite, *pair) for pair in zip(at_infinity, differences, strict=True)]
+        differences = [
+            scalar.where(is_infinite & (number == largest), 0.0, difference)
+            for number, difference in zip(numbers, differences, strict=True)
+        ]
     powers = [scalar.exp(x) for x in differences]
     return largest, differences, powers, reduce(operator.add, powers)
 

@@ -39,7 +39,7 @@ def define(name: str, value: Callable[..., Any], doc: str, *, arity: int = 1, co
             return getattr(x, name)(*args, **options)
         try:
             return value(x, *args, **options)
-        except ValueError:
+        except (ValueError, ZeroDivisionError):
             raise DomainError(f"{name}({x!r}): the operand is outside the domain of {name}") from None
         except OverflowError:
             raise OverflowError(f"{name}({x!r}): the result is too large for a float") from None

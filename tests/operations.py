@@ -5,10 +5,10 @@ mathematical value and gradient, written with mpmath and nothing of ours, so tha
 digits, and the same function in PyTorch, which is passed in and need not be installed.
 """
 
+import functools
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from mpmath import mp
@@ -89,13 +89,22 @@ def _erfc(x: Any) -> Any:
     return mp.erfc(max(-100, min(x, 100)))
 
 
-def _polygamma(n: int, x: Any) -> Any:
-    """mpmath's, which takes time in proportion to a negative operand."""
-    if x > 0:
-        return mp.polygamma(n, x)
-    cot = mp.cot(mp.pi * x)
-    derivatives = (cot, -1 - cot**2, 2 * cot * (1 + cot**2), -2 * (1 + cot**2) * (1 + 3 * cot**2))
-    return (-1) ** n * mp.polygamma(n, 1 - x) - mp.pi ** (n + 1) * derivatives[n]
+def _polygamma(n: int) -> Callable[[Any], Any]:
+    """mpmath's of order n, which takes time in proportion to a negative operand."""
+
+    def value(x: Any) -> Any:
+        if x > 0:
+            return mp.polygamma(n, x)
+        cot = mp.cot(mp.pi * x)
+        derivatives = (cot, -1 - cot**2, 2 * cot * (1 + cot**2), -2 * (1 + cot**2) * (1 + 3 * cot**2))
+        return (-1) ** n * mp.polygamma(n, 1 - x) - mp.pi ** (n + 1) * derivatives[n]
+
+    return value
+
+
+def _digamma(torch: Any, x: Any) -> Any:
+    """PyTorch's of a larger number, since the derivative of its own has ten digits only for small ones."""
+    return torch.digamma(x + 100) - functools.reduce(operator.add, [1 / (x + k) for k in range(100)])
 
 
 FUNCTIONS = (
@@ -187,25 +196,27 @@ FUNCTIONS = (
         (-1000.0, -700.0, 700.0, 1000.0), torch=lambda t, x: t.logaddexp(x, t.zeros_like(x)),
     ),
     row(
-        "lgamma", scalar.lgamma, lambda x: mp.loggamma(x).real, partial(_polygamma, 0), (0.5, 3.5, -1.5, 20.0), (1e-300, -0.01, 1e300),
-        torch=lambda t, x: t.lgamma(x), smooth=lambda x: x > 0.2,
+        "lgamma", scalar.lgamma, lambda x: mp.loggamma(x).real, _polygamma(0), (0.5, 3.5, -1.5, 20.0),
+        (1e-300, -0.01, 1e300), torch=lambda t, x: t.lgamma(x), smooth=lambda x: x > 0.2,
     ),
     row(
-        "digamma", scalar.digamma, partial(_polygamma, 0), partial(_polygamma, 1), (0.5, 2.5, -1.75, 20.0), (1e-100, -0.01, 1e300),
-        torch=lambda t, x: t.digamma(x), smooth=lambda x: x > 0.2 and abs(x - 1.46) > 0.1,
+        "digamma", scalar.digamma, _polygamma(0), _polygamma(1), (0.5, 2.5, -1.75, 20.0),
+        (1e-100, -0.01, 1e300), torch=_digamma, smooth=lambda x: x > 0.2 and abs(x - 1.46) > 0.1,
     ),
     row(
-        "polygamma", lambda x: scalar.polygamma(x, 2), partial(_polygamma, 2), partial(_polygamma, 3),
-        (0.5, 2.5, -1.75, 20.0), (1e-50, -0.01, 1e50), torch=lambda t, x: t.polygamma(2, x), smooth=lambda x: x > 0.2,
+        "polygamma", lambda x: scalar.polygamma(x, 2), _polygamma(2), _polygamma(3),
+        (0.5, 2.5, 20.0), (1e-50, -1.75, 1e50), torch=lambda t, x: t.polygamma(2, x), smooth=lambda x: x > 0.2,
     ),
     row(
-        "floor", scalar.floor, mp.floor, lambda x: 0, (-1.5, 0.5, 2.25), (0.0, -0.0, 3.0, -5e-324, 4.503599627370497e15),
-        torch=lambda t, x: t.floor(x), smooth=lambda x: abs(x - round(x)) > 0.01,
+        "floor", scalar.floor, mp.floor, lambda x: 0, (-1.5, 0.5, 2.25),
+        (0.0, -0.0, 3.0, -5e-324, 4.503599627370497e15), torch=lambda t, x: t.floor(x),
+        smooth=lambda x: abs(x - round(x)) > 0.01,
     ),
     row(
         "atan2", scalar.atan2, mp.atan2, lambda y, x: (x / (x * x + y * y), -y / (x * x + y * y)),
-        ((1.0, 2.0), (-1.0, 2.0), (1.0, -2.0), (-3.0, -0.5)), ((0.0, 1.0), (1.0, 0.0), (1e-200, 1e-200), (1e200, -1e200)),
-        torch=lambda t, y, x: t.atan2(y, x), smooth=lambda y, x: abs(x) > 0.2,
+        ((1.0, 2.0), (-1.0, 2.0), (1.0, -2.0), (-3.0, -0.5)),
+        ((0.0, 1.0), (1.0, 0.0), (1e-200, 1e-200), (1e200, -1e200)), torch=lambda t, y, x: t.atan2(y, x),
+        smooth=lambda y, x: abs(x) > 0.2,
     ),
     row(
         "hypot", scalar.hypot, mp.hypot, lambda x, y: (x / mp.hypot(x, y), y / mp.hypot(x, y)),
@@ -319,7 +330,7 @@ def beside_a_number(operation: Operation, side: int) -> Operation:
         lambda x: operation.value(*both(x)),
         lambda x: operation.gradient(*both(x))[1 - side],
         [operation.points[0][1 - side]],
-        torch=lambda t, x: operation.torch(t, *both(x)),
+        torch=lambda t, x: operation.torch(t, *[t.as_tensor(operand, dtype=x.dtype) for operand in both(x)]),
         smooth=lambda x: operation.smooth(*both(x)),
     )
 

@@ -16,6 +16,7 @@ ROOMS = """
     functions
     engine
     collector  emscripten  reductions  schedules
+    readers
     data  functional  losses  optim
     nn
     stepping

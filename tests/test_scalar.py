@@ -51,9 +51,9 @@ def test_the_larger_and_the_smaller_of_two_are_those_of_numpy_with_nan_too(name)
 
 
 def test_polygamma_of_a_pole_and_of_an_order_that_does_not_exist():
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(ValueError, match=r"^polygamma\(-2.0\): the operand is outside the domain"):
         scalar.polygamma(-2.0, 1)
-    with pytest.raises(ValueError, match=r"n is -1: expected an int, 0 or greater"):
+    with pytest.raises(ValueError, match=r"the order n is -1: expected a whole number from 0 to 169"):
         Value(2.0).polygamma(-1)
     with pytest.raises(OverflowError, match=r"^polygamma\(1e-200\): the result is too large for a float"):
         scalar.polygamma(1e-200, 2)
@@ -145,7 +145,8 @@ def test_a_small_sigmoid_keeps_all_its_digits():
     ("name", "x"),
     [
         ("log", 0.0), ("log", -1.0), ("log1p", -1.0), ("sqrt", -1.0), ("asin", 2.0), ("acos", -1.5), ("acosh", 0.5),
-        ("atanh", 1.0), ("lgamma", -2.0), ("sin", INF), ("cos", -INF), ("tan", INF), ("log", 0), ("sqrt", Fraction(-1, 2)),
+        ("atanh", 1.0), ("lgamma", -2.0), ("sin", INF), ("cos", -INF), ("tan", INF), ("log", 0),
+        ("sqrt", Fraction(-1, 2)),
     ],
 )  # fmt: skip
 def test_an_operand_outside_the_domain_is_named(name, x):
