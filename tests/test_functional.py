@@ -279,8 +279,9 @@ def test_an_array_of_no_dimensions_is_a_number():
 
 
 def test_one_number_in_brackets_has_a_gradient_too():
-    x = np.array([[1.0, 2.0]])
-    assert value_and_grad(lambda x: (x * x).sum(keepdims=True))(x) == (5.0, [[2.0, 4.0]])
+    value, gradient = value_and_grad(lambda x: (x * x).sum(keepdims=True))(np.array([[1.0, 2.0]]))
+    assert value == 5.0
+    assert gradient.tolist() == [[2.0, 4.0]]
     assert hessian(lambda x: [x * x])(3.0) == 2.0
 
 
@@ -326,9 +327,9 @@ def test_lists_and_tuples_reach_the_function_as_they_are():
 
 def test_arrays_reach_the_function_as_arrays():
     x = np.array([[1.0, 2.0], [3.0, 4.0]])
-    assert grad(lambda x: (x @ x.T).sum())(x) == [[8.0, 12.0], [8.0, 12.0]]
-    assert jacobian(lambda x: x[0] * 2)(x) == [[[2.0, 0.0], [0.0, 0.0]], [[0.0, 2.0], [0.0, 0.0]]]
-    assert hessian(lambda v: v @ v)(x[0]) == [[2.0, 0.0], [0.0, 2.0]]
+    assert grad(lambda x: (x @ x.T).sum())(x).tolist() == [[8.0, 12.0], [8.0, 12.0]]
+    assert jacobian(lambda x: x[0] * 2)(x).tolist() == [[[2.0, 0.0], [0.0, 0.0]], [[0.0, 2.0], [0.0, 0.0]]]
+    assert hessian(lambda v: v @ v)(x[0]).tolist() == [[2.0, 0.0], [0.0, 2.0]]
     assert x.dtype == float
     assert gradcheck(lambda x, y: x @ y, (x, x[0]))
 
@@ -359,17 +360,18 @@ def ranked(x):
 )
 def test_a_function_may_change_its_argument_in_place(in_place, x, value, gradient):
     before = list(x)
-    assert value_and_grad(in_place)(x) == (value, gradient)
-    assert value_and_grad(in_place, (0,))(x) == (value, [gradient])
-    assert jacobian(in_place)(x) == gradient
+    assert value_and_grad(in_place)(x)[0] == value
+    assert np.array_equal(grad(in_place)(x), gradient)
+    assert np.array_equal(grad(in_place, (0,))(x), [gradient])
+    assert np.array_equal(jacobian(in_place)(x), gradient)
     assert gradcheck(in_place, [x])
     assert list(x) == before
 
 
 def test_second_derivatives_of_a_function_that_changes_its_argument_are_right_too():
     x = np.array([-1.0, 2.0])
-    assert hessian(doubled)(x) == [[8.0, 0.0], [0.0, 8.0]]
-    assert hvp(clipped)(x, [5.0, 5.0]) == [0.0, 10.0]
+    assert hessian(doubled)(x).tolist() == [[8.0, 0.0], [0.0, 8.0]]
+    assert hvp(clipped)(x, [5.0, 5.0]).tolist() == [0.0, 10.0]
 
 
 def test_a_network_learns_an_equation_of_its_own_derivative():

@@ -43,7 +43,7 @@ static inline double quotient(double x, double y)
 """,
     "add_at": """void add_at(double *row, long step, long size, double index, double gradient)
 {
-    if (index >= 0.0 && index < size)
+    if (index >= 0.0 && index < size && index == (double)(long)index)
         row[step * (long)index] += gradient;
 }
 """,
@@ -174,7 +174,7 @@ int run(const double *p, const double *const *x, const int64_t *at, wide seed,
     feclearexcept(FE_ALL_EXCEPT);
     T *xs = (T *)(((uintptr_t)work + 63) & ~(uintptr_t)63), *ys = xs + {inputs};
     T *t = ys + {outputs}, seeds;
-    for (int64_t b = 0, m = n % WIDTH ? n % WIDTH : WIDTH; b < n; b += m, m = WIDTH) {{
+{once}    for (int64_t b = 0, m = n % WIDTH ? n % WIDTH : WIDTH; b < n; b += m, m = WIDTH) {{
         for (int64_t l = 0; l < WIDTH; l++) /* those that repeat an example have no gradient */
             ((double *)&seeds)[l] = l < m ? seed : 0.0;
 {gather}        one(p, xs, seeds, g, ys, t);
