@@ -11,8 +11,9 @@ POLES = {
     ("log1p", -1.0): -math.inf,
     ("atanh", -1.0): -math.inf,
     ("atanh", 1.0): math.inf,
+    "lgamma": math.inf,
 }
-"""The results that are infinite, where math has a ValueError."""
+"""The results that are infinite where math has a ValueError: at an operand, or wherever it has one."""
 
 
 def quiet(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -24,7 +25,7 @@ def quiet(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         except OverflowError:
             return math.copysign(math.inf, operands[0]) if name == "sinh" else math.inf
         except (ArithmeticError, ValueError):
-            return POLES.get((name, operands[0]), math.nan)
+            return POLES.get((name, operands[0]), POLES.get(name, math.nan))
 
     return OWN.get(name, in_ieee)
 
