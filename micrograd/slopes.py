@@ -9,7 +9,7 @@ from typing import Any
 from micrograd.derivatives import Call, derivative, gradient
 from micrograd.engine import Value
 from micrograd.reductions import dot
-from micrograd.trees import as_lists, flat, replaced
+from micrograd.trees import flat, leaves, replaced
 
 STEPS = 12  # in each of two scales, each a quarter of the one before
 ORDERS = 6  # of extrapolation
@@ -49,7 +49,7 @@ def gradcheck(f: Callable[..., Any], inputs: Any, *, rtol: float = 1e-7, atol: f
         As `grad` does.
     """
     arguments = replaced(_innermost_number, tuple(inputs) if isinstance(inputs, list | tuple) else (inputs,))
-    names, xs = _paths("inputs", arguments), flat(arguments)
+    names, xs = [name for name, _ in leaves("inputs", arguments)], flat(arguments)
 
     def on_numbers(numbers: list[Any]) -> list[Any]:
         each = iter(numbers)
@@ -101,14 +101,6 @@ def _thrice(output: Value, variables: list[Any]) -> list[tuple[float, ...]]:
 def _innermost_number(x: Any) -> Any:
     """The plain number in a Value, at whatever level."""
     return _innermost_number(x.data) if isinstance(x, Value) else x
-
-
-def _paths(prefix: str, tree: Any) -> list[str]:
-    """How Python would index each number in a tree."""
-    branches = as_lists(tree)
-    if not isinstance(branches, (list, tuple)):
-        return [prefix]
-    return [path for n, branch in enumerate(branches) for path in _paths(f"{prefix}[{n}]", branch)]
 
 
 def _slopes(function: Callable[..., Any], xs: list[Any], i: int) -> list[float]:

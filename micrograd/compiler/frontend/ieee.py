@@ -6,7 +6,7 @@ from typing import Any
 
 from micrograd import scalar
 
-POLES = {
+POLES: dict[Any, float] = {
     **{(name, 0.0): -math.inf for name in ("log", "log2", "log10")},
     ("log1p", -1.0): -math.inf,
     ("atanh", -1.0): -math.inf,
