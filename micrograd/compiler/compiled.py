@@ -49,14 +49,14 @@ def compile(
     ----------
     function
         Called with Values, or nested lists and dicts of Values, in the shapes of the example, and with NumPy arrays of
-        Values (dtype object) where the example has an array or a table; returns a Value, or a nested list, dict or
-        array of Values.
-        It runs once for each shape of arguments. Anything else it does, such as drawing a random number, happens only
-        then; so do `isinstance`, `is` and `str` on its arguments, without an error. For a `where`, C may compute only
-        the chosen branch: an operation that fails in the other one is an error in Python, but perhaps not in C. For a
-        `take` with a computed index, all values are differentiated, and those not chosen get a gradient of 0: one
-        without a derivative is an error, and one with an infinite derivative gives NaN. In a training, the engine,
-        which differentiates only the chosen value, takes the steps that fail for this reason, and the log says so once.
+        Values (dtype object) where the example has an array or a table; returns a Value, or lists, dicts or arrays of
+        Values. It runs once for each shape of arguments. Anything else it does, such as drawing a random number,
+        happens only then; so do `isinstance`, `is` and `str` on its arguments, without an error. For a `where`, C may
+        compute only the chosen branch: an operation that fails in the other one is an error in Python, but perhaps not
+        in C. For a `take` with a computed index, all values are differentiated, and those not chosen get a gradient of
+        0: one without a derivative is an error, and one with an infinite derivative gives NaN. In a training, the
+        engine, which differentiates only the chosen value, takes the steps that fail for this reason, and the log says
+        so once.
     example_args
         One example of the arguments: numbers, nested lists and dicts of numbers, arrays. Only their shapes matter, and
         which of them are arrays: the function always gets arrays for these, even if a call gives a list.
