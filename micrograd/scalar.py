@@ -39,10 +39,12 @@ def define(name: str, value: Callable[..., Any], doc: str, *, arity: int = 1, co
             return getattr(x, name)(*args, **options)
         try:
             return value(x, *args, **options)
-        except (ValueError, ZeroDivisionError):
+        except ValueError:
             raise DomainError(f"{name}({x!r}): the operand is outside the domain of {name}") from None
         except OverflowError:
             raise OverflowError(f"{name}({x!r}): the result is too large for a float") from None
+        except ZeroDivisionError:
+            raise ZeroDivisionError(f"{name}({x!r}): the operand is a pole of {name}") from None
 
     @functools.wraps(value)
     def of_two(x: Any, y: Any) -> Any:
