@@ -108,16 +108,17 @@ def exponentials(operands: Sequence[Value], *, infinite: bool = False) -> tuple[
     """The largest of some numbers, the numbers minus it, e to the power of these, and the sum of the powers.
 
     With the largest subtracted, no power overflows and their sum is at least 1. An infinite one minus itself is NaN, or
-    0 if `infinite` ones are allowed.
+    0 if `infinite` ones are allowed. What is subtracted has no derivatives, since those of a softmax and of its
+    logarithm do not depend on it.
     """
-    numbers = [operand.data for operand in operands]
-    largest = reduce(lambda a, b: scalar.where(a > b, a, b), numbers)
-    differences = [number - largest for number in numbers]
+    innermost = [scalar.innermost(operand) for operand in operands]
+    largest = reduce(lambda a, b: scalar.where(a > b, a, b), innermost)
+    differences = [operand.data - largest for operand in operands]
     if infinite:
         is_infinite = abs(largest) == math.inf
         differences = [
             scalar.where(is_infinite & (number == largest), 0.0, difference)
-            for number, difference in zip(numbers, differences, strict=True)
+            for number, difference in zip(innermost, differences, strict=True)
         ]
     powers = [scalar.exp(x) for x in differences]
     return largest, differences, powers, reduce(operator.add, powers)

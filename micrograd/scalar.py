@@ -87,9 +87,15 @@ def zero(x: Any) -> Any:
     """The 0 to start adding numbers like `x` from: 0.0 for floats, an exact 0 that leaves exact numbers exact."""
     if type(x) is float:
         return 0.0
-    while hasattr(x, "_level"):  # a Value: what counts is the number in it
-        x = x.data
+    x = innermost(x)
     return 0 * x if isinstance(x, Rational) else 0
+
+
+def innermost(x: Any) -> Any:
+    """The number in a Value, or in the Value of an enclosing derivative that it holds; a number as it is."""
+    while hasattr(x, "_level"):
+        x = x.data
+    return x
 
 
 def unwrap_numpy(x: Any) -> Any:
@@ -138,8 +144,7 @@ def as_index(index: Any, size: int, name: str = "index") -> Any:
     """
     if type(index) is int and 0 <= index < size:
         return index
-    while hasattr(index, "_level"):  # a Value
-        index = index.data
+    index = innermost(index)
     number = unwrap_numpy(index)
     if not hasattr(number, "__len__"):  # which arrays have, beside methods of these names
         if hasattr(number, "select"):

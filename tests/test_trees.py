@@ -116,6 +116,7 @@ def test_derivatives_nest_in_dicts():
             ValueError,
             r"dict\('a', 'b'\), \(\), \(\)\)",
         ),
+        (lambda: jvp(lambda x: x[0])([1.0, 2.0], {"a": 1.0, "b": 2.0}), ValueError, r"shape of x, \(2,\), not \(dict"),
         (lambda: jvp(square)({"a": 1.0, "b": 2.0}, {"a": 1.0}), ValueError, "as many numbers as x, 2, not 1"),
     ],
 )

@@ -98,12 +98,10 @@ class Packed:
         return Packed, (self.shapes, self.n, buffers, self.precision, self.shared, self.as_arrays)
 
     def refill(self, arguments: Sequence[Any]) -> bool:
-        """Replace the only example by another of the same shape, if that is of Python's numbers, flat lists and arrays.
+        """Replace the only example by another of the same shapes, if it has numbers, flat lists, dicts and arrays.
 
         What has to be converted is packed as the first one was.
         """
-        if len(arguments) != len(self.shapes):
-            return False
         code, as_arrays = self.precision.code, False
         try:
             for i, (shape, argument) in enumerate(zip(self.shapes, arguments, strict=True)):
@@ -117,9 +115,13 @@ class Packed:
                         return False
                     self._bytes[i][:] = view.cast("B")
                     as_arrays = True
+                elif code == "d" and isinstance(argument, dict):
+                    _extend(numbers := array("d"), argument, shape)
+                    self._buffers[i][: len(numbers)] = numbers
+                    as_arrays |= has_array(argument)
                 else:
                     return False
-        except (TypeError, ValueError, OverflowError):
+        except (TypeError, ValueError, OverflowError, _Mismatch):
             return False
         self.as_arrays = as_arrays
         return True
