@@ -51,8 +51,8 @@ QUIET = {op: quiet(op, function) for op, function in OPERATIONS.items()}
 
 NO_NUMBER = (
     "this needs the number itself, but while a function is compiled, its numbers are not known yet. Instead of a "
-    "branch, max() or float(), use micrograd's relu, maximum, abs or where(condition, a, b), which choose at each call, "
-    "and the functions of micrograd.scalar instead of those of math"
+    "branch, max() or float(), use micrograd's relu, maximum, abs or where(condition, a, b), which choose at each "
+    "call, and the functions of micrograd.scalar instead of those of math"
 )
 CONDITIONS = frozenset([*COMPARISONS, *LOGIC])
 COMMUTATIVE = frozenset("+*")

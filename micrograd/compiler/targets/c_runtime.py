@@ -4,6 +4,7 @@ from micrograd import scalar
 
 CALLS = {name: scalar.arity(name) for name in scalar.FUNCTIONS if not scalar.is_composed(name)}
 """The functions of the C library that kernels call, and of how many numbers each is."""
+INSTRUCTIONS = ("sqrt", "fabs", "floor")  # of a processor
 
 NO_PATTERNS = """#if defined(__GNUC__) && !defined(__clang__) /* gcc 12 may take copies for aligned */
 #pragma GCC optimize("no-tree-loop-distribute-patterns")
@@ -112,6 +113,12 @@ static inline V choose(M condition, V a, V b)
 
 #define LANE_BY_LANE(call) { V r; for (int l = 0; l < LANES; l++) r[l] = call; return r; }
 """
+APART = """#if defined(__GNUC__) && !defined(__clang__) /* a pass that clears the registers of vectors before it calls libm */
+#define APART __attribute__((noinline, optimize("expensive-optimizations")))
+#else
+#define APART inline
+#endif
+"""
 
 
 TILES = """#define TILE {tile}
@@ -205,7 +212,7 @@ def is_bounded(name: str) -> bool:
 
 def seen(body: str) -> str:
     """What makes the functions of libm that are called raise floating-point flags on Windows, as they do elsewhere."""
-    names = [name for name in CALLS if name != "sqrt" and f"{name}(" in body]  # sqrt is an instruction
+    names = [name for name in CALLS if name not in INSTRUCTIONS and f"{name}(" in body]
     infinite = {name: "FE_DIVBYZERO" if is_bounded(name) else "FE_OVERFLOW" for name in names}
     calls = {name: f"{name}({', '.join('xy'[: CALLS[name]])})" for name in names}
     macros = [f"{calls[name]} seen(x, {calls[name]}, {infinite[name]})" for name in names]
@@ -224,10 +231,11 @@ def helpers(body: str) -> str:
 def vector_functions(body: str) -> str:
     """The definition of vectors, and the functions of them that are called."""
     called = {name: n for name, n in {**CALLS, "fabs": 1, "pow": 2, "remainder_": 2}.items() if f"v_{name}(" in body}
+    kind = {name: "inline" if name in INSTRUCTIONS else "APART" for name in called}
     functions = [
-        f"static inline V v_{name}({', '.join(['V a', 'V b'][:n])}) "
+        f"static {kind[name]} V v_{name}({', '.join(['V a', 'V b'][:n])}) "
         f"LANE_BY_LANE({name}({', '.join(['a[l]', 'b[l]'][:n])}))\n"
         for name, n in called.items()
     ]
     rest = (V_QUOTIENT if "v_quotient" in body else "") + (ROWS if "v_take" in body else "")
-    return VECTORS + "".join(functions) + rest
+    return VECTORS + (APART if "APART" in kind.values() else "") + "".join(functions) + rest
