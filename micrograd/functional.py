@@ -34,8 +34,9 @@ from micrograd.derivatives import (
     positional,
 )
 from micrograd.errors import require_ordered
-from micrograd.linearization import Linearization, Row
+from micrograd.reductions import dot
 from micrograd.slopes import GradientError, gradcheck
+from micrograd.sweeps import Row, Sweeps
 from micrograd.trees import filled, flat, is_regular, shape_of, stacked
 from micrograd.validation import renamed
 
@@ -125,10 +126,10 @@ def vjp(f: Function, argnum: Argnum = 0) -> Function:
 def hvp(f: Function, argnum: Argnum = 0) -> Function:
     """The hessian of `f` times a vector: a function of the arguments of `f`, followed by the vector.
 
-    It is the derivative of the gradient in the direction of the vector (Pearlmutter, 1994). Parameters and errors are
-    those of `grad`; a vector with more or fewer numbers than the argument raises ValueError.
+    It is computed as the gradient of gradient . vector (Pearlmutter, 1994). Parameters and errors are those of `grad`;
+    a vector with more or fewer numbers than the argument raises ValueError.
     """
-    return _product("hvp", grad(f, argnum), argnum, lambda call, vector: _tangent(call, vector)[1])
+    return _product("hvp", grad(f, argnum), argnum, lambda call, vector: _cotangent(call, vector, "x")[1])
 
 
 class Jacobian:
@@ -159,14 +160,14 @@ class Jacobian:
 
 def _sparse(call: Call) -> tuple[Call, list[Row]]:
     """The jacobian without its zeros."""
-    linear = Linearization(call.variables, call.outputs)
-    return call, linear.jacobian(forward=linear.is_cheaper_forward())
+    sweeps = Sweeps(call.variables, call.outputs)
+    return call, sweeps.jacobian(forward=sweeps.is_cheaper_forward())
 
 
 def _dense(call: Call) -> Any:
     """The jacobian with its zeros."""
     few_variables = len(call.variables) < len(call.outputs)  # which does not depend on where zeros are
-    found = Linearization(call.variables, call.outputs).jacobian(forward=few_variables)
+    found = Sweeps(call.variables, call.outputs).jacobian(forward=few_variables)
     zeros = [constant_zero(variable.data) for variable in call.variables]
     rows = [[zero + row[i] if i in row else zero for i, zero in enumerate(zeros)] for row in found]
     array = stacked(call.result, [x for row in rows for x in row], call.args.shape) if is_array(call.args) else None
@@ -204,16 +205,14 @@ def _numbers(vector: Any, like: Any, n: int, of: str) -> list[Any]:
 def _tangent(call: Call, vector: Any) -> tuple[Any, Any]:
     """The result and its derivative in the direction of the vector."""
     numbers = _numbers(vector, call.args, len(call.variables), "x")
-    rows = Linearization(call.variables, call.outputs).forward({0: number} for number in numbers)
+    rows = Sweeps(call.variables, call.outputs).forward({0: number} for number in numbers)
     values = [output.data for output in call.outputs]
     tangents = [constant_zero(value) + row.get(0, 0) for value, row in zip(values, rows, strict=True)]
     return call.shaped(values), call.shaped(tangents)
 
 
-def _cotangent(call: Call, vector: Any) -> tuple[Any, Any]:
+def _cotangent(call: Call, vector: Any, of: str = "the result") -> tuple[Any, Any]:
     """The result and the gradient of its product with the vector."""
-    numbers = _numbers(vector, call.result, len(call.outputs), "the result")
-    rows = Linearization(call.variables, call.outputs).backward({0: number} for number in numbers)
-    data = [variable.data for variable in call.variables]
-    gradients = [constant_zero(x) + row.get(0, 0) for x, row in zip(data, rows, strict=True)]
-    return call.shaped([output.data for output in call.outputs]), call.gradient(gradients)
+    numbers = _numbers(vector, call.result, len(call.outputs), of)
+    slopes = gradient(dot(call.outputs, numbers), call.variables)
+    return call.shaped([output.data for output in call.outputs]), call.gradient(slopes)

@@ -27,24 +27,31 @@ class Keys(tuple[Any, ...]):
         return f"dict{super().__repr__()}"
 
 
-def items(tree: Any) -> Sequence[tuple[Any, Any]] | None:
-    """The branches of a list, a tuple, a dict, an array or a table, each with its index or key; None for a number."""
+def branches(tree: Any) -> Sequence[Any] | None:
+    """What a container holds, in order; None for anything else, such as a number or an array."""
     if isinstance(tree, dict):
-        try:
-            return [(key, tree[key]) for key in sorted(tree)]
-        except TypeError:
-            raise TypeError(f"the keys of {shown(tree)} have no order: expected words, for instance") from None
-    tree = as_lists(tree)
-    return [*enumerate(tree)] if isinstance(tree, (list, tuple, range)) else None
+        return [tree[key] for key in keys(tree)]
+    return tree if isinstance(tree, (list, tuple, range)) else None
+
+
+def keys(tree: Any) -> Sequence[Any]:
+    """What the branches of a container are got by, in order. Raises TypeError if the keys of a dict have no order."""
+    if not isinstance(tree, dict):
+        return range(len(tree))
+    try:
+        return Keys(sorted(tree))
+    except TypeError:
+        raise TypeError(f"the keys of {shown(tree)} have no order: expected words, for instance") from None
 
 
 def leaves(path: str, tree: Any) -> Iterator[tuple[str, Any]]:
     """The numbers in a tree, in order, each with how Python would index it."""
-    pairs = items(tree)
-    if pairs is None:
+    tree = as_lists(tree)
+    inside = branches(tree)
+    if inside is None:
         yield path, tree
     else:
-        for key, branch in pairs:
+        for key, branch in zip(keys(tree), inside, strict=True):
             yield from leaves(f"{path}[{key!r}]", branch)
 
 
@@ -52,24 +59,19 @@ def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
     """The function of each number in a tree, in nested lists and dicts."""
     if isinstance(tree, (float, Value)):
         return function(tree)
-    if isinstance(tree, (list, tuple)):
-        return [mapped(function, branch) for branch in tree]
-    pairs = items(tree)
-    if pairs is None:
-        return function(as_lists(tree))
-    found = {key: mapped(function, branch) for key, branch in pairs}
-    return found if isinstance(tree, dict) else list(found.values())
+    tree = as_lists(tree)
+    inside = branches(tree)
+    return function(tree) if inside is None else _listed(tree, [mapped(function, branch) for branch in inside])
 
 
 def replaced(function: Callable[[Any], Any], tree: Any) -> Any:
     """The function of each number in a tree, in lists, tuples, dicts and arrays like its own."""
-    if isinstance(tree, list):
-        return [replaced(function, branch) for branch in tree]
-    if isinstance(tree, tuple):
-        branches = [replaced(function, branch) for branch in tree]
-        return tree._make(branches) if hasattr(tree, "_make") else tuple(branches)  # which a named tuple has
-    if isinstance(tree, dict):
-        return {key: replaced(function, branch) for key, branch in items(tree) or ()}
+    inside = branches(tree)
+    if inside is not None:
+        found = _listed(tree, [replaced(function, branch) for branch in inside])
+        if isinstance(tree, tuple):
+            return tree._make(found) if hasattr(tree, "_make") else tuple(found)  # which a named tuple has
+        return found
     tree = _by_position(tree)
     if not hasattr(tree, "astype") or not tree.ndim:  # a number, or a tensor of PyTorch, which cannot hold Values
         return mapped(function, tree)
@@ -100,13 +102,12 @@ def flat(tree: Any) -> list[Any]:
 
 def filled(tree: Any, numbers: Iterator[Any]) -> Any:
     """The next numbers in the shape of a tree: an array for an array, a dict for a dict, otherwise nested lists."""
-    if isinstance(tree, (list, tuple)):
-        return [filled(branch, numbers) for branch in tree]
-    if isinstance(tree, dict):
-        return {key: filled(branch, numbers) for key, branch in items(tree) or ()}
     if is_array(tree):
         return array_of(list(islice(numbers, tree.size)), tree.shape)
-    return mapped(lambda _: next(numbers), tree)
+    inside = branches(tree)
+    if inside is None:
+        return mapped(lambda _: next(numbers), tree)
+    return _listed(tree, [filled(branch, numbers) for branch in inside])
 
 
 def stacked(tree: Any, numbers: Sequence[Any], inner: Sequence[int] = ()) -> Any:
@@ -118,10 +119,14 @@ def stacked(tree: Any, numbers: Sequence[Any], inner: Sequence[int] = ()) -> Any
 
 
 def has_array(tree: Any) -> bool:
-    """Whether there is an array in nested lists and dicts."""
-    if isinstance(tree, dict):
-        tree = list(tree.values())
-    return any(map(has_array, tree)) if isinstance(tree, (list, tuple)) else is_array(tree)
+    """Whether there is an array in a tree."""
+    inside = branches(tree)
+    return is_array(tree) if inside is None else any(map(has_array, inside))
+
+
+def _listed(tree: Any, inside: list[Any]) -> Any:
+    """A dict like the tree, if that is one, which holds these; otherwise the list of them."""
+    return dict(zip(keys(tree), inside, strict=True)) if isinstance(tree, dict) else inside
 
 
 def as_lists(tree: Any) -> Any:
@@ -140,16 +145,15 @@ def _by_position(tree: Any) -> Any:
 
 def shape_of(tree: Any) -> Shape:
     """The shape of a tree."""
+    if not isinstance(tree, (list, tuple, range, array, dict)):
+        shape = getattr(tree, "shape", ())
+        return tuple(shape) if isinstance(shape, (tuple, list)) else ()
+    shapes = [shape_of(branch) for branch in branches(as_lists(tree)) or ()]
     if isinstance(tree, dict):
-        pairs = items(tree) or ()
-        return Keys([key for key, _ in pairs]), *[shape_of(branch) for _, branch in pairs]
-    if isinstance(tree, (list, tuple, range, array)):
-        shapes = [shape_of(branch) for branch in tree]
-        if any(shape != shapes[0] for shape in shapes):
-            return ("ragged", *shapes)
-        return (len(tree), *shapes[0]) if shapes else (0,)
-    shape = getattr(tree, "shape", ())
-    return tuple(shape) if isinstance(shape, (tuple, list)) else ()
+        return keys(tree), *shapes
+    if any(shape != shapes[0] for shape in shapes):
+        return ("ragged", *shapes)
+    return (len(tree), *shapes[0]) if shapes else (0,)
 
 
 def is_regular(shape: Shape) -> bool:
@@ -157,7 +161,7 @@ def is_regular(shape: Shape) -> bool:
     return {int}.issuperset(map(type, shape))
 
 
-def branches(shape: Shape) -> Sequence[Shape]:
+def shapes_in(shape: Shape) -> Sequence[Shape]:
     """The shapes of the branches of a list or dict."""
     return [shape[1:]] * shape[0] if type(shape[0]) is int else shape[1:]
 
@@ -175,7 +179,7 @@ def unflatten(numbers: Iterator[Any], shape: Shape) -> Any:
         return next(numbers)
     if len(shape) == 1 and is_regular(shape):
         return list(islice(numbers, shape[0]))
-    return _joined(shape, [unflatten(numbers, branch) for branch in branches(shape)])
+    return _joined(shape, [unflatten(numbers, branch) for branch in shapes_in(shape)])
 
 
 def nested(numbers: Any, shape: Shape) -> Any:
@@ -195,8 +199,8 @@ def _split(numbers: Any, shape: Shape) -> Any:
     """Parts of an array, without copies: lists and dicts only where the shapes in them differ."""
     if is_regular(shape):
         return numbers.reshape(shape) if shape else float(numbers[0])
-    ends = list(accumulate(map(size, branches(shape)), initial=0))
-    parts = zip(ends, ends[1:], branches(shape), strict=False)
+    ends = list(accumulate(map(size, shapes_in(shape)), initial=0))
+    parts = zip(ends, ends[1:], shapes_in(shape), strict=False)
     return _joined(shape, [_split(numbers[i:j], branch) for i, j, branch in parts])
 
 

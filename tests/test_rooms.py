@@ -16,7 +16,7 @@ ROOMS = """
     functions
     engine
     collector  emscripten  reductions  schedules  trees
-    derivatives  linearization
+    derivatives  sweeps
     readers  slopes
     data  functional  losses  optim
     nn

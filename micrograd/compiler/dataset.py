@@ -16,7 +16,7 @@ from micrograd.arrays import is_array
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.engine import Value
 from micrograd.errors import shown
-from micrograd.trees import Keys, Shape, branches, has_array, is_regular, leaves, shape_of, size, unflatten
+from micrograd.trees import Keys, Shape, has_array, is_regular, leaves, shape_of, shapes_in, size, unflatten
 
 NO_LISTS = (Mapping, MappingView, Set, str, bytes, bytearray)
 """What has a length, but no numbers one after the other."""
@@ -424,10 +424,10 @@ def _extend(numbers: "array[float]", tree: Any, shape: Shape) -> None:
     elif isinstance(tree, dict) or isinstance(shape[0], Keys):
         if not isinstance(tree, dict) or set(tree) != set(shape[0]):
             raise _Mismatch(shape_of(tree), shape)
-        for key, branch in zip(shape[0], branches(shape), strict=True):
+        for key, branch in zip(shape[0], shapes_in(shape), strict=True):
             _extend(numbers, tree[key], branch)
     else:
-        inner = branches(shape)
+        inner = shapes_in(shape)
         if not hasattr(tree, "__len__") or len(tree) != len(inner):
             raise _Mismatch(shape_of(tree), shape)
         if len(shape) == 1:

@@ -71,8 +71,8 @@ class Entries:
             csr_array = import_module("scipy.sparse").csr_array  # here, since only those need it who call the function
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError(
-                "a sparse function returns a scipy.sparse.csr_array, and SciPy is not installed: run pip install scipy, "
-                "or take only the numbers, from map(xs, out=array)"
+                "a sparse function returns a scipy.sparse.csr_array, and SciPy is not installed: run pip install "
+                "scipy, or take only the numbers, from map(xs, out=array)"
             ) from error
         import numpy as np
 
