@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from micrograd import display, engine, reductions, scalar
 from micrograd._version import __version__ as __version__
 from micrograd.engine import Value, promote
-from micrograd.reductions import dot, mean, take, where
+from micrograd.reductions import atan2, dot, hypot, logsumexp, maximum, mean, minimum, take, where
 from micrograd.reductions import sum as sum
 
 __all__ = [  # without `sum` and `compile`, which a star would put in place of Python's
-    "Value", "compiler", "data", "dot", "engine", "fit", "functional", "grad", "gradcheck", "hessian", "hvp",
-    "jacobian", "jvp", "losses", "mean", "nn", "optim", "promote", "scalar", "take", "training", "value_and_grad",
-    "viz", "vjp", "where",
+    "Value", "atan2", "compiler", "data", "dot", "engine", "fit", "functional", "grad", "gradcheck", "hessian", "hvp",
+    "hypot", "jacobian", "jvp", "logsumexp", "losses", "maximum", "mean", "minimum", "nn", "optim", "promote", "scalar",
+    "take", "training", "value_and_grad", "viz", "vjp", "where",
 ]  # fmt: skip
 
 if not getattr(sys, "_is_gil_enabled", lambda: True)():

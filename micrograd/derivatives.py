@@ -10,7 +10,7 @@ from micrograd import scalar
 from micrograd.engine import Value
 from micrograd.errors import require_ordered, shown
 from micrograd.levels import active_levels, check_active
-from micrograd.trees import filled, flat, has_array, mapped, replaced, stacked
+from micrograd.trees import at_path, filled, flat, has_array, mapped, stacked
 from micrograd.validation import plain, row
 
 Function = Callable[..., Any]
@@ -38,9 +38,9 @@ class Call:
         self, kind: type[Value], f: Function, argnum: Argnum, args: Sequence[Any], options: Any, lifts: bool
     ) -> None:
         positions, several = _positions(argnum, len(args))
-        arguments = [replaced(kind, arg) for arg in args] if lifts else list(args)
-        for n in positions:
-            arguments[n] = replaced(kind, args[n])
+        arguments = list(args)
+        for n in range(len(args)) if lifts else positions:
+            arguments[n] = at_path(kind, f"args[{n % len(args)}]", args[n])
         self.args: Any = [args[n] for n in positions] if several else args[positions[0]]
         self.variables = flat([arguments[n] for n in positions])  # before the function changes its arguments
 

@@ -11,10 +11,11 @@ Pearlmutter, 2005.) Each thread counts its own levels: compute an inner derivati
 number that `backward()` stores in `grad` within the function is a constant to the derivative. It is an error to use a
 Value of an inner level after its derivative has ended.
 
-Arguments are numbers, Values, nested lists and tuples of these, and NumPy arrays; keyword arguments are passed on. The
-function gets copies of the containers, which it may change in place; a table or Series of pandas becomes an array, an
-array without dimensions a number. Gradients have the shape of the argument: for an array, they are an array of doubles
-(of objects, if they are no plain numbers), for anything else nested lists. Results and jacobians are arrays then, too.
+Arguments are numbers, Values, NumPy arrays, and lists, tuples and dicts of all of these; keyword arguments are passed
+on. The function gets copies of the containers, which it may change in place; a table or Series of pandas becomes an
+array, an array without dimensions a number. Gradients have the shape of the argument: for an array, they are an array
+of doubles (of objects, if they are no plain numbers), for a dict a dict with sorted keys, for anything else nested
+lists. Results and jacobians of arrays are arrays, too.
 Their numbers are floats for floats, ints and Fractions for exact numbers, Values if an argument is a Value or the
 function closes over one.
 """
@@ -36,7 +37,7 @@ from micrograd.errors import require_ordered
 from micrograd.reductions import dot
 from micrograd.slopes import GradientError, gradcheck
 from micrograd.sweeps import Row, Sweeps
-from micrograd.trees import filled, flat, stacked
+from micrograd.trees import filled, flat, is_regular, shape_of, stacked
 from micrograd.validation import renamed
 
 __all__ = ["GradientError", "grad", "gradcheck", "hessian", "hvp", "jacobian", "jvp", "value_and_grad", "vjp"]
@@ -186,28 +187,35 @@ def _product(name: str, f: Function, argnum: Argnum, taken: Any) -> Function:
                 f"call {name}(f) as {name}(f)(x, vector), with the vector last: it got {positional(len(args))}"
             )
         *args, vector = args  # type: ignore[assignment]
-        require_ordered("vector", vector)
-        return derivative(f, argnum, lambda call: taken(call, flat(vector)))(*args, **options)
+        if not isinstance(vector, dict):
+            require_ordered("vector", vector)
+        return derivative(f, argnum, lambda call: taken(call, vector))(*args, **options)
 
     return product
 
 
-def _check_length(vector: list[Any], n: int, of: str) -> None:
-    if len(vector) != n:
-        raise ValueError(f"the vector must have as many numbers as {of}, {n}, not {len(vector)}")
+def _numbers(vector: Any, like: Any, n: int, of: str) -> list[Any]:
+    """The numbers of a vector. Raises ValueError unless there are so many, and their keys are those of another tree."""
+    numbers = flat(vector)
+    if len(numbers) != n:
+        raise ValueError(f"the vector must have as many numbers as {of}, {n}, not {len(numbers)}")
+    shapes = shape_of(vector), shape_of(like)
+    if not is_regular(shapes[0]) and shapes[0] != shapes[1]:
+        raise ValueError(f"the vector must have the shape of {of}, {shapes[1]}, not {shapes[0]}")
+    return numbers
 
 
-def _tangent(call: Call, vector: list[Any]) -> tuple[Any, Any]:
+def _tangent(call: Call, vector: Any) -> tuple[Any, Any]:
     """The result and its derivative in the direction of the vector."""
-    _check_length(vector, len(call.variables), "x")
-    rows = Sweeps(call.variables, call.outputs).forward({0: number} for number in vector)
+    numbers = _numbers(vector, call.args, len(call.variables), "x")
+    rows = Sweeps(call.variables, call.outputs).forward({0: number} for number in numbers)
     values = [output.data for output in call.outputs]
     tangents = [constant_zero(value) + row.get(0, 0) for value, row in zip(values, rows, strict=True)]
     return call.shaped(values), call.shaped(tangents)
 
 
-def _cotangent(call: Call, vector: list[Any], of: str = "the result") -> tuple[Any, Any]:
+def _cotangent(call: Call, vector: Any, of: str = "the result") -> tuple[Any, Any]:
     """The result and the gradient of its product with the vector."""
-    _check_length(vector, len(call.outputs), of)
-    slopes = gradient(dot(call.outputs, vector), call.variables)
+    numbers = _numbers(vector, call.result, len(call.outputs), of)
+    slopes = gradient(dot(call.outputs, numbers), call.variables)
     return call.shaped([output.data for output in call.outputs]), call.gradient(slopes)

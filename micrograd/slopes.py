@@ -9,7 +9,8 @@ from typing import Any
 from micrograd.derivatives import Call, derivative, gradient
 from micrograd.engine import Value
 from micrograd.reductions import dot
-from micrograd.trees import as_lists, branches, flat, replaced
+from micrograd.scalar import innermost
+from micrograd.trees import flat, leaves, replaced
 
 STEPS = 12  # in each of two scales, each a quarter of the one before
 ORDERS = 6  # of extrapolation
@@ -48,8 +49,8 @@ def gradcheck(f: Callable[..., Any], inputs: Any, *, rtol: float = 1e-7, atol: f
     TypeError, ValueError, ZeroDivisionError, OverflowError
         As `grad` does.
     """
-    arguments = replaced(_innermost_number, tuple(inputs) if isinstance(inputs, list | tuple) else (inputs,))
-    names, xs = _paths("inputs", arguments), flat(arguments)
+    arguments = replaced(innermost, tuple(inputs) if isinstance(inputs, list | tuple) else (inputs,))
+    names, xs = [name for name, _ in leaves("inputs", arguments)], flat(arguments)
 
     def on_numbers(numbers: list[Any]) -> list[Any]:
         each = iter(numbers)
@@ -90,7 +91,7 @@ def _thrice(output: Value, variables: list[Any]) -> list[tuple[float, ...]]:
     """
 
     def slopes(of: Value) -> list[float]:
-        return [float(_innermost_number(slope)) for slope in gradient(of, variables)]
+        return [float(innermost(slope)) for slope in gradient(of, variables)]
 
     found = slopes(output)
     begun = [slope / -2 if abs(slope) > 1 else 1.0 for slope in found]
@@ -98,24 +99,11 @@ def _thrice(output: Value, variables: list[Any]) -> list[tuple[float, ...]]:
     return list(zip(found, begun, ended, slopes(output * -0.5), strict=True))
 
 
-def _innermost_number(x: Any) -> Any:
-    """The plain number in a Value, at whatever level."""
-    return _innermost_number(x.data) if isinstance(x, Value) else x
-
-
-def _paths(prefix: str, tree: Any) -> list[str]:
-    """How Python would index each number in a tree."""
-    inside = branches(as_lists(tree))
-    if inside is None:
-        return [prefix]
-    return [path for n, branch in enumerate(inside) for path in _paths(f"{prefix}[{n}]", branch)]
-
-
 def _slopes(function: Callable[..., Any], xs: list[Any], i: int) -> list[float]:
     """The slope of each number in the result for xs with respect to xs[i]."""
 
     def results(x: float) -> list[Any]:
-        return [_innermost_number(output) for output in function([Value(x if j == i else y) for j, y in enumerate(xs)])]
+        return [innermost(output) for output in function([Value(x if j == i else y) for j, y in enumerate(xs)])]
 
     x = float(xs[i])
     steps: list[float] = []

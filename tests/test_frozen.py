@@ -9,9 +9,9 @@ import pytest
 
 import micrograd
 from micrograd import Value, dot
-from micrograd.compiler.frontend.graph import flatten
 from micrograd.functional import grad, hessian, jacobian
 from micrograd.optim import SGD, Adam
+from micrograd.trees import flat as flatten
 from tests.support import assert_close, grads, has_compiler
 
 FAR = 3.4e39  # beyond single precision

@@ -17,7 +17,7 @@ ROOMS = """
     engine
     collector  emscripten  reductions  schedules  trees
     derivatives  sweeps
-    slopes
+    readers  slopes
     data  functional  losses  optim
     nn
     stepping

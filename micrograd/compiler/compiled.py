@@ -13,7 +13,6 @@ from typing import Any
 from micrograd import validation
 from micrograd.compiler.dataset import Packed, are_plain, check_out
 from micrograd.compiler.dtype import named
-from micrograd.compiler.frontend.graph import nested
 from micrograd.compiler.frontend.interpret import check
 from micrograd.compiler.frontend.tracer import TraceError
 from micrograd.compiler.function import check_numbers, plain
@@ -25,6 +24,7 @@ from micrograd.compiler.printed import Printed
 from micrograd.compiler.session import Training
 from micrograd.engine import Value
 from micrograd.levels import gradients_lock
+from micrograd.trees import nested
 
 __all__ = ["Compiled", "CompilerError", "TraceError", "compile"]
 
@@ -48,17 +48,18 @@ def compile(
     Parameters
     ----------
     function
-        Called with Values, or nested lists of Values, in the shapes of the example, and with NumPy arrays of Values
-        (dtype object) where the example has an array or a table; returns a Value, or a nested list or array of Values.
-        It runs once for each shape of arguments. Anything else it does, such as drawing a random number, happens only
-        then; so do `isinstance`, `is` and `str` on its arguments, without an error. For a `where`, C may compute only
-        the chosen branch: an operation that fails in the other one is an error in Python, but perhaps not in C. For a
-        `take` with a computed index, all values are differentiated, and those not chosen get a gradient of 0: one
-        without a derivative is an error, and one with an infinite derivative gives NaN. In a training, the engine,
-        which differentiates only the chosen value, takes the steps that fail for this reason, and the log says so once.
+        Called with Values, or nested lists and dicts of Values, in the shapes of the example, and with NumPy arrays of
+        Values (dtype object) where the example has an array or a table; returns a Value, or lists, dicts or arrays of
+        Values. It runs once for each shape of arguments. Anything else it does, such as drawing a random number,
+        happens only then; so do `isinstance`, `is` and `str` on its arguments, without an error. For a `where`, C may
+        compute only the chosen branch: an operation that fails in the other one is an error in Python, but perhaps not
+        in C. For a `take` with a computed index, all values are differentiated, and those not chosen get a gradient of
+        0: one without a derivative is an error, and one with an infinite derivative gives NaN. In a training, the
+        engine, which differentiates only the chosen value, takes the steps that fail for this reason, and the log says
+        so once.
     example_args
-        One example of the arguments: numbers, nested lists of numbers, arrays. Only their shapes matter, and which of
-        them are arrays: the function always gets arrays for these, even if a call gives a list.
+        One example of the arguments: numbers, nested lists and dicts of numbers, arrays. Only their shapes matter, and
+        which of them are arrays: the function always gets arrays for these, even if a call gives a list.
     parameters
         Leaf Values that the function uses. Their numbers are read at each call; all other Values and numbers that the
         function uses are constants.
@@ -113,10 +114,11 @@ def compile(
 class Compiled(Printed):
     """A compiled function: what `compile` returns, and documents.
 
-    `fast(x, y)` computes one example, and returns a number or a nested list of numbers. Each new shape of arguments is
-    traced and compiled once. If an argument is a NumPy array, results and gradients of calls are arrays, of doubles, or
-    in single precision of floats, and the numbers in contiguous arrays of that type are read where they lie. Called
-    with Values, within a derivative or another function that is compiled, it returns what the function returns.
+    `fast(x, y)` computes one example, and returns a number or nested lists and dicts of numbers. Each new shape of
+    arguments is traced and compiled once. If an argument is a NumPy array, results and gradients of calls are arrays,
+    of doubles, or in single precision of floats, and the numbers in contiguous arrays of that type are read where they
+    lie. Called with Values, within a derivative or another function that is compiled, it returns what the function
+    returns.
 
     It can be copied, and pickled together with the model whose parameters it has: `pickle.dumps((model, fast))`. The
     pickle holds the trace instead of the function, which may be a lambda: so another process can use it without the

@@ -22,7 +22,7 @@ from micrograd.compiler.backends import Backend, backend_for, fallback_for
 from micrograd.compiler.dataset import Examples, Packed, ShapeError, TracedError, are_plain, pack, pool
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.arrays import on_arrays
-from micrograd.compiler.frontend.graph import Graph, Shape, nested
+from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.interpret import GraphFunction
 from micrograd.compiler.frontend.redirect import data_buffer, frozen, is_tracing
 from micrograd.compiler.frontend.serialized import SerializedGraph
@@ -35,6 +35,7 @@ from micrograd.engine import Value
 from micrograd.errors import shown
 from micrograd.levels import gradients_lock
 from micrograd.signals import finally_uninterrupted
+from micrograd.trees import Shape, nested
 
 log = logging.getLogger("micrograd")
 
@@ -134,7 +135,9 @@ class Function:
         if buffer is not None:
             return buffer
         numbers = [parameter.data for parameter in self.parameters]
-        if any(isinstance(number, (Symbol, Value)) for number in numbers if type(number) is not float):
+        if are_plain(numbers):
+            return numbers
+        if any(isinstance(number, (Symbol, Value)) for number in numbers):
             raise TracedError("the numbers of the parameters are being traced: call the function with one example")
         return plain(numbers)
 
@@ -266,7 +269,7 @@ class Function:
                     finite=self.options.finite,
                     quiet=self.options.quiet,
                 )
-        except (TypeError, ValueError, IndexError) as error:
+        except (TypeError, ValueError, LookupError) as error:
             if isinstance(error, TraceError) or not self._backends:
                 raise
             raise ShapeError(shapes, self._shapes, error) from error

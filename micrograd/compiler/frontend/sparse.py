@@ -4,10 +4,9 @@ from array import array
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from micrograd.compiler.frontend.graph import Shape, shape_of
 from micrograd.errors import shown
 from micrograd.functional import Jacobian
-from micrograd.trees import replaced
+from micrograd.trees import Shape, replaced, shape_of
 
 
 class Pattern(NamedTuple):
