@@ -273,6 +273,7 @@ def test_an_error_names_the_operation():
         ),
         (jacobian(lambda x: [x, x]), 1.0, r"of a result of shape \(2,\) by an argument of shape \(\): give flat lists"),
         (jacobian(lambda x: [x]), [1.0, 2.0], r"of a result of shape \(1, 2\) by an argument of shape \(2,\)"),
+        (jacobian(lambda x: [x["a"]]), {"a": 1.0}, r"of shape \(1,\) by an argument of shape \(dict\('a',\), \(\)\)"),
         (hessian(lambda x: x[0][0] ** 2), [[1.0]], r"of a result of shape \(1, 1\) by an argument of shape \(1, 1\)"),
     ],
 )
