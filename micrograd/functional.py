@@ -159,9 +159,9 @@ class Jacobian:
 
         def taken(call: Call) -> tuple[Call, list[Row]]:
             sweeps = Sweeps(call.variables, call.outputs)
-            return call, sweeps.symmetric() if self.is_symmetric else sweeps.jacobian(
-                forward=sweeps.is_cheaper_forward()
-            )
+            if self.is_symmetric:
+                return call, sweeps.symmetric()
+            return call, sweeps.jacobian(forward=sweeps.is_cheaper_forward())
 
         found: tuple[Call, list[Row]] = derivative(self.f, self.argnum, taken, lifts=True)(*args)
         return found

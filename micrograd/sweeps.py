@@ -36,7 +36,7 @@ class Sweeps:
         require_double(leaves)
 
     def forward(self, tangents: Iterable[Row]) -> list[Row]:
-        """The derivatives of each output in some directions, if those of each variable are in its row."""
+        """The derivatives of each output in some directions, whose components at each variable are in its row."""
         rows: dict[Value, Row] = {}
         for variable, row in zip(self._variables, tangents, strict=True):
             _add(rows.setdefault(variable, {}), row, None)
@@ -48,9 +48,9 @@ class Sweeps:
         return [rows.get(output, {}) for output in self._outputs]
 
     def backward(self, weights: Iterable[Row], *, lower: bool = False) -> list[Row]:
-        """The derivatives by each variable of some sums, if the weights of each output in them are in its row.
+        """The derivatives by each variable of weighted sums of the outputs. Each output has its weights in its row.
 
-        With `lower`, sum i goes only to nodes that depend on one of the variables 0 to i.
+        With `lower`, the derivatives of sum i are those by the variables 0 to i alone.
         """
         first = self._first_variables() if lower else {}
         rows: dict[Value, Row] = {variable: {} for variable in self._variables}
@@ -71,7 +71,7 @@ class Sweeps:
 
     @gc_paused()
     def symmetric(self) -> list[Row]:
-        """The same of a gradient, whose jacobian is symmetric: the lower half is computed, and mirrored."""
+        """The jacobian of a gradient, which is symmetric: the lower half is computed, and mirrored."""
         n = len(self._variables)
         columns = self.backward(_unit_rows(n), lower=True)
         rows = _transposed(columns, n)
@@ -145,7 +145,7 @@ class Sweeps:
             partial = operand.grad
             if type(partial) not in PLAIN:
                 partials.append((operand, partial))
-            elif is_plain or partial != 0:  # a constant among other numbers stays what it is
+            elif is_plain or partial != 0:  # among symbols or Values, a plain 0 is one for any numbers
                 partials.append((operand, None if partial == 1 else partial))
         return partials
 
@@ -159,7 +159,7 @@ def _add(sums: Row, row: Row, partial: Any, least: int = 0) -> None:
 
 
 def _unit_rows(n: int) -> Iterator[Row]:
-    """Of each of n nodes a row with a direction of its own."""
+    """A row for each of n nodes, with a direction that no other has."""
     return ({i: 1} for i in range(n))
 
 
