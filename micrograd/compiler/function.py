@@ -135,7 +135,9 @@ class Function:
         if buffer is not None:
             return buffer
         numbers = [parameter.data for parameter in self.parameters]
-        if any(isinstance(number, (Symbol, Value)) for number in numbers if type(number) is not float):
+        if are_plain(numbers):
+            return numbers
+        if any(isinstance(number, (Symbol, Value)) for number in numbers):
             raise TracedError("the numbers of the parameters are being traced: call the function with one example")
         return plain(numbers)
 

@@ -20,8 +20,8 @@ MEMORY = 4 << 30  # bytes
 
 GRADIENTS = ["engine", "functional", "properties", "compiler", "compiler_c", "precision"]
 NETWORKS = ["losses", "nn", "optim", "training", "saving"]
-IN_PYTHON = ["compiler", "compiler_c", "faults"]
-IN_C = ["compiler_c", "compiler", "faults"]
+IN_PYTHON = ["compiler", "calls", "ieee", "compiler_c", "faults"]
+IN_C = ["compiler_c", "compiler", "calls", "ieee", "faults"]
 TRAINING = ["compiled_training", "scenarios", "backends", "training", "travel", "faults"]
 TESTS = {  # those of the module first
     **{name: ["scalar", *GRADIENTS] for name in ["scalar", "functions"]},
@@ -78,6 +78,10 @@ TESTS = {  # those of the module first
         ]
     },
     **{f"compiler/distributed/{name}": ["shards"] for name in ["pool", "worker", "shards", "map"]},
+    **{name: ["calls", "arrays"] for name in ["arrays", "compiler/objective"]},
+    **{f"compiler/{name}": ["numpy", "calls", "ieee"] for name in ["backends", "targets/numpy", "targets/arrays"]},
+    "compiler/frontend/ieee": ["ieee"],
+    "compiler/printed": ["compiler_c", "javascript", "single_precision"],
 }
 
 

@@ -181,8 +181,6 @@ class NumpyBackend:
 
     def _is_for_python(self, kind: str, n: int) -> bool:
         """Whether Python computes n examples faster, one operation after the other."""
-        if self._python is None:
-            return False
         if kind not in self._operations:
             graph = self.stored.graph()
             self._operations[kind] = len(graph.trace.live(graph.results(kind)))
