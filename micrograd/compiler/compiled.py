@@ -92,9 +92,9 @@ def compile(
         they get one for all: `in_axes=(None, 0)`, as in JAX's `vmap`. 0 alone stands for all arguments.
     sparse
         True for a function `jacobian(f)` or `hessian(f)` of a list of numbers, and for a jacobian with such a result:
-        only what is not structurally zero is traced and computed. A call returns a `scipy.sparse.csr_array`, `map` a
-        list of them, and `pattern` says where the numbers are. Constants in `f` count as what they are: what is
-        multiplied by 0.0 is zero.
+        only what is not structurally zero is traced and computed, and of a hessian one half. A call returns a
+        `scipy.sparse.csr_array`, `map` a list of them, and `pattern` says where the numbers are. What is multiplied by
+        a constant 0.0 is structurally zero.
 
     Raises
     ------
