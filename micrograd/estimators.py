@@ -1,0 +1,341 @@
+"""scikit-learn's `MLPClassifier` and `MLPRegressor` on compiled code, for its pipelines, searches and cross-validation.
+
+They are scikit-learn's own estimators but for what they compute with: arguments, methods, attributes and errors are
+theirs, and so are the formulas and the random numbers. For the same `random_state`, they learn the same weights but for
+rounding, and in an epoch whose last batch is smaller, for its larger share of the penalty `alpha`, which all batches
+share here. They compute in doubles. This file alone needs scikit-learn: `pip install scikit-learn`.
+"""
+
+import math
+import pickle
+import warnings
+import weakref
+from array import array
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import lru_cache
+from typing import Any, ClassVar
+
+try:
+    import numpy as np
+    from scipy.special import xlogy
+    from sklearn import neural_network
+    from sklearn.base import BaseEstimator, is_classifier
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.model_selection import train_test_split
+    from sklearn.utils import gen_batches
+    from sklearn.utils.validation import validate_data
+except ImportError as error:
+    raise ImportError("micrograd.estimators needs scikit-learn, 1.7 or newer: pip install scikit-learn") from error
+
+from micrograd import losses, nn, optim, scalar
+from micrograd.compiler import compile
+from micrograd.engine import Value
+
+__all__ = ["MLPClassifier", "MLPRegressor"]
+
+ACTIVATIONS = {"identity": "linear", "logistic": "sigmoid", "tanh": "tanh", "relu": "relu"}
+OUTPUTS: dict[str, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
+    "softmax": (losses.cross_entropy, losses.softmax),
+    "logistic": (
+        lambda z, y: losses.binary_cross_entropy_with_logits(z, y, reduction="sum"),
+        lambda z: list(map(Value.sigmoid, z)),
+    ),
+    "identity": (lambda z, y: losses.mse_loss(z, y, reduction="sum") / 2, list),
+    "exp": (
+        lambda z, y: sum(zi.exp() - yi * zi for zi, yi in zip(z, y, strict=True)),
+        lambda z: list(map(Value.exp, z)),
+    ),
+}
+"""For each `out_activation_`, the loss of an example's last layer, and the outputs that are computed from that."""
+
+
+class _Adam(optim.Optimizer):
+    """Adam with a decay for each parameter, and scikit-learn's epsilon, which no correction of the start scales."""
+
+    moments: ClassVar[dict[str, float]] = {"mean": -math.inf, "mean_square": 0.0, "decay": 0.0}
+
+    beta_1: float
+    beta_2: float
+    epsilon: float
+
+    def rule(self) -> optim.Update:
+        beta1, beta2, eps, steps = self.beta_1, self.beta_2, self.epsilon, self.steps + 1
+        rate = self.learning_rate * scalar.sqrt(1 - beta2**steps) / (1 - beta1**steps)
+
+        def update(x: Any, grad: Any, mean: Any, mean_square: Any, decay: Any) -> tuple[Any, ...]:
+            grad = grad + decay * x
+            mean = beta1 * mean + (1 - beta1) * grad
+            mean_square = beta2 * mean_square + (1 - beta2) * (grad * grad)
+            return x - rate * mean / (scalar.sqrt(mean_square) + eps), mean, mean_square, decay
+
+        return update
+
+
+class _SGD(optim.Optimizer):
+    """SGD with a decay for each parameter, and with scikit-learn's velocity, which keeps the rates of earlier steps."""
+
+    moments: ClassVar[dict[str, float]] = {"velocity": -math.inf, "decay": 0.0}
+
+    momentum: float
+    nesterov: bool
+
+    def rule(self) -> optim.Update:
+        rate, momentum, nesterov = self.learning_rate, self.momentum, self.nesterov
+
+        def update(x: Any, grad: Any, velocity: Any, decay: Any) -> tuple[Any, ...]:
+            change = rate * (grad + decay * x)
+            velocity = momentum * velocity - change
+            return x + (momentum * velocity - change if nesterov else velocity), velocity, decay
+
+        return update
+
+
+@lru_cache(maxsize=16)
+def _pickled(sizes: tuple[int, ...], activation: str, output: str) -> bytes:
+    """The compiled loss and outputs of a network, pickled: so clones, as a search makes them, need not trace it."""
+    model = nn.MLP(sizes[0], sizes[1:], ACTIVATIONS[activation], rng=0)
+    loss, outputs = OUTPUTS[output]
+
+    def last(x: Any) -> list[Any]:
+        z = model(x)
+        return z if isinstance(z, list) else [z]
+
+    xs, ys = [0.0] * sizes[0], 0.0 if output == "softmax" else [0.0] * sizes[-1]
+    parameters = model.parameters()
+    weighted = compile(lambda x, y, weight: weight * loss(last(x), y), (xs, ys, 0.0), parameters=parameters)
+    return pickle.dumps((weighted, compile(lambda x: outputs(last(x)), (xs,), parameters=parameters)))
+
+
+class _Network:
+    """A network in compiled code whose weights are a vector. Its training block stays open from one fit to the next."""
+
+    def __init__(self, *key: Any) -> None:
+        self.key = key
+        self._loss, self._outputs = pickle.loads(_pickled(*key))
+        self.vector = np.array([parameter.data for parameter in self._loss.parameters])
+        self.optimizer: Any = None
+        self._block = ExitStack()
+        weakref.finalize(self, self._block.close)
+
+    def load(self, vector: Any) -> None:
+        """Set the weights to these numbers."""
+        if not np.array_equal(vector, self.vector):
+            self.vector = vector
+            self._loss.load(vector)
+
+    def outputs(self, xs: Any) -> Any:
+        """The outputs for each example: an array of shape (examples, outputs)."""
+        return self._outputs.map(xs)
+
+    def value_and_grad(self, columns: Any) -> Any:
+        """The mean loss over all examples, and its gradient."""
+        mean, _ = self._loss.objective(*columns)
+        return mean(self.vector)
+
+    def begin(self, kind: type[optim.Optimizer], **options: Any) -> None:
+        """Have a new optimizer of this kind, or the one there is as if it were new."""
+        if type(self.optimizer) is not kind:
+            self._block.close()
+            self.optimizer = kind(self._loss.parameters, **options)
+            self._step = self._block.enter_context(self._loss.training(self.optimizer))
+        self._decay = np.zeros_like(self.vector)
+        for name, value in {**options, "steps": 0, **dict.fromkeys(kind.moments, self._decay.tolist())}.items():
+            setattr(self.optimizer, name, value)
+
+    def feed(self, columns: Any, size: int, decay: Any) -> None:
+        """Take the next steps on batches of so many of these examples, with this decay of each parameter."""
+        self._columns, self._size = columns, size
+        self._examples = self._loss._examples(columns, size, lambda *_: None)
+        if not np.array_equal(decay, self._decay):
+            self._decay, self.optimizer.decay = decay, decay.tolist()
+
+    def epoch(self, order: Any) -> Any:
+        """Take a step on each batch of the examples in this order. Returns the loss of each.
+
+        Raises ArithmeticError if a number is not finite.
+        """
+        size, n_steps = self._size, -(-len(order) // self._size)
+        rates, found = array("d", [self.optimizer.learning_rate]) * n_steps, array("d", [0.0]) * n_steps
+        places = array("q", order.astype("q").tobytes())
+        done = self._step.run_steps(self._examples, rates, found, order=places, size=size)
+        if done < n_steps and self._step.is_native:
+            raise FloatingPointError("a loss or a weight is not finite")
+        for k in range(done, n_steps):  # without a C compiler
+            found[k] = self._step(*[column[order[k * size : (k + 1) * size]] for column in self._columns])
+        self.vector = np.array(self._step.numbers())
+        return np.array(found)
+
+
+class _Compiled(BaseEstimator):
+    """The methods in which scikit-learn's estimators compute, on compiled code; all others are theirs."""
+
+    coefs_: list[Any]
+    intercepts_: list[Any]
+    t_: int
+    _no_improvement_count: int
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        network = state.pop("_kept", None)
+        if network and network.optimizer:
+            state["_state"] = network.optimizer.state_dict()
+        return state
+
+    @property
+    def _network(self) -> _Network:
+        """The network, with the weights of `coefs_` and `intercepts_`."""
+        key = (len(self.coefs_[0]), *map(len, self.intercepts_)), self.activation, self.out_activation_
+        if getattr(self.__dict__.get("_kept"), "key", None) != key:
+            self._kept = _Network(*key)
+        self._kept.load(_vector(self.coefs_, self.intercepts_))
+        return self._kept
+
+    def _layers(self, vector: Any) -> tuple[list[Any], list[Any]]:
+        """The weights and the biases of each layer, from a vector of all."""
+        ends = np.cumsum([w.size + b.size for w, b in zip(self.coefs_, self.intercepts_, strict=True)])
+        parts = zip(np.split(vector, ends[:-1]), self.intercepts_, strict=True)
+        layers = [part.reshape(len(b), -1) for part, b in parts]
+        return [layer[:, :-1].T.copy() for layer in layers], [layer[:, -1].copy() for layer in layers]
+
+    def _columns(self, X: Any, y: Any, weights: Any) -> list[Any]:
+        """The arguments of the compiled loss; the target of one class among many is its index."""
+        targets = y.argmax(axis=1) if self.out_activation_ == "softmax" else y
+        return [_doubles(column) for column in (X, targets, weights / weights.mean())]
+
+    def _loss_of(self, mean: float, y: Any, weights: Any, squares: float, n_steps: int = 1) -> float:
+        """scikit-learn's loss, from the mean of the network's and the sum of the weights' squares at each step."""
+        if self.out_activation_ == "identity":
+            mean /= self.n_outputs_
+        elif self.out_activation_ == "exp":
+            mean += np.average(xlogy(y, y) - y, axis=0, weights=weights).sum()
+        return float(mean + 0.5 * self.alpha * squares * n_steps / weights.sum())
+
+    def _forward_pass_fast(self, X: Any, check_input: bool = True) -> Any:
+        """The outputs for each example."""
+        X = validate_data(self, X, accept_sparse=["csr", "csc"], reset=False) if check_input else X
+        return self._network.outputs(_doubles(X))
+
+    def _backprop(self, X: Any, y: Any, sample_weight: Any, *buffers: Any) -> tuple[float, list[Any], list[Any]]:
+        """The loss of all examples, and the gradients of the weights and biases, as L-BFGS needs them."""
+        weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
+        mean, gradient = self._network.value_and_grad(self._columns(X, y, weights))
+        coefs, intercepts = self._layers(gradient)
+        coefs = [grad + w * (self.alpha / weights.sum()) for grad, w in zip(coefs, self.coefs_, strict=True)]
+        return self._loss_of(mean, y, weights, _squares(self.coefs_)), coefs, intercepts
+
+    def _fit_stochastic(self, X: Any, y: Any, sample_weight: Any, *buffers: Any) -> None:
+        """Train by Adam or SGD, for one epoch if incremental."""
+        incremental, held_out = buffers[-1], (None, None, None)
+        weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
+        if self.early_stopping:
+            X, y, weights, held_out = self._split(X, y, weights, incremental)
+        n, columns, order = X.shape[0], self._columns(X, y, weights), np.arange(X.shape[0])
+        size = min(200 if self.batch_size == "auto" else self.batch_size, n)
+        if self.batch_size not in ("auto", size):
+            warnings.warn(f"batch_size={self.batch_size} is clipped to the number of examples, {n}", stacklevel=5)
+        batches = list(gen_batches(n, size))
+        lengths = np.array([batch.stop - batch.start for batch in batches])
+        decays = [np.full_like(w, self.alpha * np.mean(1 / lengths) / weights.mean()) for w in self.coefs_]
+        network, after = self._network, _squares(self.coefs_)
+        self._begin(network, incremental)
+        network.feed(columns, size, _vector(decays, map(np.zeros_like, self.intercepts_)))
+        self.n_iter_ = 0
+        try:
+            for _ in range(1 if incremental else self.max_iter):
+                order = order[self._random_state.permutation(n)] if self.shuffle else order
+                for batch in batches if np.ptp(weights) else ():  # in a batch, weights are relative
+                    within = weights[order[batch]]
+                    columns[2][order[batch]] = within / (within.mean() or 1.0)
+                loss = np.average(network.epoch(order), weights=lengths)
+                self.coefs_, self.intercepts_ = self._layers(network.vector)
+                before, after = after, _squares(self.coefs_)
+                squares = before + (after - before) * (1 - 1 / len(batches)) / 2  # before a mean step
+                self.loss_ = self._loss_of(loss, y, weights, squares, len(batches))
+                self.loss_curve_.append(self.loss_)
+                self.n_iter_, self.t_ = self.n_iter_ + 1, self.t_ + n
+                self._say(f"Iteration {self.n_iter_}, loss = {self.loss_:.8f}")
+                self._update_no_improvement_count(self.early_stopping, *held_out)
+                if self._ends(network.optimizer):
+                    break
+            else:
+                if not incremental:
+                    message = f"Maximum iterations ({self.max_iter}) reached and the optimization hasn't converged yet."
+                    warnings.warn(f"Stochastic Optimizer: {message}", ConvergenceWarning, stacklevel=5)
+        except KeyboardInterrupt:
+            warnings.warn("Training interrupted by user.", stacklevel=5)
+        except ArithmeticError as error:
+            raise ValueError(
+                "Solver produced non-finite parameter weights. The input data may contain large values and need to be "
+                "preprocessed: put a StandardScaler before the estimator, or lower its learning_rate_init"
+            ) from error
+        if self.early_stopping:
+            self.coefs_, self.intercepts_ = self._best_coefs, self._best_intercepts
+
+    def _split(self, X: Any, y: Any, weights: Any, incremental: bool) -> tuple[Any, Any, Any, tuple[Any, Any, Any]]:
+        """The examples to learn from, and those that are held out to tell when to stop."""
+        if incremental:
+            raise ValueError("partial_fit does not support early_stopping=True: set it to False, or use fit")
+        X, held_X, y, held_y, weights, held_weights = train_test_split(
+            X, y, weights, random_state=self._random_state, test_size=self.validation_fraction,
+            stratify=y if is_classifier(self) and self.n_outputs_ == 1 else None,
+        )  # fmt: skip
+        if held_X.shape[0] < 2:
+            raise ValueError("The validation set is too small. Increase 'validation_fraction', or give more examples.")
+        if is_classifier(self):
+            held_y = self._label_binarizer.inverse_transform(held_y)
+        return X, y, weights, (held_X, held_y, held_weights)
+
+    def _begin(self, network: _Network, incremental: bool) -> None:
+        """Have an optimizer as the arguments say, or for partial_fit, go on with that of the call before."""
+        kind: type[optim.Optimizer] = _SGD if self.solver == "sgd" else _Adam
+        options = {"momentum": self.momentum, "nesterov": self.nesterovs_momentum}
+        if kind is _Adam:
+            options = {"beta_1": self.beta_1, "beta_2": self.beta_2, "epsilon": self.epsilon}
+        state = self.__dict__.pop("_state", None)
+        if not incremental or type(network.optimizer) is not kind:
+            network.begin(kind, learning_rate=self.learning_rate_init, **options)
+            if incremental and state and state["optimizer"] == kind.__name__:
+                network.optimizer.load_state_dict(state)
+
+    def _ends(self, optimizer: Any) -> bool:
+        """Whether there was no improvement for too long. Sets the learning rate of the next epoch."""
+        if self.solver == "sgd" and self.learning_rate == "invscaling":
+            optimizer.learning_rate = self.learning_rate_init / (self.t_ + 1) ** self.power_t
+        if self._no_improvement_count <= self.n_iter_no_change:
+            return False
+        what = "Validation score" if self.early_stopping else "Training loss"
+        message = f"{what} did not improve more than tol={self.tol:f} for {self.n_iter_no_change} consecutive epochs."
+        if self.solver != "sgd" or self.learning_rate != "adaptive" or optimizer.learning_rate <= 1e-6:
+            self._say(f"{message} Stopping.")
+            return True
+        optimizer.learning_rate /= 5
+        self._no_improvement_count = 0
+        self._say(f"{message} Setting learning rate to {optimizer.learning_rate:f}")
+        return False
+
+    def _say(self, message: str) -> None:
+        if self.verbose:
+            print(message)
+
+
+class MLPClassifier(_Compiled, neural_network.MLPClassifier):
+    """scikit-learn's `MLPClassifier` on compiled code; its documentation holds, as this module says."""
+
+
+class MLPRegressor(_Compiled, neural_network.MLPRegressor):
+    """scikit-learn's `MLPRegressor` on compiled code; its documentation holds, as this module says."""
+
+
+def _vector(coefs: Any, intercepts: Any) -> Any:
+    """All weights in the order of the network's parameters: for each neuron, those of its inputs, and its bias."""
+    return np.concatenate([np.vstack([w, b]).T.ravel() for w, b in zip(coefs, intercepts, strict=True)])
+
+
+def _squares(coefs: Any) -> float:
+    return float(sum(np.vdot(w, w) for w in coefs))
+
+
+def _doubles(column: Any) -> Any:
+    """A dense array that compiled code reads where it lies."""
+    return np.ascontiguousarray(column.toarray() if hasattr(column, "toarray") else column, dtype=np.float64)
