@@ -149,11 +149,11 @@ class Compiled(Printed):
         if out is not None:
             shape = packed.n, *self._graph_of(packed).output_shape
             check_out(out, shape, self.precision.code)
-        apart = None if out is None or packed.overlaps(out) else out
-        numbers, _ = self._run("forward", packed, as_arrays=packed.as_arrays or out is not None, out=apart)
+        room = None if out is None or packed.overlaps(out) else out.reshape(-1)
+        numbers, _ = self._run("forward", packed, as_arrays=packed.as_arrays or out is not None, out=room)
         if out is None:
             return self._unflattened(packed.shapes, packed.n, numbers)
-        if numbers is not out:
+        if numbers is not room:
             out[...] = numbers.reshape(shape)
         return out
 

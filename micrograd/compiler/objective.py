@@ -9,6 +9,7 @@ from typing import Any
 
 from micrograd.arrays import is_array, viewed
 from micrograd.compiler.dataset import Packed
+from micrograd.compiler.frontend.graph import shape_of
 from micrograd.compiler.function import Function
 from micrograd.errors import shown
 
@@ -47,8 +48,7 @@ def starting_point(numbers: Sequence[float]) -> Any:
 
 def vector_of(numbers: Any, n: int) -> "array[float]":
     """A flat list or array of so many real numbers. Raises ValueError or TypeError for all else."""
-    shape = getattr(numbers, "shape", None) or (len(numbers) if hasattr(numbers, "__len__") else None,)
-    if shape != (n,):
+    if shape_of(numbers) != (n,):
         raise ValueError(f"the vector is {shown(numbers)}: expected {n} numbers, one for each parameter, as in x0")
     try:
         return array("d", numbers.tolist() if hasattr(numbers, "tolist") else numbers)

@@ -119,10 +119,13 @@ class PythonBackend:
         with self._told(kind, parameters, packed):
             if kind == "backward":
                 outputs, sums = self.gradients(parameters, gradients, seed, packed)
-                numbers, memoryview(gradients)[:] = list(reversed(outputs)), array("d", sums)
+                numbers, gradients[:] = list(reversed(outputs)), array("d", sums)
+            elif kind == "value_and_grad":
+                value, gradient = self._function(kind)(parameters, packed.rows()[0])
+                numbers = [value, *gradient]
             else:
-                rows, function = packed.rows(), self._function(kind)
-                numbers = [y for x in rows for y in function(parameters, x)]
+                rows, forward = packed.rows(), self._function(kind)
+                numbers = [y for x in rows for y in forward(parameters, x)]
             memoryview(results)[:] = array("d", numbers)
 
     def gradients(
@@ -284,13 +287,13 @@ def _value_and_grad(graph: Graph) -> str:
     body, names = _write(graph, [*graph.outputs, *gradients])
     return _function(
         "value_and_grad(p, x)",
-        "The output for one example x, and its gradient with respect to each number in x, in one list.",
+        "The output for one example x, and its gradient with respect to each number in x.",
         [
             *_unpack("p", "p", graph.n_parameters),
             *_unpack("x", "x", sum(graph.sizes)),
             "seed = 1.0",
             *body,
-            f"return {_list(names[id] for id in [graph.outputs[0], *gradients])}",
+            f"return {names[graph.outputs[0]]}, {_list(names[id] for id in gradients)}",
         ],
     )
 
