@@ -1,9 +1,8 @@
 """scikit-learn's `MLPClassifier` and `MLPRegressor` on compiled code, for its pipelines, searches and cross-validation.
 
 They are scikit-learn's own estimators but for what they compute with: arguments, methods, attributes and errors are
-theirs, and so are the formulas and the random numbers. For the same `random_state`, they learn the same weights but for
-rounding, and in an epoch whose last batch is smaller, for its larger share of the penalty `alpha`, which all batches
-share here. They compute in doubles. This file alone needs scikit-learn: `pip install scikit-learn`.
+theirs, and so are the formulas and the random numbers: for the same `random_state`, they learn the same weights but for
+rounding. They compute in doubles. This file alone needs scikit-learn: `pip install scikit-learn`.
 """
 
 import math
@@ -23,7 +22,6 @@ try:
     from sklearn.base import BaseEstimator, is_classifier
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.model_selection import train_test_split
-    from sklearn.utils import gen_batches
     from sklearn.utils.validation import validate_data
 except ImportError as error:
     raise ImportError("micrograd.estimators needs scikit-learn, 1.7 or newer: pip install scikit-learn") from error
@@ -51,42 +49,46 @@ OUTPUTS: dict[str, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
 
 
 class _Adam(optim.Optimizer):
-    """Adam with a decay for each parameter, and scikit-learn's epsilon, which no correction of the start scales."""
+    """Adam by scikit-learn's formula, whose epsilon no correction of the start scales.
 
-    moments: ClassVar[dict[str, float]] = {"mean": -math.inf, "mean_square": 0.0, "decay": 0.0}
+    Steps differ in the penalty's share, by the size of the batch. Compiled code takes a number for each step as their
+    `learning_rate`, so that is the share here; rates and penalties are kept for each parameter, like moments.
+    """
+
+    moments: ClassVar[dict[str, float]] = {"mean": -math.inf, "mean_square": 0.0, "penalty": 0.0, "rate": 0.0}
 
     beta_1: float
     beta_2: float
     epsilon: float
 
     def rule(self) -> optim.Update:
-        beta1, beta2, eps, steps = self.beta_1, self.beta_2, self.epsilon, self.steps + 1
-        rate = self.learning_rate * scalar.sqrt(1 - beta2**steps) / (1 - beta1**steps)
+        share, beta1, beta2, eps, steps = self.learning_rate, self.beta_1, self.beta_2, self.epsilon, self.steps + 1
+        scale = scalar.sqrt(1 - beta2**steps) / (1 - beta1**steps)
 
-        def update(x: Any, grad: Any, mean: Any, mean_square: Any, decay: Any) -> tuple[Any, ...]:
-            grad = grad + decay * x
+        def update(x: Any, grad: Any, mean: Any, mean_square: Any, penalty: Any, rate: Any) -> tuple[Any, ...]:
+            grad = grad + share * penalty * x
             mean = beta1 * mean + (1 - beta1) * grad
             mean_square = beta2 * mean_square + (1 - beta2) * (grad * grad)
-            return x - rate * mean / (scalar.sqrt(mean_square) + eps), mean, mean_square, decay
+            return x - rate * scale * mean / (scalar.sqrt(mean_square) + eps), mean, mean_square, penalty, rate
 
         return update
 
 
 class _SGD(optim.Optimizer):
-    """SGD with a decay for each parameter, and with scikit-learn's velocity, which keeps the rates of earlier steps."""
+    """SGD by scikit-learn's formula, whose velocity keeps the rates of earlier steps. Shares and rates are as above."""
 
-    moments: ClassVar[dict[str, float]] = {"velocity": -math.inf, "decay": 0.0}
+    moments: ClassVar[dict[str, float]] = {"velocity": -math.inf, "penalty": 0.0, "rate": 0.0}
 
     momentum: float
     nesterov: bool
 
     def rule(self) -> optim.Update:
-        rate, momentum, nesterov = self.learning_rate, self.momentum, self.nesterov
+        share, momentum, nesterov = self.learning_rate, self.momentum, self.nesterov
 
-        def update(x: Any, grad: Any, velocity: Any, decay: Any) -> tuple[Any, ...]:
-            change = rate * (grad + decay * x)
+        def update(x: Any, grad: Any, velocity: Any, penalty: Any, rate: Any) -> tuple[Any, ...]:
+            change = rate * (grad + share * penalty * x)
             velocity = momentum * velocity - change
-            return x + (momentum * velocity - change if nesterov else velocity), velocity, decay
+            return x + (momentum * velocity - change if nesterov else velocity), velocity, penalty, rate
 
         return update
 
@@ -133,35 +135,41 @@ class _Network:
         mean, _ = self._loss.objective(*columns)
         return mean(self.vector)
 
-    def begin(self, kind: type[optim.Optimizer], **options: Any) -> None:
+    def begin(self, kind: type[optim.Optimizer], rate: float, **options: Any) -> None:
         """Have a new optimizer of this kind, or the one there is as if it were new."""
         if type(self.optimizer) is not kind:
             self._block.close()
-            self.optimizer = kind(self._loss.parameters, **options)
+            self.optimizer = kind(self._loss.parameters, learning_rate=0.0, **options)
             self._step = self._block.enter_context(self._loss.training(self.optimizer))
-        self._decay = np.zeros_like(self.vector)
-        for name, value in {**options, "steps": 0, **dict.fromkeys(kind.moments, self._decay.tolist())}.items():
+        self._penalty = np.zeros_like(self.vector)
+        for name, value in {**options, "steps": 0, **dict.fromkeys(kind.moments, self._penalty.tolist())}.items():
             setattr(self.optimizer, name, value)
+        self.set_rate(rate)
 
-    def feed(self, columns: Any, size: int, decay: Any) -> None:
-        """Take the next steps on batches of so many of these examples, with this decay of each parameter."""
+    def set_rate(self, rate: float) -> None:
+        """Set the learning rate of the next steps."""
+        self.rate = rate
+        self.optimizer.rate = [rate] * len(self.vector)
+
+    def feed(self, columns: Any, size: int, penalty: Any) -> None:
+        """Take the next steps on batches of so many of these examples, with this penalty of each parameter."""
         self._columns, self._size = columns, size
         self._examples = self._loss._examples(columns, size, lambda *_: None)
-        if not np.array_equal(decay, self._decay):
-            self._decay, self.optimizer.decay = decay, decay.tolist()
+        if not np.array_equal(penalty, self._penalty):
+            self._penalty, self.optimizer.penalty = penalty, penalty.tolist()
 
-    def epoch(self, order: Any) -> Any:
+    def epoch(self, order: Any, shares: Any) -> Any:
         """Take a step on each batch of the examples in this order. Returns the loss of each.
 
         Raises ArithmeticError if a number is not finite.
         """
-        size, n_steps = self._size, -(-len(order) // self._size)
-        rates, found = array("d", [self.optimizer.learning_rate]) * n_steps, array("d", [0.0]) * n_steps
-        places = array("q", order.astype("q").tobytes())
-        done = self._step.run_steps(self._examples, rates, found, order=places, size=size)
-        if done < n_steps and self._step.is_native:
+        size, places = self._size, array("q", order.astype("q").tobytes())
+        shares, found = array("d", shares.tobytes()), array("d", shares.tobytes())
+        done = self._step.run_steps(self._examples, shares, found, order=places, size=size)
+        if done < len(shares) and self._step.is_native:
             raise FloatingPointError("a loss or a weight is not finite")
-        for k in range(done, n_steps):  # without a C compiler
+        for k in range(done, len(shares)):  # without a C compiler
+            self.optimizer.learning_rate = shares[k]
             found[k] = self._step(*[column[order[k * size : (k + 1) * size]] for column in self._columns])
         self.vector = np.array(self._step.numbers())
         return np.array(found)
@@ -203,13 +211,13 @@ class _Compiled(BaseEstimator):
         targets = y.argmax(axis=1) if self.out_activation_ == "softmax" else y
         return [_doubles(column) for column in (X, targets, weights / weights.mean())]
 
-    def _loss_of(self, mean: float, y: Any, weights: Any, squares: float, n_steps: int = 1) -> float:
-        """scikit-learn's loss, from the mean of the network's and the sum of the weights' squares at each step."""
+    def _loss_of(self, mean: float, y: Any, weights: Any, squares: float) -> float:
+        """scikit-learn's loss, from the mean of the network's and the penalized squares of the weights."""
         if self.out_activation_ == "identity":
             mean /= self.n_outputs_
         elif self.out_activation_ == "exp":
             mean += np.average(xlogy(y, y) - y, axis=0, weights=weights).sum()
-        return float(mean + 0.5 * self.alpha * squares * n_steps / weights.sum())
+        return float(mean + 0.5 * self.alpha * squares)
 
     def _forward_pass_fast(self, X: Any, check_input: bool = True) -> Any:
         """The outputs for each example."""
@@ -222,7 +230,7 @@ class _Compiled(BaseEstimator):
         mean, gradient = self._network.value_and_grad(self._columns(X, y, weights))
         coefs, intercepts = self._layers(gradient)
         coefs = [grad + w * (self.alpha / weights.sum()) for grad, w in zip(coefs, self.coefs_, strict=True)]
-        return self._loss_of(mean, y, weights, _squares(self.coefs_)), coefs, intercepts
+        return self._loss_of(mean, y, weights, _squares(self.coefs_) / weights.sum()), coefs, intercepts
 
     def _fit_stochastic(self, X: Any, y: Any, sample_weight: Any, *buffers: Any) -> None:
         """Train by Adam or SGD, for one epoch if incremental."""
@@ -234,29 +242,28 @@ class _Compiled(BaseEstimator):
         size = min(200 if self.batch_size == "auto" else self.batch_size, n)
         if self.batch_size not in ("auto", size):
             warnings.warn(f"batch_size={self.batch_size} is clipped to the number of examples, {n}", stacklevel=5)
-        batches = list(gen_batches(n, size))
-        lengths = np.array([batch.stop - batch.start for batch in batches])
-        decays = [np.full_like(w, self.alpha * np.mean(1 / lengths) / weights.mean()) for w in self.coefs_]
+        starts = np.arange(0, n, size)
+        lengths = np.diff(starts, append=n)
         network, after = self._network, _squares(self.coefs_)
         self._begin(network, incremental)
-        network.feed(columns, size, _vector(decays, map(np.zeros_like, self.intercepts_)))
+        penalties = [np.full_like(w, self.alpha) for w in self.coefs_]
+        network.feed(columns, size, _vector(penalties, map(np.zeros_like, self.intercepts_)))
         self.n_iter_ = 0
         try:
             for _ in range(1 if incremental else self.max_iter):
                 order = order[self._random_state.permutation(n)] if self.shuffle else order
-                for batch in batches if np.ptp(weights) else ():  # in a batch, weights are relative
-                    within = weights[order[batch]]
-                    columns[2][order[batch]] = within / (within.mean() or 1.0)
-                loss = np.average(network.epoch(order), weights=lengths)
+                totals = np.add.reduceat(weights[order], starts)
+                columns[2][order] = weights[order] * np.repeat(lengths / totals, lengths)  # in a batch, 1 on average
+                loss = np.average(network.epoch(order, 1 / totals), weights=lengths)
                 self.coefs_, self.intercepts_ = self._layers(network.vector)
                 before, after = after, _squares(self.coefs_)
-                squares = before + (after - before) * (1 - 1 / len(batches)) / 2  # before a mean step
-                self.loss_ = self._loss_of(loss, y, weights, squares, len(batches))
+                squares = before + (after - before) * (1 - 1 / len(starts)) / 2  # before a mean step
+                self.loss_ = self._loss_of(loss, y, weights, squares * (lengths @ (1 / totals)) / n)
                 self.loss_curve_.append(self.loss_)
                 self.n_iter_, self.t_ = self.n_iter_ + 1, self.t_ + n
                 self._say(f"Iteration {self.n_iter_}, loss = {self.loss_:.8f}")
                 self._update_no_improvement_count(self.early_stopping, *held_out)
-                if self._ends(network.optimizer):
+                if self._ends(network):
                     break
             else:
                 if not incremental:
@@ -294,24 +301,25 @@ class _Compiled(BaseEstimator):
             options = {"beta_1": self.beta_1, "beta_2": self.beta_2, "epsilon": self.epsilon}
         state = self.__dict__.pop("_state", None)
         if not incremental or type(network.optimizer) is not kind:
-            network.begin(kind, learning_rate=self.learning_rate_init, **options)
+            network.begin(kind, self.learning_rate_init, **options)
             if incremental and state and state["optimizer"] == kind.__name__:
                 network.optimizer.load_state_dict(state)
+                network.set_rate(state["rate"][0])
 
-    def _ends(self, optimizer: Any) -> bool:
+    def _ends(self, network: _Network) -> bool:
         """Whether there was no improvement for too long. Sets the learning rate of the next epoch."""
         if self.solver == "sgd" and self.learning_rate == "invscaling":
-            optimizer.learning_rate = self.learning_rate_init / (self.t_ + 1) ** self.power_t
+            network.set_rate(self.learning_rate_init / (self.t_ + 1) ** self.power_t)
         if self._no_improvement_count <= self.n_iter_no_change:
             return False
         what = "Validation score" if self.early_stopping else "Training loss"
         message = f"{what} did not improve more than tol={self.tol:f} for {self.n_iter_no_change} consecutive epochs."
-        if self.solver != "sgd" or self.learning_rate != "adaptive" or optimizer.learning_rate <= 1e-6:
+        if self.solver != "sgd" or self.learning_rate != "adaptive" or network.rate <= 1e-6:
             self._say(f"{message} Stopping.")
             return True
-        optimizer.learning_rate /= 5
+        network.set_rate(network.rate / 5)
         self._no_improvement_count = 0
-        self._say(f"{message} Setting learning rate to {optimizer.learning_rate:f}")
+        self._say(f"{message} Setting learning rate to {network.rate:f}")
         return False
 
     def _say(self, message: str) -> None:
