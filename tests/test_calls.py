@@ -471,7 +471,7 @@ def test_an_objective_without_numpy_begins_from_a_list(monkeypatch):
         (np.ones((3, 1)), ValueError, "expected 3 numbers"),
         (np.ones(()), ValueError, "expected 3 numbers"),
         (1.0, ValueError, "expected 3 numbers"),
-        ([1.0, None, 2.0], TypeError, "expected real numbers"),
+        ([1.0, None, 2.0], TypeError, "expected a real number, not None"),
         (np.ones(3, complex), TypeError, "expected real numbers"),
     ],
 )

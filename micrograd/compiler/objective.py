@@ -8,7 +8,8 @@ from operator import add
 from typing import Any
 
 from micrograd.arrays import is_array, viewed
-from micrograd.compiler.dataset import Packed
+from micrograd.compiler.dataset import Packed, pack
+from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.frontend.graph import shape_of
 from micrograd.compiler.function import Function
 from micrograd.errors import shown
@@ -26,10 +27,11 @@ class Objective:
     def __call__(self, vector: Any) -> tuple[float, Any]:
         """The mean, and its gradient with respect to each number in the vector."""
         function, packed = self._function, self._packed
-        numbers = vector_of(vector, len(function.parameters))
-        if not function.options.quiet:
-            numbers = function.precision.array(numbers, "a parameter")
-        parameters = memoryview(array(function.precision.code, numbers))
+        parameters = vector_of(vector, len(function.parameters))
+        if function.precision != DOUBLE:
+            numbers = array("d", parameters)
+            floats = array("f", numbers) if function.options.quiet else function.precision.array(numbers, "a parameter")
+            parameters = memoryview(floats)
         losses, gradients = function._run("backward", packed, 1.0 / packed.n, parameters=parameters)
         return mean_of(losses), viewed(gradients) if is_array(vector) else gradients.tolist()
 
@@ -46,11 +48,9 @@ def starting_point(numbers: Sequence[float]) -> Any:
     return viewed(doubles) if find_spec("numpy") else doubles.tolist()
 
 
-def vector_of(numbers: Any, n: int) -> "array[float]":
-    """A flat list or array of so many real numbers. Raises ValueError or TypeError for all else."""
+def vector_of(numbers: Any, n: int) -> memoryview:
+    """A flat list or array of so many real numbers, as doubles. Raises ValueError or TypeError for all else."""
     if shape_of(numbers) != (n,):
         raise ValueError(f"the vector is {shown(numbers)}: expected {n} numbers, one for each parameter, as in x0")
-    try:
-        return array("d", numbers.tolist() if hasattr(numbers, "tolist") else numbers)
-    except TypeError:
-        raise TypeError(f"the vector is {shown(numbers)}: expected real numbers, one for each parameter") from None
+    ((doubles, _),) = pack([(numbers,)], [((n,),)]).columns
+    return doubles[:n]

@@ -26,7 +26,7 @@ from micrograd.compiler.targets.python import PythonBackend
 CACHE = 1 << 22  # bytes, beyond which fewer examples are computed at once
 FEWEST_EXAMPLES = 64
 RAISES: Any = {"divide": "raise", "over": "raise", "invalid": "raise"}
-CALL, STATEMENT = 200, 28  # operations of Python that take the time of a call, and of an operation on arrays
+CALL, STATEMENT = 600, 105  # operations of Python that take as long as a call, and as one on arrays
 INVERSE = ("asin", "acos", "atan", "asinh", "acosh", "atanh")
 
 

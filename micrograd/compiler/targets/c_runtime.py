@@ -112,7 +112,8 @@ static inline V choose(M condition, V a, V b)
 }
 
 #define LANE_BY_LANE(call) { V r; for (int l = 0; l < LANES; l++) r[l] = call; return r; }
-#if defined(__GNUC__) && !defined(__clang__) /* a pass that clears the registers of vectors before it calls libm */
+"""
+APART = """#if defined(__GNUC__) && !defined(__clang__) /* a pass that clears the registers of vectors before it calls libm */
 #define APART __attribute__((noinline, optimize("expensive-optimizations")))
 #else
 #define APART inline
@@ -234,4 +235,4 @@ def vector_functions(body: str) -> str:
     functions = [f"static {kind[name]} V v_{name}(V a) LANE_BY_LANE({name}(a[l]))\n" for name in one]
     functions += [f"static {kind[name]} V v_{name}(V a, V b) LANE_BY_LANE({name}(a[l], b[l]))\n" for name in two]
     rest = (V_QUOTIENT if "v_quotient" in body else "") + (ROWS if "v_take" in body else "")
-    return VECTORS + "".join(functions) + rest
+    return VECTORS + (APART if "APART" in kind.values() else "") + "".join(functions) + rest
