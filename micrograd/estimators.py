@@ -12,7 +12,7 @@ import weakref
 from array import array
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 try:
@@ -93,9 +93,9 @@ class _SGD(optim.Optimizer):
         return update
 
 
-@lru_cache(maxsize=16)
-def _pickled(sizes: tuple[int, ...], activation: str, output: str) -> bytes:
-    """The compiled loss and outputs of a network, pickled: so clones, as a search makes them, need not trace it."""
+@lru_cache(maxsize=32)
+def _pickled(kind: str, sizes: tuple[int, ...], activation: str, output: str) -> bytes:
+    """The "loss" or the "outputs" of a network, compiled and pickled: so clones, as a search makes, need no tracing."""
     model = nn.MLP(sizes[0], sizes[1:], ACTIVATIONS[activation], rng=0)
     loss, outputs = OUTPUTS[output]
 
@@ -104,36 +104,40 @@ def _pickled(sizes: tuple[int, ...], activation: str, output: str) -> bytes:
         return z if isinstance(z, list) else [z]
 
     xs, ys = [0.0] * sizes[0], 0.0 if output == "softmax" else [0.0] * sizes[-1]
-    parameters = model.parameters()
-    weighted = compile(lambda x, y, weight: weight * loss(last(x), y), (xs, ys, 0.0), parameters=parameters)
-    return pickle.dumps((weighted, compile(lambda x: outputs(last(x)), (xs,), parameters=parameters)))
+    if kind == "outputs":
+        return pickle.dumps(compile(lambda x: outputs(last(x)), (xs,), parameters=model.parameters()))
+    weighted = compile(lambda x, y, weight: weight * loss(last(x), y), (xs, ys, 0.0), parameters=model.parameters())
+    return pickle.dumps(weighted)
 
 
 class _Network:
-    """A network in compiled code whose weights are a vector. Its training block stays open from one fit to the next."""
+    """A network in compiled code, for weights in a vector. Its training block stays open from one fit to the next."""
 
     def __init__(self, *key: Any) -> None:
         self.key = key
-        self._loss, self._outputs = pickle.loads(_pickled(*key))
-        self.vector = np.array([parameter.data for parameter in self._loss.parameters])
         self.optimizer: Any = None
         self._block = ExitStack()
         weakref.finalize(self, self._block.close)
 
-    def load(self, vector: Any) -> None:
-        """Set the weights to these numbers."""
-        if not np.array_equal(vector, self.vector):
-            self.vector = vector
-            self._loss.load(vector)
+    @cached_property
+    def _loss(self) -> Any:
+        return pickle.loads(_pickled("loss", *self.key))
 
-    def outputs(self, xs: Any) -> Any:
-        """The outputs for each example: an array of shape (examples, outputs)."""
-        return self._outputs.map(xs)
+    @cached_property
+    def _outputs(self) -> Any:
+        return pickle.loads(_pickled("outputs", *self.key))
 
-    def value_and_grad(self, columns: Any) -> Any:
-        """The mean loss over all examples, and its gradient."""
+    def outputs(self, vector: Any, xs: Any) -> Any:
+        """The outputs with these weights for each example: an array of shape (examples, outputs)."""
+        function, parameters = self._outputs, memoryview(vector)
+        packed = function._packed([xs])
+        numbers, _ = function._run("forward", packed, parameters=parameters, as_arrays=True)
+        return function._unflattened(packed.shapes, packed.n, numbers)
+
+    def value_and_grad(self, vector: Any, columns: Any) -> Any:
+        """The mean loss over all examples with these weights, and its gradient."""
         mean, _ = self._loss.objective(*columns)
-        return mean(self.vector)
+        return mean(vector)
 
     def begin(self, kind: type[optim.Optimizer], rate: float, **options: Any) -> None:
         """Have a new optimizer of this kind, or the one there is as if it were new."""
@@ -141,7 +145,8 @@ class _Network:
             self._block.close()
             self.optimizer = kind(self._loss.parameters, learning_rate=0.0, **options)
             self._step = self._block.enter_context(self._loss.training(self.optimizer))
-        self._penalty = np.zeros_like(self.vector)
+            self.vector: Any = None
+        self._penalty = np.zeros(len(self._loss.parameters))
         for name, value in {**options, "steps": 0, **dict.fromkeys(kind.moments, self._penalty.tolist())}.items():
             setattr(self.optimizer, name, value)
         self.set_rate(rate)
@@ -149,10 +154,12 @@ class _Network:
     def set_rate(self, rate: float) -> None:
         """Set the learning rate of the next steps."""
         self.rate = rate
-        self.optimizer.rate = [rate] * len(self.vector)
+        self.optimizer.rate = [rate] * len(self._penalty)
 
-    def feed(self, columns: Any, size: int, penalty: Any) -> None:
-        """Take the next steps on batches of so many of these examples, with this penalty of each parameter."""
+    def feed(self, vector: Any, penalty: Any, columns: Any, size: int) -> None:
+        """Take the next steps from these weights, with this penalty of each, on batches of so many of the examples."""
+        if not np.array_equal(vector, self.vector):
+            self._loss.load(vector)
         self._columns, self._size = columns, size
         self._examples = self._loss._examples(columns, size, lambda *_: None)
         if not np.array_equal(penalty, self._penalty):
@@ -192,12 +199,16 @@ class _Compiled(BaseEstimator):
 
     @property
     def _network(self) -> _Network:
-        """The network, with the weights of `coefs_` and `intercepts_`."""
+        """The network of this shape, which is the same as long as the shape is."""
         key = (len(self.coefs_[0]), *map(len, self.intercepts_)), self.activation, self.out_activation_
         if getattr(self.__dict__.get("_kept"), "key", None) != key:
             self._kept = _Network(*key)
-        self._kept.load(_vector(self.coefs_, self.intercepts_))
         return self._kept
+
+    @property
+    def _weights(self) -> Any:
+        """`coefs_` and `intercepts_` as a vector."""
+        return _vector(self.coefs_, self.intercepts_)
 
     def _layers(self, vector: Any) -> tuple[list[Any], list[Any]]:
         """The weights and the biases of each layer, from a vector of all."""
@@ -222,12 +233,12 @@ class _Compiled(BaseEstimator):
     def _forward_pass_fast(self, X: Any, check_input: bool = True) -> Any:
         """The outputs for each example."""
         X = validate_data(self, X, accept_sparse=["csr", "csc"], reset=False) if check_input else X
-        return self._network.outputs(_doubles(X))
+        return self._network.outputs(self._weights, _doubles(X))
 
     def _backprop(self, X: Any, y: Any, sample_weight: Any, *buffers: Any) -> tuple[float, list[Any], list[Any]]:
         """The loss of all examples, and the gradients of the weights and biases, as L-BFGS needs them."""
         weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
-        mean, gradient = self._network.value_and_grad(self._columns(X, y, weights))
+        mean, gradient = self._network.value_and_grad(self._weights, self._columns(X, y, weights))
         coefs, intercepts = self._layers(gradient)
         coefs = [grad + w * (self.alpha / weights.sum()) for grad, w in zip(coefs, self.coefs_, strict=True)]
         return self._loss_of(mean, y, weights, _squares(self.coefs_) / weights.sum()), coefs, intercepts
@@ -247,7 +258,7 @@ class _Compiled(BaseEstimator):
         network, after = self._network, _squares(self.coefs_)
         self._begin(network, incremental)
         penalties = [np.full_like(w, self.alpha) for w in self.coefs_]
-        network.feed(columns, size, _vector(penalties, map(np.zeros_like, self.intercepts_)))
+        network.feed(self._weights, _vector(penalties, map(np.zeros_like, self.intercepts_)), columns, size)
         self.n_iter_ = 0
         try:
             for _ in range(1 if incremental else self.max_iter):
@@ -337,7 +348,8 @@ class MLPRegressor(_Compiled, neural_network.MLPRegressor):
 
 def _vector(coefs: Any, intercepts: Any) -> Any:
     """All weights in the order of the network's parameters: for each neuron, those of its inputs, and its bias."""
-    return np.concatenate([np.vstack([w, b]).T.ravel() for w, b in zip(coefs, intercepts, strict=True)])
+    layers = [np.vstack([w, b]).T.ravel() for w, b in zip(coefs, intercepts, strict=True)]
+    return np.concatenate(layers, dtype=np.float64)
 
 
 def _squares(coefs: Any) -> float:
