@@ -172,6 +172,7 @@ class _Network:
         """
         size, places = self._size, array("q", order.astype("q").tobytes())
         shares, found = array("d", shares.tobytes()), array("d", shares.tobytes())
+        self.vector = None  # until all is done, or an interrupted epoch would pass for one that has not begun
         done = self._step.run_steps(self._examples, shares, found, order=places, size=size)
         if done < len(shares) and self._step.is_native:
             raise FloatingPointError("a loss or a weight is not finite")

@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from micrograd import estimators
-from micrograd.compiler import function
+from micrograd.compiler import function, session
 from micrograd.compiler.frontend import redirect
 from micrograd.compiler.native import library
 from micrograd.estimators import MLPClassifier, MLPRegressor
@@ -253,6 +253,25 @@ def test_ctrl_c_keeps_what_was_learned():
         ours.fit(*WINE)
     expected = MLPClassifier(**{**SMALL, "max_iter": 2}).fit(*WINE)
     np.testing.assert_array_equal(ours.coefs_[0], expected.coefs_[0])
+
+
+def test_ctrl_c_within_an_epoch_leaves_the_weights_of_the_one_before(monkeypatch):
+    numbers, epochs = session.Training.numbers, iter(range(5))
+    options = {**SMALL, "shuffle": False, "warm_start": True}
+
+    def interrupted(training):
+        if next(epochs) == 1:
+            raise KeyboardInterrupt
+        return numbers(training)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(session.Training, "numbers", interrupted)
+        with pytest.warns(UserWarning, match="Training interrupted by user"):
+            ours = MLPClassifier(**options).fit(*WINE)
+    expected = MLPClassifier(**{**options, "max_iter": 1}).fit(*WINE)
+    np.testing.assert_array_equal(ours.coefs_[0], expected.coefs_[0])
+    expected.set_params(max_iter=12)
+    np.testing.assert_array_equal(ours.fit(*WINE).coefs_[0], expected.fit(*WINE).coefs_[0])
 
 
 def test_warnings():
