@@ -3,6 +3,7 @@
 import copy
 import gc
 import importlib
+import os
 import pickle
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from micrograd.compiler import function, session
 from micrograd.compiler.frontend import redirect
 from micrograd.compiler.native import library
 from micrograd.estimators import MLPClassifier, MLPRegressor
+from tests.benchmarks import estimators as benchmark
 from tests.support import needs_compiler
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -230,6 +232,20 @@ def test_a_fit_starts_over():
     expected = ours.predict_proba(WINE[0])
     ours.partial_fit(*WINE).set_params(solver="sgd").fit(*WINE).set_params(solver="adam").fit(*WINE)
     np.testing.assert_array_equal(ours.predict_proba(WINE[0]), expected)
+
+
+# What is measured
+
+
+def test_the_benchmark_compares_like_with_like(monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", os.environ["XDG_CACHE_HOME"])  # which measuring changes
+    monkeypatch.setattr(benchmark, "TASKS", {"a small one": {"hidden_layer_sizes": (3,), "max_iter": 3}})
+    monkeypatch.setattr(benchmark, "SEEDS", 2)
+    [one] = benchmark.benchmarks()
+    results = [contestant.prepare(*contestant.arguments)()[1] for contestant in one.ours + one.others]
+    assert results == pytest.approx([results[0]] * 4, rel=one.tolerance)
+    ours, theirs = (benchmark.scores(module, "wine") for module in ("micrograd.estimators", "sklearn.neural_network"))
+    assert ours == pytest.approx(theirs)
 
 
 # What goes wrong
