@@ -156,22 +156,25 @@ class _Network:
         self.rate = rate
         self.optimizer.rate = [rate] * len(self._penalty)
 
-    def feed(self, vector: Any, penalty: Any, columns: Any, size: int) -> None:
-        """Take the next steps from these weights, with this penalty of each, on batches of so many of the examples."""
+    def feed(self, vector: Any, penalty: Any, columns: Any, weights: Any, size: int) -> None:
+        """Take the next steps from this vector, with a penalty of each number, on batches of so many examples."""
         if not np.array_equal(vector, self.vector):
             self._loss.load(vector)
-        self._columns, self._size = columns, size
-        self._examples = self._loss._examples(columns, size, lambda *_: None)
         if not np.array_equal(penalty, self._penalty):
             self._penalty, self.optimizer.penalty = penalty, penalty.tolist()
+        self._columns, self._weights, self._starts = columns, weights, np.arange(0, len(weights), size)
+        self._examples = self._loss._examples(columns, size, lambda *_: None)
 
-    def epoch(self, order: Any, shares: Any) -> Any:
-        """Take a step on each batch of the examples in this order. Returns the loss of each.
+    def epoch(self, order: Any) -> tuple[float, float]:
+        """Take a step on each batch of the examples in this order. Returns the mean loss, and share of the penalty.
 
         Raises ArithmeticError if a number is not finite.
         """
-        size, places = self._size, array("q", order.astype("q").tobytes())
-        shares, found = array("d", shares.tobytes()), array("d", shares.tobytes())
+        lengths = np.diff(self._starts, append=len(order))
+        totals = np.add.reduceat(self._weights[order], self._starts)
+        self._columns[-1][order] = self._weights[order] * np.repeat(lengths / totals, lengths)  # 1, on average of each
+        shares, found = array("d", (1 / totals).tobytes()), array("d", bytes(totals.nbytes))
+        places, size = array("q", order.astype("q").tobytes()), int(lengths[0])
         self.vector = None  # until all is done, or an interrupted epoch would pass for one that has not begun
         done = self._step.run_steps(self._examples, shares, found, order=places, size=size)
         if done < len(shares) and self._step.is_native:
@@ -180,7 +183,8 @@ class _Network:
             self.optimizer.learning_rate = shares[k]
             found[k] = self._step(*[column[order[k * size : (k + 1) * size]] for column in self._columns])
         self.vector = np.array(self._step.numbers())
-        return np.array(found)
+        loss, share = (float(lengths @ np.array(each)) / len(order) for each in (found, shares))
+        return loss, share
 
 
 class _Compiled(BaseEstimator):
@@ -254,23 +258,19 @@ class _Compiled(BaseEstimator):
         size = min(200 if self.batch_size == "auto" else self.batch_size, n)
         if self.batch_size not in ("auto", size):
             warnings.warn(f"batch_size={self.batch_size} is clipped to the number of examples, {n}", stacklevel=5)
-        starts = np.arange(0, n, size)
-        lengths = np.diff(starts, append=n)
         network, after = self._network, _squares(self.coefs_)
         self._begin(network, incremental)
-        penalties = [np.full_like(w, self.alpha) for w in self.coefs_]
-        network.feed(self._weights, _vector(penalties, map(np.zeros_like, self.intercepts_)), columns, size)
+        penalties = [np.full(w.shape, self.alpha) for w in self.coefs_], map(np.zeros_like, self.intercepts_)
+        network.feed(self._weights, _vector(*penalties), columns, weights, size)
         self.n_iter_ = 0
         try:
             for _ in range(1 if incremental else self.max_iter):
                 order = order[self._random_state.permutation(n)] if self.shuffle else order
-                totals = np.add.reduceat(weights[order], starts)
-                columns[2][order] = weights[order] * np.repeat(lengths / totals, lengths)  # in a batch, 1 on average
-                loss = np.average(network.epoch(order, 1 / totals), weights=lengths)
+                loss, share = network.epoch(order)
                 self.coefs_, self.intercepts_ = self._layers(network.vector)
                 before, after = after, _squares(self.coefs_)
-                squares = before + (after - before) * (1 - 1 / len(starts)) / 2  # before a mean step
-                self.loss_ = self._loss_of(loss, y, weights, squares * (lengths @ (1 / totals)) / n)
+                squares = before + (after - before) * (1 - 1 / -(-n // size)) / 2  # before a step, on average
+                self.loss_ = self._loss_of(loss, y, weights, squares * share)
                 self.loss_curve_.append(self.loss_)
                 self.n_iter_, self.t_ = self.n_iter_ + 1, self.t_ + n
                 self._say(f"Iteration {self.n_iter_}, loss = {self.loss_:.8f}")
