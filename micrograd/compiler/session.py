@@ -236,7 +236,7 @@ class Training:
         if self._loop is None:
             return precision.array(self._compiled._numbers(), "a parameter")
         self._buffers.read_constants()
-        return array(precision.code, self._buffers.data)
+        return array(precision.code, self._buffers.data.tobytes())
 
     def values(self, examples: Examples) -> list[float]:
         """The function's value for each example."""
