@@ -532,7 +532,7 @@ def test_pictures_show_themselves_and_say_what_they_are():
         bundle = picture._repr_mimebundle_(include=None)
         assert bundle == {"image/svg+xml": str(picture), "text/plain": "a picture"}
         notebooks.texts(picture)  # which reads it as XML
-    assert plane.count("<rect") == 2
+    assert plane.count("h0") == 2 * 2  # each point, and the white around it
     assert {pictures.BLUE, pictures.ORANGE} == set(re.findall(r'<path fill="(#\w+)"', plane))
     assert notebooks.texts(images) == {"3": 1}
     page = pictures.Page("p.html")._repr_mimebundle_()

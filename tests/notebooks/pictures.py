@@ -49,13 +49,13 @@ def plane(xs: Sequence[Any], ys: Sequence[int], model: Callable[[Any], Any] | No
         f'<path fill="{BLUE if shade > 0 else ORANGE}" opacity="{abs(shade) / 10}" d="{"".join(squares)}"/>'
         for shade, squares in sorted(shades.items())
     ]
-    for (x1, x2), y in zip(xs, ys, strict=True):
-        look = f'fill="{BLUE}"' if y else f'fill="{ORANGE}" rx=".18"'
-        marks.append(f'<rect x="{5 * x1 - 0.18:.2f}" y="{5 * x2 - 0.18:.2f}" {look}/>')
-    style = "rect{width:.36px;height:.36px;stroke:#fff;stroke-width:.06}"
+    for kind, colour, cap in (0, ORANGE, "round"), (1, BLUE, "square"):  # a line of no length has the form of its ends
+        dots = "".join(f"M{5 * x1:.2f} {5 * x2:.2f}h0" for (x1, x2), y in zip(xs, ys, strict=True) if y == kind)
+        for stroke, width in ("#fff", 0.42), (colour, 0.32):
+            marks.append(f'<path stroke="{stroke}" stroke-width="{width}" stroke-linecap="{cap}" d="{dots}"/>')
     return Picture(
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="-9 -9 23 16" width="460" height="320">'
-        f'<style>{style}</style><g transform="scale(1 -1)">{"".join(marks)}</g></svg>'
+        f'<g transform="scale(1 -1)">{"".join(marks)}</g></svg>'
     )
 
 
