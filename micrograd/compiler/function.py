@@ -8,6 +8,7 @@ import logging
 import math
 import os
 import struct
+import sys
 import threading
 from array import array
 from collections.abc import Callable, Iterator, Sequence
@@ -37,6 +38,7 @@ from micrograd.signals import finally_uninterrupted
 
 if TYPE_CHECKING:
     from micrograd.compiler.targets.arrays import NumpyBackend
+    from micrograd.compiler.targets.browser import BrowserBackend
 
 log = logging.getLogger("micrograd")
 
@@ -67,7 +69,7 @@ class Function:
         if len(set(map(id, self.parameters))) < len(self.parameters):
             raise ValueError("a parameter was given twice")
         self._function = on_arrays(function, example_args)
-        self._backends: dict[tuple[Shape, ...], PythonBackend | NumpyBackend | CBackend] = {}
+        self._backends: dict[tuple[Shape, ...], PythonBackend | NumpyBackend | BrowserBackend | CBackend] = {}
         self._reusable: list[Packed] = []  # single examples of earlier calls
         self._frozen: Sequence[float] | None = None  # the parameters' numbers, while they are frozen
         self._blocks: set[object] = set()  # in which they are
@@ -275,7 +277,7 @@ class Function:
         if self.options.backend == "c":
             raise error
         doubles = "" if self.precision == DOUBLE else ", in double precision"
-        backend = self._backends[graph.shapes] = in_python(graph, "numpy" if find_spec("numpy") else "python")
+        backend = self._backends[graph.shapes] = in_python(graph, _without_compiler())
         warn_once(f"compiled to {backend.language} instead of C{doubles}: {error}")
 
     def _graph_of(self, packed: Packed) -> SerializedGraph:
@@ -357,10 +359,19 @@ class Function:
         return all(isinstance(self._backends[pack.shapes], CBackend) for pack in examples.packs)
 
 
-def in_python(graph: Graph, backend: str) -> "PythonBackend | NumpyBackend":
+def _without_compiler() -> str:
+    """The backend where there is no C compiler."""
+    return "javascript" if sys.platform == "emscripten" else "numpy" if find_spec("numpy") else "python"
+
+
+def in_python(graph: Graph, backend: str) -> "PythonBackend | NumpyBackend | BrowserBackend":
     """The graph for a backend without a compiler."""
     if backend == "python":
         return PythonBackend(graph)
+    if backend == "javascript":
+        from micrograd.compiler.targets.browser import BrowserBackend  # as Pyodide alone can run it
+
+        return BrowserBackend(graph)
     from micrograd.compiler.targets.arrays import NumpyBackend  # here, since only this backend needs NumPy
 
     return NumpyBackend(graph)
