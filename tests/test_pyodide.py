@@ -87,23 +87,12 @@ for page in {BLOCKS!r}:
 }
 
 NOTEBOOK = """
-import io, json, linecache, sys
-from contextlib import redirect_stdout
-from pyodide.code import eval_code
+import json
+from tests.pages.cells import runner
 
-sys.path.append("/checkout/tests/notebooks")
-namespace = {"__name__": "__main__"}
+run = runner()
 for source in SOURCES:
-    linecache.cache["cell.py"] = len(source), None, source.splitlines(keepends=True), "cell.py"
-    with redirect_stdout(io.StringIO()) as printed:
-        result = eval_code(source, namespace, filename="cell.py")
-    outputs = []
-    if text := printed.getvalue():
-        outputs.append({"output_type": "stream", "name": "stdout", "text": text})
-    if result is not None:
-        shown = result._repr_mimebundle_() if hasattr(result, "_repr_mimebundle_") else {"text/plain": repr(result)}
-        outputs.append({"output_type": "execute_result", "data": shown})
-    print(json.dumps({"cell_type": "code", "outputs": outputs}))
+    print(json.dumps({"cell_type": "code", "outputs": [o for o in run(source) if o.get("name") != "stderr"]}))
 """
 
 

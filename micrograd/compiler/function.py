@@ -278,7 +278,8 @@ class Function:
             raise error
         doubles = "" if self.precision == DOUBLE else ", in double precision"
         backend = self._backends[graph.shapes] = in_python(graph, _without_compiler())
-        warn_once(f"compiled to {backend.language} instead of C{doubles}: {error}")
+        if doubles or backend.language != "JavaScript":  # than which a browser has nothing faster
+            warn_once(f"compiled to {backend.language} instead of C{doubles}: {error}")
 
     def _graph_of(self, packed: Packed) -> SerializedGraph:
         return self._backends[packed.shapes].stored
