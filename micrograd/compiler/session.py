@@ -21,6 +21,7 @@ from micrograd.compiler.dtype import DOUBLE, REMEDY
 from micrograd.compiler.frontend.graph import flatten, shape_of, unflatten
 from micrograd.compiler.frontend.interpret import check
 from micrograd.compiler.frontend.redirect import any_frozen
+from micrograd.compiler.native.browser import BrowserLoop
 from micrograd.compiler.native.buffers import Buffers
 from micrograd.compiler.native.loop import NativeLoop
 from micrograd.compiler.native.toolchain import warn_once
@@ -126,7 +127,7 @@ class Training:
         self._gradients = gradients = CompiledGradients(compiled, by_engine)
         self._turn = threading.RLock()  # of the thread that takes a step
         self._in_c, self._inside = ExitStack(), False
-        self._loop: NativeLoop | None = None  # in C, while the buffers are in use
+        self._loop: NativeLoop | BrowserLoop | None = None  # in C, while the buffers are in use
         self._latest: Examples | None = None
         self._rates, self._losses = array("d", [0.0]), array("d", [0.0])  # of one step
 
@@ -142,7 +143,7 @@ class Training:
     def __enter__(self) -> Self:
         with entering(self):
             self._check_optimizer()
-            if self._compiled._is_in_c():
+            if self._compiled._takes_steps(self._compiled._backends):
                 self._in_c.enter_context(self._buffers.in_use())
                 try:
                     self._bind(None)
@@ -246,9 +247,10 @@ class Training:
         """Have a loop for the optimizer's rule as it is now, and for these examples; with "auto", only if C can."""
         try:
             if self._loop is None or self._loop.kernel.reach.changed():
-                self._loop = NativeLoop(self._compiled, self._buffers, self._max_norm)
+                kind = NativeLoop if self._compiled._is_in_c() else BrowserLoop
+                self._loop = kind(self._compiled, self._buffers, self._max_norm)
             self._buffers.read_constants()
-            if examples is not None and self._compiled._in_c(examples):
+            if examples is not None and self._compiled._takes_steps(pack.shapes for pack in examples.packs):
                 self._loop.bind(examples)
             elif examples is not None:  # of a shape for which there was no C, as the log has said
                 self._leave_c()

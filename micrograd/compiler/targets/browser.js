@@ -1,4 +1,4 @@
-// A function that computes examples: run by Pyodide, and called by browser.py with Python's buffers
+// Generated functions on Python's buffers: Pyodide runs this text with its words in capitals replaced, and calls CALLED
 (() => {
 const x = new Float64Array(INPUTS), y = new Float64Array(RESULTS), t = new Float64Array(TEMPORARIES);
 let failures = 0;
@@ -9,28 +9,44 @@ function checked(number) {
 }
 
 CODE
-// Columns are how many numbers an example has, and all of them, for each argument. False if an operation may have failed
-return (n, seed, parameters, gradients, results, places, ...columns) => {
-  const held = [];
-  const view = (buffer) => {
-    held.push(buffer.getBuffer("f64"));
-    return held.at(-1).data;
-  };
+// Calls a function with the numbers in the buffers. False if an operation may have failed
+function within(buffers, called) {
+  const held = buffers.map((buffer) => buffer.getBuffer("f64"));
+  failures = 0;
   try {
-    const p = view(parameters), g = view(gradients), ys = view(results), at = places && view(places);
-    const arguments_ = columns.map((part, i) => (i % 2 ? view(part) : part));
-    failures = 0;
-    for (let k = 0; k < n; k++) {
-      const example = at ? at[k] : k;
-      for (let j = 0, i = 0; j < arguments_.length; j += 2)
-        for (let size = arguments_[j], end = (example + 1) * size, l = end - size; l < end; l++)
-          x[i++] = arguments_[j + 1][l];
-      one(p, g, seed);
-      for (let i = 0; i < RESULTS; i++) ys[k * RESULTS + i] = y[i];
-    }
+    called(...held.map((buffer) => buffer.data));
     return failures === 0;
   } finally {
     for (const buffer of held) buffer.release();
   }
-};
+}
+
+// Computes examples, all or those at places that are given: puts their results into ys, and adds to g
+function examples(n, seed, p, g, ys, at, ...columns) {
+  return within([p, g, ys, at, ...columns], (p, g, ys, at, ...columns) => {
+    for (let k = 0, i = 0; k < n; k++, i = 0) {
+      const example = at.length ? at[k] : k;
+      columns.forEach((column, j) => {
+        const size = SIZES[j], start = size * example;
+        for (let l = 0; l < size; l++) x[i++] = column[start + l];
+      });
+      one(p, g, seed);
+      for (let l = 0; l < RESULTS; l++) ys[RESULTS * k + l] = y[l];
+    }
+  });
+}
+
+// Takes a step of an optimizer with ranges of n parameters, which their moments and gradients follow
+function step(n, rate, steps, numbers, ranges) {
+  return within([numbers, ranges], (numbers, ranges) => {
+    for (let r = 0; r < ranges.length; r += 2) {
+      const part = (start) => numbers.subarray(start + ranges[r], start + ranges[r] + ranges[r + 1]);
+      const state = { steps };
+      MOMENTS.forEach((moment, k) => (state[moment] = part((k + 1) * n)));
+      update(part(0), part(numbers.length - n), state, rate);
+      part(0).forEach(checked);
+    }
+  });
+}
+return CALLED;
 })()

@@ -40,7 +40,7 @@ class BrowserBackend:
 
     def forward(self, parameters: Sequence[float], packed: Packed) -> "array[float]":
         """The outputs for each example, one after the other."""
-        results = self._results("forward", parameters, 0.0, packed)
+        results = self.results("forward", parameters, 0.0, packed)
         return self._in_python.forward(parameters, packed) if results is None else results
 
     def backward(
@@ -48,12 +48,12 @@ class BrowserBackend:
     ) -> tuple[Sequence[float], Sequence[float]]:
         """The output for each example, and the gradient of their sum times `seed` by each parameter."""
         gradients = array("d", [0.0]) * len(parameters)
-        results = self._results("backward", parameters, seed, packed, gradients)
+        results = self.results("backward", parameters, seed, packed, gradients)
         return self._in_python.backward(parameters, seed, packed) if results is None else (results, gradients)
 
     def value_and_grad(self, parameters: Sequence[float], packed: Packed) -> "array[float]":
         """The output for the first example, and its gradient with respect to each number in it."""
-        results = self._results("value_and_grad", parameters, 1.0, packed)
+        results = self.results("value_and_grad", parameters, 1.0, packed)
         return self._in_python.value_and_grad(parameters, packed) if results is None else results
 
     def gradients(
@@ -69,41 +69,49 @@ class BrowserBackend:
         Raises FloatingPointError if an operation may have failed.
         """
         sums = array("d", gradients)
-        results = self._results("backward", parameters, seed, packed, sums, at)
+        results = self.results("backward", parameters, seed, packed, sums, at)
         if results is None:
             raise FloatingPointError("an operation may have failed")
         return results, sums
 
-    def _results(
+    def results(
         self,
         kind: str,
         parameters: Sequence[float],
         seed: float,
         packed: Packed,
-        gradients: "array[float]" = NOTHING,
+        gradients: Any = NOTHING,
         at: Sequence[int] | None = None,
     ) -> "array[float] | None":
-        """The results for each of the examples; None if an operation may have failed. Adds to the gradients."""
+        """The results for the examples, all or those at these places; None if an operation may have failed.
+
+        Adds the gradients times `seed` to the buffer `gradients`.
+        """
         if kind not in self._modules:
             self._modules[kind] = _module(self.stored.graph(), kind)
         graph, n = self.stored, packed.n if at is None else len(at)
-        width = 1 + sum(graph.sizes) if kind == "value_and_grad" else graph.n_outputs
-        results = array("d", [0.0]) * (n * width)
-        places = None if at is None else array("d", at)
-        columns = [part for numbers, step in packed.columns for part in (step, numbers)]
-        whole = self._modules[kind](n, seed, array("d", parameters), gradients, results, places, *columns)
-        return results if whole else None
+        results = array("d", [0.0]) * (n * (1 + sum(graph.sizes) if kind == "value_and_grad" else graph.n_outputs))
+        numbers = array("d", parameters) if isinstance(parameters, list) else parameters
+        places = NOTHING if at is None else array("d", at)
+        columns = [column for column, _ in packed.columns]
+        return results if self._modules[kind](n, seed, numbers, gradients, results, places, *columns) else None
 
 
 def _module(graph: Graph, kind: str) -> Callable[..., bool]:
-    """The function of browser.js for a graph."""
-    from pyodide.code import run_js  # type: ignore[import-not-found]  # which is nowhere else
-
+    """The function `examples` of browser.js for a graph."""
     results = [*graph.outputs, *((graph.argument_gradients or []) if kind == "value_and_grad" else [])]
     writer = Writer("one", graph, results, (graph.parameter_gradients or []) if kind == "backward" else [], CHECKED)
-    text = files(__package__).joinpath("browser.js").read_text(encoding="utf-8")
     sizes = {"INPUTS": sum(graph.sizes), "RESULTS": len(results), "TEMPORARIES": writer.temporaries}
-    for name, size in sizes.items():
-        text = text.replace(name, str(size))
-    module: Callable[..., bool] = run_js(text.replace("CODE", writer.text + library(writer.text)))
+    return run("examples", writer.text, SIZES=list(graph.sizes), **sizes)
+
+
+def run(called: str, code: str, **words: object) -> Callable[..., bool]:
+    """The function of that name in browser.js, beside generated code; words in capitals are replaced."""
+    from pyodide.code import run_js  # type: ignore[import-not-found]  # which is nowhere else
+
+    text = files(__package__).joinpath("browser.js").read_text(encoding="utf-8")
+    words = {"INPUTS": 0, "RESULTS": 0, "TEMPORARIES": 0, "SIZES": [], "MOMENTS": [], "CALLED": called, **words}
+    for word, replacement in {**words, "CODE": code + library(code)}.items():
+        text = text.replace(word, str(replacement))
+    module: Callable[..., bool] = run_js(text)
     return module
