@@ -7,6 +7,7 @@ from operator import add
 from typing import Any
 
 from micrograd.compiler.dataset import Examples
+from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.native.buffers import Buffers
 from micrograd.compiler.native.toolchain import CompilerError
 from micrograd.compiler.native.update import UpdateKernel
@@ -17,12 +18,12 @@ from micrograd.compiler.targets.module import update
 class BrowserLoop:
     """Takes steps as a NativeLoop does, which documents the methods, but each by calls from Python.
 
-    Raises CompilerError if the norm of the gradients is limited.
+    Raises CompilerError if the norm of the gradients is limited, or their precision.
     """
 
     def __init__(self, function: Any, buffers: Buffers, max_norm: float | None) -> None:
-        if max_norm is not None:
-            raise CompilerError("the optimizer's step in JavaScript does not clip gradients")
+        if max_norm is not None or buffers.precision != DOUBLE:
+            raise CompilerError("steps in JavaScript are in doubles, and clip no gradients")
         self.kernel = UpdateKernel(buffers.optimizer, None)
         code = update(self.kernel, CHECKED).replace("export ", "")
         self._step = run("step", code, MOMENTS=self.kernel.moments)
@@ -48,11 +49,9 @@ class BrowserLoop:
         attributes = vars(buffers.optimizer)
         for step, rate in enumerate(rates):
             numbers, drawn = buffers.numbers[:], None
-            if position == n:
-                position = 0
-                if rng is not None and order is not None:
-                    drawn = order[:], rng.getstate()
-                    self.shuffle(order, rng)
+            if position == n and order is not None:
+                position, drawn = 0, (order[:], rng.getstate())
+                self.shuffle(order, rng)
             batch = range(n) if order is None else order[position : position + size]
             if not self._is_taken(batch, rate, losses, step):
                 buffers.numbers[:] = numbers

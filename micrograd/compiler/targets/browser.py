@@ -91,10 +91,16 @@ class BrowserBackend:
             self._modules[kind] = _module(self.stored.graph(), kind)
         graph, n = self.stored, packed.n if at is None else len(at)
         results = array("d", [0.0]) * (n * (1 + sum(graph.sizes) if kind == "value_and_grad" else graph.n_outputs))
-        numbers = array("d", parameters) if isinstance(parameters, list) else parameters
         places = NOTHING if at is None else array("d", at)
-        columns = [column for column, _ in packed.columns]
-        return results if self._modules[kind](n, seed, numbers, gradients, results, places, *columns) else None
+        columns = [_doubles(column) for column, _ in packed.columns]
+        called = self._modules[kind]
+        return results if called(n, seed, _doubles(parameters), gradients, results, places, *columns) else None
+
+
+def _doubles(numbers: Any) -> Any:
+    """The numbers as a buffer of doubles: where they are, if they are in one."""
+    in_place = not isinstance(numbers, list) and memoryview(numbers).format == "d"
+    return numbers if in_place else array("d", numbers)
 
 
 def _module(graph: Graph, kind: str) -> Callable[..., bool]:
