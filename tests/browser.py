@@ -68,7 +68,7 @@ class Browser:
 
 
 @pytest.fixture
-def browser(monkeypatch):
+def pyodide(monkeypatch):
     """A Browser, in which everything is compiled with "auto"."""
     if NODE is None:
         pytest.skip("there is no Node here")

@@ -12,9 +12,9 @@ import pytest
 import micrograd
 from micrograd import Value, data, fit, losses, nn, optim, schedules, take
 from micrograd.compiler import function
-from tests.browser import browser
+from tests.browser import pyodide
 
-__all__ = ["browser"]
+__all__ = ["pyodide"]
 
 OPTIMIZERS = {
     "SGD": lambda parameters: optim.SGD(parameters, 0.1),
@@ -35,7 +35,7 @@ def test_javascript_is_for_browsers(platform, expected, monkeypatch):
     assert function._without_compiler() == expected
 
 
-def test_what_it_computes_is_what_python_computes(browser, caplog):
+def test_what_it_computes_is_what_python_computes(pyodide, caplog):
     model = nn.MLP(3, [4, 2], activation="gelu", rng=1)
 
     def loss(x, factor, y):
@@ -62,11 +62,11 @@ def test_what_it_computes_is_what_python_computes(browser, caplog):
         model.zero_grad()
         found.append([each.backward(*batch), *[parameter.grad for parameter in model.parameters()]])
     assert found[0] == pytest.approx(found[1], rel=1e-12)
-    assert browser.calls == 4
+    assert pyodide.calls == 4
     assert caplog.text == ""  # as there is nothing faster in a browser
 
 
-def test_single_precision_is_not_for_browsers_and_the_log_says_so(browser, caplog):
+def test_single_precision_is_not_for_browsers_and_the_log_says_so(pyodide, caplog):
     fast = micrograd.compile(lambda x: x * x, (1.0,), precision="single")
     assert fast(3.0) == 9.0
     assert "compiled to JavaScript instead of C, in double precision: no C compiler works here" in caplog.text
@@ -89,7 +89,7 @@ def test_single_precision_is_not_for_browsers_and_the_log_says_so(browser, caplo
         (lambda x: take([1.0, 2.0], x), 2.0, (IndexError, ValueError)),
     ],
 )
-def test_what_fails_raises_what_python_raises(function, at, error, browser):
+def test_what_fails_raises_what_python_raises(function, at, error, pyodide):
     fast, slow = [micrograd.compile(function, (1.0,), backend=backend) for backend in ("auto", "python")]
     for method in "__call__", "value_and_grad":
         with pytest.raises(error) as raised:
@@ -100,7 +100,7 @@ def test_what_fails_raises_what_python_raises(function, at, error, browser):
     assert fast.map([1.0, 0.5]) == pytest.approx(slow.map([1.0, 0.5])) if function(Value(1.0)) != 2.0 else True
 
 
-def test_a_batch_that_fails_raises_what_python_raises(browser):
+def test_a_batch_that_fails_raises_what_python_raises(pyodide):
     w = Value(2.0)
     fast = micrograd.compile(lambda x: (w * x).log(), (1.0,), parameters=[w])
     assert fast.backward([1.0, 2.0]) == pytest.approx(1.5 * math.log(2))
@@ -109,12 +109,12 @@ def test_a_batch_that_fails_raises_what_python_raises(browser):
     assert w.grad == pytest.approx(0.5)
 
 
-def test_an_infinity_that_is_no_failure_comes_out(browser):
+def test_an_infinity_that_is_no_failure_comes_out(pyodide):
     fast = micrograd.compile(lambda x: x / 1e-308, (1.0,))
     assert fast(1e10) == math.inf
 
 
-def test_copies_and_pickles_compute_the_same(browser):
+def test_copies_and_pickles_compute_the_same(pyodide):
     w = Value(3.0)
     fast = micrograd.compile(lambda x: w * x, (1.0,), parameters=[w])
     assert fast(2.0) == 6.0
@@ -124,7 +124,7 @@ def test_copies_and_pickles_compute_the_same(browser):
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 @pytest.mark.parametrize("rng", [1, random], ids=["seed", "module"])
-def test_a_training_is_that_of_the_engine(name, rng, browser):
+def test_a_training_is_that_of_the_engine(name, rng, pyodide):
     xs, ys = data.moons(22, noise=0.2, rng=1)
     found = []
     for backend in "eager", "auto":
@@ -139,10 +139,10 @@ def test_a_training_is_that_of_the_engine(name, rng, browser):
         found[-1] += [number for moment in optimizer.moments for number in getattr(optimizer, moment)]
         found[-1].append(random.random())
     assert found[1] == pytest.approx(found[0], rel=1e-9, abs=1e-12)
-    assert browser.calls > 20
+    assert pyodide.calls > 20
 
 
-def test_a_training_on_several_shapes_with_some_of_the_parameters_is_that_of_the_engine(browser):
+def test_a_training_on_several_shapes_with_some_of_the_parameters_is_that_of_the_engine(pyodide):
     xs, ys = [[1.0], [1.0, 2.0], [3.0], [0.5, -1.0]], [1.0, 0.0, 2.0, 1.0]
     found = []
     for backend in "eager", "auto":
@@ -176,7 +176,7 @@ def test_a_training_on_several_shapes_with_some_of_the_parameters_is_that_of_the
 
 
 @pytest.mark.parametrize("limit", [None, 1.0])
-def test_a_step_that_fails_changes_nothing_and_the_engine_says_why(limit, browser):
+def test_a_step_that_fails_changes_nothing_and_the_engine_says_why(limit, pyodide):
     xs, ys = [1.0, 2.0, 3.0, -1.0, 4.0, 5.0], [0.0] * 6
     found = []
     for backend in "eager", "auto":
@@ -200,7 +200,7 @@ def test_a_step_that_fails_changes_nothing_and_the_engine_says_why(limit, browse
     assert found[1][0] == pytest.approx(found[0][0], rel=1e-12)
 
 
-def test_a_training_that_diverges_is_told_as_by_the_engine(browser):
+def test_a_training_that_diverges_is_told_as_by_the_engine(pyodide):
     xs, ys = data.moons(20, noise=0.2, rng=1)
     messages = []
     for backend in "eager", "auto":
@@ -223,7 +223,7 @@ def test_a_training_that_diverges_is_told_as_by_the_engine(browser):
     assert messages[0] == messages[1]
 
 
-def test_a_block_takes_steps_and_leaves_what_the_optimizer_leaves(browser):
+def test_a_block_takes_steps_and_leaves_what_the_optimizer_leaves(pyodide):
     found = []
     for backend in "python", "auto":
         neuron = nn.Neuron(2, activation="relu", rng=0)
@@ -243,7 +243,7 @@ def test_a_block_takes_steps_and_leaves_what_the_optimizer_leaves(browser):
     assert found[1] == pytest.approx(found[0], rel=1e-12)
 
 
-def test_clipped_steps_are_taken_in_python_and_the_log_says_so(browser, caplog):
+def test_clipped_steps_are_taken_in_python_and_the_log_says_so(pyodide, caplog):
     xs, ys = data.moons(20, noise=0.2, rng=1)
     found = []
     for backend in "eager", "auto":
@@ -258,7 +258,7 @@ def test_clipped_steps_are_taken_in_python_and_the_log_says_so(browser, caplog):
     assert "training in Python instead of C: steps in JavaScript are in doubles, and clip no gradients" in caplog.text
 
 
-def test_gradients_of_workers_are_applied_by_the_same_rule(browser):
+def test_gradients_of_workers_are_applied_by_the_same_rule(pyodide):
     xs, ys = data.moons(20, noise=0.2, rng=1)
     found = []
     for options in {"backend": "eager"}, {"backend": "auto", "executor": ThreadPoolExecutor(1), "shards": 2}:
