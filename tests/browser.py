@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from micrograd.compiler import function
+from micrograd.compiler import backends
 from micrograd.compiler.native import toolchain
 from tests.javascript import NODE
 
@@ -77,7 +77,7 @@ def pyodide(monkeypatch):
     for name in "pyodide", "pyodide.code":
         monkeypatch.setitem(sys.modules, name, ModuleType(name))
     sys.modules["pyodide.code"].run_js = browser.run_js
-    monkeypatch.setattr(function, "_without_compiler", lambda: "javascript")
+    monkeypatch.setattr(backends, "_best", lambda: "javascript")
     monkeypatch.setattr("micrograd.compiler.native.library.require_compiler", no_compiler)
     yield browser
     browser.close()

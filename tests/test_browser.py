@@ -11,7 +11,7 @@ import pytest
 
 import micrograd
 from micrograd import Value, data, fit, losses, nn, optim, schedules, take
-from micrograd.compiler import function
+from micrograd.compiler import backends
 from tests.browser import pyodide
 
 __all__ = ["pyodide"]
@@ -29,10 +29,10 @@ def numbers(parameters):
     return [parameter.data for parameter in parameters]
 
 
-@pytest.mark.parametrize(("platform", "expected"), [("emscripten", "javascript"), ("linux", "numpy")])
+@pytest.mark.parametrize(("platform", "expected"), [("emscripten", "javascript"), ("linux", "auto")])
 def test_javascript_is_for_browsers(platform, expected, monkeypatch):
     monkeypatch.setattr(sys, "platform", platform)
-    assert function._without_compiler() == expected
+    assert backends._best() == expected
 
 
 def test_what_it_computes_is_what_python_computes(pyodide, caplog):
@@ -267,3 +267,32 @@ def test_gradients_of_workers_are_applied_by_the_same_rule(pyodide):
         history = fit(model, losses.mse_loss, xs, ys, epochs=3, optimizer=adam, rng=1, progress=False, **options)
         found.append([*history.losses, *numbers(model.parameters()), adam.steps])
     assert found[1] == pytest.approx(found[0], rel=1e-9)
+
+
+def test_arguments_that_are_shared_arrays_and_gradients_of_some_arguments_are_as_in_python(pyodide):
+    np = pytest.importorskip("numpy")
+
+    def function(w, x):
+        return sum(wi * xi.sin() for wi, xi in zip(w, x, strict=True))
+
+    fast, slow = [
+        micrograd.compile(function, ([1.0, 2.0], [0.0, 0.0]), in_axes=(None, 0), backend=backend)
+        for backend in ("auto", "python")
+    ]
+    w, xs = [0.5, -1.5], [[1.0, 2.0], [0.0, 3.0], [-1.0, 0.5]]
+    assert fast.map(w, xs) == pytest.approx(slow.map(w, xs), rel=1e-14)
+    assert list(fast.map(np.array(w), np.array(xs))) == pytest.approx(slow.map(w, xs), rel=1e-14)
+    assert fast.value_and_grad(w, xs[0], argnum=1)[1] == pytest.approx(slow.value_and_grad(w, xs[0], argnum=1)[1])
+
+
+@pytest.mark.parametrize("at", [-1.0, 0.0, 2.0])
+def test_where_errors_are_not_wanted_an_operation_gives_what_python_gives(at, pyodide):
+    w = Value(1.0)
+    found = []
+    for backend in "auto", "python":
+        fast = micrograd.compile(
+            lambda x: (w * x).log() + 1 / x, (1.0,), parameters=[w], backend=backend, errors="ieee"
+        )
+        w.grad = 0.0
+        found.append([fast(at), fast.backward([1.0, at]), w.grad, *fast.map([at, 1.0])])
+    assert repr(found[0]) == repr(found[1]) if at < 2 else found[0] == pytest.approx(found[1])

@@ -22,12 +22,12 @@ function within(buffers, called) {
 }
 
 // Computes examples, all or those at places that are given: puts their results into ys, and adds to g
-function examples(n, seed, p, g, ys, at, ...columns) {
-  return within([p, g, ys, at, ...columns], (p, g, ys, at, ...columns) => {
+function examples(n, seed, ...buffers) {
+  return within(buffers, (p, g, ys, at, steps, ...columns) => {
     for (let k = 0, i = 0; k < n; k++, i = 0) {
       const example = at.length ? at[k] : k;
       columns.forEach((column, j) => {
-        const size = SIZES[j], start = size * example;
+        const size = SIZES[j], start = steps[j] * example;
         for (let l = 0; l < size; l++) x[i++] = column[start + l];
       });
       one(p, g, seed);

@@ -10,7 +10,9 @@ from importlib.resources import files
 from typing import Any
 
 from micrograd.compiler.dataset import Packed
+from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.frontend.serialized import SerializedGraph
 from micrograd.compiler.targets.c import TOTAL
 from micrograd.compiler.targets.javascript import TEMPLATES, Writer, library
 from micrograd.compiler.targets.python import PythonBackend
@@ -28,33 +30,34 @@ class BrowserBackend:
         The graph.
     """
 
-    language = "JavaScript"
+    language, precision = "JavaScript", DOUBLE
 
-    def __init__(self, graph: Graph) -> None:
-        self._in_python = PythonBackend(graph)
-        self.stored = self._in_python.stored
+    def __init__(self, stored: SerializedGraph) -> None:
+        self.stored = stored
+        self._python = PythonBackend(stored)
         self._modules: dict[str, Callable[..., bool]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_modules": {}}
 
-    def forward(self, parameters: Sequence[float], packed: Packed) -> "array[float]":
-        """The outputs for each example, one after the other."""
-        results = self.results("forward", parameters, 0.0, packed)
-        return self._in_python.forward(parameters, packed) if results is None else results
-
-    def backward(
-        self, parameters: Sequence[float], seed: float, packed: Packed
-    ) -> tuple[Sequence[float], Sequence[float]]:
-        """The output for each example, and the gradient of their sum times `seed` by each parameter."""
-        gradients = array("d", [0.0]) * len(parameters)
-        results = self.results("backward", parameters, seed, packed, gradients)
-        return self._in_python.backward(parameters, seed, packed) if results is None else (results, gradients)
-
-    def value_and_grad(self, parameters: Sequence[float], packed: Packed) -> "array[float]":
-        """The output for the first example, and its gradient with respect to each number in it."""
-        results = self.results("value_and_grad", parameters, 1.0, packed)
-        return self._in_python.value_and_grad(parameters, packed) if results is None else results
+    def run(
+        self,
+        kind: str,
+        parameters: Sequence[float],
+        seed: float,
+        packed: Packed,
+        results: Any,
+        gradients: Any = None,
+    ) -> None:
+        """Call a generated function, as `PythonBackend.run` does."""
+        sums = NOTHING if gradients is None else gradients[:]
+        found = self.results(kind, parameters, seed, packed, sums)
+        if found is None:
+            self._python.run(kind, parameters, seed, packed, results, gradients)
+            return
+        memoryview(results)[:] = found
+        if gradients is not None:
+            gradients[:] = sums
 
     def gradients(
         self,
@@ -64,14 +67,11 @@ class BrowserBackend:
         packed: Packed,
         at: Sequence[int] | None = None,
     ) -> tuple[Sequence[float], Sequence[float]]:
-        """The outputs for the examples at these places, or all, and the gradients with theirs added.
-
-        Raises FloatingPointError if an operation may have failed.
-        """
+        """The outputs for the examples at these places, or all, and the gradients with theirs added."""
         sums = array("d", gradients)
         results = self.results("backward", parameters, seed, packed, sums, at)
         if results is None:
-            raise FloatingPointError("an operation may have failed")
+            return self._python.gradients(parameters, gradients, seed, packed, at)
         return results, sums
 
     def results(
@@ -80,7 +80,7 @@ class BrowserBackend:
         parameters: Sequence[float],
         seed: float,
         packed: Packed,
-        gradients: Any = NOTHING,
+        gradients: Any,
         at: Sequence[int] | None = None,
     ) -> "array[float] | None":
         """The results for the examples, all or those at these places; None if an operation may have failed.
@@ -89,12 +89,13 @@ class BrowserBackend:
         """
         if kind not in self._modules:
             self._modules[kind] = _module(self.stored.graph(), kind)
-        graph, n = self.stored, packed.n if at is None else len(at)
-        results = array("d", [0.0]) * (n * (1 + sum(graph.sizes) if kind == "value_and_grad" else graph.n_outputs))
+        called, n = self._modules[kind], packed.n if at is None else len(at)
+        results = array("d", [0.0]) * (n * self.stored.n_results(kind))
         places = NOTHING if at is None else array("d", at)
+        steps = [0.0 if shared else step for (_, step), shared in zip(packed.columns, packed.shared, strict=True)]
         columns = [_doubles(column) for column, _ in packed.columns]
-        called = self._modules[kind]
-        return results if called(n, seed, _doubles(parameters), gradients, results, places, *columns) else None
+        given = _doubles(parameters), gradients, results, places, array("d", steps), *columns
+        return results if called(n, seed, *given) else None
 
 
 def _doubles(numbers: Any) -> Any:
@@ -105,7 +106,7 @@ def _doubles(numbers: Any) -> Any:
 
 def _module(graph: Graph, kind: str) -> Callable[..., bool]:
     """The function `examples` of browser.js for a graph."""
-    results = [*graph.outputs, *((graph.argument_gradients or []) if kind == "value_and_grad" else [])]
+    results = graph.outputs if kind == "backward" else graph.results(kind)
     writer = Writer("one", graph, results, (graph.parameter_gradients or []) if kind == "backward" else [], CHECKED)
     sizes = {"INPUTS": sum(graph.sizes), "RESULTS": len(results), "TEMPORARIES": writer.temporaries}
     return run("examples", writer.text, SIZES=list(graph.sizes), **sizes)
