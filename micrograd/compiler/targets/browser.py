@@ -21,6 +21,12 @@ NOTHING = array("d")
 CHECKED = {op: text if op in TOTAL else f"checked({text})" for op, text in TEMPLATES.items()}
 
 
+class CheckedWriter(Writer):
+    """A Writer of functions that count what may have failed."""
+
+    templates = CHECKED
+
+
 class BrowserBackend:
     """A graph as functions in JavaScript, each written when it is first called.
 
@@ -107,7 +113,7 @@ def _doubles(numbers: Any) -> Any:
 def _module(graph: Graph, kind: str) -> Callable[..., bool]:
     """The function `examples` of browser.js for a graph."""
     results = graph.outputs if kind == "backward" else graph.results(kind)
-    writer = Writer("one", graph, results, (graph.parameter_gradients or []) if kind == "backward" else [], CHECKED)
+    writer = CheckedWriter("one", graph, results, (graph.parameter_gradients or []) if kind == "backward" else [])
     sizes = {"INPUTS": sum(graph.sizes), "RESULTS": len(results), "TEMPORARIES": writer.temporaries}
     return run("examples", writer.text, SIZES=list(graph.sizes), **sizes)
 

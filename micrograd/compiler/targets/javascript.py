@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from itertools import count, takewhile
-from typing import Any
+from typing import Any, ClassVar
 
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import CONDITIONS
@@ -74,8 +74,7 @@ def library(code: str) -> str:
 class Writer:
     """Prints what computes some lines of a graph for one example as functions in JavaScript.
 
-    They find the example in the array x, put `results` into y, and add to g what is accumulated. `templates` say what
-    each operation looks like.
+    They find the example in the array x, put `results` into y, and add to g what is accumulated.
 
     Attributes
     ----------
@@ -83,22 +82,19 @@ class Writer:
         The functions, the last of which is called `name`, a function of p, g and seed.
     temporaries
         The length of the array t, in which they work.
+    templates
+        What each operation looks like.
     """
 
-    def __init__(
-        self,
-        name: str,
-        graph: Graph,
-        results: Sequence[int],
-        accumulated: Sequence[int] = (),
-        templates: Mapping[str, str] = TEMPLATES,
-    ) -> None:
+    templates: ClassVar[Mapping[str, str]] = TEMPLATES
+
+    def __init__(self, name: str, graph: Graph, results: Sequence[int], accumulated: Sequence[int] = ()) -> None:
         kernel, constants, _ = program(graph, results, accumulated)
         most = math.inf if size(kernel) <= LARGEST else UNROLLED
         numbers = count()
         steps = [step for each in kernel for step in unrolled(each, most, numbers)]
         parts = list(chunks_of(steps, LARGEST, size))
-        self._slots, self._templates = Slots(parts), templates
+        self._slots = Slots(parts)
         self._table = f"{name}Constants"
         names = [f"{name}{i}" for i in range(len(parts))] if len(parts) > 1 else [name]
         self.text = f"const {self._table} = {array_of(constants)};\n\n" if constants else ""
@@ -119,7 +115,7 @@ class Writer:
         head = f"{target} {'+=' if isinstance(step, Accumulate) else '='}"
         declaration = "const " if target.isidentifier() else ""
         if not isinstance(step.value, Sum):
-            return [f"{declaration}{head} {call(step.value, self._ref, self._templates)};"]
+            return [f"{declaration}{head} {call(step.value, self._ref, self.templates)};"]
         parts = step.value.terms
         first = [*takewhile(lambda part: isinstance(part, Term), parts[:LONG])]
         start = total(self._signed(first)) or "-0.0"
