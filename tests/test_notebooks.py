@@ -87,6 +87,17 @@ def test_the_files_it_links_to_exist(path):
     assert [link for link in links if not (path.parent / link).exists()] == []
 
 
+def test_the_page_for_teachers_knows_the_notebooks_and_its_links_lead_on():
+    page = notebooks.HERE / "README.md"
+    text = page.read_text(encoding="utf-8")
+    assert re.findall(r"^\| \[\d\..*?\]\((.*?)\)", text, re.MULTILINE) == [path.name for path in notebooks.NOTEBOOKS]
+    whole = re.findall(r"^\| \d\. .*?\| (\d+) \|", FIRST.cells[0].source, re.MULTILINE)
+    assert re.findall(r"^\| \[\d\..*?\| (\d+) \|", text, re.MULTILINE) == whole
+    assert [link for link in re.findall(r"\]\(([^)]+)\)", text) if not (page.parent / link).exists()] == []
+    lesson = text.partition("## A lesson around the playground (40 minutes)")[2].partition("\n## ")[0]
+    assert sum(map(int, re.findall(r"^\| (\d+) \|", lesson, re.MULTILINE))) == 40
+
+
 def test_every_check_is_used_in_a_notebook():
     sources = "\n".join(cell.source for path in notebooks.NOTEBOOKS for cell in notebooks.read(path).cells)
     assert sorted(ASKED.findall(sources)) == sorted([*EXERCISES, "engine"])

@@ -21,7 +21,6 @@ from micrograd.compiler.dtype import DOUBLE, REMEDY
 from micrograd.compiler.frontend.graph import flatten, shape_of, unflatten
 from micrograd.compiler.frontend.interpret import check
 from micrograd.compiler.frontend.redirect import any_frozen
-from micrograd.compiler.native.browser import BrowserLoop
 from micrograd.compiler.native.buffers import Buffers
 from micrograd.compiler.native.loop import NativeLoop
 from micrograd.compiler.native.toolchain import warn_once
@@ -34,6 +33,7 @@ from micrograd.stepping import Update
 
 if TYPE_CHECKING:
     from micrograd.compiler.function import Function
+    from micrograd.compiler.native.browser import BrowserLoop
 
 
 class CompiledGradients:
@@ -249,8 +249,7 @@ class Training:
         """Have a loop for the optimizer's rule as it is now, and for these examples; with "auto", only if C can."""
         try:
             if self._loop is None or self._loop.kernel.reach.changed():
-                kind = NativeLoop if self._compiled._is_in_c() else BrowserLoop
-                self._loop = kind(self._compiled, self._buffers, self._max_norm)
+                self._loop = self._new_loop()
             self._buffers.read_constants()
             if examples is not None and self._compiled._takes_steps(pack.shapes for pack in examples.packs):
                 self._loop.bind(examples)
@@ -261,6 +260,13 @@ class Training:
                 raise
             warn_once(f"training in Python instead of C: {error}")
             self._leave_c()
+
+    def _new_loop(self) -> "NativeLoop | BrowserLoop":
+        if self._compiled._is_in_c():
+            return NativeLoop(self._compiled, self._buffers, self._max_norm)
+        from micrograd.compiler.native.browser import BrowserLoop  # which only Pyodide can run
+
+        return BrowserLoop(self._compiled, self._buffers, self._max_norm)
 
     def _leave(self) -> None:
         self._inside, self._latest = False, None
