@@ -25,6 +25,13 @@ OPTIMIZERS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _calls(request, monkeypatch):
+    """However few operations there are, they are called in JavaScript."""
+    if "few" not in request.function.__name__:
+        monkeypatch.setattr("micrograd.compiler.targets.browser.CALL", 0)
+
+
 def numbers(parameters):
     return [parameter.data for parameter in parameters]
 
@@ -64,6 +71,14 @@ def test_what_it_computes_is_what_python_computes(pyodide, caplog):
     assert found[0] == pytest.approx(found[1], rel=1e-12)
     assert pyodide.calls == 4
     assert caplog.text == ""  # as there is nothing faster in a browser
+
+
+def test_few_operations_are_python_s(pyodide):
+    fast = micrograd.compile(lambda x: x.sin() * x, (1.0,))
+    assert fast(2.0) == 2.0 * math.sin(2.0)
+    assert pyodide.calls == 0
+    assert fast.map([2.0] * 2000) == pytest.approx([2.0 * math.sin(2.0)] * 2000)
+    assert pyodide.calls == 1
 
 
 def test_single_precision_is_not_for_browsers_and_the_log_says_so(pyodide, caplog):

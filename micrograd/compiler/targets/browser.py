@@ -18,6 +18,7 @@ from micrograd.compiler.targets.javascript import TEMPLATES, Writer, library
 from micrograd.compiler.targets.python import PythonBackend
 
 NOTHING = array("d")
+CALL = 3000  # operations that Python takes as long for as for a call of JavaScript
 CHECKED = {op: text if op in TOTAL else f"checked({text})" for op, text in TEMPLATES.items()}
 
 
@@ -42,6 +43,7 @@ class BrowserBackend:
         self.stored = stored
         self._python = PythonBackend(stored)
         self._modules: dict[str, Callable[..., bool]] = {}
+        self._operations: dict[str, int] = {}  # for an example, in each kind of call
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_modules": {}}
@@ -55,9 +57,12 @@ class BrowserBackend:
         results: Any,
         gradients: Any = None,
     ) -> None:
-        """Call a generated function, as `PythonBackend.run` does."""
-        sums = NOTHING if gradients is None else gradients[:]
-        found = self.results(kind, parameters, seed, packed, sums)
+        """Call a generated function, as `PythonBackend.run` does: that of Python for few operations."""
+        if kind not in self._operations:
+            graph = self.stored.graph()
+            self._operations[kind] = len(graph.trace.live(graph.results(kind)))
+        sums, is_short = NOTHING if gradients is None else gradients[:], packed.n * self._operations[kind] < CALL
+        found = None if is_short else self.results(kind, parameters, seed, packed, sums)
         if found is None:
             self._python.run(kind, parameters, seed, packed, results, gradients)
             return
