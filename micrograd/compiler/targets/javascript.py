@@ -6,10 +6,10 @@ A small program has no loops: in straight-line code, an engine keeps numbers in 
 import math
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from itertools import count, takewhile
-from typing import Any
+from typing import Any, ClassVar
 
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import CONDITIONS
@@ -87,7 +87,11 @@ class Writer:
         The functions, the last of which is called `name`, a function of p, g and seed.
     temporaries
         The length of the array t, in which they work.
+    templates
+        What each operation looks like.
     """
+
+    templates: ClassVar[Mapping[str, str]] = TEMPLATES
 
     def __init__(self, name: str, graph: Graph, results: Sequence[int], accumulated: Sequence[int] = ()) -> None:
         kernel, constants, _ = program(graph, results, accumulated)
@@ -116,7 +120,7 @@ class Writer:
         head = f"{target} {'+=' if isinstance(step, Accumulate) else '='}"
         declaration = "const " if target.isidentifier() else ""
         if not isinstance(step.value, Sum):
-            return [f"{declaration}{head} {call(step.value, self._ref, TEMPLATES)};"]
+            return [f"{declaration}{head} {call(step.value, self._ref, self.templates)};"]
         parts = step.value.terms
         first = [*takewhile(lambda part: isinstance(part, Term), parts[:LONG])]
         start = total(self._signed(first)) or "-0.0"
