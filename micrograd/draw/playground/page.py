@@ -1,0 +1,232 @@
+"""The playground: a page that trains models in the browser, by the JavaScript that the compiler makes of them.
+
+That JavaScript and worker.js lie in a script of type text/plain, of which page.js makes a Web Worker.
+"""
+
+import base64
+import copy
+import json
+import math
+import zlib
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+from micrograd.compiler import compile
+from micrograd.draw import shell
+from micrograd.draw.theme import CHART_STYLE
+from micrograd.draw.training.boundary import real
+from micrograd.draw.training.maps import units_and_outputs
+from micrograd.draw.training.network import CARDS, columns, layers_of
+from micrograd.engine import Value
+from micrograd.errors import shown
+from micrograd.files import document
+from micrograd.nn import Embedding, Layer, Module, Neuron
+from micrograd.nn.checkpoint import encoded
+from micrograd.nn.layers import weight_limit
+from micrograd.nn.module import walk
+from micrograd.optim import Adam
+from micrograd.validation import examples, require_attributes, row
+
+WEIGHTS = 20_000  # of a model, which take some seconds to trace
+NUMBERS = 1_000_000  # in all examples, some megabytes of the page
+NORMAL = -1  # the start of a parameter that is drawn normally distributed; others are drawn up to a limit from 0
+SCRIPTS = ("random.js", "data.js", "chart.js", "network.js", "plane.js")  # before page.js
+OF_LOSS = "inputs, parameters, learningRate, forward, backward, createState, update"
+OF_UNITS = "outputs, forward"
+
+Table = tuple[list[Any], list[Any]]
+
+
+def page(
+    model: Any, loss: Any, xs: Sequence[Any], ys: Sequence[Any], optimizer: Any = None, validation: Any = None
+) -> str:
+    """The page as HTML. The parameters and errors are those of `viz.save_playground`."""
+    models = dict(model) if isinstance(model, Mapping) else {"": model}
+    if not models:
+        raise ValueError("model is an empty dict: give at least one model, by its name")
+    for name, each in models.items():
+        expected = "a Module, or an object with a parameters() method that can be called on an input"
+        require_attributes(f"model[{name!r}]" if name else "model", each, ["__call__", "parameters"], expected)
+    require_attributes("loss", loss, ["__call__"], "a function of a prediction and its target, as losses.mse_loss")
+    train, rows = _table(loss, ("xs", "ys"), xs, ys)
+    width, held = len(_numbers(train[0][0])), []
+    if validation is not None:
+        if not isinstance(validation, (tuple, list)) or len(validation) != 2:
+            raise ValueError("validation must be a pair (xs, ys): the inputs and targets of at least one example")
+        held = _table(loss, ("validation[0]", "validation[1]"), *validation, size=len(rows[0]))[1]
+    trained = [_trained(str(name), each, loss, train, optimizer, len(models)) for name, each in models.items()]
+    outputs = {part["outputs"] for part, _ in trained}
+    if len(outputs) > 1:
+        raise ValueError(f"the models have {', '.join(map(str, sorted(outputs)))} outputs: give models of the same task")
+    kinds = _kinds(rows, outputs.pop()) if width == 2 else None
+    content = {
+        "models": [part for part, _ in trained],
+        "inputs": width,
+        "rows": rows,
+        "validation": held,
+        "kinds": kinds,
+        "at": _boundary(loss, kinds) if kinds else 0,
+    }
+    worker = f"{_source('random.js')}\n{_source('worker.js')}\nserve([\n{', '.join(code for _, code in trained)}]);\n"
+    return shell.page(
+        __package__,
+        title="Playground" if len(models) > 1 else f"Playground: {trained[0][0]['title']}",
+        summary="Press Train: in each step, the weights move a little so that the output fits the examples better. "
+        "Change anything, and watch what happens.",
+        main=shell.read(__package__, "page.html"),
+        data=_script("document", base64.b64encode(zlib.compress(json.dumps(content).encode(), 9)).decode())
+        + _script("worker", worker),
+        style=CHART_STYLE,
+        script=shell.read("micrograd.draw", "maps.js") + "\n".join(map(_source, SCRIPTS)),
+        has_controls=False,
+        has_workers=True,
+    )
+
+
+def _source(name: str) -> str:
+    """A file of this package, as it is."""
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _script(id: str, content: str) -> str:
+    return f'<script type="text/plain" id="{id}">{content}</script>\n'
+
+
+# Examples
+
+
+def _table(loss: Any, names: tuple[str, str], xs: Any, ys: Any, size: int = 0) -> tuple[Table, list[list[float]]]:
+    """The examples as lists, and the numbers of each one. Raises ValueError for those that a page cannot hold."""
+    xs, ys = ([row(item) for item in table] for table in examples(xs, ys))
+    if not xs:
+        raise ValueError(f"{names[0]} is empty: there is nothing to learn from")
+    if check_targets := getattr(loss, "check_targets", None):
+        check_targets(ys, names[1])
+    rows = []
+    for i, (x, y) in enumerate(zip(xs, ys, strict=True)):
+        for name, part in zip(names, (x, y), strict=True):
+            if not all(map(math.isfinite, _numbers(part))):
+                raise ValueError(f"{name}[{i}] is {shown(part)}: a playground needs finite numbers")
+        rows.append([*_numbers(x), *_numbers(y)])
+        size = size or len(rows[0])
+        if len(rows[i]) != size or len(_numbers(y)) != len(_numbers(ys[0])):
+            raise ValueError(f"{names[0]}[{i}] has another size than the first example: a playground needs one for all")
+    if size * len(rows) > NUMBERS:
+        raise ValueError(
+            f"{names[0]} and {names[1]} hold {size * len(rows):,} numbers: a playground holds {NUMBERS:,}, so give "
+            f"{NUMBERS // size:,} examples or fewer"
+        )
+    return (xs, ys), rows
+
+
+def _numbers(example: Any) -> list[float]:
+    """The numbers in nested lists; NaN for what is not a number."""
+    if isinstance(example, (list, tuple)):
+        return [number for part in example for number in _numbers(part)]
+    return [real(example)]
+
+
+def _kinds(rows: list[list[float]], outputs: int) -> list[float] | None:
+    """The targets between which one chooses for examples in the plane.
+
+    They are [] if any number is a target, and None if the examples are not in the plane: if targets are lists.
+    """
+    targets = sorted({row[2] for row in rows})
+    if outputs > 1:
+        are_classes = all(len(row) == 3 for row in rows) and set(targets) <= set(range(outputs))
+        return [*range(outputs)] if are_classes else None
+    return None if len(rows[0]) != 3 else targets if len(targets) == 2 else []
+
+
+def _boundary(loss: Any, kinds: list[float]) -> float:
+    """The output of a model of two classes that costs the same in both."""
+    middle = sum(kinds) / 2
+    for at in (0.5, 0.0):  # of probabilities; of logits and margins
+        try:
+            costs = [real(loss(Value(at), kind)) for kind in kinds[:2]]
+        except (ArithmeticError, ValueError, TypeError, AttributeError):
+            continue
+        if abs(costs[0] - costs[1]) < 1e-9:
+            return at
+    return middle
+
+
+# Models
+
+
+def _trained(
+    name: str, model: Any, loss: Any, table: Table, optimizer: Any, n: int
+) -> tuple[dict[str, Any], str]:  # fmt: skip
+    """What the page has to know of a model, and its JavaScript."""
+    who = f"model[{name!r}]" if name else "the model"
+    parameters = list(model.parameters())
+    if not 0 < len(parameters) <= WEIGHTS:
+        raise ValueError(f"{who} has {len(parameters):,} parameters: a playground trains from 1 to {WEIGHTS:,}")
+    for i, parameter in enumerate(parameters):
+        if not math.isfinite(real(parameter)):
+            raise ValueError(f"parameter {i} of {who} is {shown(parameter.data)}: a playground needs finite numbers")
+    if optimizer is not None and not hasattr(optimizer, "rule"):
+        require_attributes("optimizer", optimizer, ["__call__"], "an optimizer, or a function from parameters to one")
+        optimizer = optimizer(parameters)
+    elif optimizer is not None and n > 1:
+        raise ValueError(
+            "the optimizer has the parameters of one model: for several, give a function from parameters to an "
+            "optimizer, such as lambda parameters: SGD(parameters, 0.1)"
+        )
+    optimizer = Adam(parameters, learning_rate=0.01) if optimizer is None else optimizer
+    x, y = table[0][0], table[1][0]
+    fast = compile(lambda x, y: loss(model(x), y), (x, y), parameters=parameters, backend="python")
+    layers = layers_of(model)
+
+    def outputs_of_units(x: Any) -> list[Any]:
+        found, last = units_and_outputs(layers, x)
+        return found + last
+
+    units = compile(outputs_of_units if layers else model, (x,), parameters=parameters, backend="python")
+    named = [*model.named_parameters()] if isinstance(model, Module) else []
+    drawn = columns(model)
+    part = {
+        "name": name,
+        "title": f"{model!r:.200}" if isinstance(model, Module) else type(model).__name__,
+        "outputs": len(_numbers(model(x))),
+        "columns": [[unit.name for unit in units] for units in drawn],
+        "units": [[u.name, list(u.weights), u.bias, k] for k, units in enumerate(drawn) for u in units[:CARDS]],
+        "starts": _starts(model, parameters),
+        "names": [name for name, _ in named] or [f"parameter {i}" for i in range(len(parameters))],
+        "file": _file(model, [name for name, _ in named]),
+        "rate": optimizer.learning_rate,
+    }
+    training = _module(fast.js_source(optimizer=optimizer), OF_LOSS)
+    return part, f"{{ loss: {training},\nunits: {_module(units.js_source(), OF_UNITS)} }}"
+
+
+def _module(source: str, names: str) -> str:
+    """A module as an expression: an object with these names."""
+    return f"(() => {{\n{source.replace('export ', '')}return {{ {names} }};\n}})()"
+
+
+def _starts(model: Any, parameters: list[Value]) -> list[float | None]:
+    """How each parameter was drawn: uniformly up to a limit, or NORMAL. None if it is not known, and it stays."""
+    starts: dict[int, float] = {}
+    for _, part, _ in walk(model, into_modules=True) if isinstance(model, Module) else ():
+        if isinstance(part, (Layer, Neuron)):
+            neurons = part.neurons if isinstance(part, Layer) else [part]
+            for neuron in neurons:
+                limit = weight_limit(len(neuron.w), len(neurons), neuron.activation)
+                for parameter in (*neuron.w, neuron.b):
+                    starts.setdefault(id(parameter), 0.0 if parameter is neuron.b else limit)
+        elif isinstance(part, Embedding):
+            starts |= {id(parameter): NORMAL for row in part.w for parameter in row}
+    return [starts.get(id(parameter)) for parameter in parameters]
+
+
+def _file(model: Any, names: list[str]) -> Any:
+    """What `nn.save` would write, or the state dict if it cannot, with the index of each parameter as its number."""
+    try:
+        numbered = copy.deepcopy(model)
+        for i, parameter in enumerate(numbered.parameters()):
+            parameter.data = float(i)
+        return document(encoded(numbered))
+    except (TypeError, ValueError, RecursionError):
+        return {name: i for i, name in enumerate(names)}
