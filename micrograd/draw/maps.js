@@ -62,17 +62,18 @@ function planePicture(leads, n, canvas) {
 // The margin of a class, up to a constant factor, from its byte.
 const ahead = (byte) => (byte - 128) / (128 - Math.abs(byte - 128));
 
-// The zero line of a map as strokes between the sides of its cells, in cells from the left and from the bottom.
-function strokes(bytes, n) {
+// The zero line of a map as strokes between the sides of its cells, in cells from the left and from the bottom. The map
+// may also be one of margins, where `margin` returns what it is given.
+function strokes(bytes, n, margin = ahead) {
   const found = [];
   for (let row = 0; row < n - 1; row++)
     for (let column = 0; column < n - 1; column++) {
       const corners = [[0, 0], [0, 1], [1, 1], [1, 0]].map(([up, right]) => [column + right, row + up]);
       const values = corners.map(([x, y]) => bytes[y * n + x]);
-      if (values.some((value) => !value)) continue;
+      if (values.some((value) => !Number.isFinite(margin(value)))) continue;
       const crossed = [];
       for (let side = 0; side < 4; side++) {
-        const a = ahead(values[side]), b = ahead(values[(side + 1) % 4]);
+        const a = margin(values[side]), b = margin(values[(side + 1) % 4]);
         if (a < 0 === b < 0) continue;
         const share = a / (a - b), [x, y] = corners[side], [toX, toY] = corners[(side + 1) % 4];
         crossed.push([x + (toX - x) * share, y + (toY - y) * share]);

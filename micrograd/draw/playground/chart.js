@@ -1,6 +1,6 @@
 // The chart of losses by steps: on a logarithmic axis if all of them are above 0.
 
-const EDGES = { left: 46, right: 10, top: 22, bottom: 34 };
+const EDGES = { left: 46, right: 16, top: 8, bottom: 34 };
 
 // Round numbers from low to high, at most so many.
 function roundNumbers(low, high, most) {
@@ -13,6 +13,7 @@ function roundNumbers(low, high, most) {
 
 function lossTicks(low, high, isLog) {
   if (!isLog) return roundNumbers(low, high, 4);
+  if (high - low < 1) return roundNumbers(10 ** low, 10 ** high, 4).map(Math.log10);
   const found = [];
   for (let power = Math.floor(low); power <= high; power++)
     for (const factor of high - low > 3 ? [1] : [1, 2, 5]) {
@@ -24,7 +25,7 @@ function lossTicks(low, high, isLog) {
 
 // Draws lines of {name, style, points}, each point a number of steps and a loss.
 function drawChart(place, lines) {
-  const width = Math.max(240, place.clientWidth), height = 190, { left, right, top, bottom } = EDGES;
+  const width = Math.max(240, place.clientWidth), height = 170, { left, right, top, bottom } = EDGES;
   const drawn = lines.map((line) => ({ ...line, points: line.points.filter(([, y]) => Number.isFinite(y)) }));
   const ys = drawn.flatMap(({ points }) => points.map(([, y]) => y));
   const isLog = ys.every((y) => y > 0), scaled = (y) => (isLog ? Math.log10(y) : y);

@@ -36,3 +36,21 @@ const DATA = {
     return alongCurves(Array.from({ length: arms }, (_, k) => arm(k / arms)), n, noise, random);
   },
 };
+
+// Draws a small picture of examples in the plane, in which `tint` is the colour of a target that is no class.
+function thumbnail(canvas, rows, kinds, tint) {
+  const context = canvas.getContext("2d"), style = getComputedStyle(document.documentElement);
+  const some = rows.filter((_, i) => i % Math.ceil(rows.length / 300) === 0);
+  const ends = [0, 1].map((k) => [Math.min(...some.map((row) => row[k])), Math.max(...some.map((row) => row[k]))]);
+  const place = (x, [low, high]) => 10 + (76 * (x - low)) / (high - low || 1);
+  context.clearRect(0, 0, 96, 96);
+  for (const [x, y, target] of some) {
+    const kind = kinds.indexOf(target);
+    context.fillStyle = kind < 0 ? tint(target) : style.getPropertyValue(`--class${kind % 6}`);
+    context.save();
+    context.translate(place(x, ends[0]), 96 - place(y, ends[1]));
+    context.scale(0.7, 0.7);
+    context.fill(marks[Math.max(0, kind) % marks.length]);
+    context.restore();
+  }
+}

@@ -36,15 +36,16 @@ class Network {
   layOut() {
     if (!this.model || !this.model.units.length) return;
     const { columns, units } = this.model, width = this.place.clientWidth, fullest = Math.max(...columns.map((c) => Math.min(c.length, 16)));
-    const pitch = Math.max(30, Math.min(92, 460 / fullest)), named = pitch > 48;
-    const side = Math.min(named ? pitch - 26 : pitch - 6, (0.55 * width) / columns.length);
+    const pitch = Math.max(24, Math.min(84, 376 / fullest)), named = pitch > 44;
+    const side = Math.min(named ? pitch - 20 : pitch - 4, (0.55 * width) / columns.length);
     const height = pitch * fullest + (columns.some((c) => c.length > 16) ? 20 : 6), gap = columns.length > 1 ? (width - side - 16) / (columns.length - 1) : 0;
+    this.isNamed = named;
     this.place.style.height = `${height}px`;
     const places = [];
     columns.forEach((names, k) => {
       const shown = Math.min(names.length, 16), x = 8 + gap * k;
       for (let i = 0; i < shown; i++) places.push([x, (pitch * (fullest - shown)) / 2 + pitch * i + 3]);
-      Object.assign(this.more[k].style, { left: `${x + side / 2}px`, top: `${pitch * fullest}px` });
+      Object.assign(this.more[k].style, { left: `${k ? x + side / 2 : 32}px`, top: `${pitch * fullest}px` });
     });
     this.cards.forEach(({ card, caption }, k) => {
       const [x, y] = places[k];
@@ -86,7 +87,7 @@ class Network {
       canvas.hidden = !maps;
       if (maps) unitPicture(maps.subarray(k * n * n, (k + 1) * n * n), n, canvas);
       const bias = this.model.units[k][2];
-      inside.textContent = maps || bias < 0 ? "" : text(parameters[bias], 5);
+      inside.textContent = maps || bias < 0 || !this.isNamed ? "" : text(parameters[bias], 5);
     });
   }
 

@@ -152,8 +152,8 @@
     network.show(parameters, cards, half);
     if (isPlane) {
       const unit = hovered >= 0 ? { bytes: cards.subarray(hovered * half * half, (hovered + 1) * half * half), n: half } : null;
-      plane.show(leads, n, unit);
-      find("#sees").textContent = unit ? `What ${model.units[hovered][0]} sees` : "The model’s output";
+      plane.show(leads, answer.margins, n, unit);
+      find("#sees").textContent = unit ? `What ${model.units[hovered][0]} sees` : "The model's output";
       showWhere();
     } else showTable(answer);
     showUnit(parameters);
@@ -167,7 +167,7 @@
     const epochs = now.batch < points.length ? ` (epoch ${text((steps * now.batch) / points.length)})` : "";
     const parts = [`Step `, bold(String(steps)), `${epochs} · loss `, bold(loss === null ? "–" : text(loss))];
     if (validation !== null) parts.push(" · validation ", bold(text(validation)));
-    if (accuracy !== undefined) parts.push(" · right ", bold(`${Math.round(100 * accuracy)} %`));
+    if (accuracy !== undefined) parts.push(" · correct ", bold(`${Math.round(100 * accuracy)} %`));
     find("#status").replaceChildren(...parts);
   }
 
@@ -192,7 +192,7 @@
   function showWhere() {
     const { answer } = states[now.model], place = find("#where");
     if (!probe || !answer?.probe)
-      return void (place.textContent = "Click to add points, drag to move them. Point at a unit to see its picture here.");
+      return void (place.textContent = (kinds.length ? "Shading shows the predicted class; on the line, the model is undecided. " : "Blue: the output is above 0; orange, striped: below. ") + "Click to add points, drag to move them; hover over a unit to see its picture here.");
     place.textContent = `x0 ${text(probe[0])}, x1 ${text(probe[1])}: output ${[...answer.probe].map((x) => text(x)).join(", ")}`;
   }
 
@@ -215,7 +215,7 @@
   }
   find("#parameters-part").ontoggle = () => { changed = true; wake(); };
 
-  const few = (numbers) => [...numbers].slice(0, 8).map((x) => text(x, 6)).join("  ") + (numbers.length > 8 ? " …" : "");
+  const few = (numbers) => [...numbers].slice(0, 6).map((x) => text(x, 5)).join("  ") + (numbers.length > 6 ? " …" : "");
   function showTable({ table }) {
     find("#table").replaceChildren(...table.map((outputs, i) => {
       const row = points[i], target = row.slice(inputs), best = outputs.indexOf(Math.max(...outputs));
@@ -230,6 +230,7 @@
   function sendExamples(more = {}) {
     return request({ examples: flat(points), held: flat(held), ...more });
   }
+  const isMade = (name) => Object.hasOwn(DATA, name);
   const asTargets = (made) => made.map(([x, y, kind]) => [x, y, kinds.length ? kinds[kind % kinds.length] : kind ? height : -height]);
   const arms = kinds?.length > 2 ? kinds.length : 2;
   function setData(name, noise, n) {
@@ -248,14 +249,14 @@
   }
   function showData() {
     all("#sets button").forEach((button) => button.setAttribute("aria-pressed", String(button.dataset.name === now.data)));
-    const isMade = DATA[now.data] !== undefined, { noise, n, data } = now;
+    const made = isMade(now.data), { noise, n, data } = now;
     find("#noise").value = noise;
     find("#noise-is").textContent = noise.toFixed(2);
     find("#n").value = points.length;
     find("#n-is").textContent = points.length;
-    find("#n-label").hidden = !isMade;
+    find("#n-label").hidden = !made;
     const rest = data === "spirals" && arms > 2 ? `, arms=${arms}` : "";
-    find("#code").textContent = !isMade ? "" : data === "xor" && n === 4 && !noise ? "data.xor()" : data === "xor" ? "" : `data.${data}(${n}, ${noise}, rng=0${rest})`;
+    find("#code").textContent = !made ? "" : data === "xor" && n === 4 && !noise ? "data.xor()" : data === "xor" ? "" : `data.${data}(${n}, ${noise}, rng=0${rest})`;
   }
   function offerData() {
     const offered = { yours: content.rows };
@@ -265,7 +266,7 @@
       const button = html("button", { type: "button" }, canvas, name);
       button.dataset.name = name;
       button.onclick = () => setData(name, name === "yours" || name === "xor" ? 0 : name === "spirals" ? 0.02 : 0.1, name === "xor" ? 4 : 100);
-      const paint = () => thumbnail(canvas, rows);
+      const paint = () => thumbnail(canvas, rows, kinds, (x) => plane.tint(x));
       paint();
       matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
       return button;
@@ -273,48 +274,6 @@
     const redo = () => setData(now.data === "edited" ? "yours" : now.data, +find("#noise").value, +find("#n").value);
     find("#noise").oninput = find("#n").oninput = redo;
   }
-  function thumbnail(canvas, rows) {
-    const context = canvas.getContext("2d"), style = getComputedStyle(document.documentElement);
-    const some = rows.length > 300 ? rows.filter((_, i) => i % Math.ceil(rows.length / 300) === 0) : rows;
-    const ends = [0, 1].map((k) => [Math.min(...some.map((row) => row[k])), Math.max(...some.map((row) => row[k]))]);
-    const place = (x, [low, high]) => 10 + (76 * (x - low)) / (high - low || 1);
-    context.clearRect(0, 0, 96, 96);
-    for (const [x, y, target] of some) {
-      const kind = kinds.indexOf(target);
-      context.fillStyle = kind < 0 ? plane.tint(target) : style.getPropertyValue(`--class${kind % 6}`);
-      context.save();
-      context.translate(place(x, ends[0]), 96 - place(y, ends[1]));
-      context.scale(0.7, 0.7);
-      context.fill(marks[Math.max(0, kind) % marks.length]);
-      context.restore();
-    }
-  }
-
-  // Tools of the plane: of which class or height a new point is.
-  function offerTools() {
-    const pick = (tool) => () => (plane.tool = tool);
-    const radio = (words, tool, isFirst, ...before) => {
-      const input = html("input", { type: "radio", name: "tool", checked: isFirst, onchange: pick(tool) });
-      return html("label", {}, input, ...before, words);
-    };
-    const icon = (kind) => svg("svg", { viewBox: "-8 -8 16 16", "aria-hidden": "true" }, svg("path", { d: MARKS[kind % 4], style: `fill:var(--class${kind % 6})` }));
-    const choices = kinds.map((target, kind) => radio(`adds ${text(target)}`, target, kind === 0, icon(kind)));
-    plane.tool = kinds.length ? kinds[0] : height;
-    if (!kinds.length) {
-      const slider = html("input", { type: "range", min: Math.min(...heights.slice(0, 1000)), max: height, step: "any", value: height });
-      slider.setAttribute("aria-label", "height of new points");
-      const adds = radio("adds a point of height ", height, true), shown = html("output", {}, text(height));
-      slider.oninput = () => {
-        plane.tool = +slider.value;
-        shown.textContent = text(plane.tool, 5);
-        find("input", adds).checked = true;
-      };
-      adds.append(shown, slider);
-      choices.push(adds);
-    }
-    find("#tools").append(...choices, radio("removes", null, false));
-  }
-
   // Settings
 
   const choices = {
@@ -354,7 +313,7 @@
     const { model, seed, rate, batch, decay, data, noise, n } = now, parts = { rate, batch, decay };
     if (models.length > 1) parts.model = models[model].name;
     if (seed !== null) parts.seed = seed;
-    if (data !== "edited") Object.assign(parts, { data, noise }, DATA[data] ? { n } : {});
+    if (data !== "edited") Object.assign(parts, { data, noise }, isMade(data) ? { n } : {});
     const address = `#${new URLSearchParams(parts)}`;
     if (location.hash !== address) location.hash = address;
     navigator.clipboard?.writeText(location.href).catch(() => {});
@@ -367,7 +326,7 @@
     const model = models.findIndex(({ name }) => name === parts.get("model")), data = parts.get("data");
     const number = (name, least, most, other) => (parts.has(name) && Number(parts.get(name)) >= least && Number(parts.get(name)) <= most ? Number(parts.get(name)) : other);
     if (model >= 0) await choose(model);
-    if (isPlane && (DATA[data] || data === "yours")) await setData(data, number("noise", 0, 0.5, 0), Math.round(number("n", 1, 10000, 100)));
+    if (isPlane && (isMade(data) || data === "yours")) await setData(data, number("noise", 0, 0.5, 0), Math.round(number("n", 1, 10000, 100)));
     if (/^\d{1,15}$/.test(parts.get("seed") ?? "")) await reset(+parts.get("seed"));
   }
 
@@ -408,17 +367,17 @@
 
   if (isPlane) {
     for (const id of ["data", "plane-part"]) find(`#${id}`).hidden = false;
-    find("#cards-show").textContent = "In each card: the unit’s output over the plane, with stripes where it is below 0.";
+    find("#cards-show").textContent = "In each card: the unit's output over the plane, with stripes where it is below 0.";
     points = content.rows.map((row) => [...row]);
     plane.open(points, held);
     plane.resize();
     offerData();
-    offerTools();
+    plane.offerTools(find("#tools"), heights);
     showData();
   } else {
     find(".columns").classList.add("no-data");
     find("#table-part").hidden = false;
-    find("#cards-show").textContent = "In each card: the unit’s bias.";
+    find("#cards-show").textContent = "In each card: the unit's bias.";
     find("#head").append(...["inputs", "target", "prediction"].map((words) => html("th", { scope: "col" }, words)));
   }
   if (models.length > 1) {
@@ -429,7 +388,12 @@
     }));
   }
   window.micrograd = {
-    async train(steps) { pause(); return (await request({ steps })).loss; },
+    async train(steps) {
+      pause();
+      const most = Math.max(1, Math.ceil(steps / 60)); // between points of the chart
+      for (let left = steps; left > 0; left -= most) await request({ steps: Math.min(left, most) });
+      return this.loss();
+    },
     async step() { return (await step()).loss; },
     async reset(seed = null) { await reset(seed); return this.loss(); },
     loss: () => states[now.model].answer.loss,

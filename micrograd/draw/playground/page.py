@@ -54,11 +54,12 @@ def page(
     if validation is not None:
         if not isinstance(validation, (tuple, list)) or len(validation) != 2:
             raise ValueError("validation must be a pair (xs, ys): the inputs and targets of at least one example")
-        held = _table(loss, ("validation[0]", "validation[1]"), *validation, size=len(rows[0]))[1]
+        held = _table(loss, ("validation[0]", "validation[1]"), validation[0], validation[1], len(rows[0]))[1]
     trained = [_trained(str(name), each, loss, train, optimizer, len(models)) for name, each in models.items()]
     outputs = {part["outputs"] for part, _ in trained}
     if len(outputs) > 1:
-        raise ValueError(f"the models have {', '.join(map(str, sorted(outputs)))} outputs: give models of the same task")
+        numbers = ", ".join(map(str, sorted(outputs)))
+        raise ValueError(f"the models have {numbers} outputs: give models of the same task")
     kinds = _kinds(rows, outputs.pop()) if width == 2 else None
     content = {
         "models": [part for part, _ in trained],
@@ -155,9 +156,7 @@ def _boundary(loss: Any, kinds: list[float]) -> float:
 # Models
 
 
-def _trained(
-    name: str, model: Any, loss: Any, table: Table, optimizer: Any, n: int
-) -> tuple[dict[str, Any], str]:  # fmt: skip
+def _trained(name: str, model: Any, loss: Any, table: Table, optimizer: Any, n: int) -> tuple[dict[str, Any], str]:
     """What the page has to know of a model, and its JavaScript."""
     who = f"model[{name!r}]" if name else "the model"
     parameters = list(model.parameters())

@@ -181,13 +181,13 @@ class Plane {
     return `rgb(${pixel & 255} ${(pixel >> 8) & 255} ${(pixel >> 16) & 255})`;
   }
 
-  // Shows the maps of the model's classes, or the map of a unit.
-  show(leads, n, unit) {
+  // Shows the maps of the model's classes with the line between them, or the map of a unit.
+  show(leads, margins, n, unit) {
     if (unit) unitPicture(unit.bytes, unit.n, this.ground);
     else if (this.kinds.length) planePicture(leads, n, this.ground);
     else unitPicture(leads[0], n, this.ground);
     this.cell = unit ? 1 / (3 * unit.n - 1) : this.kinds.length ? 1 / (n - 1) : 1 / (3 * n - 1);
-    this.lines = unit || !this.kinds.length ? [] : (leads.length === 1 ? leads : leads).flatMap((bytes) => strokes(bytes, n));
+    this.lines = unit || !this.kinds.length ? [] : margins.flatMap((numbers) => strokes(numbers, n, (x) => x));
     this.n = n;
     this.draw();
   }
@@ -223,5 +223,34 @@ class Plane {
       context.lineWidth = this.grabbed >= 0 ? 3 : 1.5;
       context.stroke(new Path2D(`M${px - 12} ${py}H${px - 4}M${px + 4} ${py}H${px + 12}M${px} ${py - 12}V${py - 4}M${px} ${py + 4}V${py + 12}`));
     }
+  }
+
+  // Offers what a click does: add a point of a class or, for targets of any height, of a height; or remove one.
+  offerTools(place, heights) {
+    const radio = (words, tool, isFirst, ...before) => {
+      const input = html("input", { type: "radio", name: "tool", checked: isFirst, onchange: () => (this.tool = tool) });
+      return html("label", {}, input, ...before, words);
+    };
+    const icon = (kind) => {
+      const mark = svg("path", { d: MARKS[kind % 4], style: `fill:var(--class${kind % 6})` });
+      return svg("svg", { viewBox: "-8 -8 16 16", "aria-hidden": "true" }, mark);
+    };
+    const choices = this.kinds.map((target, kind) => radio(`add ${text(target)}`, target, kind === 0, icon(kind)));
+    this.tool = this.kinds.length ? this.kinds[0] : this.height;
+    if (!choices.length) {
+      const slider = html("input", { type: "range", min: heights.reduce((a, b) => Math.min(a, b)), max: this.height, step: "any" });
+      const add = radio("add height ", this.height, true), shown = html("output", {}, text(this.height));
+      slider.value = this.height;
+      slider.setAttribute("aria-label", "height of new points");
+      const input = find("input", add);
+      input.onchange = slider.oninput = () => {
+        this.tool = +slider.value;
+        shown.textContent = text(this.tool, 5);
+        input.checked = true;
+      };
+      add.append(shown, slider);
+      choices.push(add);
+    }
+    place.append(...choices, radio("remove", null, false));
   }
 }

@@ -92,7 +92,8 @@ class Trainer {
   }
 
   // Maps of the plane, as maps.js has them: of n by n points for each class, or the only output, and of half as many for
-  // each unit that has a card. Targets of any height make a map of the output, in which `height` is the largest.
+  // each unit that has a card. Targets of any height make a map of the output, in which `height` is the largest. Beside
+  // them, the margins as numbers, for the line between classes.
   maps({ left, right, bottom, top, kinds, at, height }, n, cards) {
     const { units, p, count } = this, points = n * n, xs = new Float64Array(2 * points);
     for (let i = 0; i < points; i++) {
@@ -102,22 +103,22 @@ class Trainer {
     const every = units.forward(p, xs), width = units.outputs, hidden = width - count;
     const column = (k) => Float64Array.from({ length: points }, (_, i) => every[i * width + k]);
     const outputs = Array.from({ length: count }, (_, k) => column(hidden + k));
-    const squashed = (x) => (Number.isFinite(x) ? x / (0.25 + Math.abs(x)) : x);
-    const leads = outputs.map((output, k) => output.map((x, i) => {
+    const margins = outputs.map((output, k) => Float32Array.from(output, (x, i) => {
       if (!kinds.length) return Math.max(-1, Math.min(1, x / height));
-      if (count === 1) return squashed(x - at);
+      if (count === 1) return x - at;
       let other = -Infinity;
       outputs.forEach((numbers, j) => { if (j !== k && !(numbers[i] <= other)) other = numbers[i]; });
-      return squashed(x - other);
+      return x - other;
     }));
+    const squashed = (x) => (kinds.length && Number.isFinite(x) ? x / (0.25 + Math.abs(x)) : x);
     const half = n / 2, coarse = Array.from({ length: half * half }, (_, i) => 2 * Math.floor(i / half) * n + 2 * (i % half));
     const shown = !cards ? [] : [0, 1].map((k) => xs.filter((_, i) => i % 2 === k));
     for (let k = 0; shown.length < cards; k++) shown.push(column(k));
-    const made = new Uint8Array(leads.length * points + shown.length * coarse.length);
-    leads.forEach((numbers, k) => made.set(bytes(numbers), k * points));
+    const made = new Uint8Array(count * points + shown.length * coarse.length);
+    margins.forEach((numbers, k) => made.set(bytes(numbers.map(squashed)), k * points));
     shown.forEach((numbers, k) =>
-      made.set(bytes(coarse.map((i) => numbers[i])), leads.length * points + k * coarse.length));
-    return made;
+      made.set(bytes(coarse.map((i) => numbers[i])), count * points + k * coarse.length));
+    return { maps: made, margins };
   }
 }
 
@@ -132,7 +133,7 @@ function bytes(numbers) {
 // has what came of it, and the state of the model then.
 function serve(models) {
   let trainers, examples, held, inputs;
-  const grids = [40, 28, 20, 12]; // points along each side of a map: fewer, if these take long
+  const grids = [48, 36, 24, 12]; // points along each side of a map: fewer, if these take long
   let grid = 0;
   self.onmessage = ({ data: { id, model, ...asked } }) => {
     const answer = { id, model, ok: true };
@@ -148,7 +149,7 @@ function serve(models) {
     if (asked.area) {
       const start = performance.now();
       answer.n = grids[grid];
-      answer.maps = trainer.maps(asked.area, answer.n, asked.cards);
+      Object.assign(answer, trainer.maps(asked.area, answer.n, asked.cards));
       const took = performance.now() - start;
       if (took > 8 && grid + 1 < grids.length) grid++;
       else if (took < 1 && grid) grid--;
