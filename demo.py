@@ -8,10 +8,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from micrograd import Value, mean, nn
-from micrograd.viz import draw_graph, save_html, save_svg, sparkline
+from micrograd.losses import mse_loss
+from micrograd.optim import SGD
+from micrograd.viz import draw_graph, save_html, save_playground, save_svg, sparkline
 
 XOR = [((0.0, 0.0), 0.0), ((0.0, 1.0), 1.0), ((1.0, 0.0), 1.0), ((1.0, 1.0), 0.0)]  # inputs and target
 TOLERANCE = 0.1  # XOR is solved if each prediction is this close to its target
+
+
+def xor_network(seed: int) -> nn.MLP:
+    """Two inputs, four neurons and one output: a probability."""
+    return nn.MLP(2, [4, 1], activation="tanh", output="sigmoid", rng=seed)
 
 
 def train(model: nn.MLP, steps: int, learning_rate: float) -> Iterator[float]:
@@ -48,19 +55,23 @@ def show_predictions(model: nn.MLP) -> bool:
     return all(abs(prediction - target) < TOLERANCE for (_, target), prediction in zip(XOR, predictions, strict=True))
 
 
-def draw(model: nn.MLP, directory: Path) -> None:
-    """The graph of the prediction for (1, 0) and of its gradients: as a picture, as a page and for Graphviz."""
+def save_pages(model: nn.MLP, directory: Path, seed: int, learning_rate: float) -> None:
+    """A playground, and the graph of the prediction for (1, 0): as a page, as a picture and for Graphviz."""
+    xs, targets = zip(*XOR, strict=True)
+    untrained = {"2-4-1": xor_network(seed), "one neuron": nn.Neuron(2, "sigmoid", rng=seed)}
+    page = directory / "playground.html"
+    save_playground(untrained, mse_loss, xs, targets, page, optimizer=lambda parameters: SGD(parameters, learning_rate))
     for name, parameter in model.named_parameters():
         parameter.label = name
     prediction = model([Value(1.0, label="x1"), Value(0.0, label="x2")])
     prediction.label = "prediction"
     model.zero_grad()
     prediction.backward()
-    save_svg(prediction, directory / "xor.svg")
     save_html(prediction, directory / "xor.html")
+    save_svg(prediction, directory / "xor.svg")
     (directory / "xor.dot").write_text(draw_graph(prediction), encoding="utf-8")
-    print(f"A picture of the network is in {directory / 'xor.svg'},")
-    print(f"a page for a browser, with its numbers and gradients one by one, in {directory / 'xor.html'},")
+    print(f"Open {page} in a browser, and watch the network learn.")
+    print(f"Its numbers and gradients, one by one, are in {directory / 'xor.html'}, a picture in {directory / 'xor.svg'},")
     print(f"and its graph, as text for Graphviz, in {directory / 'xor.dot'}.")
 
 
@@ -81,12 +92,12 @@ def main() -> int:
     except OSError as error:
         parser.error(f"argument --out: {error}")
 
-    model = nn.MLP(2, [4, 1], activation="tanh", output="sigmoid", rng=options.seed)
+    model = xor_network(options.seed)
     print(model)
     show_progress(train(model, options.steps, options.learning_rate), options.steps)
     solved = show_predictions(model)
     print("Solved: every" if solved else "Not solved: not every", f"prediction is within {TOLERANCE} of its target.\n")
-    draw(model, options.out)
+    save_pages(model, options.out, options.seed, options.learning_rate)
     return 0 if solved else 1
 
 
