@@ -71,8 +71,8 @@ def save_pages(model: nn.MLP, directory: Path, seed: int, learning_rate: float) 
     save_svg(prediction, directory / "xor.svg")
     (directory / "xor.dot").write_text(draw_graph(prediction), encoding="utf-8")
     print(f"Open {page} in a browser, and watch the network learn.")
-    print(f"Its numbers and gradients, one by one, are in {directory / 'xor.html'}, a picture in {directory / 'xor.svg'},")
-    print(f"and its graph, as text for Graphviz, in {directory / 'xor.dot'}.")
+    print(f"Its numbers and gradients, one by one, are in {directory / 'xor.html'},")
+    print(f"a picture in {directory / 'xor.svg'}, and its graph, as text for Graphviz, in {directory / 'xor.dot'}.")
 
 
 def main() -> int:
