@@ -165,7 +165,9 @@ def _cross_entropy(logits: Any, target: Any) -> Value:
         for i in candidate_indices(target, len(nodes)):
             nodes[i].grad -= scalar.where(target == i, grad, 0)
 
-    return type(nodes[0])(scalar.log(total) - scalar.take(shifted, target), nodes, "cross_entropy", _backward)
+    loss = type(nodes[0])(scalar.log(total) - scalar.take(shifted, target), nodes, "cross_entropy", _backward)
+    loss._constants = {"target": target}
+    return loss
 
 
 def nll_loss(log_probabilities: Any, target_index: Any, *, reduction: str = "mean") -> Any:

@@ -13,6 +13,8 @@ import pytest
 
 from micrograd import Value, data, fit, losses, nn, optim, viz
 from micrograd.draw.playground import page as playground
+from micrograd.draw.playground.steps import steps
+from micrograd.draw.training.network import columns
 from tests.javascript import in_node, needs_node
 from tests.support import flat
 
@@ -172,9 +174,8 @@ def test_each_parameter_starts_as_its_layer_draws_it():
 
 def test_a_model_that_cannot_be_saved_is_written_as_a_state_dict():
     model = Own()
-    names = [name for name, _ in model.named_parameters()]
-    assert playground._file(model, names) == {name: i for i, name in enumerate(names)}
-    assert playground._file(nn.Neuron(1), []) == {
+    assert playground._file(model) == {name: i for i, (name, _) in enumerate(model.named_parameters())}
+    assert playground._file(nn.Neuron(1)) == {
         "format": "micrograd", "version": 1, "content": {"type": "Neuron", "activation": "tanh", "w": [0.0], "b": 1.0}
     }  # fmt: skip
 
@@ -228,6 +229,15 @@ def test_arrays_and_models_that_are_no_modules_will_do(tmp_path):
 
     html = save(tmp_path, Plain(), losses.mse_loss, np.array(XS), np.array(YS)).read_text()
     assert "<title>Playground: Plain</title>" in html
+    assert playground._file(Plain()) == {"p0": 0}
+
+
+def test_a_model_that_the_engine_cannot_run_on_values_has_no_steps():
+    def by_index(prediction, target):
+        return prediction[target] ** 2
+
+    assert steps(model_of((2, 3)), by_index, [0.0, 1.0], 1, ["w"] * 9) is None
+    assert steps(model_of((2, 400)), by_index, [0.0, 1.0], 1, ["w"] * 1200) is None
 
 
 def test_a_page_of_500_weights_has_less_than_300_kilobytes(tmp_path):
@@ -466,16 +476,18 @@ def test_data_sets_come_at_a_click_with_noise_and_as_many_points_as_wanted(shown
 
 def test_units_show_what_they_see_and_their_weights(shown):
     model = model_of()
+    name = columns(model)[1][1].name
     tab = shown(model)
-    tab.hover(".unit[aria-label='h1 1']")
-    until(tab, "document.querySelector('#sees').textContent === 'What h1 1 sees'")
-    tab.click(".unit[aria-label='h1 1']")
+    unit = tab.locator(".unit").nth(3)
+    unit.hover()
+    until(tab, f"document.querySelector('#sees').textContent === 'What {name} sees'")
+    unit.click()
     tab.mouse.move(0, 0)
-    until(tab, "document.querySelector('#sees').textContent === 'What h1 1 sees'")
+    until(tab, f"document.querySelector('#sees').textContent === 'What {name} sees'")
     rows = tab.locator("#unit tr").all_inner_texts()
     assert rows[0].split("\t") == ["weight of x0", f"{model.layers[0].neurons[1].w[0].data:.4g}".replace("-", "−")]
     assert rows[2] == "bias\t0"
-    tab.locator(".unit[aria-label='h1 1']").press("Enter")
+    unit.press("Enter")
     until(tab, """document.querySelector('#sees').textContent === "The model's output" """)
     tab.click("summary")
     until(tab, "document.querySelectorAll('#parameters tr').length === 13")
@@ -510,6 +522,47 @@ def test_a_link_restores_seed_settings_and_data(shown, tmp_path, opened):
     other = opened(tmp_path / "playground.html", hostile)
     other.wait_for_selector("html[data-ready]")
     assert other.evaluate("micrograd.learningRate") == 0.01
+
+
+def stepped(tab, example):
+    """The page with the steps of an example."""
+    tab.fill("#example", str(example))
+    with tab.expect_popup() as popup:
+        tab.click("#steps")
+    until(popup.value, "typeof V !== 'undefined'")
+    return popup.value
+
+
+def test_an_example_is_stepped_through_with_the_weights_of_now(shown):
+    model = model_of((2, 3, 2, 1))
+    tab = shown(model)
+    numbers = after(tab, f"await micrograd.train(10); {PARAMETERS}")
+    tab.mouse.move(*place(tab, 0.5, 0.5))
+    page = stepped(tab, 17)
+    for parameter, number in zip(model.parameters(), numbers, strict=True):
+        parameter.data = number
+    loss = LOGITS(model(XS[16]), YS[16])
+    loss.backward()
+    assert page.evaluate("V[root]") == pytest.approx(loss.data)
+    page.click("#last")
+    until(page, f"document.body.textContent.includes('{loss.data:.4g}')")
+    expected = sorted(parameter.grad for parameter in model.parameters())
+    found = page.evaluate(
+        "graph.data.map((_, i) => i).filter(i => /[.][wb]/.test(graph.labels[i] ?? '')).map(i => G[i])"
+    )
+    assert sorted(found) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    tab.fill("#example", "21")
+    tab.click("#steps")
+    assert "Choose an example from 1 to 20" in tab.inner_text("#notice")
+
+
+def test_a_graph_that_depends_on_the_target_is_there_for_each(shown):
+    xs, ys = data.spirals(30, rng=1, arms=3)
+    model = model_of((2, 4, 3))
+    tab = shown(model, losses.cross_entropy, xs, ys)
+    for example in (1, 15, 30):
+        expected = losses.cross_entropy(model(xs[example - 1]), ys[example - 1]).data
+        assert stepped(tab, example).evaluate("V[root]") == pytest.approx(expected)
 
 
 def test_models_are_chosen_and_compared(shown):

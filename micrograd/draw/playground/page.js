@@ -137,6 +137,8 @@
     },
     pointed: (place) => {
       probe = place;
+      const near = place ? plane.nearest(plane.toPixel(place), 30) : -1;
+      if (near >= 0) find("#example").value = 1 + (plane.chosen = near);
       if (place && !now.playing) request();
       else if (!place) showWhere();
     },
@@ -274,6 +276,18 @@
     const redo = () => setData(now.data === "edited" ? "yours" : now.data, +find("#noise").value, +find("#n").value);
     find("#noise").oninput = find("#n").oninput = redo;
   }
+  // The graph page of an example, with its numbers and those of the model as it is now in place of those in the file.
+  function stepThrough() {
+    const row = points[find("#example").value - 1], { steps } = models[now.model], { parameters } = states[now.model].answer;
+    if (!row) return notice(`Choose an example from 1 to ${points.length}.`);
+    const { html, places } = steps[row[inputs]] ?? steps.any ?? {}, numbers = [...parameters, ...row];
+    if (!html) return notice("There is no page with the steps of this example: its target is none that Python has shown.");
+    const leaves = JSON.stringify(places.map((place, i) => [place, numbers[i]]).filter(([place]) => place >= 0));
+    const script = `for (const [i, x] of ${leaves}) V0[i] = x; forward(V0); backward(V0)[0].forEach((x, i) => { G0[i] = x; }); C0.length = 0; graph.exact = {}; compute();`;
+    const page = html.replace("</body>", () => `<script>${script}</${"script"}></body>`);
+    window.open(URL.createObjectURL(new Blob([page], { type: "text/html" })));
+  }
+
   // Settings
 
   const choices = {
@@ -302,6 +316,7 @@
     find("#network-part").hidden = !models[model].units.length;
     find("#network-name").textContent = models.length > 1 ? models[model].title : "Network";
     find("#count").textContent = models[model].names.length;
+    find("#through").hidden = !models[model].steps;
     all("#models input").forEach((input, k) => (input.checked = k === model));
     network.open(models[model]);
     return request();
@@ -352,6 +367,8 @@
   find("#dice").onclick = () => reset((now.seed ?? -1) + 1);
   find("#save").onclick = save;
   find("#link").onclick = link;
+  find("#steps").onclick = stepThrough;
+  find("#example").oninput = () => { if (isPlane) { plane.chosen = find("#example").value - 1; plane.draw(); } };
   find("#save-is").textContent = models[0].file.format ? "downloads what nn.load reads." : "downloads the state dict, as JSON.";
   document.addEventListener("keydown", (event) => {
     const isWithin = (selector) => event.target.closest?.(selector);

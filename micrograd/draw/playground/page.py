@@ -10,10 +10,12 @@ import math
 import zlib
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from itertools import chain
 from typing import Any
 
 from micrograd.compiler import compile
 from micrograd.draw import shell
+from micrograd.draw.playground.steps import steps
 from micrograd.draw.theme import CHART_STYLE
 from micrograd.draw.training.boundary import real
 from micrograd.draw.training.maps import units_and_outputs
@@ -30,6 +32,7 @@ from micrograd.validation import examples, require_attributes, row
 
 WEIGHTS = 20_000  # of a model, which take some seconds to trace
 NUMBERS = 1_000_000  # in all examples, some megabytes of the page
+TARGETS = 10  # of which there are graph pages, each some tens of kilobytes
 NORMAL = -1  # the start of a parameter that is drawn normally distributed; others are drawn up to a limit from 0
 SCRIPTS = ("random.js", "data.js", "chart.js", "network.js", "plane.js")  # before page.js
 OF_LOSS = "inputs, parameters, learningRate, forward, backward, createState, update"
@@ -165,15 +168,7 @@ def _trained(name: str, model: Any, loss: Any, table: Table, optimizer: Any, n: 
     for i, parameter in enumerate(parameters):
         if not math.isfinite(real(parameter)):
             raise ValueError(f"parameter {i} of {who} is {shown(parameter.data)}: a playground needs finite numbers")
-    if optimizer is not None and not hasattr(optimizer, "rule"):
-        require_attributes("optimizer", optimizer, ["__call__"], "an optimizer, or a function from parameters to one")
-        optimizer = optimizer(parameters)
-    elif optimizer is not None and n > 1:
-        raise ValueError(
-            "the optimizer has the parameters of one model: for several, give a function from parameters to an "
-            "optimizer, such as lambda parameters: SGD(parameters, 0.1)"
-        )
-    optimizer = Adam(parameters, learning_rate=0.01) if optimizer is None else optimizer
+    optimizer = _optimizer(optimizer, parameters, n)
     x, y = table[0][0], table[1][0]
     fast = compile(lambda x, y: loss(model(x), y), (x, y), parameters=parameters, backend="python")
     layers = layers_of(model)
@@ -183,8 +178,7 @@ def _trained(name: str, model: Any, loss: Any, table: Table, optimizer: Any, n: 
         return found + last
 
     units = compile(outputs_of_units if layers else model, (x,), parameters=parameters, backend="python")
-    named = [*model.named_parameters()] if isinstance(model, Module) else []
-    drawn = columns(model)
+    drawn, names = columns(model), _names(model, parameters)
     part = {
         "name": name,
         "title": f"{model!r:.200}" if isinstance(model, Module) else type(model).__name__,
@@ -192,17 +186,54 @@ def _trained(name: str, model: Any, loss: Any, table: Table, optimizer: Any, n: 
         "columns": [[unit.name for unit in units] for units in drawn],
         "units": [[u.name, list(u.weights), u.bias, k] for k, units in enumerate(drawn) for u in units[:CARDS]],
         "starts": _starts(model, parameters),
-        "names": [name for name, _ in named] or [f"parameter {i}" for i in range(len(parameters))],
-        "file": _file(model, [name for name, _ in named]),
+        "names": names,
+        "steps": _steps(model, loss, table, names),
+        "file": _file(model),
         "rate": optimizer.learning_rate,
     }
     training = _module(fast.js_source(optimizer=optimizer), OF_LOSS)
     return part, f"{{ loss: {training},\nunits: {_module(units.js_source(), OF_UNITS)} }}"
 
 
+def _optimizer(optimizer: Any, parameters: list[Value], n: int) -> Any:
+    """The optimizer of one of n models."""
+    if optimizer is None:
+        return Adam(parameters, learning_rate=0.01)
+    if not hasattr(optimizer, "rule"):
+        require_attributes("optimizer", optimizer, ["__call__"], "an optimizer, or a function from parameters to one")
+        return optimizer(parameters)
+    if n > 1:
+        raise ValueError(
+            "the optimizer has the parameters of one model: for several, give a function from parameters to an "
+            "optimizer, such as lambda parameters: SGD(parameters, 0.1)"
+        )
+    return optimizer
+
+
+def _names(model: Any, parameters: list[Value]) -> list[str]:
+    """The name of each parameter: after its unit if the model is drawn, and otherwise its path."""
+    found = [name for name, _ in model.named_parameters()] if isinstance(model, Module) else []
+    found = found or [f"p{i}" for i in range(len(parameters))]
+    for unit in chain.from_iterable(columns(model)[1:]):
+        found[unit.bias] = f"{unit.name}.b"
+        for k, i in enumerate(unit.weights):
+            found[i] = f"{unit.name}.w{k}"
+    return found
+
+
 def _module(source: str, names: str) -> str:
     """A module as an expression: an object with these names."""
     return f"(() => {{\n{source.replace('export ', '')}return {{ {names} }};\n}})()"
+
+
+def _steps(model: Any, loss: Any, table: Table, names: list[str]) -> dict[str, Any] | None:
+    """The graph pages of examples, by target where the graph depends on it; None if there are none."""
+    xs, ys = table
+    page = steps(model, loss, xs[0], ys[0], names)
+    if page is None or page["places"][-1] >= 0:
+        return page and {"any": page}
+    targets = sorted({y for y in ys if isinstance(y, (int, float))})[:TARGETS]
+    return {f"{y:g}": steps(model, loss, xs[0], y, names) for y in targets}
 
 
 def _starts(model: Any, parameters: list[Value]) -> list[float | None]:
@@ -220,12 +251,12 @@ def _starts(model: Any, parameters: list[Value]) -> list[float | None]:
     return [starts.get(id(parameter)) for parameter in parameters]
 
 
-def _file(model: Any, names: list[str]) -> Any:
+def _file(model: Any) -> Any:
     """What `nn.save` would write, or the state dict if it cannot, with the index of each parameter as its number."""
     try:
         numbered = copy.deepcopy(model)
         for i, parameter in enumerate(numbered.parameters()):
             parameter.data = float(i)
         return document(encoded(numbered))
-    except (TypeError, ValueError, RecursionError):
-        return {name: i for i, name in enumerate(names)}
+    except (AttributeError, TypeError, ValueError, RecursionError):
+        return {name: i for i, name in enumerate(_names(model, model.parameters()))}
