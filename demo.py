@@ -1,6 +1,7 @@
 """Teaches a small neural network XOR, shows what it has learned, and draws it: `python demo.py`."""
 
 import argparse
+import copy
 import math
 import os
 import sys
@@ -10,15 +11,10 @@ from pathlib import Path
 from micrograd import Value, mean, nn
 from micrograd.losses import mse_loss
 from micrograd.optim import SGD
-from micrograd.viz import draw_graph, save_html, save_playground, save_svg, sparkline
+from micrograd.viz import draw_graph, remember_lines, save_html, save_playground, save_svg, sparkline
 
 XOR = [((0.0, 0.0), 0.0), ((0.0, 1.0), 1.0), ((1.0, 0.0), 1.0), ((1.0, 1.0), 0.0)]  # inputs and target
 TOLERANCE = 0.1  # XOR is solved if each prediction is this close to its target
-
-
-def xor_network(seed: int) -> nn.MLP:
-    """Two inputs, four neurons and one output: a probability."""
-    return nn.MLP(2, [4, 1], activation="tanh", output="sigmoid", rng=seed)
 
 
 def train(model: nn.MLP, steps: int, learning_rate: float) -> Iterator[float]:
@@ -48,31 +44,32 @@ def show_progress(losses: Iterator[float], steps: int) -> None:
 
 def show_predictions(model: nn.MLP) -> bool:
     """The table of what the model says; True if that is XOR."""
-    print("x1  x2  target  prediction")
+    print("x0  x1  target  prediction")
     predictions = [model(x).data for x, _ in XOR]
-    for ((x1, x2), target), prediction in zip(XOR, predictions, strict=True):
-        print(f"{x1:2.0f}  {x2:2.0f}  {target:6.0f}  {prediction:10.3f}")
+    for ((x0, x1), target), prediction in zip(XOR, predictions, strict=True):
+        print(f"{x0:2.0f}  {x1:2.0f}  {target:6.0f}  {prediction:10.3f}")
     return all(abs(prediction - target) < TOLERANCE for (_, target), prediction in zip(XOR, predictions, strict=True))
 
 
-def save_pages(model: nn.MLP, directory: Path, seed: int, learning_rate: float) -> None:
-    """A playground, and the graph of the prediction for (1, 0): as a page, as a picture and for Graphviz."""
-    xs, targets = zip(*XOR, strict=True)
-    untrained = {"2-4-1": xor_network(seed), "one neuron": nn.Neuron(2, "sigmoid", rng=seed)}
-    page = directory / "playground.html"
-    save_playground(untrained, mse_loss, xs, targets, page, optimizer=lambda parameters: SGD(parameters, learning_rate))
-    for name, parameter in model.named_parameters():
-        parameter.label = name
-    prediction = model([Value(1.0, label="x1"), Value(0.0, label="x2")])
+def draw(model: nn.MLP, untrained: nn.MLP, learning_rate: float, directory: Path) -> None:
+    """A playground; the graph of the prediction for (1, 0), and as a page, that of the loss before the training."""
+    models = {"2-4-1": untrained, "one neuron": nn.Neuron(2, "sigmoid", rng=0)}
+    page, xs, targets = directory / "playground.html", [x for x, _ in XOR], [target for _, target in XOR]
+    save_playground(models, mse_loss, xs, targets, page, optimizer=lambda parameters: SGD(parameters, learning_rate))
+    print(f"Open {page} in a browser, and watch the network learn, and what a single neuron cannot learn.")
+    prediction = model([Value(1.0, label="x0"), Value(0.0, label="x1")])
     prediction.label = "prediction"
     model.zero_grad()
     prediction.backward()
-    save_html(prediction, directory / "xor.html")
     save_svg(prediction, directory / "xor.svg")
+    with remember_lines():
+        loss = mean((untrained(x) - target) ** 2 for x, target in XOR)
+    loss.label = "loss"
+    save_html(loss, directory / "xor.html")
     (directory / "xor.dot").write_text(draw_graph(prediction), encoding="utf-8")
-    print(f"Open {page} in a browser, and watch the network learn.")
-    print(f"Its numbers and gradients, one by one, are in {directory / 'xor.html'},")
-    print(f"a picture in {directory / 'xor.svg'}, and its graph, as text for Graphviz, in {directory / 'xor.dot'}.")
+    print(f"A picture of the network is in {directory / 'xor.svg'},")
+    print(f"and its graph, as text for Graphviz, in {directory / 'xor.dot'}.")
+    print(f"A page for a browser, in which you train it yourself, is in {directory / 'xor.html'}.")
 
 
 def main() -> int:
@@ -92,12 +89,13 @@ def main() -> int:
     except OSError as error:
         parser.error(f"argument --out: {error}")
 
-    model = xor_network(options.seed)
+    model = nn.MLP(2, [4, 1], activation="tanh", output="sigmoid", rng=options.seed)
+    untrained = copy.deepcopy(model)
     print(model)
     show_progress(train(model, options.steps, options.learning_rate), options.steps)
     solved = show_predictions(model)
     print("Solved: every" if solved else "Not solved: not every", f"prediction is within {TOLERANCE} of its target.\n")
-    save_pages(model, options.out, options.seed, options.learning_rate)
+    draw(model, untrained, options.learning_rate, options.out)
     return 0 if solved else 1
 
 

@@ -14,7 +14,7 @@ code does not check the targets among its arguments; `fit` checks all of them be
 import operator
 from collections.abc import Callable, Iterable
 from functools import reduce, wraps
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 from micrograd import scalar
 from micrograd.engine import Value, promote
@@ -75,6 +75,10 @@ def _for_targets(allowed: Callable[[Any], bool], expected: str) -> Callable[[Los
 # Losses of one number and its target. Both may have any shape, but must have the same.
 
 
+@overload
+def mse_loss(input: Any, target: Any, *, reduction: Literal["mean", "sum"] = ...) -> Value: ...
+@overload
+def mse_loss(input: Any, target: Any, *, reduction: str) -> Any: ...
 def mse_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
     """The squared error, (input - target)^2.
 
@@ -91,6 +95,10 @@ def mse_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
     return _reduced(_each(loss, input, target), reduction)
 
 
+@overload
+def hinge_loss(input: Any, target: Any, *, reduction: Literal["mean", "sum"] = ...) -> Value: ...
+@overload
+def hinge_loss(input: Any, target: Any, *, reduction: str) -> Any: ...
 @_for_targets(lambda y: y in (-1, 1), "-1 or +1; for 0 and 1, use binary_cross_entropy_with_logits")
 def hinge_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
     """The hinge of maximum-margin classifiers, relu(1 - target * input), for scores and targets of -1 or +1.
@@ -106,6 +114,10 @@ def hinge_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
     return _reduced(_each(lambda x, y: (1 - y * x).relu(), input, target), reduction)
 
 
+@overload
+def binary_cross_entropy_with_logits(input: Any, target: Any, *, reduction: Literal["mean", "sum"] = ...) -> Value: ...
+@overload
+def binary_cross_entropy_with_logits(input: Any, target: Any, *, reduction: str) -> Any: ...
 @_for_targets(lambda y: 0 <= y <= 1, "a number from 0 to 1; for -1 and +1, use hinge_loss")
 def binary_cross_entropy_with_logits(input: Any, target: Any, *, reduction: str = "mean") -> Any:
     """The cross-entropy of sigmoid(input) as the probability of 1, for targets of 0, 1 or a probability between.
@@ -133,6 +145,10 @@ def _binary_cross_entropy(x: Value, y: Value) -> Value:
 # and a list of indices. As in `take`, an index may be an argument of a compiled function.
 
 
+@overload
+def cross_entropy(logits: Any, target_index: Any, *, reduction: Literal["mean", "sum"] = ...) -> Value: ...
+@overload
+def cross_entropy(logits: Any, target_index: Any, *, reduction: str) -> Any: ...
 def cross_entropy(logits: Any, target_index: Any, *, reduction: str = "mean") -> Any:
     """The cross-entropy -log(softmax(logits)[target_index]), as one node for each example.
 
@@ -170,6 +186,10 @@ def _cross_entropy(logits: Any, target: Any) -> Value:
     return loss
 
 
+@overload
+def nll_loss(log_probabilities: Any, target_index: Any, *, reduction: Literal["mean", "sum"] = ...) -> Value: ...
+@overload
+def nll_loss(log_probabilities: Any, target_index: Any, *, reduction: str) -> Any: ...
 def nll_loss(log_probabilities: Any, target_index: Any, *, reduction: str = "mean") -> Any:
     """The negative log-likelihood -log_probabilities[target_index], for outputs of `log_softmax`.
 
