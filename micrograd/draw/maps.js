@@ -1,11 +1,11 @@
 // Maps as pictures. A map has a byte for each of n by n points, row by row from below: 128 for 0, more above, less
 // below, and 0 for what is not finite. That of a class is its margin x over the others, as x / (0.25 + |x|).
 
-const colours = {}, tints = { plain: [], striped: [] }; // the pixel for each byte of a unit's map
+const shades = ["shade0", "shade1", "shade2", "shade3", "shade4", "shade5"], colours = {};
+const tints = { plain: [], striped: [], ...shades.map(() => []) }; // the pixel for each byte, of units and of classes
 
 function readColours() {
   const style = getComputedStyle(document.documentElement);
-  const shades = ["shade0", "shade1", "shade2", "shade3", "shade4", "shade5"];
   for (const name of ["paper", "plus", "minus", ...shades]) {
     const hex = style.getPropertyValue("--" + name).trim();
     colours[name] = [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
@@ -14,6 +14,7 @@ function readColours() {
     const share = Math.abs(byte - 128) / 127, full = byte < 128 ? colours.minus : colours.plus;
     tints.plain[byte] = mixed(colours.paper, full, share);
     tints.striped[byte] = mixed(colours.paper, full, byte < 128 ? 0.4 * share : share);
+    shades.forEach((shade, k) => (tints[k][byte] = mixed(colours.paper, colours[shade], 0.35 + 0.65 * share)));
   }
 }
 
@@ -54,8 +55,7 @@ function planePicture(leads, n, canvas) {
     let first = 0;
     if (leads.length === 1) first = leads[0][at] < 128 ? 0 : 1;
     else leads.forEach((bytes, k) => { if (bytes[at] > leads[first][at]) first = k; });
-    const sure = Math.abs(leads[leads.length === 1 ? 0 : first][at] - 128) / 127;
-    return mixed(colours.paper, colours["shade" + (first % 6)], 0.35 + 0.65 * sure);
+    return tints[first % 6][leads[leads.length === 1 ? 0 : first][at]];
   }, canvas);
 }
 
@@ -68,13 +68,15 @@ function strokes(bytes, n, margin = ahead) {
   const found = [];
   for (let row = 0; row < n - 1; row++)
     for (let column = 0; column < n - 1; column++) {
+      const below = row * n + column, isAbove = margin(bytes[below]) >= 0;
+      if ([below + 1, below + n, below + n + 1].every((at) => margin(bytes[at]) >= 0 === isAbove)) continue;
       const corners = [[0, 0], [0, 1], [1, 1], [1, 0]].map(([up, right]) => [column + right, row + up]);
       const values = corners.map(([x, y]) => bytes[y * n + x]);
       if (values.some((value) => !Number.isFinite(margin(value)))) continue;
       const crossed = [];
       for (let side = 0; side < 4; side++) {
         const a = margin(values[side]), b = margin(values[(side + 1) % 4]);
-        if (a < 0 === b < 0) continue;
+        if (a >= 0 === b >= 0) continue;
         const share = a / (a - b), [x, y] = corners[side], [toX, toY] = corners[(side + 1) % 4];
         crossed.push([x + (toX - x) * share, y + (toY - y) * share]);
       }

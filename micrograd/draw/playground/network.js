@@ -1,5 +1,10 @@
 // The network: a card for each unit, in columns, with its picture of the plane or its bias, and an edge for each weight.
 
+// Sets an attribute only if it changes, which spares the browser most of the work of a frame.
+function setChanged(element, name, value) {
+  if (element.getAttribute(name) !== value) element.setAttribute(name, value);
+}
+
 class Network {
   // `choose` is called with the number of the unit that is pointed at or pressed, or -1.
   constructor(place, choose) {
@@ -40,6 +45,7 @@ class Network {
     const side = Math.min(named ? pitch - 20 : pitch - 4, (0.55 * width) / columns.length);
     const height = pitch * fullest + (columns.some((c) => c.length > 16) ? 20 : 6), gap = columns.length > 1 ? (width - side - 16) / (columns.length - 1) : 0;
     this.isNamed = named;
+    this.pixels = Math.round(Math.max(30, Math.min(72, side))); // along a side of a card's picture
     this.place.style.height = `${height}px`;
     const places = [];
     columns.forEach((names, k) => {
@@ -80,12 +86,12 @@ class Network {
     for (const { weight } of this.paths ?? []) largest = Math.max(largest, Math.abs(parameters[weight]) || 0);
     for (const { path, weight, from, to } of this.paths ?? []) {
       const x = parameters[weight], near = this.pressed < 0 || from === this.pressed || to === this.pressed;
-      path.setAttribute("class", `mg-edge ${signOf(x)}${near ? "" : " far"}`);
-      path.setAttribute("stroke-width", (this.thickest * Math.max(0.08, Math.abs(x) / largest || 0)).toFixed(2));
+      setChanged(path, "class", `mg-edge ${signOf(x)}${near ? "" : " far"}`);
+      setChanged(path, "stroke-width", (this.thickest * Math.max(0.08, Math.abs(x) / largest || 0)).toFixed(1));
     }
     this.cards.forEach(({ canvas, inside }, k) => {
       canvas.hidden = !maps;
-      if (maps) unitPicture(maps.subarray(k * n * n, (k + 1) * n * n), n, canvas);
+      if (maps) unitPicture(maps.subarray(k * n * n, (k + 1) * n * n), n, canvas, this.pixels);
       const bias = this.model.units[k][2];
       inside.textContent = maps || bias < 0 || !this.isNamed ? "" : text(parameters[bias], 5);
     });

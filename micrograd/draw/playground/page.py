@@ -10,7 +10,6 @@ import math
 import zlib
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from itertools import chain
 from typing import Any
 
 from micrograd.compiler import compile
@@ -19,7 +18,7 @@ from micrograd.draw.playground.steps import steps
 from micrograd.draw.theme import CHART_STYLE
 from micrograd.draw.training.boundary import real
 from micrograd.draw.training.maps import units_and_outputs
-from micrograd.draw.training.network import CARDS, columns, layers_of
+from micrograd.draw.training.network import CARDS, columns, layers_of, names
 from micrograd.engine import Value
 from micrograd.errors import shown
 from micrograd.files import document
@@ -178,7 +177,7 @@ def _trained(name: str, model: Any, loss: Any, table: Table, optimizer: Any, n: 
         return found + last
 
     units = compile(outputs_of_units if layers else model, (x,), parameters=parameters, backend="python")
-    drawn, names = columns(model), _names(model, parameters)
+    drawn, named = columns(model), _names(model, parameters)
     part = {
         "name": name,
         "title": f"{model!r:.200}" if isinstance(model, Module) else type(model).__name__,
@@ -186,8 +185,8 @@ def _trained(name: str, model: Any, loss: Any, table: Table, optimizer: Any, n: 
         "columns": [[unit.name for unit in units] for units in drawn],
         "units": [[u.name, list(u.weights), u.bias, k] for k, units in enumerate(drawn) for u in units[:CARDS]],
         "starts": _starts(model, parameters),
-        "names": names,
-        "steps": _steps(model, loss, table, names),
+        "names": named,
+        "steps": _steps(model, loss, table, named),
         "file": _file(model),
         "rate": optimizer.learning_rate,
     }
@@ -211,14 +210,8 @@ def _optimizer(optimizer: Any, parameters: list[Value], n: int) -> Any:
 
 
 def _names(model: Any, parameters: list[Value]) -> list[str]:
-    """The name of each parameter: after its unit if the model is drawn, and otherwise its path."""
-    found = [name for name, _ in model.named_parameters()] if isinstance(model, Module) else []
-    found = found or [f"p{i}" for i in range(len(parameters))]
-    for unit in chain.from_iterable(columns(model)[1:]):
-        found[unit.bias] = f"{unit.name}.b"
-        for k, i in enumerate(unit.weights):
-            found[i] = f"{unit.name}.w{k}"
-    return found
+    """The name of each parameter."""
+    return names(model) if isinstance(model, Module) else [f"p{i}" for i in range(len(parameters))]
 
 
 def _module(source: str, names: str) -> str:
@@ -226,14 +219,14 @@ def _module(source: str, names: str) -> str:
     return f"(() => {{\n{source.replace('export ', '')}return {{ {names} }};\n}})()"
 
 
-def _steps(model: Any, loss: Any, table: Table, names: list[str]) -> dict[str, Any] | None:
+def _steps(model: Any, loss: Any, table: Table, named: list[str]) -> dict[str, Any] | None:
     """The graph pages of examples, by target where the graph depends on it; None if there are none."""
     xs, ys = table
-    page = steps(model, loss, xs[0], ys[0], names)
+    page = steps(model, loss, xs[0], ys[0], named)
     if page is None or page["places"][-1] >= 0:
         return page and {"any": page}
     targets = sorted({y for y in ys if isinstance(y, (int, float))})[:TARGETS]
-    return {f"{y:g}": steps(model, loss, xs[0], y, names) for y in targets}
+    return {f"{y:g}": steps(model, loss, xs[0], y, named) for y in targets}
 
 
 def _starts(model: Any, parameters: list[Value]) -> list[float | None]:
@@ -259,4 +252,5 @@ def _file(model: Any) -> Any:
             parameter.data = float(i)
         return document(encoded(numbered))
     except (AttributeError, TypeError, ValueError, RecursionError):
-        return {name: i for i, name in enumerate(_names(model, model.parameters()))}
+        paths = model.named_parameters() if isinstance(model, Module) else []
+        return {name: i for i, (name, _) in enumerate(paths)}
