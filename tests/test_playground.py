@@ -13,6 +13,7 @@ import pytest
 
 from micrograd import Value, data, fit, losses, nn, optim, viz
 from micrograd.draw.playground import page as playground
+from micrograd.draw.playground.examples import boundary, kinds_of, numbers_in
 from micrograd.draw.playground.steps import steps
 from micrograd.draw.training.network import columns
 from tests.javascript import in_node, needs_node
@@ -191,7 +192,7 @@ def test_a_model_that_cannot_be_saved_is_written_as_a_state_dict():
     ],
 )
 def test_the_boundary_is_where_both_classes_cost_the_same(loss, kinds, at):
-    assert playground._boundary(loss, kinds) == at
+    assert boundary(loss, kinds) == at
 
 
 @pytest.mark.parametrize(
@@ -207,8 +208,8 @@ def test_the_boundary_is_where_both_classes_cost_the_same(loss, kinds, at):
     ],
 )
 def test_targets_are_classes_or_heights_or_not_for_the_plane(targets, outputs, kinds):
-    rows = [[0.0, 0.0, *playground._numbers(target)] for target in targets]
-    assert playground._kinds(rows, outputs) == kinds
+    rows = [[0.0, 0.0, *numbers_in(target)] for target in targets]
+    assert kinds_of(rows, outputs) == kinds
 
 
 def save(tmp_path, model=None, loss=LOGITS, xs=XS, ys=YS, **options):

@@ -25,7 +25,7 @@
   const now = { model: 0, playing: false, seed: null, speed: 60, rate: models[0].rate, batch: Infinity, decay: 0, data: "yours", noise: 0, n: 0 };
   let points = content.rows, held = content.validation;
   const states = models.map(() => ({ answer: null, curve: [] })); // of each model: the worker's last answer, its losses
-  let busy = false, due = 0, last = 0, hovered = -1, probe = null, changed = false;
+  let busy = false, looking = false, due = 0, last = 0, hovered = -1, probe = null, changed = false;
 
   // The worker
 
@@ -109,6 +109,16 @@
     find("#seed").value = seed ?? "";
     await request({ reset: seed });
   }
+  // Has the worker compute the output at the pointer, which may move on meanwhile.
+  async function lookThere() {
+    if (looking) return;
+    looking = true;
+    for (let seen; probe && probe !== seen; ) {
+      seen = probe;
+      await request();
+    }
+    looking = false;
+  }
   const step = () => {
     pause();
     find("#notice").hidden = true;
@@ -139,7 +149,7 @@
       probe = place;
       const near = place ? plane.nearest(plane.toPixel(place), 30) : -1;
       if (near >= 0) find("#example").value = 1 + (plane.chosen = near);
-      if (place && !now.playing) request();
+      if (place && !now.playing) lookThere();
       else if (!place) showWhere();
     },
   });
@@ -194,7 +204,7 @@
   function showWhere() {
     const { answer } = states[now.model], place = find("#where");
     if (!probe || !answer?.probe)
-      return void (place.textContent = (kinds.length ? "Shading shows the predicted class; on the line, the model is undecided. " : "Blue: the output is above 0; orange, striped: below. ") + "Click to add points, drag to move them; hover over a unit to see its picture here.");
+      return void (place.textContent = (kinds.length ? "Shading shows the predicted class; on the line, the model is undecided. " : "Blue: the output is above 0; orange, striped: below. ") + "Click to add points, drag to move them; choose a unit to see its picture here.");
     place.textContent = `x0 ${text(probe[0])}, x1 ${text(probe[1])}: output ${[...answer.probe].map((x) => text(x)).join(", ")}`;
   }
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from micrograd.compiler import compile
 from micrograd.draw import shell
+from micrograd.draw.playground.examples import Table, boundary, kinds_of, numbers_in, table_of
 from micrograd.draw.playground.steps import steps
 from micrograd.draw.theme import CHART_STYLE
 from micrograd.draw.training.boundary import real
@@ -27,17 +28,14 @@ from micrograd.nn.checkpoint import encoded
 from micrograd.nn.layers import weight_limit
 from micrograd.nn.module import walk
 from micrograd.optim import Adam
-from micrograd.validation import examples, require_attributes, row
+from micrograd.validation import require_attributes
 
 WEIGHTS = 20_000  # of a model, which take some seconds to trace
-NUMBERS = 1_000_000  # in all examples, some megabytes of the page
 TARGETS = 10  # of which there are graph pages, each some tens of kilobytes
 NORMAL = -1  # the start of a parameter that is drawn normally distributed; others are drawn up to a limit from 0
 SCRIPTS = ("random.js", "data.js", "chart.js", "network.js", "plane.js")  # before page.js
 OF_LOSS = "inputs, parameters, learningRate, forward, backward, createState, update"
 OF_UNITS = "outputs, forward"
-
-Table = tuple[list[Any], list[Any]]
 
 
 def page(
@@ -51,25 +49,25 @@ def page(
         expected = "a Module, or an object with a parameters() method that can be called on an input"
         require_attributes(f"model[{name!r}]" if name else "model", each, ["__call__", "parameters"], expected)
     require_attributes("loss", loss, ["__call__"], "a function of a prediction and its target, as losses.mse_loss")
-    train, rows = _table(loss, ("xs", "ys"), xs, ys)
-    width, held = len(_numbers(train[0][0])), []
+    train, rows = table_of(loss, ("xs", "ys"), xs, ys)
+    width, held = len(numbers_in(train[0][0])), []
     if validation is not None:
         if not isinstance(validation, (tuple, list)) or len(validation) != 2:
             raise ValueError("validation must be a pair (xs, ys): the inputs and targets of at least one example")
-        held = _table(loss, ("validation[0]", "validation[1]"), validation[0], validation[1], len(rows[0]))[1]
+        held = table_of(loss, ("validation[0]", "validation[1]"), validation[0], validation[1], len(rows[0]))[1]
     trained = [_trained(str(name), each, loss, train, optimizer, len(models)) for name, each in models.items()]
     outputs = {part["outputs"] for part, _ in trained}
     if len(outputs) > 1:
         numbers = ", ".join(map(str, sorted(outputs)))
         raise ValueError(f"the models have {numbers} outputs: give models of the same task")
-    kinds = _kinds(rows, outputs.pop()) if width == 2 else None
+    kinds = kinds_of(rows, outputs.pop()) if width == 2 else None
     content = {
         "models": [part for part, _ in trained],
         "inputs": width,
         "rows": rows,
         "validation": held,
         "kinds": kinds,
-        "at": _boundary(loss, kinds) if kinds else 0,
+        "at": boundary(loss, kinds) if kinds else 0,
     }
     worker = f"{_source('random.js')}\n{_source('worker.js')}\nserve([\n{', '.join(code for _, code in trained)}]);\n"
     return shell.page(
@@ -94,65 +92,6 @@ def _source(name: str) -> str:
 
 def _script(id: str, content: str) -> str:
     return f'<script type="text/plain" id="{id}">{content}</script>\n'
-
-
-# Examples
-
-
-def _table(loss: Any, names: tuple[str, str], xs: Any, ys: Any, size: int = 0) -> tuple[Table, list[list[float]]]:
-    """The examples as lists, and the numbers of each one. Raises ValueError for those that a page cannot hold."""
-    xs, ys = ([row(item) for item in table] for table in examples(xs, ys))
-    if not xs:
-        raise ValueError(f"{names[0]} is empty: there is nothing to learn from")
-    if check_targets := getattr(loss, "check_targets", None):
-        check_targets(ys, names[1])
-    rows = []
-    for i, (x, y) in enumerate(zip(xs, ys, strict=True)):
-        for name, part in zip(names, (x, y), strict=True):
-            if not all(map(math.isfinite, _numbers(part))):
-                raise ValueError(f"{name}[{i}] is {shown(part)}: a playground needs finite numbers")
-        rows.append([*_numbers(x), *_numbers(y)])
-        size = size or len(rows[0])
-        if len(rows[i]) != size or len(_numbers(y)) != len(_numbers(ys[0])):
-            raise ValueError(f"{names[0]}[{i}] has another size than the first example: a playground needs one for all")
-    if size * len(rows) > NUMBERS:
-        raise ValueError(
-            f"{names[0]} and {names[1]} hold {size * len(rows):,} numbers: a playground holds {NUMBERS:,}, so give "
-            f"{NUMBERS // size:,} examples or fewer"
-        )
-    return (xs, ys), rows
-
-
-def _numbers(example: Any) -> list[float]:
-    """The numbers in nested lists; NaN for what is not a number."""
-    if isinstance(example, (list, tuple)):
-        return [number for part in example for number in _numbers(part)]
-    return [real(example)]
-
-
-def _kinds(rows: list[list[float]], outputs: int) -> list[float] | None:
-    """The targets between which one chooses for examples in the plane.
-
-    They are [] if any number is a target, and None if the examples are not in the plane: if targets are lists.
-    """
-    targets = sorted({row[2] for row in rows})
-    if outputs > 1:
-        are_classes = all(len(row) == 3 for row in rows) and set(targets) <= set(range(outputs))
-        return [*range(outputs)] if are_classes else None
-    return None if len(rows[0]) != 3 else targets if len(targets) == 2 else []
-
-
-def _boundary(loss: Any, kinds: list[float]) -> float:
-    """The output of a model of two classes that costs the same in both."""
-    middle = sum(kinds) / 2
-    for at in (0.5, 0.0):  # of probabilities; of logits and margins
-        try:
-            costs = [real(loss(Value(at), kind)) for kind in kinds[:2]]
-        except (ArithmeticError, ValueError, TypeError, AttributeError):
-            continue
-        if abs(costs[0] - costs[1]) < 1e-9:
-            return at
-    return middle
 
 
 # Models
@@ -181,7 +120,7 @@ def _trained(name: str, model: Any, loss: Any, table: Table, optimizer: Any, n: 
     part = {
         "name": name,
         "title": f"{model!r:.200}" if isinstance(model, Module) else type(model).__name__,
-        "outputs": len(_numbers(model(x))),
+        "outputs": len(numbers_in(model(x))),
         "columns": [[unit.name for unit in units] for units in drawn],
         "units": [[u.name, list(u.weights), u.bias, k] for k, units in enumerate(drawn) for u in units[:CARDS]],
         "starts": _starts(model, parameters),
