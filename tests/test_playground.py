@@ -514,6 +514,12 @@ def test_a_link_restores_seed_settings_and_data(shown, tmp_path, opened):
     tab.click("#link")
     until(tab, "location.hash.length > 1")
     fragment, loss = tab.evaluate("[location.hash, micrograd.loss()]")
+    after(tab, "await micrograd.train(3);")
+    tab.click("#link")
+    tab.wait_for_timeout(200)
+    assert status(tab).startswith("Step 3 ")  # a link changes nothing on the page
+    tab.evaluate(f"location.hash = {json.dumps(fragment.replace('seed=7', 'seed=8'))}")
+    until(tab, "document.querySelector('#seed').value === '8'")
     again = opened(tmp_path / "playground.html", fragment)
     again.wait_for_selector("html[data-ready]")
     assert again.evaluate("[micrograd.learningRate, micrograd.batchSize, micrograd.loss()]") == [0.3, 10, loss]

@@ -334,13 +334,15 @@
 
   // The address
 
+  let linked = "";
   function link() {
     const { model, seed, rate, batch, decay, data, noise, n } = now, parts = { rate, batch, decay };
     if (models.length > 1) parts.model = models[model].name;
     if (seed !== null) parts.seed = seed;
     if (data !== "edited") Object.assign(parts, { data, noise }, isMade(data) ? { n } : {});
-    const address = `#${new URLSearchParams(parts)}`;
-    if (location.hash !== address) location.hash = address;
+    linked = `#${new URLSearchParams(parts)}`;
+    location.hash = linked;
+    linked = location.hash; // as the browser writes it
     navigator.clipboard?.writeText(location.href).catch(() => {});
     notice("The address of this page now has these settings: copy it, or bookmark it.", true);
   }
@@ -357,6 +359,7 @@
 
   function save() {
     const { parameters } = states[now.model].answer;
+    if (!parameters.every(Number.isFinite)) return notice("Some parameters are not finite: press Reset before you save.");
     const filled = (part) => (typeof part === "number" ? parameters[part] : Array.isArray(part) ? part.map(filled) : part && typeof part === "object" ? Object.fromEntries(Object.entries(part).map(([key, value]) => [key, key === "version" ? value : filled(value)])) : part);
     const address = URL.createObjectURL(new Blob([`${JSON.stringify(filled(models[now.model].file))}\n`], { type: "application/json" }));
     html("a", { href: address, download: "model.json" }).click();
@@ -389,7 +392,7 @@
     find(`#${keys[event.key]}`).click();
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readColours(); changed = true; wake(); });
-  window.addEventListener("hashchange", follow);
+  window.addEventListener("hashchange", () => location.hash !== linked && follow());
   new ResizeObserver(() => { changed = true; wake(); }).observe(find("#chart"));
 
   if (isPlane) {
