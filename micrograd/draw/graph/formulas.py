@@ -75,10 +75,11 @@ CALLS: dict[str, Callable[..., Any]] = {
     "dot": _dot,
     "sum": lambda *operands: reductions.sum(operands),
     "mean": lambda *operands: reductions.mean(operands),
+    "logsumexp": lambda *operands: reductions.logsumexp(operands),
     "take": lambda *operands: reductions.take(operands, 0),
     "where": lambda *operands, condition: reductions.where(bool(condition), *operands),
     "binary_cross_entropy": losses.binary_cross_entropy_with_logits,
-    "cross_entropy": lambda *operands, target: losses.cross_entropy(operands, target),
+    "cross_entropy": lambda *operands, **constants: losses.cross_entropy_node(operands, **constants),
 }
 """How to repeat an operation on its operands, if it is not a method of Value of that name."""
 
