@@ -7,6 +7,7 @@ from typing import Protocol
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import Trace
 from micrograd.compiler.passes.expressions import Expressions
+from micrograd.compiler.targets.inlined import tables
 from micrograd.compiler.targets.javascript import TEMPLATES, Writer, array_of, functions, indented, library, literal
 from micrograd.compiler.targets.spelling import terms, total
 
@@ -44,7 +45,7 @@ def export_js(graph: Graph, parameters: Sequence[float], rule: Rule | None = Non
     fixed = functions("module.js")
     code = "".join(fixed[name] for name in names) + (update(rule) if rule is not None else "")
     code += "".join(writer.text for writer in writers)
-    return f"{head}{code}{library(code)}".rstrip() + "\n"
+    return f"{head}{tables(code)}{code}{library(code)}".rstrip() + "\n"
 
 
 def _arguments(graph: Graph) -> str:
