@@ -15,7 +15,9 @@ ROOMS = """
     files
     functions
     engine
-    collector  emscripten  reductions  schedules
+    collector  emscripten  reductions  schedules  trees
+    derivatives  sweeps
+    readers  slopes
     data  functional  losses  optim
     nn
     stepping

@@ -22,10 +22,11 @@ from micrograd.compiler.backends import Backend, backend_for, fallback_for
 from micrograd.compiler.dataset import Examples, Packed, ShapeError, TracedError, are_plain, pack, pool
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.arrays import on_arrays
-from micrograd.compiler.frontend.graph import Graph, Shape, nested
+from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.interpret import GraphFunction
 from micrograd.compiler.frontend.redirect import data_buffer, frozen, is_tracing
 from micrograd.compiler.frontend.serialized import SerializedGraph
+from micrograd.compiler.frontend.sparse import Entries
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
 from micrograd.compiler.native.library import CBackend
 from micrograd.compiler.native.toolchain import CompilerError, notice
@@ -34,6 +35,7 @@ from micrograd.engine import Value
 from micrograd.errors import shown
 from micrograd.levels import gradients_lock
 from micrograd.signals import finally_uninterrupted
+from micrograd.trees import Shape, nested
 
 log = logging.getLogger("micrograd")
 
@@ -63,7 +65,8 @@ class Function:
                 raise TypeError(f"a parameter must be a Value not computed from others, not {shown(parameter)}")
         if len(set(map(id, self.parameters))) < len(self.parameters):
             raise ValueError("a parameter was given twice")
-        self._function = on_arrays(function, example_args)
+        self._entries = Entries(function) if options.sparse else None
+        self._function = on_arrays(self._entries or function, example_args)
         self._backends: dict[tuple[Shape, ...], Backend] = {}
         self._partial: dict[tuple[Any, ...], Backend] = {}  # for the gradients of some arguments
         self._shared = options.shared(len(example_args))
@@ -107,8 +110,12 @@ class Function:
             packed = self._example(args)
             numbers, _ = self._run("forward", packed, as_arrays=packed.as_arrays)
         except TracedError:
+            if self._entries:
+                raise
             return self._function(*map(validation.row, args))
         self._reusable.append(packed)
+        if self._entries:
+            return self._entries.matrices(packed.shapes, 1, numbers)[0]
         return nested(numbers, self._graph_of(packed).output_shape)
 
     @property
@@ -243,6 +250,8 @@ class Function:
 
     def _unflattened(self, shapes: tuple[Shape, ...], n: int, numbers: Any) -> Any:
         """The function's values for n examples of these shapes, from their flat numbers."""
+        if self._entries:
+            return self._entries.matrices(shapes, n, numbers)
         return nested(numbers, (n, *self._backends[shapes].stored.output_shape))
 
     # Compiling
@@ -260,7 +269,7 @@ class Function:
                     finite=self.options.finite,
                     quiet=self.options.quiet,
                 )
-        except (TypeError, ValueError, IndexError) as error:
+        except (TypeError, ValueError, LookupError) as error:
             if isinstance(error, TraceError) or not self._backends:
                 raise
             raise ShapeError(shapes, self._shapes, error) from error

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 from micrograd import validation
 from micrograd.compiler.dataset import Examples
 from micrograd.compiler.dtype import DOUBLE, REMEDY
-from micrograd.compiler.frontend.graph import flatten, shape_of, unflatten
 from micrograd.compiler.frontend.interpret import check
 from micrograd.compiler.frontend.redirect import any_frozen
 from micrograd.compiler.native.buffers import Buffers
@@ -30,6 +29,7 @@ from micrograd.optim import Optimizer
 from micrograd.reductions import mean
 from micrograd.signals import entering, uninterrupted
 from micrograd.stepping import Update
+from micrograd.trees import mapped
 
 if TYPE_CHECKING:
     from micrograd.compiler.function import Function
@@ -320,4 +320,4 @@ def check_rule(optimizer: Any) -> None:
 
 def _values(argument: Any) -> Any:
     """A number as a Value, and a nested list of numbers as one of Values, as a traced function has them."""
-    return unflatten(map(Value, flatten(argument)), shape_of(argument))
+    return mapped(Value, argument)

@@ -26,7 +26,10 @@ TRAINING = ["compiled_training", "scenarios", "backends", "training", "travel", 
 TESTS = {  # those of the module first
     **{name: ["scalar", *GRADIENTS] for name in ["scalar", "functions"]},
     **{name: [*GRADIENTS, *NETWORKS, "load"] for name in ["engine", "levels", "reductions", "errors"]},
-    "functional": ["functional", "properties"],
+    **{
+        name: ["functional", "sparse", "properties"]
+        for name in ["functional", "derivatives", "sweeps", "slopes", "trees"]
+    },
     "losses": NETWORKS,
     **{name: ["optim", *NETWORKS] for name in ["optim", "schedules"]},
     **{f"nn/{name}": ["nn", *NETWORKS] for name in ["module", "layers", "checkpoint"]},
@@ -57,6 +60,7 @@ TESTS = {  # those of the module first
     "compiler/passes/roll": ["roll", "ir", *IN_C],
     "compiler/dtype": ["single_precision"],
     "compiler/options": ["compiler", "single_precision"],
+    "compiler/frontend/sparse": ["sparse"],
     "compiler/frontend/reach": ["reach", *TRAINING],
     **{
         f"compiler/{name}": IN_C

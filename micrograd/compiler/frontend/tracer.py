@@ -51,8 +51,8 @@ QUIET = {op: quiet(op, function) for op, function in OPERATIONS.items()}
 
 NO_NUMBER = (
     "this needs the number itself, but while a function is compiled, its numbers are not known yet. Instead of a "
-    "branch, max() or float(), use micrograd's relu, abs or where(condition, a, b), which choose at each call, and "
-    "the functions of micrograd.scalar instead of those of math"
+    "branch, max() or float(), use micrograd's relu, maximum, abs or where(condition, a, b), which choose at each "
+    "call, and the functions of micrograd.scalar instead of those of math"
 )
 CONDITIONS = frozenset([*COMPARISONS, *LOGIC])
 COMMUTATIVE = frozenset("+*")
@@ -152,13 +152,13 @@ def _operator(name: str, reflected: bool = False) -> Callable[[Symbol, Any], Any
 
 
 def _function(name: str) -> Callable[..., Any]:
-    value = vars(scalar.FUNCTIONS[name])["__wrapped__"]
-    is_composed = scalar.is_composed(name)
+    value, is_composed, arity = scalar.value_of(name), scalar.is_composed(name), scalar.arity(name)
 
-    def method(self: Symbol, *constants: Any) -> Any:
-        if is_composed and not self.trace.keeps_composed:
-            return value(self, *constants)
-        return self.trace.record(name, (self, *constants))
+    def method(*operands: Any) -> Any:
+        if arity > 1 and any(isinstance(operand, Value) for operand in operands):
+            return getattr(Value, name)(*operands)
+        trace = next(operand.trace for operand in operands if type(operand) is Symbol)
+        return value(*operands) if is_composed and not trace.keeps_composed else trace.record(name, operands)
 
     return method
 

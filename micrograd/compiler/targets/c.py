@@ -71,7 +71,7 @@ SCALAR = {
 
 VECTOR = {
     **ARITHMETIC,
-    **{op: f"v_{op}({{0}})" for op in CALLS},
+    **{op: f"v_{op}({', '.join(['{0}', '{1}'][:n])})" for op, n in CALLS.items()},
     "abs": "v_fabs({0})",
     "%": "v_remainder_({0}, {1})",
     "**": "v_pow({0}, {1})",
@@ -85,7 +85,7 @@ VECTOR = {
 }
 TOTAL = CONDITIONS | {
     *("+", "-", "*", "neg", "abs", "where"),
-    *("tanh", "erf", "erfc", "atan", "asinh"),
+    *("tanh", "erf", "erfc", "atan", "atan2", "asinh", "floor"),
 }
 """The operations that have a result, if an infinite one, for all operands; the others may raise in Python."""
 
