@@ -101,6 +101,16 @@ def renamed(**names: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
     return decorate
 
 
+def positions(name: str, places: Any, n: int) -> tuple[int, ...]:
+    """One or several positions among n arguments, from 0. Raises TypeError for all else."""
+    of_each = tuple(map(plain, places if isinstance(places, (list, tuple)) else (places,)))
+    for place in of_each:
+        if not isinstance(place, int) or isinstance(place, bool) or not -n <= place < n:
+            of = "1 argument" if n == 1 else f"{n} arguments"
+            raise TypeError(f"{name} is {shown(places)}: expected the position of one of {of}, or a tuple of them")
+    return tuple(place % n for place in of_each)
+
+
 def require_attributes(name: str, value: Any, members: Sequence[str], expected: str) -> None:
     """Raise TypeError unless `value` is an object, not a class, with these attributes."""
     if isinstance(value, type) or not all(hasattr(value, member) for member in members):

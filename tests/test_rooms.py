@@ -9,7 +9,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1] / "micrograd"
 
 ROOMS = """
-    _version  display  scalar  signals
+    _version  arrays  display  scalar  signals
     errors
     levels  validation
     files
@@ -26,8 +26,10 @@ ROOMS = """
     compiler.passes
     compiler.targets
     compiler.native
+    compiler.backends
     compiler.function
-    compiler.distributed  compiler.session
+    compiler.distributed  compiler.objective  compiler.session
+    compiler.printed
     compiler.compiled
     compiler
     training

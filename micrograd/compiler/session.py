@@ -114,6 +114,8 @@ class Training:
         check_rule(optimizer)
         self._compiled, self._optimizer = compiled, optimizer
         self._max_norm = None if clip_grad_norm is None else validation.limit("clip_grad_norm", clip_grad_norm)
+        if self._max_norm == math.inf and getattr(optimizer, "clip_scale", None) is Optimizer.clip_scale:
+            self._max_norm = None  # it scales by 1: what C would divide infinity by for that may have failed
         self._changed = list(optimizer.parameters)
         self._buffers = Buffers(compiled.parameters, optimizer, compiled.precision, compiled._n_constants)
         self._update = Update(compiled.parameters[: self._buffers.n_held], optimizer, self._max_norm)

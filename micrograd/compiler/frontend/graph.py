@@ -4,10 +4,12 @@ import re
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice, repeat
+from copy import copy
+from itertools import accumulate, islice, repeat
 from numbers import Real
 from typing import Any
 
+from micrograd.arrays import is_array
 from micrograd.compiler.frontend.redirect import backward_hook, symbols
 from micrograd.compiler.frontend.scatter import Scatter, scatter
 from micrograd.compiler.frontend.tracer import NO_NUMBER, Argument, Symbol, Trace, TraceError, users_line
@@ -33,6 +35,8 @@ class Graph:
         next to each other. Otherwise it goes the engine's way, whose sums it then has to the last bit.
     finite
         Whether no number will be infinite or NaN.
+    quiet
+        Whether an operation that fails gives an infinity or NaN, and not an error.
 
     Attributes
     ----------
@@ -47,6 +51,8 @@ class Graph:
         The lines of the results, flat, and their shape.
     parameter_gradients, argument_gradients
         The lines of the gradients, flat; None if the function does not return a single Value.
+    argnum
+        The arguments that the latter are of, in this order; None for all.
     scatters
         What is added to the parameters' gradients besides, at indices that only a call knows.
     forward_end
@@ -66,13 +72,15 @@ class Graph:
         n_constants: int = 0,
         to_roll: bool = True,
         finite: bool = False,
+        quiet: bool = False,
     ) -> None:
-        self.trace = trace = Trace(finite=finite)
+        self.trace = trace = Trace(finite=finite, quiet=quiet)
         self.shapes = tuple(shapes)
         self.sizes = [size(shape) for shape in shapes]
         self.n_parameters = len(parameters)
         self.parameter_gradients: list[int] | None = None
         self.argument_gradients: list[int] | None = None
+        self.argnum: tuple[int, ...] | None = None
         self.scatters: list[Scatter] = []
         self.gradients: dict[int, int] = {}
         inputs = [Value(trace.leaf("x", i)) for i in range(sum(self.sizes))]
@@ -101,6 +109,14 @@ class Graph:
             if self.output_shape == ():
                 root = result if isinstance(result, Value) else Value(result)
                 self._trace_backward(root, nodes, parameters, inputs, n_constants)
+
+    def with_gradients(self, argnum: tuple[int, ...]) -> "Graph":
+        """The same graph with the gradients of these arguments alone."""
+        gradients = iter(self.argument_gradients or ())
+        of_each = [list(islice(gradients, n)) for n in self.sizes]
+        graph = copy(self)
+        graph.argnum, graph.argument_gradients = argnum, [line for k in argnum for line in of_each[k]]
+        return graph
 
     def results(self, kind: str) -> list[int]:
         """The lines that a call computes: a "forward" call, a "backward" call, or one of "value_and_grad"."""
@@ -243,9 +259,23 @@ def unflatten(numbers: Iterator[Any], shape: Shape) -> Any:
     return [unflatten(numbers, shape[1:]) for _ in range(shape[0])]
 
 
-def nested(numbers: "array[float]", shape: Shape) -> Any:
-    """The numbers of an array, in that shape: without ragged lists, C makes all of the lists at once."""
+def nested(numbers: Any, shape: Shape) -> Any:
+    """The numbers of an array, in that shape: as arrays if it is one of NumPy's, else as nested lists.
+
+    Without ragged lists, C makes all of the lists at once.
+    """
+    if is_array(numbers):
+        return _split(numbers, shape)
     if not shape or "ragged" in shape or 0 in shape:
         return unflatten(iter(numbers.tolist()), shape)
     code: Any = numbers.typecode
     return memoryview(numbers).cast("B").cast(code, shape).tolist()
+
+
+def _split(numbers: Any, shape: Shape) -> Any:
+    """Parts of an array, without copies: lists only where the shapes in them differ."""
+    if "ragged" not in shape:
+        return numbers.reshape(shape) if shape else float(numbers[0])
+    branches = shape[1:] if shape[0] == "ragged" else [shape[1:]] * shape[0]
+    ends = list(accumulate(map(size, branches), initial=0))
+    return [_split(numbers[i:j], branch) for i, j, branch in zip(ends, ends[1:], branches, strict=False)]

@@ -26,6 +26,7 @@ from traceback import walk_stack, walk_tb
 from typing import Any, NoReturn
 
 from micrograd import reductions, scalar
+from micrograd.compiler.frontend.ieee import quiet
 from micrograd.engine import Value
 
 ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "%": "mod", "**": "pow"}
@@ -45,6 +46,8 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     **scalar.FUNCTIONS,
 }
 """What each operation of a trace does to numbers."""
+QUIET = {op: quiet(op, function) for op, function in OPERATIONS.items()}
+"""The same without errors."""
 
 NO_NUMBER = (
     "this needs the number itself, but while a function is compiled, its numbers are not known yet. Instead of a "
@@ -196,6 +199,8 @@ class Trace:
         is those that it is made of, which every language has.
     finite
         Whether no number will be infinite or NaN, so that 0.0 times any of them is 0.0.
+    quiet
+        Whether an operation that fails gives an infinity or NaN, and not an error.
 
     Attributes
     ----------
@@ -203,9 +208,10 @@ class Trace:
         The first error that was raised, or would have been, where a number was asked for: the function may catch it.
     """
 
-    def __init__(self, *, keeps_composed: bool = False, finite: bool = False) -> None:
+    def __init__(self, *, keeps_composed: bool = False, finite: bool = False, quiet: bool = False) -> None:
         self.keeps_composed = keeps_composed
         self.finite = finite
+        self.quiet = quiet
         self.ops: list[str] = []
         self.operands: list[tuple[int, ...]] = []
         self.leaves: dict[int, tuple[str, int]] = {}
@@ -283,7 +289,7 @@ class Trace:
         """The line that an operation with a constant comes to, if it needs none of its own."""
         constants = [self.constants.get(line) for line in lines]
         if None not in constants:
-            return self.id(OPERATIONS[op](*constants))
+            return self.id((QUIET if self.quiet else OPERATIONS)[op](*constants))
         first, last = constants[0], constants[-1]
         match op:
             case "where" if first is not None:
