@@ -50,6 +50,14 @@ def test_a_value_shows_the_graph_that_leads_to_it():
     assert bundle(x) == {"text/plain": "Value(data=2.0, grad=0.0, label='x')"}
 
 
+def test_no_label_leaves_the_text_of_an_image():
+    image = (Value(1.0) * 2)._repr_mimebundle_()["text/html"]
+    assert image.startswith('<img alt="Value(data=2.0, grad=0.0)" src="data:image/svg+xml;base64,')
+    hostile = Value(1.0) * 2
+    hostile.label = '"><script>alert(1)</script>'
+    assert "<script" not in hostile._repr_mimebundle_()["text/html"]
+
+
 def test_a_value_that_cannot_be_drawn_has_its_text(monkeypatch):
     def draw(*args, **options):
         raise RuntimeError("no program for drawing is installed")
