@@ -64,7 +64,7 @@ def store(notebook: Any, path: Path) -> None:
             if "text" in output:
                 output.text = _lasting(output.text)
             for kind in ("text/plain", "text/html"):
-                if kind in output.get("data", {}):
+                if kind in output.get("data", {}) and ";base64," not in output.data[kind]:
                     output.data[kind] = _lasting(output.data[kind])
     nbformat.validate(notebook)
     nbformat.write(notebook, path)
@@ -85,7 +85,11 @@ def _said(output: Any) -> Any:
         return {output.name: _timeless(output.text)}
     if output.output_type == "error":
         return {output.ename: output.evalue}
-    return {kind: texts(text) if kind == "image/svg+xml" else _timeless(text) for kind, text in output.data.items()}
+    return {
+        kind: texts(text) if kind == "image/svg+xml" else _timeless(text)
+        for kind, text in output.data.items()
+        if ";base64," not in text  # the same picture, as an image
+    }
 
 
 def _timeless(text: str) -> str:
