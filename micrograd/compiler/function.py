@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("micrograd")
 
+Backends = dict[tuple[Shape, ...], "PythonBackend | NumpyBackend | CBackend"]
+
 MANY_SHAPES = 4  # above which the log says how many there are to compile
 
 
@@ -47,6 +49,7 @@ class Function:
     """A compiled function: `Compiled` documents its public methods, `compile` its arguments.
 
     After its parameters come the constants: Values whose numbers are read at each call, too, but without gradients.
+    `backends` has what was compiled before, by shapes, and gets what is compiled.
     """
 
     def __init__(
@@ -56,6 +59,7 @@ class Function:
         parameters: Sequence[Value],
         options: Options,
         constants: Sequence[Value] = (),
+        backends: Backends | None = None,
     ) -> None:
         _check_function(function, example_args)
         self.parameters = [*validation.as_list("parameters", parameters), *constants]
@@ -67,16 +71,17 @@ class Function:
         if len(set(map(id, self.parameters))) < len(self.parameters):
             raise ValueError("a parameter was given twice")
         self._function = on_arrays(function, example_args)
-        self._backends: dict[tuple[Shape, ...], PythonBackend | NumpyBackend | CBackend] = {}
+        self._backends: Backends = {} if backends is None else backends
         self._reusable: list[Packed] = []  # single examples of earlier calls
         self._frozen: Sequence[float] | None = None  # the parameters' numbers, while they are frozen
         self._blocks: set[object] = set()  # in which they are
         self._shapes = pack([(argument,) for argument in example_args], ()).shapes
-        graph = self._traced(self._shapes)
-        self._build(graph)
+        if self._shapes not in self._backends:
+            self._build(self._traced(self._shapes))
         if options.batch_size != math.inf:
-            kind = "forward" if graph.parameter_gradients is None else "backward"
-            self._build_library(self._shapes, kind, options.batch_size if graph.sizes else 1)
+            stored = self._backends[self._shapes].stored
+            kind = "backward" if stored.is_differentiable else "forward"
+            self._build_library(self._shapes, kind, options.batch_size if stored.sizes else 1)
 
     def __repr__(self) -> str:
         single = "" if self.precision == DOUBLE else " in single precision"
