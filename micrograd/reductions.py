@@ -23,9 +23,8 @@ def dot(ws: Iterable[Any], xs: Iterable[Any], bias: Any = 0) -> Value:
     if n != len(xs):
         raise ValueError(f"dot() expects two lists of the same length, not of {n} and {len(xs)}")
     operands = promote(*ws, *xs, bias)
-    data = operands[-1].data
-    for w, x in zip(operands[:n], operands[n:-1], strict=True):
-        data += w.data * x.data
+    numbers = [operand.data for operand in operands]
+    data = scalar.add_products(numbers[-1], numbers[:n], numbers[n:-1])
 
     def _backward(grad: Any) -> None:
         for w, x in zip(operands[:n], operands[n:-1], strict=True):
