@@ -81,16 +81,6 @@ def square(x: Any) -> Any:
     return float(x) * float(x) if type(x) is not float and isinstance(x, Rational) else x * x
 
 
-def add_products(start: Any, ws: Sequence[Any], xs: Sequence[Any]) -> Any:
-    """start + w0 * x0 + w1 * x1 + ..., from left to right; traced numbers make one operation of it."""
-    for number in (*ws[:1], *xs[:1], start):
-        if type(number) is not float and hasattr(number, "add_products"):
-            return number.add_products(start, ws, xs)
-    for w, x in zip(ws, xs, strict=True):
-        start += w * x
-    return start
-
-
 def where(condition: Any, a: Any, b: Any) -> Any:
     """`a` if the condition holds, else `b`; a traced condition decides later.
 

@@ -46,10 +46,9 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "abs": abs,
     "where": scalar.where,
     "take": lambda index, *values: scalar.take(values, index),
-    "dot": lambda start, *factors: scalar.add_products(start, factors[::2], factors[1::2]),
     **scalar.FUNCTIONS,
 }
-"""What each operation of a trace does to numbers."""
+"""What each operation of a trace does to numbers, but for a "dot", which is several of these."""
 
 NO_NUMBER = (
     "this needs the number itself, but while a function is compiled, its numbers are not known yet. Instead of a "
@@ -104,14 +103,14 @@ class Symbol:
             return reductions.take(values, self)
         return self.trace.record("take", (self, *values))
 
-    def add_products(self, start: Any, ws: Sequence[Any], xs: Sequence[Any]) -> Any:
+    def plus_products(self, start: Any, ws: Sequence[Any], xs: Sequence[Any]) -> Any:
         """start + w0 * x0 + w1 * x1 + ..., as one operation if no factor is constant."""
         trace = self.trace
         factors = [trace.id(number) for pair in zip(ws, xs, strict=True) for number in pair] if trace.joins else []
         if factors and trace.constants.keys().isdisjoint(factors):
             return trace.add("dot", (trace.start(start), *factors))
-        for w, x in zip(ws, xs, strict=True):
-            start = start + w * x
+        for product in map(operator.mul, ws, xs):
+            start = start + product
         return start
 
     def __neg__(self) -> Any:

@@ -4,7 +4,9 @@ A sum becomes one expression with all of its terms, products included, so that a
 written. A condition is part of the expressions that it decides.
 """
 
+from collections import Counter
 from collections.abc import Collection, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.scatter import row
@@ -85,17 +87,14 @@ class Expressions(list[Node]):
         self._trace = trace
         self._in_order = in_order
         ops, operands = trace.ops, trace.operands
-        uses = [0] * len(ops)
-        user = [0] * len(ops)
+        uses = Counter(chain.from_iterable(map(operands.__getitem__, self.live)))
+        uses.update([*results, *named] * 2)  # which keeps it from becoming part of another
+        self._sum = [0] * len(ops)  # the line of the sum or difference that alone uses a line, or 0
         for line in self.live:
-            for operand in operands[line]:
-                uses[operand] += 1
-                user[operand] = line
-        for line in (*results, *named):
-            uses[line] += 2  # which keeps it from becoming part of another
-        self._sum = [  # the line of the sum or difference that alone uses a line, or 0
-            line if n == 1 and ops[line] in SUMS else 0 for n, line in zip(uses, user, strict=True)
-        ]
+            if ops[line] in SUMS:
+                for operand in operands[line]:
+                    if uses[operand] == 1:
+                        self._sum[operand] = line
         self._parameter = {line: i for line, (array, i) in trace.leaves.items() if array == "g"}
         self._conditions: dict[int, Call] = {}  # over lines
         self._numbers: set[int] = set()  # conditions that have a node
@@ -183,14 +182,7 @@ class Expressions(list[Node]):
 
     def _append(self, line: int, tree: Call) -> None:
         operands: list[int] = []
-
-        def position(part: Any) -> Any:
-            if isinstance(part, Call):
-                return Call(part.op, tuple(map(position, part.operands)))
-            operands.append(part)
-            return len(operands) - 1
-
-        form = position(tree)
+        form = _form(tree, operands)
         self.append(Node(line, form, tuple(operands)))
 
     def _operand(self, line: int, decides: bool) -> Any:
@@ -212,6 +204,14 @@ class Expressions(list[Node]):
         if op == "/" and not constant:
             return "quotient"
         return f"{op}{constant:.17g}" if op == "**" and constant is not None else op  # 2.0000001 is not 2
+
+
+def _form(part: Any, operands: list[int]) -> Any:
+    """A tree with positions in `operands`, which it fills, in place of lines."""
+    if isinstance(part, Call):
+        return Call(part.op, tuple([_form(inner, operands) for inner in part.operands]))
+    operands.append(part)
+    return len(operands) - 1
 
 
 def _size(value: Any) -> int:
