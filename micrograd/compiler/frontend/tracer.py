@@ -24,6 +24,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from numbers import Real
 from pathlib import Path
 from traceback import walk_stack, walk_tb
@@ -46,9 +47,10 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "abs": abs,
     "where": scalar.where,
     "take": lambda index, *values: scalar.take(values, index),
+    "dot": lambda start, *factors: reduce(operator.add, map(operator.mul, factors[::2], factors[1::2]), start),
     **scalar.FUNCTIONS,
 }
-"""What each operation of a trace does to numbers, but for a "dot", which is several of these."""
+"""What each operation of a trace does to numbers."""
 
 NO_NUMBER = (
     "this needs the number itself, but while a function is compiled, its numbers are not known yet. Instead of a "
@@ -106,12 +108,11 @@ class Symbol:
     def plus_products(self, start: Any, ws: Sequence[Any], xs: Sequence[Any]) -> Any:
         """start + w0 * x0 + w1 * x1 + ..., as one operation if no factor is constant."""
         trace = self.trace
-        factors = [trace.id(number) for pair in zip(ws, xs, strict=True) for number in pair] if trace.joins else []
-        if factors and trace.constants.keys().isdisjoint(factors):
-            return trace.add("dot", (trace.start(start), *factors))
-        for product in map(operator.mul, ws, xs):
-            start = start + product
-        return start
+        if trace.joins and {*map(type, ws), *map(type, xs)} == {Symbol} and not isinstance(start, Value):
+            factors = [trace.id(number) for pair in zip(ws, xs, strict=True) for number in pair]
+            if trace.constants.keys().isdisjoint(factors):
+                return trace.add("dot", (trace.start(start), *factors))
+        return reduce(operator.add, map(operator.mul, ws, xs), start)
 
     def __neg__(self) -> Any:
         return self.trace.record("neg", (self,))
