@@ -72,6 +72,8 @@ def test_a_dot_with_constants_is_what_is_left_of_its_operations(ws: list[float],
     x = trace.leaf("x")
     assert shown(trace, x.plus_products(0, [x], [2.0])) == ("*", 0, 2.0)
     assert shown(trace, x.plus_products(0, [x], [x])) == ("*", 0, 0)  # which does not join
+    joining = Trace(joins=True).leaf("x")
+    assert joining.plus_products(0, [joining], [joining**0]).id == joining.id
 
 
 def test_a_dot_within_derivatives_may_mix_numbers_of_several_levels() -> None:
@@ -145,8 +147,12 @@ def test_weights_that_are_looked_up_and_multiplied_are_scattered_to() -> None:
     def twice(token: Any, following: Any) -> Any:
         return loss(token, following) + dot(take(table, following), take(table, token)) * loss(following, token)
 
+    def multiplied(token: Any, following: Any) -> Any:
+        x, y = take(table, token), take(table, following)
+        return losses.cross_entropy([dot(row, x) * dot(row, y) for row in table], following)
+
     parameters = [weight for row in table for weight in row]
-    for function, n in ((loss, 2), (twice, 8)):
+    for function, n in ((loss, 2), (twice, 8), (multiplied, 4)):
         graph = graph_of(function, (1, 2), parameters)
         assert len(graph.scatters) == n
         check(function, (1.0, 2.0), parameters)
