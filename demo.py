@@ -1,6 +1,7 @@
 """Teaches a small neural network XOR, shows what it has learned, and draws it: `python demo.py`."""
 
 import argparse
+import copy
 import math
 import os
 import sys
@@ -8,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from micrograd import Value, mean, nn
-from micrograd.viz import draw_graph, save_html, save_svg, sparkline
+from micrograd.viz import draw_graph, remember_lines, save_html, save_svg, sparkline
 
 XOR = [((0.0, 0.0), 0.0), ((0.0, 1.0), 1.0), ((1.0, 0.0), 1.0), ((1.0, 1.0), 0.0)]  # inputs and target
 TOLERANCE = 0.1  # XOR is solved if each prediction is this close to its target
@@ -41,27 +42,28 @@ def show_progress(losses: Iterator[float], steps: int) -> None:
 
 def show_predictions(model: nn.MLP) -> bool:
     """The table of what the model says; True if that is XOR."""
-    print("x1  x2  target  prediction")
+    print("x0  x1  target  prediction")
     predictions = [model(x).data for x, _ in XOR]
-    for ((x1, x2), target), prediction in zip(XOR, predictions, strict=True):
-        print(f"{x1:2.0f}  {x2:2.0f}  {target:6.0f}  {prediction:10.3f}")
+    for ((x0, x1), target), prediction in zip(XOR, predictions, strict=True):
+        print(f"{x0:2.0f}  {x1:2.0f}  {target:6.0f}  {prediction:10.3f}")
     return all(abs(prediction - target) < TOLERANCE for (_, target), prediction in zip(XOR, predictions, strict=True))
 
 
-def draw(model: nn.MLP, directory: Path) -> None:
-    """The graph of the prediction for (1, 0) and of its gradients: as a picture, as a page and for Graphviz."""
-    for name, parameter in model.named_parameters():
-        parameter.label = name
-    prediction = model([Value(1.0, label="x1"), Value(0.0, label="x2")])
+def draw(model: nn.MLP, untrained: nn.MLP, directory: Path) -> None:
+    """The graph of the prediction for (1, 0), and as a page, that of the loss before the first step of training."""
+    prediction = model([Value(1.0, label="x0"), Value(0.0, label="x1")])
     prediction.label = "prediction"
     model.zero_grad()
     prediction.backward()
     save_svg(prediction, directory / "xor.svg")
-    save_html(prediction, directory / "xor.html")
+    with remember_lines():
+        loss = mean((untrained(x) - target) ** 2 for x, target in XOR)
+    loss.label = "loss"
+    save_html(loss, directory / "xor.html")
     (directory / "xor.dot").write_text(draw_graph(prediction), encoding="utf-8")
     print(f"A picture of the network is in {directory / 'xor.svg'},")
-    print(f"a page for a browser, with its numbers and gradients one by one, in {directory / 'xor.html'},")
     print(f"and its graph, as text for Graphviz, in {directory / 'xor.dot'}.")
+    print(f"A page for a browser, in which you train it yourself, is in {directory / 'xor.html'}.")
 
 
 def main() -> int:
@@ -82,11 +84,12 @@ def main() -> int:
         parser.error(f"argument --out: {error}")
 
     model = nn.MLP(2, [4, 1], activation="tanh", output="sigmoid", rng=options.seed)
+    untrained = copy.deepcopy(model)
     print(model)
     show_progress(train(model, options.steps, options.learning_rate), options.steps)
     solved = show_predictions(model)
     print("Solved: every" if solved else "Not solved: not every", f"prediction is within {TOLERANCE} of its target.\n")
-    draw(model, options.out)
+    draw(model, untrained, options.out)
     return 0 if solved else 1
 
 

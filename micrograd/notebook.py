@@ -45,11 +45,26 @@ def _module(module: Module, bundle: Bundle) -> None:
 
 
 def _history(history: History, bundle: Bundle) -> None:
-    """Replace the text by the outcome of a training and its losses as a sparkline, and add the curves."""
+    """Replace the text by the outcome of a training and its losses as a sparkline, and add the curves.
+
+    In the cell that has shown them while it trained, the outcome alone.
+    """
     bundle["text/plain"] = summary(history)
-    if history.losses:
-        caption = bundle["text/plain"].split("\n")[0]
+    caption = bundle["text/plain"].split("\n")[0]
+    if _shown_live and _shown_live[-1] == (id(history), _cell()):
+        bundle["text/plain"] = caption
+    elif history.losses:
         bundle["image/svg+xml"] = standalone(curves(history, caption, len(history.losses)))
+
+
+_shown_live: list[tuple[int, Any]] = []
+"""The latest History that was shown while it trained, by its id, and the cell that shows it."""
+
+
+def _cell() -> Any:
+    """The number of the cell that the notebook runs; None outside of notebooks."""
+    shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return shell.execution_count if getattr(shell, "kernel", None) is not None else None
 
 
 def live(history: History, epochs: int) -> Callable[[str], None] | None:
@@ -57,9 +72,8 @@ def live(history: History, epochs: int) -> Callable[[str], None] | None:
 
     None outside of notebooks; nothing is imported to find out.
     """
-    ipython = sys.modules.get("IPython")
-    shell = getattr(ipython, "get_ipython", lambda: None)()
-    if getattr(shell, "kernel", None) is None:
+    cell = _cell()
+    if cell is None:
         return None
     handle: Any = None
 
@@ -68,7 +82,8 @@ def live(history: History, epochs: int) -> Callable[[str], None] | None:
         with suppress(Exception):
             bundle = {"text/plain": line, "image/svg+xml": standalone(curves(history, line, epochs))}
             if handle is None:
-                handle = ipython.display.display(bundle, raw=True, display_id=True)  # type: ignore[union-attr]
+                handle = sys.modules["IPython"].display.display(bundle, raw=True, display_id=True)
+                _shown_live[:] = [(id(history), cell)]
             else:
                 handle.update(bundle, raw=True)
 

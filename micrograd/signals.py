@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
-__all__ = ["entering", "finally_uninterrupted", "uninterrupted"]
+__all__ = ["entering", "finally_uninterrupted", "held", "uninterrupted"]
 
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGUSR1", "SIGUSR2")
 SIGNALS = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]  # their handlers may raise exceptions
@@ -75,3 +75,14 @@ def entering(block: AbstractContextManager[Any]) -> Iterator[None]:
         if entered:
             block.__exit__(type(error), error, error.__traceback__)
         raise
+
+
+@contextmanager
+def held(block: AbstractContextManager[Any]) -> Iterator[None]:
+    """Hold a block that may be left twice, and leave it whenever Ctrl-C comes: also just before its own `__exit__`."""
+
+    def leave() -> None:
+        block.__exit__(None, None, None)
+
+    with finally_uninterrupted(leave), block:
+        yield

@@ -44,6 +44,14 @@ def number(name: str, value: Any, least: float = 0.0, below: float = math.inf) -
     return result
 
 
+def positive(name: str, value: Any) -> float:
+    """`value` as a Python number above 0. Raises ValueError otherwise."""
+    result = number(name, value)
+    if not result:
+        raise ValueError(f"{name} is 0: expected a number above 0")
+    return result
+
+
 def limit(name: str, value: Any) -> float:
     """`value` as a Python number from 0 to infinity, for no limit. Raises ValueError otherwise."""
     result = plain(value)
@@ -99,6 +107,16 @@ def renamed(**names: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
         return checked
 
     return decorate
+
+
+def positions(name: str, places: Any, n: int) -> tuple[int, ...]:
+    """One or several positions among n arguments, from 0. Raises TypeError for all else."""
+    of_each = tuple(map(plain, places if isinstance(places, (list, tuple)) else (places,)))
+    for place in of_each:
+        if not isinstance(place, int) or isinstance(place, bool) or not -n <= place < n:
+            of = "1 argument" if n == 1 else f"{n} arguments"
+            raise TypeError(f"{name} is {shown(places)}: expected the position of one of {of}, or a tuple of them")
+    return tuple(place % n for place in of_each)
 
 
 def require_attributes(name: str, value: Any, members: Sequence[str], expected: str) -> None:

@@ -321,6 +321,15 @@ def test_a_flag_without_a_failure_is_no_failure(backend):
     assert optimizer.steps == 3
 
 
+@pytest.mark.skipif(not has_compiler(), reason="there is no C compiler here")
+def test_a_limit_of_infinity_leaves_steps_to_c(monkeypatch):
+    w = Value(1.0)
+    fast = micrograd.compile(lambda x: (w * x - 1) ** 2, (1.0,), parameters=[w], backend="c")
+    monkeypatch.setattr("micrograd.compiler.session.CompiledGradients.__call__", None)
+    with fast.training(SGD([w], 0.1), clip_grad_norm=math.inf) as step:
+        assert (step([2.0]), w.data) == (1.0, 0.6)
+
+
 def test_gradients_of_which_the_squares_overflow_are_clipped_as_they_are_eager(backend):
     w = Value(0.5)
     fast = micrograd.compile(lambda x: w * x, (1.0,), parameters=[w], backend=backend)

@@ -500,7 +500,8 @@ def test_gradients_come_in_the_shape_of_the_arguments(backend):
     assert fast.value_and_grad(*args) == (66.0, (21.0, [14.0, 6.0], [[0.0, 4.0], [6.0, 0.0]]))
     fast = micrograd.compile(lambda x: x[0] * x[1], ([1.0, 2.0],), backend=backend)
     assert fast.value_and_grad((3.0, 4.0)) == (12.0, [4.0, 3.0])
-    assert fast.value_and_grad(np.array([3.0, 4.0])) == (12.0, [4.0, 3.0])
+    value, gradient = fast.value_and_grad(np.array([3.0, 4.0]))
+    assert (value, type(gradient), gradient.tolist()) == (12.0, np.ndarray, [4.0, 3.0])
 
 
 def test_lists_and_nested_lists_come_out(backend):
@@ -610,7 +611,7 @@ def test_what_is_no_batch_is_refused():
         with pytest.raises(TypeError, match=f"argument {k}: expected a list or an array of examples, not \\d"):
             fast.map(*batches)
     with pytest.raises(TypeError, match=r"argument 2: expected a real number, not Value\(data=2.0.*: give its .data"):
-        fast(1.0, Value(2.0))
+        fast.value_and_grad(1.0, Value(2.0))
     other = micrograd.compile(lambda x: x, (1.0,), backend="python")
     with pytest.raises(ValueError, match="expected \\(\\(\\), \\(\\)\\)"):
         fast.map(other.pack([1.0, 2.0]))
@@ -650,7 +651,7 @@ def test_a_table_is_its_numbers_not_its_names(backend):
 
 
 NO_NUMBERS = [
-    {0: 5.0, 1: 6.0}, {0: 5.0}.keys(), {0: 5.0}.values(), {0: 5.0}.items(), {5.0, 6.0}, frozenset([5.0]), b"56",
+    {0: 5.0}.keys(), {0: 5.0}.values(), {0: 5.0}.items(), {5.0, 6.0}, frozenset([5.0]), b"56",
     bytearray(b"56"), "56",
 ]  # fmt: skip
 
@@ -792,7 +793,10 @@ def test_a_derivative_that_cannot_be_taken_names_the_operations_it_is_of(backend
 def test_examples_come_in_any_layout(backend, layout):
     rows = np.arange(12.0).reshape(6, 2)
     fast = micrograd.compile(lambda x: x[0] - 3 * x[1], ([1.0, 2.0],), parameters=[Value(0.0)], backend=backend)
-    assert fast.map(LAYOUTS[layout](rows)) == (rows[:, 0] - 3 * rows[:, 1]).tolist()
+    values = fast.map(LAYOUTS[layout](rows))
+    of_numpy = not layout.startswith(("lists", "tuples", "a memoryview"))
+    assert type(values) is (np.ndarray if of_numpy else list)
+    assert list(values) == (rows[:, 0] - 3 * rows[:, 1]).tolist()
     assert fast.backward(LAYOUTS[layout](rows)) == (rows[:, 0] - 3 * rows[:, 1]).mean()
 
 
@@ -805,7 +809,7 @@ def test_examples_come_in_any_layout(backend, layout):
     ids=lambda batch: type(batch).__name__,
 )  # fmt: skip
 def test_numbers_come_in_any_sequence(backend, batch):
-    assert micrograd.compile(lambda x: 2 * x, (1.0,), backend=backend).map(batch) == [2.0, 4.0, 6.0]
+    assert list(micrograd.compile(lambda x: 2 * x, (1.0,), backend=backend).map(batch)) == [2.0, 4.0, 6.0]
 
 
 @pytest.mark.parametrize("layout", ["float32", "ints", "bytes", "swapped bytes", "Fortran", "a slice", "reversed"])
@@ -815,7 +819,7 @@ def test_an_array_is_converted_as_a_whole(monkeypatch, layout):
     fast = micrograd.compile(lambda x: x[0] - 3 * x[1], ([1.0, 2.0],), backend="python")
     monkeypatch.setattr("micrograd.compiler.dataset._extend", None)
     for _ in range(2):
-        assert fast.map(fast.pack(LAYOUTS[layout](rows))) == (rows[:, 0] - 3 * rows[:, 1]).tolist()
+        assert fast.map(fast.pack(LAYOUTS[layout](rows))).tolist() == (rows[:, 0] - 3 * rows[:, 1]).tolist()
 
 
 FROZEN = np.ones((3, 2))
@@ -836,14 +840,14 @@ def test_what_cannot_be_used_where_it_lies_is_copied():
     for rows in (np.ones((3, 2), np.float32), np.asfortranarray(np.ones((3, 2))), np.ones((6, 2))[::2]):
         packed = fast.pack(rows)
         assert packed.pointers[0] != rows.ctypes.data
-        assert fast.map(packed) == [2.0, 2.0, 2.0]
+        assert fast.map(packed).tolist() == [2.0, 2.0, 2.0]
 
 
 def test_a_part_of_what_cannot_be_written_to_is_copied():
     rows = np.arange(3.0)
     rows.flags.writeable = False
     fast = micrograd.compile(lambda x: x + 0.0, (1.0,), backend="python")
-    assert fast.map(memoryview(rows)[1:]) == fast.map(fast.pack(rows).part(1, 3)) == [1.0, 2.0]
+    assert fast.map(memoryview(rows)[1:]) == fast.map(fast.pack(rows).part(1, 3)).tolist() == [1.0, 2.0]
     assert fast.map(memoryview(bytes(array("d", [1.0, 2.0]))).cast("d")) == [1.0, 2.0]
 
 
@@ -1137,7 +1141,7 @@ def test_bad_input_is_refused_at_the_door():
         micrograd.compile(lambda x: p * x, (1.0,), parameters=[p], backend="python").training(SGD)
 
 
-@pytest.mark.parametrize("result", ["1.5", None, {}, [1.0, "2"]])
+@pytest.mark.parametrize("result", ["1.5", None, {1.0}, [1.0, "2"], {"a": None}])
 def test_a_function_that_does_not_return_numbers_is_refused(result):
     with pytest.raises(TypeError):
         micrograd.compile(lambda x: result, (1.0,), backend="python")
@@ -1215,7 +1219,7 @@ def test_single_calls_of_all_kinds_give_what_the_function_gives(backend):
             assert fast(x, ys) == pytest.approx(expected, rel=1e-14)
             assert fast.value_and_grad(x, ys)[0] == pytest.approx(expected, rel=1e-14)
     for error, message, x, ys in [
-        (ValueError, r"log\(0.0\)", 1.0, [0.0, 0.0]), (TypeError, "argument 2: expected", 9.0, [Value(1.0), 1.0]),
+        (ValueError, r"log\(0.0\)", 1.0, [0.0, 0.0]), (TypeError, "argument 2: expected", 9.0, [None, 1.0]),
         (OverflowError, "argument 1: int too large", 10**400, [1.0, 1.0]), (TypeError, "argument 1", "1", [1.0, 1.0]),
         (OverflowError, "argument 2: int too large", 9.0, [1.0, 10**400]), (ValueError, "shape", 9.0, 1.0),
         (ValueError, "takes 2 arguments, not 1", [1.0], None),
@@ -1231,7 +1235,7 @@ def test_single_calls_of_all_kinds_give_what_the_function_gives(backend):
 
 def test_another_error_of_types_is_passed_on(monkeypatch):
     fast = micrograd.compile(lambda x: x, (1.0,), backend="python")
-    monkeypatch.setattr(fast._backends[((),)], "forward", lambda *_: len(1))
+    monkeypatch.setattr(fast._backends[((),)], "run", lambda *_: len(1))
     with pytest.raises(TypeError, match="has no len"):
         fast(1.0)
 

@@ -2,6 +2,7 @@
 
 import copy
 import io
+import json
 import os
 import re
 import shlex
@@ -17,7 +18,7 @@ from micrograd import mean, nn
 
 DEMO = Path(demo.__file__).resolve()
 PYTHON = [sys.executable, "-S", "-E", "-B"]  # without site-packages and without variables such as PYTHONPATH
-TABLE = ["x1  x2  target  prediction"] + [f"{a:2}  {b:2}  {a ^ b:6}" for a in (0, 1) for b in (0, 1)]
+TABLE = ["x0  x1  target  prediction"] + [f"{a:2}  {b:2}  {a ^ b:6}" for a in (0, 1) for b in (0, 1)]
 
 
 @pytest.fixture
@@ -66,8 +67,12 @@ def test_progress_that_is_not_on_a_terminal_is_five_plain_lines_with_a_falling_l
 def test_the_drawing_names_inputs_parameters_and_prediction(run, tmp_path):
     run()
     drawing = (tmp_path / "xor.dot").read_text()
-    for label in ("x1", "x2", "prediction", *(name for name, _ in nn.MLP(2, [4, 1]).named_parameters())):
+    for label in ("x0", "x1", "prediction"):
         assert label in drawing
+    graph = json.loads(re.search(r'id="graph">(.*?)</script>', (tmp_path / "xor.html").read_text())[1])
+    assert {"loss", "out", "out.w3", "h1[0]", "h1[3].w1", "h1[3].b", "x0", "x1"} <= set(graph["names"])
+    assert [len(examples) for examples in graph["stacks"]] == [4]
+    assert all(line.startswith("demo.py:") and "XOR" in line for line in graph["lines"].values())
 
 
 def test_the_picture_and_the_page_need_nothing_but_python(run, tmp_path):

@@ -1,6 +1,7 @@
 """What notebooks show for models and histories, and for a training while it runs."""
 
 import os
+import re
 import subprocess
 import sys
 import types
@@ -68,7 +69,7 @@ def test_a_network_has_a_card_for_each_unit_and_an_edge_for_each_weight():
     for i, edge in edges.items():
         assert edge.get("class").split()[1] == ("plus" if weights[i] > 0 else "minus" if weights[i] else "none")
         assert edge[0].text.endswith(f": {weights[i]:.4g}")
-    assert max(edges.values(), key=lambda e: float(e.get("stroke-width")))[0].text == "weight from x2 to h1 1: -8"
+    assert max(edges.values(), key=lambda e: float(e.get("stroke-width")))[0].text == "h1[1].w2, the weight of x2: -8"
 
 
 def test_a_bias_is_in_its_card():
@@ -161,7 +162,7 @@ class Notebook(types.ModuleType):
         super().__init__("IPython")
         self.shown = []
         self.updates = 0
-        shell = types.SimpleNamespace(kernel=object() if kernel else None)
+        self.shell = shell = types.SimpleNamespace(kernel=object() if kernel else None, execution_count=1)
 
         def update(bundle, raw):
             self.updates += 1
@@ -198,6 +199,10 @@ def test_in_a_notebook_one_display_is_updated_in_place(notebook, monkeypatch, ca
     history = train()
     [shown] = notebook.shown
     assert notebook.updates == 2 * 30 - 1  # after each step and each epoch
+    assert re.search(r"  in \d+:\d\d$", shown["text/plain"])
+    assert history._repr_mimebundle_() == {"text/plain": displays.summary(history).split("\n")[0]}  # no second curve
+    notebook.shell.execution_count += 1
+    assert "image/svg+xml" in bundle(history)
     assert shown["text/plain"].startswith(f"epoch 30/30  loss {history.losses[-1]:.4g}  ")
     [line] = [e for e in ElementTree.fromstring(shown["image/svg+xml"]).iter() if "mg-line0" in e.get("class", "")]
     assert line.get("d").count("L") == 29

@@ -1,14 +1,18 @@
-"""Examples of a mean or sum: which Values the folded drawing hides behind those of the first example."""
+"""The folded drawing: which Values it hides behind those of a first example, and the names of all."""
 
 import random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from micrograd import Value, mean
+from micrograd import Value, mean, nn, viz
 from micrograd import sum as total
 from micrograd.draw.graph.drawn import DrawnGraph
+from micrograd.draw.graph.fold import Folded
+from micrograd.draw.graph.names import names
 from micrograd.draw.graph.scopes import ExampleScopes
+from micrograd.draw.training import network
 
 LEAVES = 6
 
@@ -95,3 +99,95 @@ def test_a_leaf_of_two_examples_that_differs_in_the_next_is_an_alias():
     assert scopes.home(number[w], first) == 0
     places = stack.members[0].index(number[x[1]])
     assert stack.members[1][places] == number[x[2]]
+
+
+# Names
+
+
+def all_names(root):
+    graph = DrawnGraph(root)
+    return dict(zip(graph.values, names(Folded(graph))[0], strict=True))
+
+
+def test_neurons_weights_and_inputs_have_the_names_that_the_drawing_of_the_model_has():
+    model = nn.MLP(2, [3, 2, 1], rng=1)
+    found = all_names(mean((model([a, 1.0]) - 1.0) ** 2 for a in (0.0, 1.0)))
+    assert [found[parameter] for parameter in model.parameters()] == network.names(model)
+    assert {"x0", "x1", "h1[2]", "h1[2].z", "h2[1]", "out", "out − 1", "(out − 1)²", "result"} <= set(found.values())
+    assert list(found.values()).count("h1[2]") == 2  # one for each example
+
+
+def test_a_label_is_a_name_and_what_has_none_is_called_after_its_formula_if_that_is_short():
+    a, b, c = Value(2.0, label="a"), Value(3.0, label="b"), Value(4.0)
+    named = (a * b).exp()
+    named.label = "e"
+
+    def name(root):
+        return all_names(root + 0.0)[root]
+
+    assert [name(x) for x in (a * b, named, -a, a % 2, a**3, a**b, 1 - a, a.clip(0.0, 1.0), total([a, b, c]))] == [
+        "a × b", "e", "−a", "a % 2", "a³", "a^b", "1 − a", "clip(a)", "sum"
+    ]  # fmt: skip
+    assert [name(x) for x in (-a * b, (a + b) * a, (a + b) / (a - b), a / c, a * b + a)] == [
+        "−a × b", "(a + b) × a", "(a + b) ÷ (a − b)", "a ÷ v1", "a × b + a"
+    ]  # fmt: skip
+    assert name(Value(1.0, (a,), "own")) == "own"
+    assert name(((a + b) / (a - b)).tanh()) == "v1"
+
+
+def test_two_values_never_share_a_name_but_in_examples():
+    a, b = Value(2.0, label="a"), Value(3.0, label="b")
+    assert [*all_names((a * b) * (a * b)).values()] == ["a", "b", "a × b", "v1", "(a × b) × v1"]
+    found = [*all_names(total([*nn.Layer(1, 2, rng=1)([0.5]), Value(1.0, label="x0")])).values()]
+    assert found.count("x0") == 1
+    assert len(set(found)) == len(found)
+
+
+def test_the_names_of_neurons_are_on_the_cards_of_a_drawing_and_numbers_are_not():
+    drawing = viz.to_svg(nn.MLP(2, [3, 1], rng=1)([1.0, 2.0]).exp() * Value(2.0))
+    assert ">h1[2]<" in drawing
+    assert ">out<" not in drawing.replace(">out<", "", 1)
+    assert ">v1<" not in drawing
+
+
+# Chains of additions, as Python's sum leaves them
+
+
+def test_a_chain_of_additions_folds_as_a_sum_does():
+    model = nn.MLP(2, [3, 1], rng=1)
+    squares = [(model([float(i), 1.0]) - 1.0) ** 2 for i in range(4)]
+    chain = Folded(DrawnGraph(sum(squares) * 0.25))
+    node = Folded(DrawnGraph(total(squares) * 0.25))
+    assert [card.title for card in chain.cards] == [card.title for card in node.cards]
+    assert [card.title for card in chain.cards][-2:] == ["sum of 4", "× 0.25"]
+    assert len(chain.cards[-2].parts) == 3
+    [members] = [stack.members for stack in chain.stacks]
+    assert len(members) == 4
+
+
+def test_what_is_added_to_a_chain_stands_beside_it():
+    model = nn.MLP(2, [3, 1], rng=1)
+    squares = [(model([float(i), 1.0]) - 1.0) ** 2 for i in range(4)]
+    titles = [card.title for card in Folded(DrawnGraph(sum(squares) + model.layers[0].neurons[0].w[0].exp())).cards]
+    assert {"sum of 4", "exp", "+"} <= {*titles}
+    assert titles.count("+") == 1
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        lambda x: [x.exp().tanh(), x.exp().tanh()],  # which a reader wants to see
+        lambda x: [Value(float(i)) * x for i in range(4)],  # weighted inputs
+        lambda x: [Value(float(i)) * x.exp() for i in range(4)],
+        lambda x: [x.exp().tanh()] * 4,
+        lambda x: [x.exp().tanh(), x.exp().sin(), x.exp().tanh(), x.exp().sin()],
+    ],
+)
+def test_other_chains_are_drawn_as_they_are(terms):
+    assert not Folded(DrawnGraph(sum(terms(Value(0.5))))).stacks
+
+
+def test_a_long_chain_of_what_is_not_alike_takes_no_longer_than_one_that_is():
+    x = Value(0.5)
+    root = sum([x.exp().tanh() if i % 2 else x.exp().sin() for i in range(2000)])
+    assert not Folded(DrawnGraph(root)).stacks

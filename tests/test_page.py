@@ -15,6 +15,7 @@ import pytest
 
 from micrograd import Value, dot, functional, mean, nn, take, viz, where
 from micrograd import sum as total
+from micrograd.draw.training.network import names
 from tests.operations import OPERATIONS
 
 # The graphs
@@ -93,9 +94,9 @@ def values_of(root):
 # What is in it
 
 
-def test_the_page_of_a_small_network_is_one_file_of_60_kilobytes_that_asks_for_nothing(tmp_path):
+def test_the_page_of_a_small_network_is_one_file_of_70_kilobytes_that_asks_for_nothing(tmp_path):
     text, _ = page(network(), tmp_path)
-    assert len(text.encode()) <= 60_000
+    assert len(text.encode()) <= 70_000
     assert set(re.findall(r"https?://[^\"'`\s]+", text)) == {"http://www.w3.org/2000/svg"}
     assert "default-src 'none'" in text
     assert os.listdir(tmp_path) == ["page.html"]
@@ -108,7 +109,7 @@ def test_no_label_or_operation_ends_the_script_that_holds_it(tmp_path, label):
     assert text.count("<script") == 2
     assert text.count("</script>") == 2
     assert "alert(1)</title>" not in text
-    assert graph["labels"].keys() == {"0", "1"}
+    assert graph["names"] == [re.sub("[\ud800\0]", lambda c: {"\0": "␀"}.get(c[0], "\ufffd"), str(label))] * 2
 
 
 def test_the_values_keep_the_gradients_they_had(tmp_path):
@@ -303,7 +304,7 @@ WALK = """key => {
   for (let before = -1; before !== step;) {
     before = step;
     const known = V.map((x, i) => isKnown(i) ? x : null), gradients = V.map((_, i) => gradient(i) ?? 0);
-    told.push([step, at("sentence").textContent, known, gradients]);
+    told.push([step, at("title").textContent, known, gradients]);
     document.dispatchEvent(new KeyboardEvent("keydown", { key }));
   }
   return told;
@@ -334,13 +335,13 @@ def test_every_step_by_keyboard_has_python_s_numbers(visit, graph):
     for at, sentence, data, grads in there[: len(nodes) + 1]:
         assert data == [value.data if i < first + at else None for i, value in enumerate(values)]
         assert not any(grads)
-        assert at == 0 or close(number(re.search(r"= ([^= ]+)\. $", sentence)[1]), values[first + at - 1].data, 1e-3)
+        assert at == 0 or close(number(re.search(r"= (\S+)$", sentence)[1]), values[first + at - 1].data, 1e-3)
     assert there[-1][3] == [value.grad for value in values]
     for (_, sentence, _, shown), grads, node in zip(
         there[len(nodes) + 1 :], passes(root), [root, *reversed(nodes)], strict=True
     ):
         assert all(map(close, shown, grads))
-        assert close(number(re.search(r"gradient of (?:\S+ = )?\S+ is ([^ ,]+)[.,] ", sentence)[1]), node.grad, 1e-3)
+        assert close(number(re.search(r"ackward.*(?:∂|grad).* = (\S+)$", sentence)[1]), node.grad, 1e-3)
     assert tab.evaluate(TOLD, "ArrowLeft") == [told[:2] for told in reversed(there)]
 
 
@@ -352,23 +353,30 @@ def test_every_step_of_ten_thousand_values_has_python_s_numbers(visit):
     there = tab.evaluate(TOLD, "ArrowRight")
     assert len(there) == 2 * len(nodes) + 2
     for (_, sentence), node in zip(there[1 : len(nodes) + 1], nodes, strict=True):
-        assert close(number(re.search(r"= ([^= ]+)\. $", sentence)[1]), node.data, 1e-3)
+        assert close(number(re.search(r"= (\S+)$", sentence)[1]), node.data, 1e-3)
     for (_, sentence), node in zip(there[len(nodes) + 2 :], reversed(nodes), strict=True):
-        assert close(number(re.search(r"gradient of \S+ is ([^ ]+)\. ", sentence)[1]), node.grad, 1e-3)
+        assert close(number(re.search(r"= (\S+)$", sentence)[1]), node.grad, 1e-3)
     assert tab.evaluate("G") == [value.grad for value in values]
 
 
 def test_the_sentence_is_the_chain_rule_with_the_numbers_in_it(visit):
     x = Value(0.5, label="x")
-    y = (x * 2).tanh()
+    with viz.remember_lines():
+        y = (x * 2).tanh()
     y.label = "y"
     y.backward()
     tab = visit(y)
+    tab.keyboard.press("ArrowRight")
+    assert tab.inner_text("#title") == "Forward: x × 2 = 1"
+    assert tab.locator("#sentence p").all_inner_texts()[0] == "x × 2 = 0.5 × 2 = 1"
+    tab.keyboard.press("ArrowRight")
+    assert tab.locator("#sentence p").all_inner_texts()[0] == "y = tanh(x × 2) = tanh(1) = 0.7616"
     tab.keyboard.press("End")
     tab.keyboard.press("ArrowLeft")
-    assert tab.inner_text("#sentence").replace("\n", " ").startswith(
-        "Backward: the gradient of y = tanh is 1. tanh′ = 1 − 0.7616² = 0.42; 0.42 × 1 = 0.42 is added to the gradient"
-    )  # fmt: skip
+    assert tab.inner_text("#title") == "Backward: ∂y/∂y = 1"
+    rule, made = tab.locator("#sentence p").all_inner_texts()
+    assert rule == "(x × 2).grad += 0.42 × y.grad = 0.42 × 1 = 0.42 ∂y/∂(x × 2) = 1 − y² = 1 − 0.7616² = 0.42"
+    assert made.endswith("y = (x * 2).tanh()")
 
 
 UNFOLD = """most => {
@@ -376,7 +384,7 @@ UNFOLD = """most => {
     for (const item of drawn[view].items) if (item.opens >= 0 && !item.isStub && opened.length < most) unfold(item);
 }"""
 CARDS = """() => [...document.querySelectorAll(".card")].map(card => {
-  const box = [...card.querySelectorAll("rect")].at(-1).getBoundingClientRect();
+  const box = [...card.querySelectorAll(".box")].at(-1).getBoundingClientRect();
   const side = rect => [rect.left, rect.top, rect.right, rect.bottom];
   const texts = [...card.querySelectorAll("text")].filter(text => text.textContent);
   return [side(box), texts.map(text => side(text.getBoundingClientRect()))];
@@ -412,6 +420,7 @@ def hostile():
 def test_hostile_labels_and_numbers_are_shown_and_never_executed(visit):
     tab = visit(hostile(), "#step=3")
     assert "<b onclick=alert(3)>{0}${1}(nan) = 1.000e+400" in tab.inner_text("#sentence")
+    assert "__proto__" in tab.inner_text("#title")
     tab.fill("#wanted", "onerror")
     tab.keyboard.press("Enter")
     assert "</script><img src=x onerror=alert(2)> = +" in tab.inner_text("#details")
@@ -422,11 +431,12 @@ def test_hostile_labels_and_numbers_are_shown_and_never_executed(visit):
     assert tab.evaluate("document.querySelectorAll('img, b[onclick]').length") == 0
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("scheme", "size"), [("light", (1280, 800)), ("dark", (1280, 800)), ("dark", (390, 844))])
 @pytest.mark.parametrize("graph", [expression, network, loss, hostile])
-def test_axe_finds_nothing_to_object_to(visit, axe, graph, scheme):
-    tab = visit(graph(), "#step=5", color_scheme=scheme)
+def test_axe_finds_nothing_to_object_to(visit, axe, graph, scheme, size):
+    tab = visit(graph(), "#step=5", color_scheme=scheme, viewport={"width": size[0], "height": size[1]})
     tab.evaluate(axe)
+    tab.click("#take")
     for card in range(2):
         found = tab.evaluate("axe.run().then(found => found.violations.map(v => [v.id, v.nodes.map(n => n.html)]))")
         assert found == []
@@ -451,21 +461,36 @@ def test_at_400_percent_and_on_a_phone_only_the_drawing_scrolls_sideways(visit, 
         assert inside
 
 
-def test_mlp_3_4_4_1_is_twelve_cards_and_at_most_838_pixels_wide(visit):
-    tab = visit(network())
-    assert tab.locator(".card").count() == 12
-    assert tab.evaluate("document.querySelector('#drawing svg').getBoundingClientRect().width") <= 838
+@pytest.mark.parametrize("size", [(1280, 800), (1920, 1080), (390, 844)])
+@pytest.mark.parametrize("graph", [expression, network, loss])
+def test_a_drawing_is_as_large_as_the_window_allows_and_its_text_at_least_11_pixels(visit, graph, size):
+    tab = visit(graph(), viewport={"width": size[0], "height": size[1]})
+    width, height, frame_width, frame_height = tab.evaluate("""() => {
+      const [drawing, frame] = [document.querySelector("#drawing svg").getBoundingClientRect(), at("drawing")];
+      return [drawing.width, drawing.height, frame.clientWidth, frame.clientHeight];
+    }""")
+    scale = tab.evaluate("scale")
+    assert 1.1 <= scale <= 2
+    if scale > 1.1:
+        assert width <= frame_width
+        assert height <= frame_height
+        assert scale == 2 or frame_width - width < 3 or frame_height - height < 3
+    if size[0] >= 1280:
+        assert tab.evaluate("document.documentElement.scrollHeight") <= size[1]  # all of it without scrolling
+        assert frame_width > 0.95 * size[0]
+    texts = "[...document.querySelectorAll('.card text')].map(text => parseFloat(getComputedStyle(text).fontSize))"
+    assert min(tab.evaluate(texts)) * scale >= 11
 
 
 def test_a_neuron_unfolds_in_its_place_on_a_second_click_and_folds_again(visit):
     tab = visit(network())
     card = tab.locator(".card").nth(3)
     card.click()
-    assert "tanh(dot) = tanh(" in tab.inner_text("#its-formula")
+    assert tab.inner_text("#its-formula").startswith("tanh(h1[0].z) = tanh(")
     card.click()
     assert tab.locator(".frame .card").count() == 6
     assert tab.locator(".card").count() == 17
-    assert tab.get_attribute(".frame .bar:focus", "aria-label") == "Fold tanh"
+    assert tab.get_attribute(".frame .bar:focus", "aria-label") == "Fold h1[0]"
     tab.keyboard.press("Enter")
     assert tab.locator(".card").count() == 12
     tab.keyboard.press("Enter")
@@ -476,10 +501,12 @@ def test_a_neuron_unfolds_in_its_place_on_a_second_click_and_folds_again(visit):
     assert tab.locator(".card").count() == 17
 
 
-def test_a_click_on_its_plus_unfolds_a_card(visit):
+def test_a_click_on_its_triangle_unfolds_a_card_and_folds_it(visit):
     tab = visit(network())
-    tab.locator(".card .word", has_text="+").first.click()
+    tab.locator(".card .turn").first.click()
     assert tab.locator(".frame").count() == 1
+    tab.locator(".bar .turn").click()
+    assert tab.locator(".frame").count() == 0
 
 
 def test_what_was_unfolded_last_folds_first(visit):
@@ -604,7 +631,7 @@ def test_details_have_the_contributions_their_sum_and_the_finite_difference(visi
     assert float(tab.inner_text("#its-gradient")) == a.grad == 10.0
     assert close(number(tab.inner_text("#its-difference")), a.grad, 1e-6)
     assert "made in" not in tab.inner_text("#details")
-    assert re.findall(r"[+×]\t(\S+)|sum\t(\S+)", tab.inner_text("#details")) == [("6", ""), ("4", ""), ("", "10")]
+    assert tab.inner_text("#relations table").split("\n")[-3:] == ["a × b\t6", "a × a\t4", "sum\t10"]
 
 
 @pytest.mark.parametrize("graph", GRAPHS)
@@ -738,3 +765,213 @@ def test_motion_is_reduced_where_the_reader_asks_for_it_and_print_has_the_drawin
     tab.emulate_media(media="print")
     assert not tab.locator(".controls").is_visible()
     assert tab.locator("#drawing").is_visible()
+
+
+# Learning
+
+
+def rose(tab):
+    return "too large" in tab.inner_text("#outcome")
+
+
+def test_a_step_moves_all_weights_against_their_gradients_as_python_does(visit):
+    root = loss()
+    values = values_of(root)
+    tab = visit(root)
+    assert tab.evaluate("[...trained].map(nameOf)") == [
+        *(f"out.{name}" for name in ("w0", "w1", "w2", "w3", "b")),
+        *(f"h1[{i}].{name}" for i in range(4) for name in ("w0", "w1", "b")),
+    ]
+    model = nn.MLP(2, [4, 1], rng=1)
+    parameters = model.parameters()
+    order = [names(model).index(name) for name in tab.evaluate("[...trained].map(nameOf)")]
+    assert [parameters[k].data for k in order] == [values[i].data for i in tab.evaluate("[...trained]")]
+    tab.uncheck("#ask")
+    tab.fill("#rate", "0.05")
+    for _ in range(3):
+        result = mean((model([a, b]) - float(a != b)) ** 2 for a in (0.0, 1.0) for b in (0.5, 1.0))
+        model.zero_grad()
+        result.backward()
+        for parameter in parameters:
+            parameter.data -= 0.05 * parameter.grad
+        tab.click("#take")
+        assert all(map(close, tab.evaluate("[...trained].map(i => V[i])"), [parameters[k].data for k in order]))
+        before, after = map(number, re.search(r"loss (\S+) → (\S+)\.", tab.inner_text("#outcome")).groups())
+        assert close(before, result.data, 1e-3)
+        assert after < before
+        assert not rose(tab)
+    assert tab.inner_text("#outcome").startswith("Step 3: loss")
+    assert tab.inner_text("#status") == "step 91 of 91, backward"
+    first = tab.inner_text("#moved tbody tr:first-child td:nth-child(2)")
+    assert close(number(first), parameters[order[0]].data, 1e-3)
+    tab.fill("#rate", "1000")
+    tab.click("#take")
+    assert rose(tab)
+    tab.evaluate("choose(0)")
+    tab.evaluate("reset()")
+    assert tab.evaluate("V === V0")
+    assert tab.inner_text("#outcome") == ""
+
+
+@pytest.mark.parametrize("answer", ["up", "down"])
+def test_which_way_a_number_moves_is_asked_before_it_is_shown(visit, answer):
+    root = expression()
+    tab = visit(root)
+    a = next(i for i, value in enumerate(values_of(root)) if value.label == "a")
+    tab.evaluate(f"choose({a})")
+    tab.click("#take")
+    assert tab.inner_text("#outcome").startswith("∂L/∂a = 10. Which way will a move?")
+    assert tab.evaluate("V === V0")
+    tab.keyboard.press("Enter" if answer == "up" else "Tab")  # the first answer has the focus
+    if answer == "down":
+        tab.keyboard.press("Enter")
+    told, step = tab.locator("#outcome p").all_inner_texts()
+    assert told == {"up": "No", "down": "Right"}[answer] + (
+        ": a step goes against the gradient, down. a = 2 − 0.1 × 10 = 1."
+    )
+    assert step.startswith("Step 1: L −4 → ")
+    assert tab.evaluate("document.activeElement.id") == "take"
+    tab.evaluate("choose(-1)")
+    tab.click("#take")
+    assert "Which way will" in tab.inner_text("#outcome")
+
+
+def test_what_moves_can_be_chosen_and_a_rate_must_be_a_number(visit):
+    tab = visit(expression())
+    tab.uncheck("#ask")
+    for label in ("a", "b", "c"):
+        tab.fill("#wanted", label)
+        tab.keyboard.press("Enter")
+        tab.uncheck("#moves")
+    assert tab.inner_text("#moved caption") == "What moves: 1"
+    tab.fill("#rate", "")
+    tab.click("#take")
+    assert tab.evaluate("V === V0")
+    tab.fill("#rate", "-1")
+    tab.click("#take")
+    assert tab.evaluate("V === V0")
+    tab.fill("#rate", "0.5")
+    tab.click("#take")
+    assert tab.evaluate("V0.map((x, i) => x !== V[i] && i < first ? nameOf(i) : '').filter(Boolean)") == ["f"]
+
+
+def moved_since():
+    """A network whose weights have moved since."""
+    root = network()
+    for leaf in root._topological_order()[1]:
+        leaf.data -= 0.1 * leaf.grad
+    return root
+
+
+@pytest.mark.parametrize(
+    ("root", "why"),
+    [
+        (lambda: Value(1.0, (Value(2.0),), "own", lambda grad: None), "does not know how to compute own"),
+        (lambda: Value(0.0).sqrt(), "There are no gradients: ZeroDivisionError"),
+        (moved_since, "Numbers have changed since they were used"),
+    ],
+)
+def test_where_there_can_be_no_step_the_page_says_why(visit, root, why):
+    tab = visit(root())
+    tab.click("#take")
+    assert why in tab.inner_text("#outcome")
+
+
+# What a reader sees of it
+
+
+def test_while_a_number_is_moved_all_results_are_shown_also_at_step_0_and_the_slider_stays(visit):
+    tab = visit(loss())
+    card = tab.locator(".card").last
+    assert card.get_attribute("aria-label") == "loss, mean of 4"
+    assert tab.inner_text("#result") == ""
+    w = tab.evaluate("graph.trained[0]")
+    tab.evaluate(f"choose({w})")
+    tab.evaluate("window.slider = at('slide')")
+    tab.fill("#slide", "1")
+    assert re.fullmatch(r"loss, mean of 4, \S+", card.get_attribute("aria-label"))
+    assert tab.inner_text("#result") == f"loss = {tab.evaluate('text(V[root])')}"
+    assert re.fullmatch(r"loss = \S+, now \S+", tab.inner_text("#effect"))
+    assert tab.evaluate("at('slide') === window.slider && document.contains(window.slider)")
+    tab.keyboard.press("ArrowRight")
+    assert tab.evaluate("step") == 0  # the slider uses the arrow keys
+    tab.click("#forward")
+    assert card.get_attribute("aria-label") == "loss, mean of 4"
+
+
+BOXES = """() => [...document.querySelectorAll(".card, #details, #take, #forward, #slider, #drawing")].map(part => {
+  const { left, top } = part.getBoundingClientRect();
+  return [left, top];
+})"""
+
+
+def test_nothing_moves_under_the_pointer_at_a_click_or_a_step(visit):
+    tab = visit(loss(), viewport={"width": 1280, "height": 800})
+    before = tab.evaluate(BOXES)
+    for i in range(10):
+        tab.locator(".card").nth(i).click()
+        tab.keyboard.press("ArrowRight")
+        assert tab.evaluate(BOXES) == before
+    tab.keyboard.press("End")
+    tab.click("#take")
+    tab.click("#up")
+    assert tab.evaluate(BOXES) == before
+
+
+def test_arrows_turn_with_the_direction_and_the_key_says_what_lines_show(visit):
+    tab = visit(loss())
+    ends = "drawn[0].edges.map(edge => edge.drawn.getAttribute('d'))"
+    ahead = tab.evaluate(ends)
+    assert all(path.endswith("m-4-2.5 4 2.5-4 2.5") for path in ahead)
+    visible = "['ahead', 'behind'].filter(id => getComputedStyle(at(id)).visibility === 'visible')"
+    assert tab.evaluate(visible) == ["ahead"]
+    tab.keyboard.press("End")
+    behind = tab.evaluate(ends)
+    assert all(path.endswith("l-4 2.5 4 2.5") for path in behind)
+    assert tab.evaluate(visible) == ["behind"]
+    tab.keyboard.press("Home")
+    assert tab.evaluate(ends) == ahead
+
+
+def test_on_a_phone_details_appear_over_the_page_beside_their_card_and_the_output_is_in_view(visit):
+    tab = visit(loss(), "#step=1000", viewport={"width": 390, "height": 844}, has_touch=True)
+    card = tab.locator(".card").last
+    card.scroll_into_view_if_needed()
+    card.tap()
+    sheet, box = tab.locator("#details").bounding_box(), card.bounding_box()
+    assert sheet["y"] + sheet["height"] == 844
+    assert sheet["height"] <= 0.46 * 844
+    assert box["y"] + box["height"] <= sheet["y"]
+    result = tab.locator("#result").bounding_box()
+    assert 0 <= result["y"] < sheet["y"]
+    assert 0 <= result["x"] <= result["x"] + result["width"] <= 390
+    tab.tap("#close")
+    assert tab.locator("#details dl").count() == 0
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_weights_gradient_is_on_its_neurons_card_and_in_its_details(visit):
+    root = network()
+    tab = visit(root, "#step=1000")
+    neuron = tab.locator(".card").nth(4)
+    words = neuron.locator("text").all_text_contents()
+    assert {"tanh", "w0", "w1", "w2", "b", "grad"} <= {*words}
+    neuron.click()
+    rows = tab.locator("#relations table").first.locator("tbody tr").all_inner_texts()
+    assert len(rows) == 6  # the neuron, its weights and bias, and its sum
+    for row in rows:
+        name, data, gradient = row.split("\t")
+        i = tab.evaluate("graph.names").index(name)
+        assert close(number(data), values_of(root)[i].data, 1e-3)
+        assert close(number(gradient), values_of(root)[i].grad, 1e-3)
+
+
+def test_the_page_is_used_by_keyboard_alone(visit):
+    tab = visit(loss())
+    for _ in range(60):
+        tab.keyboard.press("Tab")
+        if tab.evaluate("document.activeElement.id") == "take":
+            break
+    for key in ("Enter", "Enter"):
+        tab.keyboard.press(key)
+    assert "Step 1: loss" in tab.inner_text("#outcome")

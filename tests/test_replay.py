@@ -15,6 +15,7 @@ from micrograd.data import moons, spirals
 from micrograd.draw.training.axis import spaced
 from micrograd.draw.training.boundary import margins, plane
 from micrograd.draw.training.maps import COARSE, FINE
+from micrograd.draw.training.network import names
 from micrograd.draw.training.page import page
 from micrograd.optim import SGD, Adam, cosine
 from micrograd.training import fit
@@ -308,8 +309,8 @@ def assert_shows(tab, model, snapshot, told):
     cells = tab.evaluate(
         "[...document.querySelectorAll('#parameters tr')].map(r => [...r.cells].map(c => c.textContent))"
     )
-    expected = zip(model.named_parameters(), snapshot.parameters, snapshot.gradients, strict=True)
-    for (name, data, grad), ((expected_name, _), parameter, gradient) in zip(cells, expected, strict=True):
+    expected = zip(names(model), snapshot.parameters, snapshot.gradients, strict=True)
+    for (name, data, grad), (expected_name, parameter, gradient) in zip(cells, expected, strict=True):
         assert name == expected_name
         assert [number(data), number(grad)] == pytest.approx([parameter, gradient], rel=1e-3, abs=1e-300, nan_ok=True)
     edges = tab.evaluate(
@@ -357,8 +358,9 @@ def test_buttons_the_slider_the_chart_and_the_address_lead_to_snapshots(shown):
     assert tab.inner_text("#status").startswith("epoch 4")
     tab.evaluate("location.hash = 'snapshot=3'")
     tab.wait_for_function("document.querySelector('#slider').value === '3'")
-    box = tab.locator(".mg-chart").bounding_box()
-    tab.locator(".mg-chart").click(position={"x": box["width"] * 65 / 640, "y": 100})
+    chart = tab.locator(".mg-chart").first
+    box = chart.bounding_box()
+    chart.click(position={"x": box["width"] * 65 / 640, "y": 100})
     assert at() == 0
 
 
@@ -447,11 +449,11 @@ def test_a_card_shows_its_units_numbers_and_edges(shown):
     tab.keyboard.press("Enter")
     rows = tab.evaluate("[...document.querySelectorAll('#unit tr')].map(r => [...r.cells].map(c => c.textContent))")
     neuron = model.layers[0].neurons[1]
-    assert [row[0] for row in rows] == ["parameter", "weight of x0", "weight of x1", "bias"]
+    assert [row[0] for row in rows] == ["parameter", "h1[1].w0, of x0", "h1[1].w1, of x1", "h1[1].b"]
     assert [number(row[1]) for row in rows[1:]] == pytest.approx([p.data for p in (*neuron.w, neuron.b)], rel=1e-3)
     assert tab.get_attribute("[data-unit='3']", "aria-pressed") == "true"
     assert tab.locator(".mg-edge.near").count() == 2 + 1
-    assert tab.inner_text("#unit caption") == "h1 1, epoch 12"
+    assert tab.inner_text("#unit caption") == "h1[1], epoch 12"
     tab.keyboard.press(" ")
     assert tab.get_attribute("[data-unit='3']", "aria-pressed") == "false"
     assert "Click a neuron" in tab.inner_text("#unit")
@@ -520,6 +522,20 @@ def test_a_deep_network_scrolls_rather_than_become_illegible(shown):
     picture = tab.locator(".mg-network")
     assert picture.bounding_box()["width"] >= 0.75 * float(picture.get_attribute("width"))
     assert tab.evaluate("document.documentElement.scrollWidth") <= 800
+
+
+@pytest.mark.parametrize("width", [320, 390])
+def test_on_a_phone_the_whole_chart_is_in_view_and_its_text_can_be_read(shown, width):
+    history, model = trained(validation=(XS, YS))
+    tab = shown(history, model, XS, YS, viewport={"width": width, "height": 844})
+    box = tab.locator(".mg-narrow").bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
+    assert box["width"] >= 0.8 * 350  # of the size at which text has 12 pixels
+    assert not tab.locator(".mg-chart:not(.mg-narrow)").is_visible()
+    assert tab.locator(".mg-narrow .mg-name1").text_content().startswith("validation ")
+    tab.locator(".mg-narrow").click(position={"x": 66 * box["width"] / 350, "y": 100})
+    assert tab.input_value("#slider") == "0"
 
 
 def test_dark_and_light_have_colours_of_their_own(shown):

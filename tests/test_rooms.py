@@ -9,13 +9,15 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1] / "micrograd"
 
 ROOMS = """
-    _version  display  scalar  signals
+    _version  arrays  display  scalar  signals
     errors
     levels  validation
     files
     functions
     engine
-    collector  emscripten  reductions  schedules
+    collector  emscripten  reductions  schedules  trees
+    derivatives  sweeps
+    readers  slopes
     data  functional  losses  optim
     nn
     stepping
@@ -26,8 +28,10 @@ ROOMS = """
     compiler.passes
     compiler.targets
     compiler.native
+    compiler.backends
     compiler.function
-    compiler.distributed  compiler.session
+    compiler.distributed  compiler.objective  compiler.session
+    compiler.printed
     compiler.compiled
     compiler
     training

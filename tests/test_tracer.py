@@ -6,9 +6,10 @@ import pytest
 
 import micrograd
 from micrograd import Value, dot, losses, take
-from micrograd.compiler.frontend.graph import Graph, shape_of
+from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.interpret import evaluate
 from micrograd.compiler.frontend.tracer import Pending, Symbol, Trace, TraceError
+from micrograd.trees import shape_of
 
 
 @pytest.fixture

@@ -917,7 +917,7 @@ def test_a_log_gets_plain_lines_a_second_apart_and_always_the_last(clock):
         f"epoch 1/6  loss {history.losses[0]:.4g}  validation {history.validation_losses[0]:.4g}  rate 0.01  "
         "24 examples/s  0:02 left"
     )
-    assert lines[-1].endswith("0:00 left")
+    assert lines[-1].endswith("  in 0:03")
 
 
 def test_a_terminal_gets_one_line_that_updates_itself_after_steps(clock):

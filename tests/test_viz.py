@@ -624,8 +624,9 @@ def test_boxes_do_not_overlap_and_hold_their_texts_in_any_font(root):
 
 def test_a_neuron_is_one_card_with_its_weights_and_bias_and_an_expression_is_as_it_is():
     w, b, x = [Value(0.5), Value(-2.0)], Value(0.25), [Value(1.0, label="x1"), Value(2.0, label="x2")]
-    assert cards(dot(w, x, b).tanh()) == [["x1", "1"], ["x2", "2"], ["tanh", "−0.997", "0.5", "−2", "0.25", "b"]]
-    assert cards(dot(w, x).exp()) == [["x1", "1"], ["x2", "2"], ["exp", "0.0302", "0.5", "−2"]]
+    rows = ["0.5", "w0", "−2", "w1"]
+    assert cards(dot(w, x, b).tanh()) == [["x1", "1"], ["x2", "2"], ["out", "tanh", "−0.997", *rows, "0.25", "b"]]
+    assert cards(dot(w, x).exp()) == [["x1", "1"], ["x2", "2"], ["out", "exp", "0.0302", *rows]]
     assert cards(example()) == [
         ["x", "3", "grad", "5"],
         ["y", "1", "grad", "−3"],
@@ -636,7 +637,7 @@ def test_a_neuron_is_one_card_with_its_weights_and_bias_and_an_expression_is_as_
 
 def test_a_neuron_that_is_written_out_is_one_card_too_unless_its_parts_have_names():
     w, x, b = [Value(0.5), Value(-2.0)], [Value(1.0, label="x1"), Value(2.0, label="x2")], Value(0.25)
-    expected = [["x1", "1"], ["x2", "2"], ["tanh", "−0.997", "0.5", "−2", "0.25", "b"]]
+    expected = [["x1", "1"], ["x2", "2"], ["out", "tanh", "−0.997", "0.5", "w0", "−2", "w1", "0.25", "b"]]
     assert cards((w[0] * x[0] + x[1] * w[1] + b).tanh()) != expected  # of two leaves the first is the weight
     assert cards(sum((wi * xi for wi, xi in zip(w, x, strict=True)), b).tanh()) == expected
     assert cards((b + (w[0] * x[0] + w[1] * x[1])).tanh()) == expected
@@ -664,14 +665,14 @@ def test_what_is_used_again_or_named_or_of_the_user_s_own_making_is_no_part_of_a
 
 def test_a_factor_that_is_no_leaf_is_no_weight():
     a, x, y = Value(2.0, label="a").exp(), Value(3.0, label="x"), Value(4.0)
-    assert [words[0] for words in cards(dot([a], [x]))] == ["a", "exp", "dot"]
+    assert [words[0] for words in cards(dot([a], [x]))] == ["a", "exp", "out"]
     assert len(cards(dot([a], [a.exp()], a))) == 4
     assert len(cards(dot([x, y], [x, y]))) == 3
 
 
 def test_a_penalty_on_weights_is_a_card_of_its_own_without_inputs():
     w, x = [Value(0.5), Value(-2.0)], [Value(1.0, label="x1"), Value(2.0, label="x2")]
-    assert [words[0] for words in cards(dot(w, x).tanh() + dot(w, w))] == ["x1", "x2", "tanh", "dot", "+"]
+    assert [words[0] for words in cards(dot(w, x).tanh() + dot(w, w))] == ["x1", "x2", "out", "dot", "+"]
 
 
 def test_a_number_beside_an_operation_is_written_into_it_and_has_no_gradient():
@@ -779,8 +780,8 @@ def test_any_text_is_found_literally_in_the_folded_drawing(name, operation):
     titles = [t.text for t in ElementTree.fromstring(to_svg(root)).iter(f"{SVG}title")]
     name, operation = (t.translate({c: s for c, s in text.CONTROLS.items() if c != 10}) for t in (name, operation))
     assert titles[1:] == [
-        f"{name or 'leaf'}: data 0, grad 0",
-        f"{operation or 'leaf'}: data 0, grad 0",
+        f"{name or 'leaf'}: data 0",
+        f"{operation or 'leaf'}: data 0",
     ]
 
 

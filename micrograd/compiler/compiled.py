@@ -5,33 +5,26 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from functools import reduce
-from itertools import repeat
+from itertools import pairwise, repeat
 from numbers import Real
 from operator import add
-from pathlib import Path
 from typing import Any
 
 from micrograd import validation
-from micrograd.compiler.dataset import Packed, are_plain
+from micrograd.compiler.dataset import Packed, are_plain, check_out
 from micrograd.compiler.dtype import named
-from micrograd.compiler.frontend.graph import Graph, unflatten
 from micrograd.compiler.frontend.interpret import check
 from micrograd.compiler.frontend.tracer import TraceError
-from micrograd.compiler.function import Function, check_numbers, plain
-from micrograd.compiler.ir import show
-from micrograd.compiler.native.library import check_constants
+from micrograd.compiler.function import check_numbers, plain
 from micrograd.compiler.native.toolchain import CompilerError
-from micrograd.compiler.native.update import HasUpdateRule, UpdateKernel
+from micrograd.compiler.native.update import HasUpdateRule
+from micrograd.compiler.objective import Objective, mean_of, starting_point, vector_of
 from micrograd.compiler.options import Options
-from micrograd.compiler.passes import program
-from micrograd.compiler.session import Training, check_rule
-from micrograd.compiler.targets.export import export_c
-from micrograd.compiler.targets.module import export_js
-from micrograd.compiler.targets.python import source
+from micrograd.compiler.printed import Printed
+from micrograd.compiler.session import Training
 from micrograd.engine import Value
-from micrograd.files import replace
 from micrograd.levels import gradients_lock
+from micrograd.trees import nested
 
 __all__ = ["Compiled", "CompilerError", "TraceError", "compile"]
 
@@ -46,23 +39,27 @@ def compile(
     threads: int = 1,
     precision: str = "double",
     finite: bool = False,
+    errors: str = "raise",
+    in_axes: int | Sequence[int | None] = 0,
+    sparse: bool = False,
 ) -> "Compiled":
     """Trace a function of numbers, and compile it together with its gradients.
 
     Parameters
     ----------
     function
-        Called with Values, or nested lists of Values, in the shapes of the example, and with NumPy arrays of Values
-        (dtype object) where the example has an array or a table; returns a Value, or a nested list or array of Values.
-        It runs once for each shape of arguments. Anything else it does, such as drawing a random number, happens only
-        then; so do `isinstance`, `is` and `str` on its arguments, without an error. For a `where`, C may compute only
-        the chosen branch: an operation that fails in the other one is an error in Python, but perhaps not in C. For a
-        `take` with a computed index, all values are differentiated, and those not chosen get a gradient of 0: one
-        without a derivative is an error, and one with an infinite derivative gives NaN. In a training, the engine,
-        which differentiates only the chosen value, takes the steps that fail for this reason, and the log says so once.
+        Called with Values, or nested lists and dicts of Values, in the shapes of the example, and with NumPy arrays of
+        Values (dtype object) where the example has an array or a table; returns a Value, or lists, dicts or arrays of
+        Values. It runs once for each shape of arguments. Anything else it does, such as drawing a random number,
+        happens only then; so do `isinstance`, `is` and `str` on its arguments, without an error. For a `where`, C may
+        compute only the chosen branch: an operation that fails in the other one is an error in Python, but perhaps not
+        in C. For a `take` with a computed index, all values are differentiated, and those not chosen get a gradient of
+        0: one without a derivative is an error, and one with an infinite derivative gives NaN. In a training, the
+        engine, which differentiates only the chosen value, takes the steps that fail for this reason, and the log says
+        so once.
     example_args
-        One example of the arguments: numbers, nested lists of numbers, arrays. Only their shapes matter, and which of
-        them are arrays: the function always gets arrays for these, even if a call gives a list.
+        One example of the arguments: numbers, nested lists and dicts of numbers, arrays. Only their shapes matter, and
+        which of them are arrays: the function always gets arrays for these, even if a call gives a list.
     parameters
         Leaf Values that the function uses. Their numbers are read at each call; all other Values and numbers that the
         function uses are constants.
@@ -85,6 +82,19 @@ def compile(
         by is not computed, and 0.0 is not added: derivatives of sparse functions are full of both. The results are the
         same, except for the sign of a zero. But if the promise is broken, an overflow or an operation that fails may
         go unnoticed, and a result may be finite where it would be NaN: find out without the option, or with the engine.
+    errors
+        "raise", or "ieee" for calls that raise no arithmetic errors: their results and gradients are infinite or NaN
+        where NumPy's are, as those of an overflow, a division by 0, or the logarithm of -1. So an optimizer may try a
+        step that is too long. A `take` of an index that does not exist is NaN. Training steps still raise, as a
+        parameter that is infinite or NaN is of no use.
+    in_axes
+        For each argument, 0 if `map`, `pack`, `backward` and training get an example of it for each result, or None if
+        they get one for all: `in_axes=(None, 0)`, as in JAX's `vmap`. 0 alone stands for all arguments.
+    sparse
+        True for a function `jacobian(f)` or `hessian(f)` of a list of numbers, and for a jacobian with such a result:
+        only what is not structurally zero is traced and computed. A call returns a `scipy.sparse.csr_array`, `map` a
+        list of them, and `pattern` says where the numbers are. Constants in `f` count as what they are: what is
+        multiplied by 0.0 is zero.
 
     Raises
     ------
@@ -97,23 +107,26 @@ def compile(
     ValueError, TypeError
         If an argument is not as described above.
     """
-    options = Options(backend, batch_size, threads, named(precision), finite)
+    options = Options(backend, batch_size, threads, named(precision), finite, errors, in_axes, sparse)
     return Compiled(function, example_args, parameters, options)
 
 
-class Compiled(Function):
+class Compiled(Printed):
     """A compiled function: what `compile` returns, and documents.
 
-    `fast(x, y)` computes one example, and returns a number or a nested list of numbers. Each new shape of arguments is
-    traced and compiled once.
+    `fast(x, y)` computes one example, and returns a number or nested lists and dicts of numbers. Each new shape of
+    arguments is traced and compiled once. If an argument is a NumPy array, results and gradients of calls are arrays,
+    of doubles, or in single precision of floats, and the numbers in contiguous arrays of that type are read where they
+    lie. Called with Values, within a derivative or another function that is compiled, it returns what the function
+    returns.
 
     It can be copied, and pickled together with the model whose parameters it has: `pickle.dumps((model, fast))`. The
     pickle holds the trace instead of the function, which may be a lambda: so another process can use it without the
     source, but only for the shapes that it was compiled for. As with all pickles, load only those you trust.
     """
 
-    def map(self, *batches: Any, executor: Any = None) -> Any:
-        """The function's values for many examples: a list, or for chunks, an iterator of a list for each.
+    def map(self, *batches: Any, executor: Any = None, out: Any = None) -> Any:
+        """The function's values for many examples: a list or an array, or for chunks, an iterator of one for each.
 
         Parameters
         ----------
@@ -123,13 +136,34 @@ class Compiled(Function):
         executor
             An executor whose workers compute them, as in `fit`: each takes a part of the examples, or some chunks in
             advance.
+        out
+            A C-contiguous NumPy array that the values are written to, and which is returned. If an operation fails, it
+            may have been written to in part.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the examples do not fit the arguments, or `out` does not fit the values.
         """
         if executor is not None or self._are_chunks(batches):
             from micrograd.compiler.distributed.map import mapped  # not at the top: most programs use no workers
 
+            if out is not None:
+                raise ValueError(
+                    "map() writes into out for a single batch, without chunks or an executor: leave out it out"
+                )
             return mapped(self, batches, executor)
         packed = self._packed(batches)
-        return self._unflattened(packed.shapes, packed.n, self._run("forward", packed))
+        if out is not None:
+            shape = packed.n, *self._graph_of(packed).output_shape
+            check_out(out, shape, self.precision.code)
+        room = None if out is None or packed.overlaps(out) else out.reshape(-1)
+        numbers, _ = self._run("forward", packed, as_arrays=packed.as_arrays or out is not None, out=room)
+        if out is None:
+            return self._unflattened(packed.shapes, packed.n, numbers)
+        if numbers is not room:
+            out[...] = numbers.reshape(shape)
+        return out
 
     def backward(self, *batches: Any, executor: Any = None) -> float:
         """The mean of the function over the examples. Adds its gradients to the parameters' `grad`.
@@ -152,15 +186,11 @@ class Compiled(Function):
         packed = None if distributed else self._packed(batches)
         if packed is not None:
             self._check_differentiable(packed)
-        if not self.parameters:
-            raise ValueError(
-                "the function was compiled without parameters to add gradients to: give compile(..., "
-                "parameters=model.parameters())"
-            )
+        self._check_parameters()
         loss: float
         if packed is not None:
             losses, gradients = self._run("backward", packed, 1.0 / packed.n)
-            loss = reduce(add, losses) / packed.n  # sum() would round differently from Python 3.12 on
+            loss = mean_of(losses)
         else:
             from micrograd.compiler.distributed.map import mean
 
@@ -171,21 +201,79 @@ class Compiled(Function):
             deque(map(setattr, self.parameters, repeat("grad"), sums), maxlen=0)  # one call in C: no Ctrl-C in between
         return loss
 
-    def value_and_grad(self, *args: Any) -> tuple[float, Any]:
+    def value_and_grad(self, *args: Any, argnum: int | Sequence[int] | None = None) -> tuple[float, Any]:
         """The function's value for one example, and its gradient with respect to the arguments, in their shape.
 
-        For several arguments, the gradient is a tuple with one for each. Raises TypeError if the function does not
-        return a single Value.
+        Parameters
+        ----------
+        args
+            The arguments.
+        argnum
+            The position of the argument to differentiate by, as for `grad`, or a tuple of positions, for a tuple of
+            gradients. The others are not computed, and raise no errors. None stands for the only argument, or for the
+            tuple of all.
+
+        Raises
+        ------
+        TypeError
+            If the function does not return a single Value, or `argnum` is not as above.
         """
         packed = self._example(args)
         self._check_differentiable(packed)
-        numbers = self._run("value_and_grad", packed)
+        backend, shapes, several = None, packed.shapes, len(packed.shapes) != 1
+        if argnum is not None:
+            several = isinstance(argnum, (list, tuple))
+            positions = validation.positions("argnum", argnum, len(args))
+            backend, shapes = self._backend_of(packed, positions), tuple(packed.shapes[i] for i in positions)
+        numbers, _ = self._run("value_and_grad", packed, as_arrays=packed.as_arrays, backend=backend)
         self._reusable.append(packed)
-        value, *flat = numbers.tolist()
-        if array(numbers.typecode, [-0.0]).tobytes() in numbers.tobytes():
-            flat = [0.0 + number for number in flat]  # as in the engine, no gradient is -0.0
-        gradients = unflatten(iter(flat), ("ragged", *packed.shapes))
-        return value, gradients[0] if len(gradients) == 1 else tuple(gradients)
+        value, flat = float(numbers[0]), numbers[1:]
+        if packed.as_arrays:
+            flat += 0.0  # as in the engine, no gradient is -0.0
+        elif array(flat.typecode, [-0.0]).tobytes() in flat.tobytes():
+            flat = array(flat.typecode, [0.0 + number for number in flat])
+        gradients = nested(flat, ("ragged", *shapes))
+        return value, tuple(gradients) if several else gradients[0]
+
+    def objective(self, *batches: Any) -> tuple[Objective, Any]:
+        """The mean over examples as a function of all parameters in one vector, for optimizers of other libraries.
+
+            fun, x0 = fast.objective(xs, ys)
+            found = scipy.optimize.minimize(fun, x0, jac=True)
+            fast.load(found.x)
+
+        `fun(vector)` returns the mean and its gradient, an array if the vector is one, else a list. `x0` has the
+        numbers that the parameters have now: an array, or without NumPy a list. The Values keep theirs until `load`.
+
+        Parameters
+        ----------
+        batches
+            A list or array of examples for each argument, or the result of `pack`.
+
+        Raises
+        ------
+        TypeError
+            If the function does not return a single Value.
+        ValueError
+            If it was compiled without parameters, or the examples do not fit its arguments; from `fun`, if the vector
+            does not have a number for each parameter.
+        """
+        packed = self._packed(batches)
+        self._check_differentiable(packed)
+        self._check_parameters()
+        return Objective(self, packed), starting_point(self._numbers())
+
+    def load(self, vector: Any) -> None:
+        """Set the parameters to the numbers of a vector, in their order: that of `x0` of an `objective`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If it does not have a real number for each.
+        """
+        numbers = vector_of(vector, len(self.parameters)).tolist()
+        with gradients_lock:
+            deque(map(setattr, self.parameters, repeat("data"), numbers), maxlen=0)  # in C: all or none, but for errors
 
     def training(self, optimizer: HasUpdateRule, *, clip_grad_norm: float | None = None) -> Training:
         """A block in which the optimizer takes steps on compiled gradients; in C, generated code takes the whole steps.
@@ -271,109 +359,23 @@ class Compiled(Function):
         check(self._graph_of(packed).graph(), numbers, packed.rows()[0])
 
     @property
-    def source(self) -> str:
-        """The generated Python, or for NumPy: `forward`, and if the function returns a single Value, its gradients."""
-        own: Callable[[], str] | None = getattr(self._backends[self._shapes], "source", None)
-        return own() if own else source(self._first_graph())
+    def pattern(self) -> tuple[list[int], list[int]]:
+        """Where a sparse matrix has numbers, for arguments in the shapes of the example: their rows and columns.
 
-    @property
-    def ir(self) -> str:
-        """What `backward` computes for an example, as assignments and loops, from which C is written.
-
-        The arrays are "p", the parameters; "x", the numbers of the arguments; "g", the gradients, which are added to;
-        "y", the results; "c", constants; "t0", "t1" and so on, what is computed between. If the function has no
-        gradients, it is what a call computes.
+        They are in the order of the results in generated code: row by row, the columns of each in order. Raises
+        TypeError if the function was compiled without `sparse=True`.
         """
-        graph = self._first_graph()
-        return show(program(graph, graph.outputs, graph.parameter_gradients or ()).kernel)
+        if self._entries is None:
+            raise TypeError("the function has no pattern: compile jacobian(f) or hessian(f) with sparse=True")
+        _, columns, ends = self._entries.patterns[self._shapes]
+        return [i for i, (start, end) in enumerate(pairwise(ends)) for _ in range(start, end)], columns.tolist()
 
-    @property
-    def c_source(self) -> str:
-        """One self-contained C99 file, as `export_c("model.c")` writes it."""
-        return "".join(self._exported("model", None))
-
-    def export_c(self, path: str | Path, *, precision: str | None = None) -> None:
-        """Write the function as one C99 file, and its declarations to a header beside it: `model.c` and `model.h`.
-
-        The names in it begin with the file's, so that several such files make one program: `model_forward`,
-        `model_backward`, `model_parameters`.
-
-        Parameters
-        ----------
-        path
-            The file for the source.
-        precision
-            "double" or "single", for numbers of type double or float; by default that of the function.
-
-        Raises
-        ------
-        ValueError
-            If the path does not end in .c (C++ is another language, and the header has the same stem), or its stem is
-            not a valid start for names in C.
-        OverflowError
-            If a parameter or a constant is too large for single precision.
-        """
-        path = Path(path)
-        if path.suffix != ".c":
+    def _check_parameters(self) -> None:
+        if not self.parameters:
             raise ValueError(
-                f"{path} is not the name of a C source: give one that ends in .c, such as {path.with_suffix('.c')}"
+                "the function was compiled without parameters to add gradients to: give compile(..., "
+                "parameters=model.parameters())"
             )
-        declarations, definitions = self._exported(path.stem, precision)
-        replace(path, (declarations + definitions).encode())
-        replace(path.with_suffix(".h"), declarations.encode())
-
-    def export_js(self, path: str | Path, *, optimizer: HasUpdateRule | None = None) -> None:
-        """Write the function as an ES module in JavaScript without dependencies, for browsers, Node and the like.
-
-        It has the parameters' numbers and `forward`; if the function returns a single Value, `backward` and
-        `valueAndGrad`; with an optimizer, `update`. A comment at its top documents them. All numbers are doubles.
-
-        Parameters
-        ----------
-        path
-            The file. Its name ends in .js, or in .mjs, which Node takes for a module wherever it lies.
-        optimizer
-            An `Optimizer` of the parameters given to `compile`, whose steps `update` takes. All its options are fixed
-            but the learning rate.
-
-        Raises
-        ------
-        ValueError
-            If the path ends in anything else, or the optimizer has other parameters than the function.
-        TypeError
-            If the optimizer's steps are not those of its `rule`, this does more than return the new numbers, or looks
-            at numbers that are known only later; or if the function does not return a single Value to optimize.
-        """
-        path = Path(path)
-        if path.suffix not in (".js", ".mjs"):
-            raise ValueError(
-                f"{path} is not the name of a module in JavaScript: give one that ends in .js or .mjs, such as "
-                f"{path.with_suffix('.js')}"
-            )
-        numbers = self._numbers()
-        check_numbers(numbers)
-        graph, rule = self._first_graph(), None
-        if optimizer is not None:
-            validation.require_attributes("optimizer", optimizer, [], "an optimizer, such as optim.Adam(parameters)")
-            check_rule(optimizer)
-            if set(map(id, self.parameters)) != set(map(id, optimizer.parameters)):
-                raise ValueError("the optimizer has other parameters than the function: give both the same")
-            if graph.parameter_gradients is None:
-                raise TypeError("the function returns a list, but an optimizer needs a single Value: return its mean")
-            rule = UpdateKernel(optimizer, None)
-        replace(path, export_js(graph, numbers, rule).encode())
-
-    def _exported(self, stem: str, precision: str | None) -> tuple[str, str]:
-        of = self.precision if precision is None else named(precision)
-        numbers = self._numbers()
-        check_numbers(numbers, of)
-        graph = self._first_graph()
-        check_constants(graph, of)
-        return export_c(graph, numbers, stem, of)
-
-    def _first_graph(self) -> Graph:
-        """The graph for arguments in the shapes of the example."""
-        return self._backends[self._shapes].stored.graph()
 
     def _gradients(self) -> list[float]:
         """The parameters' gradients. Raises TypeError naming the first parameter whose gradient is not a number."""

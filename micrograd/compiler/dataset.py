@@ -8,13 +8,15 @@ import ctypes
 import math
 from array import array
 from collections.abc import Callable, Iterator, Mapping, MappingView, Sequence, Set
+from itertools import zip_longest
 from numbers import Real
 from typing import Any
 
+from micrograd.arrays import is_array
 from micrograd.compiler.dtype import DOUBLE, Precision
-from micrograd.compiler.frontend.graph import Shape, shape_of, size, unflatten
 from micrograd.engine import Value
 from micrograd.errors import shown
+from micrograd.trees import Keys, Shape, has_array, is_regular, leaves, shape_of, shapes_in, size, unflatten
 
 NO_LISTS = (Mapping, MappingView, Set, str, bytes, bytearray)
 """What has a length, but no numbers one after the other."""
@@ -25,6 +27,10 @@ class ShapeError(ValueError):
 
     def __init__(self, came: Any, expected: Any, why: object) -> None:
         super().__init__(f"got arguments of shape {came}, expected {expected}: {why}")
+
+
+class TracedError(TypeError):
+    """A Value came where compiled code needs a number: the function itself takes it."""
 
 
 class Packed:
@@ -40,20 +46,32 @@ class Packed:
         Where the numbers of each argument begin, as an array in C.
     columns
         The numbers of each argument, and how many an example has.
+    shared
+        Which arguments are one for all examples.
+    as_arrays
+        Whether results are arrays, since an argument is.
     """
 
     def __init__(
-        self, shapes: tuple[Shape, ...], n: int, buffers: Sequence[Any], precision: Precision = DOUBLE
+        self,
+        shapes: tuple[Shape, ...],
+        n: int,
+        buffers: Sequence[Any],
+        precision: Precision = DOUBLE,
+        shared: Sequence[bool] = (),
+        as_arrays: bool = False,
     ) -> None:
         self.shapes = shapes
         self.n = n
         self.precision = precision
+        self.shared = tuple(shared) or (False,) * len(shapes)
+        self.as_arrays = as_arrays
         self._buffers = buffers
         self._exports = [memoryview(buffer) for buffer in buffers]  # keep them where they are
         self.pointers = (ctypes.c_void_p * len(self._exports))(*map(_address, self._exports))
         code: Any = precision.code
-        flat = [view.cast("B").cast(code) for view in self._exports]
-        self.columns = list(zip(flat, map(size, shapes), strict=True))
+        self._bytes = [view.cast("B") for view in self._exports]
+        self.columns = list(zip([view.cast(code) for view in self._bytes], map(size, shapes), strict=True))
         self._rows: tuple[list[bytes], list[tuple[float, ...]]] = [], []
 
     def __len__(self) -> int:
@@ -63,8 +81,12 @@ class Packed:
         shapes = ", ".join(map(str, self.shapes))
         return f"<{self.n} packed examples of arguments of shape {shapes}>"
 
-    def expect(self, precision: Precision) -> None:
-        """Raise TypeError if the numbers are not of this precision."""
+    def expect(self, precision: Precision, shared: tuple[bool, ...]) -> None:
+        """Raise TypeError if the numbers are not of this precision, or other arguments are one for all examples."""
+        if self.shared != shared and len(self.shared) == len(shared):
+            raise TypeError(
+                "got examples packed by a function with other in_axes: pack them with the function that takes them"
+            )
         if self.precision != precision:
             raise TypeError(
                 f"got examples packed in {self.precision.name} precision, expected {precision.name}: pack them "
@@ -72,45 +94,70 @@ class Packed:
             )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        buffers = [array(self.precision.code, bytes(memoryview(buffer).cast("B"))) for buffer in self._buffers]
-        return Packed, (self.shapes, self.n, buffers, self.precision)
+        buffers = [array(self.precision.code, bytes(view)) for view in self._bytes]
+        return Packed, (self.shapes, self.n, buffers, self.precision, self.shared, self.as_arrays)
 
     def refill(self, arguments: Sequence[Any]) -> bool:
-        """Replace the only example by another of the same shape, if that is of Python's numbers and flat lists."""
-        if self.precision != DOUBLE or len(arguments) != len(self.shapes):
-            return False
+        """Replace the only example by another of the same shapes, if it has numbers, flat lists, dicts and arrays.
+
+        What has to be converted is packed as the first one was.
+        """
+        code, as_arrays = self.precision.code, False
         try:
-            for buffer, shape, argument in zip(self._buffers, self.shapes, arguments, strict=True):
-                if not shape and type(argument) in (float, int):
-                    buffer[0] = argument
-                elif shape == (len(argument),) and type(argument) is list and are_plain(argument):
-                    buffer[: len(argument)] = array("d", argument)
+            for i, (shape, argument) in enumerate(zip(self.shapes, arguments, strict=True)):
+                if code == "d" and not shape and isinstance(argument, (float, int)):
+                    self._buffers[i][0] = argument
+                elif code == "d" and type(argument) is list and shape == (len(argument),) and are_plain(argument):
+                    self._buffers[i][: len(argument)] = array("d", argument)
+                elif is_array(argument) and not hasattr(argument, "filled"):
+                    view = memoryview(argument)
+                    if view.shape != shape or view.format != code:
+                        return False
+                    self._bytes[i][:] = view.cast("B")
+                    as_arrays = True
+                elif code == "d" and isinstance(argument, dict):
+                    _extend(numbers := array("d"), argument, shape)
+                    self._buffers[i][: len(numbers)] = numbers
+                    as_arrays |= has_array(argument)
                 else:
                     return False
-        except (TypeError, OverflowError):
+        except (TypeError, ValueError, OverflowError, _Mismatch):
             return False
+        self.as_arrays = as_arrays
         return True
+
+    def overlaps(self, out: Any) -> bool:
+        """Whether an array shares memory with the examples, as far as their bounds tell."""
+        start, stop = address(out), address(out) + out.nbytes
+        return any(a < stop and start < a + view.nbytes for a, view in zip(self.pointers, self._bytes, strict=True))
 
     def part(self, start: int, stop: int) -> "Packed":
         """The examples from one up to another, where they lie."""
-        parts = [view[step * start : step * stop] for view, step in self.columns]
+        parts = [
+            view if is_shared else view[step * start : step * stop]
+            for (view, step), is_shared in zip(self.columns, self.shared, strict=True)
+        ]
         buffers = [array(self.precision.code, x or [0.0]) if x.readonly or not x else x for x in parts]
-        return Packed(self.shapes, stop - start, buffers, self.precision)
+        return Packed(self.shapes, stop - start, buffers, self.precision, self.shared, self.as_arrays)
 
     def row(self, i: int) -> tuple[float, ...]:
         """All numbers of an example."""
-        return tuple(x for view, step in self.columns for x in view[i * step : (i + 1) * step])
+        places = [0 if is_shared else i for is_shared in self.shared]
+        return tuple(
+            x for (view, step), k in zip(self.columns, places, strict=True) for x in view[k * step : (k + 1) * step]
+        )
 
     def rows(self) -> list[tuple[float, ...]]:
         """All numbers of each example, as they are now: those that are used where they lie may have been changed."""
-        now = [bytes(memoryview(buffer).cast("B")) for buffer in self._buffers]
+        now = list(map(bytes, self._bytes))
         before, rows = self._rows
         if now != before or not rows:
             code: Any = self.precision.code
             columns = []
-            for numbers, step in zip(now, map(size, self.shapes), strict=True):
+            for numbers, step, is_shared in zip(now, map(size, self.shapes), self.shared, strict=True):
                 column = memoryview(numbers).cast(code).tolist()
-                columns.append([column[i * step : (i + 1) * step] for i in range(self.n)])
+                places = [0] * self.n if is_shared else range(self.n)
+                columns.append([column[i * step : (i + 1) * step] for i in places])
             rows = [tuple(number for column in columns for number in column[i]) for i in range(self.n)]
             self._rows = now, rows
         return rows
@@ -169,26 +216,43 @@ class Examples:
         return [unflatten(numbers, shape) for shape in pack.shapes]
 
 
-def pool(batches: Sequence[Any], known: Sequence[tuple[Shape, ...]], precision: Precision = DOUBLE) -> Examples:
+def pool(
+    batches: Sequence[Any],
+    known: Sequence[tuple[Shape, ...]],
+    precision: Precision = DOUBLE,
+    shared: Sequence[bool] = (),
+) -> Examples:
     """The examples of each argument as buffers, those of each shape for themselves."""
     try:
-        packed = pack(batches, known, precision)
+        packed = pack(batches, known, precision, shared)
         return Examples([packed], [range(packed.n)])
     except ShapeError:
-        members: dict[tuple[Shape, ...], list[int]] = {}
-        for number in range(len(batches[0])):
-            members.setdefault(tuple(shape_of(batch[number]) for batch in batches), []).append(number)
-        packs = [
-            pack([[batch[i] for i in numbers] for batch in batches], [shapes], precision)
-            for shapes, numbers in members.items()
+        of_each: list[tuple[Any, bool]] = [
+            (batch, is_shared) for batch, is_shared in zip_longest(batches, shared, fillvalue=False)
         ]
+        n = next(len(batch) for batch, is_shared in of_each if not is_shared)
+        members: dict[tuple[Shape, ...], list[int]] = {}
+        for i in range(n):
+            shapes = tuple(shape_of(batch if is_shared else batch[i]) for batch, is_shared in of_each)
+            members.setdefault(shapes, []).append(i)
+        packs = []
+        for shapes, numbers in members.items():
+            some = [batch if is_shared else [batch[i] for i in numbers] for batch, is_shared in of_each]
+            packs.append(pack(some, [shapes], precision, shared))
         return Examples(packs, list(members.values()))
 
 
-def pack(batches: Sequence[Any], known: Sequence[tuple[Shape, ...]], precision: Precision = DOUBLE) -> Packed:
-    """The examples of each argument as buffers. `known` are shapes to try first."""
-    batches = _each(_examples, batches, precision)
-    lengths = [len(batch) for batch in batches]
+def pack(
+    batches: Sequence[Any],
+    known: Sequence[tuple[Shape, ...]],
+    precision: Precision = DOUBLE,
+    shared: Sequence[bool] = (),
+) -> Packed:
+    """The examples of each argument as buffers. `known` are shapes to try first, `shared` arguments one for all."""
+    shared = tuple(shared) or (False,) * len(batches)
+    as_arrays = any(map(_begins_with_array, batches))
+    batches = _each(_examples, batches, precision, shared)
+    lengths = [len(batch) for batch, is_shared in zip(batches, shared, strict=True) if not is_shared]
     if len(set(lengths)) > 1:
         raise ValueError(f"the arguments have different numbers of examples: {lengths}")
     n = lengths[0] if lengths else 1
@@ -196,12 +260,12 @@ def pack(batches: Sequence[Any], known: Sequence[tuple[Shape, ...]], precision: 
         raise ValueError("there are no examples")
     for shapes in known:
         try:
-            return Packed(shapes, n, _each(_buffer, batches, precision, shapes), precision)
+            return Packed(shapes, n, _each(_buffer, batches, precision, shapes), precision, shared, as_arrays)
         except _Mismatch:
             pass
     try:
         shapes = tuple(map(_first_shape, batches))
-        return Packed(shapes, n, _each(_buffer, batches, precision, shapes), precision)
+        return Packed(shapes, n, _each(_buffer, batches, precision, shapes), precision, shared, as_arrays)
     except _Mismatch as mismatch:
         came, expected = mismatch.args
         raise ShapeError(came, expected, "all examples must have the shape of the first") from None
@@ -220,8 +284,14 @@ def _each(
         for batch, *others in zip(batches, *of_arguments, strict=True):
             results.append(function(batch, precision, *others))
     except (TypeError, OverflowError) as error:
-        raise type(error)(f"argument {len(results) + 1}: {error}") from None
+        raise type(error)(f"argument {len(results) + 1}: {error}{_place(batches[len(results)])}") from None
     return results
+
+
+def _place(batch: Any) -> str:
+    """Where in a list of examples, or in the one of a tuple, the first thing is that is not a number."""
+    found = leaves("", batch[0] if isinstance(batch, tuple) and len(batch) == 1 else batch)
+    return next((f" (at {path})" for path, x in found if path and not isinstance(x, Real)), "")
 
 
 def _address(view: Any) -> int:
@@ -236,8 +306,46 @@ def _is_whole_array(view: Any) -> bool:
     return hasattr(view.obj, "__array_interface__") and bool(view.obj.nbytes == view.nbytes)
 
 
-def _examples(batch: Any, precision: Precision) -> Any:
-    """A batch, in a form that has a length and is indexed by position."""
+def address(numbers: Any) -> int:
+    """Where the numbers of an array begin, Python's or NumPy's, that may be written to."""
+    if type(numbers) is array:
+        return numbers.buffer_info()[0]
+    return ctypes.addressof(_Start.from_buffer(numbers))
+
+
+_Start = ctypes.c_char * 0
+
+
+def check_out(out: Any, shape: tuple[Any, ...], code: str) -> None:
+    """Raise TypeError or ValueError unless results of this shape can be written into an array."""
+    if not is_regular(shape):
+        raise ValueError(f"out cannot have the shape of the results, {shape}: leave it out, for nested lists")
+    fitting = f"expected a C-contiguous NumPy array of {code!r} (numpy.empty({shape}, {code!r}), for instance)"
+    if not is_array(out):
+        raise TypeError(f"out is {shown(out)}: {fitting}")
+    came = f"out is an array of {out.dtype.str!r}, shape {out.shape}"
+    if out.dtype.char != code or not out.dtype.isnative:
+        raise TypeError(f"{came}: {fitting}")
+    if out.shape != shape:
+        raise ValueError(f"{came}: {fitting}")
+    if not out.flags.c_contiguous or not out.flags.writeable:
+        order = "read-only" if out.flags.c_contiguous else f"strides {out.strides}"
+        raise ValueError(f"{came}, {order}: {fitting}, which can be written to")
+
+
+def _begins_with_array(batch: Any) -> bool:
+    """Whether this is an array or a dict that has one, or the first item in a list is, at whatever depth."""
+    while isinstance(batch, (list, tuple)) and batch:
+        batch = batch[0]
+    return has_array(batch)
+
+
+def _examples(batch: Any, precision: Precision, is_shared: bool) -> Any:
+    """A batch, in a form that has a length and is indexed by position; a shared argument as a batch of one."""
+    if is_shared:
+        view: Any = _plain(batch, precision)
+        is_whole = isinstance(view, memoryview) and view.shape and view.nbytes and view.c_contiguous
+        return view.cast("B").cast(view.format, (1, *view.shape)) if is_whole else [view]
     if isinstance(batch, (list, tuple)):
         return batch
     if isinstance(batch, NO_LISTS) or not hasattr(batch, "__len__"):
@@ -248,6 +356,8 @@ def _examples(batch: Any, precision: Precision) -> Any:
 
 def _plain(tree: Any, precision: Precision = DOUBLE) -> Any:
     """An array or a table as a view of numbers, or as a list of its objects; what has no such form, as it is."""
+    if isinstance(tree, dict):
+        return tree
     if isinstance(tree, NO_LISTS):
         raise TypeError(f"expected a number, or a list or an array of numbers, not {shown(tree)}")
     if hasattr(type(tree), "filled"):
@@ -307,19 +417,26 @@ def _extend(numbers: "array[float]", tree: Any, shape: Shape) -> None:
         try:
             numbers.append(tree)
         except TypeError:
-            remedy = ": give its .data, and get gradients from value_and_grad" if isinstance(tree, Value) else ""
-            raise TypeError(f"expected a real number, not {shown(tree)}{remedy}") from None
+            if isinstance(tree, Value):
+                remedy = "give its .data, and get gradients from value_and_grad"
+                raise TracedError(f"expected a real number, not {shown(tree)}: {remedy}") from None
+            raise TypeError(f"expected a real number, not {shown(tree)}") from None
+    elif isinstance(tree, dict) or isinstance(shape[0], Keys):
+        if not isinstance(tree, dict) or set(tree) != set(shape[0]):
+            raise _Mismatch(shape_of(tree), shape)
+        for key, branch in zip(shape[0], shapes_in(shape), strict=True):
+            _extend(numbers, tree[key], branch)
     else:
-        ragged = shape[0] == "ragged"
-        if not hasattr(tree, "__len__") or len(tree) != (len(shape) - 1 if ragged else shape[0]):
+        inner = shapes_in(shape)
+        if not hasattr(tree, "__len__") or len(tree) != len(inner):
             raise _Mismatch(shape_of(tree), shape)
         if len(shape) == 1:
             if are_plain(tree):
                 numbers.extend(iter(tree))
                 return
             _expect(shape, shape_of(tree))
-        for i, branch in enumerate(tree):
-            _extend(numbers, branch, shape[i + 1] if ragged else shape[1:])
+        for branch, of_branch in zip(tree, inner, strict=True):
+            _extend(numbers, branch, of_branch)
 
 
 def are_plain(numbers: Any) -> bool:

@@ -13,34 +13,33 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from micrograd import validation
+from micrograd.arrays import empty
 from micrograd.collector import gc_paused
-from micrograd.compiler.dataset import Examples, Packed, ShapeError, are_plain, pack, pool
+from micrograd.compiler.backends import Backend, backend_for, fallback_for
+from micrograd.compiler.dataset import Examples, Packed, ShapeError, TracedError, are_plain, pack, pool
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.arrays import on_arrays
-from micrograd.compiler.frontend.graph import Graph, Shape, nested
+from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.interpret import GraphFunction
-from micrograd.compiler.frontend.redirect import data_buffer, frozen
+from micrograd.compiler.frontend.redirect import data_buffer, frozen, is_tracing
 from micrograd.compiler.frontend.serialized import SerializedGraph
-from micrograd.compiler.frontend.tracer import TraceError
+from micrograd.compiler.frontend.sparse import Entries
+from micrograd.compiler.frontend.tracer import Symbol, TraceError
 from micrograd.compiler.native.library import CBackend
-from micrograd.compiler.native.toolchain import CompilerError, notice, warn_once
-from micrograd.compiler.options import IN_PYTHON, Options
-from micrograd.compiler.targets.python import PythonBackend
+from micrograd.compiler.native.toolchain import CompilerError, notice
+from micrograd.compiler.options import Options
 from micrograd.engine import Value
 from micrograd.errors import shown
 from micrograd.levels import gradients_lock
 from micrograd.signals import finally_uninterrupted
-
-if TYPE_CHECKING:
-    from micrograd.compiler.targets.arrays import NumpyBackend
+from micrograd.trees import Shape, nested
 
 log = logging.getLogger("micrograd")
 
-Backends = dict[tuple[Shape, ...], "PythonBackend | NumpyBackend | CBackend"]
+Backends = dict[tuple[Shape, ...], Backend]
 
 MANY_SHAPES = 4  # above which the log says how many there are to compile
 
@@ -70,14 +69,17 @@ class Function:
                 raise TypeError(f"a parameter must be a Value not computed from others, not {shown(parameter)}")
         if len(set(map(id, self.parameters))) < len(self.parameters):
             raise ValueError("a parameter was given twice")
-        self._function = on_arrays(function, example_args)
+        self._entries = Entries(function) if options.sparse else None
+        self._function = on_arrays(self._entries or function, example_args)
         self._backends: Backends = {} if backends is None else backends
+        self._partial: dict[tuple[Any, ...], Backend] = {}  # for the gradients of some arguments
+        self._shared = options.shared(len(example_args))
         self._reusable: list[Packed] = []  # single examples of earlier calls
         self._frozen: Sequence[float] | None = None  # the parameters' numbers, while they are frozen
         self._blocks: set[object] = set()  # in which they are
         self._shapes = pack([(argument,) for argument in example_args], ()).shapes
         if self._shapes not in self._backends:
-            self._build(self._traced(self._shapes))
+            self._keep(backend_for(self._traced(self._shapes), options))
         if options.batch_size != math.inf:
             stored = self._backends[self._shapes].stored
             kind = "backward" if stored.is_differentiable else "forward"
@@ -98,16 +100,27 @@ class Function:
             **vars(self),
             "_function": function,
             "_backends": backends,
+            "_partial": {},
             "_reusable": [],
             "_frozen": None,
-            "_frozen_blocks": 0,
+            "_blocks": set(),
         }
 
     def __call__(self, *args: Any) -> Any:
-        """The function's value for one example, as a number or a nested list of numbers."""
-        packed = self._example(args)
-        numbers = self._run("forward", packed)
+        """The function's value for one example: a number or a nested list of numbers; arrays if an argument is one.
+
+        For Values, as within a derivative or a function that is compiled, it is what the function itself returns.
+        """
+        try:
+            packed = self._example(args)
+            numbers, _ = self._run("forward", packed, as_arrays=packed.as_arrays)
+        except TracedError:
+            if self._entries:
+                raise
+            return self._function(*map(validation.row, args))
         self._reusable.append(packed)
+        if self._entries:
+            return self._entries.matrices(packed.shapes, 1, numbers)[0]
         return nested(numbers, self._graph_of(packed).output_shape)
 
     @property
@@ -120,11 +133,18 @@ class Function:
         return getattr(self._function, "__name__", "function")
 
     def _numbers(self) -> Sequence[float]:
-        """The parameters' numbers: where they are in one buffer, this."""
-        if self._frozen is not None:
+        """The parameters' numbers: where they are in one buffer, this. Raises TracedError if they are being traced."""
+        if self._frozen is not None and not is_tracing():
             return self._frozen
         buffer = data_buffer(self.parameters)
-        return plain([parameter.data for parameter in self.parameters]) if buffer is None else buffer
+        if buffer is not None:
+            return buffer
+        numbers = [parameter.data for parameter in self.parameters]
+        if are_plain(numbers):
+            return numbers
+        if any(isinstance(number, (Symbol, Value)) for number in numbers):
+            raise TracedError("the numbers of the parameters are being traced: call the function with one example")
+        return plain(numbers)
 
     @contextmanager
     def _held(self) -> Iterator[None]:
@@ -157,27 +177,34 @@ class Function:
         except IndexError:  # it is the first call, or other threads are calling
             packed = None
         if packed is None or not packed.refill(args):
-            packed = self._packed([(arg,) for arg in args])
+            self._check_number(args)
+            packed = self._compiled_for(pack([(arg,) for arg in args], list(self._backends), self.precision))
         return packed
 
     def _packed(self, batches: Sequence[Any]) -> Packed:
         """The batch for each argument as buffers, whose shapes the function is compiled for."""
         packed = self._given_packed(batches)
         if packed is None:
-            packed = pack(batches, list(self._backends), self.precision)
+            packed = pack(batches, list(self._backends), self.precision, self._shared)
+        return self._compiled_for(packed)
+
+    def _compiled_for(self, packed: Packed) -> Packed:
         if packed.shapes not in self._backends:
-            self._build(self._traced(packed.shapes))
+            self._keep(backend_for(self._traced(packed.shapes), self.options))
         return packed
 
     def _given_packed(self, batches: Sequence[Any]) -> Packed | None:
         """The packed examples that a call was given, if any. Checks their precision, else the number of arguments."""
         if len(batches) == 1 and isinstance(batches[0], Packed):
-            batches[0].expect(self.precision)
+            batches[0].expect(self.precision, self._shared)
             return batches[0]
-        if len(batches) != len(self._shapes):
-            n = len(self._shapes)
-            raise ValueError(f"the function takes {n} argument{'s' * (n != 1)}, not {len(batches)}")
+        self._check_number(batches)
         return None
+
+    def _check_number(self, arguments: Sequence[Any]) -> None:
+        if len(arguments) != len(self._shapes):
+            n = len(self._shapes)
+            raise ValueError(f"the function takes {n} argument{'s' * (n != 1)}, not {len(arguments)}")
 
     def _are_chunks(self, batches: Sequence[Any]) -> bool:
         """Whether a call is given an iterator of chunks."""
@@ -196,7 +223,7 @@ class Function:
         """
         packed = self._given_packed(batches)
         if packed is None:
-            examples = pool(batches, list(self._backends), self.precision)
+            examples = pool(batches, list(self._backends), self.precision, self._shared)
         else:
             examples = Examples([packed], [range(packed.n)])
         examples.size = size or len(examples)
@@ -214,8 +241,7 @@ class Function:
         def compile_next(_: Packed) -> None:
             with tracing:  # in order, since a function may draw random numbers, or keep something while it runs
                 pack = next(waiting)
-                if pack.shapes not in self._backends:
-                    self._build(self._traced(pack.shapes))
+                self._compiled_for(pack)
             if self._graph_of(pack).is_differentiable:
                 self._build_library(pack.shapes, kind, examples.share(pack))
 
@@ -227,10 +253,11 @@ class Function:
         for packed in examples.packs:
             self._check_differentiable(packed)
 
-    def _unflattened(self, shapes: tuple[Shape, ...], n: int, numbers: "array[float]") -> list[Any]:
+    def _unflattened(self, shapes: tuple[Shape, ...], n: int, numbers: Any) -> Any:
         """The function's values for n examples of these shapes, from their flat numbers."""
-        values: list[Any] = nested(numbers, (n, *self._backends[shapes].stored.output_shape))
-        return values
+        if self._entries:
+            return self._entries.matrices(shapes, n, numbers)
+        return nested(numbers, (n, *self._backends[shapes].stored.output_shape))
 
     # Compiling
 
@@ -245,21 +272,31 @@ class Function:
                     n_constants=self._n_constants,
                     to_roll=self.options.backend != "python",
                     finite=self.options.finite,
+                    quiet=self.options.quiet,
                 )
-        except (TypeError, ValueError, IndexError) as error:
+        except (TypeError, ValueError, LookupError) as error:
             if isinstance(error, TraceError) or not self._backends:
                 raise
             raise ShapeError(shapes, self._shapes, error) from error
 
-    def _build(self, graph: Graph) -> None:
-        """Have a backend for the graph, which builds what is called when it is first called."""
-        if self.options.backend in IN_PYTHON:
-            self._backends[graph.shapes] = in_python(graph, self.options.backend)
-            return
-        try:
-            self._backends[graph.shapes] = CBackend(graph, self.options)
-        except CompilerError as error:
-            self._fall_back(graph, error)
+    def _keep(self, backend: Backend) -> Backend:
+        """Use this backend from now on."""
+        graph = backend.stored
+        if graph.argnum is None:
+            self._backends[graph.shapes] = backend
+        else:
+            self._partial[graph.shapes, graph.argnum] = backend
+        return backend
+
+    def _fall_back(self, backend: Backend, error: CompilerError) -> Backend:
+        """Use NumPy or Python from now on in place of C; raise the error if the user asked for C."""
+        return self._keep(fallback_for(backend.stored.graph(), self.options, error))
+
+    def _backend_of(self, packed: Packed, argnum: tuple[int, ...]) -> Backend:
+        """The backend for the gradients of these arguments alone."""
+        known = self._partial.get((packed.shapes, argnum))
+        graph = self._graph_of(packed).graph
+        return known or self._keep(backend_for(graph().with_gradients(argnum), self.options))
 
     def _is_built(self, shapes: tuple[Shape, ...], kind: str, n: float) -> bool:
         """Whether a call of this kind with n examples has nothing to build."""
@@ -273,15 +310,7 @@ class Function:
             try:
                 backend.library(kind, n)
             except CompilerError as error:
-                self._fall_back(backend.stored.graph(), error)
-
-    def _fall_back(self, graph: Graph, error: CompilerError) -> None:
-        """Use NumPy or Python for this graph from now on; raise the error if the user asked for C."""
-        if self.options.backend == "c":
-            raise error
-        doubles = "" if self.precision == DOUBLE else ", in double precision"
-        backend = self._backends[graph.shapes] = in_python(graph, "numpy" if find_spec("numpy") else "python")
-        warn_once(f"compiled to {backend.language} instead of C{doubles}: {error}")
+                self._fall_back(backend, error)
 
     def _graph_of(self, packed: Packed) -> SerializedGraph:
         return self._backends[packed.shapes].stored
@@ -300,14 +329,34 @@ class Function:
 
     # Calls
 
-    def _run(self, method: str, packed: Packed, *options: float, parameters: Sequence[float] | None = None) -> Any:
-        """Call a method of the backend, which may have to build a library for it first."""
-        backend, numbers = self._backends[packed.shapes], self._numbers() if parameters is None else parameters
+    def _run(
+        self,
+        kind: str,
+        packed: Packed,
+        seed: float = 1.0,
+        *,
+        parameters: Sequence[float] | None = None,
+        backend: Backend | None = None,
+        as_arrays: bool = False,
+        out: Any = None,
+    ) -> tuple[Any, Any]:
+        """The results of a call, one after the other, and in a "backward" call the gradients of the parameters.
+
+        They are in arrays of Python's, or of NumPy's, or the results in `out` if they can be computed there. The
+        backend may have to build a library first.
+        """
+        numbers = self._numbers() if parameters is None else parameters
+        backend = backend or self._backends[packed.shapes]
+        precision, n = backend.precision, packed.n * backend.stored.n_results(kind)
+        gradients = precision.zeros(len(numbers)) if kind == "backward" else None
+        if out is None or out.dtype.char != precision.code:
+            out = empty((n,), precision.code) if as_arrays else precision.zeros(n)
         try:
-            return getattr(backend, method)(numbers, *options, packed)
+            backend.run(kind, numbers, seed, packed, out, gradients)
+            return out, gradients
         except CompilerError as error:
-            self._fall_back(backend.stored.graph(), error)
-            return self._run(method, packed, *options, parameters=parameters)
+            backend = self._fall_back(backend, error)
+            return self._run(kind, packed, seed, parameters=parameters, backend=backend, as_arrays=as_arrays)
         except (TypeError, OverflowError, struct.error):
             check_numbers(numbers, self.precision)
             raise
@@ -321,7 +370,8 @@ class Function:
 
     def _values(self, parameters: Sequence[float], pack: Packed) -> list[float]:
         """The function's value for each example of a shape."""
-        return list(self._run("forward", pack, parameters=parameters))
+        values: list[float] = self._run("forward", pack, parameters=parameters)[0].tolist()
+        return values
 
     def _add_gradients(
         self,
@@ -346,7 +396,7 @@ class Function:
             results, gradients[:] = map(self.precision.array, backend.gradients(parameters, gradients, seed, pack, at))
             return sum(results)
         except CompilerError as error:
-            self._fall_back(backend.stored.graph(), error)
+            self._fall_back(backend, error)
             return self._add_gradients(parameters, gradients, seed, pack, at, n)
         except (ArithmeticError, ValueError):
             return math.nan
@@ -360,15 +410,6 @@ class Function:
     def _in_c(self, examples: Examples) -> bool:
         """Whether all shapes of the examples are compiled to C."""
         return all(isinstance(self._backends[pack.shapes], CBackend) for pack in examples.packs)
-
-
-def in_python(graph: Graph, backend: str) -> "PythonBackend | NumpyBackend":
-    """The graph for a backend without a compiler."""
-    if backend == "python":
-        return PythonBackend(graph)
-    from micrograd.compiler.targets.arrays import NumpyBackend  # here, since only this backend needs NumPy
-
-    return NumpyBackend(graph)
 
 
 def _check_function(function: Any, example_args: Any) -> None:

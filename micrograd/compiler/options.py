@@ -2,12 +2,14 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from micrograd import validation
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.errors import shown
 
 BACKENDS = ("auto", "c", "numpy", "python")
+ERRORS = ("raise", "ieee")
 IN_PYTHON = ("numpy", "python")  # which need no C compiler
 
 
@@ -29,6 +31,9 @@ class Options:
     threads: int = 1
     precision: Precision = DOUBLE
     finite: bool = False
+    errors: str = "raise"
+    in_axes: Any = 0
+    sparse: bool = False
 
     def __post_init__(self) -> None:
         if self.backend not in BACKENDS:
@@ -36,11 +41,38 @@ class Options:
         if self.batch_size != math.inf:
             object.__setattr__(self, "batch_size", validation.number("batch_size", self.batch_size, least=1))
         object.__setattr__(self, "threads", validation.count("threads", self.threads))
-        if not isinstance(self.finite, bool):
-            raise ValueError(f"finite is {shown(self.finite)}: expected True or False")
+        for name in ("finite", "sparse"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise ValueError(f"{name} is {shown(value)}: expected True or False")
+        if self.errors not in ERRORS:
+            raise ValueError(f'errors is {shown(self.errors)}: expected "raise" or "ieee"')
+        self._check_axes()
         if self.backend in IN_PYTHON and self.precision != DOUBLE:
             raise ValueError(f'backend "{self.backend}" computes in doubles: give backend="c" with precision="single"')
         if self.backend in IN_PYTHON and self.threads > 1:
             raise ValueError(
                 f'backend "{self.backend}" runs in one thread: give backend="c" with threads={self.threads}'
             )
+
+    @property
+    def quiet(self) -> bool:
+        """Whether an operation that fails gives an infinity or NaN, and not an error."""
+        return self.errors == "ieee"
+
+    def shared(self, n: int) -> tuple[bool, ...]:
+        """Which of n arguments are one for all examples. Raises ValueError if `in_axes` is of another number."""
+        axes = self.in_axes if isinstance(self.in_axes, tuple) else (self.in_axes,) * n
+        if len(axes) != n:
+            raise ValueError(f"in_axes is {axes}: expected {n} of them, one for each argument of the function")
+        return tuple(axis is None for axis in axes)
+
+    def _check_axes(self) -> None:
+        several = isinstance(self.in_axes, (list, tuple))
+        axes = tuple(self.in_axes) if several else (self.in_axes,)
+        known = all(axis is None or (type(axis) is int and axis == 0) for axis in axes)
+        if not known or (axes and 0 not in axes):
+            raise ValueError(
+                f"in_axes is {shown(self.in_axes)}: expected 0 for an argument with an example for each result, and "
+                "None for one that all share, which at least one does not: (None, 0), for instance"
+            )
+        object.__setattr__(self, "in_axes", axes if several else 0)

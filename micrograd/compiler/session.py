@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 from micrograd import validation
 from micrograd.compiler.dataset import Examples
 from micrograd.compiler.dtype import DOUBLE, REMEDY
-from micrograd.compiler.frontend.graph import flatten, shape_of, unflatten
 from micrograd.compiler.frontend.interpret import check
 from micrograd.compiler.frontend.redirect import any_frozen
 from micrograd.compiler.native.buffers import Buffers
@@ -30,6 +29,7 @@ from micrograd.optim import Optimizer
 from micrograd.reductions import mean
 from micrograd.signals import entering, uninterrupted
 from micrograd.stepping import Update
+from micrograd.trees import mapped
 
 if TYPE_CHECKING:
     from micrograd.compiler.function import Function
@@ -114,10 +114,18 @@ class Training:
         check_rule(optimizer)
         self._compiled, self._optimizer = compiled, optimizer
         self._max_norm = None if clip_grad_norm is None else validation.limit("clip_grad_norm", clip_grad_norm)
+        if self._max_norm == math.inf and getattr(optimizer, "clip_scale", None) is Optimizer.clip_scale:
+            self._max_norm = None  # it scales by 1: what C would divide infinity by for that may have failed
         self._changed = list(optimizer.parameters)
         self._buffers = Buffers(compiled.parameters, optimizer, compiled.precision, compiled._n_constants)
         self._update = Update(compiled.parameters[: self._buffers.n_held], optimizer, self._max_norm)
-        self._gradients = CompiledGradients(compiled, self._by_engine)
+        update = self._update
+
+        def by_engine(batch: Sequence[int]) -> float:  # no method: a block that is in no cycle is left when it is freed
+            function, examples = compiled._function, gradients.examples
+            return update.differentiate(mean([function(*map(_values, examples.arguments(i))) for i in batch]))
+
+        self._gradients = gradients = CompiledGradients(compiled, by_engine)
         self._turn = threading.RLock()  # of the thread that takes a step
         self._in_c, self._inside = ExitStack(), False
         self._loop: NativeLoop | None = None  # in C, while the buffers are in use
@@ -147,9 +155,11 @@ class Training:
         return self
 
     def __exit__(self, *error: object) -> None:
-        with uninterrupted(), self._turn:
-            self._inside, self._latest = False, None
-            self._leave_c()
+        try:
+            with uninterrupted(), self._turn:
+                self._leave()
+        finally:
+            self._leave()  # if Ctrl-C came before it was postponed
 
     def __call__(self, *batches: Any) -> float:
         """Take a step along the gradient of the mean loss of a batch, which is returned; threads take turns.
@@ -250,14 +260,14 @@ class Training:
             warn_once(f"training in Python instead of C: {error}")
             self._leave_c()
 
+    def _leave(self) -> None:
+        self._inside, self._latest = False, None
+        self._leave_c()
+
     def _leave_c(self) -> None:
         """Go on in Python: the numbers go back to the Values and the optimizer."""
         self._loop = None
         self._in_c.close()
-
-    def _by_engine(self, batch: Sequence[int]) -> float:
-        function, examples = self._compiled._function, self._gradients.examples
-        return self._update.differentiate(mean([function(*map(_values, examples.arguments(i))) for i in batch]))
 
     def _check_optimizer(self) -> None:
         """Raise ValueError if the optimizer has other parameters by now, or moments for others.
@@ -310,4 +320,4 @@ def check_rule(optimizer: Any) -> None:
 
 def _values(argument: Any) -> Any:
     """A number as a Value, and a nested list of numbers as one of Values, as a traced function has them."""
-    return unflatten(map(Value, flatten(argument)), shape_of(argument))
+    return mapped(Value, argument)

@@ -27,10 +27,31 @@ function text(x, room = 12) {
     const [mantissa, exponent] = x.toExponential(digits - 1).split("e");
     shown = exponent < -4 || exponent >= digits ? `${+mantissa}e${+exponent}` : `${+x.toPrecision(digits)}`;
     shown = shown.replaceAll("-", "−");
-    if (shown.length <= room) break;
+    if (shown.length <= room) return shown;
   }
-  return shown;
+  const [digit, exponent] = x.toExponential(0).replaceAll("-", "−").split("e");
+  const short = `${digit}e${exponent.replace("+", "")}`;
+  return short.length < shown.length ? short : shown;
 }
+
+// A cell of a table: text, or an element; orange if it is a number below 0.
+function fill(cell, content) {
+  if (typeof content === "string") cell.textContent = content;
+  else cell.replaceChildren(content);
+  cell.className = typeof content === "string" && content.startsWith("−") ? "minus" : "";
+  return cell;
+}
+
+const tableRow = cells => html("tr", {}, ...cells.map(cell => fill(html("td", {}), cell)));
+
+const table = (caption, heads, rows) =>
+  html(
+    "table",
+    {},
+    html("caption", { textContent: caption }),
+    html("thead", {}, html("tr", {}, ...heads.map(head => html("th", { textContent: head, scope: "col" })))),
+    html("tbody", {}, ...rows.map(tableRow)),
+  );
 
 // Pressing an element with the pointer, or with Enter or space, calls `press` with whether it was a key.
 function onPress(part, press) {

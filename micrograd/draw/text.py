@@ -52,8 +52,8 @@ def number(x: Any, room: int = 9) -> str:
     for digits in (4, 3, 2, 1):
         text = _compact(f"{x:.{digits}g}")
         if len(text) <= room:
-            break
-    return text
+            return text
+    return min(text, _compact(f"{x:.0e}"), key=len)
 
 
 def _compact(text: str) -> str:

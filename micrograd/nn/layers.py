@@ -5,7 +5,7 @@ row of numbers for each token.
 import math
 from collections.abc import Callable, Sequence
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from micrograd.engine import Value
 from micrograd.errors import require_ordered, shown
@@ -14,6 +14,12 @@ from micrograd.reductions import dot, take
 from micrograd.validation import Rng, count, generator
 
 Activation = Callable[[Value], Value]
+
+if TYPE_CHECKING:
+
+    class Output(Value, Sequence[Value]):
+        """What a type checker takes the output of a Layer for, which is a Value or a list by the size of the Layer."""
+
 
 ACTIVATIONS: dict[str, Activation] = {
     "tanh": Value.tanh,
@@ -79,12 +85,12 @@ class Layer(Module):
         nout, rng = count("nout", nout), generator(rng)
         self.neurons = [Neuron(nin, activation, nout=nout, rng=rng) for _ in range(nout)]
 
-    def __call__(self, x: Sequence[Any]) -> Any:
+    def __call__(self, x: Sequence[Any]) -> "Output":
         """The outputs for `nin` Values or numbers. Raises ValueError for any other number of inputs."""
         _check_inputs(self, len(self.neurons[0].w), x)
         x = [xi if isinstance(xi, Value) else Value(xi) for xi in x]  # leaves that the neurons share
         outputs = [neuron(x) for neuron in self.neurons]
-        return outputs[0] if len(outputs) == 1 else outputs
+        return outputs[0] if len(outputs) == 1 else outputs  # type: ignore[return-value]
 
     def __repr__(self) -> str:
         first = self.neurons[0]
@@ -131,7 +137,7 @@ class MLP(Module):
         activations = [activation] * (len(nouts) - 1) + [output]
         self.layers = [Layer(n, m, act, rng=rng) for n, m, act in zip(sizes, sizes[1:], activations, strict=False)]
 
-    def __call__(self, x: Sequence[Any]) -> Any:
+    def __call__(self, x: Sequence[Any]) -> "Output":
         """The outputs for `nin` Values or numbers: a list, or a single Value if the last layer has one neuron.
 
         Raises ValueError for any other number of inputs.

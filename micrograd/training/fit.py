@@ -5,7 +5,7 @@ import logging
 import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from types import NoneType
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -13,7 +13,7 @@ from micrograd.collector import gc_paused
 from micrograd.engine import Value
 from micrograd.errors import shown
 from micrograd.optim import Adam, Optimizer, Schedule
-from micrograd.signals import finally_uninterrupted, uninterrupted
+from micrograd.signals import finally_uninterrupted, held, uninterrupted
 from micrograd.stepping import OptimizerLike, Update, restore
 from micrograd.training.gradients import EagerGradients, Model, Table
 from micrograd.training.history import Diverged, History, Recorder
@@ -205,36 +205,35 @@ def fit(
     best_epoch, lowest, waited = 0, math.inf, 0
     with _collector_paused() as (collect, freeze), Progress(progress, epochs, n, history) as report:
         try:
-            with ExitStack() as blocks:
-                blocks.enter_context(parts or nullcontext())
+            with parts or nullcontext():
                 if backend != "eager":
                     trainer = _compiled(
                         trainer, gradients, parts, backend, validation=validation, pause=pause,
                         on_compiled=report.compiled, threads=threads, precision=precision,
                     )  # fmt: skip
-                blocks.enter_context(trainer.block)
-                blocks.enter_context(recorder.recording(trainer) if recorder else nullcontext())
-                freeze()  # what compiling has left
-                while len(history.losses) < epochs and waited != patience:
-                    trainer.fetch_gradients()
-                    with uninterrupted():
-                        ended = trainer.advance()
-                        history.add(ended)
-                    collect()
-                    report.step(trainer.epoch, trainer.seen, trainer.loss, optimizer.learning_rate)
-                    if not ended:
-                        continue
-                    measured = trainer.evaluate() if validation else None
-                    with uninterrupted():
-                        if measured is not None:
-                            history.validation_losses.append(measured)
-                            waited = 0 if measured < lowest else waited + 1
-                            if measured < lowest and patience is not None:
-                                best, best_epoch = [parameter.data for parameter in parameters], trainer.epoch
-                            lowest = min(lowest, measured)
-                    report.epoch(trainer.epoch, *ended[-1], measured)
-                    if recorder:
-                        recorder.epoch(trainer.epoch)
+                recording = recorder.recording(trainer) if recorder else nullcontext()
+                with held(trainer.block), recording:
+                    freeze()  # what compiling has left
+                    while len(history.losses) < epochs and waited != patience:
+                        trainer.fetch_gradients()
+                        with uninterrupted():
+                            ended = trainer.advance()
+                            history.add(ended)
+                        collect()
+                        report.step(trainer.epoch, trainer.seen, trainer.loss, optimizer.learning_rate)
+                        if not ended:
+                            continue
+                        measured = trainer.evaluate() if validation else None
+                        with uninterrupted():
+                            if measured is not None:
+                                history.validation_losses.append(measured)
+                                waited = 0 if measured < lowest else waited + 1
+                                if measured < lowest and patience is not None:
+                                    best, best_epoch = [parameter.data for parameter in parameters], trainer.epoch
+                                lowest = min(lowest, measured)
+                        report.epoch(trainer.epoch, *ended[-1], measured)
+                        if recorder:
+                            recorder.epoch(trainer.epoch)
         except KeyboardInterrupt:
             history.interrupted = True
         except BrokenExecutor as error:

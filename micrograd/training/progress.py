@@ -25,11 +25,14 @@ class Progress:
         self.started = self.due = time.monotonic()
         self.validation = ""
         self.pending_message = ""
+        self.head = ""  # of the latest message, unless that is the last one
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
+        if self.head and (self.pending_message or self.terminal or self.notebook):  # it ends before its last epoch
+            self.pending_message = f"{self.head}in {_clock(time.monotonic() - self.started)}"
         self._show()
         if self.terminal:
             self._write("\n")
@@ -55,11 +58,12 @@ class Progress:
         now = time.monotonic()
         done = (epoch - 1) * self.examples + seen
         speed = done / max(now - self.started, 1e-9)
-        left = round((self.epochs * self.examples - done) / speed)
-        self.pending_message = (
-            f"epoch {epoch}/{self.epochs}  loss {loss:.4g}{self.validation}  rate {rate:.3g}  "
-            f"{speed:,.0f} examples/s  {left // 60}:{left % 60:02} left"
+        rest = self.epochs * self.examples - done
+        head = (
+            f"epoch {epoch}/{self.epochs}  loss {loss:.4g}{self.validation}  rate {rate:.3g}  {speed:,.0f} examples/s  "
         )
+        self.head = head if rest else ""
+        self.pending_message = head + (f"{_clock(rest / speed)} left" if rest else f"in {_clock(now - self.started)}")
         if now >= self.due:
             self.due = now + self.interval
             self._show()
@@ -88,6 +92,12 @@ class Progress:
 def _notebook(history: History, epochs: int) -> Callable[[str], None] | None:
     """A function that shows a line and the losses in the notebook that runs this program, if one does."""
     return display.live(history, epochs) if "IPython" in sys.modules else None
+
+
+def _clock(seconds: float) -> str:
+    """A time as minutes and seconds."""
+    minutes, seconds = divmod(round(seconds), 60)
+    return f"{minutes}:{seconds:02}"
 
 
 def _is_terminal(stream: TextIO) -> bool:

@@ -12,13 +12,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from itertools import cycle
+from itertools import count, cycle
 from pathlib import Path
 from typing import Any
 
 import micrograd
 from micrograd import Value, data, fit, losses, nn, optim
 from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.frontend.redirect import is_in_training
 
 # Killed while it saves
 
@@ -268,10 +269,49 @@ def interrupt(scenario: Any, times: int, rng: random.Random) -> int:
     return in_time
 
 
+def interrupt_calls(scenario: Any, every: int, rng: random.Random) -> int:
+    """Press Ctrl-C at every so many calls of a Python function in a training. Returns at how many.
+
+    Raises
+    ------
+    AssertionError
+        If something was left half-done, or a parameter in the buffers of the training.
+    """
+    position = rng.randrange(every)
+    while True:
+        scenario.prepare()
+        calls = count()
+
+        def watch(frame: Any, event: str, argument: Any, calls: Any = calls, position: int = position) -> None:
+            if next(calls) == position:
+                signal.raise_signal(signal.SIGINT)  # noticed in the function that is called
+
+        sys.settrace(watch)
+        try:
+            scenario.run()
+        except KeyboardInterrupt:
+            pass
+        except RuntimeError as error:  # a lock of Python's own `threading`, which does not postpone Ctrl-C
+            if "release unlocked lock" not in str(error):
+                raise
+        finally:
+            sys.settrace(None)
+        if any(map(is_in_training, scenario.parameters)) or not scenario.whole():
+            raise AssertionError(f"half of {scenario.__doc__} after a Ctrl-C in call {position}")
+        if next(calls) <= position:
+            return position // every
+        position += every
+
+
 def main_interrupt(times: int) -> None:
     """Interrupt each scenario."""
     for scenario in SCENARIOS:
         print(f"{interrupt(scenario(), times, random.Random())} of {times} in time: {scenario.__doc__}", flush=True)
+        if issubclass(scenario, Training):
+            print(
+                f"{interrupt_calls(scenario(), max(1, 2500 // times), random.Random())} calls: {scenario.__doc__}",
+                flush=True,
+            )
 
 
 # Threads

@@ -9,15 +9,17 @@ import uuid
 import weakref
 from array import array
 from collections.abc import Iterator, Sequence
-from itertools import chain, pairwise
+from itertools import pairwise
 from operator import add
 from typing import Any
 
+from micrograd.arrays import viewed
 from micrograd.compiler.dataset import Packed
 from micrograd.compiler.distributed.pool import Pool, Task
 from micrograd.compiler.distributed.worker import pickled, run_task
 from micrograd.compiler.function import Function
 from micrograd.errors import shown
+from micrograd.trees import Shape
 
 PREFETCH = 2  # chunks in flight for each worker, so that it does not wait for the next
 
@@ -34,8 +36,19 @@ class ShippedFunction:
 
 def mapped(fast: Function, batches: Sequence[Any], executor: Any) -> Any:
     """The function's values for many examples; for chunks, an iterator of a list for each."""
-    lists = (fast._unflattened(*result) for result in _results(fast, values, batches, executor))
-    return lists if fast._are_chunks(batches) else list(chain.from_iterable(lists))
+    found = _results(fast, values, batches, executor)
+    if fast._are_chunks(batches):
+        return (_shaped(fast, *result) for result in found)
+    (shapes, as_arrays, n, numbers), *others = found
+    for *_, m, part in others:
+        n, numbers = n + m, numbers + part
+    return _shaped(fast, shapes, as_arrays, n, numbers)
+
+
+def _shaped(fast: Function, shapes: tuple[Shape, ...], as_arrays: bool, n: int, numbers: "array[float]") -> Any:
+    """The function's values for n examples of these shapes, as lists or arrays."""
+    flat = viewed(numbers).astype(fast.precision.code, copy=False) if as_arrays else numbers
+    return fast._unflattened(shapes, n, flat)
 
 
 def mean(fast: Function, batches: Sequence[Any], executor: Any) -> tuple[float, Sequence[float]]:
@@ -93,9 +106,10 @@ def _chunks(fast: Function, batches: Sequence[Any], workers: int) -> Iterator[tu
 # What tasks do with a chunk
 
 
-def values(fast: Function, chunk: Packed, parameters: "array[float]") -> tuple[Any, int, "array[float]"]:
-    """The function's values for a chunk, flat, with the shapes of the arguments and the number of examples."""
-    return chunk.shapes, chunk.n, array("d", fast._run("forward", chunk, parameters=parameters))
+def values(fast: Function, chunk: Packed, parameters: "array[float]") -> tuple[Any, bool, int, "array[float]"]:
+    """The function's values for a chunk, flat, after the arguments' shapes, whether one is an array, and the number."""
+    numbers, _ = fast._run("forward", chunk, parameters=parameters)
+    return chunk.shapes, chunk.as_arrays, chunk.n, array("d", numbers)
 
 
 def sums(fast: Function, chunk: Packed, parameters: "array[float]") -> tuple[float, "array[float]", int]:

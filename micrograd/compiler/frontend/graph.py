@@ -1,9 +1,9 @@
 """A traced function: its inputs, its outputs, and the operations between."""
 
 import re
-from array import array
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
 from itertools import islice, repeat
 from numbers import Real
 from typing import Any
@@ -14,9 +14,7 @@ from micrograd.compiler.frontend.tracer import NO_NUMBER, Argument, Symbol, Trac
 from micrograd.engine import Value
 from micrograd.errors import NO_PLAIN_NUMBER, shown
 from micrograd.signals import finally_uninterrupted
-
-Shape = tuple[Any, ...]
-"""() for a number, (3, 2) for three lists of two, ("ragged", (2,), (3,)) for a list of different shapes."""
+from micrograd.trees import Shape, flat, shape_of, size, unflatten
 
 
 class Graph:
@@ -33,6 +31,8 @@ class Graph:
         next to each other. Otherwise it goes the engine's way, whose sums it then has to the last bit.
     finite
         Whether no number will be infinite or NaN.
+    quiet
+        Whether an operation that fails gives an infinity or NaN, and not an error.
 
     Attributes
     ----------
@@ -47,6 +47,8 @@ class Graph:
         The lines of the results, flat, and their shape.
     parameter_gradients, argument_gradients
         The lines of the gradients, flat; None if the function does not return a single Value.
+    argnum
+        The arguments that the latter are of, in this order; None for all.
     scatters
         What is added to the parameters' gradients besides, at indices that only a call knows.
     forward_end
@@ -66,20 +68,22 @@ class Graph:
         n_constants: int = 0,
         to_roll: bool = True,
         finite: bool = False,
+        quiet: bool = False,
     ) -> None:
-        self.trace = trace = Trace(finite=finite, joins=True)
+        self.trace = trace = Trace(finite=finite, quiet=quiet, joins=True)
         self.shapes = tuple(shapes)
         self.sizes = [size(shape) for shape in shapes]
         self.n_parameters = len(parameters)
         self.parameter_gradients: list[int] | None = None
         self.argument_gradients: list[int] | None = None
+        self.argnum: tuple[int, ...] | None = None
         self.scatters: list[Scatter] = []
         self.gradients: dict[int, int] = {}
         inputs = [Value(trace.leaf("x", i)) for i in range(sum(self.sizes))]
         for x in inputs:
             x.__class__ = Argument
-        flat = iter(inputs)
-        arguments = [unflatten(flat, shape) for shape in shapes]
+        remaining = iter(inputs)
+        arguments = [unflatten(remaining, shape) for shape in shapes]
         grads: dict[Value, Any] = {}
 
         def keep_gradients(nodes: list[Value], leaves: list[Value]) -> None:
@@ -102,6 +106,14 @@ class Graph:
                 root = result if isinstance(result, Value) else Value(result)
                 self._trace_backward(root, nodes, parameters, inputs, n_constants)
 
+    def with_gradients(self, argnum: tuple[int, ...]) -> "Graph":
+        """The same graph with the gradients of these arguments alone."""
+        gradients = iter(self.argument_gradients or ())
+        of_each = [list(islice(gradients, n)) for n in self.sizes]
+        graph = copy(self)
+        graph.argnum, graph.argument_gradients = argnum, [line for k in argnum for line in of_each[k]]
+        return graph
+
     def results(self, kind: str) -> list[int]:
         """The lines that a call computes: a "forward" call, a "backward" call, or one of "value_and_grad"."""
         lines = list(self.outputs)
@@ -115,7 +127,7 @@ class Graph:
     def _trace_forward(self, result: Any) -> list[Value]:
         """Record the function's result. Returns the nodes that it was computed from."""
         self.output_shape = shape_of(result)
-        values = list(flatten(result))
+        values = flat(result)
         end = Value(0.0)
         end._prev = tuple([value for value in values if isinstance(value, Value)])
         nodes = end._topological_order()[0][:-1]
@@ -199,54 +211,3 @@ def _check_symbolic(nodes: Sequence[Value]) -> None:
                 "if it was computed before the function was called, compute it inside the function; if it is your "
                 "own operation with a constant result, add 0 times its operand's data"
             )
-
-
-LISTS = (list, tuple, range, array)
-
-
-def shape_of(tree: Any) -> Shape:
-    """The shape of a number, a nested list of numbers or a NumPy array."""
-    if isinstance(tree, LISTS):
-        shapes = [shape_of(branch) for branch in tree]
-        if any(shape != shapes[0] for shape in shapes):
-            return ("ragged", *shapes)
-        return (len(tree), *shapes[0]) if shapes else (0,)
-    shape = getattr(tree, "shape", ())
-    return tuple(shape) if isinstance(shape, (tuple, list)) else ()
-
-
-def size(shape: Shape) -> int:
-    """How many numbers there are in the shape."""
-    if shape[:1] == ("ragged",):
-        return sum(map(size, shape[1:]))
-    return shape[0] * size(shape[1:]) if shape else 1
-
-
-def flatten(tree: Any) -> Iterator[Any]:
-    """The numbers in a nested list or a NumPy array, from left to right."""
-    if isinstance(tree, LISTS):
-        for branch in tree:
-            yield from flatten(branch)
-    elif getattr(tree, "shape", ()):
-        yield from flatten(tree.tolist())
-    else:
-        yield tree
-
-
-def unflatten(numbers: Iterator[Any], shape: Shape) -> Any:
-    """The next numbers, in that shape."""
-    if not shape:
-        return next(numbers)
-    if shape[0] == "ragged":
-        return [unflatten(numbers, branch) if branch else next(numbers) for branch in shape[1:]]
-    if len(shape) == 1:
-        return list(islice(numbers, shape[0]))
-    return [unflatten(numbers, shape[1:]) for _ in range(shape[0])]
-
-
-def nested(numbers: "array[float]", shape: Shape) -> Any:
-    """The numbers of an array, in that shape: without ragged lists, C makes all of the lists at once."""
-    if not shape or "ragged" in shape or 0 in shape:
-        return unflatten(iter(numbers.tolist()), shape)
-    code: Any = numbers.typecode
-    return memoryview(numbers).cast("B").cast(code, shape).tolist()

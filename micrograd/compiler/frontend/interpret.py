@@ -7,11 +7,12 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 from micrograd import scalar
-from micrograd.compiler.frontend.graph import Graph, Shape, flatten, shape_of, unflatten
+from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.serialized import SerializedGraph
 from micrograd.compiler.frontend.tracer import CONDITIONS, OPERATIONS
 from micrograd.engine import Value, promote
 from micrograd.errors import WHERE_HINT
+from micrograd.trees import Shape, flat, shape_of, unflatten
 
 if TYPE_CHECKING:
     from micrograd.compiler.dataset import Packed
@@ -93,7 +94,7 @@ class GraphFunction:
                 "shape before you copy or pickle it"
             )
         graph, n = stored.graph(), len(self._parameters)
-        operands = promote(*self._parameters, *[x for argument in args for x in flatten(argument)])
+        operands = promote(*self._parameters, *[x for argument in args for x in flat(argument)])
         data = [operand.data for operand in operands]
         numbers = _inputs(graph, data[:n], data[n:])
         for _, _, outcome in evaluate(graph, graph.outputs, numbers):

@@ -102,6 +102,11 @@ def hidden(number: Any) -> Iterator[None]:
         yield
 
 
+def is_tracing() -> bool:
+    """Whether this thread is tracing a function."""
+    return _thread.is_tracing
+
+
 def is_in_training(value: Value) -> bool:
     """Whether the numbers of a Value are in a buffer."""
     return value in _buffers

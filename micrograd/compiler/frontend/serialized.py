@@ -19,14 +19,16 @@ class SerializedGraph:
 
     Attributes
     ----------
-    shapes, sizes, output_shape, n_parameters
+    shapes, sizes, output_shape, n_parameters, argnum
         Those of the graph.
+    quiet
+        Whether an operation that fails gives an infinity or NaN, and not an error.
     is_differentiable
         Whether it has gradients.
     uses
         For each parameter, 1 if the result depends on it, else 0.
-    n_outputs
-        The number of outputs.
+    n_outputs, n_gradients
+        The number of outputs, and of gradients with respect to arguments.
     digest
         Tells it from every other graph, in any process.
     """
@@ -35,12 +37,13 @@ class SerializedGraph:
         self.shapes = graph.shapes
         self.sizes = graph.sizes
         self.output_shape = graph.output_shape
-        self.n_parameters = graph.n_parameters
+        self.n_parameters, self.argnum = graph.n_parameters, graph.argnum
+        self.quiet = graph.trace.quiet
         self.is_differentiable = graph.parameter_gradients is not None
         scattered = {parameter for scatter in graph.scatters for parameter in scatter.row.parameters()}
         ends = graph.parameter_gradients or ()
         self.uses = bytes(line not in graph.trace.leaves or i in scattered for i, line in enumerate(ends))
-        self.n_outputs = len(graph.outputs)
+        self.n_outputs, self.n_gradients = len(graph.outputs), len(graph.argument_gradients or ())
         self._bytes = pickle.dumps(graph)
         self.digest = hashlib.sha256(self._bytes).hexdigest()
         self._graph: Callable[[], Graph | None] = weakref.ref(graph)
@@ -50,6 +53,10 @@ class SerializedGraph:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _bytes=zlib.decompress(state["_bytes"]), _graph=lambda: None)
+
+    def n_results(self, kind: str) -> int:
+        """How many numbers such a call computes for an example, but for the gradients that it adds up."""
+        return self.n_outputs + (self.n_gradients if kind == "value_and_grad" else 0)
 
     def graph(self) -> Graph:
         """The graph, which is freed when it is no longer in use."""

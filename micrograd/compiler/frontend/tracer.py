@@ -31,6 +31,7 @@ from traceback import walk_stack, walk_tb
 from typing import Any, NoReturn
 
 from micrograd import reductions, scalar
+from micrograd.compiler.frontend.ieee import quiet
 from micrograd.engine import Value
 
 ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "%": "mod", "**": "pow"}
@@ -51,11 +52,13 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     **scalar.FUNCTIONS,
 }
 """What each operation of a trace does to numbers."""
+QUIET = {op: quiet(op, function) for op, function in OPERATIONS.items()}
+"""The same without errors."""
 
 NO_NUMBER = (
     "this needs the number itself, but while a function is compiled, its numbers are not known yet. Instead of a "
-    "branch, max() or float(), use micrograd's relu, abs or where(condition, a, b), which choose at each call, and "
-    "the functions of micrograd.scalar instead of those of math"
+    "branch, max() or float(), use micrograd's relu, maximum, abs or where(condition, a, b), which choose at each "
+    "call, and the functions of micrograd.scalar instead of those of math"
 )
 CONDITIONS = frozenset([*COMPARISONS, *LOGIC])
 COMMUTATIVE = frozenset("+*")
@@ -164,13 +167,13 @@ def _operator(name: str, reflected: bool = False) -> Callable[[Symbol, Any], Any
 
 
 def _function(name: str) -> Callable[..., Any]:
-    value = vars(scalar.FUNCTIONS[name])["__wrapped__"]
-    is_composed = scalar.is_composed(name)
+    value, is_composed, arity = scalar.value_of(name), scalar.is_composed(name), scalar.arity(name)
 
-    def method(self: Symbol, *constants: Any) -> Any:
-        if is_composed and not self.trace.keeps_composed:
-            return value(self, *constants)
-        return self.trace.record(name, (self, *constants))
+    def method(*operands: Any) -> Any:
+        if arity > 1 and any(isinstance(operand, Value) for operand in operands):
+            return getattr(Value, name)(*operands)
+        trace = next(operand.trace for operand in operands if isinstance(operand, Symbol))
+        return value(*operands) if is_composed and not trace.keeps_composed else trace.record(name, operands)
 
     return method
 
@@ -257,6 +260,8 @@ class Trace:
         is those that it is made of, which every language has.
     finite
         Whether no number will be infinite or NaN, so that 0.0 times any of them is 0.0.
+    quiet
+        Whether an operation that fails gives an infinity or NaN, and not an error.
     joins
         Whether sums of products are single operations, "dot", of a start and of two factors for each product.
 
@@ -266,9 +271,12 @@ class Trace:
         The first error that was raised, or would have been, where a number was asked for: the function may catch it.
     """
 
-    def __init__(self, *, keeps_composed: bool = False, finite: bool = False, joins: bool = False) -> None:
+    def __init__(
+        self, *, keeps_composed: bool = False, finite: bool = False, quiet: bool = False, joins: bool = False
+    ) -> None:
         self.keeps_composed = keeps_composed
         self.finite = finite
+        self.quiet = quiet
         self.joins = joins
         self.ops: list[str] = []
         self.operands: list[tuple[int, ...]] = []
@@ -367,7 +375,7 @@ class Trace:
         """The line that an operation with a constant comes to, if it needs none of its own."""
         constants = [self.constants.get(line) for line in lines]
         if None not in constants:
-            return self.id(OPERATIONS[op](*constants))
+            return self.id((QUIET if self.quiet else OPERATIONS)[op](*constants))
         first, last = constants[0], constants[-1]
         match op:
             case "where" if first is not None:

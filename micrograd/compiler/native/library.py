@@ -11,13 +11,14 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
 from importlib.resources.abc import Traversable
+from itertools import chain
 from operator import or_
 from typing import Any, NamedTuple
 
 from micrograd import _version
 from micrograd.collector import gc_paused
 from micrograd.compiler import passes
-from micrograd.compiler.dataset import Packed
+from micrograd.compiler.dataset import Packed, address
 from micrograd.compiler.dtype import DOUBLE, REMEDY, Precision
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.interpret import failure
@@ -62,7 +63,7 @@ class CBackend:
         check_constants(graph, options.precision)
         require_compiler()
         self.stored = SerializedGraph(graph)
-        self.options = options
+        self.options, self.precision = options, options.precision
         self._graph: Graph | None = graph  # until a library is built, since loading it again takes long
         self._libraries: dict[tuple[str, int], Library] = {}
         self._programs: dict[str, Program] = {}  # for each kind of call, which libraries for many and for few share
@@ -75,19 +76,17 @@ class CBackend:
             "_programs": {},
         }  # they are built again, or found in the cache
 
-    def forward(self, parameters: Sequence[float], packed: Packed) -> "array[float]":
-        """The outputs for each example, one after the other."""
-        return self.library("forward", packed.n)(parameters, 0.0, packed)[0]
-
-    def backward(
-        self, parameters: Sequence[float], seed: float, packed: Packed
-    ) -> tuple[Sequence[float], Sequence[float]]:
-        """The output for each example, and the gradient of their sum times `seed` by each parameter."""
-        return self.library("backward", packed.n)(parameters, seed, packed)
-
-    def value_and_grad(self, parameters: Sequence[float], packed: Packed) -> "array[float]":
-        """The output for the first example, and its gradient with respect to each number in it."""
-        return self.library("value_and_grad", 1)(parameters, 1.0, packed)[0]
+    def run(
+        self,
+        kind: str,
+        parameters: Sequence[float],
+        seed: float,
+        packed: Packed,
+        results: Any,
+        gradients: Any = None,
+    ) -> None:
+        """Call a generated function, as `PythonBackend.run` does, on buffers of numbers of the precision."""
+        self.library(kind, packed.n)(parameters, seed, packed, results, gradients)
 
     def library(self, kind: str, n: float) -> "Library":
         """The library for a kind of call with n examples, which it computes in tiles or one by one.
@@ -121,7 +120,12 @@ def tile_size(n: float, lanes: int = DOUBLE.lanes) -> int:
 
 
 def c_text(
-    stored: SerializedGraph, kind: str, tile: int, precision: Precision, programs: dict[str, Program] | None = None
+    stored: SerializedGraph,
+    kind: str,
+    tile: int,
+    precision: Precision,
+    programs: dict[str, Program] | None = None,
+    shared: Sequence[bool] = (),
 ) -> str:
     """The C for a kind of call. `programs` keeps the program for each kind, which is the same for all tiles."""
     graph = stored.graph()
@@ -131,7 +135,8 @@ def c_text(
     with gc_paused():
         if kind not in programs:
             programs[kind] = program(graph, results, accumulated)
-        return library_source(graph, results, accumulated, tile=tile, precision=precision, of=programs[kind])
+        of = programs[kind]
+        return library_source(graph, results, accumulated, tile=tile, precision=precision, of=of, shared=shared)
 
 
 def writer_digest() -> str:
@@ -186,10 +191,10 @@ class Library:
     ) -> None:
         precision = options.precision
         self._stored, self._kind, self._precision = stored, kind, precision
-        made_of = f"{stored.digest} {kind} {tile} {precision.name} {writer_digest()}"
-        library = build(lambda: c_text(stored, kind, tile, precision, programs), made_of)
-        n_results = stored.n_outputs + (sum(stored.sizes) if kind == "value_and_grad" else 0)
-        self.sizes = Sizes(stored.n_parameters, n_results, ctypes.c_int64.in_dll(library, "room").value)
+        shared = options.shared(len(stored.shapes))
+        made_of = f"{stored.digest} {kind} {tile} {shared} {precision.name} {writer_digest()}"
+        library = build(lambda: c_text(stored, kind, tile, precision, programs, shared), made_of)
+        self.sizes = Sizes(stored.n_parameters, stored.n_results(kind), ctypes.c_int64.in_dll(library, "room").value)
         weakref.finalize(self, unload, library).atexit = False  # at exit, threads may still be running in it
         self._run: Any = RUN(("run", library))
         self._threaded = ThreadedKernel(library, options, self.sizes) if options.threads > 1 else None
@@ -198,10 +203,8 @@ class Library:
         self._numbers = struct.Struct(precision.format(stored.n_parameters))
         self._local = threading.local()
 
-    def __call__(
-        self, parameters: Sequence[float], seed: float, packed: Packed
-    ) -> tuple["array[float]", Sequence[float]]:
-        """The results for each example, one after the other, and in a backward call the gradients."""
+    def __call__(self, parameters: Sequence[float], seed: float, packed: Packed, results: Any, gradients: Any) -> None:
+        """Compute the results for each example, one after the other, and in a backward call add to the gradients."""
         numbers: bytes | int
         n = self.sizes.parameters
         if (
@@ -212,21 +215,17 @@ class Library:
             numbers = ctypes.addressof(ctypes.c_char.from_buffer(parameters))
         else:
             numbers = self._numbers.pack(*parameters)  # three times as fast as an array
-        sums = ctypes.create_string_buffer(self._numbers.size) if self._kind == "backward" else None
-        results = self._precision.zeros(packed.n * self.sizes.results)
-        flags = self.run(numbers, seed, packed, sums, results)
-        gradients = () if sums is None else self._numbers.unpack(sums)
-        if flags:
-            self._check(flags, parameters, packed, [*results, *gradients])
-        return results, gradients
+        flags = self.run(numbers, seed, packed, None if gradients is None else address(gradients), results)
+        if flags and not self._stored.quiet:
+            self._check(flags, parameters, packed, chain(results, () if gradients is None else gradients))
 
     def run(
         self,
         numbers: bytes | int,
         seed: float,
         packed: Packed,
-        gradients: ctypes.Array[Any] | int | None,
-        results: "array[float]",
+        gradients: int | None,
+        results: Any,
         at: "array[int] | None" = None,
     ) -> int:
         """Call the generated function on buffers: it adds to the gradients, and overwrites the results.
@@ -239,7 +238,7 @@ class Library:
         if work is None:  # each thread has its own
             work = self._local.work = ctypes.create_string_buffer(self.sizes.room)
         places, n = (None, packed.n) if at is None else (at.buffer_info()[0], len(at))
-        flags = self._run(numbers, packed.pointers, places, seed, gradients, results.buffer_info()[0], work, n)
+        flags = self._run(numbers, packed.pointers, places, seed, gradients, address(results), work, n)
         self.check_interrupt()
         return int(flags)
 

@@ -41,7 +41,7 @@ class HasUpdateRule(Protocol):
 
 ONLY = (
     "in C it may depend only on the numbers it is given, learning_rate, steps and options, and change only what it "
-    'returns. Train with backend="python", or eagerly'
+    'returns. Train with backend="numpy" or "python", or eagerly'
 )
 UPDATE = """/* A step with n of all parameters: 1, or 0 if one is infinite or NaN then, or an operation failed. */
 static int update(double *p, double *g, double *m, int64_t all, int64_t n, wide rate, wide steps, wide norm)

@@ -3,10 +3,11 @@
 Only this module imports NumPy, and only what uses this backend imports it.
 """
 
+import math
 import operator
 import struct
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,15 +15,18 @@ import numpy as np
 from micrograd import scalar
 from micrograd.collector import gc_paused
 from micrograd.compiler.dataset import Packed
+from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.frontend.serialized import SerializedGraph
+from micrograd.compiler.frontend.tracer import QUIET
 from micrograd.compiler.targets.numpy import Writer
+from micrograd.compiler.targets.python import PythonBackend
 
 CACHE = 1 << 22  # bytes, beyond which fewer examples are computed at once
 FEWEST_EXAMPLES = 64
 RAISES: Any = {"divide": "raise", "over": "raise", "invalid": "raise"}
-INVERSE = ("asin", "acos", "atan", "asinh", "acosh", "atanh")
+CALL, STATEMENT = 600, 105  # operations of Python that take as long as a call, and as one on arrays
 
 
 # What generated functions call
@@ -44,11 +48,25 @@ def _remainder(x: Any, y: Any) -> Any:
     return np.remainder(x, y)
 
 
+def _is_index(index: Any, size: int) -> Any:
+    return (index >= 0) & (index < size) & (index % 1 == 0)
+
+
 def _whole(index: Any, size: int) -> Any:
     """Indices as integers."""
-    if not np.all((index >= 0) & (index < size) & (index % 1 == 0)):
+    if not np.all(_is_index(index, size)):
         raise FloatingPointError("an index is out of range")
     return np.asarray(index).astype(np.int64)
+
+
+def _whole_or_none(index: Any, size: int) -> Any:
+    """Indices, and NaN in place of what is none."""
+    return np.where(_is_index(index, size), index, math.nan)
+
+
+def _at(numbers: Any, at: Any) -> Any:
+    """The numbers at indices, or NaN."""
+    return np.where(at >= 0, numbers[np.where(at >= 0, at, 0).astype(np.int64)], math.nan)
 
 
 def _take(index: Any, *values: Any) -> Any:
@@ -56,14 +74,33 @@ def _take(index: Any, *values: Any) -> Any:
     return np.take_along_axis(np.stack(columns), at[None], 0)[0]
 
 
+def _take_or_none(index: Any, *values: Any) -> Any:
+    is_index = _is_index(index, len(values))
+    return np.where(is_index, _take(np.where(is_index, index, 0), *values), math.nan)
+
+
 def _add_at(gradients: Any, at: Any, values: Any, shape: tuple[int, ...]) -> None:
     np.add.at(gradients, np.broadcast_to(at, shape), np.broadcast_to(values, shape))
 
 
-def _each(function: Callable[[float], float]) -> Callable[[Any], Any]:
+def _add_if_any(gradients: Any, at: Any, values: Any, shape: tuple[int, ...]) -> None:
+    at, values = np.broadcast_to(at, shape), np.broadcast_to(values, shape)
+    np.add.at(gradients, at[at >= 0].astype(np.int64), values[at >= 0])
+
+
+def _on_arrays(functions: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
+    """These functions on arrays: NumPy's, whose inverse ones have longer names, or where it has none, one by one."""
+    found: dict[str, Any] = {}
+    for name in [name for name in scalar.FUNCTIONS if not scalar.is_composed(name)]:
+        found[name] = getattr(np, name, None) or getattr(np, name.replace("a", "arc", 1), None)
+        found[name] = found[name] or _each(functions[name], scalar.arity(name))
+    return found
+
+
+def _each(function: Callable[..., float], arity: int) -> Callable[..., Any]:
     """A function of `math` on arrays."""
-    ufunc = np.frompyfunc(function, 1, 1)
-    return lambda x: np.asarray(ufunc(x), float)
+    ufunc = np.frompyfunc(function, arity, 1)
+    return lambda *operands: np.asarray(ufunc(*operands), float)
 
 
 def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -89,9 +126,7 @@ def _has_flags() -> bool:
 
 def _functions() -> dict[str, Any]:
     """The operations that may fail, by their names in generated code."""
-    functions = {name: vars(function)["__wrapped__"] for name, function in scalar.FUNCTIONS.items()}
-    names = {name: name.replace("a", "arc", 1) if name in INVERSE else name for name in functions}
-    found = {name: getattr(np, names[name], None) or _each(function) for name, function in functions.items()}
+    found = _on_arrays({name: scalar.value_of(name) for name in scalar.FUNCTIONS})
     found |= {"power": operator.pow, "quotient": _quotient, "remainder": _remainder, "take": _take}
     return found if _has_flags() else {name: _checked(function) for name, function in found.items()}
 
@@ -103,8 +138,19 @@ NUMPY = (
 NAMESPACE = {
     **{name: getattr(np, name) for name in NUMPY},
     "whole": _whole,
+    "at": operator.getitem,
     "add_at": _add_at,
     **_functions(),
+}
+QUIET_NAMESPACE = {
+    "quotient": operator.truediv,
+    "remainder": np.remainder,
+    "power": operator.pow,
+    "take": _take_or_none,
+    "whole": _whole_or_none,
+    "at": _at,
+    "add_at": _add_if_any,
+    **_on_arrays(QUIET),
 }
 
 
@@ -114,35 +160,59 @@ class NumpyBackend:
     An operation that fails raises what Python raises: the processor's flags tell that one may have failed, and then the
     examples are computed again step by step.
 
-    Attributes
+    Parameters
     ----------
     stored
         The graph.
+    few_in_python
+        Whether Python computes what takes so few operations that NumPy would be slower.
     """
 
-    language = "NumPy"
+    language, precision = "NumPy", DOUBLE
 
-    def __init__(self, graph: Graph) -> None:
-        self.stored = SerializedGraph(graph)
+    def __init__(self, stored: SerializedGraph, *, few_in_python: bool) -> None:
+        self.stored = stored
+        self._python = PythonBackend(stored) if few_in_python else None
         self._kernels: dict[str, _Kernel] = {}
-        self._kernel("backward" if self.stored.is_differentiable else "forward")
+        self._operations: dict[str, int] = {}  # for an example, in each kind of call
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_kernels": {}}
 
-    def forward(self, parameters: Sequence[float], packed: Packed) -> Sequence[float]:
-        """The outputs for each example, one after the other."""
-        return self._call("forward", parameters, 0.0, packed)[0]
+    def _is_for_python(self, kind: str, n: int) -> bool:
+        """Whether Python computes n examples faster, one operation after the other."""
+        if kind not in self._operations:
+            graph = self.stored.graph()
+            self._operations[kind] = len(graph.trace.live(graph.results(kind)))
+        operations = n * self._operations[kind]
+        return operations < CALL or operations < CALL + STATEMENT * self._kernel(kind).statements
 
-    def backward(
-        self, parameters: Sequence[float], seed: float, packed: Packed
-    ) -> tuple[Sequence[float], Sequence[float]]:
-        """The output for each example, and the gradient of their sum times `seed` by each parameter."""
-        return self._call("backward", parameters, seed, packed)
-
-    def value_and_grad(self, parameters: Sequence[float], packed: Packed) -> Sequence[float]:
-        """The output for the first example, and its gradient with respect to each number in it."""
-        return self._call("value_and_grad", parameters, 1.0, packed)[0]
+    def run(
+        self,
+        kind: str,
+        parameters: Sequence[float],
+        seed: float,
+        packed: Packed,
+        results: Any,
+        gradients: Any = None,
+    ) -> None:
+        """Call a generated function, as `PythonBackend.run` does."""
+        if self._python and self._is_for_python(kind, packed.n):
+            self._python.run(kind, parameters, seed, packed, results, gradients)
+            return
+        kernel, x = self._kernel(kind), _columns(packed)
+        try:
+            with np.errstate(**self._errors):
+                y, g = kernel(parameters, seed, x)
+        except FloatingPointError:
+            error = failure(self.stored.graph(), kind, parameters, packed)
+            if error:
+                raise error from None
+            with np.errstate(all="ignore"):  # a product may be infinite, as in Python
+                y, g = kernel(parameters, seed, x)
+        np.asarray(memoryview(results)).reshape(y.T.shape)[...] = y.T
+        if gradients is not None:
+            np.asarray(memoryview(gradients))[...] += g
 
     def gradients(
         self,
@@ -156,8 +226,10 @@ class NumpyBackend:
 
         Raises FloatingPointError if an operation may have failed.
         """
+        if self._python and self._is_for_python("backward", packed.n if at is None else len(at)):
+            return self._python.gradients(parameters, gradients, seed, packed, at)
         x = _columns(packed)
-        with np.errstate(**RAISES):
+        with np.errstate(**self._errors):
             y, g = self._kernel("backward")(parameters, seed, x if at is None else x[:, at])
         return array("d", y.tobytes()), array("d", (g + gradients).tobytes())
 
@@ -166,20 +238,9 @@ class NumpyBackend:
         kinds = ["forward", *(["backward", "value_and_grad"] if self.stored.is_differentiable else [])]
         return "\n\n".join(self._kernel(kind).source for kind in kinds)
 
-    def _call(
-        self, kind: str, parameters: Sequence[float], seed: float, packed: Packed
-    ) -> tuple[Sequence[float], Sequence[float]]:
-        kernel, x = self._kernel(kind), _columns(packed)
-        try:
-            with np.errstate(**RAISES):
-                y, g = kernel(parameters, seed, x)
-        except FloatingPointError:
-            error = failure(self.stored.graph(), kind, parameters, packed)
-            if error:
-                raise error from None
-            with np.errstate(all="ignore"):  # a product may be infinite, as in Python
-                y, g = kernel(parameters, seed, x)
-        return array("d", y.T.tobytes()), array("d", g.tobytes())
+    @property
+    def _errors(self) -> dict[str, Any]:
+        return {"all": "ignore"} if self.stored.quiet else RAISES
 
     def _kernel(self, kind: str) -> "_Kernel":
         if kind not in self._kernels:
@@ -194,14 +255,17 @@ class _Kernel:
     def __init__(self, graph: Graph, kind: str) -> None:
         results = [*graph.outputs, *((graph.argument_gradients or []) if kind == "value_and_grad" else [])]
         writer = Writer(graph, results, (graph.parameter_gradients or []) if kind == "backward" else [])
-        self.source = writer.source(kind)
+        self.source, self.statements = writer.source(kind), writer.statements
         self._tile = max(FEWEST_EXAMPLES, CACHE // (8 * writer.size + 1))
-        functions = {**NAMESPACE, "c": np.array(writer.constants), "places": np.arange(graph.n_parameters)}
+        quiet = QUIET_NAMESPACE if graph.trace.quiet else {}
+        functions = {**NAMESPACE, **quiet, "c": np.array(writer.constants), "places": np.arange(graph.n_parameters)}
         exec(compile(self.source, "<compiled by micrograd>", "exec"), functions)
         self._function = functions[kind]
 
     def __call__(self, parameters: Sequence[float], seed: float, x: Any) -> tuple[Any, Any]:
-        p, n = np.frombuffer(struct.pack(f"{len(parameters)}d", *parameters)), x.shape[1]
+        is_buffer = isinstance(parameters, memoryview) and parameters.format == "d"
+        numbers: Any = parameters if is_buffer else struct.pack(f"{len(parameters)}d", *parameters)
+        p, n = np.frombuffer(numbers), x.shape[1]
         g = np.zeros(len(p))
         if n <= self._tile:
             return self._function(p, np.ascontiguousarray(x), seed, g, n), g
@@ -211,5 +275,8 @@ class _Kernel:
 
 def _columns(packed: Packed) -> Any:
     """The examples as columns."""
-    rows = [np.asarray(numbers)[: packed.n * step].reshape(packed.n, step).T for numbers, step in packed.columns]
+    n, rows = packed.n, []
+    for (numbers, step), is_shared in zip(packed.columns, packed.shared, strict=True):
+        many = 1 if is_shared else n
+        rows.append(np.broadcast_to(np.asarray(numbers)[: many * step].reshape(many, step).T, (step, n)))
     return np.concatenate(rows) if rows else np.empty((0, packed.n))

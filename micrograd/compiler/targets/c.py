@@ -15,7 +15,7 @@ numbers may take more than 16 GB. The numbers of one example, which were traced 
 
 import math
 from collections.abc import Sequence
-from itertools import groupby, takewhile
+from itertools import groupby, takewhile, zip_longest
 from typing import Any
 
 from micrograd.compiler.dtype import DOUBLE, VECTOR_BYTES, Precision
@@ -71,7 +71,7 @@ SCALAR = {
 
 VECTOR = {
     **ARITHMETIC,
-    **{op: f"v_{op}({{0}})" for op in CALLS},
+    **{op: f"v_{op}({', '.join(['{0}', '{1}'][:n])})" for op, n in CALLS.items()},
     "abs": "v_fabs({0})",
     "%": "v_remainder_({0}, {1})",
     "**": "v_pow({0}, {1})",
@@ -85,7 +85,7 @@ VECTOR = {
 }
 TOTAL = CONDITIONS | {
     *("+", "-", "*", "dot", "neg", "abs", "where"),
-    *("tanh", "erf", "erfc", "atan", "asinh"),
+    *("tanh", "erf", "erfc", "atan", "atan2", "asinh", "floor"),
 }
 """The operations that have a result, if an infinite one, for all operands; the others may raise in Python."""
 
@@ -271,27 +271,35 @@ def library_source(
     tile: int,
     precision: Precision = DOUBLE,
     of: Program | None = None,
+    shared: Sequence[bool] = (),
 ) -> str:
     """A library with one function, `run`, that computes the results for many examples, and the `room` it works in.
 
     It computes so many vectors of examples at once, or if `tile` is 0, one example after the other. A tile is smaller
     where its numbers would not stay in the processor's cache, from which each weight is read once for all of it, or
-    where the code has many lines and few loops. `of` is what `program` makes of these lines, if that is known.
+    where the code has many lines and few loops. `of` is what `program` makes of these lines, if that is known; `shared`
+    says which arguments are one for all examples.
     """
-    writer = Writer(graph, results, accumulated, vectors=tile > 0, dots=tile == 0, flagged=True, of=of)
+    quiet = graph.trace.quiet
+    writer = Writer(graph, results, accumulated, vectors=tile > 0, dots=tile == 0, flagged=not quiet, of=of)
     numbers = sum(graph.sizes) + len(results) + writer.temporaries
     while tile > 1 and (writer.straight > MANY_LINES or tile * numbers * VECTOR_BYTES > CACHE):
         tile //= 2
-    gather = ""
+    gather = once = ""
     k = offset = 0
-    for size, alike in groupby(graph.sizes):
+    for (size, is_shared), alike in groupby(zip_longest(graph.sizes, shared, fillvalue=False)):
         count = len(list(alike))
-        gather += f"        gather(xs + {offset}, x + {k}, {count}, {size}, at, b, m);\n"
+        if is_shared:
+            once += f"    gather(xs + {offset}, x + {k}, {count}, {size}, 0, 0, 1);\n"
+        else:
+            gather += f"        gather(xs + {offset}, x + {k}, {count}, {size}, at, b, m);\n"
         k, offset = k + count, offset + count * size
     body = writer.source("one")
     types = vector_functions(body) + TILES.format(tile=tile) if tile else DOUBLES
-    failed = "0" if writer.operations <= TOTAL else "fetestexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW) != 0"
-    if precision != DOUBLE:  # there what is too large for it, and not for Python, is no failure by itself
+    failed = (
+        "0" if quiet or writer.operations <= TOTAL else "fetestexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW) != 0"
+    )
+    if precision != DOUBLE and not quiet:  # there what is too large for it, and not for Python, is no failure by itself
         failed = f"({failed.replace(' | FE_OVERFLOW', '')}) | (fetestexcept(FE_OVERFLOW) ? 2 : 0)"
     source = "\n".join(
         [
@@ -301,10 +309,11 @@ def library_source(
             helpers(types + body),
             types,
             body,
-            GATHER if gather else "",
+            GATHER if gather or once else "",
             RUN.format(
                 inputs=offset,
                 outputs=len(results),
+                once=once,
                 gather=gather,
                 failed=failed,
                 room=(numbers * max(tile, 1) + 1) * VECTOR_BYTES,

@@ -33,7 +33,7 @@ TEMPLATES = {
     "**": "power({0}, {1})",
     "condition": "where({0}, 1.0, 0.0)",
     "truth": "({0} != 0.0)",
-    "take_at": "p[{1} + STEP * whole({0}, SIZE)]",
+    "take_at": "at(p, {1} + STEP * whole({0}, SIZE))",
 }
 
 
@@ -66,6 +66,8 @@ class Writer:
         The numbers in the array c.
     size
         How many numbers the arrays have for each example.
+    statements
+        How many are carried out, each on whole arrays.
     """
 
     def __init__(self, graph: Graph, results: Sequence[int], accumulated: Sequence[int]) -> None:
@@ -74,6 +76,7 @@ class Writer:
         kernel = [*kernel[:first], *rolled(kernel[first:])]
         self._sizes = _sizes(kernel) | {"y": len(results)}
         self.size = sum(graph.sizes) + sum(self._sizes.values())
+        self.statements = 0
         self._variables: dict[str, tuple[int, ...]] = {}  # their axes
         self._body = [line for step in kernel for line in self._step(step, Nest())]
 
@@ -91,6 +94,7 @@ class Writer:
             body = [line for inner in step.body for line in self._step(inner, within)]
             depth = len(nest.rounds)
             return body if is_axis else [f"for i{depth} in range({step.rounds}):", *[f"    {line}" for line in body]]
+        self.statements += math.prod(n for depth, n in enumerate(nest.rounds) if depth not in nest.axes)
         if isinstance(step, Scatter):
             places = step.row._replace(array="&p"), step.position, step.value
             row, position, value = (self._aligned(ref, nest) for ref in places)

@@ -9,16 +9,18 @@ import textwrap
 import traceback
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from micrograd import scalar
 from micrograd.compiler.dataset import Packed
+from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.frontend.ieee import take
 from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.frontend.scatter import Scatter
 from micrograd.compiler.frontend.serialized import SerializedGraph
-from micrograd.compiler.frontend.tracer import CONDITIONS
+from micrograd.compiler.frontend.tracer import CONDITIONS, QUIET
 from micrograd.compiler.passes.expressions import Expressions, Node
 from micrograd.compiler.targets.spelling import terms, total
 
@@ -36,10 +38,22 @@ TEMPLATES = {
     "take": "take([{*}], {0})",
     "take_at": "take({1}:][::STEP][:SIZE], {0})",
 }
+QUIET_TEMPLATES = {
+    **{op: text for op, text in TEMPLATES.items() if not op.startswith("**")},
+    "quotient": "divide({0}, {1})",
+    "%": "remainder({0}, {1})",
+    "**": "power({0}, {1})",
+}
+"""The same where nothing may raise an error."""
 
 
 def _add_at(numbers: list[float], row: range, index: float, gradient: float) -> None:
     numbers[row[scalar.as_index(index, len(row))]] += gradient
+
+
+def _add_if_any(numbers: list[float], row: range, index: float, gradient: float) -> None:
+    with suppress(ValueError):
+        _add_at(numbers, row, index, gradient)
 
 
 NAMESPACE = {
@@ -48,7 +62,15 @@ NAMESPACE = {
     "power": scalar.power,
     "take": scalar.take,
     "add_at": _add_at,
-    **{name: vars(function)["__wrapped__"] for name, function in scalar.FUNCTIONS.items()},
+    **{name: scalar.value_of(name) for name in scalar.FUNCTIONS},
+}
+QUIET_NAMESPACE = {
+    "divide": QUIET["/"],
+    "remainder": QUIET["%"],
+    "power": QUIET["**"],
+    "take": take,
+    "add_at": _add_if_any,
+    **{name: QUIET[name] for name in scalar.FUNCTIONS},
 }
 
 
@@ -61,23 +83,50 @@ class PythonBackend:
         The graph.
     """
 
-    language = "Python"
+    language, precision = "Python", DOUBLE
 
-    def __init__(self, graph: Graph) -> None:
-        self.stored = SerializedGraph(graph)
-        self._functions = _nothing_yet()
+    def __init__(self, stored: SerializedGraph) -> None:
+        self.stored = stored
+        self._functions = _nothing_yet(self.stored.quiet)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"stored": self.stored}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _functions=_nothing_yet())
+        vars(self).update(state, _functions=_nothing_yet(state["stored"].quiet))
 
-    def forward(self, parameters: Sequence[float], packed: Packed) -> "array[float]":
-        """The outputs for each example, one after the other."""
-        rows, forward = packed.rows(), self._function("forward")
-        with self._told("forward", parameters, packed):
-            return array("d", [y for x in rows for y in forward(parameters, x)])
+    def run(
+        self,
+        kind: str,
+        parameters: Sequence[float],
+        seed: float,
+        packed: Packed,
+        results: Any,
+        gradients: Any = None,
+    ) -> None:
+        """Call a generated function.
+
+        Parameters
+        ----------
+        kind
+            "forward" for the outputs of each example; "backward" for those, and the gradient of their sum times `seed`;
+            "value_and_grad" for the output and its gradient with respect to the numbers of the example.
+        results
+            A buffer of doubles, which becomes the results for each example, one after the other.
+        gradients
+            A buffer of doubles, which the gradient with respect to the parameters is added to.
+        """
+        with self._told(kind, parameters, packed):
+            if kind == "backward":
+                outputs, sums = self.gradients(parameters, gradients, seed, packed)
+                numbers, gradients[:] = list(reversed(outputs)), array("d", sums)
+            elif kind == "value_and_grad":
+                value, gradient = self._function(kind)(parameters, packed.rows()[0])
+                numbers = [value, *gradient]
+            else:
+                rows, forward = packed.rows(), self._function(kind)
+                numbers = [y for x in rows for y in forward(parameters, x)]
+            memoryview(results)[:] = array("d", numbers)
 
     def gradients(
         self,
@@ -93,22 +142,6 @@ class PythonBackend:
         rows = packed.rows() if at is None else list(map(packed.row, at))
         outputs, sums = self._function("backward")(parameters, gradients, seed, rows)
         return outputs, sums
-
-    def backward(
-        self, parameters: Sequence[float], seed: float, packed: Packed
-    ) -> tuple[Sequence[float], Sequence[float]]:
-        """The output for each example, and the gradient of their sum times `seed` by each parameter."""
-        zeros = [0.0] * len(parameters)
-        with self._told("backward", parameters, packed):
-            outputs, gradients = self.gradients(parameters, zeros, seed, packed)
-        return [float(y) for y in reversed(outputs)], gradients
-
-    def value_and_grad(self, parameters: Sequence[float], packed: Packed) -> "array[float]":
-        """The output for the first example, and its gradient with respect to each number in it."""
-        row, value_and_grad = packed.rows()[0], self._function("value_and_grad")
-        with self._told("value_and_grad", parameters, packed):
-            value, gradient = value_and_grad(parameters, row)
-        return array("d", [value, *gradient])
 
     def _function(self, name: str) -> Callable[..., Any]:
         if name not in self._functions:
@@ -135,9 +168,13 @@ class PythonBackend:
         return f"line {number} of the compiled code: {text.splitlines()[number - 1].strip()}"
 
 
-def _nothing_yet() -> dict[str, Any]:
+def _nothing_yet(quiet: bool) -> dict[str, Any]:
     """What generated functions find around them."""
-    return {**NAMESPACE, "__builtins__": {"abs": abs, "range": range, "reversed": reversed}}
+    return {
+        **NAMESPACE,
+        **(QUIET_NAMESPACE if quiet else {}),
+        "__builtins__": {"abs": abs, "range": range, "reversed": reversed},
+    }
 
 
 def source(graph: Graph) -> str:
@@ -173,22 +210,23 @@ def _write(graph: Graph, results: Sequence[int], scatters: Sequence[Scatter] = (
     names = _names(graph, nodes, scatters)
     for line, ref in nodes.rows.items():
         names[line] = f"p[{ref.base}"
+    templates = QUIET_TEMPLATES if graph.trace.quiet else TEMPLATES
     lines: list[str] = []
     backward = False
     for node in nodes:
         if node.line >= graph.forward_end and not backward:
             backward = True
             lines.append("# forward ends here, backward begins")
-        lines += _assignments(names[node.line], node, names)
+        lines += _assignments(names[node.line], node, names, templates)
     for row, index, gradient in scatters:
         numbers = row.parameters()
         lines.append(f"add_at(g, {numbers!r}, {names[index]}, {names[gradient]})")
     return lines, names
 
 
-def _assignments(name: str, node: Node, names: Mapping[int, str]) -> Iterator[str]:
+def _assignments(name: str, node: Node, names: Mapping[int, str], templates: Mapping[str, str]) -> Iterator[str]:
     """What computes a node: a long sum in several lines."""
-    parts = terms(node, names.__getitem__, TEMPLATES)
+    parts = terms(node, names.__getitem__, templates)
     if node.parameter >= 0:
         parts.insert(0, f"+ {name}")
     while parts:

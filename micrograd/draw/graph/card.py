@@ -7,7 +7,8 @@ from micrograd.draw.text import fitted, width
 
 PAD = 7.0
 MAIN = 106.0  # the width of a card
-COLUMN = 62.0  # the width of the column of weights on its left
+COLUMN = 64.0  # the width of the column of weights on its left
+GRADS = 46.0  # the width of the column of their gradients beside it
 ROW = 13.0
 SIZES = {"label": 11.0, "title": 11.0, "data": 13.0, "word": 10.0, "grad": 11.0, "weight": 10.0}
 PORTS = 16  # the most inputs that have ports of their own; more edges end at one point
@@ -49,10 +50,12 @@ STUB = Shape(0.0, 10.0, (), (), 0.0, False)
 @cache
 def shape(
     *, inputs: int, weights: int = 0, bias: bool = False, header: int = 1, labelled: bool = False,
-    grad: bool = True, stacked: bool = False,
+    grad: bool = True, weight_grads: bool = False, stacked: bool = False,
 ) -> Shape:  # fmt: skip
     """The shape of a card; its first value is its result, the next are its weights and bias."""
-    left = COLUMN if weights + bias else 0.0
+    rows = weights + bias
+    heads = weight_grads and rows > 0
+    left = (COLUMN + GRADS * heads) if rows else 0.0
     slots: list[Slot] = []
     y = 2.0
     if header:
@@ -69,13 +72,16 @@ def shape(
         y += 15
         slots.append(Slot(left + PAD, y, "start", "word", "grad", -1, 0))
         slots.append(Slot(left + PAD + 32, y, "start", "grad", "grad", 0, 8))
-    rows = weights + bias
-    height = max(y + 8, rows * ROW + 10)
-    top = (height - rows * ROW) / 2
+    height = max(y + 8, (rows + heads) * ROW + 10)
+    top = (height - (rows - heads) * ROW) / 2
+    if heads:
+        slots.append(Slot(left - 6, top - 3, "end", "word", "grad", -1, 0))
     for i in range(rows):
-        slots.append(Slot(COLUMN - 6, top + ROW * i + 10, "end", "weight", "data", i + 1, 7))
-    if bias:
-        slots.append(Slot(5, top + ROW * weights + 10, "start", "word", "b", -1, 0))
+        slots.append(Slot(COLUMN - 4, top + ROW * i + 10, "end", "weight", "data", i + 1, 6))
+        if heads:
+            slots.append(Slot(left - 6, top + ROW * i + 10, "end", "weight", "grad", i + 1, 6))
+        name = "b" if i == weights else f"w{i}"
+        slots.append(Slot(5, top + ROW * i + 10, "start", "word", name, -1, 0))
     if weights:
         ports = tuple(top + ROW * i + ROW / 2 for i in range(weights))
     else:

@@ -1,5 +1,7 @@
 """The graph to be drawn: its Values by number, and what a drawing reads off each."""
 
+from collections.abc import Sequence
+
 from micrograd import engine, functions, reductions
 from micrograd.draw.text import plain
 from micrograd.engine import Value
@@ -57,9 +59,28 @@ class DrawnGraph:
         """Whether a single other Value uses this one, and it has no label: then a card may swallow it."""
         return self.values[i].label == "" and len(self.users[i]) == 1
 
+    def chain(self, i: int) -> list[int]:
+        """The additions that end in this one, as Python's `sum` leaves them: the first one first, i last."""
+        found = [i]
+        while self.continues(found[-1]):
+            found.append(self.operands[found[-1]][0])
+        return found[::-1]
+
+    def continues(self, i: int) -> bool:
+        """Whether the Value adds to a sum that nothing else uses."""
+        if self.operation(i) != "+":
+            return False
+        left = self.operands[i][0]
+        return self.operation(left) == "+" and self.is_inner(left)
+
+    def terms(self, i: int) -> Sequence[int]:
+        """The terms of a chain of additions, and the operands of any other node."""
+        first, *others = self.chain(i)
+        return [*self.operands[first], *[self.operands[k][1] for k in others]]
+
     def has_gradients(self) -> bool:
-        """Whether `backward()` was called: without it, all gradients are 0."""
-        return any(plain(value.grad) != 0 for value in self.values)
+        """Whether `backward()` was called on this root or one computed from it: it leaves gradients in the nodes."""
+        return any(plain(value.grad) != 0 for value in self.values[self.first :] or self.values)
 
 
 def is_constant(value: Value) -> bool:

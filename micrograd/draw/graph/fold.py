@@ -48,6 +48,8 @@ class Folded:
         The cards, each after those of its inputs.
     stacks
         The stacks of examples; a card belongs to the first example of its stacks.
+    stacked
+        The additions that each stack's mean or sum is made of, itself the last.
     """
 
     def __init__(self, graph: DrawnGraph) -> None:
@@ -55,13 +57,14 @@ class Folded:
         self.cards: list[Card] = []
         self._scopes = ExampleScopes(graph)
         self.stacks = self._scopes.stacks
-        self._stacked = {stack.node for stack in self.stacks}
+        self.stacked = {stack.node: graph.chain(stack.node) for stack in self.stacks}
         self._card_of: dict[tuple[int, int], int] = {}  # the card of a Value in a scope
         nodes = range(graph.first, len(graph.values))
         self._weights = {w for i in nodes if is_dot(graph.values[i]) for w in self._dot_weights(graph.operands[i])}
         shown = [i for i in nodes if not self._scopes.is_hidden(i)]
         self._sums = {i: terms for i in shown if (terms := self._terms(i))}
         swallowed = {k for terms in self._sums.values() for k in terms}
+        swallowed |= {k for chain in self.stacked.values() for k in chain[:-1]}
         for i in shown:
             if i not in swallowed:
                 self._add(i)
@@ -178,8 +181,10 @@ class Folded:
     def _operation(self, i: int) -> Card:
         """The card of a node; a number beside it is written into the title."""
         title, inputs = self.graph.title(i), self._operands(i)
-        if i in self._stacked:
-            return Card(i, [i], f"{title} of {len(inputs)}", inputs[:1])
+        if i in self.stacked:
+            chain = self.stacked[i]
+            title = f"{title if title != '+' else 'sum'} of {len(self.graph.terms(i))}"
+            return Card(i, chain, title, self._operands(chain[0])[:1])
         if len(inputs) == 2:
             for place, side in ((1, "{0} {1}"), (0, "{1} {0}")):
                 operand = inputs[place].source

@@ -75,6 +75,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "dot": _dot,
     "sum": lambda *operands: reductions.sum(operands),
     "mean": lambda *operands: reductions.mean(operands),
+    "logsumexp": lambda *operands: reductions.logsumexp(operands),
     "take": lambda *operands: reductions.take(operands, 0),
     "where": lambda *operands, condition: reductions.where(bool(condition), *operands),
 }

@@ -98,35 +98,26 @@ const filled = (formula, i) =>
         .replace(/\((\(−[\d.e−]+\))\)/g, "$1");
 const SIGNS = { "-": "−", "*": "×", "/": "÷", neg: "−" };
 const opName = i => SIGNS[operation(i)[0]] ?? operation(i)[0];
-const labelOf = i => {
-  const label = graph.labels[i] ?? "";
-  return label.length > 24 ? "…" + label.slice(-23) : label;
+const nameOf = i => {
+  const name = constants.has(i) ? datum(i) : graph.names[i];
+  return name.length > 24 ? "…" + name.slice(-23) : name;
 };
-const nameOf = i => labelOf(i) || (i < first ? (constants.has(i) ? datum(i) : `a leaf (${datum(i)})`) : opName(i));
-
-function operandName(i, place) {
-  // short, for formulas
-  const k = operands(i)[place],
-    label = graph.labels[k] ?? "",
-    half = operands(i).length >> 1;
-  if (label && label.length <= 12) return label;
-  if (operation(i)[0] === "dot") return place === 2 * half ? "b" : (place < half ? "w" : "x") + (place % half);
-  return label
-    ? "…" + label.slice(-11)
-    : k >= first
-      ? opName(k)
-      : operands(i).length === 1
-        ? "x"
-        : constants.has(k)
-          ? datum(k)
-          : ("xy"[place] ?? `x${place}`);
-}
+const factor = i => (nameOf(i).includes(" ") ? `(${nameOf(i)})` : nameOf(i)); // the name within a formula
+const named = (formula, i) =>
+  /^\{\w+\}$/.test(formula)
+    ? nameOf(formula === "{y}" ? i : operands(i)[formula.slice(1, -1)])
+    : formula.replace(/\{(\w+)\}/g, (all, k, at) => {
+        const isArgument = formula[at - 1] === "(" && formula[at + all.length] === ")";
+        return (isArgument ? nameOf : factor)(k === "y" ? i : operands(i)[k]);
+      });
+const partial = (of, by) => `∂${factor(of)}/∂${factor(by)}`;
 
 // Steps
 
 let step = 0;
 const passes = () => Math.max(0, step - n - 1); // the number of nodes that have passed their gradient on
-const isKnown = i => i < first || i - first < step;
+let isTrying = false; // whether the reader moves a number: then all results are shown
+const isKnown = i => i < first || i - first < step || isTrying;
 const hasPassed = i => i >= size - passes();
 const now = () => (step === 0 ? -1 : step <= n ? first + step - 1 : step === n + 1 ? root : size - passes());
 
@@ -143,64 +134,62 @@ function gradient(i) {
 const share = (user, i) => operands(user).reduce((sum, k, place) => (k === i ? sum + shares(user)[place] : sum), 0);
 
 function sentence() {
+  // what happens at this step: a title, and further lines
   const i = now();
   if (i < 0)
-    return [
-      n
-        ? "The inputs and weights are given. Step forward to compute each operation in turn, and then the gradients, backward."
-        : "A leaf alone: it was computed from nothing.",
-    ];
+    return n
+      ? ["Start", "The inputs and weights are given. Step forward to compute each operation, and then, backward, each gradient."]
+      : ["A leaf alone", "It was computed from nothing."];
+  const example = stacks.find(stack => stack.examples.has(i)),
+    place = example ? `Example ${example.examples.get(i)[0] + 1}, ` : "",
+    code = graph.lines[i] ? [html("code", { textContent: graph.lines[i] })] : [];
   if (step <= n) {
-    const label = labelOf(i) ? `${labelOf(i)} = ` : "",
-      formula = operation(i)[1];
-    const what = formula
-      ? filled(formula, i)
-      : operands(i).length === 1
-        ? `${opName(i)}(${datum(operands(i)[0])})`
-        : `${opName(i)} of ${operands(i).length} operands`;
+    const formula = operation(i)[1],
+      names = formula && named(formula, i),
+      numbers = formula ? `${filled(formula, i)} = ` : operands(i).length > 1 ? "" : `${opName(i)}(${datum(operands(i)[0])}) = `;
     return [
-      `Forward: ${label}${what} = ${datum(i)}.`,
+      `${place}forward: ${nameOf(i)} = ${datum(i)}`,
+      `${names && names !== nameOf(i) ? `${nameOf(i)} = ` : ""}${names ? `${names} = ` : ""}` +
+        `${numbers || `${opName(i)} of ${operands(i).length} operands = `}${datum(i)}`,
       ...(isChoice(i) ? [`Python made the choice of ${opName(i)}() when the graph was built; it is fixed here.`] : []),
       ...(step === end ? [`There is no backward pass: ${graph.failure}`] : []),
+      ...code,
     ];
   }
-  if (step === n + 1) {
-    const how =
+  if (step === n + 1)
+    return [
+      `Backward starts: ${factor(i)}.grad = ${text(G[i])}`,
       G[root] === 1
-        ? `since d(${nameOf(i)})/d(${nameOf(i)}) = 1`
-        : "since backward() was called on a Value computed from it";
-    return [`Backward starts: the gradient of ${nameOf(i)} is ${text(G[i])}, ${how}.`];
-  }
+        ? `${partial(i, i)} = 1: how much ${nameOf(i)} changes with itself.`
+        : "backward() was called on a Value computed from it.",
+    ];
   const slopes = functions(i) ? passed(i, V, 1) : [],
-    parts = [];
-  const places = operands(i)
-    .map((_, place) => place)
-    .filter(place => !constants.has(operands(i)[place]));
-  for (const place of places.slice(0, 6)) {
+    places = operands(i)
+      .map((_, place) => place)
+      .filter(place => !constants.has(operands(i)[place]));
+  const parts = places.slice(0, 12).map(place => {
     const k = operands(i)[place],
-      its = k < first || graph.labels[k] ? `${operandName(i, place)}.grad` : `the gradient of ${operandName(i, place)}`,
-      to = `${text(shares(i)[place])} is added to ${its}`;
-    const formula = operation(i)[2][place],
-      rule = formula && filled(formula, i);
-    const result = text(slopes[place]);
-    const name = operands(i).length === 1 ? `${opName(i)}′` : `∂/∂${operandName(i, place)}`;
-    const slope = !functions(i)
-      ? ""
-      : !rule || rule === result
-        ? `${name} = ${result}; `
-        : `${name} = ${rule} = ${result}; `;
-    const product = functions(i) ? `${inside(slopes[place])} × ${inside(G[i])} = ` : "";
-    const sum = users[k].length > 1 && users[k].at(-1) !== i ? `, now ${text(gradient(k))}` : "";
-    parts.push(`${slope}${product}${to}${sum}.`);
-  }
-  if (places.length > 6) parts.push(`And so on for ${places.length - 6} more.`);
+      total = `${text(shares(i)[place])}${users[k].length > 1 && users[k].at(-1) !== i ? `, now ${text(gradient(k))}` : ""}`;
+    if (!functions(i)) return `${factor(k)}.grad += ${total}`;
+    const slope = inside(slopes[place]),
+      rule = operation(i)[2][place] ?? "",
+      why = [rule && named(rule, i), rule && filled(rule, i), text(slopes[place])].filter((x, k, xs) => x && x !== xs[k - 1]);
+    return html(
+      "span",
+      {},
+      `${factor(k)}.grad += ${slope} × ${factor(i)}.grad = ${slope} × ${inside(G[i])} = ${total} `,
+      html("small", { textContent: `${partial(i, k)} = ${why.join(" = ")}` }),
+    );
+  });
+  if (places.length > 12) parts.push(`And so on for ${places.length - 12} more.`);
   if (step === end)
     parts.push(`These are the gradients that backward() ${graph.called && !changes.size ? "left" : "leaves"}.`);
-  return [`Backward: the gradient of ${labelOf(i) ? labelOf(i) + " = " : ""}${opName(i)} is ${text(G[i])}.`, ...parts];
+  return [`${place}backward: ${partial(root, i)} = ${text(G[i])}`, ...parts, ...code];
 }
 
 function show(to) {
   step = to;
+  isTrying = false;
   if (now() >= 0) standIn(now(), true);
   update();
   return `step ${step} of ${end}, ${step === 0 ? "start" : step <= n ? "forward" : "backward"}`;
@@ -208,7 +197,7 @@ function show(to) {
 
 // Examples: those of a stack are shown one at a time, in the places of the first
 
-const stacks = graph.stacks.map(([node, members]) => {
+const stacks = graph.stacks.map(members => {
   const places = new Map(members[0].map((i, k) => [i, k])),
     examples = new Map();
   members.forEach((member, j) =>
@@ -216,7 +205,7 @@ const stacks = graph.stacks.map(([node, members]) => {
       if (!examples.has(i)) examples.set(i, [j, k]);
     }),
   );
-  return { node, members, places, examples, chosen: 0 };
+  return { members, places, examples, chosen: 0 };
 });
 
 function shown(i, inner) {
@@ -351,12 +340,20 @@ function door(item, other, isSource) {
   return stub ? HEAD + stub.top + stub.h / 2 : item.h / 2;
 }
 
+let scale = 1; // of the drawing: as large as the window allows while all is folded, and then the same
+const [SMALLEST, LARGEST] = [1.1, 2];
+
 function render() {
   const view = arrange(views[0]),
-    { right: width, bottom: height } = view;
+    { right: width, bottom: height } = view,
+    frame = at("drawing");
   drawn = [];
-  const attributes = { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "The graph" };
-  at("drawing").replaceChildren(svg("svg", attributes, ...picture(view)));
+  if (!opened.length) {
+    const room = Math.min((frame.clientWidth - 2) / width, (frame.clientHeight - 2) / height);
+    scale = Math.min(Math.max(room, SMALLEST), LARGEST);
+  }
+  const attributes = { width: scale * width, height: scale * height, viewBox: `0 0 ${width} ${height}` };
+  frame.replaceChildren(svg("svg", { ...attributes, role: "group", "aria-label": "The graph" }, ...picture(view)));
   at("fold-all").hidden = !opened.length;
   const inner = [...new Set(drawn.flatMap(view => view.items.flatMap(item => item.inner)))];
   at("examples").replaceChildren(
@@ -383,7 +380,7 @@ function render() {
 function picture(view, frame) {
   drawn.push(view);
   const cards = view.items.filter(item => !item.isStub);
-  const edges = view.edges.map(edge => (edge.drawn = svg("path", { d: curve(view, edge) })));
+  const edges = view.edges.map(edge => (edge.drawn = svg("path", { d: (edge.paths = curve(view, edge))[0] })));
   return [
     ...edges,
     ...cards.map(item => {
@@ -409,8 +406,8 @@ function unfolded(item) {
     "g",
     { class: "bar", "aria-expanded": true, "aria-label": `Fold ${title}` },
     svg("rect", { width: item.w, height: HEAD, rx: 6 }),
-    svg("text", { class: "title", x: 7, y: 15 }, fitted(title, item.w - 24)),
-    svg("text", { class: "word", x: item.w - 7, y: 15, "text-anchor": "end" }, "−"),
+    svg("text", { class: "title", x: 22, y: 15 }, fitted(title, item.w - 28)),
+    turn(4, 11, true),
   );
   onPress(bar, () => fold(item));
   return svg(
@@ -421,6 +418,15 @@ function unfolded(item) {
     bar,
   );
 }
+
+// The triangle that unfolds a card, or folds it: it points to the right, or down.
+const turn = (x, y, isOpen) =>
+  svg(
+    "g",
+    { class: "turn", transform: `translate(${x} ${y})` },
+    svg("rect", { x: -4, y: -11, width: 22, height: 22 }),
+    svg("path", { d: isOpen ? "M2-3h10l-5 7z" : "M4-5v10l7-5z" }),
+  );
 
 const fitted = (words, room) => (words.length * 7 <= room ? words : `${words.slice(0, Math.floor(room / 7) - 1)}…`);
 
@@ -471,7 +477,9 @@ function curve(view, edge) {
     path += `C${(x + left) / 2} ${y} ${(x + left) / 2} ${height} ${left} ${height}H${right}`;
     [x, y] = [right, height];
   }
-  return isInside ? path : `${path}m-4-2.5 4 2.5-4 2.5`;
+  const begins = view.items[edge.source],
+    leaves = begins.isStub || begins.isOpen ? "" : `M${begins.left + begins.w + 4 + 6 * begins.isStacked} ${begins.top + begins.h / 2 - 2.5}l-4 2.5 4 2.5`;
+  return [isInside ? path : `${path}m-4-2.5 4 2.5-4 2.5`, path + leaves]; // forward, and backward
 }
 
 function draw(item) {
@@ -487,13 +495,13 @@ function draw(item) {
   item.words = item.slots.map(([x, y, anchor, look]) => svg("text", { x, y, "text-anchor": anchor, class: look }));
   g.append(...item.words);
   if (item.opens >= 0) {
-    const y = item.slots.find(([, , , look]) => look === "data")?.[1] ?? 31;
-    const plus = svg("text", { class: "word", x: width - 7, y, "text-anchor": "end" }, "+");
-    plus.onclick = event => {
+    const y = item.slots.find(([, , , look]) => look === "data")?.[1] ?? 31,
+      opener = turn(width - 17, y - 4, false);
+    opener.onclick = event => {
       event.stopPropagation();
       unfold(item);
     };
-    g.append(plus);
+    g.append(opener);
   }
   onPress(g, byKey => pick(item, byKey));
   return g;
@@ -504,8 +512,7 @@ function pick(item, byKey) {
   const i = item.values.length ? shown(item.values[0], item.inner) : -1;
   if (item.opens >= 0 && (i < 0 || i === chosen)) return unfold(item);
   if (i < 0) return;
-  chosen = i;
-  update();
+  choose(i);
   if (byKey) at("details").focus();
 }
 
@@ -514,13 +521,18 @@ function pick(item, byKey) {
 function update() {
   const active = now() < 0 ? undefined : cardOf(now()),
     picked = chosen < 0 ? undefined : cardOf(chosen);
-  at("sentence").replaceChildren(...sentence().map(part => html("span", { textContent: `${part} ` })));
+  const [title, ...lines] = sentence();
+  at("title").textContent = title[0].toUpperCase() + title.slice(1);
+  at("sentence").replaceChildren(...lines.map(line => html("p", {}, line)));
+  at("key").classList.toggle("back", step > n);
+  at("result").textContent = isKnown(root) ? `${nameOf(root)} = ${datum(root)}` : "";
   for (const { input, chosen } of stacks) if (input?.value && +input.value !== chosen + 1) input.value = chosen + 1;
   for (const view of drawn) {
     for (const item of view.items) if (!item.isStub) dress(item, item === active, item === picked);
     connect(view);
   }
   details();
+  learning();
   if (active) follow(active);
 }
 
@@ -528,6 +540,7 @@ function dress(item, isActive, isPicked) {
   item.share.textContent = "";
   if (item.isOpen) return;
   const ids = item.values.map(i => shown(i, item.inner)),
+    titles = [],
     told = [],
     isChosen = isPicked || ids[0] === chosen;
   item.drawn.setAttribute("class", `card ${item.kind}${isActive ? " now" : ""}${isChosen ? " chosen" : ""}`);
@@ -542,13 +555,13 @@ function dress(item, isActive, isPicked) {
       words = x === undefined ? "" : kind === "grad" ? text(x, room) : datum(i, room);
       if (look === "weight" || look === "grad") shape += ` ${sign(x)}`;
       if (of === 0 && words) told.push(kind === "grad" ? `gradient ${words}` : words);
-    } else if (kind === "grad" && gradient(ids[0]) === undefined) words = "";
-    if (kind === "text" && words) told.unshift(words);
+    } else if (kind === "grad" && look === "word" && step <= n) words = "";
+    if (kind === "text" && words) titles.push(words);
     word.setAttribute("class", shape);
     if (word.textContent !== words) word.textContent = words;
     hold(word, words, kind);
   });
-  item.drawn.setAttribute("aria-label", told.join(", ") || "a Value");
+  item.drawn.setAttribute("aria-label", [...titles, ...told].join(", ") || "a Value");
 }
 
 function hold(word, words, kind) {
@@ -579,6 +592,7 @@ function connect(view) {
     const x = amounts[k],
       kind = waits ? " waiting" : Number.isNaN(x) ? "" : x < 0 ? " down" : " up";
     edge.drawn.setAttribute("class", `edge${kind}${isNow && !back ? " now" : ""}`);
+    edge.drawn.setAttribute("d", edge.paths[+back]);
     const width =
       edge.count > 1 ? 3 : waits || !largest || !Number.isFinite(x) ? 1.2 : 0.8 + 2.4 * Math.abs(x / largest);
     edge.drawn.setAttribute("stroke-width", isNow ? width + 1 : width);
@@ -611,24 +625,36 @@ function follow(item) {
 // Details
 
 const ROWS = 50;
+const canCompute = () => !own.length && !isStale(); // what changes if a number does
+const gradientText = i => (graph.failure || constants.has(i) ? "" : text(G[i]));
 
 function details() {
-  const i = chosen;
-  if (i < 0) return at("details").replaceChildren();
-  const focused = document.activeElement?.id;
-  const rows = [
-    ["data", (`${V[i]}` === `${V0[i]}` && graph.exact[i]) || `${V[i]}`],
-    ...(graph.failure
-      ? []
-      : [["gradient", constants.has(i) ? "none: a plain number beside a Value" : `${G[i]}`]]),
-  ];
+  const i = chosen,
+    focused = document.activeElement?.id;
+  at("facts").replaceChildren(...(i < 0 ? [html("p", { textContent: HINT })] : facts(i)));
+  if (at("what-if").dataset.of !== `${i}`) {
+    at("what-if").replaceChildren(...(i < 0 || i >= first ? [] : whatIf(i)));
+    at("what-if").dataset.of = i;
+  }
+  all("#what-if .number").forEach(input => {
+    if (input !== document.activeElement) input.value = V[i]; // not while the reader moves it
+  });
+  for (const output of all("#effect"))
+    output.textContent = `${nameOf(root)} = ${text(V0[root])}${changes.size ? `, now ${text(V[root])}` : ""}`;
+  at("relations").replaceChildren(...(i < 0 ? [] : relations(i)));
+  if (focused && at("details") !== document.activeElement) at(focused)?.focus();
+}
+
+const HINT =
+  "Click a card, or press Enter on it, for its details; click its ▸ to unfold it. " +
+  "Keys: ← → Home End for steps, space to play, Escape to fold.";
+
+function facts(i) {
+  const rows = [["data", (`${V[i]}` === `${V0[i]}` && graph.exact[i]) || `${V[i]}`]];
+  if (!graph.failure) rows.push(["gradient", constants.has(i) ? "none: a plain number beside a Value" : `${G[i]}`]);
   if (i >= first && operation(i)[1])
-    rows.push([
-      "formula",
-      `${operation(i)[1].replace(/\{(\w+)\}/g, (_, k) => operandName(i, +k))} = ${filled(operation(i)[1], i)} = ${datum(i)}`,
-    ]);
-  if (!graph.failure && !own.length && !isStale() && !constants.has(i))
-    rows.push(["finite difference", text(difference(i), 20)]);
+    rows.push(["formula", `${named(operation(i)[1], i)} = ${filled(operation(i)[1], i)} = ${datum(i)}`]);
+  if (!graph.failure && canCompute() && !constants.has(i)) rows.push(["finite difference", text(difference(i), 20)]);
   if (isChoice(i)) rows.push(["choice", "fixed: Python made it, by a condition outside the graph"]);
   if (graph.lines[i]) rows.push(["made in", graph.lines[i]]);
   const list = html("dl", {});
@@ -637,178 +663,208 @@ function details() {
       html("dt", { textContent: term }),
       html("dd", { textContent: told, id: `its-${term.split(" ").pop()}` }),
     );
+  const label = graph.names[i],
+    item = cardOf(i),
+    isNamed = i < first || label.includes(opName(i)) || /[²³^]/.test(label);
   const parts = [
-    html("h2", {
-      textContent:
-        [graph.labels[i], i < first ? "" : opName(i)].filter(Boolean).join(" = ") ||
-        (constants.has(i) ? "a number" : "a leaf"),
-    }),
+    html("h2", { textContent: constants.has(i) ? "a number" : isNamed ? label : `${label} = ${opName(i)}` }),
     list,
   ];
-  const item = cardOf(i);
   for (const [id, textContent, does] of [
-    ["unfold", "Unfold", item?.opens >= 0 && (() => unfold(item))],
-    ["fold", "Fold", item?.frame && (() => fold(item.frame))],
+    ["unfold", "▸ Unfold", item?.opens >= 0 && (() => unfold(item))],
+    ["fold", "▾ Fold", item?.frame && (() => fold(item.frame))],
   ])
     if (does) parts.push(html("button", { type: "button", id, textContent, onclick: does }), " ");
-  if (i < first) parts.push(whatIf(i));
-  else
+  return parts;
+}
+
+function relations(i) {
+  // what else is on its card, what it was computed from, and where its gradient comes from
+  const parts = [],
+    item = cardOf(i),
+    link = k => k;
+  if (item && item.values.length + item.more.length > 1) {
+    const members = [...new Set([...item.values, ...item.more])].slice(0, ROWS).map(k => shown(k, item.inner));
     parts.push(
-      table(
-        "What it was computed from",
-        ["operand", "data", "local derivative", "× gradient"],
-        operands(i),
-        (k, place) => {
-          const slope = functions(i) && !graph.failure ? text(passed(i, V, 1)[place]) : "";
-          return [
-            operandName(i, place),
-            datum(k),
-            slope,
-            graph.failure || constants.has(k) ? "" : text(shares(i)[place]),
-          ];
-        },
-        k => k,
-      ),
+      linked("On this card", ["name", "data", "gradient"], members, k => [nameOf(k), datum(k), gradientText(k)], link),
     );
+  }
+  if (i >= first) {
+    const slopes = functions(i) && !graph.failure ? passed(i, V, 1) : [];
+    const cells = (k, place) => [
+      nameOf(k),
+      datum(k),
+      slopes.length ? text(slopes[place]) : "",
+      graph.failure || constants.has(k) ? "" : text(shares(i)[place]),
+    ];
+    const heads = ["operand", "data", partial(i, i).replace(/\/.*/, "/∂operand"), "× gradient"];
+    parts.push(linked("What it was computed from", heads, operands(i), cells, link));
+  }
   if (users[i].length && !graph.failure && !constants.has(i)) {
     const rest = outside.filter(([k]) => k === i).map(([, x]) => x);
-    parts.push(
-      table(
-        "Where its gradient comes from",
-        ["from", "contribution"],
-        [...users[i], ...(rest.length ? [-1] : []), -2],
-        u =>
-          u === -1
-            ? ["outside of this graph", text(rest[0])]
-            : u === -2
-              ? ["sum", text(G[i])]
-              : [nameOf(u), text(share(u, i))],
-        u => u,
-      ),
-    );
+    const cells = u =>
+      u === -1
+        ? ["outside of this graph", text(rest[0])]
+        : u === -2
+          ? ["sum", text(G[i])]
+          : [nameOf(u), text(share(u, i))];
+    const from = [...users[i], ...(rest.length ? [-1] : []), -2];
+    parts.push(linked("Where its gradient comes from", ["from", "contribution"], from, cells, link));
   }
-  if (item && item.values.length + item.more.length > 1) {
-    const all = [...new Set([...item.values, ...item.more])].slice(0, ROWS).map(k => shown(k, item.inner));
-    parts.push(
-      html(
-        "p",
-        {},
-        "On this card: ",
-        ...all.flatMap(k => [
-          html("button", { type: "button", textContent: nameOf(k), onclick: () => choose(k), disabled: k === i }),
-          " ",
-        ]),
-      ),
-    );
-  }
-  at("details").replaceChildren(...parts);
-  if (focused && at("details") !== document.activeElement) at(focused)?.focus();
+  return parts;
 }
 
 function choose(i) {
   chosen = i;
-  standIn(i, true);
+  if (i >= 0) standIn(i, true);
   update();
-  follow(cardOf(i));
+  if (i >= 0) reveal(i);
 }
 
-function table(caption, heads, rows, cells, target, from = 0) {
-  const body = html("tbody", {}),
-    made = html(
-      "table",
-      {},
-      html("caption", { textContent: caption }),
-      html("thead", {}, html("tr", {}, ...heads.map(head => html("th", { textContent: head, scope: "col" })))),
-      body,
-    );
+function reveal(i) {
+  // bring a card into sight, above the details where these lie over the page
+  const card = cardOf(i),
+    sheet = at("details");
+  follow(card);
+  if (getComputedStyle(sheet).position !== "fixed") return;
+  const hidden = card.drawn.getBoundingClientRect().bottom + 12 - sheet.getBoundingClientRect().top;
+  if (hidden > 0) window.scrollBy(0, hidden);
+}
+
+function linked(caption, heads, rows, cells, target) {
+  // a table whose first cells choose a Value, and which shows so many rows at a time
+  const made = table(caption, heads, []),
+    body = made.tBodies[0];
   const add = start => {
     rows.slice(start, start + ROWS).forEach((row, k) => {
-      const [name, ...numbers] = cells(row, start + k);
-      const link =
-        target(row) >= 0
-          ? html("button", { type: "button", textContent: name, onclick: () => choose(target(row)) })
-          : name;
+      const [name, ...numbers] = cells(row, start + k),
+        isLink = target(row) >= 0,
+        press = () => choose(target(row));
       body.append(
-        html(
-          "tr",
-          {},
-          html("td", {}, link),
-          ...numbers.map(x => html("td", { textContent: x, className: x.startsWith("−") ? "minus" : "" })),
-        ),
+        tableRow([isLink ? html("button", { type: "button", textContent: name, onclick: press }) : name, ...numbers]),
       );
     });
-    if (rows.length > start + ROWS) {
-      const more = html(
-        "tr",
-        {},
-        html(
-          "td",
-          { colSpan: heads.length },
-          html("button", {
-            type: "button",
-            textContent: `${rows.length - start - ROWS} more`,
-            onclick: () => {
-              more.remove();
-              add(start + ROWS);
-            },
-          }),
-        ),
-      );
-      body.append(more);
-    }
+    if (rows.length <= start + ROWS) return;
+    const press = () => {
+      more.remove();
+      add(start + ROWS);
+    };
+    const textContent = `${rows.length - start - ROWS} more`,
+      more = tableRow([html("button", { type: "button", textContent, onclick: press })]);
+    body.append(more);
   };
-  add(from);
+  add(0);
   return made;
 }
 
 function whatIf(i) {
-  if (own.length)
-    return html("p", {
-      textContent: `There is no what-if here: the page does not know how to compute ${own.join(", ")}.`,
-    });
-  if (isStale())
-    return html("p", {
-      textContent: "There is no what-if here: numbers have changed since they were used, as in a training step.",
-    });
-  if (constants.has(i) && users[i].some(u => operation(u)[0] === "**"))
-    return html("p", { textContent: "There is no what-if here: the number is a constant of the power." });
+  const no = why => [html("p", { textContent: `There is no what-if here: ${why}.` })];
+  if (own.length) return no(`the page does not know how to compute ${own.join(", ")}`);
+  if (isStale()) return no("numbers have changed since they were used, as in a training step");
+  if (constants.has(i) && users[i].some(u => operation(u)[0] === "**")) return no("the number is a constant of the power");
   const reach = Math.max(1, 2 * Math.abs(V0[i])),
-    steps = { min: V0[i] - reach, max: V0[i] + reach, step: "any", value: V[i] };
-  const range = html("input", { type: "range", id: "slide", ariaLabel: "What if it were", ...steps });
-  const field = html("input", {
-    type: "number",
-    id: "set",
-    step: "any",
-    value: V[i],
-    ariaLabel: "What if it were exactly",
-  });
-  range.value = V[i];
-  const set = event => {
+    [min, max] = [V0[i] - reach, V0[i] + reach];
+  const input = (type, id, ariaLabel, more) =>
+    html("input", { type, id, ariaLabel, step: "any", className: "number", ...more, oninput });
+  const oninput = event => {
     if (event.target.value === "") return;
     changes.set(i, +event.target.value);
-    (event.target === range ? field : range).value = event.target.value;
+    isTrying = true;
     compute();
   };
-  range.oninput = field.oninput = set;
-  const reset = html("button", {
-    type: "button",
-    id: "reset",
-    textContent: "Reset all",
-    disabled: !changes.size,
-    onclick: () => {
-      changes.clear();
-      compute();
-    },
-  });
-  const slides = Number.isFinite(steps.max) && Number.isFinite(steps.min); // otherwise its ends would not be finite
+  const slides = Number.isFinite(min) && Number.isFinite(max); // otherwise its ends would not be finite
   const note = "where() and take() keep their choices: Python made them, by conditions outside the graph.";
-  return html(
-    "div",
-    {},
-    html("p", {}, "What if it were ", ...(slides ? [range, " "] : []), field, " ", reset),
+  const moves = html("input", { type: "checkbox", id: "moves", checked: trained.has(i) });
+  moves.onchange = () => {
+    trained[moves.checked ? "add" : "delete"](i);
+    at("moved").replaceChildren();
+    update();
+  };
+  return [
+    html(
+      "p",
+      {},
+      `What if ${nameOf(i)} were `,
+      ...(slides ? [input("range", "slide", "What if it were", { min, max }), " "] : []),
+      input("number", "set", "What if it were exactly"),
+      " ",
+      html("button", { type: "button", id: "reset", textContent: "Reset all", onclick: reset }),
+      html("output", { id: "effect" }),
+    ),
+    ...(constants.has(i) ? [] : [html("p", {}, html("label", {}, moves, " moves when a step is taken"))]),
     ...(hasChoices ? [html("p", { id: "fixed", textContent: note })] : []),
-  );
+  ];
 }
+
+// Learning: steps against the gradient
+
+const trained = new Set(graph.trained);
+let taken = 0; // steps
+
+function reset() {
+  changes.clear();
+  taken = 0;
+  isTrying = false;
+  at("outcome").replaceChildren();
+  compute();
+}
+
+function learning() {
+  // the table of the numbers that move, of which only the cells change from step to step
+  const rows = [...trained];
+  if (!at("moved").firstChild)
+    at("moved").replaceChildren(
+      linked(`What moves: ${rows.length}`, ["name", "data", "gradient"], rows, i => [nameOf(i), "", ""], i => i),
+    );
+  all("#moved tbody tr").forEach((row, k) => {
+    if (row.cells.length < 3) return; // which shows more
+    [datum(rows[k]), gradient(rows[k]) === undefined ? "" : gradientText(rows[k])].forEach((words, j) =>
+      fill(row.cells[j + 1], words),
+    );
+  });
+}
+
+const says = (...parts) => at("outcome").replaceChildren(html("p", {}, ...parts));
+
+function ask() {
+  // which way the chosen number will move, or the one with the largest gradient
+  if (!at("rate").reportValidity()) return;
+  if (graph.failure) return says(`There are no gradients: ${graph.failure}`);
+  if (own.length) return says(`The page does not know how to compute ${own.join(", ")}.`);
+  if (isStale()) return says("Numbers have changed since they were used, as in a training step.");
+  const moving = [...trained].filter(i => Math.abs(G[i]) > 0 && Number.isFinite(G[i]));
+  if (!at("ask").checked || !moving.length) return take();
+  const i = moving.includes(chosen) ? chosen : moving.reduce((a, b) => (Math.abs(G[b]) > Math.abs(G[a]) ? b : a));
+  const answer = (id, isUp) => html("button", { type: "button", id, textContent: id, onclick: () => check(i, isUp) });
+  says(`${partial(root, i)} = ${text(G[i])}. Which way will ${nameOf(i)} move? `, answer("up", true), " ", answer("down", false));
+  at("up").focus();
+}
+
+function check(i, isUp) {
+  const [from, slope] = [V[i], G[i]];
+  const told = isUp === slope < 0 ? "Right" : "No";
+  take(
+    `${told}: a step goes against the gradient, ${slope < 0 ? "up" : "down"}. ` +
+      `${nameOf(i)} = ${text(from)} − ${text(at("rate").valueAsNumber)} × ${inside(slope)} = `,
+    i,
+  );
+  at("take").focus();
+}
+
+function take(told = "", i = -1) {
+  const rate = at("rate").valueAsNumber,
+    before = V[root];
+  for (const k of trained) changes.set(k, V[k] - rate * G[k]);
+  taken++;
+  compute();
+  go(end);
+  const rose = V[root] > before ? " It rose: the learning rate is too large here." : "";
+  says(`Step ${taken}: ${nameOf(root)} ${text(before)} → ${text(V[root])}.${rose}`);
+  if (told) at("outcome").prepend(html("p", { textContent: `${told}${text(V[i])}.` }));
+}
+
+at("take").onclick = ask;
+at("close").onclick = () => choose(-1);
 
 // Finding, and the controls
 
@@ -821,7 +877,7 @@ const search = () => {
         .map((_, i) => i)
         .filter(
           i =>
-            `${graph.labels[i] ?? ""}`.toLowerCase().includes(wanted) ||
+            graph.names[i].toLowerCase().includes(wanted) ||
             (i >= first && operation(i)[0].toLowerCase() === wanted),
         )
     : [];
@@ -840,5 +896,7 @@ at("fold-all").onclick = () => views[0].items.filter(item => item.isOpen).forEac
 document.addEventListener("keydown", event => {
   if (event.key === "Escape" && opened.length) fold(opened.at(-1));
 });
+find(".controls").append(html("output", { id: "result" })); // in sight wherever the page and the drawing are scrolled
+window.addEventListener("resize", render);
 render();
-connectControls({ last: end, name: "step", wait: 900, show });
+const go = connectControls({ last: end, name: "step", wait: 900, show });

@@ -11,6 +11,7 @@ from micrograd.draw.graph import formulas
 from micrograd.draw.graph.card import Shape
 from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.draw.graph.fold import Folded
+from micrograd.draw.graph.names import is_number, names
 from micrograd.draw.graph.svg import style, summary
 from micrograd.draw.graph.views import Edge, Item, View, Views
 from micrograd.draw.text import exact, label, plain
@@ -22,7 +23,10 @@ from micrograd.scalar import zero
 def page(root: Value) -> str:
     """The page of the graph that leads to `root`."""
     graph = DrawnGraph(root)
-    views = Views(Folded(graph), grad=True, deep=True)
+    folded = Folded(graph)
+    named, given = names(folded)
+    shown = [name if is_number(name) else known for name, known in zip(named, given, strict=True)]
+    views = Views(folded, shown, grad=True, deep=True)
     made, functions = _operations(graph)
     shapes: dict[Shape, int] = {}
     code = f"const FUNCTIONS = [{','.join(functions)}];"
@@ -31,7 +35,9 @@ def page(root: Value) -> str:
         **_values(graph),
         **made,
         **_gradients(graph),
-        "stacks": [[stack.node, stack.members] for stack in views.folded.stacks],
+        "names": named,
+        "trained": _trained(folded),
+        "stacks": [stack.members for stack in folded.stacks],
         "views": [_view(views, view, shapes) for view in views.views],
         "places": views.places,
         "shapes": [[s.width, s.height, s.divider, int(s.stacked), s.slots] for s in shapes],
@@ -69,11 +75,17 @@ def _values(graph: DrawnGraph) -> dict[str, Any]:
     return {
         "data": [_number(value.data) for value in graph.values],
         "operands": graph.operands[graph.first :],
-        "labels": {i: label(value) for i, value in enumerate(graph.values) if value.label != ""},
         "constants": [i for i in range(graph.first) if graph.is_constant(i)],
         "lines": {i: value.line for i, value in enumerate(graph.values) if hasattr(value, "line")},
         "exact": {i: exact(value.data) for i, value in enumerate(graph.values) if type(plain(value.data)) is not float},
     }
+
+
+def _trained(folded: Folded) -> list[int]:
+    """The leaves that a training would move: weights and biases of neurons, or if there are none, all leaves."""
+    found = {i for card in folded.cards for i in (card.bias, *[x.weight for x in card.inputs]) if i is not None}
+    leaves = [i for i in range(folded.graph.first) if not folded.graph.is_constant(i)]
+    return [i for i in leaves if i in found] or leaves
 
 
 def _operations(graph: DrawnGraph) -> tuple[dict[str, Any], list[str]]:
@@ -99,7 +111,7 @@ def _gradients(graph: DrawnGraph) -> dict[str, Any]:
     """
     values = graph.values
     left = [value.grad for value in values]
-    was_called = any(plain(grad) != 0 for grad in left[graph.first :]) or graph.first == len(values)
+    was_called = graph.has_gradients() or graph.first == len(values)
     passed: dict[int, list[Any]] = {}
     try:
         for value in values:

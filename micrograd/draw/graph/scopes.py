@@ -23,7 +23,10 @@ from micrograd.draw.graph.drawn import DrawnGraph
 
 
 class Stack(NamedTuple):
-    """The examples of a mean or sum: `members[j][k]` is in example j what `members[0][k]` is in the first."""
+    """The examples of a mean or sum: `members[j][k]` is in example j what `members[0][k]` is in the first.
+
+    A sum may be a chain of additions, of which `node` is the last.
+    """
 
     node: int
     members: list[list[int]]
@@ -72,13 +75,22 @@ class ExampleScopes:
         """Give each Value its scope, from the root back; return the nodes that may be stacks and their first scope."""
         candidates: list[tuple[int, int]] = []
         shapes = self._shapes()
+        lengths = self._chain_lengths(shapes)
+        chained: set[int] = set()
         self.of[-1] = 0
         for i in range(len(self.of) - 1, self.graph.first - 1, -1):
-            operands, outer = self.graph.operands[i], self.of[i]
+            if i in chained:
+                continue
+            outer, examples = self.of[i], self._examples(i, shapes, lengths)
+            operands = examples or self.graph.operands[i]
             scopes = [outer] * len(operands)
-            if self._may_be_stack(i, shapes):
+            if examples:
                 scopes = [self._new_scope(outer, j) for j in range(len(operands))]
                 candidates.append((i, scopes[0]))
+                inner = self.graph.chain(i)[:-1]
+                chained.update(inner)
+                for k in inner:
+                    self.of[k] = outer
             for operand, scope in zip(operands, scopes, strict=True):
                 known = self.of[operand]
                 self.of[operand] = scope if known < 0 else self._common(known, scope)
@@ -93,14 +105,32 @@ class ExampleScopes:
             shapes.append(known.setdefault(key, len(known)))
         return shapes
 
-    def _may_be_stack(self, i: int, shapes: Sequence[int]) -> bool:
-        operands = self.graph.operands[i]
-        return (
-            self.graph.operation(i) in ("mean", "sum")
-            and len(set(operands)) == len(operands) > 1
-            and not self.graph.is_leaf(operands[0])
-            and len({shapes[operand] for operand in operands}) == 1
-        )
+    def _chain_lengths(self, shapes: Sequence[int]) -> list[int]:
+        """How many terms of the same shape each addition ends a chain of; 0 for a sum of products or of leaves."""
+        graph, lengths = self.graph, [0] * len(shapes)
+        for i in range(graph.first, len(shapes)):
+            if graph.operation(i) != "+":
+                continue
+            left, right = graph.operands[i]
+            if graph.continues(i):
+                is_alike = lengths[left] > 0 and shapes[right] == shapes[graph.operands[left][1]]
+                lengths[i] = (lengths[left] + 1) * is_alike
+            elif shapes[left] == shapes[right] and self._is_example(left):
+                lengths[i] = 2
+        return lengths
+
+    def _is_example(self, i: int) -> bool:
+        """Whether the Value is computed in several steps, unlike a weighted input."""
+        leaves = [self.graph.is_leaf(operand) for operand in self.graph.operands[i]]
+        return not all(leaves) and not (self.graph.operation(i) == "*" and any(leaves))
+
+    def _examples(self, i: int, shapes: Sequence[int], lengths: Sequence[int]) -> Sequence[int]:
+        """The operands of a mean or sum, or of a chain of additions, that may be examples."""
+        if lengths[i] < 3 and self.graph.operation(i) not in ("mean", "sum"):
+            return ()
+        terms = self.graph.terms(i)
+        is_alike = len({shapes[term] for term in terms}) == 1 and not self.graph.is_leaf(terms[0])
+        return terms if is_alike and len(set(terms)) == len(terms) > 1 else ()
 
     def _new_scope(self, parent: int, example: int) -> int:
         self._parent.append(parent)
@@ -122,7 +152,7 @@ class ExampleScopes:
 
     def _match_examples(self, node: int, first: int) -> None:
         """Make a stack of a node's operands, the first of which has that scope, if all are like the first."""
-        operands = self.graph.operands[node]
+        operands = self.graph.terms(node)
         matches = [self._match(operands[0], operand, first, first + j) for j, operand in enumerate(operands)]
         if not all(matches):
             return

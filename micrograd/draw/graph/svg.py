@@ -9,6 +9,7 @@ from micrograd.draw.graph.card import SIZES, Slot
 from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.draw.graph.fold import Folded
 from micrograd.draw.graph.layout import Passes, Placed
+from micrograd.draw.graph.names import names
 from micrograd.draw.graph.views import Edge, Item, View, Views
 from micrograd.draw.text import CONTROLS, FONT, exact, fits_any_font, label, number, plain, width
 from micrograd.draw.theme import COLOURS, GRAPH_COLOURS
@@ -47,7 +48,8 @@ def draw(root: Value, limit: float) -> str:
         raise ValueError(
             f"the graph has {len(graph.values)} nodes: draw a smaller part of it, or pass limit={len(graph.values)}"
         )
-    views = Views(Folded(graph), grad=graph.has_gradients(), deep=False)
+    folded, has_gradients = Folded(graph), graph.has_gradients()
+    views = Views(folded, names(folded)[1], grad=has_gradients, deep=False)
     view, placed = views.views[0], views.places[0]
     size = f"{placed.width:g}", f"{placed.height:g}"
     head = (
@@ -143,8 +145,9 @@ def _tip(views: Views, item: Item) -> str:
     lines = []
     for i in reversed(views.cards[item.cards[0]].parts):
         value = views.graph.values[i]
-        names = [str(name) for name in (value.label, value._op if value._prev else "") if name != ""]
-        lines.append(f"{' = '.join(names) or 'leaf'}: data {exact(value.data)}, grad {exact(value.grad)}")
+        names = [str(name) for name in (value.label or views.names[i], value._op if value._prev else "") if name != ""]
+        grad = f", grad {exact(value.grad)}" if views.grad and not views.graph.is_constant(i) else ""
+        lines.append(f"{' = '.join(names) or 'leaf'}: data {exact(value.data)}{grad}")
     return "\n".join(lines)
 
 

@@ -14,7 +14,6 @@ from micrograd.draw.graph import layout
 from micrograd.draw.graph.card import Shape
 from micrograd.draw.graph.fold import Card, Folded, Input
 from micrograd.draw.graph.layout import Placed
-from micrograd.draw.text import label
 
 DEEP = 16  # columns of a view
 WIDE = 16  # cards of a column
@@ -68,19 +67,22 @@ class Views:
     ----------
     folded
         The graph.
+    names
+        The name of each Value that its card shows; "" for none.
     grad
         Whether the cards show gradients.
     deep
-        Whether groups and neurons have views of their contents.
+        Whether groups and neurons have views of their contents, and neurons show the gradients of their weights.
     """
 
-    def __init__(self, folded: Folded, *, grad: bool, deep: bool) -> None:
+    def __init__(self, folded: Folded, names: Sequence[str], *, grad: bool, deep: bool) -> None:
         self.folded = folded
+        self.names = names
         self.graph = folded.graph
         self.cards = list(folded.cards)
         self.views = [View("", None, list(range(len(self.cards))))]
         self.places: list[Placed] = []
-        self._grad = grad
+        self.grad = grad
         self._deep = deep
         self._known: dict[Any, int] = {}
         self._columns = columns(self.cards)
@@ -117,8 +119,16 @@ class Views:
         items = []
         for column, start in enumerate(range(0, len(by_column), length)):
             run = by_column[start : start + length]
-            items.append(Item([card for cards in run for card in cards], column, f"{start + 1}–{start + len(run)}"))
+            members = [card for cards in run for card in cards]
+            items.append(Item(members, column, self._range(members)))
         return items
+
+    def _range(self, members: Sequence[int]) -> str:
+        """The operations of some cards, or the leaves if there are no others, by number as the steps count them."""
+        parts = [part for card in members for part in self.cards[card].parts]
+        nodes = [part - self.graph.first for part in parts if not self.graph.is_leaf(part)]
+        kind = "operations" if nodes else "inputs"
+        return f"{kind}\n{min(nodes or parts) + 1}–{max(nodes or parts) + 1}"
 
     def _in_column(self, cards: Sequence[int], column: int, *, alone: bool) -> list[Item]:
         """Items for the cards of one column: one for each, or if they are too many, one for each kind or run."""
@@ -129,8 +139,8 @@ class Views:
             kinds.setdefault((self.cards[card].title, len(self.cards[card].inputs)), []).append(card)
         if len(kinds) > WIDE or (alone and len(kinds) == 1):
             length = even(len(cards), WIDE)
-            runs = [(start, list(cards[start : start + length])) for start in range(0, len(cards), length)]
-            return [Item(run, column, f"{start + 1}–{start + len(run)}") for start, run in runs]
+            runs = [list(cards[start : start + length]) for start in range(0, len(cards), length)]
+            return [Item(run, column, self._range(run)) for run in runs]
         items = []
         for (title, _), members in kinds.items():
             name = f"{len(members)} × {title}" if title else f"{len(members)} inputs"
@@ -188,13 +198,15 @@ class Views:
         if item.is_stub:
             item.shape = shape.STUB
         elif len(item.cards) > 1:
-            values = len({part for card in item.cards for part in self.cards[card].parts})
-            item.texts = (shape.header("", item.title)[1][1], f"{values:,} Values")
+            n = len({part for card in item.cards for part in self.cards[card].parts})
+            title, _, numbers = item.title.partition("\n")
+            item.texts = (shape.header("", title)[1][1], numbers or f"{n:,} Values")
             if self._deep:
-                item.opens = self._open(item.title, view, item.cards)
+                item.opens = self._open(item.title.replace("\n", " "), view, item.cards)
         else:
             self._dress_card(item, self.cards[item.cards[0]])
-            if self._deep and 2 < len(self.cards[item.cards[0]].parts) <= WIDE:
+            is_stack = self.cards[item.cards[0]].head in self.folded.stacked
+            if self._deep and 2 < len(self.cards[item.cards[0]].parts) <= WIDE and not is_stack:
                 item.opens = self._unfold(view, item.cards[0])
 
     def _dress_card(self, item: Item, card: Card) -> None:
@@ -202,7 +214,7 @@ class Views:
         if not len(weights) == len(card.inputs) <= shape.ROWS:
             weights = []
         bias = [card.bias] if weights and card.bias is not None else []
-        name = label(self.graph.values[card.head])
+        name = self.names[card.head]
         is_root = card.head == len(self.graph.values) - 1
         item.kind = "leaf" if not card.title else "root" if is_root else "node"
         item.values = [card.head, *weights, *bias]
@@ -213,7 +225,8 @@ class Views:
             bias=bool(bias),
             header=lines,
             labelled=bool(name),
-            grad=self._grad and not self.graph.is_constant(card.head),
+            grad=self.grad and not self.graph.is_constant(card.head),
+            weight_grads=self._deep,
             stacked=bool(card.stacks),
         )
 
@@ -234,7 +247,7 @@ class Views:
         self._takers += [[] for _ in inner]
         self._takers[own[card.head]] = self._takers[number]
         self._columns += columns(inner, first)
-        return self._open(label(self.graph.values[card.head]) or card.title, parent, list(own.values()))
+        return self._open(self.names[card.head] or card.title, parent, list(own.values()))
 
     def _place(self, view: View) -> None:
         sizes = tuple(item.shape.outer for item in view.items)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 BLOCKS, ASCII = "▁▂▃▄▅▆▇█", "_.:-=+*#"
 MAX_STRETCHES = 300  # of a curve, each drawn by its lowest and its highest point
-WIDTH = 640
+WIDTH, NARROW = 640, 350  # of a chart, the latter for phones
 LEFT, RIGHT, TOP, BOTTOM = 62, 144, 36, 36  # margins of a chart, for its numbers and names
 LINE = 15  # from one line of text to the next
 
@@ -45,14 +45,16 @@ def sparkline(numbers: Sequence[float], width: int = 60, encoding: str | None = 
 
 
 def chart(
-    lines: Mapping[str, Sequence[float]], *, epochs: float, caption: str, marks: Sequence[Mark] = (), height: int = 240
+    lines: Mapping[str, Sequence[float]], *, epochs: float, caption: str, marks: Sequence[Mark] = (),
+    width: int = WIDTH, height: int = 240,
 ) -> str:  # fmt: skip
     """Curves over epochs as an SVG element, to be shown with `theme.CHART_STYLE`: logarithmic if all are above 0.
 
     Parameters
     ----------
     lines
-        The numbers of each epoch, by the name at the end of the line.
+        The numbers of each epoch, by the name at the end of the line, or if that is narrow, above the chart. The
+        first name is that of the vertical axis.
     epochs
         The last epoch of the horizontal axis.
     caption
@@ -67,13 +69,15 @@ def chart(
     low, high = (scale(bound(finite, default=1.0)) for bound in (min, max))
     low, high = widened(low, high, margin=0.05, least=0.5)
     epochs = max(epochs, 1)
-    right, bottom = WIDTH - RIGHT, height - BOTTOM
+    is_narrow = width < WIDTH
+    right, bottom = width - (12 if is_narrow else RIGHT), height - BOTTOM
+    top = TOP + LINE * len(lines) * is_narrow
 
     def x(epoch: float) -> float:
         return LEFT + (right - LEFT) * epoch / epochs
 
     def y(number: float) -> float:
-        return bottom - (bottom - TOP) * share(scale(number), low, high)
+        return bottom - (bottom - top) * share(scale(number), low, high)
 
     parts = [_text(LEFT, 18, caption)]
     rows = _powers(low, high) if logarithmic else ticks(low, high, 5)
@@ -84,23 +88,29 @@ def chart(
         if tick == int(tick):
             parts.append(_text(f"{x(tick):.1f}", bottom + 16, f"{tick:g}", "mg-soft", "middle"))
     parts.append(_text((LEFT + right) / 2, height - 5, "epoch", "mg-soft", "middle"))
+    across = f"{next(iter(lines))}{' (log scale)' * logarithmic}"
+    parts.append(
+        f'<text class="mg-soft" transform="translate(10 {(top + bottom) / 2:.1f}) rotate(-90)" '
+        f'text-anchor="middle">{escape(across)}</text>'
+    )
     ends = []
     for i, (title, points) in enumerate(drawn.items()):
         path = "".join(f"{'M' if first else 'L'}{x(epoch):.1f} {y(number):.1f}" for first, epoch, number in points)
         parts.append(f'<path class="mg-line mg-line{i}" d="{path}"/>')
         last = next((number for number in reversed(lines[title]) if math.isfinite(number)), None)
         if last is not None:
-            ends.append((y(last), f"mg-name{i}", f"{title} {last:.4g}"))
+            ends.append((LINE * i + 33 if is_narrow else y(last), f"mg-name{i}", f"{title} {last:.4g}"))
     for at, (_, look, words) in zip(apart([end[0] for end in sorted(ends)]), sorted(ends), strict=True):
-        parts.append(_text(right + 6, f"{at + 4:.1f}", words, look))
+        parts.append(_text(LEFT if is_narrow else right + 6, f"{at + 4:.1f}", words, look))
     for mark in marks:
-        parts.append(f'<path class="mg-mark" d="M{x(mark.epoch):.1f} {TOP}V{bottom}"/>')
-        anchor, shift = ("end", 4) if x(mark.epoch) > WIDTH / 2 else ("start", -4)
-        parts.append(_text(f"{x(mark.epoch) + shift:.1f}", TOP - 4, mark.text, "mg-alarm", anchor))
+        parts.append(f'<path class="mg-mark" d="M{x(mark.epoch):.1f} {top}V{bottom}"/>')
+        anchor, shift = ("end", 4) if x(mark.epoch) > width / 2 else ("start", -4)
+        parts.append(_text(f"{x(mark.epoch) + shift:.1f}", top - 4, mark.text, "mg-alarm", anchor))
+    look = "mg-chart mg-narrow" if is_narrow else "mg-chart"
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="mg-chart" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="{look}" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}" role="img" aria-label="{escape(caption)}" data-left="{LEFT}" data-right="{right}" '
-        f'data-top="{TOP}" data-bottom="{bottom}" data-epochs="{epochs}">{"".join(parts)}</svg>'
+        f'data-top="{top}" data-bottom="{bottom}" data-epochs="{epochs}">{"".join(parts)}</svg>'
     )
 
 
@@ -127,13 +137,14 @@ def lowest(losses: Sequence[float]) -> int:
     return min(range(len(losses)), key=lambda i: math.inf if math.isnan(losses[i]) else losses[i])
 
 
-def curves(history: "History", caption: str, epochs: float) -> str:
+def curves(history: "History", caption: str, epochs: float, width: int = WIDTH) -> str:
     """The losses of a training as an SVG element."""
     lines = {"loss": history.losses} | ({"validation": history.validation_losses} if history.validation_losses else {})
     failure = history.failure
     if failure is None:
-        return chart(lines, epochs=epochs, caption=caption)
-    return chart(lines, epochs=max(epochs, failure.epoch), caption=caption, marks=[Mark(failure.epoch, failure.what)])
+        return chart(lines, epochs=epochs, caption=caption, width=width)
+    marks = [Mark(failure.epoch, failure.what)]
+    return chart(lines, epochs=max(epochs, failure.epoch), caption=caption, marks=marks, width=width)
 
 
 def _steps(encoding: str | None) -> str:

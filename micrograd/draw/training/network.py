@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from html import escape
+from itertools import chain
 from typing import Any, NamedTuple
 
 from micrograd.draw.training.boundary import real
@@ -42,10 +43,20 @@ def columns(model: Any) -> list[list[Unit]]:
     for k, layer in enumerate(neurons):
         units = []
         for i, neuron in enumerate(layer):
-            name = "output" if k == len(neurons) - 1 else f"h{k + 1}"
-            name += f" {i}" if len(layer) > 1 else ""
+            name = "out" if k == len(neurons) - 1 else f"h{k + 1}"
+            name += f"[{i}]" if len(layer) > 1 else ""
             units.append(Unit(name, neuron, [number[id(w)] for w in neuron.w], number[id(neuron.b)]))
         found.append(units)
+    return found
+
+
+def names(model: Any) -> list[str]:
+    """The name of each parameter of an MLP, a Layer or a Neuron, as `h1[0].w0`; of others, its path."""
+    found = [name for name, _ in model.named_parameters()]
+    for unit in chain.from_iterable(columns(model)[1:]):
+        for k, i in enumerate(unit.weights):
+            found[i] = f"{unit.name}.w{k}"
+        found[unit.bias] = f"{unit.name}.b"
     return found
 
 
@@ -112,7 +123,7 @@ def _edges(
                     f'data-from="{first + j}" data-to="{first + len(shown[k - 1]) + i}" '
                     f'd="M{start:.1f} {there}C{bend:.1f} {there} {bend:.1f} {here} {end:.1f} {here}" '
                     f'stroke-width="{thickest * _thickness(weight, largest):.2f}">'
-                    f"<title>weight from {shown[k - 1][j].name} to {unit.name}: {weight:.4g}</title></path>"
+                    f"<title>{unit.name}.w{j}, the weight of {shown[k - 1][j].name}: {weight:.4g}</title></path>"
                 )
         first += len(shown[k - 1])
     return edges

@@ -188,22 +188,11 @@
     place.replaceChildren(...(unit < 0 ? hint : []));
     network.classList.toggle("chosen", unit >= 0);
     if (unit < 0) return;
-    const [name, own, bias, sources] = replay.units[unit], table = document.createElement("table");
-    table.createCaption().textContent = `${name}, ${replay.captions[now].split(",")[0]}`;
-    const line = (cells, tag) => {
-      const row = table.insertRow();
-      cells.forEach((cell, i) => {
-        const made = document.createElement(tag || (i ? "td" : "th"));
-        made.textContent = cell;
-        if (made.tagName === "TH") made.scope = tag ? "col" : "row";
-        row.append(made);
-      });
-    };
-    place.append(table);
-    if (bias < 0) return; // an input
-    line(["parameter", "number", "gradient"], "th");
-    own.forEach((i, k) => line([`weight of ${replay.columns[sources][k]}`, text(weights[i]), text(gradients[i])]));
-    line(["bias", text(weights[bias]), text(gradients[bias])]);
+    const [name, own, bias, sources] = replay.units[unit], heads = ["parameter", "number", "gradient"];
+    const row = (parameter, i) => [parameter, text(weights[i]), text(gradients[i])];
+    const rows = own.map((i, k) => row(`${name}.w${k}, of ${replay.columns[sources][k]}`, i));
+    if (bias >= 0) rows.push(row(`${name}.b`, bias));
+    place.append(table(`${name}, ${replay.captions[now].split(",")[0]}`, rows.length ? heads : [], rows));
   }
 
   // The reader's choices

@@ -16,9 +16,9 @@ from micrograd.draw import shell
 from micrograd.draw.theme import CHART_STYLE, CLASSES
 from micrograd.draw.training.axis import labels, share, ticks
 from micrograd.draw.training.boundary import Plane, by_class, plane, real
-from micrograd.draw.training.charts import chart, curves, summary
+from micrograd.draw.training.charts import NARROW, WIDTH, chart, curves, summary
 from micrograd.draw.training.maps import COARSE, FINE, ActivationMaps
-from micrograd.draw.training.network import CARDS, columns, network
+from micrograd.draw.training.network import CARDS, columns, names, network
 from micrograd.nn import Module
 from micrograd.training.history import History, Snapshot
 from micrograd.validation import examples
@@ -114,11 +114,13 @@ def _failure(history: History) -> str:
 
 
 def _curves(history: History) -> Iterator[str]:
-    """The charts: of the losses, and of the learning rate if it changed."""
+    """The charts, for wide windows and for narrow ones: of the losses, and of the learning rate if it changed."""
     last = max([len(history.losses), *(snapshot.epoch for snapshot in history.snapshots)])
-    yield curves(history, "loss", last)
+    for width in (WIDTH, NARROW):
+        yield curves(history, "loss", last, width)
     if len(set(history.learning_rates)) > 1:
-        yield chart({"rate": history.learning_rates}, epochs=last, caption="learning rate", height=150)
+        for width in (WIDTH, NARROW):
+            yield chart({"rate": history.learning_rates}, epochs=last, caption="learning rate", width=width, height=180)
 
 
 def _area(xs: Sequence[Any] | None, ys: Sequence[Any] | None) -> Plane | None:
@@ -151,6 +153,10 @@ def _plane(area: Plane, maps: ActivationMaps) -> str:
         f'<text class="mg-soft" x="{LEFT - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">{label}</text>'
         for tick, label in zip(up, labels(up), strict=True)
     ]
+    parts += [
+        f'<text class="mg-soft" x="{right - 6}" y="{bottom - 6}" text-anchor="end">x0</text>',
+        f'<text class="mg-soft" x="{LEFT + 6}" y="{TOP + 16}">x1</text>',
+    ]
     classes = sorted(by_class(area, maps.outputs, maps.at).items())
     for i, (kind, (name, points)) in enumerate(classes):
         shape = f'class="mark" style="--mark:var(--class{kind % len(CLASSES)})" d="{SHAPES[kind % len(SHAPES)]}"'
@@ -175,9 +181,9 @@ def _parameters(model: Any, snapshots: Sequence[Snapshot]) -> str:
     """The table of parameters; the page fills in the numbers."""
     if not isinstance(model, Module) or not snapshots or len(snapshots[0].parameters) > LISTED:
         return ""
-    names = [name for name, _ in model.named_parameters()]
-    rows = "\n".join(f'<tr><th scope="row">{escape(name)}</th><td></td><td></td></tr>' for name in names)
-    return _section("parameters", n=str(len(names)), rows=rows)
+    found = names(model)
+    rows = "\n".join(f'<tr><th scope="row">{escape(name)}</th><td></td><td></td></tr>' for name in found)
+    return _section("parameters", n=str(len(found)), rows=rows)
 
 
 def _rounded(number: float) -> float | str:

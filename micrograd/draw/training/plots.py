@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from micrograd.draw.theme import CLASSES, COLOURS
+from micrograd.draw.theme import CLASSES, COLOURS, is_dark
 from micrograd.draw.training.axis import spaced
 from micrograd.draw.training.boundary import by_class, evaluator, margins, plane, threshold
 from micrograd.draw.training.charts import lowest
@@ -20,6 +20,8 @@ MARKERS = "o^sDvP"  # colour alone never tells a class
 def plot_history(history: "History", ax: Any = None) -> Any:
     """Plot the losses of a training by epoch, on a logarithmic axis if all of them are above 0.
 
+    The colours are for light or dark, as the axes are.
+
     The line has a gap where a loss is infinite, NaN or beyond 1e307. `ax` are the `matplotlib.axes.Axes` to draw in;
     by default, those of a new figure. They are returned.
 
@@ -31,7 +33,8 @@ def plot_history(history: "History", ax: Any = None) -> Any:
         raise TypeError(f"history is of type {type(history).__name__}: expected the History that fit returned")
     ax = _axes(ax)
     losses, validation = _drawable(history.losses), _drawable(history.validation_losses)
-    blue, orange = COLOURS["plus"][0], COLOURS["minus"][0]
+    theme = is_dark(*ax.get_facecolor())
+    blue, orange = COLOURS["plus"][theme], COLOURS["minus"][theme]
     ax.plot(range(1, len(losses) + 1), losses, color=blue, label="loss")
     if validation:
         ax.plot(range(1, len(validation) + 1), validation, color=orange, linestyle="--", label="validation loss")
@@ -52,6 +55,8 @@ def plot_boundary(
     model: Callable[[Any], Any], xs: Sequence[Any], ys: Sequence[Any], ax: Any = None, *, at: float | None = None
 ) -> Any:
     """Plot the output of a model of two inputs around the examples: a shade for each class, and lines between them.
+
+    The colours are for light or dark, as the axes are.
 
     Parameters
     ----------
@@ -77,6 +82,7 @@ def plot_boundary(
         if max(map(abs, point)) > LARGEST:
             raise ValueError(f"xs[{i}] is {xs[i]!r:.80}: matplotlib draws inputs up to {LARGEST:g}, so scale them down")
     ax = _axes(ax)
+    theme = is_dark(*ax.get_facecolor())
     across, up = spaced(area.left, area.right, FINE), spaced(area.bottom, area.top, FINE)
     outputs = evaluator(model)([(x, y) for y in up for x in across])
     at = threshold(outputs) if at is None else at
@@ -84,14 +90,14 @@ def plot_boundary(
         rows = [lead[start : start + FINE] for start in range(0, len(lead), FINE)]
         low, high = (bound((m for m in lead if math.isfinite(m)), default=0.0) for bound in (min, max))
         if high > 0:
-            ax.contourf(across, up, rows, levels=[0.0, high], colors=[CLASSES[k % len(CLASSES)][2]])
+            ax.contourf(across, up, rows, levels=[0.0, high], colors=[CLASSES[k % len(CLASSES)][2 + theme]])
         if low < 0 < high:
-            ax.contour(across, up, rows, levels=[0.0], colors="#333333", linewidths=1.2)
+            ax.contour(across, up, rows, levels=[0.0], colors=COLOURS["ink"][theme], linewidths=1.2)
     for kind, (name, points) in sorted(by_class(area, len(outputs[0]), at).items()):
         ax.scatter(
             *zip(*points, strict=True),
-            color=CLASSES[kind % len(CLASSES)][0], marker=MARKERS[kind % len(MARKERS)],
-            edgecolors="white", linewidths=0.8, s=40, label=name, zorder=3,
+            color=CLASSES[kind % len(CLASSES)][theme], marker=MARKERS[kind % len(MARKERS)],
+            edgecolors=COLOURS["paper"][theme], linewidths=0.8, s=40, label=name, zorder=3,
         )  # fmt: skip
     ax.set(xlim=(area.left, area.right), ylim=(area.bottom, area.top), xlabel="x0", ylabel="x1")
     ax.legend(title="target")
@@ -111,4 +117,4 @@ def _axes(ax: Any) -> Any:
         from matplotlib import pyplot
     except ImportError:
         raise ImportError("plots need matplotlib: pip install matplotlib") from None
-    return pyplot.subplots()[1]
+    return pyplot.subplots(layout="constrained")[1]  # which leaves room for every label

@@ -1,0 +1,45 @@
+"""The backend for a graph: C, or where there is no compiler, NumPy or Python."""
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Union
+
+from micrograd.compiler.dtype import DOUBLE
+from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.frontend.serialized import SerializedGraph
+from micrograd.compiler.native.library import CBackend
+from micrograd.compiler.native.toolchain import CompilerError, warn_once
+from micrograd.compiler.options import IN_PYTHON, Options
+from micrograd.compiler.targets.python import PythonBackend
+
+if TYPE_CHECKING:
+    from micrograd.compiler.targets.arrays import NumpyBackend
+
+Backend = Union[PythonBackend, "NumpyBackend", CBackend]
+
+
+def backend_for(graph: Graph, options: Options) -> Backend:
+    """A backend, which builds what is called when it is first called."""
+    if options.backend in IN_PYTHON:
+        return _without_compiler(graph, options.backend)
+    try:
+        return CBackend(graph, options)
+    except CompilerError as error:
+        return fallback_for(graph, options, error)
+
+
+def fallback_for(graph: Graph, options: Options, error: CompilerError) -> Backend:
+    """A backend in place of C, which there is not. Raises the error if the user asked for C."""
+    if options.backend == "c":
+        raise error
+    doubles = "" if options.precision == DOUBLE else ", in double precision"
+    backend = _without_compiler(graph, "auto" if find_spec("numpy") else "python")
+    warn_once(f"compiled to {backend.language} instead of C{doubles}: {error}")
+    return backend
+
+
+def _without_compiler(graph: Graph, backend: str) -> Backend:
+    if backend == "python":
+        return PythonBackend(SerializedGraph(graph))
+    from micrograd.compiler.targets.arrays import NumpyBackend  # here, since only this backend needs NumPy
+
+    return NumpyBackend(SerializedGraph(graph), few_in_python=backend == "auto")
