@@ -65,7 +65,8 @@ def compile(
         function uses are constants.
     backend
         "c" for C, which needs a C compiler; "numpy" for NumPy, which computes many examples at once; "python" for
-        Python; "auto" for C if there is a compiler, else NumPy if it is installed, else Python.
+        Python; "auto" for C if there is a compiler, in a browser for JavaScript, else for NumPy if it is installed,
+        else for Python.
     batch_size
         If given, the C code for calls of `backward` with so many examples is built right away. All other code is built
         when it is first called.
