@@ -2,7 +2,7 @@
 
 import sys
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING
 
 from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.frontend.graph import Graph
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from micrograd.compiler.targets.arrays import NumpyBackend
     from micrograd.compiler.targets.browser import BrowserBackend
 
-Backend = Union[PythonBackend, "NumpyBackend", "BrowserBackend", CBackend]
+    Backend = PythonBackend | NumpyBackend | BrowserBackend | CBackend
+else:
+    Backend = object  # the others need NumPy and a browser
 
 
 def backend_for(graph: Graph, options: Options) -> Backend:
