@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from micrograd import display, engine, reductions, scalar
 from micrograd._version import __version__ as __version__
 from micrograd.engine import Value, promote
-from micrograd.reductions import dot, mean, take, where
+from micrograd.reductions import atan2, dot, hypot, logsumexp, maximum, mean, minimum, take, where
 from micrograd.reductions import sum as sum
 
 __all__ = [  # without `sum` and `compile`, which a star would put in place of Python's
-    "Value", "compiler", "data", "dot", "engine", "fit", "functional", "grad", "gradcheck", "hessian", "hvp",
-    "jacobian", "losses", "mean", "nn", "optim", "promote", "scalar", "take", "training", "value_and_grad", "viz",
-    "where",
+    "Value", "atan2", "compiler", "data", "dot", "engine", "fit", "functional", "grad", "gradcheck", "hessian", "hvp",
+    "hypot", "jacobian", "jvp", "logsumexp", "losses", "maximum", "mean", "minimum", "nn", "optim", "promote", "scalar",
+    "take", "training", "value_and_grad", "viz", "vjp", "where",
 ]  # fmt: skip
 
 if not getattr(sys, "_is_gil_enabled", lambda: True)():
@@ -32,7 +32,7 @@ if sys.platform == "emscripten":
 
 _LATER = {
     **dict.fromkeys(("compiler", "data", "functional", "losses", "nn", "optim", "training", "viz")),
-    **dict.fromkeys(("grad", "gradcheck", "hessian", "hvp", "jacobian", "value_and_grad"), "functional"),
+    **dict.fromkeys(("grad", "gradcheck", "hessian", "hvp", "jacobian", "jvp", "value_and_grad", "vjp"), "functional"),
     "compile": "compiler",
     "fit": "training.fit",
 }
@@ -45,7 +45,7 @@ for _name in (*reductions.__all__, "sum"):  # which were in `engine` once
 if TYPE_CHECKING:
     from micrograd import compiler, data, functional, losses, nn, optim, training, viz
     from micrograd.compiler import compile as compile
-    from micrograd.functional import grad, gradcheck, hessian, hvp, jacobian, value_and_grad
+    from micrograd.functional import grad, gradcheck, hessian, hvp, jacobian, jvp, value_and_grad, vjp
     from micrograd.training.fit import fit as fit
 else:
 

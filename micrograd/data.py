@@ -1,24 +1,20 @@
-"""Training data: tiny data sets, mini-batches, and readers of real files.
+"""Training data: tiny data sets, mini-batches, what is done before training.
 
 A data set is two lists of the same length, `(xs, ys)`: the inputs of each example and its target. Random functions take
 an `rng`: a `random.Random`, a NumPy generator or a seed; by default Python's global generator.
 """
 
-import csv
-import gzip
 import math
-import os
-import struct
-import sys
-import zlib
-from array import array
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, BinaryIO
+from typing import Any, NamedTuple
 
-from micrograd.errors import require_ordered, shown
-from micrograd.validation import Rng, count, examples, generator, number, plain
+from micrograd.readers import read_csv, read_idx
+from micrograd.validation import Rng, by_position, count, examples, generator, number, plain
 
-__all__ = ["batches", "circles", "moons", "read_csv", "read_idx", "spirals", "xor"]
+__all__ = [
+    "Scaling", "batches", "circles", "moons", "read_csv", "read_idx", "spirals", "standardize", "train_test_split",
+    "xor",
+]  # fmt: skip
 
 Points = tuple[list[list[float]], list[int]]
 Curve = Callable[[float], tuple[float, float]]
@@ -130,203 +126,130 @@ def batches(xs: Sequence[Any], ys: Sequence[Any], size: int, rng: Rng = None) ->
     return (([xs[i] for i in batch], [ys[i] for i in batch]) for batch in chosen)
 
 
-# Readers of real files
-
-_IDX_TYPES = {0x08: "B", 0x09: "b", 0x0B: "h", 0x0C: "i", 0x0D: "f", 0x0E: "d"}
-_CHUNK = 1 << 20
+# Before training
 
 
-def read_idx(path: str | os.PathLike[str], *, limit: int = 1 << 30) -> list[Any]:
-    """The numbers of a file in IDX, the format of the MNIST digits, plain or compressed with gzip.
-
-    Parameters
-    ----------
-    path
-        The file.
-    limit
-        The maximum number of bytes to read, since a few kilobytes of gzip can fill any amount of memory.
-
-    Returns
-    -------
-    items
-        Numbers, if the file has one dimension, such as labels. Otherwise a flat `array` for each item along the first
-        dimension: 784 numbers for an image of 28 by 28. Numbers are those in the file (0 to 255 for MNIST), and take
-        as many bytes in memory as there.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged, holds something else, or exceeds the limit.
-    OSError
-        If the file cannot be opened.
-    """
-    with open(path, "rb") as file:
-        compressed = file.read(2) == b"\x1f\x8b"
-        file.seek(0)
-        try:
-            if not compressed:
-                return _read_idx(file, limit)
-            with gzip.GzipFile(fileobj=file) as unpacked:
-                return _read_idx(unpacked, limit)  # type: ignore[arg-type]  # it reads like a file
-        except (ValueError, EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(f"{os.fspath(path)} is not a whole IDX file: {error}") from None
-
-
-def _read_idx(file: BinaryIO, limit: int) -> list[Any]:
-    zeros, code, dimensions = struct.unpack(">HBB", _exactly(file, 4))
-    if zeros != 0 or code not in _IDX_TYPES or dimensions == 0:
-        raise ValueError(
-            f"it begins with {bytes([*divmod(zeros, 256), code, dimensions]).hex(' ')}, which no IDX file does"
-        )
-    count, *shape = struct.unpack(f">{dimensions}I", _exactly(file, 4 * dimensions))
-    numbers = array(_IDX_TYPES[code])
-    width = math.prod(shape)
-    if width == 0:
-        raise ValueError(f"it claims {count} items without numbers")
-    size = count * width * numbers.itemsize
-    if size > limit:
-        raise ValueError(f"it claims more numbers than fit into the limit of {limit} bytes")
-    numbers.frombytes(_exactly(file, size))
-    if file.read(1):
-        raise ValueError(f"it has more data after the {count} items that it claims")
-    if sys.byteorder == "little":
-        numbers.byteswap()
-    return [numbers[i : i + width] for i in range(0, len(numbers), width)] if shape else numbers.tolist()
-
-
-def _exactly(file: BinaryIO, size: int) -> bytearray:
-    """The next `size` bytes, read in pieces, so that a forged size allocates no memory."""
-    content = bytearray()
-    while missing := size - len(content):
-        piece = file.read(min(missing, _CHUNK))
-        if not piece:
-            raise ValueError(f"it ends {missing} bytes early")
-        content += piece
-    return content
-
-
-def read_csv(
-    path: str | os.PathLike[str],
-    target: int = -1,
+def train_test_split(
+    xs: Sequence[Any],
+    ys: Sequence[Any],
+    test_size: float = 0.25,
+    rng: Rng = None,
     *,
-    header: bool = False,
-    labels: Sequence[str] | None = None,
-    delimiter: str = ",",
-) -> tuple[list[list[float]], list[float]]:
-    """The examples of a text file: one per line, numbers separated by commas.
+    stratify: Sequence[Any] | None = None,
+) -> tuple[Any, Any, Any, Any]:
+    """The examples in random order, in two parts: to learn from, and to test with.
 
     Parameters
     ----------
-    path
-        The file, in UTF-8.
-    target
-        The column of the targets, counted from 0, or from the end if negative. The others are the inputs.
-    header
-        Whether to skip the first line, which holds the names of the columns.
-    labels
-        The words in the target's column, if it holds words: each becomes its index in this list.
-    delimiter
-        The character between columns.
+    xs, ys
+        The inputs and targets of the examples: lists, arrays or tables with a row for each. They are not changed.
+    test_size
+        How many examples are to test with: a share below 1, or an int.
+    rng
+        A `random.Random`, a NumPy generator or a seed; by default Python's global generator.
+    stratify
+        The class of each example, such as `ys`: both parts get the same share of each class, as far as that goes.
 
     Returns
     -------
-    xs, ys
-        The inputs, a list of floats each, and the targets: ints if they are written as ints, otherwise floats.
+    train_xs, test_xs, train_ys, test_ys
+        In the order of scikit-learn's function; arrays if they come from arrays or tables, otherwise lists.
 
     Raises
     ------
     ValueError
-        If the file has no examples, lines of different lengths, a single column, no such column, or a cell that is not
-        a finite number. The message names the line.
+        If the arguments are not of the same length, or one of the parts would be empty.
     TypeError
-        If the target is not an int, or the labels are a string, a dict or a set.
-    OSError
-        If the file cannot be opened.
+        If one of the arguments has no items by position, such as a dict.
     """
-    if not isinstance(plain(target), int) or isinstance(target, bool):
-        raise TypeError(f"target is {shown(target)}: expected the index of a column: 0 for the first, -1 for the last")
-    if isinstance(labels, str):
-        raise TypeError(f"labels is {labels!r}: expected a list of words")
-    require_ordered("labels", labels, "a list of words")
-    words = None if labels is None else list(labels)
-    xs: list[list[float]] = []
-    ys = []
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, delimiter=delimiter, strict=True)
-        hint = ""
-        try:
-            rows = filter(None, reader)  # blank lines hold no cells
-            columns = len(next(rows, [])) if header else None
-            for row in rows:
-                columns = columns or len(row)
-                hint = _remedy(row, delimiter, header, is_first=not xs)
-                if len(row) != columns:
-                    came = f"{len(row)} column{'s' * (len(row) != 1)}"
-                    raise ValueError(f"it has {came}, but the first line has {columns}")
-                if columns == 1:
-                    raise ValueError("it has only one column: expected the inputs of an example and its target")
-                if not -columns <= target < columns:
-                    raise ValueError(f"there is no column {target} among its {columns}")
-                cell = row.pop(target)
-                if words is None and not (xs or hint or _is_number(cell)) and cell.strip():
-                    hint = f"; if the targets are words, list them, as in labels=[{shown(cell, 40)}, ...]"
-                ys.append(_label(cell, words))
-                xs.append([_number(cell) for cell in row])
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{os.fspath(path)} is not text in UTF-8: {error}") from None
-        except (ValueError, csv.Error) as error:
-            raise ValueError(f"{os.fspath(path)}, line {reader.line_num}: {error}{hint}") from None
-    if not xs:
-        raise ValueError(f"{os.fspath(path)} holds no examples")
-    return xs, ys
+    xs, ys = examples(xs, ys)
+    n, given = len(xs), plain(test_size)
+    size = count("test_size", given) if isinstance(given, int) else round(number("test_size", given, below=1) * n)
+    if not 0 < size < n:
+        raise ValueError(f"test_size is {given}: expected one that divides {n} examples into two parts")
+    order = list(range(n))
+    generator(rng).shuffle(order)
+    classes = [0] * n if stratify is None else list(map(plain, by_position("stratify", stratify)))
+    if len(classes) != n:
+        raise ValueError(f"stratify has {len(classes)} classes: expected {n}, one for each example")
+    members: dict[Any, list[int]] = {}
+    for i in order:
+        members.setdefault(classes[i], []).append(i)
+    quantile = {i: (k + 0.5) / len(group) for group in members.values() for k, i in enumerate(group)}
+    chosen = set(sorted(order, key=quantile.__getitem__)[:size])
+    parts = [i for i in order if i not in chosen], [i for i in order if i in chosen]
+    train_xs, test_xs, train_ys, test_ys = (_selected(items, part) for items in (xs, ys) for part in parts)
+    return train_xs, test_xs, train_ys, test_ys
 
 
-def _remedy(row: list[str], delimiter: str, header: bool, is_first: bool) -> str:
-    """The end of an error's message about a line: what to do, or nothing. Most hints need the first line."""
-    if row[0].lstrip().startswith("#"):
-        return "; comments are not skipped: remove them"
-    if not is_first:
-        return ""
-    if (other := _separator(row)) and other != delimiter:
-        return f"; delimiter={other!r} separates its columns"
-    return "" if header or any(map(_is_number, row)) else "; header=True skips a line of names"
+def _selected(items: Any, positions: list[int]) -> Any:
+    return items[positions] if hasattr(items, "__array_interface__") else [items[i] for i in positions]
 
 
-def _separator(row: list[str]) -> str | None:
-    """The character that seems to separate columns within the cells of a line, if there is one."""
-    words = [cell for cell in row if not _is_number(cell)]
-    candidates = ";\t|"
-    if len(row) == 1:  # beside others, a comma may be decimal, and a space part of a label
-        candidates += ", "
-    return next((candidate for candidate in candidates if any(candidate in word.strip() for word in words)), None)
+class Scaling(NamedTuple):
+    """What `standardize` has done to inputs: call it to do the same to others."""
+
+    mean: list[float]
+    deviation: list[float]
+
+    def __call__(self, xs: Any) -> Any:
+        """The inputs minus the mean, over the deviation: an array of an array or a table, otherwise lists.
+
+        Raises ValueError if one has other than as many finite numbers as those that were standardized.
+        """
+        xs = by_position("xs", xs)
+        rows = _finite_rows(xs, len(self.mean))
+        if hasattr(xs, "__array_interface__"):
+            return (xs - self.mean) / self.deviation
+        return [[(x - mean) / scale for x, mean, scale in zip(numbers, *self, strict=True)] for numbers in rows]
 
 
-def _number(cell: str) -> float:
-    if not cell.strip():
-        raise ValueError("a number is missing")
-    if not _is_number(cell) or not math.isfinite(float(cell)):
-        raise ValueError(f"{shown(cell, 40)} is not a finite number")
-    return float(cell)
+def standardize(xs: Sequence[Any]) -> tuple[Any, Scaling]:
+    """The inputs with mean 0 and standard deviation 1 in each column, and what does the same to others.
+
+        train_xs, scaling = data.standardize(train_xs)
+        test_xs = scaling(test_xs)
+
+    A column of equal numbers becomes one of zeros: it has a deviation of 0, and 1 stands in for that.
+
+    Parameters
+    ----------
+    xs
+        The inputs: a list, an array or a table with a row of numbers for each example. They are not changed.
+
+    Returns
+    -------
+    xs, scaling
+        The inputs standardized, as `Scaling` returns them; and the `mean` and `deviation` of each column (divided by
+        the number of examples, as in scikit-learn), in lists.
+
+    Raises
+    ------
+    ValueError
+        If there are no inputs, they are not equally long, or a number is not finite. The message says where.
+    TypeError
+        If `xs` or one of its rows has no items by position.
+    """
+    columns = [*zip(*_finite_rows(by_position("xs", xs)), strict=True)]
+    means = [math.fsum(column) / len(column) if min(column) < max(column) else column[0] for column in columns]
+    root = math.sqrt(len(xs))
+    deviations = [math.hypot(*[x - mean for x in c]) / root or 1.0 for c, mean in zip(columns, means, strict=True)]
+    scaling = Scaling(means, deviations)
+    return scaling(xs), scaling
 
 
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return "_" not in cell  # Python reads 1_0 as 10
-
-
-def _label(cell: str, labels: list[str] | None) -> float:
-    if labels is not None:
-        if cell not in labels:
-            raise ValueError(f"{shown(cell, 40)} is not among the labels {labels}")
-        return labels.index(cell)
-    number = _number(cell)
-    try:
-        return int(cell)
-    except ValueError:
-        return number
+def _finite_rows(xs: Any, width: int | None = None) -> list[list[float]]:
+    """The inputs as lists of floats, all of this length, or of that of the first."""
+    rows = []
+    for i, x in enumerate(xs):
+        numbers = [float(number(f"xs[{i}][{j}]", n, -math.inf)) for j, n in enumerate(by_position(f"xs[{i}]", x))]
+        width = len(numbers) if width is None else width
+        if len(numbers) != width:
+            raise ValueError(f"xs[{i}] has {len(numbers)} numbers: expected {width}, as there are columns")
+        rows.append(numbers)
+    if not rows:
+        raise ValueError("xs is empty: expected at least one row of numbers")
+    return rows
 
 
 # Shared with `training`

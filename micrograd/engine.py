@@ -9,7 +9,7 @@ never to its own result, so there are no reference cycles and a graph is freed t
 mathematics goes through Python's operators and `scalar`, never through `math` or an `if` on a number: so the number
 in a Value may be a float, a Fraction, a Value of an enclosing derivative, or the symbol of a compiler.
 
-Functions of one number, such as `tanh`, are entries of a table in functions.py; `sum`, `dot` and others that take many
+Functions such as `tanh` and `hypot` are entries of a table in functions.py; `sum`, `dot` and others that take many
 operands are in reductions.py.
 """
 
@@ -22,7 +22,16 @@ from typing import Any, Self
 from micrograd import errors, scalar
 from micrograd.display import Displayed
 from micrograd.functions import Functions
-from micrograd.levels import Leveled, adopt_level, as_number, binary, gradients_lock, reflected, require_double
+from micrograd.levels import (
+    Leveled,
+    adopt_level,
+    as_number,
+    binary,
+    gradients_lock,
+    promoted,
+    reflected,
+    require_double,
+)
 
 __all__ = ["Value", "promote"]
 
@@ -238,6 +247,9 @@ class Value(Functions, Leveled, Displayed):
     def __pos__(self) -> Self:
         return self
 
+    def __floor__(self) -> Self:  # which NumPy's floor calls
+        return self.floor()
+
     conjugate = __pos__  # of a real number; NumPy's vdot, var and std call it
 
     def __radd__(self, other: Any) -> Any:
@@ -312,14 +324,7 @@ def promote(*values: Any) -> tuple[Value, ...]:
     Your own operation on several operands starts with it. Within nested derivatives, the operands belong to the
     innermost among them, where Values of outer derivatives are constants and become leaves too.
     """
-    if {*map(type, values)} == {Value}:
-        return values
-    innermost = max((v for v in values if isinstance(v, Value)), key=lambda v: v._level, default=None)
-    kind = Value if innermost is None else type(innermost)
-    level = kind._level
-    return tuple(
-        [v if type(v) is kind or getattr(v, "_level", None) == level else kind(v, (), "constant") for v in values]
-    )
+    return promoted(values, Value)
 
 
 def _data_of(other: Any) -> Any:

@@ -1,18 +1,19 @@
-"""The functions of one number: for each, one entry with its value on a float and its pullback.
+"""The functions of one number or two: for each, one entry with its value on floats and its pullback.
 
 The pullback turns the gradient `g` of the result y into that of the operand x: the chain rule, `g` times the
 derivative, in a form that is accurate and does not overflow on the way. An entry is all there is to a function: it
 becomes a function of `scalar`, and a method of `Value` that leaves a closure `_backward(grad)` on its node.
 Drawings, compiled code, derivatives and tests follow. So all mathematics here goes through Python's operators and
-`scalar`, never through `math` or an `if` on a number, except for values that are functions of `math`.
+`scalar`, never through `math` or an `if` on a number, except for values that no other function makes up.
 """
 
+import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from micrograd import scalar
-from micrograd.levels import as_constant
+from micrograd.levels import as_constant, promoted
 from micrograd.scalar import square, where, zero
 
 V = TypeVar("V")
@@ -43,7 +44,12 @@ class function:
         what to write to get its gradient.
     textbook
         The pullback that pages show, if the accurate one is hard to read.
+    composed
+        Whether `value` is composed of other functions, which languages without this one can compute. By default, all
+        are but the functions of `math`.
     """
+
+    arity = 1
 
     def __init__(
         self,
@@ -52,21 +58,24 @@ class function:
         doc: str,
         constants: Callable[..., tuple[tuple[str, Any, str], ...]] | None = None,
         textbook: Callable[..., Any] | None = None,
+        composed: bool | None = None,
     ) -> None:
         self.value, self.pullback, self.doc, self.constants, self.name = value, pullback, doc, constants, ""
-        self.textbook = textbook
+        self.textbook, self.composed = textbook, composed
 
     def __set_name__(self, owner: type, name: str) -> None:
         if not self.name:  # other names are aliases
             self.name = name
-            scalar.define(name, self.value, self.doc)
+            scalar.define(name, self.value, self.doc, arity=self.arity, composed=self.composed)
             if self.textbook:
                 TEXTBOOK[name] = self.textbook
-        method = self._of_constants(self.constants) if self.constants else self._of_x_alone()
+        method = self._method()
         method.__name__, method.__qualname__, method.__doc__ = self.name, f"Value.{self.name}", self.doc
         setattr(owner, name, method)
 
-    def _of_x_alone(self) -> Callable[..., Any]:
+    def _method(self) -> Callable[..., Any]:
+        if self.constants:
+            return self._of_constants(self.constants)
         value, pullback, name = scalar.FUNCTIONS[self.name], self.pullback, self.name
 
         def method(self: Any) -> Any:
@@ -106,6 +115,28 @@ class function:
         def __get__(self, instance: Any, owner: type) -> Any: ...
 
 
+class function_of_two(function):
+    """A function of two numbers, whose pullback takes g, x, y and the result z, and returns the gradients of both."""
+
+    arity = 2
+
+    def _method(self) -> Callable[..., Any]:
+        value, pullback, name = scalar.FUNCTIONS[self.name], self.pullback, self.name
+
+        def method(self: Any, other: Any) -> Any:
+            x, y = operands = promoted((self, other), type(self))
+            z = value(x.data, y.data)
+
+            def _backward(grad: Any) -> None:
+                by_x, by_y = pullback(grad, x.data, y.data, z)
+                x.grad += by_x
+                y.grad += by_y
+
+            return type(x)(z, operands, name, _backward)
+
+        return method
+
+
 def _sigmoid(x: Any) -> Any:
     e = scalar.exp(-abs(x))  # a negative power, which cannot overflow
     return where(x < 0, e / (1.0 + e), 1.0 / (1.0 + e))
@@ -126,7 +157,7 @@ def _clip(x: Any, low: Any, high: Any) -> Any:
     return where(x > high, high - kind, where(high != high, high, x))
 
 
-def _tanh_slope(x: Any, y: Any) -> Any:
+def tanh_slope(x: Any, y: Any) -> Any:
     """1 - tanh(x)^2 for y = tanh(x), as 1 / cosh(x)^2 where 1 - y^2 would cancel."""
     size = abs(x)
     if type(size) is float and size < 1.0:
@@ -145,8 +176,63 @@ def _hypotenuse(x: Any) -> Any:
     return where(abs(x) < 1e150, scalar.sqrt(1 + square(x)), abs(x))
 
 
+def _by_winner(g: Any, x: Any, y: Any) -> tuple[Any, Any]:
+    """The gradient of the larger of two numbers; half of it for each of two equal ones, as in PyTorch."""
+    share = where(x == y, g / 2, g)
+    return where(x < y, 0, share), where(x > y, 0, share)
+
+
+# The derivatives of lgamma
+
+BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)  # numbers B2, B4, ...
+
+
+def _polygamma(x: Any, n: int) -> Any:
+    """The derivative of digamma of order n: for x < 0, from 1 - x and the cotangent (DLMF 5.15.6)."""
+    right = x > 0
+    of_right = _polygamma_of_positive(where(right, x, 1 - x), n)
+    rest = x % 1
+    near = where(x > -0.5, x, where(rest > 0.5, rest - 1, rest))  # the distance to the nearest pole
+    cot = 1 / scalar.tan(math.pi * where(right, 0.25, near))
+    return where(right, of_right, (-1) ** n * of_right - math.pi ** (n + 1) * _horner(_cot_derivative(n), cot))
+
+
+def _polygamma_of_positive(x: Any, n: int) -> Any:
+    """The asymptotic series of a larger number (DLMF 5.15.8; 5.11.2 for n = 0) and the recurrence (5.15.5)."""
+    shifts = 10 + 2 * n
+    last = x + shifts
+    w = 1 / last
+    total = (-scalar.log(last) if n == 0 else 1 / n) + w / 2
+    total = w**n * (total + square(w) * _horner(_stirling_coefficients(n), square(w)))
+    for k in reversed(range(shifts)):  # the smallest terms first
+        total += (1 / (x + k)) ** (n + 1)
+    return (-1) ** (n + 1) * math.factorial(n) * total
+
+
+@functools.cache
+def _stirling_coefficients(n: int) -> list[float]:
+    """B2k (2k + n - 1)! / ((2k)! n!) for k = 1, 2, ..."""
+    even = range(2, 2 * len(BERNOULLI) + 1, 2)
+    return [b * math.perm(m + n - 1, n) / (m * math.factorial(n)) for b, m in zip(BERNOULLI, even, strict=True)]
+
+
+@functools.cache
+def _cot_derivative(n: int) -> list[int]:
+    """The derivative of the cotangent of order n, as a polynomial in it: its own is -(1 + cot^2)."""
+    powers = [0, 1]
+    for _ in range(n):
+        slopes = [k * c for k, c in enumerate(powers)][1:]
+        powers = [-(a + b) for a, b in zip([*slopes, 0, 0], [0, 0, *slopes], strict=True)]
+    return powers
+
+
+def _horner(coefficients: Sequence[float], x: Any) -> Any:
+    """The polynomial with these coefficients, that of x^0 first."""
+    return functools.reduce(lambda total, c: total * x + c, reversed(coefficients))
+
+
 class Functions:
-    """The functions of one number, as methods of a Value.
+    """The functions of one number or two, as methods of a Value.
 
     Attributes
     ----------
@@ -195,7 +281,7 @@ class Functions:
     cosh = function(math.cosh, lambda g, x, y: g * scalar.sinh(x), "The hyperbolic cosine; the derivative is sinh(x).")
     tanh = function(
         math.tanh,
-        lambda g, x, y: g * _tanh_slope(x, y),
+        lambda g, x, y: g * tanh_slope(x, y),
         "The hyperbolic tangent; the derivative is 1 - tanh(x)^2.",
         textbook=lambda g, x, y: g * (1 - y * y),
     )
@@ -232,6 +318,51 @@ class Functions:
     softplus = function(
         _softplus, lambda g, x, y: g * scalar.sigmoid(x), "log(1 + e^x), a smooth relu; the derivative is sigmoid(x)."
     )
+    lgamma = function(
+        math.lgamma,
+        lambda g, x, y: g * scalar.digamma(x),
+        "The logarithm of the absolute value of the gamma function; the derivative is digamma(x).",
+    )
+    digamma = function(
+        lambda x: scalar.polygamma(x, 0),
+        lambda g, x, y: g * scalar.polygamma(x, 1),
+        "The derivative of lgamma; its own is polygamma(x, 1).",
+    )
+    polygamma = function(
+        _polygamma,
+        lambda g, x, y, n: g * scalar.polygamma(x, n + 1),
+        "The derivative of digamma of order n, an int: polygamma(n, x) of SciPy. Its own is that of order n + 1.",
+        lambda n: (("n", scalar.as_index(n, 170, "order n"), ""),),
+    )
+    floor = function(
+        lambda x: x // 1 if abs(x) < math.inf else x,
+        lambda g, x, y: 0,
+        "The largest whole number that is not above x. The gradient is 0 everywhere, as in PyTorch, also at the steps.",
+        composed=False,
+    )
+    atan2 = function_of_two(
+        math.atan2,
+        lambda g, y, x, z: (g * (x / (r := scalar.hypot(x, y)) / r), -(g * (y / r / r))),
+        "The angle of the point (x, y), as y.atan2(x), from -pi to pi; the derivatives are x / r^2 by y and -y / r^2 "
+        "by x, with r^2 = x^2 + y^2, and do not exist at (0, 0).",
+    )
+    hypot = function_of_two(
+        math.hypot,
+        lambda g, x, y, r: (g * (x / r), g * (y / r)),
+        "sqrt(x^2 + y^2), also where a square overflows; the derivatives are x / r and y / r, and do not exist at "
+        "(0, 0).",
+    )
+    maximum = function_of_two(
+        lambda x, y: where((x >= y) | (x != x), x, y),
+        lambda g, x, y, z: _by_winner(g, x, y),
+        "The larger of two numbers, NaN if one is; the derivative is 1 by the larger, 0 by the other, and 1/2 by equal "
+        "ones.",
+    )
+    minimum = function_of_two(
+        lambda x, y: where((x <= y) | (x != x), x, y),
+        lambda g, x, y, z: _by_winner(g, y, x),
+        "The smaller of two numbers; otherwise as `maximum`.",
+    )
     relu = function(
         _relu,
         lambda g, x, y: where(x <= 0, 0, g),
@@ -263,3 +394,4 @@ class Functions:
         ),
     )
     arcsin, arccos, arctan, arcsinh, arccosh, arctanh = asin, acos, atan, asinh, acosh, atanh  # NumPy's names
+    arctan2 = atan2

@@ -91,6 +91,18 @@ def as_value(other: Any, beside: Any) -> Any:
     return type(beside)(other, (), "constant")
 
 
+def promoted(values: tuple[Any, ...], kind: Any) -> tuple[Any, ...]:
+    """The values as Values of one level: that of the innermost among them, or of this class if they are all numbers."""
+    if {*map(type, values)} == {kind}:
+        return values
+    innermost = max((v for v in values if isinstance(v, Leveled)), key=lambda v: v._level, default=None)
+    kind = kind if innermost is None else type(innermost)
+    level = kind._level
+    return tuple(
+        [v if type(v) is kind or getattr(v, "_level", None) == level else kind(v, (), "constant") for v in values]
+    )
+
+
 def as_number(data: Any, level: int) -> Any:
     """`data`, if a Value of this level can hold it; a number of NumPy's or PyTorch's as the same number of Python's."""
     if type(data) is float or type(data) is int:

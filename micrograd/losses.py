@@ -12,28 +12,27 @@ code does not check the targets among its arguments; `fit` checks all of them be
 """
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce, wraps
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 from micrograd import scalar
 from micrograd.engine import Value, promote
 from micrograd.errors import shown
-from micrograd.reductions import candidate_indices, dot, mean, sum
-from micrograd.validation import as_list, by_position, plain
+from micrograd.reductions import candidate_indices, dot, exponentials, logsumexp_of, mean, sum
+from micrograd.validation import as_list, by_position, number, plain, positive
 
 __all__ = [
-    "binary_cross_entropy_with_logits", "cross_entropy", "hinge_loss", "l2_penalty", "log_softmax", "mse_loss",
-    "nll_loss", "softmax",
+    "binary_cross_entropy_with_logits", "cross_entropy", "hinge_loss", "huber_loss", "l1_loss", "l2_penalty",
+    "log_softmax", "mse_loss", "nll_loss", "softmax",
 ]  # fmt: skip
 
 Loss = TypeVar("Loss", bound=Callable[..., Any])
 
 _LOGITS = "binary_cross_entropy_with_logits, for outputs without a sigmoid"
-_ABSOLUTE = "lambda prediction, target: abs(prediction - target)"
 _ELSEWHERE = {
     "binary_cross_entropy": _LOGITS, "bce_loss": _LOGITS, "BCELoss": _LOGITS, "BCEWithLogitsLoss": _LOGITS,
-    "l1_loss": _ABSOLUTE, "mae_loss": _ABSOLUTE, "L1Loss": _ABSOLUTE,
+    "mae_loss": "l1_loss", "L1Loss": "l1_loss", "HuberLoss": "huber_loss", "smooth_l1_loss": "huber_loss",
     "CrossEntropyLoss": "cross_entropy", "MSELoss": "mse_loss", "NLLLoss": "nll_loss",
 }  # fmt: skip
 """What to use in place of other libraries' losses that do not exist here, or not by that name."""
@@ -57,9 +56,9 @@ def _for_targets(allowed: Callable[[Any], bool], expected: str) -> Callable[[Los
                 for i, item in enumerate(items):
                     check_targets(item, f"{name}[{i}]")
                 return
-            number = targets.data if isinstance(targets, Value) else plain(targets)
-            if isinstance(number, (int, float)) and not allowed(number):
-                raise ValueError(f"{name} is {number!r}: {loss.__name__} expects {expected}")
+            found = targets.data if isinstance(targets, Value) else plain(targets)
+            if isinstance(found, (int, float)) and not allowed(found):
+                raise ValueError(f"{name} is {found!r}: {loss.__name__} expects {expected}")
 
         @wraps(loss)
         def checked(input: Any, target: Any, *, reduction: str = "mean") -> Any:
@@ -91,6 +90,39 @@ def mse_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
     def loss(x: Value, y: Value) -> Any:
         error = x - y
         return error * error
+
+    return _reduced(_each(loss, input, target), reduction)
+
+
+@overload
+def l1_loss(input: Any, target: Any, *, reduction: Literal["mean", "sum"] = ...) -> Value: ...
+@overload
+def l1_loss(input: Any, target: Any, *, reduction: str) -> Any: ...
+def l1_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
+    """The absolute error, |input - target|, whose derivative where both are equal is 0. The errors are as above."""
+    return _reduced(_each(lambda x, y: abs(x - y), input, target), reduction)
+
+
+@overload
+def huber_loss(input: Any, target: Any, *, reduction: Literal["mean", "sum"] = ..., delta: float = ...) -> Value: ...
+@overload
+def huber_loss(input: Any, target: Any, *, reduction: str, delta: float = ...) -> Any: ...
+def huber_loss(input: Any, target: Any, *, reduction: str = "mean", delta: float = 1.0) -> Any:
+    """The squared error, halved, up to an error of `delta`; beyond it the absolute error's line (Huber, 1964).
+
+    So outliers pull no harder than an error of `delta` does.
+
+    Raises
+    ------
+    ValueError
+        If delta is not above 0, the shapes differ, or there are no numbers to average.
+    """
+    delta = positive("delta", delta)
+
+    def loss(x: Value, y: Value) -> Any:
+        error = x - y
+        bounded = error.clip(-delta, delta)
+        return bounded * (error - 0.5 * bounded)
 
     return _reduced(_each(loss, input, target), reduction)
 
@@ -146,10 +178,31 @@ def _binary_cross_entropy(x: Value, y: Value) -> Value:
 
 
 @overload
-def cross_entropy(logits: Any, target_index: Any, *, reduction: Literal["mean", "sum"] = ...) -> Value: ...
+def cross_entropy(
+    logits: Any,
+    target_index: Any,
+    *,
+    weight: Sequence[float] | None = ...,
+    label_smoothing: float = ...,
+    reduction: Literal["mean", "sum"] = ...,
+) -> Value: ...
 @overload
-def cross_entropy(logits: Any, target_index: Any, *, reduction: str) -> Any: ...
-def cross_entropy(logits: Any, target_index: Any, *, reduction: str = "mean") -> Any:
+def cross_entropy(
+    logits: Any,
+    target_index: Any,
+    *,
+    weight: Sequence[float] | None = ...,
+    label_smoothing: float = ...,
+    reduction: str,
+) -> Any: ...
+def cross_entropy(
+    logits: Any,
+    target_index: Any,
+    *,
+    weight: Sequence[float] | None = None,
+    label_smoothing: float = 0.0,
+    reduction: str = "mean",
+) -> Any:
     """The cross-entropy -log(softmax(logits)[target_index]), as one node for each example.
 
     Parameters
@@ -158,6 +211,12 @@ def cross_entropy(logits: Any, target_index: Any, *, reduction: str = "mean") ->
         The logits of one example, or a list of such lists.
     target_index
         The index of the true class, an int or a number that equals one; or a list of indices, one for each example.
+    weight
+        A number for each class, which the loss of its examples is multiplied by. The mean over a list of examples is
+        divided by the sum of their weights, as in PyTorch. The loss of a single example is weighted, as `fit` needs it,
+        which takes the plain mean; PyTorch's is not, unless its reduction is "sum".
+    label_smoothing
+        The share of the target that is spread evenly over all classes (Szegedy et al., 2016), from 0 to 1.
     reduction
         As for all losses; it makes no difference to a single example.
 
@@ -166,22 +225,49 @@ def cross_entropy(logits: Any, target_index: Any, *, reduction: str = "mean") ->
     TypeError
         If the logits are not a list.
     ValueError
-        If there are no logits, an index is out of range, or there are not as many indices as examples.
+        If there are no logits, an index is out of range, there are not as many indices as examples or not as many
+        weights as classes, or a weight is negative.
     """
-    return _reduced(_each_example(_cross_entropy, logits, target_index), reduction)
+    smoothing = number("label_smoothing", label_smoothing, below=1)
+    weights = None
+    if weight is not None:
+        weights = [number(f"weight[{i}]", w) for i, w in enumerate(by_position("weight", weight))]
+    shares: list[Any] = []  # the weight of each example
+
+    def loss(row: Any, target: Any) -> Value:
+        if weights is not None and len(weights) != len(row):
+            raise ValueError(f"weight has {len(weights)} numbers: expected {len(row)}, one for each class")
+        shares.append(1 if weights is None else scalar.take(weights, target))
+        spread = [smoothing / len(row) * w for w in weights or [1] * len(row)] if smoothing else []
+        return cross_entropy_node(row, target, (1 - smoothing) * shares[-1], spread)
+
+    losses = _each_example(loss, logits, target_index)
+    if weights is None or reduction != "mean" or isinstance(losses, Value):
+        return _reduced(losses, reduction)
+    return sum(_flat(losses)) / reduce(operator.add, shares)
 
 
-def _cross_entropy(logits: Any, target: Any) -> Value:
-    nodes, _, shifted, powers, total = _exponentials(logits)
+def cross_entropy_node(logits: Any, target: Any, hit: Any, spread: Sequence[float]) -> Value:
+    """The cross-entropy from a target that is `hit` at the true class, plus, unless empty, `spread` at all of them."""
+    nodes = promote(*logits)
+    _, differences, powers, total = exponentials(nodes)
+    mass = reduce(operator.add, spread, hit)
+    data = hit * (scalar.log(total) - scalar.take(differences, target))
+    for share, x in zip(spread, differences, strict=False):
+        data += share * (scalar.log(total) - x)
 
     def _backward(grad: Any) -> None:
-        share = grad / total
+        share = grad * mass / total
         for node, power in zip(nodes, powers, strict=True):
             node.grad += share * power  # the gradient is softmax(logits), minus 1 at the target
+        for node, of_class in zip(nodes, spread, strict=False):
+            node.grad -= grad * of_class
         for i in candidate_indices(target, len(nodes)):
-            nodes[i].grad -= scalar.where(target == i, grad, 0)
+            nodes[i].grad -= scalar.where(target == i, grad * hit, 0)
 
-    return type(nodes[0])(scalar.log(total) - scalar.take(shifted, target), nodes, "cross_entropy", _backward)
+    loss = type(nodes[0])(data, nodes, "cross_entropy", _backward)
+    loss._constants = {"target": target, "hit": hit, "spread": spread}
+    return loss
 
 
 @overload
@@ -191,7 +277,7 @@ def nll_loss(log_probabilities: Any, target_index: Any, *, reduction: str) -> An
 def nll_loss(log_probabilities: Any, target_index: Any, *, reduction: str = "mean") -> Any:
     """The negative log-likelihood -log_probabilities[target_index], for outputs of `log_softmax`.
 
-    The parameters and errors are those of `cross_entropy`, which is this loss after `log_softmax`.
+    The indices, the reduction and the errors are those of `cross_entropy`, which is this loss after `log_softmax`.
     """
     return _reduced(_each_example(_nll, log_probabilities, target_index), reduction)
 
@@ -216,8 +302,9 @@ def softmax(input: Any) -> list[Any]:
     rows = _rows(input)
     if _is_batch(rows):
         return [softmax(row) for row in rows]
-    nodes, largest, _, powers, total = _exponentials(rows)
-    norm = _logsumexp(nodes, largest, powers, total)
+    nodes = promote(*rows)
+    largest, _, powers, total = exponentials(nodes)
+    norm = logsumexp_of(nodes, largest, powers, total)
 
     def output(logit: Value, probability: Any) -> Value:
         def _backward(grad: Any) -> None:
@@ -235,8 +322,9 @@ def log_softmax(input: Any) -> list[Any]:
     rows = _rows(input)
     if _is_batch(rows):
         return [log_softmax(row) for row in rows]
-    nodes, largest, shifted, powers, total = _exponentials(rows)
-    norm = _logsumexp(nodes, largest, powers, total)
+    nodes = promote(*rows)
+    largest, differences, powers, total = exponentials(nodes)
+    norm = logsumexp_of(nodes, largest, powers, total)
     log_total = scalar.log(total)
 
     def output(logit: Value, log_probability: Any) -> Value:
@@ -246,31 +334,7 @@ def log_softmax(input: Any) -> list[Any]:
 
         return type(logit)(log_probability, (logit, norm), "log_softmax", _backward)
 
-    return [output(node, x - log_total) for node, x in zip(nodes, shifted, strict=True)]
-
-
-def _logsumexp(nodes: tuple[Value, ...], largest: Any, powers: list[Any], total: Any) -> Value:
-    """The logarithm of the sum of e^x, whose gradient is the softmax, from the results of `_exponentials`."""
-
-    def _backward(grad: Any) -> None:
-        share = grad / total
-        for node, power in zip(nodes, powers, strict=True):
-            node.grad += share * power
-
-    return type(nodes[0])(largest + scalar.log(total), nodes, "logsumexp", _backward)
-
-
-def _exponentials(logits: Any) -> tuple[tuple[Value, ...], Any, list[Any], list[Any], Any]:
-    """The logits as nodes, the largest of their numbers, the numbers minus it, e to the power of these, and their sum.
-
-    To subtract a number from all logits changes neither softmax nor its derivatives. With the largest subtracted, no
-    power overflows and their sum is at least 1.
-    """
-    nodes = promote(*logits)
-    largest = reduce(lambda a, b: scalar.where(a > b, a, b), [node.data for node in nodes])
-    shifted = [node.data - largest for node in nodes]
-    powers = [scalar.exp(x) for x in shifted]
-    return nodes, largest, shifted, powers, reduce(operator.add, powers)
+    return [output(node, x - log_total) for node, x in zip(nodes, differences, strict=True)]
 
 
 # Regularization

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 from micrograd import scalar
 from micrograd.errors import shown
 from micrograd.schedules import Schedule, constant, cosine, exponential, linear, step, warmup
-from micrograd.validation import as_list, count, limit, number, plain, renamed, row
+from micrograd.validation import as_list, count, limit, number, plain, positive, renamed, row
 
 __all__ = [
     "SGD", "Adam", "AdamW", "Optimizer", "RMSprop", "Schedule", "clip_grad_norm", "constant", "cosine", "exponential",
@@ -33,6 +33,22 @@ PYTORCH = {"lr": "learning_rate", "params": "parameters"}
 
 Update = Callable[..., tuple[Any, ...]]
 """From a parameter's number, its gradient and its moments to its new number and moments."""
+
+
+def _share(name: str, value: Any) -> float:
+    return number(name, value, below=1)
+
+
+def _shares(name: str, value: Any) -> tuple[float, ...]:
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise ValueError(f"{name} is {shown(value)}: expected two numbers, such as (0.9, 0.999)")
+    return tuple([_share(f"{name}[{i}]", beta) for i, beta in enumerate(value)])
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(found := plain(value), bool):
+        raise ValueError(f"{name} is {found!r}: expected True or False")
+    return found
 
 
 class Optimizer:
@@ -58,6 +74,8 @@ class Optimizer:
     ----------
     moments
         The names of the numbers that are kept for each parameter, which start at 0, and the least that each may be.
+    checks
+        What each option is checked by: a function from its name and its value to a Python number, or to what is kept.
     steps
         The number of steps taken.
 
@@ -70,6 +88,7 @@ class Optimizer:
     """
 
     moments: ClassVar[dict[str, float]] = {}
+    checks: ClassVar[dict[str, Callable[[str, Any], Any]]] = {"learning_rate": number, "weight_decay": number}
 
     learning_rate: float
     weight_decay: float
@@ -160,8 +179,8 @@ class Optimizer:
     def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
         """The options as Python numbers. Raises ValueError if one of them is out of its range."""
         return {
-            **{name: _python_option(value) for name, value in options.items()},
-            **{name: number(name, options[name]) for name in ("learning_rate", "weight_decay") if name in options},
+            name: self.checks[name](name, value) if name in self.checks else _python_option(value)
+            for name, value in options.items()
         }
 
 
@@ -185,6 +204,7 @@ class SGD(Optimizer):
     """
 
     moments: ClassVar[dict[str, float]] = {"velocity": -math.inf}
+    checks = Optimizer.checks | {"momentum": number, "dampening": number, "nesterov": _flag}
 
     momentum: float
     dampening: float
@@ -220,13 +240,10 @@ class SGD(Optimizer):
         return update
 
     def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
-        momentum, dampening = (number(name, options[name]) for name in ("momentum", "dampening"))
-        nesterov = plain(options["nesterov"])
-        if not isinstance(nesterov, bool):
-            raise ValueError(f"nesterov is {nesterov!r}: expected True or False")
-        if nesterov and (not momentum or dampening):
+        options = super()._checked(options)
+        if options["nesterov"] and (not options["momentum"] or options["dampening"]):
             raise ValueError("nesterov requires a momentum above 0 and a dampening of 0")
-        return {**super()._checked(options), "momentum": momentum, "dampening": dampening, "nesterov": nesterov}
+        return options
 
 
 class Adam(Optimizer):
@@ -247,6 +264,7 @@ class Adam(Optimizer):
     """
 
     moments: ClassVar[dict[str, float]] = {"mean": -math.inf, "mean_square": 0.0}
+    checks = Optimizer.checks | {"betas": _shares, "eps": positive}
 
     betas: tuple[float, float]
     eps: float
@@ -285,13 +303,6 @@ class Adam(Optimizer):
         """The share of a parameter that a step keeps, and the share that is added to its gradient."""
         return 1, self.weight_decay
 
-    def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
-        betas = options["betas"]
-        if not isinstance(betas, (tuple, list)) or len(betas) != 2:
-            raise ValueError(f"betas is {shown(betas)}: expected two numbers, such as (0.9, 0.999)")
-        betas = tuple([number(f"betas[{i}]", beta, below=1) for i, beta in enumerate(betas)])
-        return {**super()._checked(options), "betas": betas, "eps": _positive("eps", options["eps"])}
-
 
 class AdamW(Adam):
     """Adam with decoupled weight decay (Loshchilov and Hutter, 2019).
@@ -319,16 +330,20 @@ class RMSprop(Optimizer):
     """RMSprop: the gradient divided by its root mean square (Hinton, 2012), optionally with momentum.
 
     `weight_decay` and `momentum` are those of `SGD`, `learning_rate` and `eps` those of `Adam`; `alpha` is the share of
-    the mean square that a step keeps.
+    the mean square that a step keeps. `centered` divides by the standard deviation instead, the root of the mean square
+    minus the square of the mean (Graves, 2013).
     """
 
-    moments: ClassVar[dict[str, float]] = {"mean_square": 0.0, "velocity": -math.inf}
+    moments: ClassVar[dict[str, float]] = {"mean_square": 0.0, "velocity": -math.inf, "mean": -math.inf}
+    checks = Optimizer.checks | {"alpha": _share, "eps": positive, "momentum": number, "centered": _flag}
 
     alpha: float
     eps: float
     momentum: float
+    centered: bool
     mean_square: list[float]
     velocity: list[float]
+    mean: list[float]
 
     @renamed(**PYTORCH)
     def __init__(
@@ -339,30 +354,26 @@ class RMSprop(Optimizer):
         eps: float = 1e-8,
         weight_decay: float = 0.0,
         momentum: float = 0.0,
+        centered: bool = False,
     ) -> None:
-        super().__init__(
-            parameters, learning_rate=learning_rate, alpha=alpha, eps=eps, weight_decay=weight_decay, momentum=momentum
-        )
+        options = {"alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum, "centered": centered}
+        super().__init__(parameters, learning_rate=learning_rate, **options)
 
     def rule(self) -> Update:
         """A step of the learning rate along the running direction of gradients over their root mean square."""
         rate, alpha, eps, decay, momentum = self.learning_rate, self.alpha, self.eps, self.weight_decay, self.momentum
+        centered = self.centered
 
-        def update(x: Any, grad: Any, mean_square: Any, velocity: Any) -> tuple[Any, Any, Any]:
+        def update(x: Any, grad: Any, mean_square: Any, velocity: Any, mean: Any) -> tuple[Any, Any, Any, Any]:
             grad = grad + decay * x
-            mean_square = alpha * mean_square + (1 - alpha) * (grad * grad)
-            velocity = momentum * velocity + grad / (scalar.sqrt(mean_square) + eps)
-            return x - rate * velocity, mean_square, velocity
+            square = mean_square = alpha * mean_square + (1 - alpha) * (grad * grad)
+            if centered:
+                mean = alpha * mean + (1 - alpha) * grad
+                square = scalar.relu(mean_square - mean * mean)  # which rounding may leave below 0
+            velocity = momentum * velocity + grad / (scalar.sqrt(square) + eps)
+            return x - rate * velocity, mean_square, velocity, mean
 
         return update
-
-    def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
-        return {
-            **super()._checked(options),
-            "alpha": number("alpha", options["alpha"], below=1),
-            "eps": _positive("eps", options["eps"]),
-            "momentum": number("momentum", options["momentum"]),
-        }
 
 
 def clip_grad_norm(
@@ -405,14 +416,6 @@ def _python_option(option: Any) -> Any:
 def _python_numbers(numbers: list[Any]) -> list[Any]:
     """The numbers, with NumPy's as Python's: they would reduce the others to their precision."""
     return numbers if set(map(type, numbers)) == {float} else list(map(row, numbers))
-
-
-def _positive(name: str, value: Any) -> float:
-    """The number to add to a root. Raises ValueError if it is not above 0."""
-    found: float = number(name, value)
-    if not found:
-        raise ValueError(f"{name} is 0: expected a number above 0, for without it a gradient of 0 divides 0 by 0")
-    return found
 
 
 def _check_gradients(parameters: list[Parameter]) -> None:

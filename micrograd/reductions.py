@@ -1,13 +1,29 @@
-"""Operations on many operands: one node with one closure, where a chain of binary ones would take dozens."""
+"""Operations on many operands: one node with one closure, where a chain of binary ones would take dozens.
 
+Those on two numbers are methods of Value, and functions here that take plain numbers too.
+"""
+
+import math
+import operator
 from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
 from typing import Any
 
 from micrograd import scalar
 from micrograd.engine import Value, promote
 from micrograd.errors import require_ordered, shown
 
-__all__ = ["dot", "mean", "take", "where"]  # without `sum`, which a star would put in place of Python's
+__all__ = [
+    "atan2",
+    "dot",
+    "hypot",
+    "logsumexp",
+    "maximum",
+    "mean",
+    "minimum",
+    "take",
+    "where",
+]  # without `sum`, which a star would put in place of Python's
 
 
 def dot(ws: Iterable[Any], xs: Iterable[Any], bias: Any = 0) -> Value:
@@ -23,9 +39,7 @@ def dot(ws: Iterable[Any], xs: Iterable[Any], bias: Any = 0) -> Value:
     if n != len(xs):
         raise ValueError(f"dot() expects two lists of the same length, not of {n} and {len(xs)}")
     operands = promote(*ws, *xs, bias)
-    data = operands[-1].data
-    for w, x in zip(operands[:n], operands[n:-1], strict=True):
-        data += w.data * x.data
+    data = _dot(operands[:n], operands[n:-1], operands[-1])
 
     def _backward(grad: Any) -> None:
         for w, x in zip(operands[:n], operands[n:-1], strict=True):
@@ -69,6 +83,78 @@ def mean(values: Iterable[Any]) -> Value:
             operand.grad += share
 
     return _node(data, operands, "mean", _backward)
+
+
+def logsumexp(values: Iterable[Any]) -> Value:
+    """log(e^v0 + e^v1 + ...), a smooth maximum, as one node; the derivatives are the softmax of the values.
+
+    No power overflows, however large the values are; an infinite one has the whole gradient, or several share it.
+
+    Raises
+    ------
+    ValueError
+        If there are no values.
+    """
+    operands = promote(*_as_tuple("logsumexp", values))
+    if not operands:
+        raise ValueError("logsumexp() needs at least one value")
+    largest, _, powers, total = exponentials(operands, infinite=True)
+    return logsumexp_of(operands, largest, powers, total)
+
+
+def exponentials(operands: Sequence[Value], *, infinite: bool = False) -> tuple[Any, list[Any], list[Any], Any]:
+    """The largest of some numbers, the numbers minus it, e to the power of these, and the sum of the powers.
+
+    With the largest subtracted, no power overflows and their sum is at least 1. An infinite one minus itself is NaN, or
+    0 if `infinite` ones are allowed. What is subtracted has no derivatives, since those of a softmax and of its
+    logarithm do not depend on it.
+    """
+    innermost = [scalar.innermost(operand) for operand in operands]
+    largest = reduce(lambda a, b: scalar.where(a > b, a, b), innermost)
+    differences = [operand.data - largest for operand in operands]
+    if infinite:
+        is_infinite = abs(largest) == math.inf
+        differences = [
+            scalar.where(is_infinite & (number == largest), 0.0, difference)
+            for number, difference in zip(innermost, differences, strict=True)
+        ]
+    powers = [scalar.exp(x) for x in differences]
+    return largest, differences, powers, reduce(operator.add, powers)
+
+
+def logsumexp_of(operands: tuple[Value, ...], largest: Any, powers: Sequence[Any], total: Any) -> Value:
+    """The logarithm of the sum of e^x, whose gradient is the softmax, from the results of `exponentials`."""
+
+    def _backward(grad: Any) -> None:
+        share = grad / total
+        for operand, power in zip(operands, powers, strict=True):
+            operand.grad += share * power
+
+    return _node(largest + scalar.log(total), operands, "logsumexp", _backward)
+
+
+def atan2(y: Any, x: Any) -> Value:
+    """The angle of the point (x, y), from -pi to pi. NumPy's `arctan2` of Values calls it too."""
+    up, right = promote(y, x)
+    return up.atan2(right)
+
+
+def hypot(x: Any, y: Any) -> Value:
+    """sqrt(x^2 + y^2), also where a square overflows."""
+    right, up = promote(x, y)
+    return right.hypot(up)
+
+
+def maximum(a: Any, b: Any) -> Value:
+    """The larger of two numbers, in compiled code too, and NaN if one is. Equal ones get half of the gradient each."""
+    first, second = promote(a, b)
+    return first.maximum(second)
+
+
+def minimum(a: Any, b: Any) -> Value:
+    """The smaller of two numbers; otherwise as `maximum`."""
+    first, second = promote(a, b)
+    return first.minimum(second)
 
 
 def where(condition: Any, a: Any, b: Any) -> Value:
@@ -146,6 +232,16 @@ def _node(data: Any, operands: tuple[Value, ...], op: str, _backward: Callable[[
     node = type(operands[0])(data, (), op, _backward)
     node._prev = operands
     return node
+
+
+def _dot(ws: Sequence[Value], xs: Sequence[Value], bias: Value) -> Any:
+    """The numbers' dot product, from left to right; traced ones make one operation of it."""
+    data = bias.data
+    if ws and type(ws[0].data) is not float and hasattr(ws[0].data, "plus_products"):
+        return ws[0].data.plus_products(data, [w.data for w in ws], [x.data for x in xs])
+    for w, x in zip(ws, xs, strict=True):
+        data += w.data * x.data
+    return data
 
 
 def _total(operands: tuple[Value, ...]) -> Any:

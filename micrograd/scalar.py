@@ -1,4 +1,4 @@
-"""Mathematics on one number, or on anything that behaves like one.
+"""Mathematics on numbers, or on anything that behaves like one.
 
 Each function is defined once, on a float, in a form that is accurate and does not overflow on the way to a
 representable result. Called with anything else that has a method of the same name (a `Value`, a traced number), it
@@ -19,21 +19,22 @@ from typing import TYPE_CHECKING, Any
 __all__ = ["as_index", "divide", "power", "remainder", "take", "where"]
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
-"""Every function of one number, by name: the methods that a number-like class must have."""
+"""Every function of one number or two, by name: the methods that a number-like class must have."""
 
 
 class DomainError(ValueError):
     """A function has no value at its operand, such as the logarithm of a negative number."""
 
 
-def define(name: str, value: Callable[..., Any], doc: str) -> None:
-    """Add a function of one number to this module.
+def define(name: str, value: Callable[..., Any], doc: str, *, arity: int = 1, composed: bool | None = None) -> None:
+    """Add a function of so many numbers to this module.
 
-    It also accepts number-like objects, and names itself and its operand in errors.
+    It also accepts number-like objects, and names itself and its operands in errors. Unless told, it is composed of
+    other functions if `value` is not one of `math`.
     """
 
     @functools.wraps(value)
-    def function(x: Any, *args: Any, **options: Any) -> Any:
+    def of_one(x: Any, *args: Any, **options: Any) -> Any:
         if type(x) is not float and hasattr(x, name):
             return getattr(x, name)(*args, **options)
         try:
@@ -42,16 +43,39 @@ def define(name: str, value: Callable[..., Any], doc: str) -> None:
             raise DomainError(f"{name}({x!r}): the operand is outside the domain of {name}") from None
         except OverflowError:
             raise OverflowError(f"{name}({x!r}): the result is too large for a float") from None
+        except ZeroDivisionError:
+            raise ZeroDivisionError(f"{name}({x!r}): the operand is a pole of {name}") from None
 
+    @functools.wraps(value)
+    def of_two(x: Any, y: Any) -> Any:
+        if not type(x) is type(y) is float:
+            for operand in (x, y):
+                if hasattr(operand, name):
+                    return getattr(type(operand), name)(x, y)
+        return value(x, y)
+
+    function = of_one if arity == 1 else of_two
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
+    composed = not isinstance(value, BuiltinFunctionType) if composed is None else composed
+    vars(function).update(arity=arity, composed=composed)
     FUNCTIONS[name] = globals()[name] = function
     __all__.append(name)
 
 
+def value_of(name: str) -> Callable[..., Any]:
+    """What a function does to floats, without the names in errors."""
+    return vars(FUNCTIONS[name])["__wrapped__"]  # type: ignore[no-any-return]
+
+
+def arity(name: str) -> int:
+    """How many numbers a function takes besides its constants."""
+    return vars(FUNCTIONS[name])["arity"]  # type: ignore[no-any-return]
+
+
 def is_composed(name: str) -> bool:
     """Whether a function is composed of others, which a target without a name for it can compute."""
-    return not isinstance(vars(FUNCTIONS[name])["__wrapped__"], BuiltinFunctionType)
+    return vars(FUNCTIONS[name])["composed"]  # type: ignore[no-any-return]
 
 
 if TYPE_CHECKING:
@@ -63,9 +87,15 @@ def zero(x: Any) -> Any:
     """The 0 to start adding numbers like `x` from: 0.0 for floats, an exact 0 that leaves exact numbers exact."""
     if type(x) is float:
         return 0.0
-    while hasattr(x, "_level"):  # a Value: what counts is the number in it
-        x = x.data
+    x = innermost(x)
     return 0 * x if isinstance(x, Rational) else 0
+
+
+def innermost(x: Any) -> Any:
+    """The number in a Value, or in the Value of an enclosing derivative that it holds; a number as it is."""
+    while hasattr(x, "_level"):
+        x = x.data
+    return x
 
 
 def unwrap_numpy(x: Any) -> Any:
@@ -114,8 +144,7 @@ def as_index(index: Any, size: int, name: str = "index") -> Any:
     """
     if type(index) is int and 0 <= index < size:
         return index
-    while hasattr(index, "_level"):  # a Value
-        index = index.data
+    index = innermost(index)
     number = unwrap_numpy(index)
     if not hasattr(number, "__len__"):  # which arrays have, beside methods of these names
         if hasattr(number, "select"):

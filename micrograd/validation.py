@@ -44,6 +44,14 @@ def number(name: str, value: Any, least: float = 0.0, below: float = math.inf) -
     return result
 
 
+def positive(name: str, value: Any) -> float:
+    """`value` as a Python number above 0. Raises ValueError otherwise."""
+    result = number(name, value)
+    if not result:
+        raise ValueError(f"{name} is 0: expected a number above 0")
+    return result
+
+
 def limit(name: str, value: Any) -> float:
     """`value` as a Python number from 0 to infinity, for no limit. Raises ValueError otherwise."""
     result = plain(value)

@@ -5,6 +5,7 @@ mathematical value and gradient, written with mpmath and nothing of ours, so tha
 digits, and the same function in PyTorch, which is passed in and need not be installed.
 """
 
+import functools
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import Any
 
 from mpmath import mp
 
-from micrograd import dot, mean, scalar, sum, take, where
+from micrograd import dot, logsumexp, mean, scalar, sum, take, where
 
 mp.dps = 50
 
@@ -86,6 +87,24 @@ def row(
 def _erfc(x: Any) -> Any:
     """mpmath's, which cannot do much larger operands, where it is 0 or 2 to thousands of digits."""
     return mp.erfc(max(-100, min(x, 100)))
+
+
+def _polygamma(n: int) -> Callable[[Any], Any]:
+    """mpmath's of order n, which takes time in proportion to a negative operand."""
+
+    def value(x: Any) -> Any:
+        if x > 0:
+            return mp.polygamma(n, x)
+        cot = mp.cot(mp.pi * x)
+        derivatives = (cot, -1 - cot**2, 2 * cot * (1 + cot**2), -2 * (1 + cot**2) * (1 + 3 * cot**2))
+        return (-1) ** n * mp.polygamma(n, 1 - x) - mp.pi ** (n + 1) * derivatives[n]
+
+    return value
+
+
+def _digamma(torch: Any, x: Any) -> Any:
+    """PyTorch's of a larger number, since the derivative of its own has ten digits only for small ones."""
+    return torch.digamma(x + 100) - functools.reduce(operator.add, [1 / (x + k) for k in range(100)])
 
 
 FUNCTIONS = (
@@ -177,6 +196,44 @@ FUNCTIONS = (
         (-1000.0, -700.0, 700.0, 1000.0), torch=lambda t, x: t.logaddexp(x, t.zeros_like(x)),
     ),
     row(
+        "lgamma", scalar.lgamma, lambda x: mp.loggamma(x).real, _polygamma(0), (0.5, 3.5, -1.5, 20.0),
+        (1e-300, -0.01, 1e300), torch=lambda t, x: t.lgamma(x), smooth=lambda x: x > 0.2,
+    ),
+    row(
+        "digamma", scalar.digamma, _polygamma(0), _polygamma(1), (0.5, 2.5, -1.75, 20.0),
+        (1e-100, -0.01, 1e300), torch=_digamma, smooth=lambda x: x > 0.2 and abs(x - 1.46) > 0.1,
+    ),
+    row(
+        "polygamma", lambda x: scalar.polygamma(x, 2), _polygamma(2), _polygamma(3),
+        (0.5, 2.5, 20.0), (1e-50, -1.75, 1e50), torch=lambda t, x: t.polygamma(2, x), smooth=lambda x: x > 0.2,
+    ),
+    row(
+        "floor", scalar.floor, mp.floor, lambda x: 0, (-1.5, 0.5, 2.25),
+        (0.0, -0.0, 3.0, -5e-324, 4.503599627370497e15), torch=lambda t, x: t.floor(x),
+        smooth=lambda x: abs(x - round(x)) > 0.01,
+    ),
+    row(
+        "atan2", scalar.atan2, mp.atan2, lambda y, x: (x / (x * x + y * y), -y / (x * x + y * y)),
+        ((1.0, 2.0), (-1.0, 2.0), (1.0, -2.0), (-3.0, -0.5)),
+        ((0.0, 1.0), (1.0, 0.0), (1e-200, 1e-200), (1e200, -1e200)), torch=lambda t, y, x: t.atan2(y, x),
+        smooth=lambda y, x: abs(x) > 0.2,
+    ),
+    row(
+        "hypot", scalar.hypot, mp.hypot, lambda x, y: (x / mp.hypot(x, y), y / mp.hypot(x, y)),
+        ((3.0, 4.0), (-1.0, 2.0)), ((0.0, -2.0), (1e200, 1e200), (3e-200, 4e-200)),
+        torch=lambda t, x, y: t.hypot(x, y), smooth=lambda x, y: abs(x) + abs(y) > 0.2,
+    ),
+    row(
+        "maximum", scalar.maximum, max, lambda x, y: (0.5, 0.5) if x == y else (int(x > y), int(x < y)),
+        ((2.0, -3.0), (-3.0, 2.0)), ((1.5, 1.5), (0.0, -0.0), (-1e300, 1e300)),
+        torch=lambda t, x, y: t.maximum(x, y), smooth=lambda x, y: abs(x - y) > 0.01,
+    ),
+    row(
+        "minimum", scalar.minimum, min, lambda x, y: (0.5, 0.5) if x == y else (int(x < y), int(x > y)),
+        ((2.0, -3.0), (-3.0, 2.0)), ((1.5, 1.5), (0.0, -0.0), (-1e300, 1e300)),
+        torch=lambda t, x, y: t.minimum(x, y), smooth=lambda x, y: abs(x - y) > 0.01,
+    ),
+    row(
         "relu", scalar.relu, lambda x: max(x, mp.zero), lambda x: int(x > 0), (-2.0, 1.5), (-0.0, 0.0, 5e-324, 1e300),
         torch=lambda t, x: t.relu(x), smooth=lambda x: abs(x) > 0.01,
     ),
@@ -258,19 +315,22 @@ OPERATORS = (
 
 
 def beside_a_number(operation: Operation, side: int) -> Operation:
-    """A binary operator with a plain number, that of the first point, in the place `side`."""
+    """An operation on two numbers with a plain number, that of the first point, in the place `side`."""
     number = operation.points[0][side]
+    is_function = operation.name.isidentifier()
 
     def both(x: Any) -> Any:
         return (number, x) if side == 0 else (x, number)
 
     return row(
-        operation.name.replace("xy"[side], str(number)).replace("xy"[1 - side], "v"),
+        f"{operation.name}{both('v')}"
+        if is_function
+        else operation.name.replace("xy"[side], str(number)).replace("xy"[1 - side], "v"),
         lambda x: operation.apply(*both(x)),
         lambda x: operation.value(*both(x)),
         lambda x: operation.gradient(*both(x))[1 - side],
         [operation.points[0][1 - side]],
-        torch=lambda t, x: operation.torch(t, *both(x)),
+        torch=lambda t, x: operation.torch(t, *[t.as_tensor(operand, dtype=x.dtype) for operand in both(x)]),
         smooth=lambda x: operation.smooth(*both(x)),
     )
 
@@ -298,6 +358,16 @@ FUSED = (
         lambda x, y: (0.25, 0.5), ((2.0, -3.0),), torch=lambda t, x, y: (x + 2 * y + 2.5) / 4,
     ),
     row(
+        "logsumexp", lambda x, y, z: logsumexp([x, y, z, y, 0.5]),
+        lambda x, y, z: mp.log(mp.exp(x) + 2 * mp.exp(y) + mp.exp(z) + mp.exp(mp.mpf(0.5))),
+        lambda x, y, z: tuple(
+            n * mp.exp(v) / (mp.exp(x) + 2 * mp.exp(y) + mp.exp(z) + mp.exp(mp.mpf(0.5)))
+            for n, v in ((1, x), (2, y), (1, z))
+        ),
+        ((2.0, -3.0, 0.5), (1.0, 1.0, 1.0)), ((1e308, -1e308, 1e300), (-1e308, -1e308, -1e308)),
+        torch=lambda t, x, y, z: t.logsumexp(t.stack([x, y, z, y, t.tensor(0.5, dtype=x.dtype)]), 0),
+    ),
+    row(
         "where", lambda x, y: where(x > y, x, 3.0) + where(x > y, x, y), lambda x, y: 2 * x if x > y else 3 + y,
         lambda x, y: (2, 0) if x > y else (0, 1), ((2.0, -3.0), (-3.0, 2.0)),
         torch=lambda t, x, y: t.where(x > y, x, 3.0) + t.where(x > y, x, y), smooth=lambda x, y: abs(x - y) > 0.01,
@@ -313,6 +383,11 @@ FUSED = (
 OPERATIONS = (
     FUNCTIONS
     + OPERATORS
-    + tuple(beside_a_number(operation, side) for operation in OPERATORS for side in (0, 1))
+    + tuple(
+        beside_a_number(operation, side)
+        for operation in FUNCTIONS + OPERATORS
+        if operation.arity == 2
+        for side in (0, 1)
+    )
     + FUSED
 )

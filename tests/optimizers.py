@@ -63,10 +63,11 @@ ROWS = (
     ),
     Row(
         RMSprop,
-        {"learning_rate": 1e-2, "alpha": 0.99, "eps": 1e-8, "weight_decay": 0.0, "momentum": 0.0},
+        {"learning_rate": 1e-2, "alpha": 0.99, "eps": 1e-8, "weight_decay": 0.0, "momentum": 0.0, "centered": False},
         [
             {"learning_rate": 0.1},
             {"learning_rate": 0.1, "alpha": 0.0},
+            {"learning_rate": 0.1, "alpha": 0.5, "eps": 0.1, "centered": True},
             {"learning_rate": 0.1, "momentum": 0.5},
             {"learning_rate": 0.1, "alpha": 0.5, "eps": 0.1, "weight_decay": 0.2, "momentum": 0.9},
         ],

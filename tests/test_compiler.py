@@ -651,7 +651,7 @@ def test_a_table_is_its_numbers_not_its_names(backend):
 
 
 NO_NUMBERS = [
-    {0: 5.0, 1: 6.0}, {0: 5.0}.keys(), {0: 5.0}.values(), {0: 5.0}.items(), {5.0, 6.0}, frozenset([5.0]), b"56",
+    {0: 5.0}.keys(), {0: 5.0}.values(), {0: 5.0}.items(), {5.0, 6.0}, frozenset([5.0]), b"56",
     bytearray(b"56"), "56",
 ]  # fmt: skip
 
@@ -1141,7 +1141,7 @@ def test_bad_input_is_refused_at_the_door():
         micrograd.compile(lambda x: p * x, (1.0,), parameters=[p], backend="python").training(SGD)
 
 
-@pytest.mark.parametrize("result", ["1.5", None, {}, [1.0, "2"]])
+@pytest.mark.parametrize("result", ["1.5", None, {1.0}, [1.0, "2"], {"a": None}])
 def test_a_function_that_does_not_return_numbers_is_refused(result):
     with pytest.raises(TypeError):
         micrograd.compile(lambda x: result, (1.0,), backend="python")

@@ -12,7 +12,7 @@ from array import array
 
 import pytest
 
-from micrograd.data import batches, circles, moons, read_csv, read_idx, spirals, xor
+from micrograd.data import batches, circles, moons, read_csv, read_idx, spirals, standardize, train_test_split, xor
 
 # Data sets
 
@@ -202,7 +202,7 @@ def test_numbers_are_swapped_on_machines_of_the_other_byte_order_only(path, monk
     native = array("h", b"\x01\x02")
     if order == "little":
         native.byteswap()
-    monkeypatch.setattr("micrograd.data.sys.byteorder", order)
+    monkeypatch.setattr("micrograd.readers.sys.byteorder", order)
     assert read_idx(path) == native.tolist()
 
 
@@ -446,3 +446,86 @@ def test_any_damage_to_a_csv_is_a_value_error_or_gives_other_numbers(path):
             assert all(math.isfinite(number) for x, y in zip(xs, ys, strict=True) for number in [*x, y])
     assert survived > 0
     assert named == {True}
+
+
+# Before training
+
+XS, YS = [[i, 2 * i] for i in range(100)], [int(i % 5 == 0) for i in range(100)]
+
+
+@pytest.mark.parametrize(("test_size", "n"), [(0.25, 25), (0.07, 7), (1, 1), (99, 99)])
+def test_a_split_has_each_example_once_with_its_target(test_size, n):
+    train_xs, test_xs, train_ys, test_ys = train_test_split(XS, YS, test_size, rng=1)
+    assert (len(test_xs), len(train_xs)) == (n, 100 - n)
+    assert sorted(train_xs + test_xs) == XS
+    for xs, ys in ((train_xs, train_ys), (test_xs, test_ys)):
+        assert ys == [YS[x] for x, _ in xs]
+
+
+def test_a_split_is_in_random_order_and_follows_from_its_seed():
+    one, other = train_test_split(XS, YS, rng=1), train_test_split(XS, YS, rng=2)
+    assert one == train_test_split(XS, YS, rng=random.Random(1))
+    assert one != other
+    assert one[0] != sorted(one[0])
+
+
+@pytest.mark.parametrize("size", [5, 0.33, 50])
+def test_a_stratified_split_has_the_same_share_of_each_class_in_both_parts(size):
+    for seed in range(5):
+        _, _, train_ys, test_ys = train_test_split(XS, YS, size, rng=seed, stratify=YS)
+        assert abs(sum(test_ys) - len(test_ys) / 5) <= 1
+        assert sum(train_ys) + sum(test_ys) == 20
+    assert {sum(train_test_split(XS, YS, 10, rng=seed)[3]) for seed in range(20)} != {2}
+
+
+def test_arrays_are_split_and_standardized_into_arrays():
+    numpy = pytest.importorskip("numpy")
+    parts = train_test_split(numpy.array(XS), numpy.array(YS), rng=1, stratify=numpy.array(YS))
+    assert [part.tolist() for part in parts] == [*train_test_split(XS, YS, rng=1, stratify=YS)]
+    scaled, scaling = standardize(numpy.array(XS))
+    assert scaled.tolist() == standardize(XS)[0]
+    assert scaling(numpy.array([[0, 1]], dtype="uint8")).tolist() == scaling([[0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: train_test_split(XS, YS, 0.001), ValueError, "test_size is 0.001: expected one that divides 100"),
+        (lambda: train_test_split(XS, YS, 100), ValueError, "test_size is 100: expected one that divides 100"),
+        (lambda: train_test_split(XS, YS, 1.0), ValueError, "test_size is 1.0: expected .* below 1"),
+        (lambda: train_test_split(XS, YS, True), ValueError, "test_size is True"),
+        (lambda: train_test_split(XS, YS[1:]), ValueError, "same length"),
+        (lambda: train_test_split(XS, YS, stratify=[0]), ValueError, "stratify has 1 classes: expected 100"),
+        (lambda: train_test_split(XS, YS, stratify={0}), TypeError, "stratify is of type set"),
+        (lambda: standardize([]), ValueError, "xs is empty: expected at least one row"),
+        (lambda: standardize([1.0, 2.0]), TypeError, r"xs\[0\] is of type float: expected a list"),
+        (lambda: standardize([[1.0, math.nan]]), ValueError, r"xs\[0\]\[1\] is nan: expected a finite number"),
+        (lambda: standardize([[1.0], [1.0, 2.0]]), ValueError, r"xs\[1\] has 2 numbers: expected 1"),
+        (lambda: standardize([[1.0]])[1]([[1.0, 2.0]]), ValueError, r"xs\[0\] has 2 numbers: expected 1"),
+    ],
+)
+def test_a_split_or_a_scaling_that_makes_no_sense_is_an_error(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_standardized_columns_have_mean_0_and_deviation_1_and_others_are_scaled_alike():
+    rng = random.Random(1)
+    xs = [[rng.gauss(5.0, 3.0), 1e300 * rng.random(), 0.1] for _ in range(50)]
+    scaled, scaling = standardize(xs)
+    for column in [*zip(*scaled, strict=True)][:2]:
+        assert math.fsum(column) == pytest.approx(0.0, abs=1e-12)
+        assert math.fsum(x * x for x in column) == pytest.approx(50.0)
+    assert {x for _, _, x in scaled} == {0.0}
+    assert (scaling.mean[2], scaling.deviation[2]) == (0.1, 1.0)
+    mean, deviation = scaling.mean[0], scaling.deviation[0]
+    assert scaling([[mean + 2 * deviation, 0.0, 1.1]])[0][::2] == pytest.approx([2.0, 1.0])
+
+
+def test_standardizing_is_that_of_scikit_learn():
+    preprocessing = pytest.importorskip("sklearn.preprocessing")
+    scaler = preprocessing.StandardScaler().fit(XS)
+    scaled, scaling = standardize(XS)
+    assert scaling.mean == pytest.approx(scaler.mean_.tolist())
+    assert scaling.deviation == pytest.approx(scaler.scale_.tolist())
+    assert scaled == [pytest.approx(row) for row in scaler.transform(XS).tolist()]

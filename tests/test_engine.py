@@ -160,7 +160,7 @@ class TestTheTableOfOperations:
         others = {
             "__init__", "__repr__", "__format__", "__bool__", "__reduce__", "__float__", "__int__", "__complex__",
             "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__",
-            "backward", "conjugate", "detach", "item",
+            "__floor__", "backward", "conjugate", "detach", "item",
         }  # fmt: skip
         kinds = Functions, Value
         home = {name: kind for kind in kinds for name, member in vars(kind).items() if inspect.isfunction(member)}
@@ -177,11 +177,11 @@ class TestTheTableOfOperations:
         for name in methods:
             monkeypatch.setattr(home[name], name, recorded(name, vars(home[name])[name]))
         results = [operation.apply(*map(Value, operation.points[0])) for operation in OPERATIONS]
-        assert methods - called == ALIASES.keys()
+        assert methods - called == {*ALIASES, "arctan2"}
         functions = set(reductions.__all__)
         nodes = {node._op for result in results for node in result._topological_order()[0]}
         assert functions <= nodes
-        assert functions <= {name.split()[0] for name in (operation.name for operation in FUSED)}
+        assert functions <= {operation.name.split()[0] for operation in FUNCTIONS + FUSED}
 
     def test_names_are_unique(self):
         names = [operation.name for operation in OPERATIONS]
@@ -1311,16 +1311,22 @@ class TestNumPy:
         "row", [row for row in FUNCTIONS if type(getattr(np, row.name, 0)) is np.ufunc], ids=lambda row: row.name
     )
     def test_functions_of_arrays(self, row):
-        function, points = getattr(np, row.name), [x for (x,) in row.points]
-        a = np.array(list(map(Value, points)))
-        assert [v.data for v in function(a)] == pytest.approx(list(function(points)), rel=1e-15)
-        assert type(function(a[0])) is Value
+        function, operands = getattr(np, row.name), [*zip(*row.points, strict=True)]
+        arrays = [np.array(list(map(Value, numbers))) for numbers in operands]
+        assert [v.data for v in function(*arrays)] == pytest.approx(list(function(*operands)), rel=1e-15)
+        assert type(function(*[a[0] for a in arrays])) is Value
 
     @pytest.mark.parametrize(("alias", "name"), ALIASES.items())
     def test_inverse_functions_of_arrays_have_the_names_of_numpy(self, alias, name):
         number = 1.5 if name == "acosh" else 0.5
         (result,) = getattr(np, alias)(np.array([Value(number)]))
         assert (result.data, result._op) == (getattr(scalar, name)(number), name)
+
+    def test_the_angle_and_the_floor_of_arrays_have_the_names_of_numpy(self):
+        y, x = np.array([Value(1.0), Value(-1.0)]), np.array([2.0, -2.0])
+        assert [v.data for v in np.arctan2(y, x)] == pytest.approx(np.arctan2([1.0, -1.0], x))
+        assert np.arctan2(y[0], 2.0)._op == "atan2"
+        assert [v.data for v in np.floor(np.array([Value(2.5), Value(-0.5)]))] == [2.0, -1.0]
 
     def test_the_maximum_passes_the_gradient_to_the_winner(self):
         a, b = np.array([Value(1.0), Value(5.0)]), np.array([Value(2.0), Value(4.0)])
@@ -1333,6 +1339,72 @@ class TestNumPy:
         loss.backward()
         assert loss.data == 11.5 + 3.0 + 1.5
         assert [v.grad for v in w] == [4.0, 5.0]
+
+
+class TestFunctionsOfTwo:
+    @pytest.mark.parametrize("name", ["atan2", "hypot", "maximum", "minimum"])
+    @pytest.mark.parametrize("kinds", [(Value, Value), (float, Value), (Value, float), (float, float)])
+    def test_a_plain_number_may_stand_on_both_sides(self, name, kinds):
+        operands = [kind(x) for kind, x in zip(kinds, (3.0, -4.0), strict=True)]
+        result = getattr(micrograd, name)(*operands)
+        assert (type(result), result._op) == (Value, name)
+        assert result.data == getattr(scalar, name)(3.0, -4.0)
+        if kinds[0] is Value:
+            assert getattr(operands[0], name)(operands[1]).data == result.data
+
+    def test_equal_numbers_share_the_gradient_of_the_larger(self):
+        x = Value(2.0)
+        micrograd.maximum(x, 2.0).backward()
+        assert x.grad == 0.5
+        micrograd.minimum(x, x).backward()
+        assert x.grad == 1.5
+
+    def test_of_levels_the_innermost_is_differentiated(self):
+        assert micrograd.grad(lambda x: micrograd.grad(lambda y: scalar.hypot(x, y) * y)(4.0))(3.0) == pytest.approx(
+            (3 / 5) - 16 * 3 / 125
+        )
+        assert micrograd.grad(lambda x: x * micrograd.grad(lambda y: micrograd.maximum(x, y))(1.0))(2.0) == 0.0
+
+    def test_there_is_no_angle_of_the_origin_to_differentiate(self):
+        for name in ("atan2", "hypot"):
+            with pytest.raises(ZeroDivisionError, match=rf"derivative of {name}\(0.0, 0.0\) cannot be taken"):
+                getattr(Value(0.0), name)(0.0).backward()
+
+    def test_text_is_not_a_number(self):
+        with pytest.raises(TypeError, match="a Value holds a number .* not str: '2'"):
+            Value(1.0).hypot("2")
+
+
+class TestLogsumexp:
+    @pytest.mark.parametrize(
+        ("xs", "value", "gradients"),
+        [
+            ([1e308, -1e308], 1e308, [1.0, 0.0]),
+            ([-1e308, -1e308], -1e308, [0.5, 0.5]),
+            ([math.inf, 1e308, -math.inf], math.inf, [1.0, 0.0, 0.0]),
+            ([-math.inf, 1.0], 1.0, [0.0, 1.0]),
+            ([-math.inf, -math.inf], -math.inf, [0.5, 0.5]),
+            ([math.inf, math.inf], math.inf, [0.5, 0.5]),
+            ([3.0], 3.0, [1.0]),
+        ],
+    )
+    def test_the_largest_numbers_and_infinities(self, xs, value, gradients):
+        operands = list(map(Value, xs))
+        result = micrograd.logsumexp(operands)
+        result.backward()
+        assert result.data == value
+        assert [x.grad for x in operands] == gradients
+
+    def test_nan_is_not_hidden(self):
+        for xs in ([math.nan, 1.0], [1.0, math.nan], [math.nan, math.inf]):
+            assert math.isnan(micrograd.logsumexp(xs).data)
+
+    def test_equal_numbers_have_the_second_derivatives_of_the_softmax(self):
+        assert micrograd.hessian(micrograd.logsumexp)([2.0, 2.0]) == [[0.25, -0.25], [-0.25, 0.25]]
+
+    def test_of_no_values_there_is_none(self):
+        with pytest.raises(ValueError, match=r"logsumexp\(\) needs at least one value"):
+            micrograd.logsumexp([])
 
 
 class TestTake:

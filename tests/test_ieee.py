@@ -5,11 +5,13 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import micrograd
 from micrograd import Value, nn, optim, scalar, take, where
 from micrograd.compiler.frontend.ieee import quiet
-from tests.support import has_compiler
+from tests.support import graphs, has_compiler, random_examples, run, value_and_gradient
 
 BACKENDS = ["python", "numpy", pytest.param("c", marks=pytest.mark.skipif(not has_compiler(), reason="no C compiler"))]
 NUMBERS = [
@@ -205,3 +207,27 @@ def test_least_squares_tries_a_step_that_overflows_and_converges(backend):
 def test_a_function_of_math_without_a_word_for_its_poles_gives_nan():
     assert math.isnan(quiet("acosh", math.acosh)(0.0))
     assert quiet("sinh", math.sinh)(-1000.0) == -math.inf
+
+
+@given(graphs(), st.lists(st.sampled_from([-math.inf, -800.0, -2.0, -0.0, 0.0, 1.0, 30.0, 800.0, math.inf, math.nan])))
+@random_examples(25 if has_compiler() else 60)
+def test_random_graphs_give_the_same_numbers_on_all_backends(graph, extremes):
+    numbers, steps = graph
+
+    def function(xs):
+        return run(xs, steps, lambda operation, *operands: operation.apply(*operands))
+
+    points = np.array(
+        [[*extremes, *numbers][: len(numbers)], numbers, np.roll(numbers, 1), *[[x] * len(numbers) for x in extremes]]
+    )
+    results = []
+    for backend in ("python", "numpy", "c") if has_compiler() else ("python", "numpy"):
+        fast = micrograd.compile(function, (numbers,), backend=backend, errors="ieee")
+        of_one = [fast.value_and_grad(point) for point in points]
+        rows = [[value, *gradient] for value, gradient in of_one]
+        np.testing.assert_allclose(fast.map(points), [row[0] for row in rows], rtol=1e-11, atol=1e-12)
+        results.append(rows)
+    for rows in results[1:]:
+        np.testing.assert_allclose(rows, results[0], rtol=1e-9, atol=1e-11)
+    value, gradient = value_and_gradient(numbers, steps)
+    np.testing.assert_allclose(results[0][1], [value, *gradient], rtol=1e-13, atol=1e-14)

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 import micrograd
 from micrograd import Value, dot, losses, nn, take, where
 from micrograd.compiler import passes
-from micrograd.compiler.frontend.graph import flatten, unflatten
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Scatter, Sum, Term, refs, replace
 from micrograd.compiler.passes import length, program
+from micrograd.trees import flat as flatten
+from micrograd.trees import unflatten
 from tests.benchmarks.programs import PROGRAMS, UNTUNED
 from tests.kernels import everything, graph_of, interpreted, straight
 from tests.operations import OPERATIONS

@@ -14,6 +14,8 @@ from micrograd.losses import (
     binary_cross_entropy_with_logits,
     cross_entropy,
     hinge_loss,
+    huber_loss,
+    l1_loss,
     l2_penalty,
     log_softmax,
     mse_loss,
@@ -409,7 +411,7 @@ def test_numpy_arrays_of_values_are_as_good_as_lists():
 # Errors
 
 
-@pytest.mark.parametrize("loss", [mse_loss, hinge_loss, binary_cross_entropy_with_logits])
+@pytest.mark.parametrize("loss", [mse_loss, l1_loss, huber_loss, hinge_loss, binary_cross_entropy_with_logits])
 @pytest.mark.parametrize(
     ("input", "target", "message"),
     [
@@ -501,6 +503,8 @@ def test_what_has_no_order_is_refused(unordered):
 ROWS = [[0.3, -1.2, 2.5], [1.0, 0.0, -1.0]]
 TARGETS = {
     "mse_loss": [(0.3, [1.5, -1.0]), ([0.3, -1.2], [[0, 1.5], [-2.0, 1.0]]), (ROWS, [[[0.5] * 3, [1.0, 2.0, 3.0]]])],
+    "l1_loss": [(0.3, [1.5, 0.3]), ([0.3, -1.2], [[0, 1.5], [0.3, 1.0]])],
+    "huber_loss": [(0.3, [1.5, 1.3, 0.5]), ([0.3, -1.2], [[0, 1.5], [0.3, -0.2]])],
     "hinge_loss": [(0.3, [1, -1]), ([0.5, -2.0], [[1, 1], [-1, 1]])],
     "binary_cross_entropy_with_logits": [(0.3, [0, 1, 0.25]), ([0.3, -1.2], [[0, 1], [0.75, 0.5]])],
     "cross_entropy": [(LOGITS["ordinary"], [0, 1, 2, 3]), (LOGITS["one"], [0]), (ROWS, [[2, 0], [1, 1]])],
@@ -546,6 +550,55 @@ def test_a_compiled_batch_has_the_losses_of_each_example_and_its_own_target(name
     assert fast.map([input] * len(targets), targets) == close([v.data for v in eager], rel=1e-12)
     fast.backward([input] * len(targets), targets)
     assert weight.grad == close(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_weights_and_smoothing_are_compiled_for_targets_that_only_a_call_knows(reduction, backend):
+    def loss(x, y):
+        return cross_entropy(x, y, weight=[0.5, 2.0, 0.25], label_smoothing=0.1, reduction=reduction)
+
+    fast = micrograd.compile(loss, (ROWS, [0, 1]), backend=backend)
+    for targets in ([0, 1], [2, 2], [1, 0]):
+        xs = values(ROWS)
+        eager = loss(xs, targets)
+        eager.backward()
+        value, (gradient, _) = fast.value_and_grad(ROWS, targets)
+        assert value == close(eager.data, rel=1e-12)
+        assert flat(gradient) == close(flat(grads(xs)), rel=1e-12)
+
+
+def test_the_loss_of_a_single_example_has_the_weight_of_its_class():
+    alone = cross_entropy(values([0.3, -1.2]), 1)
+    assert cross_entropy(values([0.3, -1.2]), 1, weight=[1.0, 2.5]).data == 2.5 * alone.data
+
+
+def test_the_second_derivatives_of_smoothed_and_weighted_cross_entropy_are_those_of_its_mass():
+    p = probabilities([0.3, -1.2, 2.5])
+    mass = 0.9 * 2.0 + 0.1 / 3 * (1.0 + 2.0 + 0.5)
+    second = hessian(lambda xs: cross_entropy(xs, 1, weight=[1.0, 2.0, 0.5], label_smoothing=0.1), [0.3, -1.2, 2.5])
+    for i, row in enumerate(second):
+        assert row == close([mass * ((i == j) * p[i] - p[i] * p[j]) for j in range(3)], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"weight": [1.0]}, "weight has 1 numbers: expected 2, one for each class"),
+        ({"weight": []}, "weight has 0 numbers"),
+        ({"weight": [1.0, -1.0]}, r"weight\[1\] is -1.0: expected a finite number, 0 or greater"),
+        ({"label_smoothing": 1.0}, "label_smoothing is 1.0: expected a finite number, 0 or greater and below 1"),
+        ({"label_smoothing": -0.1}, "label_smoothing is -0.1"),
+    ],
+)
+def test_weights_and_smoothing_that_do_not_fit_are_errors(options, message):
+    with pytest.raises(ValueError, match=message):
+        cross_entropy(values([0.0, 0.0]), 0, **options)
+
+
+@pytest.mark.parametrize("delta", [0.0, -1.0, math.inf])
+def test_huber_loss_needs_a_delta_above_0(delta):
+    with pytest.raises(ValueError, match=f"delta is {delta:g}"):
+        huber_loss(Value(1.0), 0.0, delta=int(delta) if delta == 0 else delta)
 
 
 @pytest.mark.parametrize("name", ["cross_entropy", "nll_loss"])
@@ -634,7 +687,7 @@ def assert_agree(ours, grad, theirs, expected):
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
-@pytest.mark.parametrize("name", ["mse_loss", "binary_cross_entropy_with_logits"])
+@pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "huber_loss", "binary_cross_entropy_with_logits"])
 def test_losses_of_numbers_agree_with_pytorch(name, reduction):
     rng = random.Random(1)
     input = [[rng.gauss(0, 3) for _ in range(3)] for _ in range(4)] + [[1000.0, -1000.0, 0.0]] * 2
@@ -650,6 +703,39 @@ def test_losses_of_classes_agree_with_pytorch(name, reduction):
     rows += [[1000.0, -1000.0, 0.0]] * 3 + [[-math.inf, 0.0, 1.0], [-1000.0, -1000.0, -1001.0]]
     targets = [0, 1, 2, 0, 1, 2, 0, 1, 2, 1, 2]
     assert_agree(*both(name, rows, targets, reduction=reduction))
+
+
+@pytest.mark.parametrize("delta", [0.5, 1.0, 3.0])
+def test_huber_loss_agrees_with_pytorch_within_delta_at_it_and_beyond(delta):
+    input = [[0.0, 0.25, 0.5, -0.5, 1.0, -1.0, 3.0, -3.0, 1e150]]
+    assert_agree(*both("huber_loss", input, [[0.0] * 9], delta=delta))
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.75])
+@pytest.mark.parametrize("weight", [None, [1.0, 1.0, 1.0], [0.5, 2.0, 0.0]])
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_weights_of_classes_and_smoothed_labels_agree_with_pytorch(reduction, weight, smoothing):
+    torch = pytest.importorskip("torch")
+    rng = random.Random(2)
+    rows = [[rng.gauss(0, 3) for _ in range(3)] for _ in range(6)] + [
+        [1000.0, -1000.0, 0.0],
+        [-1000.0, -1000.0, -1001.0],
+    ]
+    targets = [0, 1, 2, 0, 1, 2, 0, 1]
+    options = {"reduction": reduction, "label_smoothing": smoothing}
+    ours = values(rows)
+    loss = cross_entropy(ours, targets, weight=weight, **options)
+    loss.backward()
+    theirs = torch.tensor(rows, dtype=torch.float64, requires_grad=True)
+    of_classes = None if weight is None else torch.tensor(weight, dtype=torch.float64)
+    expected = torch.nn.functional.cross_entropy(theirs, torch.tensor(targets), of_classes, **options)
+    expected.backward()
+    assert_agree(loss.data, grads(ours), expected.item(), theirs.grad.tolist())
+    each = cross_entropy(ours, targets, weight=weight, reduction="none", label_smoothing=smoothing)
+    expected = torch.nn.functional.cross_entropy(
+        theirs, torch.tensor(targets), of_classes, reduction="none", label_smoothing=smoothing
+    )
+    assert numbers(each) == close(expected.tolist(), rel=1e-12, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", LOGITS)
@@ -670,8 +756,8 @@ def test_softmax_and_its_logarithm_agree_with_pytorch(function, name):
     ("name", "remedy"),
     [
         ("binary_cross_entropy", "use binary_cross_entropy_with_logits, for outputs without a sigmoid"),
-        ("mae_loss", r"use lambda prediction, target: abs\(prediction - target\)"),
-        ("l1_loss", r"use lambda prediction, target: abs\(prediction - target\)"),
+        ("mae_loss", "use l1_loss"),
+        ("HuberLoss", "use huber_loss"),
         ("CrossEntropyLoss", "use cross_entropy"),
         ("loss", "has no attribute 'loss'"),
     ],

@@ -15,7 +15,9 @@ ROOMS = """
     files
     functions
     engine
-    collector  emscripten  reductions  schedules
+    collector  emscripten  reductions  schedules  trees
+    derivatives  sweeps
+    readers  slopes
     data  functional  losses  optim
     nn
     stepping
@@ -36,6 +38,7 @@ ROOMS = """
     draw
     viz
     notebook
+    estimators
     micrograd
 """
 """What is alone on its line may be a directory, whose files import each other; those on a line do not."""

@@ -12,7 +12,8 @@ from micrograd import Value, scalar
 from tests.operations import FUNCTIONS, OPERATORS
 
 INF, NAN = math.inf, math.nan
-BOUNDS = {"clip": (0.0, 1.0)}
+BOUNDS = {"clip": (0.0, 1.0), "polygamma": (1,)}
+BOUNDS |= {name: (1.0,) for name in scalar.FUNCTIONS if scalar.arity(name) == 2}
 
 CASES = [
     pytest.param(operation, point, id=f"{operation.name} at {point}")
@@ -39,6 +40,23 @@ def test_the_public_names_are_the_functions_of_one_number_and_six_more():
 def test_clip_is_that_of_numpy_also_with_crossed_bounds(x, low, high):
     assert scalar.clip(x, low, high) == np.clip(x, low, high)
     assert math.isnan(scalar.clip(NAN, low, high))
+
+
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+def test_the_larger_and_the_smaller_of_two_are_those_of_numpy_with_nan_too(name):
+    numbers = (-INF, -1.0, 0, 2.5, INF, NAN)
+    for x in numbers:
+        for y in numbers:
+            assert scalar.FUNCTIONS[name](x, y) == pytest.approx(getattr(np, name)(x, y), nan_ok=True)
+
+
+def test_polygamma_of_a_pole_and_of_an_order_that_does_not_exist():
+    with pytest.raises(ZeroDivisionError, match=r"^polygamma\(-2.0\): the operand is a pole of polygamma"):
+        scalar.polygamma(-2.0, 1)
+    with pytest.raises(ValueError, match=r"the order n is -1: expected a whole number from 0 to 169"):
+        Value(2.0).polygamma(-1)
+    with pytest.raises(OverflowError, match=r"^polygamma\(1e-200\): the result is too large for a float"):
+        scalar.polygamma(1e-200, 2)
 
 
 @pytest.mark.parametrize("bounds", [(NAN, 1.0), (0.0, NAN), (NAN, NAN)])
@@ -68,8 +86,11 @@ def test_nan_goes_in_and_comes_out(name):
 @pytest.mark.parametrize("name", scalar.FUNCTIONS)
 def test_an_object_with_a_method_of_the_name_is_asked_to_compute(name):
     number_like = type("NumberLike", (), {name: lambda self, *options: ("computed", *options)})()
-    assert scalar.FUNCTIONS[name](number_like) == ("computed",)
     assert scalar.FUNCTIONS[name](number_like, 0.5) == ("computed", 0.5)
+    if scalar.arity(name) == 1:
+        assert scalar.FUNCTIONS[name](number_like) == ("computed",)
+    else:
+        assert scalar.FUNCTIONS[name](0.5, number_like) == ("computed", number_like)
 
 
 @pytest.mark.parametrize("name", scalar.FUNCTIONS)
@@ -102,6 +123,10 @@ def test_other_numbers_are_computed_as_floats(number):
         (scalar.relu, -INF, 0.0),
         (scalar.relu, INF, INF),
         (scalar.leaky_relu, -INF, -INF),
+        (scalar.floor, -INF, -INF),
+        (scalar.floor, -0.3, -1.0),
+        (scalar.digamma, INF, INF),
+        (scalar.lgamma, -INF, INF),
     ],
 )
 def test_zero_and_infinity_have_their_limits(function, x, result):
@@ -120,7 +145,8 @@ def test_a_small_sigmoid_keeps_all_its_digits():
     ("name", "x"),
     [
         ("log", 0.0), ("log", -1.0), ("log1p", -1.0), ("sqrt", -1.0), ("asin", 2.0), ("acos", -1.5), ("acosh", 0.5),
-        ("atanh", 1.0), ("sin", INF), ("cos", -INF), ("tan", INF), ("log", 0), ("sqrt", Fraction(-1, 2)),
+        ("atanh", 1.0), ("lgamma", -2.0), ("sin", INF), ("cos", -INF), ("tan", INF), ("log", 0),
+        ("sqrt", Fraction(-1, 2)),
     ],
 )  # fmt: skip
 def test_an_operand_outside_the_domain_is_named(name, x):
@@ -130,8 +156,11 @@ def test_an_operand_outside_the_domain_is_named(name, x):
 
 
 @pytest.mark.parametrize(
-    ("name", "x"), [("exp", 1000.0), ("expm1", 1000.0), ("sinh", -1000.0), ("cosh", 1000.0), ("exp", 1000)]
-)
+    ("name", "x"),
+    [
+        ("exp", 1000.0), ("expm1", 1000.0), ("sinh", -1000.0), ("cosh", 1000.0), ("exp", 1000), ("lgamma", 1e307),
+    ],
+)  # fmt: skip
 def test_a_result_too_large_is_named(name, x):
     with pytest.raises(OverflowError) as caught:
         scalar.FUNCTIONS[name](x)

@@ -5,7 +5,7 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from itertools import repeat
+from itertools import pairwise, repeat
 from numbers import Real
 from operator import add
 from typing import Any
@@ -13,7 +13,6 @@ from typing import Any
 from micrograd import validation
 from micrograd.compiler.dataset import Packed, are_plain, check_out
 from micrograd.compiler.dtype import named
-from micrograd.compiler.frontend.graph import nested
 from micrograd.compiler.frontend.interpret import check
 from micrograd.compiler.frontend.tracer import TraceError
 from micrograd.compiler.function import check_numbers, plain
@@ -25,6 +24,7 @@ from micrograd.compiler.printed import Printed
 from micrograd.compiler.session import Training
 from micrograd.engine import Value
 from micrograd.levels import gradients_lock
+from micrograd.trees import nested
 
 __all__ = ["Compiled", "CompilerError", "TraceError", "compile"]
 
@@ -41,29 +41,32 @@ def compile(
     finite: bool = False,
     errors: str = "raise",
     in_axes: int | Sequence[int | None] = 0,
+    sparse: bool = False,
 ) -> "Compiled":
     """Trace a function of numbers, and compile it together with its gradients.
 
     Parameters
     ----------
     function
-        Called with Values, or nested lists of Values, in the shapes of the example, and with NumPy arrays of Values
-        (dtype object) where the example has an array or a table; returns a Value, or a nested list or array of Values.
-        It runs once for each shape of arguments. Anything else it does, such as drawing a random number, happens only
-        then; so do `isinstance`, `is` and `str` on its arguments, without an error. For a `where`, C may compute only
-        the chosen branch: an operation that fails in the other one is an error in Python, but perhaps not in C. For a
-        `take` with a computed index, all values are differentiated, and those not chosen get a gradient of 0: one
-        without a derivative is an error, and one with an infinite derivative gives NaN. In a training, the engine,
-        which differentiates only the chosen value, takes the steps that fail for this reason, and the log says so once.
+        Called with Values, or nested lists and dicts of Values, in the shapes of the example, and with NumPy arrays of
+        Values (dtype object) where the example has an array or a table; returns a Value, or lists, dicts or arrays of
+        Values. It runs once for each shape of arguments. Anything else it does, such as drawing a random number,
+        happens only then; so do `isinstance`, `is` and `str` on its arguments, without an error. For a `where`, C may
+        compute only the chosen branch: an operation that fails in the other one is an error in Python, but perhaps not
+        in C. For a `take` with a computed index, all values are differentiated, and those not chosen get a gradient of
+        0: one without a derivative is an error, and one with an infinite derivative gives NaN. In a training, the
+        engine, which differentiates only the chosen value, takes the steps that fail for this reason, and the log says
+        so once.
     example_args
-        One example of the arguments: numbers, nested lists of numbers, arrays. Only their shapes matter, and which of
-        them are arrays: the function always gets arrays for these, even if a call gives a list.
+        One example of the arguments: numbers, nested lists and dicts of numbers, arrays. Only their shapes matter, and
+        which of them are arrays: the function always gets arrays for these, even if a call gives a list.
     parameters
         Leaf Values that the function uses. Their numbers are read at each call; all other Values and numbers that the
         function uses are constants.
     backend
         "c" for C, which needs a C compiler; "numpy" for NumPy, which computes many examples at once; "python" for
-        Python; "auto" for C if there is a compiler, else NumPy if it is installed, else Python.
+        Python; "auto" for C if there is a compiler, in a browser for JavaScript, else for NumPy if it is installed,
+        else for Python.
     batch_size
         If given, the C code for calls of `backward` with so many examples is built right away. All other code is built
         when it is first called.
@@ -88,6 +91,11 @@ def compile(
     in_axes
         For each argument, 0 if `map`, `pack`, `backward` and training get an example of it for each result, or None if
         they get one for all: `in_axes=(None, 0)`, as in JAX's `vmap`. 0 alone stands for all arguments.
+    sparse
+        True for a function `jacobian(f)` or `hessian(f)` of a list of numbers, and for a jacobian with such a result:
+        only what is not structurally zero is traced and computed, and of a hessian one half. A call returns a
+        `scipy.sparse.csr_array`, `map` a list of them, and `pattern` says where the numbers are. What is multiplied by
+        a constant 0.0 is structurally zero.
 
     Raises
     ------
@@ -100,17 +108,18 @@ def compile(
     ValueError, TypeError
         If an argument is not as described above.
     """
-    options = Options(backend, batch_size, threads, named(precision), finite, errors, in_axes)
+    options = Options(backend, batch_size, threads, named(precision), finite, errors, in_axes, sparse)
     return Compiled(function, example_args, parameters, options)
 
 
 class Compiled(Printed):
     """A compiled function: what `compile` returns, and documents.
 
-    `fast(x, y)` computes one example, and returns a number or a nested list of numbers. Each new shape of arguments is
-    traced and compiled once. If an argument is a NumPy array, results and gradients of calls are arrays, of doubles, or
-    in single precision of floats, and the numbers in contiguous arrays of that type are read where they lie. Called
-    with Values, within a derivative or another function that is compiled, it returns what the function returns.
+    `fast(x, y)` computes one example, and returns a number or nested lists and dicts of numbers. Each new shape of
+    arguments is traced and compiled once. If an argument is a NumPy array, results and gradients of calls are arrays,
+    of doubles, or in single precision of floats, and the numbers in contiguous arrays of that type are read where they
+    lie. Called with Values, within a derivative or another function that is compiled, it returns what the function
+    returns.
 
     It can be copied, and pickled together with the model whose parameters it has: `pickle.dumps((model, fast))`. The
     pickle holds the trace instead of the function, which may be a lambda: so another process can use it without the
@@ -349,6 +358,18 @@ class Compiled(Printed):
         packed, numbers = self._packed([(arg,) for arg in args]), self._numbers()
         check_numbers(numbers)
         check(self._graph_of(packed).graph(), numbers, packed.rows()[0])
+
+    @property
+    def pattern(self) -> tuple[list[int], list[int]]:
+        """Where a sparse matrix has numbers, for arguments in the shapes of the example: their rows and columns.
+
+        They are in the order of the results in generated code: row by row, the columns of each in order. Raises
+        TypeError if the function was compiled without `sparse=True`.
+        """
+        if self._entries is None:
+            raise TypeError("the function has no pattern: compile jacobian(f) or hessian(f) with sparse=True")
+        _, columns, ends = self._entries.patterns[self._shapes]
+        return [i for i, (start, end) in enumerate(pairwise(ends)) for _ in range(start, end)], columns.tolist()
 
     def _check_parameters(self) -> None:
         if not self.parameters:

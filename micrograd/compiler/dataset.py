@@ -14,9 +14,9 @@ from typing import Any
 
 from micrograd.arrays import is_array
 from micrograd.compiler.dtype import DOUBLE, Precision
-from micrograd.compiler.frontend.graph import Shape, shape_of, size, unflatten
 from micrograd.engine import Value
 from micrograd.errors import shown
+from micrograd.trees import Keys, Shape, has_array, is_regular, leaves, shape_of, shapes_in, size, unflatten
 
 NO_LISTS = (Mapping, MappingView, Set, str, bytes, bytearray)
 """What has a length, but no numbers one after the other."""
@@ -98,12 +98,10 @@ class Packed:
         return Packed, (self.shapes, self.n, buffers, self.precision, self.shared, self.as_arrays)
 
     def refill(self, arguments: Sequence[Any]) -> bool:
-        """Replace the only example by another of the same shape, if that is of Python's numbers, flat lists and arrays.
+        """Replace the only example by another of the same shapes, if it has numbers, flat lists, dicts and arrays.
 
         What has to be converted is packed as the first one was.
         """
-        if len(arguments) != len(self.shapes):
-            return False
         code, as_arrays = self.precision.code, False
         try:
             for i, (shape, argument) in enumerate(zip(self.shapes, arguments, strict=True)):
@@ -117,9 +115,13 @@ class Packed:
                         return False
                     self._bytes[i][:] = view.cast("B")
                     as_arrays = True
+                elif code == "d" and isinstance(argument, dict):
+                    _extend(numbers := array("d"), argument, shape)
+                    self._buffers[i][: len(numbers)] = numbers
+                    as_arrays |= has_array(argument)
                 else:
                     return False
-        except (TypeError, ValueError, OverflowError):
+        except (TypeError, ValueError, OverflowError, _Mismatch):
             return False
         self.as_arrays = as_arrays
         return True
@@ -282,8 +284,14 @@ def _each(
         for batch, *others in zip(batches, *of_arguments, strict=True):
             results.append(function(batch, precision, *others))
     except (TypeError, OverflowError) as error:
-        raise type(error)(f"argument {len(results) + 1}: {error}") from None
+        raise type(error)(f"argument {len(results) + 1}: {error}{_place(batches[len(results)])}") from None
     return results
+
+
+def _place(batch: Any) -> str:
+    """Where in a list of examples, or in the one of a tuple, the first thing is that is not a number."""
+    found = leaves("", batch[0] if isinstance(batch, tuple) and len(batch) == 1 else batch)
+    return next((f" (at {path})" for path, x in found if path and not isinstance(x, Real)), "")
 
 
 def _address(view: Any) -> int:
@@ -310,7 +318,7 @@ _Start = ctypes.c_char * 0
 
 def check_out(out: Any, shape: tuple[Any, ...], code: str) -> None:
     """Raise TypeError or ValueError unless results of this shape can be written into an array."""
-    if "ragged" in shape:
+    if not is_regular(shape):
         raise ValueError(f"out cannot have the shape of the results, {shape}: leave it out, for nested lists")
     fitting = f"expected a C-contiguous NumPy array of {code!r} (numpy.empty({shape}, {code!r}), for instance)"
     if not is_array(out):
@@ -326,10 +334,10 @@ def check_out(out: Any, shape: tuple[Any, ...], code: str) -> None:
 
 
 def _begins_with_array(batch: Any) -> bool:
-    """Whether this is an array, or the first item in a list is one, at whatever depth."""
+    """Whether this is an array or a dict that has one, or the first item in a list is, at whatever depth."""
     while isinstance(batch, (list, tuple)) and batch:
         batch = batch[0]
-    return is_array(batch)
+    return has_array(batch)
 
 
 def _examples(batch: Any, precision: Precision, is_shared: bool) -> Any:
@@ -348,6 +356,8 @@ def _examples(batch: Any, precision: Precision, is_shared: bool) -> Any:
 
 def _plain(tree: Any, precision: Precision = DOUBLE) -> Any:
     """An array or a table as a view of numbers, or as a list of its objects; what has no such form, as it is."""
+    if isinstance(tree, dict):
+        return tree
     if isinstance(tree, NO_LISTS):
         raise TypeError(f"expected a number, or a list or an array of numbers, not {shown(tree)}")
     if hasattr(type(tree), "filled"):
@@ -411,17 +421,22 @@ def _extend(numbers: "array[float]", tree: Any, shape: Shape) -> None:
                 remedy = "give its .data, and get gradients from value_and_grad"
                 raise TracedError(f"expected a real number, not {shown(tree)}: {remedy}") from None
             raise TypeError(f"expected a real number, not {shown(tree)}") from None
+    elif isinstance(tree, dict) or isinstance(shape[0], Keys):
+        if not isinstance(tree, dict) or set(tree) != set(shape[0]):
+            raise _Mismatch(shape_of(tree), shape)
+        for key, branch in zip(shape[0], shapes_in(shape), strict=True):
+            _extend(numbers, tree[key], branch)
     else:
-        ragged = shape[0] == "ragged"
-        if not hasattr(tree, "__len__") or len(tree) != (len(shape) - 1 if ragged else shape[0]):
+        inner = shapes_in(shape)
+        if not hasattr(tree, "__len__") or len(tree) != len(inner):
             raise _Mismatch(shape_of(tree), shape)
         if len(shape) == 1:
             if are_plain(tree):
                 numbers.extend(iter(tree))
                 return
             _expect(shape, shape_of(tree))
-        for i, branch in enumerate(tree):
-            _extend(numbers, branch, shape[i + 1] if ragged else shape[1:])
+        for branch, of_branch in zip(tree, inner, strict=True):
+            _extend(numbers, branch, of_branch)
 
 
 def are_plain(numbers: Any) -> bool:

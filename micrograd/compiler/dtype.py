@@ -57,7 +57,7 @@ class Precision(NamedTuple):
 
     def zeros(self, n: int) -> "array[float]":
         """An array of n zeros."""
-        return array(self.code, bytes(self.size * n))
+        return array(self.code, [0.0]) * n
 
     def array(self, numbers: Iterable[float], name: str = "a number") -> "array[float]":
         """An array of the numbers. Raises OverflowError if one is too large."""

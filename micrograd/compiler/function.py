@@ -10,7 +10,7 @@ import os
 import struct
 import threading
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -22,10 +22,11 @@ from micrograd.compiler.backends import Backend, backend_for, fallback_for
 from micrograd.compiler.dataset import Examples, Packed, ShapeError, TracedError, are_plain, pack, pool
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.arrays import on_arrays
-from micrograd.compiler.frontend.graph import Graph, Shape, nested
+from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.interpret import GraphFunction
 from micrograd.compiler.frontend.redirect import data_buffer, frozen, is_tracing
 from micrograd.compiler.frontend.serialized import SerializedGraph
+from micrograd.compiler.frontend.sparse import Entries
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
 from micrograd.compiler.native.library import CBackend
 from micrograd.compiler.native.toolchain import CompilerError, notice
@@ -34,8 +35,11 @@ from micrograd.engine import Value
 from micrograd.errors import shown
 from micrograd.levels import gradients_lock
 from micrograd.signals import finally_uninterrupted
+from micrograd.trees import Shape, nested
 
 log = logging.getLogger("micrograd")
+
+Backends = dict[tuple[Shape, ...], Backend]
 
 MANY_SHAPES = 4  # above which the log says how many there are to compile
 
@@ -44,6 +48,7 @@ class Function:
     """A compiled function: `Compiled` documents its public methods, `compile` its arguments.
 
     After its parameters come the constants: Values whose numbers are read at each call, too, but without gradients.
+    `backends` has what was compiled before, by shapes, and gets what is compiled.
     """
 
     def __init__(
@@ -53,6 +58,7 @@ class Function:
         parameters: Sequence[Value],
         options: Options,
         constants: Sequence[Value] = (),
+        backends: Backends | None = None,
     ) -> None:
         _check_function(function, example_args)
         self.parameters = [*validation.as_list("parameters", parameters), *constants]
@@ -63,19 +69,21 @@ class Function:
                 raise TypeError(f"a parameter must be a Value not computed from others, not {shown(parameter)}")
         if len(set(map(id, self.parameters))) < len(self.parameters):
             raise ValueError("a parameter was given twice")
-        self._function = on_arrays(function, example_args)
-        self._backends: dict[tuple[Shape, ...], Backend] = {}
+        self._entries = Entries(function) if options.sparse else None
+        self._function = on_arrays(self._entries or function, example_args)
+        self._backends: Backends = {} if backends is None else backends
         self._partial: dict[tuple[Any, ...], Backend] = {}  # for the gradients of some arguments
         self._shared = options.shared(len(example_args))
         self._reusable: list[Packed] = []  # single examples of earlier calls
         self._frozen: Sequence[float] | None = None  # the parameters' numbers, while they are frozen
         self._blocks: set[object] = set()  # in which they are
         self._shapes = pack([(argument,) for argument in example_args], ()).shapes
-        graph = self._traced(self._shapes)
-        self._keep(backend_for(graph, options))
+        if self._shapes not in self._backends:
+            self._keep(backend_for(self._traced(self._shapes), options))
         if options.batch_size != math.inf:
-            kind = "forward" if graph.parameter_gradients is None else "backward"
-            self._build_library(self._shapes, kind, options.batch_size if graph.sizes else 1)
+            stored = self._backends[self._shapes].stored
+            kind = "backward" if stored.is_differentiable else "forward"
+            self._build_library(self._shapes, kind, options.batch_size if stored.sizes else 1)
 
     def __repr__(self) -> str:
         single = "" if self.precision == DOUBLE else " in single precision"
@@ -107,8 +115,12 @@ class Function:
             packed = self._example(args)
             numbers, _ = self._run("forward", packed, as_arrays=packed.as_arrays)
         except TracedError:
+            if self._entries:
+                raise
             return self._function(*map(validation.row, args))
         self._reusable.append(packed)
+        if self._entries:
+            return self._entries.matrices(packed.shapes, 1, numbers)[0]
         return nested(numbers, self._graph_of(packed).output_shape)
 
     @property
@@ -128,7 +140,9 @@ class Function:
         if buffer is not None:
             return buffer
         numbers = [parameter.data for parameter in self.parameters]
-        if any(isinstance(number, (Symbol, Value)) for number in numbers if type(number) is not float):
+        if are_plain(numbers):
+            return numbers
+        if any(isinstance(number, (Symbol, Value)) for number in numbers):
             raise TracedError("the numbers of the parameters are being traced: call the function with one example")
         return plain(numbers)
 
@@ -241,6 +255,8 @@ class Function:
 
     def _unflattened(self, shapes: tuple[Shape, ...], n: int, numbers: Any) -> Any:
         """The function's values for n examples of these shapes, from their flat numbers."""
+        if self._entries:
+            return self._entries.matrices(shapes, n, numbers)
         return nested(numbers, (n, *self._backends[shapes].stored.output_shape))
 
     # Compiling
@@ -258,7 +274,7 @@ class Function:
                     finite=self.options.finite,
                     quiet=self.options.quiet,
                 )
-        except (TypeError, ValueError, IndexError) as error:
+        except (TypeError, ValueError, LookupError) as error:
             if isinstance(error, TraceError) or not self._backends:
                 raise
             raise ShapeError(shapes, self._shapes, error) from error
@@ -391,9 +407,9 @@ class Function:
         assert isinstance(backend, CBackend)
         return backend.library("backward", examples.share(pack))
 
-    def _in_c(self, examples: Examples) -> bool:
-        """Whether all shapes of the examples are compiled to C."""
-        return all(isinstance(self._backends[pack.shapes], CBackend) for pack in examples.packs)
+    def _takes_steps(self, shapes: Iterable[tuple[Shape, ...]]) -> bool:
+        """Whether for all these shapes there is a loop that takes the steps of a training."""
+        return all(self._backends[each].language in ("C", "JavaScript") for each in shapes)
 
 
 def _check_function(function: Any, example_args: Any) -> None:

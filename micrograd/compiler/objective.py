@@ -10,9 +10,9 @@ from typing import Any
 from micrograd.arrays import is_array, viewed
 from micrograd.compiler.dataset import Packed, pack
 from micrograd.compiler.dtype import DOUBLE
-from micrograd.compiler.frontend.graph import shape_of
 from micrograd.compiler.function import Function
 from micrograd.errors import shown
+from micrograd.trees import shape_of
 
 
 class Objective:

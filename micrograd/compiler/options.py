@@ -33,6 +33,7 @@ class Options:
     finite: bool = False
     errors: str = "raise"
     in_axes: Any = 0
+    sparse: bool = False
 
     def __post_init__(self) -> None:
         if self.backend not in BACKENDS:
@@ -40,8 +41,9 @@ class Options:
         if self.batch_size != math.inf:
             object.__setattr__(self, "batch_size", validation.number("batch_size", self.batch_size, least=1))
         object.__setattr__(self, "threads", validation.count("threads", self.threads))
-        if not isinstance(self.finite, bool):
-            raise ValueError(f"finite is {shown(self.finite)}: expected True or False")
+        for name in ("finite", "sparse"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise ValueError(f"{name} is {shown(value)}: expected True or False")
         if self.errors not in ERRORS:
             raise ValueError(f'errors is {shown(self.errors)}: expected "raise" or "ieee"')
         self._check_axes()

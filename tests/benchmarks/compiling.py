@@ -256,7 +256,8 @@ def compiled(program: Program) -> Any:
 def graph_of(program: Program) -> Any:
     """The traced program."""
     from micrograd.collector import gc_paused
-    from micrograd.compiler.frontend.graph import Graph, shape_of
+    from micrograd.compiler.frontend.graph import Graph
+    from micrograd.trees import shape_of
 
     with gc_paused():  # as it is compiled
         return Graph(program.function, [shape_of(argument) for argument in program.example], program.parameters)

@@ -20,13 +20,15 @@ MEMORY = 4 << 30  # bytes
 
 GRADIENTS = ["engine", "functional", "properties", "compiler", "compiler_c", "precision"]
 NETWORKS = ["losses", "nn", "optim", "training", "saving"]
-IN_PYTHON = ["compiler", "compiler_c", "faults"]
-IN_C = ["compiler_c", "compiler", "faults"]
+IN_PYTHON = ["compiler", "calls", "ieee", "compiler_c", "faults"]
+IN_C = ["compiler_c", "compiler", "calls", "ieee", "faults"]
 TRAINING = ["compiled_training", "scenarios", "backends", "training", "travel", "faults"]
 TESTS = {  # those of the module first
     **{name: ["scalar", *GRADIENTS] for name in ["scalar", "functions"]},
     **{name: [*GRADIENTS, *NETWORKS, "load"] for name in ["engine", "levels", "reductions", "errors"]},
-    "functional": ["functional", "properties"],
+    **{name: ["functional", "sparse", "properties"] for name in ["functional", "derivatives", "sweeps", "slopes"]},
+    "trees": ["trees", "functional", "sparse", "properties", "compiler"],
+    "readers": ["data"],
     "losses": NETWORKS,
     **{name: ["optim", *NETWORKS] for name in ["optim", "schedules"]},
     **{f"nn/{name}": ["nn", *NETWORKS] for name in ["module", "layers", "checkpoint"]},
@@ -57,6 +59,7 @@ TESTS = {  # those of the module first
     "compiler/passes/roll": ["roll", "ir", *IN_C],
     "compiler/dtype": ["single_precision"],
     "compiler/options": ["compiler", "single_precision"],
+    "compiler/frontend/sparse": ["sparse"],
     "compiler/frontend/reach": ["reach", *TRAINING],
     **{
         f"compiler/{name}": IN_C
@@ -74,6 +77,11 @@ TESTS = {  # those of the module first
         ]
     },
     **{f"compiler/distributed/{name}": ["shards"] for name in ["pool", "worker", "shards", "map"]},
+    **{name: ["calls", "arrays"] for name in ["arrays", "compiler/objective"]},
+    **{f"compiler/{name}": ["numpy", "calls", "ieee"] for name in ["backends", "targets/numpy", "targets/arrays"]},
+    "compiler/frontend/ieee": ["ieee"],
+    **{f"compiler/{name}": ["browser"] for name in ["targets/browser", "native/browser"]},
+    "compiler/printed": ["compiler_c", "javascript", "single_precision"],
 }
 
 

@@ -21,9 +21,21 @@ OPERATIONS = {row.name: row for row in FUNCTIONS + OPERATORS}
 VALUE, DERIVATIVE = 2.0, 8.0
 """How many ULP of error are allowed in values and in derivatives, but for `ROUGH` and `EXCEPTIONS`."""
 
+
+def _where_it_is_0(name: str, scale: float, least: float) -> Callable[..., float]:
+    """What is allowed of a function of which parts of this size cancel where it is 0."""
+    return lambda x: (
+        least + scale * (1 + abs(math.log(abs(x)))) / abs(float(OPERATIONS[name].value(mp.mpf(x))) or 1e-300)
+    )
+
+
 ROUGH: dict[str, tuple[str, Callable[..., float]]] = {
     "gelu": ("erfc has the rounding of x / sqrt(2) in its exponent", lambda x: VALUE + (x * x if x < 0 else 0)),
     "silu": ("a subnormal sigmoid has few digits", lambda x: VALUE + (-x if x < -708 else 0)),
+    "lgamma": ("that of Python is rough, and 0 at 1, 2 and left of 0", _where_it_is_0("lgamma", 8, 8)),
+    "digamma": ("parts cancel where it is 0", _where_it_is_0("digamma", 8, 8)),
+    "polygamma": ("parts cancel where it is 0", _where_it_is_0("polygamma", 100, 8)),
+    "atan2": ("mpmath has no -0.0", lambda y, x: math.inf if y == 0 and x < 0 else VALUE),
 }
 """Values that lose more: why, and the ULP that are allowed at the operand."""
 
@@ -31,6 +43,8 @@ EXCEPTIONS: dict[str, tuple[str, Callable[..., float]]] = {
     "atan": ("x * x overflows, and 0 comes out for a subnormal", lambda x: math.inf if abs(x) > 1e154 else DERIVATIVE),
     "erf": ("e^-(x * x) has the rounding of x * x in its exponent", lambda x: DERIVATIVE + x * x),
     "erfc": ("as that of erf", lambda x: DERIVATIVE + x * x),
+    "lgamma": ("digamma is rough where it is 0", _where_it_is_0("digamma", 8, 8)),
+    "polygamma": ("a power of order n + 1 has the rounding of 1 / x as often", lambda x: 1.5 * DERIVATIVE),
     "gelu": (
         "as that of erf, and both parts cancel where it is 0, at -0.75",
         lambda x: DERIVATIVE + x * x + 2 / abs(x + 0.7517915246935645),

@@ -17,9 +17,9 @@ from micrograd.arrays import viewed
 from micrograd.compiler.dataset import Packed
 from micrograd.compiler.distributed.pool import Pool, Task
 from micrograd.compiler.distributed.worker import pickled, run_task
-from micrograd.compiler.frontend.graph import Shape
 from micrograd.compiler.function import Function
 from micrograd.errors import shown
+from micrograd.trees import Shape
 
 PREFETCH = 2  # chunks in flight for each worker, so that it does not wait for the next
 

@@ -1,24 +1,20 @@
 """A traced function: its inputs, its outputs, and the operations between."""
 
 import re
-from array import array
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
-from itertools import accumulate, islice, repeat
+from itertools import islice, repeat
 from numbers import Real
 from typing import Any
 
-from micrograd.arrays import is_array
 from micrograd.compiler.frontend.redirect import backward_hook, symbols
 from micrograd.compiler.frontend.scatter import Scatter, scatter
 from micrograd.compiler.frontend.tracer import NO_NUMBER, Argument, Symbol, Trace, TraceError, users_line
 from micrograd.engine import Value
 from micrograd.errors import NO_PLAIN_NUMBER, shown
 from micrograd.signals import finally_uninterrupted
-
-Shape = tuple[Any, ...]
-"""() for a number, (3, 2) for three lists of two, ("ragged", (2,), (3,)) for a list of different shapes."""
+from micrograd.trees import Shape, flat, shape_of, size, unflatten
 
 
 class Graph:
@@ -74,7 +70,7 @@ class Graph:
         finite: bool = False,
         quiet: bool = False,
     ) -> None:
-        self.trace = trace = Trace(finite=finite, quiet=quiet)
+        self.trace = trace = Trace(finite=finite, quiet=quiet, joins=True)
         self.shapes = tuple(shapes)
         self.sizes = [size(shape) for shape in shapes]
         self.n_parameters = len(parameters)
@@ -86,8 +82,8 @@ class Graph:
         inputs = [Value(trace.leaf("x", i)) for i in range(sum(self.sizes))]
         for x in inputs:
             x.__class__ = Argument
-        flat = iter(inputs)
-        arguments = [unflatten(flat, shape) for shape in shapes]
+        remaining = iter(inputs)
+        arguments = [unflatten(remaining, shape) for shape in shapes]
         grads: dict[Value, Any] = {}
 
         def keep_gradients(nodes: list[Value], leaves: list[Value]) -> None:
@@ -131,7 +127,7 @@ class Graph:
     def _trace_forward(self, result: Any) -> list[Value]:
         """Record the function's result. Returns the nodes that it was computed from."""
         self.output_shape = shape_of(result)
-        values = list(flatten(result))
+        values = flat(result)
         end = Value(0.0)
         end._prev = tuple([value for value in values if isinstance(value, Value)])
         nodes = end._topological_order()[0][:-1]
@@ -163,7 +159,8 @@ class Graph:
             parameter.grad = start + parameter.grad
         for x in inputs:
             x.grad = 0  # what a backward() within the function has left there is not part of the gradient
-        root.backward(trace.leaf("seed"))
+        with trace.gradients():
+            root.backward(trace.leaf("seed"))
         learnt = len(parameters) - n_constants
         lines = [trace.id(grad) for grad in [*[p.grad for p in parameters[:learnt]], *before[learnt:]]]
         self.parameter_gradients, self.scatters = scatter(trace, lines)
@@ -214,68 +211,3 @@ def _check_symbolic(nodes: Sequence[Value]) -> None:
                 "if it was computed before the function was called, compute it inside the function; if it is your "
                 "own operation with a constant result, add 0 times its operand's data"
             )
-
-
-LISTS = (list, tuple, range, array)
-
-
-def shape_of(tree: Any) -> Shape:
-    """The shape of a number, a nested list of numbers or a NumPy array."""
-    if isinstance(tree, LISTS):
-        shapes = [shape_of(branch) for branch in tree]
-        if any(shape != shapes[0] for shape in shapes):
-            return ("ragged", *shapes)
-        return (len(tree), *shapes[0]) if shapes else (0,)
-    shape = getattr(tree, "shape", ())
-    return tuple(shape) if isinstance(shape, (tuple, list)) else ()
-
-
-def size(shape: Shape) -> int:
-    """How many numbers there are in the shape."""
-    if shape[:1] == ("ragged",):
-        return sum(map(size, shape[1:]))
-    return shape[0] * size(shape[1:]) if shape else 1
-
-
-def flatten(tree: Any) -> Iterator[Any]:
-    """The numbers in a nested list or a NumPy array, from left to right."""
-    if isinstance(tree, LISTS):
-        for branch in tree:
-            yield from flatten(branch)
-    elif getattr(tree, "shape", ()):
-        yield from flatten(tree.tolist())
-    else:
-        yield tree
-
-
-def unflatten(numbers: Iterator[Any], shape: Shape) -> Any:
-    """The next numbers, in that shape."""
-    if not shape:
-        return next(numbers)
-    if shape[0] == "ragged":
-        return [unflatten(numbers, branch) if branch else next(numbers) for branch in shape[1:]]
-    if len(shape) == 1:
-        return list(islice(numbers, shape[0]))
-    return [unflatten(numbers, shape[1:]) for _ in range(shape[0])]
-
-
-def nested(numbers: Any, shape: Shape) -> Any:
-    """The numbers of an array, in that shape: as arrays if it is one of NumPy's, else as nested lists.
-
-    Without ragged lists, C makes all of the lists at once.
-    """
-    if is_array(numbers):
-        return _split(numbers, shape)
-    if not shape or "ragged" in shape or 0 in shape:
-        return unflatten(iter(numbers.tolist()), shape)
-    code: Any = numbers.typecode
-    return memoryview(numbers).cast("B").cast(code, shape).tolist()
-
-
-def _split(numbers: Any, shape: Shape) -> Any:
-    """Parts of an array, without copies: lists only where the shapes in them differ."""
-    if "ragged" not in shape:
-        return numbers.reshape(shape) if shape else float(numbers[0])
-    branches = shape[1:] if shape[0] == "ragged" else [shape[1:]] * shape[0]
-    ends = list(accumulate(map(size, branches), initial=0))
-    return [_split(numbers[i:j], branch) for i, j, branch in zip(ends, ends[1:], branches, strict=False)]

@@ -6,13 +6,14 @@ from typing import Any
 
 from micrograd import scalar
 
-POLES = {
+POLES: dict[Any, float] = {
     **{(name, 0.0): -math.inf for name in ("log", "log2", "log10")},
     ("log1p", -1.0): -math.inf,
     ("atanh", -1.0): -math.inf,
     ("atanh", 1.0): math.inf,
+    "lgamma": math.inf,
 }
-"""The results that are infinite, where math has a ValueError."""
+"""The results that are infinite where math has a ValueError: at an operand, or wherever it has one."""
 
 
 def quiet(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -24,7 +25,7 @@ def quiet(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         except OverflowError:
             return math.copysign(math.inf, operands[0]) if name == "sinh" else math.inf
         except (ArithmeticError, ValueError):
-            return POLES.get((name, operands[0]), math.nan)
+            return POLES.get((name, operands[0]), POLES.get(name, math.nan))
 
     return OWN.get(name, in_ieee)
 

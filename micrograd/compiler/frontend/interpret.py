@@ -7,11 +7,12 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 from micrograd import scalar
-from micrograd.compiler.frontend.graph import Graph, Shape, flatten, shape_of, unflatten
+from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.serialized import SerializedGraph
 from micrograd.compiler.frontend.tracer import CONDITIONS, OPERATIONS
 from micrograd.engine import Value, promote
 from micrograd.errors import WHERE_HINT
+from micrograd.trees import Shape, flat, shape_of, unflatten
 
 if TYPE_CHECKING:
     from micrograd.compiler.dataset import Packed
@@ -41,7 +42,7 @@ def evaluate(
     zeros = {id for id, number in trace.constants.items() if number == 0}  # where sums of gradients start
     for id in trace.live(results):
         op, lines = trace.ops[id], trace.operands[id]
-        skips = op in ("+", "-") or (op == "where" and lines[0] in choices and numbers[lines[0]] is False)
+        skips = op in ("+", "-", "dot") or (op == "where" and lines[0] in choices and numbers[lines[0]] is False)
         unchosen = zeros if as_engine and skips and id >= graph.forward_end else ()
         operands = [UNCHOSEN if line in unchosen else numbers[line] for line in lines]
         numbers[id] = _result(op, *operands)
@@ -50,6 +51,9 @@ def evaluate(
 
 def _result(op: str, *operands: Any) -> Any:
     """The result of an operation or its error, or that of an operand; `UNCHOSEN` if that is all there is."""
+    if op == "dot":
+        start, *factors = operands
+        return reduce(partial(_result, "+"), map(partial(_result, "*"), factors[::2], factors[1::2]), start)
     if op != "where" and any(operand is UNCHOSEN for operand in operands):
         if op not in ("+", "-") or operands[0] is operands[1]:
             return UNCHOSEN
@@ -90,7 +94,7 @@ class GraphFunction:
                 "shape before you copy or pickle it"
             )
         graph, n = stored.graph(), len(self._parameters)
-        operands = promote(*self._parameters, *[x for argument in args for x in flatten(argument)])
+        operands = promote(*self._parameters, *[x for argument in args for x in flat(argument)])
         data = [operand.data for operand in operands]
         numbers = _inputs(graph, data[:n], data[n:])
         for _, _, outcome in evaluate(graph, graph.outputs, numbers):

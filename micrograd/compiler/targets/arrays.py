@@ -27,7 +27,6 @@ CACHE = 1 << 22  # bytes, beyond which fewer examples are computed at once
 FEWEST_EXAMPLES = 64
 RAISES: Any = {"divide": "raise", "over": "raise", "invalid": "raise"}
 CALL, STATEMENT = 600, 105  # operations of Python that take as long as a call, and as one on arrays
-INVERSE = ("asin", "acos", "atan", "asinh", "acosh", "atanh")
 
 
 # What generated functions call
@@ -89,10 +88,19 @@ def _add_if_any(gradients: Any, at: Any, values: Any, shape: tuple[int, ...]) ->
     np.add.at(gradients, at[at >= 0].astype(np.int64), values[at >= 0])
 
 
-def _each(function: Callable[[float], float]) -> Callable[[Any], Any]:
+def _on_arrays(functions: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
+    """These functions on arrays: NumPy's, whose inverse ones have longer names, or where it has none, one by one."""
+    found: dict[str, Any] = {}
+    for name in [name for name in scalar.FUNCTIONS if not scalar.is_composed(name)]:
+        found[name] = getattr(np, name, None) or getattr(np, name.replace("a", "arc", 1), None)
+        found[name] = found[name] or _each(functions[name], scalar.arity(name))
+    return found
+
+
+def _each(function: Callable[..., float], arity: int) -> Callable[..., Any]:
     """A function of `math` on arrays."""
-    ufunc = np.frompyfunc(function, 1, 1)
-    return lambda x: np.asarray(ufunc(x), float)
+    ufunc = np.frompyfunc(function, arity, 1)
+    return lambda *operands: np.asarray(ufunc(*operands), float)
 
 
 def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -116,15 +124,9 @@ def _has_flags() -> bool:
     return False
 
 
-def _named(functions: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
-    """The functions on arrays: NumPy's, or where it has none, these of one number."""
-    names = {name: name.replace("a", "arc", 1) if name in INVERSE else name for name in functions}
-    return {name: getattr(np, names[name], None) or _each(function) for name, function in functions.items()}
-
-
 def _functions() -> dict[str, Any]:
     """The operations that may fail, by their names in generated code."""
-    found = _named({name: vars(function)["__wrapped__"] for name, function in scalar.FUNCTIONS.items()})
+    found = _on_arrays({name: scalar.value_of(name) for name in scalar.FUNCTIONS})
     found |= {"power": operator.pow, "quotient": _quotient, "remainder": _remainder, "take": _take}
     return found if _has_flags() else {name: _checked(function) for name, function in found.items()}
 
@@ -148,7 +150,7 @@ QUIET_NAMESPACE = {
     "whole": _whole_or_none,
     "at": _at,
     "add_at": _add_if_any,
-    **_named({name: QUIET[name] for name in scalar.FUNCTIONS}),
+    **_on_arrays(QUIET),
 }
 
 
@@ -179,8 +181,6 @@ class NumpyBackend:
 
     def _is_for_python(self, kind: str, n: int) -> bool:
         """Whether Python computes n examples faster, one operation after the other."""
-        if self._python is None:
-            return False
         if kind not in self._operations:
             graph = self.stored.graph()
             self._operations[kind] = len(graph.trace.live(graph.results(kind)))

@@ -71,7 +71,7 @@ SCALAR = {
 
 VECTOR = {
     **ARITHMETIC,
-    **{op: f"v_{op}({{0}})" for op in CALLS},
+    **{op: f"v_{op}({', '.join(['{0}', '{1}'][:n])})" for op, n in CALLS.items()},
     "abs": "v_fabs({0})",
     "%": "v_remainder_({0}, {1})",
     "**": "v_pow({0}, {1})",
@@ -84,8 +84,8 @@ VECTOR = {
     "take_at": "v_take_at({1}, STEP, SIZE, {0})",
 }
 TOTAL = CONDITIONS | {
-    *("+", "-", "*", "neg", "abs", "where"),
-    *("tanh", "erf", "erfc", "atan", "asinh"),
+    *("+", "-", "*", "dot", "neg", "abs", "where"),
+    *("tanh", "erf", "erfc", "atan", "atan2", "asinh", "floor"),
 }
 """The operations that have a result, if an infinite one, for all operands; the others may raise in Python."""
 

@@ -2,9 +2,9 @@
 
 from micrograd import scalar
 
-CALLS = tuple(name for name in scalar.FUNCTIONS if not scalar.is_composed(name))
-"""The functions of the C library that kernels call."""
-INSTRUCTIONS = ("sqrt", "fabs")  # of a processor
+CALLS = {name: scalar.arity(name) for name in scalar.FUNCTIONS if not scalar.is_composed(name)}
+"""The functions of the C library that kernels call, and of how many numbers each is."""
+INSTRUCTIONS = ("sqrt", "fabs", "floor")  # of a processor
 
 NO_PATTERNS = """#if defined(__GNUC__) && !defined(__clang__) /* gcc 12 may take copies for aligned */
 #pragma GCC optimize("no-tree-loop-distribute-patterns")
@@ -113,7 +113,7 @@ static inline V choose(M condition, V a, V b)
 
 #define LANE_BY_LANE(call) { V r; for (int l = 0; l < LANES; l++) r[l] = call; return r; }
 """
-APART = """#if defined(__GNUC__) && !defined(__clang__) /* a pass that clears the registers of vectors before it calls libm */
+APART = """#if defined(__GNUC__) && !defined(__clang__) /* vector registers are cleared before libm is called */
 #define APART __attribute__((noinline, optimize("expensive-optimizations")))
 #else
 #define APART inline
@@ -204,7 +204,7 @@ def is_bounded(name: str) -> bool:
     """Whether a function's domain ends: an infinite result is a pole there, and of other functions too large."""
     for x in (-1.0, 0.0, 1.0):
         try:
-            scalar.FUNCTIONS[name](x)
+            scalar.FUNCTIONS[name](*[x] * CALLS[name])
         except scalar.DomainError:
             return True
     return False
@@ -214,7 +214,8 @@ def seen(body: str) -> str:
     """What makes the functions of libm that are called raise floating-point flags on Windows, as they do elsewhere."""
     names = [name for name in CALLS if name not in INSTRUCTIONS and f"{name}(" in body]
     infinite = {name: "FE_DIVBYZERO" if is_bounded(name) else "FE_OVERFLOW" for name in names}
-    macros = [f"{name}(x) seen(x, {name}(x), {infinite[name]})" for name in names]
+    calls = {name: f"{name}({', '.join('xy'[: CALLS[name]])})" for name in names}
+    macros = [f"{calls[name]} seen(x, {calls[name]}, {infinite[name]})" for name in names]
     if "pow(" in body:
         macros.append("pow(x, y) seen(x, pow(x, y), (x) == 0.0 ? FE_DIVBYZERO : FE_OVERFLOW)")
     if "remainder_(" in body:
@@ -229,10 +230,12 @@ def helpers(body: str) -> str:
 
 def vector_functions(body: str) -> str:
     """The definition of vectors, and the functions of them that are called."""
-    one = [name for name in (*CALLS, "fabs") if f"v_{name}(" in body]
-    two = [name for name in ("pow", "remainder_") if f"v_{name}(" in body]
-    kind = {name: "inline" if name in INSTRUCTIONS else "APART" for name in (*one, *two)}
-    functions = [f"static {kind[name]} V v_{name}(V a) LANE_BY_LANE({name}(a[l]))\n" for name in one]
-    functions += [f"static {kind[name]} V v_{name}(V a, V b) LANE_BY_LANE({name}(a[l], b[l]))\n" for name in two]
+    called = {name: n for name, n in {**CALLS, "fabs": 1, "pow": 2, "remainder_": 2}.items() if f"v_{name}(" in body}
+    kind = {name: "inline" if name in INSTRUCTIONS else "APART" for name in called}
+    functions = [
+        f"static {kind[name]} V v_{name}({', '.join(['V a', 'V b'][:n])}) "
+        f"LANE_BY_LANE({name}({', '.join(['a[l]', 'b[l]'][:n])}))\n"
+        for name, n in called.items()
+    ]
     rest = (V_QUOTIENT if "v_quotient" in body else "") + (ROWS if "v_take" in body else "")
     return VECTORS + (APART if "APART" in kind.values() else "") + "".join(functions) + rest

@@ -30,6 +30,17 @@ function fraction(x) {
   return Math.exp(-x * x) / Math.sqrt(Math.PI) / (x + rest);
 }
 
+// log |gamma(x)|: Stirling's series of a larger number, and the reflection of those below 1/2
+function lgamma(x) {
+  if (!Number.isFinite(x)) return x * x;
+  if (x < 0.5) return Math.log(Math.PI / Math.abs(Math.sin(Math.PI * (x - Math.round(x))))) - lgamma(1 - x);
+  let product = 1;
+  for (; x < 12; x++) product *= x;
+  const w = 1 / (x * x);
+  const series = 1 / 12 - w * (1 / 360 - w * (1 / 1260 - w * (1 / 1680 - w * (1 / 1188 - (w * 691) / 360360))));
+  return (x - 0.5) * Math.log(x) - x + 0.5 * Math.log(2 * Math.PI) + series / x - Math.log(product);
+}
+
 // The number at an index of a row in an array: NaN for one that is not in the row
 function take(numbers, first, step, size, index) {
   return index >= 0 && index < size && index % 1 === 0 ? numbers[first + step * index] : NaN;

@@ -3,26 +3,37 @@
 A small program has no loops: in straight-line code, an engine keeps numbers in registers, which takes half the time.
 """
 
+import copy
 import math
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from itertools import count, takewhile
-from typing import Any
+from typing import Any, ClassVar
 
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import CONDITIONS
-from micrograd.compiler.ir import Accumulate, Assign, Loop, Ref, Scatter, Step, Sum, Term, refs, replace
+from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Scatter, Step, Sum, Term, refs, replace
 from micrograd.compiler.passes import program
 from micrograd.compiler.passes.storage import Slots, chunks_of
+from micrograd.compiler.targets.inlined import inlined, is_inlined, with_slopes
 from micrograd.compiler.targets.spelling import call, total
-from micrograd.scalar import FUNCTIONS, is_composed
+from micrograd.scalar import FUNCTIONS, arity, is_composed
 
 LARGEST = 2000  # references in a function: engines do not optimize large ones; a kernel up to this has no loops
 UNROLLED = 400  # references in all rounds, up to which a loop of another kernel is unrolled
 LONG = 16  # terms, above which a sum takes several statements
 
+
+def functions(name: str) -> dict[str, str]:
+    """The functions in a file beside this one, each after an empty line, by name."""
+    text = files(__package__).joinpath(name).read_text(encoding="utf-8").rstrip("\n")
+    return {re.findall(r"function (\w+)", part)[0]: f"{part}\n\n" for part in text.split("\n\n")[1:]}
+
+
+LIBRARY = functions("functions.js")
+"""The functions that JavaScript lacks."""
 TEMPLATES = {
     **{op: f"{{0}} {op} {{1}}" for op in "+-*/"},
     **{op: f"({{0}} {op} {{1}})" for op in CONDITIONS},
@@ -41,11 +52,13 @@ TEMPLATES = {
     "abs": "Math.abs({0})",
     "take": "take([{*}], 0, 1, SIZE, {0})",
     "take_at": "take({1}, STEP, SIZE, {0})",
-    **{function: f"Math.{function}({{0}})" for function in FUNCTIONS if not is_composed(function)},
-    "erf": "erf({0})",
-    "erfc": "erfc({0})",
+    **{
+        name: f"Math.{name}({{0}}{', {1}' * (arity(name) - 1)})"
+        for name in FUNCTIONS
+        if not is_composed(name) and name not in LIBRARY
+    },
 }
-"""Each operation of a trace in JavaScript; erf, erfc, remainder and take are in functions.js."""
+"""Each operation of a trace in JavaScript; those in functions.js are called by their names."""
 
 CONSTANTS = {"inf": "Infinity", "-inf": "(-Infinity)", "nan": "NaN", "True": "true", "False": "false"}
 
@@ -56,19 +69,13 @@ def literal(number: float) -> str:
     return CONSTANTS.get(text) or (f"({text})" if text[0] == "-" else text)
 
 
-def functions(name: str) -> dict[str, str]:
-    """The functions in a file beside this one, each after an empty line, by name."""
-    text = files(__package__).joinpath(name).read_text(encoding="utf-8").rstrip("\n")
-    return {re.findall(r"function (\w+)", part)[0]: f"{part}\n\n" for part in text.split("\n\n")[1:]}
-
-
 def library(code: str) -> str:
     """The functions that JavaScript lacks and this code calls, with those that they call."""
-    known, called = functions("functions.js"), set[str]()
-    while more := {name for name in known.keys() - called if re.search(rf"\b{name}\(", code)}:
+    called = set[str]()
+    while more := {name for name in LIBRARY.keys() - called if re.search(rf"\b{name}\(", code)}:
         called |= more
-        code += "".join(known[name] for name in more)
-    return "".join(text for name, text in known.items() if name in called)
+        code += "".join(LIBRARY[name] for name in more)
+    return "".join(text for name, text in LIBRARY.items() if name in called)
 
 
 class Writer:
@@ -82,15 +89,22 @@ class Writer:
         The functions, the last of which is called `name`, a function of p, g and seed.
     temporaries
         The length of the array t, in which they work.
+    templates
+        What each operation looks like.
     """
 
+    templates: ClassVar[Mapping[str, str]] = TEMPLATES
+
     def __init__(self, name: str, graph: Graph, results: Sequence[int], accumulated: Sequence[int] = ()) -> None:
+        graph = copy.copy(graph)
+        graph.trace = with_slopes(graph.trace)
         kernel, constants, _ = program(graph, results, accumulated)
         most = math.inf if size(kernel) <= LARGEST else UNROLLED
         numbers = count()
         steps = [step for each in kernel for step in unrolled(each, most, numbers)]
         parts = list(chunks_of(steps, LARGEST, size))
         self._slots = Slots(parts)
+        self._inlined = count()
         self._table = f"{name}Constants"
         names = [f"{name}{i}" for i in range(len(parts))] if len(parts) > 1 else [name]
         self.text = f"const {self._table} = {array_of(constants)};\n\n" if constants else ""
@@ -110,8 +124,12 @@ class Writer:
         target = self._ref(step.target)
         head = f"{target} {'+=' if isinstance(step, Accumulate) else '='}"
         declaration = "const " if target.isidentifier() else ""
+        if isinstance(step.value, Call) and is_inlined(step.value.op):
+            [x] = step.value.operands
+            lines = inlined(step.value.op, self._ref(x), next(self._inlined))
+            return [line.replace("return", f"{declaration}{head}") for line in lines]
         if not isinstance(step.value, Sum):
-            return [f"{declaration}{head} {call(step.value, self._ref, TEMPLATES)};"]
+            return [f"{declaration}{head} {call(step.value, self._ref, self.templates)};"]
         parts = step.value.terms
         first = [*takewhile(lambda part: isinstance(part, Term), parts[:LONG])]
         start = total(self._signed(first)) or "-0.0"

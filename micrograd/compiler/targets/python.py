@@ -62,7 +62,7 @@ NAMESPACE = {
     "power": scalar.power,
     "take": scalar.take,
     "add_at": _add_at,
-    **{name: vars(function)["__wrapped__"] for name, function in scalar.FUNCTIONS.items()},
+    **{name: scalar.value_of(name) for name in scalar.FUNCTIONS},
 }
 QUIET_NAMESPACE = {
     "divide": QUIET["/"],

@@ -1,0 +1,129 @@
+"""How a derivative calls its function: with variables, Values of a separate level, in place of some arguments."""
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
+from numbers import Real
+from typing import Any
+
+from micrograd import scalar
+from micrograd.engine import Value
+from micrograd.errors import require_ordered, shown
+from micrograd.levels import active_levels, check_active
+from micrograd.trees import at_path, filled, flat, has_array, mapped, stacked
+from micrograd.validation import plain, row
+
+Function = Callable[..., Any]
+Argnum = int | Sequence[int]
+
+_depth = ContextVar("depth", default=0)  # how many derivatives are running, one inside the other
+
+
+class Call:
+    """A function's variables and what it returned for them.
+
+    With `lifts`, the other arguments become constants of the same level.
+
+    Attributes
+    ----------
+    args
+        The argument to differentiate by, or a list of several.
+    variables
+        A Value for each number in there.
+    result, outputs
+        The Values that the function returned, in nested lists, and flat.
+    """
+
+    def __init__(
+        self, kind: type[Value], f: Function, argnum: Argnum, args: Sequence[Any], options: Any, lifts: bool
+    ) -> None:
+        positions, several = _positions(argnum, len(args))
+        arguments = list(args)
+        for n in range(len(args)) if lifts else positions:
+            arguments[n] = at_path(kind, f"args[{n % len(args)}]", args[n])
+        self.args: Any = [args[n] for n in positions] if several else args[positions[0]]
+        self.variables = flat([arguments[n] for n in positions])  # before the function changes its arguments
+
+        def node(output: Any) -> Value:  # a number that does not depend on the variables becomes a leaf
+            if not isinstance(output, Real | Value):
+                raise TypeError(f"expected a function that returns numbers, not {type(output).__name__}")
+            return output if isinstance(output, kind) else kind(output)
+
+        self.result = mapped(node, f(*arguments, **options))
+        self.outputs = flat(self.result)
+
+    def gradient(self, numbers: Iterable[Any]) -> Any:
+        """A number for each variable, in the shape of the arguments."""
+        return filled(self.args, iter(numbers))
+
+    def shaped(self, numbers: Sequence[Any]) -> Any:
+        """A number for each output, in the shape of the result: as an array, if there is one among the arguments."""
+        array = stacked(self.result, numbers) if has_array(self.args) else None
+        return filled(self.result, iter(numbers)) if array is None else array
+
+
+def derivative(f: Function, argnum: Argnum, taken: Callable[[Call], Any], *, lifts: bool = False) -> Function:
+    """A function of the arguments of `f`: what `taken` returns for a call of `f`."""
+    check_function(f)
+
+    def derivative(*args: Any, **options: Any) -> Any:
+        level = _depth.get() + 1
+        token = _depth.set(level)
+        active_levels.append(level)
+        try:
+            return taken(Call(_variable(level), f, argnum, args, options, lifts))
+        finally:
+            active_levels.remove(level)
+            _depth.reset(token)
+
+    return derivative
+
+
+def check_function(f: Any) -> None:
+    """Raise TypeError unless this can be called."""
+    if not callable(f):
+        raise TypeError(f"expected a function to differentiate, not {shown(f)}: write grad(f)(x)")
+
+
+def gradient(output: Value, variables: Sequence[Value]) -> list[Any]:
+    """The gradient of `output` with respect to each of the variables."""
+    for variable in variables:
+        variable.grad = constant_zero(variable.data)
+    output.backward()
+    return [variable.grad for variable in variables]
+
+
+def constant_zero(x: Any) -> Any:
+    """A constant 0 of the same type as `x`."""
+    return type(x)(constant_zero(x.data)) if isinstance(x, Value) else scalar.zero(x)
+
+
+def positional(n: int) -> str:
+    """So many positional arguments, for errors."""
+    return f"{n} positional argument" if n == 1 else f"{n} positional arguments"
+
+
+@functools.cache
+def _variable(level: int) -> type[Value]:
+    """The class of Values that a derivative inside `level` - 1 others gives to its function."""
+
+    def backward(self: Value, grad: Any = 1) -> None:
+        if isinstance(self.data, Value):
+            check_active(level)
+        Value.backward(self, grad)
+
+    return type(f"Value{level}", (Value,), {"__slots__": (), "_level": level, "backward": backward})
+
+
+def _positions(argnum: Argnum, n_args: int) -> tuple[list[int], bool]:
+    """The positions of the arguments to differentiate by, and whether there may be several."""
+    expected = "the position of an argument or a list of positions"
+    require_ordered("argnum", argnum, expected)
+    several = isinstance(row(argnum), Sequence)
+    positions = list(map(plain, argnum if several else [argnum]))  # type: ignore[arg-type]  # which is a list then
+    for n in positions:
+        if not isinstance(n, int):
+            raise TypeError(f"argnum is {argnum!r:.80}: expected {expected}")
+        if n not in range(-n_args, n_args):
+            raise TypeError(f"argnum is {n}, but the function was called with {positional(n_args)}")
+    return positions, several

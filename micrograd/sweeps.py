@@ -1,0 +1,172 @@
+"""Derivatives carried through a graph in many directions at once, forward from its variables or back from its outputs.
+
+A `_backward` is linear in the gradient that it takes: called with a gradient of 1, it gives the derivatives of its
+operation by each operand, which do for both ways. So forward mode needs no second table of derivatives; and as they are
+of the type of the numbers (floats, Fractions, Values of enclosing derivatives, a compiler's symbols), what is made of
+them has derivatives in turn.
+
+Each node has a derivative for the directions that reach it, and for no others: so the work grows with the derivatives
+that are not structurally zero (Griewank and Walther, Evaluating Derivatives, 2008, chapter 7).
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from micrograd import errors, scalar
+from micrograd.collector import gc_paused
+from micrograd.engine import Value
+from micrograd.levels import require_double
+
+Row = dict[int, Any]
+"""A derivative for each direction, without those that are structurally zero."""
+
+PLAIN = (float, int)
+
+
+class Sweeps:
+    """The graph from variables to outputs, Values of one level."""
+
+    def __init__(self, variables: Sequence[Value], outputs: Sequence[Value]) -> None:
+        self._variables, self._outputs = variables, outputs
+        end = Value(0.0)
+        end._prev = tuple(outputs)
+        nodes, leaves = end._topological_order()
+        self._nodes = nodes[:-1]
+        require_double(leaves)
+
+    def forward(self, tangents: Iterable[Row]) -> list[Row]:
+        """The derivatives of each output in some directions, whose components at each variable are in its row."""
+        rows: dict[Value, Row] = {}
+        for variable, row in zip(self._variables, tangents, strict=True):
+            _add(rows.setdefault(variable, {}), row, None)
+        for node in self._nodes:
+            sums = rows[node] = {}
+            for operand, partial in self._partials(node):
+                if operand in rows:  # other leaves are constants
+                    _add(sums, rows[operand], partial)
+        return [rows.get(output, {}) for output in self._outputs]
+
+    def backward(self, weights: Iterable[Row], *, lower: bool = False) -> list[Row]:
+        """The derivatives by each variable of weighted sums of the outputs. Each output has its weights in its row.
+
+        With `lower`, the derivatives of sum i are those by the variables 0 to i alone.
+        """
+        first = self._first_variables() if lower else {}
+        rows: dict[Value, Row] = {variable: {} for variable in self._variables}
+        for output, row in zip(self._outputs, weights, strict=True):
+            _add(rows.setdefault(output, {}), row, None)  # a number may have been returned twice
+        for node in reversed(self._nodes):
+            row = rows.pop(node, {})
+            for operand, partial in self._partials(node) if row else ():
+                if operand._prev or operand in rows:
+                    _add(rows.setdefault(operand, {}), row, partial, first.get(operand, 0))
+        return [rows[variable] for variable in self._variables]
+
+    @gc_paused()
+    def jacobian(self, *, forward: bool) -> list[Row]:
+        """The derivatives of each output by the variables, by the number of the variable, carried in that direction."""
+        n, m = len(self._variables), len(self._outputs)
+        return self.forward(_unit_rows(n)) if forward else _transposed(self.backward(_unit_rows(m)), m)
+
+    @gc_paused()
+    def symmetric(self) -> list[Row]:
+        """The jacobian of a gradient, which is symmetric: the lower half is computed, and mirrored."""
+        n = len(self._variables)
+        columns = self.backward(_unit_rows(n), lower=True)
+        rows = _transposed(columns, n)
+        for column, row in zip(columns, rows, strict=True):
+            row.update(column)
+        return rows
+
+    def is_cheaper_forward(self) -> bool:
+        """Whether a jacobian takes fewer products forward. Both are counted side by side, until one of them is."""
+        limit = 4 * len(self._nodes)
+        while True:
+            forward, backward = self._products_forward(limit), self._products_backward(limit)
+            if min(forward, backward) <= limit:
+                return forward < backward
+            limit *= 4
+
+    def _products_forward(self, limit: int) -> float:
+        """How many products a jacobian takes forward: infinity, if more than the limit."""
+        products = 0
+        directions: dict[Value, set[int]] = {}
+        for i, variable in enumerate(self._variables):
+            directions.setdefault(variable, set()).add(i)
+        for node in self._nodes:
+            mine = directions[node] = set()
+            for operand in node._prev:
+                if operand in directions:
+                    mine |= directions[operand]
+                    products += len(directions[operand])
+            if products > limit:
+                return math.inf
+        return products
+
+    def _products_backward(self, limit: int) -> float:
+        """How many products a jacobian takes backward: infinity, if more than the limit."""
+        products = 0
+        directions: dict[Value, set[int]] = {variable: set() for variable in self._variables}
+        for i, output in enumerate(self._outputs):
+            directions.setdefault(output, set()).add(i)
+        for node in reversed(self._nodes):
+            mine = directions.pop(node)
+            for operand in node._prev:
+                if operand._prev or operand in directions:
+                    directions.setdefault(operand, set()).update(mine)
+                    products += len(mine)
+            if products > limit:
+                return math.inf
+        return products
+
+    def _first_variables(self) -> dict[Value, int]:
+        """The lowest number of a variable that each node depends on; the number of variables, if on none."""
+        n = len(self._variables)
+        first = {variable: n - i for i, variable in enumerate(reversed(self._variables), 1)}
+        for node in self._nodes:
+            first[node] = min([first.get(operand, n) for operand in node._prev])
+        return first
+
+    def _partials(self, node: Value) -> list[tuple[Value, Any]]:
+        """The operands of a node, each with the derivative by it, or None for 1, but for structural zeros."""
+        zero = scalar.zero(node.data)
+        operands = dict.fromkeys(node._prev)
+        for operand in operands:
+            operand.grad = zero
+        try:
+            node._backward(zero + 1)  # type: ignore[misc]  # if it is None, the error is explained
+        except BaseException as error:
+            errors.raise_with_context(error, node, self._nodes)
+            raise
+        is_plain = type(node.data) in PLAIN
+        partials = []
+        for operand in operands:
+            partial = operand.grad
+            if type(partial) not in PLAIN:
+                partials.append((operand, partial))
+            elif is_plain or partial != 0:  # among symbols or Values, a plain 0 is one for any numbers
+                partials.append((operand, None if partial == 1 else partial))
+        return partials
+
+
+def _add(sums: Row, row: Row, partial: Any, least: int = 0) -> None:
+    """Add the row from a direction on, times the partial derivative."""
+    for direction, number in row.items():
+        if direction >= least:
+            term = number if partial is None else number * partial
+            sums[direction] = sums[direction] + term if direction in sums else term
+
+
+def _unit_rows(n: int) -> Iterator[Row]:
+    """A row for each of n nodes, with a direction that no other has."""
+    return ({i: 1} for i in range(n))
+
+
+def _transposed(rows: Sequence[Row], n: int) -> list[Row]:
+    """The n columns of a matrix."""
+    columns: list[Row] = [{} for _ in range(n)]
+    for i, row in enumerate(rows):
+        for j, number in row.items():
+            columns[j][i] = number
+    return columns
