@@ -807,3 +807,14 @@ def test_numbers_on_cards_have_as_many_digits_as_there_is_room_for(number, shown
 def test_a_path_in_the_place_of_what_is_drawn_is_refused(save, tmp_path):
     with pytest.raises(TypeError, match=r"^path is Value\(.*: expected the name of a file, as the second argument$"):
         save(str(tmp_path / "drawing"), Value(1.0))
+
+
+def test_gradients_of_an_earlier_pass_are_not_shown_as_those_of_a_new_graph():
+    x = Value(2.0, label="x")
+    (x * 3).backward()
+    again = x * 4
+    assert cards(again) == [["x", "2"], ["× 4", "8"]]
+    assert "grad" not in draw_graph(again)
+    again.backward()
+    assert cards(again) == [["x", "2", "grad", "7"], ["× 4", "8", "grad", "1"]]
+    assert "grad 7" in draw_graph(again)

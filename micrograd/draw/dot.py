@@ -58,7 +58,7 @@ def body(root: Value, limit: float) -> list[str]:
             f"draw a smaller part of it, or pass limit={needed}"
         )
     names = {node: f"n{i}" for i, node in enumerate(leaves + nodes)}
-    has_gradients = any(text.plain(node.grad) != 0 for node in names)
+    has_gradients = any(text.plain(node.grad) != 0 for node in nodes or leaves)
     lines = [f"\tgraph [{_attributes(FAST_LAYOUT)}]\n"] * (count + passed > LIMIT)
     for node, name in names.items():
         colour = ROOT if node is root else "" if node._prev else LEAF

@@ -90,7 +90,7 @@ def chart(
     parts.append(_text((LEFT + right) / 2, height - 5, "epoch", "mg-soft", "middle"))
     across = f"{next(iter(lines))}{' (log scale)' * logarithmic}"
     parts.append(
-        f'<text class="mg-soft" transform="translate(10 {(top + bottom) / 2:.1f}) rotate(-90)" '
+        f'<text class="mg-soft" transform="translate(9 {(top + bottom) / 2:.1f}) rotate(-90)" '
         f'text-anchor="middle">{escape(across)}</text>'
     )
     ends = []
