@@ -10,7 +10,7 @@ import os
 import struct
 import threading
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -39,6 +39,8 @@ from micrograd.trees import Shape, nested
 
 log = logging.getLogger("micrograd")
 
+Backends = dict[tuple[Shape, ...], Backend]
+
 MANY_SHAPES = 4  # above which the log says how many there are to compile
 
 
@@ -46,6 +48,7 @@ class Function:
     """A compiled function: `Compiled` documents its public methods, `compile` its arguments.
 
     After its parameters come the constants: Values whose numbers are read at each call, too, but without gradients.
+    `backends` has what was compiled before, by shapes, and gets what is compiled.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class Function:
         parameters: Sequence[Value],
         options: Options,
         constants: Sequence[Value] = (),
+        backends: Backends | None = None,
     ) -> None:
         _check_function(function, example_args)
         self.parameters = [*validation.as_list("parameters", parameters), *constants]
@@ -67,18 +71,19 @@ class Function:
             raise ValueError("a parameter was given twice")
         self._entries = Entries(function) if options.sparse else None
         self._function = on_arrays(self._entries or function, example_args)
-        self._backends: dict[tuple[Shape, ...], Backend] = {}
+        self._backends: Backends = {} if backends is None else backends
         self._partial: dict[tuple[Any, ...], Backend] = {}  # for the gradients of some arguments
         self._shared = options.shared(len(example_args))
         self._reusable: list[Packed] = []  # single examples of earlier calls
         self._frozen: Sequence[float] | None = None  # the parameters' numbers, while they are frozen
         self._blocks: set[object] = set()  # in which they are
         self._shapes = pack([(argument,) for argument in example_args], ()).shapes
-        graph = self._traced(self._shapes)
-        self._keep(backend_for(graph, options))
+        if self._shapes not in self._backends:
+            self._keep(backend_for(self._traced(self._shapes), options))
         if options.batch_size != math.inf:
-            kind = "forward" if graph.parameter_gradients is None else "backward"
-            self._build_library(self._shapes, kind, options.batch_size if graph.sizes else 1)
+            stored = self._backends[self._shapes].stored
+            kind = "backward" if stored.is_differentiable else "forward"
+            self._build_library(self._shapes, kind, options.batch_size if stored.sizes else 1)
 
     def __repr__(self) -> str:
         single = "" if self.precision == DOUBLE else " in single precision"
@@ -402,9 +407,9 @@ class Function:
         assert isinstance(backend, CBackend)
         return backend.library("backward", examples.share(pack))
 
-    def _in_c(self, examples: Examples) -> bool:
-        """Whether all shapes of the examples are compiled to C."""
-        return all(isinstance(self._backends[pack.shapes], CBackend) for pack in examples.packs)
+    def _takes_steps(self, shapes: Iterable[tuple[Shape, ...]]) -> bool:
+        """Whether for all these shapes there is a loop that takes the steps of a training."""
+        return all(self._backends[each].language in ("C", "JavaScript") for each in shapes)
 
 
 def _check_function(function: Any, example_args: Any) -> None:

@@ -9,7 +9,6 @@ import time
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from micrograd.schedules import Schedule, depends_on_step_only
@@ -316,15 +315,16 @@ def compiled(
     from micrograd.compiler.function import Function  # here, since it takes longer to load than all else
     from micrograd.compiler.options import Options
     from micrograd.compiler.session import CompiledGradients, Training, check_rule
+    from micrograd.training.kept import kept_for
 
     update, sampler, schedule = eager.update, eager.sampler, eager.schedule
     check_rule(update.optimizer)
     (xs, ys), size = engine.train_data, sampler.size
-    roots = {"model": engine.model, "loss": engine.loss}
-    reach = partial(Reach, roots, numbers=False, ignoring=update.all_parameters)
-    constants = [value for value in reach().values if type(value.data) in (int, float)]
     options = Options(backend, threads=threads, precision=named(precision))
-    function = Function(engine.loss_of, (row(xs[0]), row(ys[0])), update.all_parameters, options, constants)
+    kept = kept_for(engine.model, engine.loss, update.all_parameters, options)
+    constants = [value for value in kept.reach.values if type(value.data) in (int, float)]
+    example = row(xs[0]), row(ys[0])
+    function = Function(engine.loss_of, example, update.all_parameters, options, constants, kept.backends)
     session = Training(function, update.optimizer, update.max_norm)  # type: ignore[arg-type]  # as was checked
     gradients: CompiledGradients
     if shards:
@@ -345,7 +345,8 @@ def compiled(
         return eager.validation_losses()  # which raises what it has to
 
     if schedule is not None and not depends_on_step_only(schedule):
-        schedule = _watched(schedule, reach())
+        roots = {"model": engine.model, "loss": engine.loss}
+        schedule = _watched(schedule, Reach(roots, numbers=False, ignoring=update.all_parameters))
     trained = range(len(set(map(id, update.parameters))))
     learns = all(function._learns(pack.shapes, trained) for pack in gradients.examples.packs)
     gradients.by_engine = engine.is_unchecked = not learns  # where that raises what it has to

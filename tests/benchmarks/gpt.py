@@ -20,16 +20,13 @@ from tests.benchmarks.mlp import compiled_training, function_alone, our_training
 from tests.benchmarks.values import scalar_engines, their_training, value_of
 
 WIDTH, HEADS, CONTEXT, VOCABULARY = 16, 4, 16, 27
-SHAPES = {
-    "tokens": (VOCABULARY, WIDTH),
-    "positions": (CONTEXT, WIDTH),
+BLOCK = {
     "queries": (WIDTH, WIDTH),
     "keys": (WIDTH, WIDTH),
     "values": (WIDTH, WIDTH),
     "attended": (WIDTH, WIDTH),
     "widen": (4 * WIDTH, WIDTH),
     "narrow": (WIDTH, 4 * WIDTH),
-    "logits": (VOCABULARY, WIDTH),
 }
 NAME = [26, 8, 18, 0, 1, 4, 11, 26]  # "isabel" between two ends: 7 tokens to predict the next from
 NAMES = ("ada", "emma", "mia", "isabel", "sophia", "luna", "camila", "olivia", "charles", "dorothy")
@@ -74,6 +71,12 @@ def benchmarks() -> list[Benchmark]:
     ]
 
 
+def shapes(layers: int = 1) -> dict[str, tuple[int, int]]:
+    """The shapes of all matrices, those of a layer with its number."""
+    blocks = {f"{name} {layer}": shape for layer in range(layers) for name, shape in BLOCK.items()}
+    return {"tokens": (VOCABULARY, WIDTH), "positions": (CONTEXT, WIDTH), **blocks, "logits": (VOCABULARY, WIDTH)}
+
+
 @dataclass(frozen=True)
 class Operations:
     """What the network is made of besides arithmetic: each as its library does it best."""
@@ -89,9 +92,11 @@ class Operations:
 class GPT:
     """The network: a function from the tokens so far to the logits of the next one at each position."""
 
-    def __init__(self, op: Operations) -> None:
-        self.op = op
-        self.weights = {name: [[op.value(0.0) for _ in range(m)] for _ in range(n)] for name, (n, m) in SHAPES.items()}
+    def __init__(self, op: Operations, layers: int = 1) -> None:
+        self.op, self.layers = op, layers
+        self.weights = {
+            name: [[op.value(0.0) for _ in range(m)] for _ in range(n)] for name, (n, m) in shapes(layers).items()
+        }
         self.restart()
 
     def parameters(self) -> list[Any]:
@@ -119,7 +124,7 @@ class GPT:
         def added(x: Sequence[Any], y: Sequence[Any]) -> list[Any]:
             return [xi + yi for xi, yi in zip(x, y, strict=True)]
 
-        def attention(query: Sequence[Any]) -> list[Any]:
+        def attention(query: Sequence[Any], keys: Sequence[Any], values: Sequence[Any]) -> list[Any]:
             size = WIDTH // HEADS
             output = []
             for head in (slice(start, start + size) for start in range(0, WIDTH, size)):
@@ -127,39 +132,41 @@ class GPT:
                 output += [op.dot(shares, column) for column in zip(*[value[head] for value in values], strict=True)]
             return output
 
-        keys: list[list[Any]] = []
-        values: list[list[Any]] = []
+        keys: list[list[Any]] = [[] for _ in range(self.layers)]
+        values: list[list[Any]] = [[] for _ in range(self.layers)]
         logits = []
         for position, token in enumerate(tokens):
             x = rmsnorm(added(op.take(weights["tokens"], token), weights["positions"][position]))
-            normed = rmsnorm(x)
-            keys.append(linear("keys", normed))
-            values.append(linear("values", normed))
-            x = added(x, linear("attended", attention(linear("queries", normed))))
-            x = added(x, linear("narrow", [h.relu() for h in linear("widen", rmsnorm(x))]))
+            for k in range(self.layers):
+                normed = rmsnorm(x)
+                keys[k].append(linear(f"keys {k}", normed))
+                values[k].append(linear(f"values {k}", normed))
+                attended = attention(linear(f"queries {k}", normed), keys[k], values[k])
+                x = added(x, linear(f"attended {k}", attended))
+                x = added(x, linear(f"narrow {k}", [h.relu() for h in linear(f"widen {k}", rmsnorm(x))]))
             logits.append(linear("logits", x))
         return logits
 
 
-def initial() -> list[float]:
+def initial(n: int) -> list[float]:
     """The weights that all have before training."""
     rng = random.Random(1)
-    return [rng.gauss(0, 0.08) for n, m in SHAPES.values() for _ in range(n * m)]
+    return [rng.gauss(0, 0.08) for _ in range(n)]
 
 
-def names() -> list[list[int]]:
+def names(spelled: Sequence[str] = ()) -> list[list[int]]:
     """The tokens of each name, between two ends."""
-    return [[26, *(ord(letter) - ord("a") for letter in name), 26] for name in NAMES]
+    return [[26, *(ord(letter) - ord("a") for letter in name), 26] for name in spelled or NAMES]
 
 
 # Ours
 
 
-def our_gpt() -> GPT:
+def our_gpt(layers: int = 1) -> GPT:
     """With the fused operations."""
     from micrograd import Value, dot, losses, mean, take
 
-    return GPT(Operations(Value, take, dot, mean, losses.softmax, losses.cross_entropy))
+    return GPT(Operations(Value, take, dot, mean, losses.softmax, losses.cross_entropy), layers)
 
 
 def compiled_gpt(backend: str, name: Sequence[int] = NAME) -> Any:
@@ -260,7 +267,7 @@ def per_name(train: Callable[[], float], restart: Callable[[], None]) -> Measure
 
 def restart(parameters: Sequence[Any]) -> None:
     """Give the parameters the numbers that all have before training."""
-    for parameter, number in zip(parameters, initial(), strict=True):
+    for parameter, number in zip(parameters, initial(len(parameters)), strict=True):
         parameter.data = number
 
 
@@ -328,13 +335,13 @@ def pytorch_names() -> Measure:
     return per_name(train, lambda: pytorch_restart(weights))
 
 
-def pytorch_weights() -> dict[str, Any]:
+def pytorch_weights(layers: int = 1) -> dict[str, Any]:
     """The weights in PyTorch, with one thread and doubles."""
     import torch
 
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float64)
-    weights = {name: torch.zeros(shape, requires_grad=True) for name, shape in SHAPES.items()}
+    weights = {name: torch.zeros(shape, requires_grad=True) for name, shape in shapes(layers).items()}
     pytorch_restart(weights)
     return weights
 
@@ -343,28 +350,28 @@ def pytorch_restart(weights: dict[str, Any]) -> None:
     """Give them the numbers that all have before training."""
     import torch
 
-    numbers = torch.tensor(initial()).split([matrix.numel() for matrix in weights.values()])
+    sizes = [matrix.numel() for matrix in weights.values()]
+    numbers = torch.tensor(initial(sum(sizes))).split(sizes)
     with torch.no_grad():
         for matrix, part in zip(weights.values(), numbers, strict=True):
             matrix.copy_(part.view(matrix.shape))
 
 
 def pytorch_loss(weights: dict[str, Any], tokens: Any, following: Any) -> Any:
-    """The network and its loss: all positions at once, and the attention with a mask."""
+    """The network and its loss, of one text or a batch: all positions at once, and the attention with a mask."""
     from torch.nn import functional
-
-    n = len(tokens)
 
     def rmsnorm(x: Any) -> Any:
         return functional.rms_norm(x, (WIDTH,), eps=EPSILON)
 
     def heads(x: Any) -> Any:
-        return x.view(n, HEADS, -1).transpose(0, 1)
+        return x.view(*x.shape[:-1], HEADS, -1).transpose(-3, -2)
 
-    x = rmsnorm(weights["tokens"][tokens] + weights["positions"][:n])
-    normed = rmsnorm(x)
-    query, key, value = (heads(normed @ weights[name].T) for name in ("queries", "keys", "values"))
-    attended = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
-    x = x + attended.transpose(0, 1).reshape(n, WIDTH) @ weights["attended"].T
-    x = x + (rmsnorm(x) @ weights["widen"].T).relu() @ weights["narrow"].T
-    return functional.cross_entropy(x @ weights["logits"].T, following)
+    x = rmsnorm(weights["tokens"][tokens] + weights["positions"][: tokens.shape[-1]])
+    for k in range((len(weights) - 3) // len(BLOCK)):
+        normed = rmsnorm(x)
+        query, key, value = (heads(normed @ weights[f"{name} {k}"].T) for name in ("queries", "keys", "values"))
+        attended = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        x = x + attended.transpose(-3, -2).reshape(x.shape) @ weights[f"attended {k}"].T
+        x = x + (rmsnorm(x) @ weights[f"widen {k}"].T).relu() @ weights[f"narrow {k}"].T
+    return functional.cross_entropy((x @ weights["logits"].T).flatten(0, -2), following.flatten())

@@ -518,7 +518,7 @@ class Sized(NamedTuple):
 TABLE = {
     "heat equation": Sized(heat, (50, 100), (9, 4)),
     "bodies in a plane": Sized(bodies, (4, 100), (4, 6)),
-    "LSTM": Sized(lstm, (16, 50), (4, 4)),
+    "LSTM": Sized(lstm, (16, 50), (4, 6)),
     "two convolutions, taps skipped": Sized(convolutions, (12, 8), (5, 3)),
     "Hessian of predators and prey": Sized(differentiated, (predators, "hessian", 100), (predators, "hessian", 4)),
     "gradient of predators and prey": Sized(differentiated, (predators, "grad", 500), (predators, "grad", 8)),

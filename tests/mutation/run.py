@@ -80,6 +80,7 @@ TESTS = {  # those of the module first
     **{name: ["calls", "arrays"] for name in ["arrays", "compiler/objective"]},
     **{f"compiler/{name}": ["numpy", "calls", "ieee"] for name in ["backends", "targets/numpy", "targets/arrays"]},
     "compiler/frontend/ieee": ["ieee"],
+    **{f"compiler/{name}": ["browser"] for name in ["targets/browser", "native/browser"]},
     "compiler/printed": ["compiler_c", "javascript", "single_precision"],
 }
 

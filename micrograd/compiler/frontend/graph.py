@@ -70,7 +70,7 @@ class Graph:
         finite: bool = False,
         quiet: bool = False,
     ) -> None:
-        self.trace = trace = Trace(finite=finite, quiet=quiet)
+        self.trace = trace = Trace(finite=finite, quiet=quiet, joins=True)
         self.shapes = tuple(shapes)
         self.sizes = [size(shape) for shape in shapes]
         self.n_parameters = len(parameters)
@@ -159,7 +159,8 @@ class Graph:
             parameter.grad = start + parameter.grad
         for x in inputs:
             x.grad = 0  # what a backward() within the function has left there is not part of the gradient
-        root.backward(trace.leaf("seed"))
+        with trace.gradients():
+            root.backward(trace.leaf("seed"))
         learnt = len(parameters) - n_constants
         lines = [trace.id(grad) for grad in [*[p.grad for p in parameters[:learnt]], *before[learnt:]]]
         self.parameter_gradients, self.scatters = scatter(trace, lines)

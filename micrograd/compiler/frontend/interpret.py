@@ -42,7 +42,7 @@ def evaluate(
     zeros = {id for id, number in trace.constants.items() if number == 0}  # where sums of gradients start
     for id in trace.live(results):
         op, lines = trace.ops[id], trace.operands[id]
-        skips = op in ("+", "-") or (op == "where" and lines[0] in choices and numbers[lines[0]] is False)
+        skips = op in ("+", "-", "dot") or (op == "where" and lines[0] in choices and numbers[lines[0]] is False)
         unchosen = zeros if as_engine and skips and id >= graph.forward_end else ()
         operands = [UNCHOSEN if line in unchosen else numbers[line] for line in lines]
         numbers[id] = _result(op, *operands)
@@ -51,6 +51,9 @@ def evaluate(
 
 def _result(op: str, *operands: Any) -> Any:
     """The result of an operation or its error, or that of an operand; `UNCHOSEN` if that is all there is."""
+    if op == "dot":
+        start, *factors = operands
+        return reduce(partial(_result, "+"), map(partial(_result, "*"), factors[::2], factors[1::2]), start)
     if op != "where" and any(operand is UNCHOSEN for operand in operands):
         if op not in ("+", "-") or operands[0] is operands[1]:
             return UNCHOSEN

@@ -56,6 +56,8 @@ DYNAMIC = {
 """What reads from where no change can be seen; the label of a parameter, too."""
 HEAP = 1 << 9  # the flag of classes that are made while Python runs
 ATTRIBUTE, ITEM, NAME = "{}.{}", "{}[{!r}]", "{}{}"
+KEPT = "_micrograd_compiled"
+"""The attribute of a model in which `fit` keeps what it has compiled: all but a Reach can read it."""
 
 
 class Place:
@@ -94,7 +96,14 @@ class Place:
 
     def changed(self) -> str:
         """The name of what has changed in it; "" if nothing has."""
-        now, before = self._read(), self._before
+        return self._difference(self._read())
+
+    def differs(self, other: "Place") -> bool:
+        """Whether there was something else in another place."""
+        return bool(self._difference(other._before))
+
+    def _difference(self, now: Any) -> str:
+        before = self._before
         if isinstance(before, dict):
             if len(now) == len(before) and all(map(is_, map(now.get, before, repeat(self)), before.values())):
                 return ""
@@ -166,8 +175,6 @@ class Reach:
                 continue
             if why := _unfollowed(thing):
                 self.unfollowed.append(f"{why} {path}")
-                if numbers:
-                    continue  # it is not to be relied on for any of them
             kinds = [*thing.__mro__[1:], type(thing)] if isinstance(thing, type) else [type(thing)]
             waiting += [(kind.__name__, kind) for kind in kinds if not _is_of_library(kind)]
             for place in _places(path, thing, besides if roots.get(path) is thing else ()):
@@ -191,6 +198,16 @@ class Reach:
                 place.restore()
 
 
+def alike(one: Any, other: Any) -> bool:
+    """Whether two things are the same, or functions of the same code that can read the same, as a lambda made again."""
+    if one is other:
+        return True
+    if type(one) is not type(other) or not isinstance(one, (FunctionType, MethodType)):
+        return False
+    places, others = (list(_places("", function, ())) for function in (one, other))
+    return len(places) == len(others) and not any(map(Place.differs, places, others))
+
+
 def _places(path: str, thing: Any, besides: Collection[str]) -> Iterator[Place]:
     """Where an object keeps what can be read from it."""
     if isinstance(thing, type):
@@ -199,7 +216,8 @@ def _places(path: str, thing: Any, besides: Collection[str]) -> Iterator[Place]:
         return
     space = getattr(thing, "__dict__", None)
     if isinstance(space, dict) and not isinstance(thing, Value):
-        yield _items(path, ATTRIBUTE, space, lambda: {name: space[name] for name in space if name not in besides})
+        left_out = {*besides, KEPT}
+        yield _items(path, ATTRIBUTE, space, lambda: {name: space[name] for name in space if name not in left_out})
     if names := _attribute_names(thing):
         yield _attributes(path, thing, lambda: {name: getattr(thing, name) for name in names if hasattr(thing, name)})
     if isinstance(thing, FunctionType):

@@ -8,7 +8,7 @@ addition to one element of an array.
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import NamedTuple
 
 from micrograd.compiler.frontend.tracer import CONDITIONS, Trace
@@ -43,6 +43,10 @@ class Term(NamedTuple):
     nth: int
 
 
+Part = tuple[int, ...]
+"""What a sum adds: a line, or the factors of products, two of each."""
+
+
 def row(trace: Trace, lines: Sequence[int]) -> Row | None:
     """The row of parameters that these lines are, if they lie at equal distances."""
     leaves = [trace.leaves.get(line, ("", 0)) for line in lines]
@@ -72,36 +76,43 @@ def scatter(trace: Trace, gradients: Sequence[int]) -> tuple[list[int], list[Sca
                 scatters.append(Scatter(of, first.position, first.gradient))
     rest = list(gradients)
     for parameter, terms in sums.items():
-        others = [line for line, term in terms if not term or (parameter, term) in left]
-        if len(others) < len(terms):
-            rest[parameter] = reduce(lambda total, line: trace.add("+", (total, line)).id, others)
+        before, *others = [part for part, term in terms if not term or (parameter, term) in left]
+        if 1 + len(others) < len(terms):
+            total = reduce(partial(_plus, trace), others, trace.start(0))
+            rest[parameter] = trace.add("+", (*before, total)).id
     return rest, scatters
 
 
-def _terms(trace: Trace, line: int) -> list[tuple[int, Term | None]]:
-    """The lines that a sum adds up, each as a Term if it has that form."""
+def _plus(trace: Trace, total: int, part: Part) -> int:
+    """The line of a sum with one more part."""
+    return trace.add("+" if len(part) == 1 else "dot", (total, *part)).id
+
+
+def _terms(trace: Trace, line: int) -> list[tuple[Part, Term | None]]:
+    """The parts that a sum adds up, each as a Term if it has that form."""
     seen: Counter[tuple[int, int, int]] = Counter()
-    terms: list[tuple[int, Term | None]] = []
+    terms: list[tuple[Part, Term | None]] = []
     for outer in reversed(list(_spine(trace, line))):
-        for inner in reversed(list(_spine(trace, outer))):
-            match = _match(trace, inner)
+        for inner in reversed(list(_spine(trace, *outer))) if len(outer) == 1 else [outer]:
+            match = _match(trace, *inner)
             terms.append((inner, Term(*match, seen[match]) if match else None))
             if match:
                 seen[match] += 1
     return terms
 
 
-def _spine(trace: Trace, line: int) -> Iterator[int]:
-    """The terms of a sum that was added from left to right, the last one first."""
-    while trace.ops[line] == "+":
-        line, last = trace.operands[line]
-        yield last
-    yield line
+def _spine(trace: Trace, line: int) -> Iterator[Part]:
+    """The parts of a sum that was added from left to right, the last one first."""
+    while trace.ops[line] in ("+", "dot"):
+        line, *last = trace.operands[line]
+        yield tuple(last)
+    if line != trace.start(0):
+        yield (line,)
 
 
-def _match(trace: Trace, line: int) -> tuple[int, int, int] | None:
+def _match(trace: Trace, line: int, *others: int) -> tuple[int, int, int] | None:
     """The index, the gradient and the i of `where(index == i, gradient, 0)`."""
-    if trace.ops[line] != "where":
+    if others or trace.ops[line] != "where":
         return None
     condition, gradient, other = trace.operands[line]
     if trace.ops[condition] != "==" or trace.constants.get(other) != 0:

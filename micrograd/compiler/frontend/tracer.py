@@ -11,6 +11,9 @@ keeps every bit of a finite result is simplified: `x * 1`, `x / 1`, `x ** 1`, `x
 What starts there may be -0.0 where the engine has 0.0, except in the gradients that a compiled function returns.
 
 A trace of finite numbers also drops products with 0.0, and what adds them. Only the sign of a zero may change.
+
+A sum of products is one operation if nothing else can have its parts: that is a `dot`, and what closures add up in a
+gradient, a product at a time.
 """
 
 import linecache
@@ -19,7 +22,9 @@ import operator
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import reduce
 from numbers import Real
 from pathlib import Path
 from traceback import walk_stack, walk_tb
@@ -43,6 +48,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "abs": abs,
     "where": scalar.where,
     "take": lambda index, *values: scalar.take(values, index),
+    "dot": lambda start, *factors: reduce(operator.add, map(operator.mul, factors[::2], factors[1::2]), start),
     **scalar.FUNCTIONS,
 }
 """What each operation of a trace does to numbers."""
@@ -80,7 +86,7 @@ _new = object.__new__
 class Symbol:
     """A traced value: the result of one line of a trace."""
 
-    __slots__ = ("id", "trace")
+    __slots__ = ("_n", "_parts", "id", "trace")
 
     def __init__(self, trace: "Trace", id: int) -> None:
         self.trace = trace
@@ -101,6 +107,15 @@ class Symbol:
         if any(isinstance(value, Value) for value in values):
             return reductions.take(values, self)
         return self.trace.record("take", (self, *values))
+
+    def plus_products(self, start: Any, ws: Sequence[Any], xs: Sequence[Any]) -> Any:
+        """start + w0 * x0 + w1 * x1 + ..., as one operation if no factor is constant."""
+        trace = self.trace
+        if trace.joins and {*map(type, ws), *map(type, xs)} == {Symbol} and not isinstance(start, Value):
+            factors = [trace.id(number) for pair in zip(ws, xs, strict=True) for number in pair]
+            if trace.constants.keys().isdisjoint(factors):
+                return trace.add("dot", (trace.start(start), *factors))
+        return reduce(operator.add, map(operator.mul, ws, xs), start)
 
     def __neg__(self) -> Any:
         return self.trace.record("neg", (self,))
@@ -157,7 +172,7 @@ def _function(name: str) -> Callable[..., Any]:
     def method(*operands: Any) -> Any:
         if arity > 1 and any(isinstance(operand, Value) for operand in operands):
             return getattr(Value, name)(*operands)
-        trace = next(operand.trace for operand in operands if type(operand) is Symbol)
+        trace = next(operand.trace for operand in operands if isinstance(operand, Symbol))
         return value(*operands) if is_composed and not trace.keeps_composed else trace.record(name, operands)
 
     return method
@@ -170,6 +185,52 @@ for _name, _method in {**ARITHMETIC, **LOGIC}.items():
 for _name in scalar.FUNCTIONS:
     setattr(Symbol, _name, _function(_name))
 Real.register(Symbol)  # so that a Value takes it for a number
+
+
+class Pending(Symbol):
+    """A product in a gradient, or a sum of products, which is recorded when it is first used as anything but a term.
+
+    It is the first `_n` of the lines `_parts`, which a longer sum may share: two factors; or what a sum starts from,
+    and then two factors for each product.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, trace: "Trace", parts: list[int]) -> None:
+        self.trace, self._parts, self._n = trace, parts, len(parts)
+
+    def __getattr__(self, name: str) -> int:
+        """The line, the one attribute that is missing. This is a plain Symbol from here on."""
+        if name != "id":
+            raise AttributeError(name)
+        self.__class__ = Symbol  # type: ignore[assignment]
+        lines = self._parts[: self._n]
+        is_product = self._n == 2 or (self._n == 3 and lines[0] == self.trace.start(0))
+        self.id: int = self.trace.settle("*" if is_product else "dot", tuple(lines[-2:] if is_product else lines)).id
+        return self.id
+
+    def __add__(self, other: Any) -> Any:
+        if type(other) is Pending and other._n == 2:
+            return other.added(self)
+        return Symbol(self.trace, self.id) + other
+
+    def __radd__(self, other: Any) -> Any:
+        is_nothing = type(other) is int and other == 0
+        if self._n == 2 and (is_nothing or (type(other) is Symbol and other.id not in self.trace.leaves)):
+            return self.added(other)
+        return other + Symbol(self.trace, self.id)
+
+    def added(self, total: Any) -> "Pending":
+        """The sum with this product as its last term."""
+        if type(total) is not Pending:
+            parts = [self.trace.start(total)]
+        elif total._n == 2:
+            parts = [self.trace.start(0), *total._parts]
+        else:
+            n = total._n
+            parts = total._parts if len(total._parts) == n else total._parts[:n]
+        parts += self._parts
+        return Pending(self.trace, parts)
 
 
 class Argument(Value):
@@ -201,6 +262,8 @@ class Trace:
         Whether no number will be infinite or NaN, so that 0.0 times any of them is 0.0.
     quiet
         Whether an operation that fails gives an infinity or NaN, and not an error.
+    joins
+        Whether sums of products are single operations, "dot", of a start and of two factors for each product.
 
     Attributes
     ----------
@@ -208,10 +271,13 @@ class Trace:
         The first error that was raised, or would have been, where a number was asked for: the function may catch it.
     """
 
-    def __init__(self, *, keeps_composed: bool = False, finite: bool = False, quiet: bool = False) -> None:
+    def __init__(
+        self, *, keeps_composed: bool = False, finite: bool = False, quiet: bool = False, joins: bool = False
+    ) -> None:
         self.keeps_composed = keeps_composed
         self.finite = finite
         self.quiet = quiet
+        self.joins = joins
         self.ops: list[str] = []
         self.operands: list[tuple[int, ...]] = []
         self.leaves: dict[int, tuple[str, int]] = {}
@@ -227,7 +293,7 @@ class Trace:
 
     def id(self, number: Any) -> int:
         """The line of a Symbol, or that of a constant, which is recorded at its first use."""
-        if type(number) is Symbol:
+        if isinstance(number, Symbol):
             if number.trace is not self:
                 raise TraceError(f"{users_line()}: a traced value was used outside the function that was compiled")
             return number.id
@@ -243,6 +309,24 @@ class Trace:
         id = self.id(number)
         return self.id(scalar.where(Symbol(self, id), 1.0, 0.0)) if self.ops[id] in CONDITIONS else id
 
+    def start(self, number: Any) -> int:
+        """The line that a sum starts from: that of -0.0 if it starts from nothing."""
+        line = self.id(-0.0 if type(number) is int and number == 0 else number)
+        return self.id(-0.0) if self.finite and self.constants.get(line) == 0 else line
+
+    @contextmanager
+    def gradients(self) -> Iterator[None]:
+        """Within the block, a product is recorded where it turns out not to be a term of a sum."""
+
+        def add(op: str, lines: tuple[int, ...]) -> Symbol:
+            if op == "*" and self.constants.keys().isdisjoint(lines):
+                return Pending(self, list(lines))
+            return self.settle(op, lines)
+
+        self.add = add  # type: ignore[method-assign]
+        yield
+        del self.add
+
     def refuse(self, why: str) -> TraceError:
         """The error for what a trace cannot follow. The trace remembers the first one."""
         error = TraceError(f"{users_line()}: {why}")
@@ -252,7 +336,7 @@ class Trace:
     def close(self) -> None:
         """End the trace: from here on, any use of its Symbols is an error."""
         self._known.clear()
-        self.add = self.record = self._no_more  # type: ignore[method-assign, assignment]
+        self.add = self.settle = self.record = self._no_more  # type: ignore[method-assign, assignment]
 
     def _no_more(self, op: str, operands: Any) -> NoReturn:
         raise TraceError(
@@ -279,6 +363,8 @@ class Trace:
         symbol = _new(Symbol)  # in half the time of a call
         symbol.trace, symbol.id = self, line
         return symbol
+
+    settle = add
 
     def _append(self, op: str, operands: tuple[int, ...]) -> int:
         self.ops.append(op)

@@ -4,13 +4,16 @@ A sum becomes one expression with all of its terms, products included, so that a
 written. A condition is part of the expressions that it decides.
 """
 
+from collections import Counter
 from collections.abc import Collection, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.scatter import row
 from micrograd.compiler.frontend.tracer import CONDITIONS, Trace
 from micrograd.compiler.ir import Call, Ref
 
+SUMS = ("+", "-", "dot")
 LONG_CONDITION = 8  # numbers compared, above which a condition is computed once, as 1 or 0, whatever uses it
 
 
@@ -36,8 +39,20 @@ class Node(NamedTuple):
     parameter: int = -1
 
 
-Term = tuple[int, ...]
-"""1 or -1, and one or two lines: the factors."""
+class Terms:
+    """A sum as far as it goes: its terms as in a form, and their factors."""
+
+    def __init__(self) -> None:
+        self.runs: list[tuple[int, int]] = []
+        self.factors: list[int] = []
+
+    def add(self, width: int, factors: Sequence[int]) -> None:
+        """Add terms of so many factors each; subtract them if that is negative."""
+        count = len(factors) // abs(width)
+        if self.runs and self.runs[-1][0] == width:
+            count += self.runs.pop()[1]
+        self.runs.append((width, count))
+        self.factors += factors
 
 
 class Expressions(list[Node]):
@@ -72,37 +87,44 @@ class Expressions(list[Node]):
         self._trace = trace
         self._in_order = in_order
         ops, operands = trace.ops, trace.operands
-        uses = [0] * len(ops)
-        user = [0] * len(ops)
+        uses = Counter(chain.from_iterable(map(operands.__getitem__, self.live)))
+        uses.update([*results, *named] * 2)  # which keeps it from becoming part of another
+        self._sum = [0] * len(ops)  # the line of the sum or difference that alone uses a line, or 0
         for line in self.live:
-            for operand in operands[line]:
-                uses[operand] += 1
-                user[operand] = line
-        for line in (*results, *named):
-            uses[line] += 2  # which keeps it from becoming part of another
-        self._sum = [  # the line of the sum or difference that alone uses a line, or 0
-            line if n == 1 and ops[line] in ("+", "-") else 0 for n, line in zip(uses, user, strict=True)
-        ]
+            if ops[line] in SUMS:
+                for operand in operands[line]:
+                    if uses[operand] == 1:
+                        self._sum[operand] = line
         self._parameter = {line: i for line, (array, i) in trace.leaves.items() if array == "g"}
         self._conditions: dict[int, Call] = {}  # over lines
         self._numbers: set[int] = set()  # conditions that have a node
         self._products: dict[int, tuple[int, ...]] = {}
-        self._sums: dict[int, list[Term]] = {}  # as far as they go
+        self._sums: dict[int, Terms] = {}
         for line in self.live:
             op = ops[line]
-            if op == "*" and self._sum[line] and self._conditions.keys().isdisjoint(operands[line]):
+            if op == "*" and self._is_term(line) and self._conditions.keys().isdisjoint(operands[line]):
                 self._products[line] = operands[line]
             elif op == "+" and operands[line][0] in self._parameter:
                 self._add_to_gradient(line)
-            elif op in ("+", "-"):
+            elif op in SUMS:
                 self._add_sum(line, op)
             else:
                 self._add_call(line, op)
 
+    def _is_term(self, line: int) -> bool:
+        """Whether a line is used once, as a term of a sum."""
+        user = self._sum[line]
+        return user > 0 and (self._trace.ops[user] != "dot" or self._trace.operands[user][0] == line)
+
     def _add_sum(self, line: int, op: str) -> None:
-        left, right = self._trace.operands[line]
-        terms = self._sums.pop(left) if left in self._sums else self._term(left, 1)
-        terms += self._term(right, 1 if op == "+" else -1)
+        left, *right = self._trace.operands[line]
+        terms = self._sums.pop(left, None) or Terms()
+        if not terms.runs and not (op == "dot" and repr(self._trace.constants.get(left)) == "-0.0"):
+            self._add_term(terms, left)
+        if op == "dot":
+            terms.add(2, right if self._conditions.keys().isdisjoint(right) else list(map(self._number, right)))
+        else:
+            self._add_term(terms, right[0], 1 if op == "+" else -1)
         if self._sum[line] and self._continues(line):
             self._sums[line] = terms
         else:
@@ -111,41 +133,33 @@ class Expressions(list[Node]):
     def _continues(self, line: int) -> bool:
         """Whether the sum that alone uses a sum adds to it from the right, or adds it to a gradient."""
         user = self._sum[line]
-        left, right = self._trace.operands[user]
-        if left == line:
-            return right != line
-        return self._trace.ops[user] == "+" and left in self._parameter and not self._in_order
+        left = self._trace.operands[user][0]
+        return left == line or (self._trace.ops[user] == "+" and left in self._parameter and not self._in_order)
 
     def _add_to_gradient(self, line: int) -> None:
         total, part = self._trace.operands[line]
         parameter = self._parameter[line] = self._parameter[total]
-        terms = self._sums.pop(total, [])
-        terms += self._sums.pop(part) if part in self._sums and not terms else self._term(part, 1)
+        goes_on = part in self._sums and total not in self._sums
+        terms = self._sums.pop(part if goes_on else total, None) or Terms()
+        if not goes_on:
+            self._add_term(terms, part)
         user = self._sum[line]
         if user and self._trace.ops[user] == "+" and self._trace.operands[user][0] == line:
             self._sums[line] = terms
         else:
             self._close(line, terms, parameter)
 
-    def _term(self, line: int, sign: int) -> list[Term]:
-        """A line as a term: a product as its factors."""
+    def _add_term(self, terms: Terms, line: int, sign: int = 1) -> None:
+        """Add a line: a product as its factors."""
         if line in self._products:
-            return [(sign, *self._products.pop(line))]
+            terms.add(2 * sign, self._products.pop(line))
+            return
         if line in self._sums:
             self._close(line, self._sums.pop(line))
-        return [(sign, self._number(line))]
+        terms.add(sign, [self._number(line)])
 
-    def _close(self, line: int, terms: Sequence[Term], parameter: int = -1) -> None:
-        runs: list[tuple[int, int]] = []
-        operands: list[int] = []
-        for sign, *factors in terms:
-            width = sign * len(factors)
-            if runs and runs[-1][0] == width:
-                runs[-1] = width, runs[-1][1] + 1
-            else:
-                runs.append((width, 1))
-            operands += factors
-        self.append(Node(line, tuple(runs), tuple(operands), parameter))
+    def _close(self, line: int, terms: Terms, parameter: int = -1) -> None:
+        self.append(Node(line, tuple(terms.runs), tuple(terms.factors), parameter))
 
     def _add_call(self, line: int, op: str) -> None:
         operands = self._trace.operands[line]
@@ -168,14 +182,7 @@ class Expressions(list[Node]):
 
     def _append(self, line: int, tree: Call) -> None:
         operands: list[int] = []
-
-        def position(part: Any) -> Any:
-            if isinstance(part, Call):
-                return Call(part.op, tuple(map(position, part.operands)))
-            operands.append(part)
-            return len(operands) - 1
-
-        form = position(tree)
+        form = _form(tree, operands)
         self.append(Node(line, form, tuple(operands)))
 
     def _operand(self, line: int, decides: bool) -> Any:
@@ -197,6 +204,14 @@ class Expressions(list[Node]):
         if op == "/" and not constant:
             return "quotient"
         return f"{op}{constant:.17g}" if op == "**" and constant is not None else op  # 2.0000001 is not 2
+
+
+def _form(part: Any, operands: list[int]) -> Any:
+    """A tree with positions in `operands`, which it fills, in place of lines."""
+    if isinstance(part, Call):
+        return Call(part.op, tuple([_form(inner, operands) for inner in part.operands]))
+    operands.append(part)
+    return len(operands) - 1
 
 
 def _size(value: Any) -> int:

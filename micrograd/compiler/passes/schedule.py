@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from micrograd.compiler.ir import Assign, Kernel, Loop, Ref, Step, refs, replace
@@ -15,7 +16,10 @@ def fused(statements: Sequence[Statement], nodes: Sequence[Node], results: Seque
     """The statements as a kernel. Loops are one where a round of the second needs only that round of the first."""
     operands = {node.line: node.operands for node in nodes}
     home = {line: (s, k) for s, statement in enumerate(statements) for k, line in enumerate(statement.lines)}
-    needs = [{home[o][0] for line in statement.lines for o in operands[line] if o in home} for statement in statements]
+    needs = []
+    for statement in statements:
+        used = set(chain.from_iterable(map(operands.__getitem__, statement.lines)))
+        needs.append({home[line][0] for line in used if line in home})
     groups: list[list[int]] = []
     group: dict[int, int] = {}
     shapes = [_shape(statement.step) for statement in statements]
@@ -32,8 +36,10 @@ def fused(statements: Sequence[Statement], nodes: Sequence[Node], results: Seque
             groups.append([])
         groups[latest].append(s)
         group[s] = latest
-    uses = Counter(home[o][0] for node in nodes for o in node.operands if o in home)
-    uses.update(home[line][0] for line in results if line in home)
+    uses: Counter[int] = Counter()
+    for line, n in Counter(chain(results, *operands.values())).items():
+        if line in home:
+            uses[home[line][0]] += n
     return [_merged([(statements[s].step, uses[s] / len(statements[s].lines)) for s in members]) for members in groups]
 
 

@@ -8,12 +8,13 @@ computed them.
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from operator import sub
+from itertools import count, repeat
+from operator import eq, sub
 from typing import Any, NamedTuple
 
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Step, Sum, Term
 from micrograd.compiler.passes.expressions import Node
-from micrograd.compiler.passes.roll import repeats, rolled
+from micrograd.compiler.passes.roll import FEWEST_ROUNDS, repeats, rolled
 
 Place = tuple[str, int]
 """An array and an index."""
@@ -31,7 +32,7 @@ def by_level(nodes: Sequence[Node]) -> Iterator[tuple[Any, list[Node]]]:
     level: dict[int, int] = {}
     blocks: dict[tuple[int, Any], list[Node]] = defaultdict(list)
     for node in nodes:
-        mine = level[node.line] = 1 + max([level.get(o, 0) for o in node.operands], default=0)
+        mine = level[node.line] = 1 + max(map(level.get, node.operands, repeat(0)), default=0)
         blocks[mine, _operation(node)].append(node)
     for (_, operation), block in sorted(blocks.items(), key=lambda item: item[0][0]):
         yield operation, sorted(block)
@@ -86,23 +87,27 @@ def _descends(first: Node, last: Node, place: dict[int, Place]) -> bool:
 def _kind(node: Node, place: dict[int, Place]) -> tuple[Any, tuple[int, ...]]:
     """What a node computes but for the bases of its references, and these: of its target first."""
     target, base = ("g", node.parameter) if node.parameter >= 0 else place[node.line]
-    places = [place[operand] for operand in node.operands]
+    places = list(map(place.__getitem__, node.operands))
     if isinstance(node.form, Call):
         return (node.form, target, tuple([array for array, _ in places])), (base, *[i for _, i in places])
     shapes: list[Any] = []
     bases = [base]
     at = 0
-    for width, count in node.form:
+    for width, terms in node.form:
         n = abs(width)
-        if count == 1:  # most sums have few terms
+        if terms == 1:  # most sums have few terms
             shapes.append((width > 0, tuple([array for array, _ in places[at : at + n]]), 1, ()))
             bases += [i for _, i in places[at : at + n]]
             at += n
             continue
-        factors = [places[at + k : at + n * count : n] for k in range(n)]
-        at += n * count
-        arrays = list(zip(*[[array for array, _ in factor] for factor in factors], strict=True))
-        indices = list(zip(*[[i for _, i in factor] for factor in factors], strict=True))
+        columns = [list(zip(*places[at + k : at + n * terms : n], strict=True)) for k in range(n)]
+        at += n * terms
+        if terms >= FEWEST_ROUNDS and all(len({*names}) == 1 and _is_even(of) for names, of in columns):
+            strides = tuple([of[1] - of[0] for _, of in columns])
+            shapes.append((width > 0, tuple([names[0] for names, _ in columns]), terms, strides))
+            bases += [of[0] for _, of in columns]
+            continue
+        arrays, indices = (list(zip(*[column[part] for column in columns], strict=True)) for part in (0, 1))
         numbers: dict[Any, int] = {}
         kinds = [numbers.setdefault(each, len(numbers)) for each in arrays]
         for start, _, rounds in repeats(kinds, indices, 1):
@@ -110,6 +115,11 @@ def _kind(node: Node, place: dict[int, Place]) -> tuple[Any, tuple[int, ...]]:
             shapes.append((width > 0, arrays[start], rounds, strides))
             bases += indices[start]
     return (None, target, tuple(shapes)), tuple(bases)
+
+
+def _is_even(indices: Sequence[int]) -> bool:
+    """Whether the indices advance evenly, of which most long sums are, and quickly seen to be."""
+    return all(map(eq, indices, count(indices[0], indices[1] - indices[0])))
 
 
 def _rolled(kind: Any, lines: Sequence[int], bases: Sequence[tuple[int, ...]]) -> Iterator[Statement]:
@@ -152,10 +162,12 @@ def _step(kind: Any, places: list[Ref]) -> Step:
             terms.append(Loop(rounds, (term,)) if rounds > 1 else term)
         value = Sum(tuple(rolled(terms, len(to.strides))))
     else:
-        operands = [ref._replace(array=array) for ref, array in zip(remaining, shape, strict=True)]
-
-        def filled(form: Any) -> Any:
-            return Call(form.op, tuple(map(filled, form.operands))) if isinstance(form, Call) else operands[form]
-
-        value = filled(form)
+        value = _filled(form, [ref._replace(array=array) for ref, array in zip(remaining, shape, strict=True)])
     return (Accumulate if target == "g" else Assign)(to, value)
+
+
+def _filled(form: Any, operands: Sequence[Ref]) -> Any:
+    """A form with its operands in place of their positions."""
+    if isinstance(form, Call):
+        return Call(form.op, tuple([_filled(inner, operands) for inner in form.operands]))
+    return operands[form]

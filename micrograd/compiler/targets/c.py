@@ -84,7 +84,7 @@ VECTOR = {
     "take_at": "v_take_at({1}, STEP, SIZE, {0})",
 }
 TOTAL = CONDITIONS | {
-    *("+", "-", "*", "neg", "abs", "where"),
+    *("+", "-", "*", "dot", "neg", "abs", "where"),
     *("tanh", "erf", "erfc", "atan", "atan2", "asinh", "floor"),
 }
 """The operations that have a result, if an infinite one, for all operands; the others may raise in Python."""

@@ -1,0 +1,72 @@
+"""What a training has compiled, kept for the next one of the same model: that then takes no time to trace or to build.
+
+It is kept by the model, and goes with it; copies and pickles of the model do not have it.
+"""
+
+from collections.abc import Callable, Sequence
+from operator import is_
+from typing import Any
+
+from micrograd.compiler.frontend.reach import KEPT, Reach, alike
+from micrograd.compiler.function import Backends
+from micrograd.compiler.options import Options
+from micrograd.engine import Value
+
+
+class Kept:
+    """What was compiled of a model and a loss, by the shapes of examples, and what it was compiled from.
+
+    Parameters
+    ----------
+    model, loss, parameters, options
+        What it was compiled from: the model, a function of a prediction and a target, all Values with gradients, and
+        the options. Without them, nothing is kept.
+
+    Attributes
+    ----------
+    reach
+        What the model and the loss could read before they were traced.
+    backends
+        What was compiled.
+    """
+
+    def __init__(
+        self,
+        model: Any = None,
+        loss: Callable[..., Any] | None = None,
+        parameters: Sequence[Value] = (),
+        options: Options | None = None,
+    ) -> None:
+        self.reach = Reach({"model": model, "loss": loss}, ignoring=parameters)
+        self.backends: Backends = {}
+        self._loss, self._parameters, self._options = loss, parameters, options
+
+    def __reduce__(self) -> tuple[type["Kept"], tuple[()]]:
+        return Kept, ()
+
+    def serves(self, loss: Callable[..., Any], parameters: Sequence[Value], options: Options) -> bool:
+        """Whether tracing would come to the same as it did."""
+        return (
+            self._options == options
+            and alike(self._loss, loss)
+            and len(self._parameters) == len(parameters)
+            and all(map(is_, self._parameters, parameters))
+            and not self.reach.unfollowed
+            and not self.reach.changed()
+        )
+
+
+def kept_for(model: Any, loss: Callable[..., Any], parameters: Sequence[Value], options: Options) -> Kept:
+    """What an earlier training has compiled, or a new one to keep, if the model has attributes.
+
+    The earlier one serves if nothing has changed that the model and the loss can read: attributes of whatever they
+    hold and of its classes, closures, globals that they name, numbers in arrays and in Values, the states of Python's
+    random generators; the parameters' numbers apart. A loss that is made again by the same line of code, of the same
+    objects, is the same. What is not followed, such as an iterator, is never relied on. Not noticed are only changes
+    of what libraries define, and of what is outside of the program, such as files and the clock.
+    """
+    attributes: dict[str, Any] = getattr(model, "__dict__", {})
+    kept: Kept | None = attributes.get(KEPT)
+    if kept is None or not kept.serves(loss, parameters, options):
+        kept = attributes[KEPT] = Kept(model, loss, parameters, options)
+    return kept

@@ -1,0 +1,175 @@
+"""Sums of products in a trace: one operation each, wherever nothing else can have their parts."""
+
+from typing import Any
+
+import pytest
+
+import micrograd
+from micrograd import Value, dot, losses, take
+from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.frontend.interpret import evaluate
+from micrograd.compiler.frontend.tracer import Pending, Symbol, Trace, TraceError
+from micrograd.trees import shape_of
+
+
+@pytest.fixture
+def trace() -> Trace:
+    """A trace that joins, in whose gradients a test is."""
+    return Trace(joins=True)
+
+
+def values(n: int) -> list[Value]:
+    """Parameters."""
+    return [Value(0.5 - 0.25 * i) for i in range(n)]
+
+
+def graph_of(function: Any, example: tuple[Any, ...], parameters: list[Value]) -> Graph:
+    """The traced function."""
+    return Graph(function, list(map(shape_of, example)), parameters)
+
+
+def shown(trace: Trace, number: Symbol) -> Any:
+    """The operation of a line, and its operands: constants as numbers, leaves by their index."""
+    line = number.id
+    if line in trace.constants:
+        return trace.constants[line]
+    if line in trace.leaves:
+        return trace.leaves[line][1]
+    return trace.ops[line], *[shown(trace, Symbol(trace, operand)) for operand in trace.operands[line]]
+
+
+def check(function: Any, example: tuple[Any, ...], parameters: list[Value]) -> None:
+    """That Python and C compute what the engine does."""
+    result = function(*[list(map(Value, x)) if isinstance(x, list) else Value(x) for x in example])
+    for parameter in parameters:
+        parameter.grad = 0.0
+    result.backward()
+    expected = [result.data, *[parameter.grad for parameter in parameters]]
+    for backend in "python", "c":
+        for parameter in parameters:
+            parameter.grad = 0.0
+        fast = micrograd.compile(function, example, parameters=parameters, backend=backend)
+        loss = fast.backward(*[[x] for x in example])
+        assert [loss, *[parameter.grad for parameter in parameters]] == pytest.approx(expected, rel=1e-13), backend
+
+
+def test_a_dot_is_one_operation_and_so_is_each_gradient() -> None:
+    ws, vs, b = values(3), values(3), Value(0.1)
+
+    def function(x: Any) -> Any:
+        hidden = [dot(ws, x, b).tanh(), dot(vs, x).tanh()]
+        return dot(hidden, hidden)
+
+    ops = graph_of(function, ([1.0, 2.0, 3.0],), [*ws, *vs, b]).trace.ops
+    assert ops.count("dot") == 3 + 2 + 3  # forward; of the hidden numbers; of the arguments
+    check(function, ([1.0, 2.0, 3.0],), [*ws, *vs, b])
+
+
+@pytest.mark.parametrize(("ws", "bias"), [([1.0, 2.0], 0), ([0.0, 1.0], 0.5), ([0.0, -0.0], -0.0)])
+def test_a_dot_with_constants_is_what_is_left_of_its_operations(ws: list[float], bias: float) -> None:
+    vs = values(2)
+    check(lambda x: dot([*ws, *vs], [*vs, *x], bias), ([1.5, 2.5],), vs)
+    trace = Trace()
+    x = trace.leaf("x")
+    assert shown(trace, x.plus_products(0, [x], [2.0])) == ("*", 0, 2.0)
+    assert shown(trace, x.plus_products(0, [x], [x])) == ("*", 0, 0)  # which does not join
+    joining = Trace(joins=True).leaf("x")
+    assert joining.plus_products(0, [joining], [joining**0]).id == joining.id
+
+
+def test_a_dot_within_derivatives_may_mix_numbers_of_several_levels() -> None:
+    w = values(2)
+
+    def function(x: Any) -> Any:
+        return micrograd.functional.grad(lambda y: dot([y, w[0]], [w[1], y], y * y))(x) * x
+
+    check(function, (1.5,), w)
+    trace = Trace(joins=True)
+    x = trace.leaf("x")
+    assert type(x.plus_products(Value(1.0), [x], [x])) is Value
+
+
+def test_products_are_added_to_the_sum_that_they_belong_to(trace: Trace) -> None:
+    a, b, c = (trace.leaf("x", i) for i in range(3))
+    with trace.gradients():
+        total = 0 + a * b + b * c
+        longer, other = total + a * a, total + c * c
+        product = a * c
+        of_a_line = (a - b) + product + product
+    assert shown(trace, total) == ("dot", -0.0, 0, 1, 1, 2)
+    assert shown(trace, longer) == ("dot", -0.0, 0, 1, 1, 2, 0, 0)
+    assert shown(trace, other) == ("dot", -0.0, 0, 1, 1, 2, 2, 2)
+    assert shown(trace, of_a_line) == ("dot", ("-", 0, 1), 0, 2, 0, 2)
+    assert type(total) is Symbol
+    assert not hasattr(a * b, "other")
+
+
+def test_what_else_uses_a_product_or_a_sum_records_it(trace: Trace) -> None:
+    a, b, c = (trace.leaf("x", i) for i in range(3))
+    with trace.gradients():
+        product, alone, total = a * b, 0 + a * b, 0 + a * b + b * c
+        assert [type(number) for number in (product, alone, total)] == [Pending] * 3
+        assert not hasattr(product, "other")
+        assert shown(trace, alone.exp()) == ("exp", ("*", 0, 1))
+        assert shown(trace, product - c) == ("-", ("*", 0, 1), 2)
+        assert shown(trace, 0 + total) == ("dot", -0.0, 0, 1, 1, 2)
+        assert shown(trace, total + c) == ("+", ("dot", -0.0, 0, 1, 1, 2), 2)
+        assert shown(trace, 1.0 + a * c) == ("+", 1.0, ("*", 0, 2))
+        assert shown(trace, (a * b) + (b * c)) == ("dot", -0.0, 0, 1, 1, 2)
+        assert shown(trace, (a * b) + c) == ("+", ("*", 0, 1), 2)
+        assert shown(trace, b + a * b) == ("+", 1, ("*", 0, 1))  # a leaf may be what a gradient was before
+        assert shown(trace, a * 2.0) == ("*", 0, 2.0)
+    assert shown(trace, a * c) == ("*", 0, 2)
+
+
+def test_a_sum_of_finite_numbers_starts_from_nothing_rather_than_from_a_zero() -> None:
+    trace = Trace(joins=True, finite=True)
+    a = trace.leaf("x")
+    assert shown(trace, a.plus_products(0.0, [a], [a])) == ("dot", -0.0, 0, 0)
+    assert shown(Trace(joins=True).leaf("x").trace, Trace(joins=True).leaf("x")) == 0
+
+
+def test_a_sum_that_is_kept_has_no_number(trace: Trace) -> None:
+    a = trace.leaf("x")
+    with trace.gradients():
+        kept = 0 + a * a
+    trace.close()
+    with pytest.raises(TraceError, match="kept after its function"):
+        kept + 1.0
+
+
+def test_weights_that_are_looked_up_and_multiplied_are_scattered_to() -> None:
+    table = [values(2), values(2), values(2)]
+
+    def loss(token: Any, following: Any) -> Any:
+        x = take(table, token)
+        return losses.cross_entropy([dot(row, x) for row in table], following)
+
+    def twice(token: Any, following: Any) -> Any:
+        return loss(token, following) + dot(take(table, following), take(table, token)) * loss(following, token)
+
+    def multiplied(token: Any, following: Any) -> Any:
+        x, y = take(table, token), take(table, following)
+        return losses.cross_entropy([dot(row, x) * dot(row, y) for row in table], following)
+
+    parameters = [weight for row in table for weight in row]
+    for function, n in ((loss, 2), (twice, 8), (multiplied, 4)):
+        graph = graph_of(function, (1, 2), parameters)
+        assert len(graph.scatters) == n
+        check(function, (1.0, 2.0), parameters)
+
+
+def test_sums_of_what_is_not_chosen_add_nothing_where_the_engine_goes_on() -> None:
+    ws = values(3)
+
+    def function(x: Any) -> Any:
+        return dot(ws, [take([x[0].sqrt(), x[0], x[1]], x[2]), x[0], x[1]])
+
+    graph = graph_of(function, ([0.0, 2.0, 1.0],), ws)
+    numbers = {
+        id: {"p": 0.5, "x": (0.0, 2.0, 1.0)[i % 3], "g": 0.0, "seed": 1.0}[a]
+        for id, (a, i) in graph.trace.leaves.items()
+    }
+    ends = [*(graph.argument_gradients or [])]
+    numbers |= graph.trace.constants
+    assert not any(isinstance(n, Exception) for _, _, n in evaluate(graph, ends, numbers, as_engine=True) if _ in ends)
