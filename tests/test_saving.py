@@ -15,7 +15,7 @@ from fractions import Fraction
 
 import pytest
 
-from micrograd import Value, files, nn
+from micrograd import Value, files, fit, losses, nn
 
 MODELS = {
     "neuron": lambda: nn.Neuron(3, "sigmoid", rng=1),
@@ -624,3 +624,10 @@ def test_the_remedy_for_a_module_of_ones_own_can_be_carried_out_word_for_word(pa
 def test_a_path_before_the_model_is_refused_with_the_right_order(path):
     with pytest.raises(TypeError, match=r"^the path comes second: write nn\.save\(model, 'm\.json'\)$"):
         nn.save("m.json", nn.Neuron(2))
+
+
+def test_a_model_that_was_trained_by_compiled_code_is_saved(path):
+    model = nn.MLP(1, [2, 1], rng=1)
+    fit(model, losses.mse_loss, [[0.5], [1.0]], [1.0, 2.0], epochs=2, backend="python", progress=False)
+    nn.save(model, path)
+    assert bits(nn.load(path)) == bits(model)

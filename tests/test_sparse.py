@@ -242,6 +242,23 @@ def test_what_is_decided_at_a_call_is_in_the_pattern(backend):
     assert fast([-1.0, -2.0]).toarray().tolist() == [[0.0, 0.0], [0.0, 0.0], [-2.0, 0.0]]
 
 
+def test_what_is_zero_for_all_numbers_is_not_in_the_pattern():
+    def f(x):
+        return [x[0] - x[0] + x[1], x[0] * 0.0 * x[1] + x[1]]
+
+    x = [2.0, 3.0]
+    exact = micrograd.compile(jacobian(f), (x,), sparse=True, backend="python")
+    assert exact.pattern == ([0, 1], [1, 1])
+    assert exact(x).toarray().tolist() == [[0.0, 1.0], [0.0, 1.0]]
+
+    def g(x):
+        return [x[0] * 0.0 * x[1] ** 2 * x[2]]
+
+    for finite, columns in ((False, [1, 2]), (True, [])):  # infinity * 0.0 is not 0.0
+        fast = micrograd.compile(jacobian(g), ([1.0, 2.0, 3.0],), finite=finite, sparse=True, backend="python")
+        assert fast.pattern[1] == columns
+
+
 def test_a_copy_and_a_pickle_compute_the_same():
     model = nn.MLP(2, [3, 2], rng=random.Random(1))
     fast = micrograd.compile(jacobian(model), ([1.0, 2.0],), parameters=model.parameters(), sparse=True)

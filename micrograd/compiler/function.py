@@ -71,7 +71,7 @@ class Function:
             raise ValueError("a parameter was given twice")
         self._entries = Entries(function) if options.sparse else None
         self._function = on_arrays(self._entries or function, example_args)
-        self._backends: Backends = {} if backends is None else backends
+        self._backends = {} if backends is None else backends
         self._partial: dict[tuple[Any, ...], Backend] = {}  # for the gradients of some arguments
         self._shared = options.shared(len(example_args))
         self._reusable: list[Packed] = []  # single examples of earlier calls

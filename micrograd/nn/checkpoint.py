@@ -17,7 +17,8 @@ from micrograd.validation import plain
 def save(model: Module, path: str | os.PathLike[str]) -> None:
     """Save a Neuron, Layer, MLP or Embedding to a file in JSON, with every parameter to the last bit.
 
-    An existing file is replaced by the whole new one, or stays as it is.
+    Attributes whose names begin with an underscore, such as what `fit` keeps of a training, are left out. An existing
+    file is replaced by the whole new one, or stays as it is.
 
     Raises
     ------
@@ -73,7 +74,8 @@ def _encode(part: Any, at: str = "model") -> Any:
     if isinstance(part, Module):
         if type(part) not in _DECODERS:
             raise ValueError(f"it knows {_KINDS}, but {at} is of type {type(part).__name__}")
-        members = {name: _encode(member, f"{at}.{name}") for name, member in vars(part).items()}
+        public = {name: member for name, member in vars(part).items() if not name.startswith("_")}
+        members = {name: _encode(member, f"{at}.{name}") for name, member in public.items()}
         return {"type": type(part).__name__, **members}
     if isinstance(part, list):
         return [_encode(member, f"{at}.{i}") for i, member in enumerate(part)]

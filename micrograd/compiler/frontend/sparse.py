@@ -4,6 +4,7 @@ from array import array
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from micrograd.compiler.frontend.tracer import Symbol
 from micrograd.errors import shown
 from micrograd.functional import Jacobian
 from micrograd.trees import Shape, is_regular, replaced, shape_of
@@ -58,12 +59,15 @@ class Entries:
                 f"of a result of shape {came[0]} by an argument of shape {came[1]}: give flat lists, or leave it out"
             )
         columns, ends = array("i"), array("i", [0])
+        numbers: list[Any] = []
         for row in rows:
-            columns.extend(sorted(row))
+            entries = [(j, row[j]) for j in sorted(row) if not _is_zero(row[j])]
+            columns.extend([j for j, _ in entries])
+            numbers += [number for _, number in entries]
             ends.append(len(columns))
         shape = len(call.outputs), len(call.variables)
         self.patterns[tuple(map(shape_of, args))] = Pattern(shape, columns, ends)
-        return [row[j] for row in rows for j in sorted(row)]
+        return numbers
 
     def matrices(self, shapes: tuple[Shape, ...], n: int, numbers: Any) -> list[Any]:
         """The matrix of each of n examples, from the entries of all. Raises ModuleNotFoundError without SciPy."""
@@ -79,3 +83,9 @@ class Entries:
         shape, columns, ends = self.patterns[shapes]
         examples = np.asarray(numbers).reshape(n, len(columns))
         return [csr_array((row, np.array(columns), np.array(ends)), shape) for row in examples]
+
+
+def _is_zero(number: Any) -> bool:
+    """Whether this is 0 whatever the arguments are, as of x - x, or where numbers are finite, of 0.0 * x * y."""
+    constant = number.trace.constants.get(number.id) if type(number) is Symbol else number
+    return type(constant) in (int, float) and constant == 0

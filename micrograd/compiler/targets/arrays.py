@@ -183,7 +183,8 @@ class NumpyBackend:
         """Whether Python computes n examples faster, one operation after the other."""
         if kind not in self._operations:
             graph = self.stored.graph()
-            self._operations[kind] = len(graph.trace.live(graph.results(kind)))
+            live, operands = graph.trace.live(graph.results(kind)), graph.trace.operands
+            self._operations[kind] = sum(max(1, len(operands[line]) - 1) for line in live)  # a dot is many
         operations = n * self._operations[kind]
         return operations < CALL or operations < CALL + STATEMENT * self._kernel(kind).statements
 
