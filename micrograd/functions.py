@@ -345,6 +345,7 @@ class Functions:
         lambda g, y, x, z: (g * (x / (r := scalar.hypot(x, y)) / r), -(g * (y / r / r))),
         "The angle of the point (x, y), as y.atan2(x), from -pi to pi; the derivatives are x / r^2 by y and -y / r^2 "
         "by x, with r^2 = x^2 + y^2, and do not exist at (0, 0).",
+        textbook=lambda g, y, x, z: (g * (x / (x * x + y * y)), -(g * (y / (x * x + y * y)))),
     )
     hypot = function_of_two(
         math.hypot,

@@ -12,6 +12,7 @@ from typing import Any
 from micrograd import scalar
 from micrograd.engine import Value, promote
 from micrograd.errors import require_ordered, shown
+from micrograd.functions import TEXTBOOK
 
 __all__ = [
     "atan2",
@@ -100,6 +101,9 @@ def logsumexp(values: Iterable[Any]) -> Value:
         raise ValueError("logsumexp() needs at least one value")
     largest, _, powers, total = exponentials(operands, infinite=True)
     return logsumexp_of(operands, largest, powers, total)
+
+
+TEXTBOOK["logsumexp"] = lambda g, *xs_and_y: tuple([g * scalar.exp(x - xs_and_y[-1]) for x in xs_and_y[:-1]])
 
 
 def exponentials(operands: Sequence[Value], *, infinite: bool = False) -> tuple[Any, list[Any], list[Any], Any]:

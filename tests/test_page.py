@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import pytest
 
-from micrograd import Value, dot, functional, mean, nn, take, viz, where
+from micrograd import Value, dot, functional, logsumexp, mean, nn, take, viz, where
 from micrograd import sum as total
 from micrograd.draw.training.network import names
 from tests.operations import OPERATIONS
@@ -230,6 +230,9 @@ def test_formulas_are_what_the_engine_computes(tmp_path):
     assert formulas(x * y) == ["{0} × {1}", ["{1}", "{0}"]]
     assert formulas(x / y) == ["{0} ÷ {1}", ["1 ÷ {1}", "−{y} ÷ {1}"]]
     assert formulas(x - y) == ["{0} − {1}", ["1", "−1"]]
+    assert formulas(x.hypot(y)) == ["hypot({0}, {1})", ["{0} ÷ {y}", "{1} ÷ {y}"]]
+    assert formulas(logsumexp([x, y])) == ["log(exp({0}) + exp({1}))", ["exp({0} − {y})", "exp({1} − {y})"]]
+    assert formulas(x.floor()) == ["floor({0})", ["0"]]
     assert formulas(x**3) == ["{0}³", ["3 × {0}²", "0"]]
     assert formulas(x**-0.5) == ["{0}^(−0.5)", ["(−0.5) × {0}^(−1.5)", "0"]]
     assert formulas(-x) == ["−{0}", ["−1"]]

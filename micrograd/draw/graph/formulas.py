@@ -7,9 +7,10 @@ the engine alone.
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
-from micrograd import losses, reductions
+from micrograd import losses, reductions, scalar
 from micrograd.compiler.frontend.tracer import CONDITIONS, Trace
 from micrograd.compiler.passes.expressions import Expressions
 from micrograd.compiler.targets.javascript import TEMPLATES, literal
@@ -83,6 +84,9 @@ CALLS: dict[str, Callable[..., Any]] = {
 }
 """How to repeat an operation on its operands, if it is not a method of Value of that name."""
 
+VALUES = {"logsumexp": lambda *xs: scalar.log(reduce(operator.add, map(scalar.exp, xs)))}
+"""The values that pages show in place of an accurate one that is harder to read, as TEXTBOOK has the pullbacks."""
+
 
 def _repeated(value: Value, operands: Sequence[Value]) -> Value:
     """The operation that made a Value, on other operands."""
@@ -98,12 +102,13 @@ def _traced(trace: Trace, value: Value, seed: Any, *, shown: bool = False) -> tu
     """The lines of an operation's result and of its operands' gradients, if `shown` in their textbook form."""
     operands = [Value(trace.leaf("v", i)) for i in range(len(value._prev))]
     result = _repeated(value, operands)
-    if shown and result._op in TEXTBOOK:
-        [x] = operands
-        x.grad = TEXTBOOK[result._op](seed, x.data, result.data)
-    else:
+    if not shown or result._op not in TEXTBOOK:
         result._backward(seed)  # type: ignore[misc]
-    return trace.id(result.data), [trace.id(operand.grad) for operand in operands]
+        return trace.id(result.data), [trace.id(operand.grad) for operand in operands]
+    numbers = [operand.data for operand in operands]
+    y = VALUES[result._op](*numbers) if result._op in VALUES else result.data
+    gradients = TEXTBOOK[result._op](seed, *numbers, y)
+    return trace.id(y), list(map(trace.id, gradients if isinstance(gradients, tuple) else (gradients,)))
 
 
 def _function(trace: Trace, results: Sequence[int]) -> str:
