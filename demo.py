@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from micrograd import Value, mean, nn
-from micrograd.viz import draw_graph, remember_lines, save_html, save_svg, sparkline
+from micrograd.losses import mse_loss
+from micrograd.optim import SGD
+from micrograd.viz import draw_graph, remember_lines, save_html, save_playground, save_svg, sparkline
 
 XOR = [((0.0, 0.0), 0.0), ((0.0, 1.0), 1.0), ((1.0, 0.0), 1.0), ((1.0, 1.0), 0.0)]  # inputs and target
 TOLERANCE = 0.1  # XOR is solved if each prediction is this close to its target
@@ -49,8 +51,12 @@ def show_predictions(model: nn.MLP) -> bool:
     return all(abs(prediction - target) < TOLERANCE for (_, target), prediction in zip(XOR, predictions, strict=True))
 
 
-def draw(model: nn.MLP, untrained: nn.MLP, directory: Path) -> None:
-    """The graph of the prediction for (1, 0), and as a page, that of the loss before the first step of training."""
+def draw(model: nn.MLP, untrained: nn.MLP, learning_rate: float, directory: Path) -> None:
+    """A playground; the graph of the prediction for (1, 0), and as a page, that of the loss before the training."""
+    models = {"2-4-1": untrained, "one neuron": nn.Neuron(2, "sigmoid", rng=0)}
+    page, xs, targets = directory / "playground.html", [x for x, _ in XOR], [target for _, target in XOR]
+    save_playground(models, mse_loss, xs, targets, page, optimizer=lambda parameters: SGD(parameters, learning_rate))
+    print(f"Open {page} in a browser, and watch the network learn, and what a single neuron cannot learn.")
     prediction = model([Value(1.0, label="x0"), Value(0.0, label="x1")])
     prediction.label = "prediction"
     model.zero_grad()
@@ -89,7 +95,7 @@ def main() -> int:
     show_progress(train(model, options.steps, options.learning_rate), options.steps)
     solved = show_predictions(model)
     print("Solved: every" if solved else "Not solved: not every", f"prediction is within {TOLERANCE} of its target.\n")
-    draw(model, untrained, options.out)
+    draw(model, untrained, options.learning_rate, options.out)
     return 0 if solved else 1
 
 

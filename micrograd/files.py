@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from micrograd.errors import shown
 
-__all__ = ["move", "read", "replace", "write"]
+__all__ = ["document", "move", "read", "replace", "write"]
 
 FORMAT = "micrograd"
 VERSION = 1
@@ -24,9 +24,13 @@ _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{\]}]', re.DOTALL)  # a
 
 
 def write(content: Any, path: str | os.PathLike[str]) -> None:
-    """`replace` a file by the content, as a document with the format's name and version."""
-    text = json.dumps({"format": FORMAT, "version": VERSION, "content": content}, allow_nan=False)
-    replace(path, f"{text}\n".encode())
+    """`replace` a file by a document with the content."""
+    replace(path, f"{json.dumps(document(content), allow_nan=False)}\n".encode())
+
+
+def document(content: Any) -> dict[str, Any]:
+    """The content with the format's name and version."""
+    return {"format": FORMAT, "version": VERSION, "content": content}
 
 
 def replace(path: str | os.PathLike[str], content: bytes) -> None:

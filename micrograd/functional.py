@@ -98,7 +98,7 @@ def hessian(f: Function, argnum: Argnum = 0) -> "Jacobian":
 
     Parameters and errors are those of `grad`.
     """
-    return Jacobian(grad(f, argnum), argnum)
+    return Jacobian(grad(f, argnum), argnum, is_symmetric=True)
 
 
 @renamed(**JAX)
@@ -139,11 +139,13 @@ class Jacobian:
     ----------
     f, argnum
         The function that it differentiates, and by which arguments: for a hessian the gradient.
+    is_symmetric
+        Whether it is a hessian.
     """
 
-    def __init__(self, f: Function, argnum: Argnum) -> None:
+    def __init__(self, f: Function, argnum: Argnum, *, is_symmetric: bool = False) -> None:
         check_function(f)
-        self.f, self.argnum = f, argnum
+        self.f, self.argnum, self.is_symmetric = f, argnum, is_symmetric
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """The derivatives of the result, in its shape and then in that of the argument."""
@@ -152,16 +154,17 @@ class Jacobian:
     def sparse(self, *args: Any) -> tuple[Call, list[Row]]:
         """The call, and for each number in the result its derivatives that are not structurally zero, by variables.
 
-        All arguments are trees of numbers.
+        All arguments are trees of numbers. Of a hessian, the lower half is computed, and mirrored.
         """
-        found: tuple[Call, list[Row]] = derivative(self.f, self.argnum, _sparse, lifts=True)(*args)
+
+        def taken(call: Call) -> tuple[Call, list[Row]]:
+            sweeps = Sweeps(call.variables, call.outputs)
+            if self.is_symmetric:
+                return call, sweeps.symmetric()
+            return call, sweeps.jacobian(forward=sweeps.is_cheaper_forward())
+
+        found: tuple[Call, list[Row]] = derivative(self.f, self.argnum, taken, lifts=True)(*args)
         return found
-
-
-def _sparse(call: Call) -> tuple[Call, list[Row]]:
-    """The jacobian without its zeros."""
-    sweeps = Sweeps(call.variables, call.outputs)
-    return call, sweeps.jacobian(forward=sweeps.is_cheaper_forward())
 
 
 def _dense(call: Call) -> Any:

@@ -157,7 +157,7 @@ def _clip(x: Any, low: Any, high: Any) -> Any:
     return where(x > high, high - kind, where(high != high, high, x))
 
 
-def _tanh_slope(x: Any, y: Any) -> Any:
+def tanh_slope(x: Any, y: Any) -> Any:
     """1 - tanh(x)^2 for y = tanh(x), as 1 / cosh(x)^2 where 1 - y^2 would cancel."""
     size = abs(x)
     if type(size) is float and size < 1.0:
@@ -281,7 +281,7 @@ class Functions:
     cosh = function(math.cosh, lambda g, x, y: g * scalar.sinh(x), "The hyperbolic cosine; the derivative is sinh(x).")
     tanh = function(
         math.tanh,
-        lambda g, x, y: g * _tanh_slope(x, y),
+        lambda g, x, y: g * tanh_slope(x, y),
         "The hyperbolic tangent; the derivative is 1 - tanh(x)^2.",
         textbook=lambda g, x, y: g * (1 - y * y),
     )

@@ -239,7 +239,7 @@ def cross_entropy(
             raise ValueError(f"weight has {len(weights)} numbers: expected {len(row)}, one for each class")
         shares.append(1 if weights is None else scalar.take(weights, target))
         spread = [smoothing / len(row) * w for w in weights or [1] * len(row)] if smoothing else []
-        return _cross_entropy(row, target, (1 - smoothing) * shares[-1], spread)
+        return cross_entropy_node(row, target, (1 - smoothing) * shares[-1], spread)
 
     losses = _each_example(loss, logits, target_index)
     if weights is None or reduction != "mean" or isinstance(losses, Value):
@@ -247,7 +247,7 @@ def cross_entropy(
     return sum(_flat(losses)) / reduce(operator.add, shares)
 
 
-def _cross_entropy(logits: Any, target: Any, hit: Any, spread: Sequence[float]) -> Value:
+def cross_entropy_node(logits: Any, target: Any, hit: Any, spread: Sequence[float]) -> Value:
     """The cross-entropy from a target that is `hit` at the true class, plus, unless empty, `spread` at all of them."""
     nodes = promote(*logits)
     _, differences, powers, total = exponentials(nodes)
@@ -265,7 +265,9 @@ def _cross_entropy(logits: Any, target: Any, hit: Any, spread: Sequence[float]) 
         for i in candidate_indices(target, len(nodes)):
             nodes[i].grad -= scalar.where(target == i, grad * hit, 0)
 
-    return type(nodes[0])(data, nodes, "cross_entropy", _backward)
+    loss = type(nodes[0])(data, nodes, "cross_entropy", _backward)
+    loss._constants = {"target": target, "hit": hit, "spread": spread}
+    return loss
 
 
 @overload

@@ -1,8 +1,10 @@
 """Displays in a notebook, for a Value, a Module, a History and a running training. No display ever raises."""
 
+import base64
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from html import escape
 from typing import Any
 
 from micrograd.display import Bundle
@@ -26,6 +28,18 @@ def bundle(thing: Any) -> Bundle:
         bundle = {"text/plain": object.__repr__(thing)}
     with suppress(Exception):
         display(thing, bundle)
+    return _pictured(bundle)
+
+
+def _pictured(bundle: Bundle) -> Bundle:
+    """Add the picture as an image in HTML, which JupyterLab shows of a notebook that it does not trust, too.
+
+    There it does not show SVG, and other programs insert SVG into their page, where one picture's style meets others.
+    """
+    if "image/svg+xml" in bundle:
+        image = base64.b64encode(bundle["image/svg+xml"].encode()).decode()
+        words = escape(bundle["text/plain"].split("\n")[0])
+        bundle["text/html"] = f'<img alt="{words}" src="data:image/svg+xml;base64,{image}">'
     return bundle
 
 
@@ -80,7 +94,7 @@ def live(history: History, epochs: int) -> Callable[[str], None] | None:
     def show(line: str) -> None:
         nonlocal handle
         with suppress(Exception):
-            bundle = {"text/plain": line, "image/svg+xml": standalone(curves(history, line, epochs))}
+            bundle = _pictured({"text/plain": line, "image/svg+xml": standalone(curves(history, line, epochs))})
             if handle is None:
                 handle = sys.modules["IPython"].display.display(bundle, raw=True, display_id=True)
                 _shown_live[:] = [(id(history), cell)]

@@ -10,7 +10,7 @@ that are not structurally zero (Griewank and Walther, Evaluating Derivatives, 20
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from micrograd import errors, scalar
@@ -36,7 +36,7 @@ class Sweeps:
         require_double(leaves)
 
     def forward(self, tangents: Iterable[Row]) -> list[Row]:
-        """The derivatives of each output in some directions, if those of each variable are in its row."""
+        """The derivatives of each output in some directions, whose components at each variable are in its row."""
         rows: dict[Value, Row] = {}
         for variable, row in zip(self._variables, tangents, strict=True):
             _add(rows.setdefault(variable, {}), row, None)
@@ -47,8 +47,12 @@ class Sweeps:
                     _add(sums, rows[operand], partial)
         return [rows.get(output, {}) for output in self._outputs]
 
-    def backward(self, weights: Iterable[Row]) -> list[Row]:
-        """The derivatives by each variable of some sums, if the weights of each output in them are in its row."""
+    def backward(self, weights: Iterable[Row], *, lower: bool = False) -> list[Row]:
+        """The derivatives by each variable of weighted sums of the outputs. Each output has its weights in its row.
+
+        With `lower`, the derivatives of sum i are those by the variables 0 to i alone.
+        """
+        first = self._first_variables() if lower else {}
         rows: dict[Value, Row] = {variable: {} for variable in self._variables}
         for output, row in zip(self._outputs, weights, strict=True):
             _add(rows.setdefault(output, {}), row, None)  # a number may have been returned twice
@@ -56,18 +60,23 @@ class Sweeps:
             row = rows.pop(node, {})
             for operand, partial in self._partials(node) if row else ():
                 if operand._prev or operand in rows:
-                    _add(rows.setdefault(operand, {}), row, partial)
+                    _add(rows.setdefault(operand, {}), row, partial, first.get(operand, 0))
         return [rows[variable] for variable in self._variables]
 
     @gc_paused()
     def jacobian(self, *, forward: bool) -> list[Row]:
         """The derivatives of each output by the variables, by the number of the variable, carried in that direction."""
-        if forward:
-            return self.forward({i: 1} for i in range(len(self._variables)))
-        rows: list[Row] = [{} for _ in self._outputs]
-        for i, column in enumerate(self.backward({j: 1} for j in range(len(self._outputs)))):
-            for j, number in column.items():
-                rows[j][i] = number
+        n, m = len(self._variables), len(self._outputs)
+        return self.forward(_unit_rows(n)) if forward else _transposed(self.backward(_unit_rows(m)), m)
+
+    @gc_paused()
+    def symmetric(self) -> list[Row]:
+        """The jacobian of a gradient, which is symmetric: the lower half is computed, and mirrored."""
+        n = len(self._variables)
+        columns = self.backward(_unit_rows(n), lower=True)
+        rows = _transposed(columns, n)
+        for column, row in zip(columns, rows, strict=True):
+            row.update(column)
         return rows
 
     def is_cheaper_forward(self) -> bool:
@@ -111,6 +120,14 @@ class Sweeps:
                 return math.inf
         return products
 
+    def _first_variables(self) -> dict[Value, int]:
+        """The lowest number of a variable that each node depends on; the number of variables, if on none."""
+        n = len(self._variables)
+        first = {variable: n - i for i, variable in enumerate(reversed(self._variables), 1)}
+        for node in self._nodes:
+            first[node] = min([first.get(operand, n) for operand in node._prev])
+        return first
+
     def _partials(self, node: Value) -> list[tuple[Value, Any]]:
         """The operands of a node, each with the derivative by it, or None for 1, but for structural zeros."""
         zero = scalar.zero(node.data)
@@ -128,13 +145,28 @@ class Sweeps:
             partial = operand.grad
             if type(partial) not in PLAIN:
                 partials.append((operand, partial))
-            elif is_plain or partial != 0:  # a constant among other numbers stays what it is
+            elif is_plain or partial != 0:  # among symbols or Values, a plain 0 is one for any numbers
                 partials.append((operand, None if partial == 1 else partial))
         return partials
 
 
-def _add(sums: Row, row: Row, partial: Any) -> None:
-    """Add the row times the partial derivative."""
+def _add(sums: Row, row: Row, partial: Any, least: int = 0) -> None:
+    """Add the row from a direction on, times the partial derivative."""
     for direction, number in row.items():
-        term = number if partial is None else number * partial
-        sums[direction] = sums[direction] + term if direction in sums else term
+        if direction >= least:
+            term = number if partial is None else number * partial
+            sums[direction] = sums[direction] + term if direction in sums else term
+
+
+def _unit_rows(n: int) -> Iterator[Row]:
+    """A row for each of n nodes, with a direction that no other has."""
+    return ({i: 1} for i in range(n))
+
+
+def _transposed(rows: Sequence[Row], n: int) -> list[Row]:
+    """The n columns of a matrix."""
+    columns: list[Row] = [{} for _ in range(n)]
+    for i, row in enumerate(rows):
+        for j, number in row.items():
+            columns[j][i] = number
+    return columns

@@ -84,13 +84,17 @@ def at_path(function: Callable[[Any], Any], path: str, tree: Any) -> Any:
     """What `replaced` makes of a tree. A TypeError about one of its numbers says where it is."""
     try:
         return replaced(function, tree)
+    except TypeError as error:
+        where = next((where for where, leaf in leaves(path, tree) if not _accepts(function, leaf)), path)
+        raise TypeError(f"{where}: {error}") from None
+
+
+def _accepts(function: Callable[[Any], Any], number: Any) -> bool:
+    try:
+        function(number)
     except TypeError:
-        for where, leaf in leaves(path, tree):
-            try:
-                function(leaf)
-            except TypeError as error:
-                raise TypeError(f"{where}: {error}") from None
-        raise
+        return False
+    return True
 
 
 def flat(tree: Any) -> list[Any]:

@@ -8,7 +8,7 @@ Plots are made by matplotlib. Both packages are imported when they are used.
 import math
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from micrograd.training.history import History
 
 __all__ = [
-    "draw_dot", "draw_graph", "plot_boundary", "plot_history", "remember_lines", "save_html", "save_svg",
-    "save_training", "sparkline", "to_svg",
+    "draw_dot", "draw_graph", "plot_boundary", "plot_history", "remember_lines", "save_html", "save_playground",
+    "save_svg", "save_training", "sparkline", "to_svg",
 ]  # fmt: skip
 
 SIDES = {"LR": "e", "TB": "s", "RL": "w", "BT": "n"}  # where edges leave a node, for each direction of the drawing
@@ -196,6 +196,53 @@ def save_training(
 
     _check_name(path, "HTML", (".html", ".htm"))
     replace(path, page.page(history, model, xs, ys, at).encode())
+
+
+def save_playground(
+    model: Any, loss: Callable[[Any, Any], Any], xs: Sequence[Any], ys: Sequence[Any], path: str | os.PathLike[str], *,
+    optimizer: Any = None, validation: tuple[Sequence[Any], Sequence[Any]] | None = None,
+) -> None:  # fmt: skip
+    """Write a page that trains a model in the browser: one HTML file that works offline.
+
+    The page runs what the compiler makes of the model, its loss and the optimizer in JavaScript. It trains, pauses and
+    takes single steps, and draws new weights by a seed, as the layers did; it shows the losses and the weights as they
+    change. For inputs of two numbers it shows the model's output and that of each unit, and lets the reader change the
+    examples; for others, a table of predictions. Scripts use `window.micrograd`, which the page's source documents.
+
+    Parameters
+    ----------
+    model
+        A Module, or an object with `parameters()` that can be called on an input, of at most 20,000 parameters. Or a
+        dict of some by name, among which the reader chooses.
+    loss
+        A function of a prediction and its target, as for `fit`.
+    xs, ys
+        The inputs and targets of the examples, all of one shape, of at most 1,000,000 numbers.
+    path
+        The file to write.
+    optimizer
+        An `Optimizer` of the model's parameters, or a function from parameters to one, which several models need. By
+        default Adam with a learning rate of 0.01, as for `fit`. The page changes the learning rate; its weight decay
+        is added to the gradient.
+    validation
+        A pair (xs, ys) of examples that are measured, but not learned.
+
+    Raises
+    ------
+    TraceError
+        If the model or the loss cannot be compiled.
+    ValueError
+        If there are more parameters or numbers than above, if one is not finite, if the examples do not go together,
+        or if the name ends like that of another kind of file.
+    TypeError
+        If an argument is of another type.
+    OSError
+        If the file cannot be written.
+    """
+    from micrograd.draw.playground import page
+
+    _check_name(path, "HTML", (".html", ".htm"))
+    replace(path, page.page(model, loss, xs, ys, optimizer, validation).encode())
 
 
 def _check_name(path: str | os.PathLike[str], kind: str, suffixes: Sequence[str], other: str = "") -> None:

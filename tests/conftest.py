@@ -76,7 +76,8 @@ def opened(browser):
         tab.on("console", lambda message: troubles.append(message.text))
         tab.on("pageerror", lambda error: troubles.append(str(error)))
         tab.on("dialog", lambda dialog: troubles.append(dialog.message))
-        tab.on("request", lambda request: request.url.startswith(("file:", "data:")) or troubles.append(request.url))
+        local = ("file:", "data:", "blob:")
+        tab.on("request", lambda request: request.url.startswith(local) or troubles.append(request.url))
         tab.goto(path.as_uri() + fragment)
         return tab
 

@@ -77,9 +77,19 @@ def test_the_drawing_names_inputs_parameters_and_prediction(run, tmp_path):
 
 def test_the_picture_and_the_page_need_nothing_but_python(run, tmp_path):
     output = run().stdout
-    for name, start in (("xor.svg", "<svg"), ("xor.html", "<!doctype html>"), ("xor.dot", "digraph")):
+    for name, start in (
+        ("playground.html", "<!doctype html>"),
+        ("xor.svg", "<svg"),
+        ("xor.html", "<!doctype html>"),
+        ("xor.dot", "digraph"),
+    ):
         assert name in output
         assert (tmp_path / name).read_text().startswith(start)
+
+
+def test_the_playground_comes_first(run):
+    said = run("--steps", "1").stdout
+    assert said.index("playground.html") < said.index("xor.svg") < said.index("xor.html")
 
 
 def test_the_demo_finishes_unsolved_with_status_1(run, tmp_path):
@@ -214,7 +224,7 @@ def test_without_a_standard_output_the_demo_is_silent(tmp_path):
     assert (tmp_path / "xor.dot").exists()
 
 
-@pytest.mark.parametrize("name", ["xor.dot", "xor.svg", "xor.html"])
+@pytest.mark.parametrize("name", ["playground.html", "xor.dot", "xor.svg", "xor.html"])
 def test_a_directory_in_the_place_of_a_drawing_is_named(run, tmp_path, name):
     (tmp_path / name).mkdir()
     result = run("--steps", "1")

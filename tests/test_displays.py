@@ -1,5 +1,6 @@
 """What notebooks show for models and histories, and for a training while it runs."""
 
+import base64
 import os
 import re
 import subprocess
@@ -26,6 +27,12 @@ def bundle(thing):
     assert found["text/plain"]
     if "image/svg+xml" in found:
         ElementTree.fromstring(found["image/svg+xml"])
+        image = ElementTree.fromstring(found.pop("text/html").replace('">', '"/>'))
+        assert image.get("alt") == found["text/plain"].split("\n")[0]
+        kind, encoded = image.get("src").split(",")
+        assert kind == "data:image/svg+xml;base64"
+        assert base64.b64decode(encoded).decode() == found["image/svg+xml"]
+    assert "text/html" not in found
     return found
 
 
@@ -41,6 +48,14 @@ def test_a_value_shows_the_graph_that_leads_to_it():
     y = x * 3
     assert bundle(y) == {"text/plain": "Value(data=6.0, grad=0.0)", "image/svg+xml": viz.to_svg(y)}
     assert bundle(x) == {"text/plain": "Value(data=2.0, grad=0.0, label='x')"}
+
+
+def test_no_label_leaves_the_text_of_an_image():
+    image = (Value(1.0) * 2)._repr_mimebundle_()["text/html"]
+    assert image.startswith('<img alt="Value(data=2.0, grad=0.0)" src="data:image/svg+xml;base64,')
+    hostile = Value(1.0) * 2
+    hostile.label = '"><script>alert(1)</script>'
+    assert "<script" not in hostile._repr_mimebundle_()["text/html"]
 
 
 def test_a_value_that_cannot_be_drawn_has_its_text(monkeypatch):
@@ -249,7 +264,7 @@ def test_in_jupyter_a_cell_has_one_output_in_the_end():
     assert [[output.output_type for output in cell.outputs] for cell in cells] == [
         [], ["display_data"], ["execute_result"], ["execute_result"],
     ]  # fmt: skip
-    assert all({"text/plain", "image/svg+xml"} <= cell.outputs[0].data.keys() for cell in cells[1:])
+    assert all({"text/plain", "text/html", "image/svg+xml"} <= cell.outputs[0].data.keys() for cell in cells[1:])
 
 
 def test_without_ipython_there_is_no_display():
@@ -284,5 +299,5 @@ def test_marimo_shows_the_same(tmp_path):
     path = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
     subprocess.run(export, cwd=tmp_path, env=path, check=True, timeout=120)
     written = (tmp_path / "notebook.html").read_text(encoding="utf-8")
-    for shown in ("The graph that leads to a Value: 4 Values", "MLP(1 -", "2 epochs, loss "):
+    for shown in ("Value(data=0.99998", "MLP(1 -", "2 epochs, loss ", "data:image/svg+xml;base64,"):
         assert shown in written

@@ -128,6 +128,36 @@ def test_a_remainder_has_the_sign_of_the_divisor(tmp_path):
 
 
 @needs_node
+def test_tanh_and_its_slope_are_accurate_wherever_they_are(tmp_path):
+    fast = compiled(lambda x: x.tanh(), (0.5,))
+    fast.export_js(tmp_path / "model.mjs")
+    rng = random.Random(1)
+    xs = [sign * 10 ** rng.uniform(-9, 1.5) for sign in (-1, 1) for _ in range(300)]
+    xs += [x * sign for x in (0.0, 1e-300, 1 / 64, 21.99, 22.0, 300.0) for sign in (-1, 1)]
+    script = f"""
+import {{ valueAndGrad }} from "./model.mjs";
+const dx = new Float64Array(1), told = {xs}.map(x => [valueAndGrad([], [x], dx), dx[0]]);
+"""
+    for x, found in zip(xs, in_node(tmp_path, script), strict=True):
+        assert found == pytest.approx([math.tanh(x), 1 / math.cosh(x) ** 2], rel=5e-15, abs=0)
+    script = 'import { forward } from "./model.mjs"; const told = [...forward([], [NaN, Infinity, -Infinity])];'
+    assert repr(in_node(tmp_path, script)) == "[nan, 1.0, -1.0]"
+
+
+@needs_node
+def test_what_only_looks_like_the_slope_of_tanh_is_computed_as_it_is_written(tmp_path):
+    def alike(x, z, factor=4.0):
+        e = scalar.exp(-2.0 * abs(x))
+        return where(abs(x) < 1.0, 1.0 - z.tanh() * z.tanh(), factor * e / ((1.0 + e) * (1.0 + e)))
+
+    fast = compiled(lambda x, z: [alike(x, z), alike(x, x, 5.0), alike(z, z)], (1.0, 1.0))
+    fast.export_js(tmp_path / "model.mjs")
+    points = [(0.3, 0.7), (2.0, 0.7), (-3.0, 2.5)]
+    script = f'import {{ forward }} from "./model.mjs"; const told = [...forward([], {[*map(list, points)]}.flat())];'
+    assert_close(in_node(tmp_path, script), [y for point in points for y in fast(*point)], 1e-14)
+
+
+@needs_node
 def test_take_chooses_by_an_index_and_gives_nan_for_one_that_is_not_there(tmp_path):
     fast = compiled(lambda xs, i: take([x * x for x in xs], i), ([1.0, 2.0, 3.0], 0))
     fast.export_js(tmp_path / "model.mjs")

@@ -12,7 +12,7 @@ import pytest
 from micrograd import Value, losses, nn, viz
 from micrograd import notebook as displays
 from micrograd.data import moons, xor
-from micrograd.draw import theme
+from micrograd.draw import theme as theme_of
 from micrograd.draw.training.boundary import evaluator
 from micrograd.draw.training.charts import Mark, chart
 from micrograd.training import History, fit
@@ -103,12 +103,13 @@ def test_a_chart_draws_each_number_at_its_epoch_on_a_logarithmic_axis():
     (_, y1), (x2, y2), (x3, y3) = points(line)
     assert 0 < y3 - y2 == pytest.approx(y2 - y1, abs=0.2)
     assert x3 - x2 == pytest.approx((496 - 62) / 4, abs=0.2)
-    assert {"three", "loss 1", "1", "10", "100", "epoch"} <= set(texts)
+    assert {"three", "loss 1", "1", "10", "100", "epoch", "loss (log scale)"} <= set(texts)
 
 
 def test_a_chart_of_what_has_no_logarithm_is_linear():
     [line], _ = parts(chart({"loss": [2.0, 1.0, 0.0]}, epochs=3, caption=""), "mg-line0")
     ys = [y for _, y in points(line)]
+    assert "loss" in parts(chart({"loss": [2.0, 1.0, 0.0]}, epochs=3, caption=""), "mg-line0")[1]
     assert 0 < ys[1] - ys[0] == pytest.approx(ys[2] - ys[1], abs=0.2)
 
 
@@ -167,10 +168,10 @@ def contrast(a, b):
 def test_text_has_a_contrast_of_4_5_to_1_with_what_it_stands_on(mode):
     for text in ("ink", "soft", "plus", "minus", "alarm"):
         for ground in ("paper", "card"):
-            assert contrast(theme.COLOURS[text][mode], theme.COLOURS[ground][mode]) >= 4.5, (text, ground)
-    for colours in theme.CLASSES:
+            assert contrast(theme_of.COLOURS[text][mode], theme_of.COLOURS[ground][mode]) >= 4.5, (text, ground)
+    for colours in theme_of.CLASSES:
         assert contrast(colours[mode], colours[2 + mode]) >= 3  # of a mark on its shade
-    a, b, c = (colours[2 + mode] for colours in theme.CLASSES[:3])
+    a, b, c = (colours[2 + mode] for colours in theme_of.CLASSES[:3])
     assert min(contrast(a, b), contrast(b, c), contrast(a, c)) >= 1.1
 
 
@@ -325,6 +326,35 @@ def test_without_matplotlib_an_error_names_what_to_install(monkeypatch):
     for plot in (lambda: plot_history(History()), lambda: plot_boundary(lambda x: x[0], *xor())):
         with pytest.raises(ImportError, match=r"pip install matplotlib$"):
             plot()
+
+
+@pytest.mark.parametrize(("style", "theme"), [("default", 0), ("dark_background", 1)])
+def test_plots_are_in_the_colours_of_light_or_dark_as_their_axes_are(pyplot, style, theme):
+    to_hex = pytest.importorskip("matplotlib.colors").to_hex
+    with pyplot.style.context(style):
+        loss, validation, _ = plot_history(History([1.0, 0.5], [2.0, 0.75], [0.1] * 2)).get_lines()
+        boundary = plot_boundary(nn.MLP(2, [2, 1], rng=1), *xor())
+    assert [loss.get_color(), validation.get_color()] == [theme_of.COLOURS[name][theme] for name in ("plus", "minus")]
+    marks = {to_hex(colour) for part in boundary.collections for colour in part.get_facecolor()}
+    assert theme_of.CLASSES[0][theme] in marks
+    transparent, _ = pyplot.subplots()
+    axes = transparent.gca()
+    axes.set_facecolor("none")
+    assert plot_history(History([1.0]), axes).get_lines()[0].get_color() == theme_of.COLOURS["plus"][0]
+
+
+def test_no_label_of_a_plot_is_cut_off(pyplot):
+    ax = plot_history(History([0.2, 0.15], [0.25, 0.175], [0.1] * 2))
+    figure = ax.figure
+    figure.set_size_inches(3, 2)
+    figure.canvas.draw()
+    inside = figure.bbox
+    for part in (ax.xaxis.label, ax.yaxis.label, *ax.get_yticklabels(minor=True), *ax.get_xticklabels()):
+        box = part.get_window_extent()
+        is_seen = ax.bbox.y0 <= (box.y0 + box.y1) / 2 <= ax.bbox.y1 or part in (ax.xaxis.label, ax.yaxis.label)
+        if part.get_text() and is_seen:
+            assert inside.x0 <= box.x0
+            assert inside.y0 <= box.y0
 
 
 def test_the_plots_are_drawn_whole(pyplot):

@@ -547,10 +547,11 @@ def test_dark_and_light_have_colours_of_their_own(shown):
     assert grounds == ["rgb(255, 255, 255)", "rgb(13, 17, 23)"]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing(shown, axe, scheme):
+@pytest.mark.parametrize(("scheme", "size"), [("light", (1280, 800)), ("dark", (1280, 800)), ("dark", (390, 844))])
+def test_axe_finds_nothing(shown, axe, scheme, size):
+    window = {"width": size[0], "height": size[1]}
     for history, model in (trained(), failed()):
-        tab = shown(history, model, XS, YS, color_scheme=scheme, bypass_csp=True)
+        tab = shown(history, model, XS, YS, color_scheme=scheme, viewport=window, bypass_csp=True)
         tab.click("[data-unit='3']")
         tab.click("summary")
         tab.evaluate(axe)

@@ -38,6 +38,7 @@ ROOMS = """
     draw
     viz
     notebook
+    estimators
     micrograd
 """
 """What is alone on its line may be a directory, whose files import each other; those on a line do not."""

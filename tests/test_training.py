@@ -942,6 +942,15 @@ def test_a_terminal_is_not_told_more_often_than_it_can_be_read(clock):
     assert "epoch 10/10" in terminal.getvalue()
 
 
+@pytest.mark.parametrize("kind", [io.StringIO, lambda: Terminal()])
+def test_a_training_that_ends_early_leaves_no_time_that_is_left(clock, kind):
+    stream = kind()
+    assert train(loss=failing(at=60, error=KeyboardInterrupt()), progress=stream, epochs=1000).interrupted
+    lines = stream.getvalue().replace("\r", "\n").split("\n")
+    assert any(line.rstrip().endswith(" left") for line in lines)
+    assert re.search(r"  in \d+:\d\d *$", lines[-2])
+
+
 def test_an_error_begins_on_a_line_of_its_own():
     terminal = Terminal()
     with pytest.raises(RuntimeError):

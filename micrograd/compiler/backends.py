@@ -1,5 +1,6 @@
-"""The backend for a graph: C, or where there is no compiler, NumPy or Python."""
+"""The backend for a graph: C, or where there is no compiler, JavaScript in a browser, NumPy or Python."""
 
+import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Union
 
@@ -13,8 +14,9 @@ from micrograd.compiler.targets.python import PythonBackend
 
 if TYPE_CHECKING:
     from micrograd.compiler.targets.arrays import NumpyBackend
+    from micrograd.compiler.targets.browser import BrowserBackend
 
-Backend = Union[PythonBackend, "NumpyBackend", CBackend]
+Backend = Union[PythonBackend, "NumpyBackend", "BrowserBackend", CBackend]
 
 
 def backend_for(graph: Graph, options: Options) -> Backend:
@@ -32,14 +34,24 @@ def fallback_for(graph: Graph, options: Options, error: CompilerError) -> Backen
     if options.backend == "c":
         raise error
     doubles = "" if options.precision == DOUBLE else ", in double precision"
-    backend = _without_compiler(graph, "auto" if find_spec("numpy") else "python")
-    warn_once(f"compiled to {backend.language} instead of C{doubles}: {error}")
+    backend = _without_compiler(graph, _best())
+    if doubles or backend.language != "JavaScript":  # than which a browser has nothing faster
+        warn_once(f"compiled to {backend.language} instead of C{doubles}: {error}")
     return backend
+
+
+def _best() -> str:
+    """The fastest without a compiler."""
+    return "javascript" if sys.platform == "emscripten" else "auto" if find_spec("numpy") else "python"
 
 
 def _without_compiler(graph: Graph, backend: str) -> Backend:
     if backend == "python":
         return PythonBackend(SerializedGraph(graph))
+    if backend == "javascript":
+        from micrograd.compiler.targets.browser import BrowserBackend  # which only Pyodide can run
+
+        return BrowserBackend(SerializedGraph(graph))
     from micrograd.compiler.targets.arrays import NumpyBackend  # here, since only this backend needs NumPy
 
     return NumpyBackend(SerializedGraph(graph), few_in_python=backend == "auto")

@@ -65,7 +65,8 @@ def compile(
         function uses are constants.
     backend
         "c" for C, which needs a C compiler; "numpy" for NumPy, which computes many examples at once; "python" for
-        Python; "auto" for C if there is a compiler, else NumPy if it is installed, else Python.
+        Python; "auto" for C if there is a compiler, in a browser for JavaScript, else for NumPy if it is installed,
+        else for Python.
     batch_size
         If given, the C code for calls of `backward` with so many examples is built right away. All other code is built
         when it is first called.
@@ -92,9 +93,9 @@ def compile(
         they get one for all: `in_axes=(None, 0)`, as in JAX's `vmap`. 0 alone stands for all arguments.
     sparse
         True for a function `jacobian(f)` or `hessian(f)` of a list of numbers, and for a jacobian with such a result:
-        only what is not structurally zero is traced and computed. A call returns a `scipy.sparse.csr_array`, `map` a
-        list of them, and `pattern` says where the numbers are. Constants in `f` count as what they are: what is
-        multiplied by 0.0 is zero.
+        only what is not structurally zero is traced and computed, and of a hessian one half. A call returns a
+        `scipy.sparse.csr_array`, `map` a list of them, and `pattern` says where the numbers are. What is multiplied by
+        a constant 0.0 is structurally zero.
 
     Raises
     ------

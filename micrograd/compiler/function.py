@@ -10,7 +10,7 @@ import os
 import struct
 import threading
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -407,9 +407,9 @@ class Function:
         assert isinstance(backend, CBackend)
         return backend.library("backward", examples.share(pack))
 
-    def _in_c(self, examples: Examples) -> bool:
-        """Whether all shapes of the examples are compiled to C."""
-        return all(isinstance(self._backends[pack.shapes], CBackend) for pack in examples.packs)
+    def _takes_steps(self, shapes: Iterable[tuple[Shape, ...]]) -> bool:
+        """Whether for all these shapes there is a loop that takes the steps of a training."""
+        return all(self._backends[each].language in ("C", "JavaScript") for each in shapes)
 
 
 def _check_function(function: Any, example_args: Any) -> None:

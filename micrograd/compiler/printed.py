@@ -101,6 +101,10 @@ class Printed(Function):
                 f"{path} is not the name of a module in JavaScript: give one that ends in .js or .mjs, such as "
                 f"{path.with_suffix('.js')}"
             )
+        replace(path, self.js_source(optimizer=optimizer).encode())
+
+    def js_source(self, *, optimizer: HasUpdateRule | None = None) -> str:
+        """The module in JavaScript that `export_js` writes; the errors are the same."""
         numbers = self._numbers()
         check_numbers(numbers)
         graph, rule = self._first_graph(), None
@@ -112,7 +116,7 @@ class Printed(Function):
             if graph.parameter_gradients is None:
                 raise TypeError("the function returns a list, but an optimizer needs a single Value: return its mean")
             rule = UpdateKernel(optimizer, None)
-        replace(path, export_js(graph, numbers, rule).encode())
+        return export_js(graph, numbers, rule)
 
     def _exported(self, stem: str, precision: str | None) -> tuple[str, str]:
         of = self.precision if precision is None else named(precision)

@@ -33,6 +33,7 @@ from micrograd.trees import mapped
 
 if TYPE_CHECKING:
     from micrograd.compiler.function import Function
+    from micrograd.compiler.native.browser import BrowserLoop
 
 
 class CompiledGradients:
@@ -128,7 +129,7 @@ class Training:
         self._gradients = gradients = CompiledGradients(compiled, by_engine)
         self._turn = threading.RLock()  # of the thread that takes a step
         self._in_c, self._inside = ExitStack(), False
-        self._loop: NativeLoop | None = None  # in C, while the buffers are in use
+        self._loop: NativeLoop | BrowserLoop | None = None  # in C, while the buffers are in use
         self._latest: Examples | None = None
         self._rates, self._losses = array("d", [0.0]), array("d", [0.0])  # of one step
 
@@ -144,7 +145,7 @@ class Training:
     def __enter__(self) -> Self:
         with entering(self):
             self._check_optimizer()
-            if self._compiled._is_in_c():
+            if self._compiled._takes_steps(self._compiled._backends):
                 self._in_c.enter_context(self._buffers.in_use())
                 try:
                     self._bind(None)
@@ -236,7 +237,7 @@ class Training:
         if self._loop is None:
             return precision.array(self._compiled._numbers(), "a parameter")
         self._buffers.read_constants()
-        return array(precision.code, self._buffers.data)
+        return array(precision.code, self._buffers.data.tobytes())
 
     def values(self, examples: Examples) -> list[float]:
         """The function's value for each example."""
@@ -248,9 +249,9 @@ class Training:
         """Have a loop for the optimizer's rule as it is now, and for these examples; with "auto", only if C can."""
         try:
             if self._loop is None or self._loop.kernel.reach.changed():
-                self._loop = NativeLoop(self._compiled, self._buffers, self._max_norm)
+                self._loop = self._new_loop()
             self._buffers.read_constants()
-            if examples is not None and self._compiled._in_c(examples):
+            if examples is not None and self._compiled._takes_steps(pack.shapes for pack in examples.packs):
                 self._loop.bind(examples)
             elif examples is not None:  # of a shape for which there was no C, as the log has said
                 self._leave_c()
@@ -259,6 +260,13 @@ class Training:
                 raise
             warn_once(f"training in Python instead of C: {error}")
             self._leave_c()
+
+    def _new_loop(self) -> "NativeLoop | BrowserLoop":
+        if self._compiled._is_in_c():
+            return NativeLoop(self._compiled, self._buffers, self._max_norm)
+        from micrograd.compiler.native.browser import BrowserLoop  # which only Pyodide can run
+
+        return BrowserLoop(self._compiled, self._buffers, self._max_norm)
 
     def _leave(self) -> None:
         self._inside, self._latest = False, None

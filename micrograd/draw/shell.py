@@ -9,7 +9,7 @@ from micrograd.draw.theme import COLOURS, GRAPH_COLOURS, variables
 
 def page(
     package: str, *, title: str, summary: str, main: str, data: str, style: str = "", script: str = "",
-    has_controls: bool = True,
+    has_controls: bool = True, has_workers: bool = False,
 ) -> str:  # fmt: skip
     """A page as HTML that works offline.
 
@@ -27,10 +27,13 @@ def page(
         CSS and JavaScript that come before those of the package.
     has_controls
         Whether there is more than one position to move through.
+    has_workers
+        Whether the scripts start Web Workers.
     """
     return read(__package__, "shell.html").format(
         title=escape(title),
         summary=escape(summary),
+        workers="; worker-src blob:" if has_workers else "",
         style=variables(":root", COLOURS | GRAPH_COLOURS) + read(__package__, "shell.css") + style
         + read(package, "page.css"),
         controls=read(__package__, "controls.html") if has_controls else "",

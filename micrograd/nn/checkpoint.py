@@ -34,9 +34,7 @@ def save(model: Module, path: str | os.PathLike[str]) -> None:
     if not isinstance(model, Module):
         raise TypeError(f"model is of type {type(model).__name__}: expected a {_KINDS}")
     try:
-        document = _encode(model)
-        if _decode(document).state_dict() != model.state_dict():
-            raise ValueError("some of its parts share a parameter, or hold numbers that a float cannot represent")
+        document = encoded(model)
     except (ValueError, OverflowError, RecursionError) as error:
         name = "json" if all(isinstance(x.data, (int, float)) for x in model.parameters()) else "pickle"
         raise ValueError(
@@ -60,6 +58,14 @@ def load(path: str | os.PathLike[str]) -> Any:
         return _decode(files.read(path))
     except ValueError as error:
         raise ValueError(f"{os.fspath(path)} does not hold a model: {error}") from None
+
+
+def encoded(model: Module) -> Any:
+    """What `save` writes. Raises ValueError, OverflowError or RecursionError if `load` could not read it."""
+    document = _encode(model)
+    if _decode(document).state_dict() != model.state_dict():
+        raise ValueError("some of its parts share a parameter, or hold numbers that a float cannot represent")
+    return document
 
 
 def _encode(part: Any, at: str = "model") -> Any:

@@ -61,8 +61,7 @@ class Neuron(Module):
         nin = count("nin", nin)
         self.activation = activation
         _activation(activation)
-        limit = math.sqrt(6 / nin) if _name(activation) in ("relu", "leaky_relu") else math.sqrt(6 / (nin + nout))
-        uniform = generator(rng).uniform
+        limit, uniform = weight_limit(nin, nout, activation), generator(rng).uniform
         self.w = [Value(uniform(-limit, limit)) for _ in range(nin)]
         self.b = Value(0.0)
 
@@ -185,6 +184,11 @@ class Embedding(Module):
 
     def __repr__(self) -> str:
         return f"Embedding({len(self.w)}, {len(self.w[0])})"
+
+
+def weight_limit(nin: int, nout: int, activation: str | Activation) -> float:
+    """The largest weight with which a Neuron may start."""
+    return math.sqrt(6 / nin if _name(activation) in ("relu", "leaky_relu") else 6 / (nin + nout))
 
 
 def _activation(activation: str | Activation) -> Activation:

@@ -43,7 +43,7 @@ class Module(Displayed):
 
     def named_parameters(self) -> Iterator[tuple[str, Value]]:
         """Each parameter once, with its path as its name: `("layers.0.neurons.3.w.1", Value)`, in a fixed order."""
-        for path, part, members in _walk(vars(self), into_modules=True):
+        for path, part, members in walk(vars(self), into_modules=True):
             if isinstance(part, Value) and not part._prev:
                 yield path, part
             elif isinstance(part, (set, frozenset)) and any(map(_is_trainable, part)):
@@ -111,7 +111,7 @@ class Module(Displayed):
         return state
 
 
-def _walk(root: Any, into_modules: bool) -> Iterator[tuple[str, Any, list[Any]]]:
+def walk(root: Any, into_modules: bool) -> Iterator[tuple[str, Any, list[Any]]]:
     """Each part of a Module, a list or a dict once, with its path and its members, in a fixed order."""
     seen: dict[int, Any] = {}  # keeps the parts alive, so that no other gets the id of one
     found: list[tuple[str, Any]] = [("", root)]
@@ -143,7 +143,7 @@ def _members(part: Any) -> dict[Any, Any]:
 
 def _inside(member: Any) -> list[Any]:
     """An attribute, or what it holds if it is a list or a dict, at any depth. Modules are not entered."""
-    return [part for _, part, members in _walk(member, into_modules=False) if not members]
+    return [part for _, part, members in walk(member, into_modules=False) if not members]
 
 
 def _is_computed(part: Any) -> bool:

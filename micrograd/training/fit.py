@@ -101,14 +101,14 @@ def fit(
     backend
         "eager" for the engine; "c" for generated code, which runs the whole training, many times as fast; "python" for
         generated code that computes the gradients, "numpy" for that on NumPy's arrays; "auto" for C if there is a
-        compiler, else NumPy if it is installed, else Python, or the engine if the model or the loss cannot be compiled,
-        and then the log says why. Compiled, a model is traced once for each shape of examples, and again by a later
-        call only if it, the loss or what they can read has changed, other than the parameters' numbers: it draws its
-        random numbers only then; a number that it keeps from one call to the next, such as a running mean, is an error;
-        and targets and tokens are Values: `take` selects by them. Values that the model and the loss use and the
-        optimizer does not change, such as those of a frozen layer or one that the schedule sets, are read before each
-        step, and get no gradients; other numbers are constants. During the training,
-        parameters show the numbers of the latest step.
+        compiler, in a browser for JavaScript, else for NumPy if it is installed, else for Python, or for the engine if
+        the model or the loss cannot be compiled, and then the log says why. Compiled, a model is traced once for each
+        shape of examples, and again by a later call only if it, the loss or what they can read has changed, other than
+        the parameters' numbers: it draws its random numbers only then; a number that it keeps from one call to the
+        next, such as a running mean, is an error; and targets and tokens are Values: `take` selects by them. Values
+        that the model and the loss use and the optimizer does not change, such as those of a frozen layer or one that
+        the schedule sets, are read before each step, and get no gradients; other numbers are constants. During the
+        training, parameters show the numbers of the latest step.
     clip_grad_norm
         What the norm of the gradients is scaled down to before each step, as by `optim.clip_grad_norm`; infinity
         limits nothing.

@@ -6,7 +6,7 @@ from importlib import import_module
 from tests.benchmarks import page
 from tests.benchmarks.harness import CHECKOUT, run
 
-GROUPS = ("mlp", "gpt", "digits", "mnist", "chain", "compiling", "phrases", "cold", "growth", "scaling")
+GROUPS = ("mlp", "gpt", "digits", "mnist", "chain", "compiling", "phrases", "cold", "growth", "scaling", "playground")
 HERE, PICTURES = CHECKOUT / "tests" / "benchmarks", CHECKOUT / "tests" / "pictures"
 
 parser = argparse.ArgumentParser(
@@ -28,7 +28,8 @@ if options.redraw:
     machine, results = page.recalled((HERE / "measured.json").read_text(encoding="utf-8"))
 print(machine)
 groups = {}
-for name in GROUPS if options.redraw else chosen or GROUPS:
+known_or_chosen = [name for name in GROUPS if name in results or name in chosen]
+for name in known_or_chosen if options.redraw else chosen or GROUPS:
     module = import_module(f"tests.benchmarks.{name}")
     print(f"\n{name}: {module.__doc__.strip()}\n")
     measured = []

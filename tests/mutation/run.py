@@ -26,10 +26,9 @@ TRAINING = ["compiled_training", "scenarios", "backends", "training", "travel", 
 TESTS = {  # those of the module first
     **{name: ["scalar", *GRADIENTS] for name in ["scalar", "functions"]},
     **{name: [*GRADIENTS, *NETWORKS, "load"] for name in ["engine", "levels", "reductions", "errors"]},
-    **{
-        name: ["functional", "sparse", "properties"]
-        for name in ["functional", "derivatives", "sweeps", "slopes", "trees"]
-    },
+    **{name: ["functional", "sparse", "properties"] for name in ["functional", "derivatives", "sweeps", "slopes"]},
+    "trees": ["trees", "functional", "sparse", "properties", "compiler"],
+    "readers": ["data"],
     "losses": NETWORKS,
     **{name: ["optim", *NETWORKS] for name in ["optim", "schedules"]},
     **{f"nn/{name}": ["nn", *NETWORKS] for name in ["module", "layers", "checkpoint"]},
@@ -81,6 +80,7 @@ TESTS = {  # those of the module first
     **{name: ["calls", "arrays"] for name in ["arrays", "compiler/objective"]},
     **{f"compiler/{name}": ["numpy", "calls", "ieee"] for name in ["backends", "targets/numpy", "targets/arrays"]},
     "compiler/frontend/ieee": ["ieee"],
+    **{f"compiler/{name}": ["browser"] for name in ["targets/browser", "native/browser"]},
     "compiler/printed": ["compiler_c", "javascript", "single_precision"],
 }
 

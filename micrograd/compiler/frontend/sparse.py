@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from micrograd.errors import shown
 from micrograd.functional import Jacobian
-from micrograd.trees import Shape, replaced, shape_of
+from micrograd.trees import Shape, is_regular, replaced, shape_of
 
 
 class Pattern(NamedTuple):
@@ -52,7 +52,7 @@ class Entries:
         symbols = [replaced(lambda x: x.data, arg) for arg in args]  # on which an operation is recorded at once
         call, rows = self._jacobian.sparse(*symbols)
         came = shape_of(call.result), shape_of(call.args)
-        if [len(shape) for shape in came] != [1, 1]:
+        if not all(len(shape) == 1 and is_regular(shape) for shape in came):
             raise TypeError(
                 "sparse=True is for the derivatives of a list of numbers by a list of numbers, which are a matrix, not "
                 f"of a result of shape {came[0]} by an argument of shape {came[1]}: give flat lists, or leave it out"

@@ -113,7 +113,7 @@ static inline V choose(M condition, V a, V b)
 
 #define LANE_BY_LANE(call) { V r; for (int l = 0; l < LANES; l++) r[l] = call; return r; }
 """
-APART = """#if defined(__GNUC__) && !defined(__clang__) /* a pass that clears the registers of vectors before it calls libm */
+APART = """#if defined(__GNUC__) && !defined(__clang__) /* vector registers are cleared before libm is called */
 #define APART __attribute__((noinline, optimize("expensive-optimizations")))
 #else
 #define APART inline

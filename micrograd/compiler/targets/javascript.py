@@ -3,19 +3,21 @@
 A small program has no loops: in straight-line code, an engine keeps numbers in registers, which takes half the time.
 """
 
+import copy
 import math
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from itertools import count, takewhile
-from typing import Any
+from typing import Any, ClassVar
 
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import CONDITIONS
-from micrograd.compiler.ir import Accumulate, Assign, Loop, Ref, Scatter, Step, Sum, Term, refs, replace
+from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Scatter, Step, Sum, Term, refs, replace
 from micrograd.compiler.passes import program
 from micrograd.compiler.passes.storage import Slots, chunks_of
+from micrograd.compiler.targets.inlined import inlined, is_inlined, with_slopes
 from micrograd.compiler.targets.spelling import call, total
 from micrograd.scalar import FUNCTIONS, arity, is_composed
 
@@ -87,15 +89,22 @@ class Writer:
         The functions, the last of which is called `name`, a function of p, g and seed.
     temporaries
         The length of the array t, in which they work.
+    templates
+        What each operation looks like.
     """
 
+    templates: ClassVar[Mapping[str, str]] = TEMPLATES
+
     def __init__(self, name: str, graph: Graph, results: Sequence[int], accumulated: Sequence[int] = ()) -> None:
+        graph = copy.copy(graph)
+        graph.trace = with_slopes(graph.trace)
         kernel, constants, _ = program(graph, results, accumulated)
         most = math.inf if size(kernel) <= LARGEST else UNROLLED
         numbers = count()
         steps = [step for each in kernel for step in unrolled(each, most, numbers)]
         parts = list(chunks_of(steps, LARGEST, size))
         self._slots = Slots(parts)
+        self._inlined = count()
         self._table = f"{name}Constants"
         names = [f"{name}{i}" for i in range(len(parts))] if len(parts) > 1 else [name]
         self.text = f"const {self._table} = {array_of(constants)};\n\n" if constants else ""
@@ -115,8 +124,12 @@ class Writer:
         target = self._ref(step.target)
         head = f"{target} {'+=' if isinstance(step, Accumulate) else '='}"
         declaration = "const " if target.isidentifier() else ""
+        if isinstance(step.value, Call) and is_inlined(step.value.op):
+            [x] = step.value.operands
+            lines = inlined(step.value.op, self._ref(x), next(self._inlined))
+            return [line.replace("return", f"{declaration}{head}") for line in lines]
         if not isinstance(step.value, Sum):
-            return [f"{declaration}{head} {call(step.value, self._ref, TEMPLATES)};"]
+            return [f"{declaration}{head} {call(step.value, self._ref, self.templates)};"]
         parts = step.value.terms
         first = [*takewhile(lambda part: isinstance(part, Term), parts[:LONG])]
         start = total(self._signed(first)) or "-0.0"

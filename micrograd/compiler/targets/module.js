@@ -2,11 +2,11 @@
 
 // How many examples there are. Throws RangeError if the numbers do not fit the function.
 function examples(p, xs) {
+  const n = inputs ? xs.length / inputs : 1;
+  if (p.length === parameters.length && n >= 1 && n % 1 === 0) return n;
   const sizes = `${parameters.length} parameters and ${inputs} inputs`;
   if (p.length !== parameters.length) throw new RangeError(`${p.length} parameters for a function of ${sizes}`);
-  const n = inputs ? xs.length / inputs : 1;
-  if (n < 1 || n % 1) throw new RangeError(`${xs.length} inputs in all for a function of ${sizes} an example`);
-  return n;
+  throw new RangeError(`${xs.length} inputs in all for a function of ${sizes} an example`);
 }
 
 // Puts the k-th example into x.

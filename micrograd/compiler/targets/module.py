@@ -1,12 +1,13 @@
 """Export: a graph, and the rule of an optimizer, as an ES module in JavaScript."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Protocol
 
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import Trace
 from micrograd.compiler.passes.expressions import Expressions
+from micrograd.compiler.targets.inlined import tables
 from micrograd.compiler.targets.javascript import TEMPLATES, Writer, array_of, functions, indented, library, literal
 from micrograd.compiler.targets.spelling import terms, total
 
@@ -42,9 +43,9 @@ def export_js(graph: Graph, parameters: Sequence[float], rule: Rule | None = Non
         temporaries=max(writer.temporaries for writer in writers),
     )
     fixed = functions("module.js")
-    code = "".join(fixed[name] for name in names) + (_update(rule) if rule is not None else "")
+    code = "".join(fixed[name] for name in names) + (update(rule) if rule is not None else "")
     code += "".join(writer.text for writer in writers)
-    return f"{head}{code}{library(code)}".rstrip() + "\n"
+    return f"{head}{tables(code)}{code}{library(code)}".rstrip() + "\n"
 
 
 def _arguments(graph: Graph) -> str:
@@ -62,8 +63,8 @@ def _of_shape(shape: tuple[object, ...]) -> str:
     return f", of shape {shape}" if len(shape) > 1 else ""
 
 
-def _update(rule: Rule) -> str:
-    """The function that takes a step with all parameters."""
+def update(rule: Rule, templates: Mapping[str, str] = TEMPLATES) -> str:
+    """The function that takes a step with all parameters; `templates` say what each operation looks like."""
     trace, moments = rule.trace, [f"m{k}" for k in range(len(rule.moments))]
 
     def name(id: int) -> str:
@@ -74,7 +75,7 @@ def _update(rule: Rule) -> str:
 
     def lines(results: Sequence[int], known: set[int]) -> list[str]:
         nodes = [node for node in Expressions(trace, results) if node.line not in known]
-        return [f"const t{node.line} = {total(terms(node, name, TEMPLATES))};" for node in nodes]
+        return [f"const t{node.line} = {total(terms(node, name, templates))};" for node in nodes]
 
     start = [f"const {array} = state.{moment};" for array, moment in zip(moments, rule.moments, strict=True)]
     start += ["const steps = state.steps++;", *lines(rule.before, set())]

@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 
-from micrograd import engine, functions, reductions
+from micrograd import engine, functions, losses, reductions
 from micrograd.draw.text import plain
 from micrograd.engine import Value
 
 ENGINE = {module.__name__ for module in (engine, functions, reductions)}
 """The modules whose operations a page can recompute."""
+
+LOSSES = ("binary_cross_entropy", "cross_entropy")
+"""The operations of `losses` that it can recompute."""
 
 SIGNS = {"-": "−", "*": "×", "/": "÷", "neg": "−"}  # easier to read than to type
 
@@ -90,7 +93,8 @@ def is_constant(value: Value) -> bool:
 
 def operation_of(value: Value) -> str:
     """The engine's operation that made the Value, such as `tanh` or `dot`; "" for a user's own, and for a leaf."""
-    return value._op if getattr(value._backward, "__module__", None) in ENGINE else ""
+    module = getattr(value._backward, "__module__", None)
+    return value._op if module in ENGINE or (module == losses.__name__ and value._op in LOSSES) else ""
 
 
 def is_dot(value: Value) -> bool:

@@ -9,7 +9,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from micrograd import reductions
+from micrograd import losses, reductions
 from micrograd.compiler.frontend.tracer import CONDITIONS, Trace
 from micrograd.compiler.passes.expressions import Expressions
 from micrograd.compiler.targets.javascript import TEMPLATES, literal
@@ -42,7 +42,7 @@ def operation(value: Value) -> Operation | None:
     finally:
         trace.close()
         slopes.close()
-    if len(value._prev) > MAX_OPERANDS:
+    if len(value._prev) > MAX_OPERANDS or value._op == "cross_entropy":  # whose largest logit is a chain of choices
         return Operation(code, "", [])
     return Operation(code, _formula(slopes, result), [_formula(slopes, line, result) for line in derivatives])
 
@@ -78,6 +78,8 @@ CALLS: dict[str, Callable[..., Any]] = {
     "logsumexp": lambda *operands: reductions.logsumexp(operands),
     "take": lambda *operands: reductions.take(operands, 0),
     "where": lambda *operands, condition: reductions.where(bool(condition), *operands),
+    "binary_cross_entropy": losses.binary_cross_entropy_with_logits,
+    "cross_entropy": lambda *operands, **constants: losses.cross_entropy_node(operands, **constants),
 }
 """How to repeat an operation on its operands, if it is not a method of Value of that name."""
 

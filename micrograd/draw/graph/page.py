@@ -83,9 +83,10 @@ def _values(graph: DrawnGraph) -> dict[str, Any]:
 
 def _trained(folded: Folded) -> list[int]:
     """The leaves that a training would move: weights and biases of neurons, or if there are none, all leaves."""
-    found = {i for card in folded.cards for i in (card.bias, *[x.weight for x in card.inputs]) if i is not None}
-    leaves = [i for i in range(folded.graph.first) if not folded.graph.is_constant(i)]
-    return [i for i in leaves if i in found] or leaves
+    graph = folded.graph
+    found = dict.fromkeys(i for card in folded.cards for i in (*[x.weight for x in card.inputs], card.bias))
+    leaves = [i for i in range(graph.first) if not graph.is_constant(i)]
+    return [i for i in found if i is not None and not graph.is_constant(i)] or leaves
 
 
 def _operations(graph: DrawnGraph) -> tuple[dict[str, Any], list[str]]:

@@ -33,7 +33,6 @@ class ActivationMaps:
     def __init__(self, model: Module, snapshots: Sequence[Snapshot], area: Plane, at: float | None) -> None:
         model = copy.deepcopy(model)  # whose parameters may be changed
         layers = layers_of(model)
-        steps = layers or [model]
         fine = [(x, y) for y in spaced(area.bottom, area.top, FINE) for x in spaced(area.left, area.right, FINE)]
         some = range(0, FINE, FINE // COARSE)
         coarse = [row * FINE + column for row in some for column in some]
@@ -41,13 +40,9 @@ class ActivationMaps:
 
         def outputs(x: Any) -> list[Any]:
             """The outputs of the drawn units of each layer, and then those of the model."""
-            found: list[Any] = []
-            for i, step in enumerate(steps):
-                x = step(x)
-                x = list(x) if isinstance(x, (list, tuple)) else [x]
-                found += x if i == len(steps) - 1 else x[:CARDS]
-            self.outputs = len(x)
-            return found
+            found, last = units_and_outputs(layers or [model], x)
+            self.outputs = len(last)
+            return found + last
 
         evaluate = evaluator(outputs, model.parameters())
         frames = []
@@ -63,6 +58,16 @@ class ActivationMaps:
             frames.append(b"".join(map(_lead, leads)) + b"".join(_map([unit[i] for i in coarse]) for unit in units))
         assert at is not None
         self.bytes, self.leads, self.at = b"".join(reversed(frames)), len(leads), at
+
+
+def units_and_outputs(layers: Sequence[Any], x: Any) -> tuple[list[Any], list[Any]]:
+    """The outputs of the units that have a card, of all layers but the last one, and those of the last one."""
+    found: list[Any] = []
+    for i, layer in enumerate(layers):
+        x = layer(x)
+        x = list(x) if isinstance(x, (list, tuple)) else [x]
+        found += x[:CARDS] if i < len(layers) - 1 else ()
+    return found, x
 
 
 def _lead(margins: Sequence[float]) -> bytes:

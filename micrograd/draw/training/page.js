@@ -1,11 +1,5 @@
 // Shows one snapshot after the other. All numbers come from Python; this script only draws them.
 (async () => {
-  async function unpacked(id) {
-    const bytes = Uint8Array.from(atob(at(id).textContent), (c) => c.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-    return new Uint8Array(await new Response(stream).arrayBuffer());
-  }
-
   const replay = JSON.parse(new TextDecoder().decode(await unpacked("document")));
   for (const kind of ["parameters", "gradients"]) replay[kind] = replay[kind].map((row) => row.map(Number)); // "NaN", too
   const maps = await unpacked("maps");
@@ -17,40 +11,9 @@
   // A number that fits into a card.
   const short = (x) => (Math.abs(x) < 100 ? x.toFixed(2).replace("-0.00", "0.00") : x.toExponential(0).replace("e+", "e"));
   const largest = (numbers) => Math.max(0, ...numbers.filter(Number.isFinite).map(Math.abs));
-  const kind = (x) => (!Number.isFinite(x) ? "bad" : x > 0 ? "plus" : x < 0 ? "minus" : "none");
   const heaviest = largest(replay.parameters.map(largest));
 
-  // Colours and maps
-
-  const colours = {}, tints = { plain: [], striped: [] }; // the pixel for each byte of a unit's map
-  function readColours() {
-    const style = getComputedStyle(document.documentElement);
-    for (const name of ["paper", "plus", "minus", "shade0", "shade1", "shade2", "shade3", "shade4", "shade5"]) {
-      const hex = style.getPropertyValue("--" + name).trim();
-      colours[name] = [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
-    }
-    for (let byte = 1; byte < 256; byte++) {
-      const share = Math.abs(byte - 128) / 127, full = byte < 128 ? colours.minus : colours.plus;
-      tints.plain[byte] = mixed(colours.paper, full, share);
-      tints.striped[byte] = mixed(colours.paper, full, byte < 128 ? 0.4 * share : share);
-    }
-  }
-  // A pixel between two colours.
-  function mixed(a, b, share) {
-    const [red, green, blue] = a.map((x, i) => Math.round(x + (b[i] - x) * share));
-    return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
-  }
-
-  // A picture of n by n pixels by the function `pixel`, the first row at the bottom; 0 is transparent.
-  function picture(n, pixel) {
-    const canvas = document.createElement("canvas");
-    canvas.width = canvas.height = n;
-    const context = canvas.getContext("2d"), image = context.createImageData(n, n);
-    const pixels = new Uint32Array(image.data.buffer);
-    for (let y = 0; y < n; y++) for (let x = 0; x < n; x++) pixels[(n - 1 - y) * n + x] = pixel(x, y);
-    context.putImageData(image, 0, 0);
-    return canvas.toDataURL();
-  }
+  // Maps
 
   const layout = replay.maps && { ...replay.maps, lead: replay.maps.fine ** 2, card: replay.maps.coarse ** 2 };
   const stride = layout ? layout.leads * layout.lead + replay.units.length * layout.card : 0;
@@ -58,55 +21,7 @@
   const card = (snapshot, k) =>
     maps.subarray(snapshot * stride + layout.leads * layout.lead + k * layout.card).subarray(0, layout.card);
 
-  // A unit's map, interpolated, with stripes below 0: colour alone never tells a sign.
-  function unitPicture(bytes) {
-    const n = layout.coarse, fine = 3 * n, step = (n - 1) / (fine - 1);
-    return picture(fine, (x, y) => {
-      const left = Math.min(Math.floor(x * step), n - 2), below = Math.min(Math.floor(y * step), n - 2);
-      const at = below * n + left, right = x * step - left, up = y * step - below;
-      const a = bytes[at], b = bytes[at + 1], c = bytes[at + n], d = bytes[at + n + 1];
-      if (!a || !b || !c || !d) return 0;
-      const byte = Math.round((a + (b - a) * right) * (1 - up) + (c + (d - c) * right) * up);
-      return ((x + y) % 9 < 2 ? tints.striped : tints.plain)[byte];
-    });
-  }
-
-  // The plane, in the shade of the predicted class, the deeper the larger its margin.
-  function planePicture(snapshot) {
-    const n = layout.fine, leads = Array.from({ length: layout.leads }, (_, k) => lead(snapshot, k));
-    return picture(n, (x, y) => {
-      const at = y * n + x;
-      if (leads.some((bytes) => !bytes[at])) return 0;
-      let first = 0;
-      if (leads.length === 1) first = leads[0][at] < 128 ? 0 : 1;
-      else leads.forEach((bytes, k) => { if (bytes[at] > leads[first][at]) first = k; });
-      const sure = Math.abs(leads[leads.length === 1 ? 0 : first][at] - 128) / 127;
-      return mixed(colours.paper, colours["shade" + (first % 6)], 0.35 + 0.65 * sure);
-    });
-  }
-
-  // The margin of a class, up to a constant factor, from its byte.
-  const ahead = (byte) => (byte - 128) / (128 - Math.abs(byte - 128));
-
-  // The zero line of a map as strokes between the sides of its cells, in cells from the left and from the bottom.
-  function strokes(bytes, n) {
-    const found = [];
-    for (let row = 0; row < n - 1; row++)
-      for (let column = 0; column < n - 1; column++) {
-        const corners = [[0, 0], [0, 1], [1, 1], [1, 0]].map(([up, right]) => [column + right, row + up]);
-        const values = corners.map(([x, y]) => bytes[y * n + x]);
-        if (values.some((value) => !value)) continue;
-        const crossed = [];
-        for (let side = 0; side < 4; side++) {
-          const a = ahead(values[side]), b = ahead(values[(side + 1) % 4]);
-          if (a < 0 === b < 0) continue;
-          const share = a / (a - b), [x, y] = corners[side], [toX, toY] = corners[(side + 1) % 4];
-          crossed.push([x + (toX - x) * share, y + (toY - y) * share]);
-        }
-        for (let i = 0; i + 1 < crossed.length; i += 2) found.push([crossed[i], crossed[i + 1]]);
-      }
-    return found;
-  }
+  const leads = (snapshot) => Array.from({ length: layout.leads }, (_, k) => lead(snapshot, k));
 
   // The parts of the page that change
 
@@ -155,12 +70,12 @@
     const near = (path) => path.dataset.from === String(unit) || path.dataset.to === String(unit);
     for (const { path, title, name, i } of edges) {
       const x = shown[i], share = Number.isFinite(x) ? (most ? Math.abs(x) / most : 0) : 1;
-      path.setAttribute("class", `mg-edge ${kind(x)}${near(path) ? " near" : ""}`);
+      path.setAttribute("class", `mg-edge ${signOf(x)}${near(path) ? " near" : ""}`);
       path.setAttribute("stroke-width", (thickest * Math.max(share, 0.1)).toFixed(2));
       title.textContent = `${name}: ${text(weights[i])}, gradient ${text(gradients[i])}`;
     }
     cards.forEach(({ group, image, inside, alert, weights: own, bias }, k) => {
-      if (image) image.setAttribute("href", unitPicture(card(now, k)));
+      if (image) image.setAttribute("href", unitPicture(card(now, k), layout.coarse).toDataURL());
       else if (bias >= 0 && inside && inside.textContent) inside.textContent = short(weights[bias]);
       const mine = [...own, bias].filter((i) => i >= 0);
       const bad = mine.some((i) => !Number.isFinite(gradients[i])) || (now === last && mine.some((i) => replay.bad.includes(i)));
@@ -169,9 +84,9 @@
       group.setAttribute("aria-pressed", String(unit === k));
     });
     if (plane) {
-      ground.setAttribute("href", planePicture(now));
+      ground.setAttribute("href", planePicture(leads(now), layout.fine).toDataURL());
       const place = ([x, y]) => `${(frame[0] + x * step).toFixed(1)} ${(frame[1] + frame[3] - y * step).toFixed(1)}`;
-      const lines = Array.from({ length: layout.leads }, (_, k) => strokes(lead(now, k), layout.fine)).flat();
+      const lines = leads(now).flatMap((bytes) => strokes(bytes, layout.fine));
       border.setAttribute("d", lines.map(([from, to]) => `M${place(from)}L${place(to)}`).join(""));
     }
     rows.forEach((row, i) => {

@@ -65,6 +65,7 @@ def page(
         data=_script("document", json.dumps(document, separators=(",", ":")).encode())
         + _script("maps", maps.bytes if maps else b""),
         style=CHART_STYLE,
+        script=shell.read("micrograd.draw", "maps.js"),
         has_controls=len(snapshots) > 1,
     )
 

@@ -1,0 +1,135 @@
+"""The backend in a browser: a graph as functions in JavaScript, which Pyodide runs beside Python, on Python's buffers.
+
+What an operation that fails gives in JavaScript, an infinity or NaN, is noticed: then the generated Python is called,
+and raises what it raises.
+"""
+
+from array import array
+from collections.abc import Callable, Sequence
+from importlib.resources import files
+from typing import Any
+
+from micrograd.compiler.dataset import Packed
+from micrograd.compiler.dtype import DOUBLE
+from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.frontend.serialized import SerializedGraph
+from micrograd.compiler.targets.c import TOTAL
+from micrograd.compiler.targets.javascript import TEMPLATES, Writer, library
+from micrograd.compiler.targets.python import PythonBackend
+
+NOTHING = array("d")
+CALL = 3000  # operations that Python takes as long for as for a call of JavaScript
+CHECKED = {op: text if op in TOTAL else f"checked({text})" for op, text in TEMPLATES.items()}
+
+
+class CheckedWriter(Writer):
+    """A Writer of functions that count what may have failed."""
+
+    templates = CHECKED
+
+
+class BrowserBackend:
+    """A graph as functions in JavaScript, each written when it is first called.
+
+    Attributes
+    ----------
+    stored
+        The graph.
+    """
+
+    language, precision = "JavaScript", DOUBLE
+
+    def __init__(self, stored: SerializedGraph) -> None:
+        self.stored = stored
+        self._python = PythonBackend(stored)
+        self._modules: dict[str, Callable[..., bool]] = {}
+        self._operations: dict[str, int] = {}  # for an example, in each kind of call
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_modules": {}}
+
+    def run(
+        self,
+        kind: str,
+        parameters: Sequence[float],
+        seed: float,
+        packed: Packed,
+        results: Any,
+        gradients: Any = None,
+    ) -> None:
+        """Call a generated function, as `PythonBackend.run` does: that of Python for few operations."""
+        if kind not in self._operations:
+            graph = self.stored.graph()
+            self._operations[kind] = len(graph.trace.live(graph.results(kind)))
+        sums, is_short = NOTHING if gradients is None else gradients[:], packed.n * self._operations[kind] < CALL
+        found = None if is_short else self.results(kind, parameters, seed, packed, sums)
+        if found is None:
+            self._python.run(kind, parameters, seed, packed, results, gradients)
+            return
+        memoryview(results)[:] = found
+        if gradients is not None:
+            gradients[:] = sums
+
+    def gradients(
+        self,
+        parameters: Sequence[float],
+        gradients: Sequence[float],
+        seed: float,
+        packed: Packed,
+        at: Sequence[int] | None = None,
+    ) -> tuple[Sequence[float], Sequence[float]]:
+        """The outputs for the examples at these places, or all, and the gradients with theirs added."""
+        sums = array("d", gradients)
+        results = self.results("backward", parameters, seed, packed, sums, at)
+        if results is None:
+            return self._python.gradients(parameters, gradients, seed, packed, at)
+        return results, sums
+
+    def results(
+        self,
+        kind: str,
+        parameters: Sequence[float],
+        seed: float,
+        packed: Packed,
+        gradients: Any,
+        at: Sequence[int] | None = None,
+    ) -> "array[float] | None":
+        """The results for the examples, all or those at these places; None if an operation may have failed.
+
+        Adds the gradients times `seed` to the buffer `gradients`.
+        """
+        if kind not in self._modules:
+            self._modules[kind] = _module(self.stored.graph(), kind)
+        called, n = self._modules[kind], packed.n if at is None else len(at)
+        results = array("d", [0.0]) * (n * self.stored.n_results(kind))
+        places = NOTHING if at is None else array("d", at)
+        steps = [0.0 if shared else step for (_, step), shared in zip(packed.columns, packed.shared, strict=True)]
+        columns = [_doubles(column) for column, _ in packed.columns]
+        given = _doubles(parameters), gradients, results, places, array("d", steps), *columns
+        return results if called(n, seed, *given) else None
+
+
+def _doubles(numbers: Any) -> Any:
+    """The numbers as a buffer of doubles: where they are, if they are in one."""
+    in_place = not isinstance(numbers, list) and memoryview(numbers).format == "d"
+    return numbers if in_place else array("d", numbers)
+
+
+def _module(graph: Graph, kind: str) -> Callable[..., bool]:
+    """The function `examples` of browser.js for a graph."""
+    results = graph.outputs if kind == "backward" else graph.results(kind)
+    writer = CheckedWriter("one", graph, results, (graph.parameter_gradients or []) if kind == "backward" else [])
+    sizes = {"INPUTS": sum(graph.sizes), "RESULTS": len(results), "TEMPORARIES": writer.temporaries}
+    return run("examples", writer.text, SIZES=list(graph.sizes), **sizes)
+
+
+def run(called: str, code: str, **words: object) -> Callable[..., bool]:
+    """The function of that name in browser.js, beside generated code; words in capitals are replaced."""
+    from pyodide.code import run_js  # type: ignore[import-not-found]  # which is nowhere else
+
+    text = files(__package__).joinpath("browser.js").read_text(encoding="utf-8")
+    words = {"INPUTS": 0, "RESULTS": 0, "TEMPORARIES": 0, "SIZES": [], "MOMENTS": [], "CALLED": called, **words}
+    for word, replacement in {**words, "CODE": code + library(code)}.items():
+        text = text.replace(word, str(replacement))
+    module: Callable[..., bool] = run_js(text)
+    return module

@@ -1,0 +1,96 @@
+// Maps as pictures. A map has a byte for each of n by n points, row by row from below: 128 for 0, more above, less
+// below, and 0 for what is not finite. That of a class is its margin x over the others, as x / (0.25 + |x|).
+
+const shades = ["shade0", "shade1", "shade2", "shade3", "shade4", "shade5"], colours = {};
+const tints = { plain: [], striped: [], ...shades.map(() => []) }; // the pixel for each byte, of units and of classes
+
+function readColours() {
+  const style = getComputedStyle(document.documentElement);
+  for (const name of ["paper", "plus", "minus", ...shades]) {
+    const hex = style.getPropertyValue("--" + name).trim();
+    colours[name] = [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
+  }
+  for (let byte = 1; byte < 256; byte++) {
+    const share = Math.abs(byte - 128) / 127, full = byte < 128 ? colours.minus : colours.plus;
+    tints.plain[byte] = mixed(colours.paper, full, share);
+    tints.striped[byte] = mixed(colours.paper, full, byte < 128 ? 0.4 * share : share);
+    shades.forEach((shade, k) => (tints[k][byte] = mixed(colours.paper, colours[shade], 0.35 + 0.65 * share)));
+  }
+}
+
+// A pixel between two colours.
+function mixed(a, b, share) {
+  const [red, green, blue] = a.map((x, i) => Math.round(x + (b[i] - x) * share));
+  return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
+}
+
+// Draws n by n pixels by the function `pixel`, the first row at the bottom; 0 is transparent.
+function picture(n, pixel, canvas = document.createElement("canvas")) {
+  if (canvas.width !== n) canvas.width = canvas.height = n;
+  const context = canvas.getContext("2d"), image = context.createImageData(n, n);
+  const pixels = new Uint32Array(image.data.buffer);
+  for (let y = 0; y < n; y++) for (let x = 0; x < n; x++) pixels[(n - 1 - y) * n + x] = pixel(x, y);
+  context.putImageData(image, 0, 0);
+  return canvas;
+}
+
+// A unit's map, interpolated to `fine` by `fine` pixels, with stripes below 0: colour alone never tells a sign.
+function unitPicture(bytes, n, canvas, fine = 3 * n) {
+  const step = (n - 1) / (fine - 1);
+  return picture(fine, (x, y) => {
+    const left = Math.min(Math.floor(x * step), n - 2), below = Math.min(Math.floor(y * step), n - 2);
+    const at = below * n + left, right = x * step - left, up = y * step - below;
+    const a = bytes[at], b = bytes[at + 1], c = bytes[at + n], d = bytes[at + n + 1];
+    if (!a || !b || !c || !d) return 0;
+    const byte = Math.round((a + (b - a) * right) * (1 - up) + (c + (d - c) * right) * up);
+    return ((x + y) % 9 < 2 ? tints.striped : tints.plain)[byte];
+  }, canvas);
+}
+
+// The plane by the maps of its classes, in the shade of the one that leads, the deeper the larger its margin.
+function planePicture(leads, n, canvas) {
+  return picture(n, (x, y) => {
+    const at = y * n + x;
+    if (leads.some((bytes) => !bytes[at])) return 0;
+    let first = 0;
+    if (leads.length === 1) first = leads[0][at] < 128 ? 0 : 1;
+    else leads.forEach((bytes, k) => { if (bytes[at] > leads[first][at]) first = k; });
+    return tints[first % 6][leads[leads.length === 1 ? 0 : first][at]];
+  }, canvas);
+}
+
+// The margin of a class, up to a constant factor, from its byte.
+const ahead = (byte) => (byte - 128) / (128 - Math.abs(byte - 128));
+
+// The zero line of a map as strokes between the sides of its cells, in cells from the left and from the bottom. The map
+// may also be one of margins, where `margin` returns what it is given.
+function strokes(bytes, n, margin = ahead) {
+  const found = [];
+  for (let row = 0; row < n - 1; row++)
+    for (let column = 0; column < n - 1; column++) {
+      const below = row * n + column, isAbove = margin(bytes[below]) >= 0;
+      if ([below + 1, below + n, below + n + 1].every((at) => margin(bytes[at]) >= 0 === isAbove)) continue;
+      const corners = [[0, 0], [0, 1], [1, 1], [1, 0]].map(([up, right]) => [column + right, row + up]);
+      const values = corners.map(([x, y]) => bytes[y * n + x]);
+      if (values.some((value) => !Number.isFinite(margin(value)))) continue;
+      const crossed = [];
+      for (let side = 0; side < 4; side++) {
+        const a = margin(values[side]), b = margin(values[(side + 1) % 4]);
+        if (a >= 0 === b >= 0) continue;
+        const share = a / (a - b), [x, y] = corners[side], [toX, toY] = corners[(side + 1) % 4];
+        crossed.push([x + (toX - x) * share, y + (toY - y) * share]);
+      }
+      for (let i = 0; i + 1 < crossed.length; i += 2) found.push([crossed[i], crossed[i + 1]]);
+    }
+  return found;
+}
+
+// What Python has compressed into an element: bytes.
+async function unpacked(id) {
+  const bytes = Uint8Array.from(atob(at(id).textContent), (c) => c.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+// The CSS class for the sign of a number.
+const signOf = (x) => (!Number.isFinite(x) ? "bad" : x > 0 ? "plus" : x < 0 ? "minus" : "none");

@@ -1,0 +1,1 @@
+"""The playground: a page that trains a model of the user in the browser."""

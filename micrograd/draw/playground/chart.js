@@ -1,0 +1,55 @@
+// The chart of losses by steps: on a logarithmic axis if all of them are above 0.
+
+const EDGES = { left: 46, right: 16, top: 8, bottom: 34 };
+
+// Round numbers from low to high, at most so many.
+function roundNumbers(low, high, most) {
+  const rough = (high - low) / most, power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * [1, 2, 5, 10].find((factor) => power * factor >= rough * (1 - 1e-9));
+  const found = [];
+  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + step * 1e-9; k++) found.push(k * step);
+  return found;
+}
+
+function lossTicks(low, high, isLog) {
+  if (!isLog) return roundNumbers(low, high, 4);
+  if (high - low < 1) return roundNumbers(10 ** low, 10 ** high, 4).map(Math.log10);
+  const found = [];
+  for (let power = Math.floor(low); power <= high; power++)
+    for (const factor of high - low > 3 ? [1] : [1, 2, 5]) {
+      const x = Math.log10(factor) + power;
+      if (x >= low && x <= high) found.push(x);
+    }
+  return found.filter((_, i) => i % Math.ceil(found.length / 5) === 0);
+}
+
+// Draws lines of {name, style, points}, each point a number of steps and a loss.
+function drawChart(place, lines) {
+  const width = Math.max(240, place.clientWidth), height = 170, { left, right, top, bottom } = EDGES;
+  const drawn = lines.map((line) => ({ ...line, points: line.points.filter(([, y]) => Number.isFinite(y)) }));
+  const ys = drawn.flatMap(({ points }) => points.map(([, y]) => y));
+  const isLog = ys.every((y) => y > 0), scaled = (y) => (isLog ? Math.log10(y) : y);
+  let low = Math.min(...ys.map(scaled)), high = Math.max(...ys.map(scaled));
+  if (!ys.length) [low, high] = [-1, 0];
+  const least = isLog ? 0.3 : Math.max(1e-9, 0.1 * Math.abs(high));
+  if (high - low < least) [low, high] = [low - least / 2, high + least / 2];
+  const last = Math.max(10, ...drawn.flatMap(({ points }) => points.slice(-1).map(([x]) => x)));
+  const x = (steps) => (left + ((width - left - right) * steps) / last).toFixed(1);
+  const y = (value) => (height - bottom - ((height - top - bottom) * (value - low)) / (high - low)).toFixed(1);
+  const parts = [];
+  for (const tick of lossTicks(low, high, isLog)) {
+    parts.push(svg("path", { class: "mg-grid", d: `M${left} ${y(tick)}H${width - right}` }));
+    parts.push(svg("text", { class: "mg-soft", x: left - 6, y: +y(tick) + 4, "text-anchor": "end" }, text(isLog ? 10 ** tick : tick, 6)));
+  }
+  for (const tick of roundNumbers(0, last, 4))
+    parts.push(svg("text", { class: "mg-soft", x: x(tick), y: height - bottom + 16, "text-anchor": "middle" }, text(tick, 6)));
+  parts.push(svg("text", { class: "mg-soft", x: width - right, y: height - 4, "text-anchor": "end" }, "steps"));
+  for (const { style, points } of drawn)
+    if (points.length) {
+      const d = points.map(([steps, loss], i) => `${i ? "L" : "M"}${x(steps)} ${y(scaled(loss))}`).join("");
+      parts.push(svg("path", { class: `mg-line ${style}`, d: points.length > 1 ? d : `${d}h2` }));
+    }
+  const picture = svg("svg", { class: "mg-chart", viewBox: `0 0 ${width} ${height}`, role: "img" }, ...parts);
+  picture.setAttribute("aria-label", lines.map(({ name, points }) => `${name}: ${points.length ? text(points.at(-1)[1]) : "none"}`).join(", "));
+  place.replaceChildren(picture);
+}

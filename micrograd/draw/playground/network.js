@@ -1,0 +1,107 @@
+// The network: a card for each unit, in columns, with its picture of the plane or its bias, and an edge for each weight.
+
+// Sets an attribute only if it changes, which spares the browser most of the work of a frame.
+function setChanged(element, name, value) {
+  if (element.getAttribute(name) !== value) element.setAttribute(name, value);
+}
+
+class Network {
+  // `choose` is called with the number of the unit that is pointed at or pressed, or -1.
+  constructor(place, choose) {
+    Object.assign(this, { place, choose, pressed: -1 });
+    new ResizeObserver(() => this.layOut()).observe(place);
+  }
+
+  // Shows another model.
+  open(model) {
+    Object.assign(this, { model, pressed: -1 });
+    this.edges = svg("svg", { "aria-hidden": "true" });
+    this.cards = model.units.map(([name], k) => {
+      const canvas = html("canvas", {}), inside = html("span", { className: "inside" });
+      const card = html("button", { type: "button", className: "unit" }, canvas, inside);
+      card.setAttribute("aria-label", name);
+      card.setAttribute("aria-pressed", "false");
+      card.onclick = () => this.press(this.pressed === k ? -1 : k);
+      card.onpointerenter = (event) => event.pointerType === "mouse" && this.choose(k);
+      card.onpointerleave = () => this.choose(this.pressed);
+      return { card, canvas, inside, caption: html("span", { className: "caption" }, name) };
+    });
+    this.more = model.columns.map((units) => html("span", { className: "caption more" }, units.length > 16 ? `and ${units.length - 16} more` : ""));
+    this.place.replaceChildren(this.edges, ...this.cards.flatMap(({ card, caption }) => [card, caption]), ...this.more);
+    this.layOut();
+  }
+
+  press(unit) {
+    this.pressed = unit;
+    this.cards.forEach(({ card }, k) => card.setAttribute("aria-pressed", String(k === unit)));
+    this.choose(unit);
+  }
+
+  // Places cards and edges in the room that there is.
+  layOut() {
+    if (!this.model || !this.model.units.length) return;
+    const { columns, units } = this.model, width = this.place.clientWidth, fullest = Math.max(...columns.map((c) => Math.min(c.length, 16)));
+    const pitch = Math.max(24, Math.min(84, 376 / fullest)), named = pitch > 44;
+    const side = Math.min(named ? pitch - 20 : pitch - 4, (0.55 * width) / columns.length);
+    const height = pitch * fullest + (columns.some((c) => c.length > 16) ? 20 : 6), gap = columns.length > 1 ? (width - side - 16) / (columns.length - 1) : 0;
+    this.isNamed = named;
+    this.pixels = Math.round(Math.max(30, Math.min(72, side))); // along a side of a card's picture
+    this.place.style.height = `${height}px`;
+    const places = [];
+    columns.forEach((names, k) => {
+      const shown = Math.min(names.length, 16), x = 8 + gap * k;
+      for (let i = 0; i < shown; i++) places.push([x, (pitch * (fullest - shown)) / 2 + pitch * i + 3]);
+      Object.assign(this.more[k].style, { left: `${k ? x + side / 2 : 32}px`, top: `${pitch * fullest}px` });
+    });
+    this.cards.forEach(({ card, caption }, k) => {
+      const [x, y] = places[k];
+      Object.assign(card.style, { left: `${x}px`, top: `${y}px`, width: `${side}px`, height: `${side}px` });
+      Object.assign(caption.style, { left: `${x + side / 2}px`, top: `${y + side}px` });
+      caption.hidden = !named;
+    });
+    this.thickest = Math.max(2, pitch / 14);
+    this.edges.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    this.paths = [];
+    let first = 0;
+    for (let k = 1; k < columns.length; k++) {
+      const before = Math.min(columns[k - 1].length, 16);
+      units.forEach(([, weights, , column], unit) => {
+        if (column !== k) return;
+        weights.slice(0, before).forEach((weight, i) => {
+          const [fromX, fromY] = places[first + i], [toX, toY] = places[unit], half = side / 2, bend = (fromX + side + toX) / 2;
+          const d = `M${fromX + side} ${fromY + half}C${bend} ${fromY + half} ${bend} ${toY + half} ${toX} ${toY + half}`;
+          this.paths.push({ path: svg("path", { d }), weight, from: first + i, to: unit });
+        });
+      });
+      first += before;
+    }
+    this.edges.replaceChildren(...this.paths.map(({ path }) => path));
+    if (this.shown) this.show(...this.shown);
+  }
+
+  // Shows parameters, and for each unit its map of n by n points, if there are maps.
+  show(parameters, maps, n) {
+    this.shown = [parameters, maps, n];
+    let largest = 1e-12;
+    for (const { weight } of this.paths ?? []) largest = Math.max(largest, Math.abs(parameters[weight]) || 0);
+    for (const { path, weight, from, to } of this.paths ?? []) {
+      const x = parameters[weight], near = this.pressed < 0 || from === this.pressed || to === this.pressed;
+      setChanged(path, "class", `mg-edge ${signOf(x)}${near ? "" : " far"}`);
+      setChanged(path, "stroke-width", (this.thickest * Math.max(0.08, Math.abs(x) / largest || 0)).toFixed(1));
+    }
+    this.cards.forEach(({ canvas, inside }, k) => {
+      canvas.hidden = !maps;
+      if (maps) unitPicture(maps.subarray(k * n * n, (k + 1) * n * n), n, canvas, this.pixels);
+      const bias = this.model.units[k][2];
+      inside.textContent = maps || bias < 0 || !this.isNamed ? "" : text(parameters[bias], 5);
+    });
+  }
+
+  // The weights of a unit, as rows of a table.
+  rowsOf(unit, parameters) {
+    const [, weights, bias, column] = this.model.units[unit];
+    if (bias < 0) return [];
+    const names = this.model.columns[column - 1];
+    return [...weights.map((i, k) => [`weight of ${names[k]}`, text(parameters[i])]), ["bias", text(parameters[bias])]];
+  }
+}

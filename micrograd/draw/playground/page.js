@@ -1,0 +1,446 @@
+/* The playground. The models train in a Web Worker, whose code is above: worker.js, and for each model the JavaScript
+   that micrograd's compiler made of it. For scripts and teachers, in the browser's console:
+
+   await micrograd.train(100)          takes 100 steps with the chosen model, and returns the loss then
+   await micrograd.step()              takes one step
+   await micrograd.reset(7)            draws new weights by this seed, those of rng=7 in Python; without one, back to
+                                       the weights that Python wrote
+   micrograd.loss()                    the mean loss of all examples
+   micrograd.parameters()              the parameters, a Float64Array, in the order of model.parameters()
+   await micrograd.setParameters(p)    sets them to as many numbers
+   micrograd.learningRate = 0.1        can be read, too
+   micrograd.batchSize = 10            can be read, too; Infinity for all examples
+
+   With all examples in a batch, train(100) leaves the parameters of 100 epochs of Python's `fit`. With smaller batches,
+   it takes the steps of `fit(..., batch_size=10, rng=7)` after `reset(7)`. */
+(async () => {
+  readColours();
+  const content = JSON.parse(new TextDecoder().decode(await unpacked("document")));
+  const { models, kinds, inputs } = content, isPlane = kinds !== null;
+  const flat = (rows) => Float64Array.from(rows.flat());
+  const heights = isPlane ? content.rows.map((row) => row[2]) : [];
+  const height = heights.reduce((most, x) => Math.max(most, Math.abs(x)), 0) || 1;
+  const at = content.at;
+
+  const now = { model: 0, playing: false, seed: null, speed: 60, rate: models[0].rate, batch: Infinity, decay: 0, data: "yours", noise: 0, n: 0 };
+  let points = content.rows, held = content.validation;
+  const states = models.map(() => ({ answer: null, curve: [] })); // of each model: the worker's last answer, its losses
+  let busy = false, looking = false, due = 0, last = 0, hovered = -1, probe = null, changed = false;
+
+  // The worker
+
+  const worker = new Worker(URL.createObjectURL(new Blob([find("#worker").textContent], { type: "text/javascript" })));
+  const waiting = new Map();
+  worker.onmessage = ({ data }) => {
+    waiting.get(data.id)(data);
+    waiting.delete(data.id);
+  };
+  worker.onerror = (event) => notice(`The worker has failed: ${event.message}`);
+  let asked = 0;
+
+  // Has the worker do something with a model, and shows its state then.
+  async function request(what = {}) {
+    const model = what.model ?? now.model;
+    const settings = { learningRate: now.rate, batchSize: now.batch, weightDecay: now.decay };
+    const area = isPlane ? { ...plane.area, kinds, at, height } : undefined;
+    const table = isPlane ? undefined : points.slice(0, 20).map((row) => row.slice(0, inputs));
+    const id = ++asked;
+    const answer = await new Promise((resolve) => {
+      waiting.set(id, resolve);
+      worker.postMessage({ id, settings, area, cards: models[model].units.length, table, probe: probe ?? undefined, ...what, model });
+    });
+    const state = states[model], { curve } = state, point = [answer.steps, answer.loss ?? NaN, answer.validation ?? NaN];
+    if (what.reset !== undefined) curve.length = 0;
+    if (curve.length && curve.at(-1)[0] === answer.steps) curve.pop();
+    curve.push(point);
+    if (curve.length > 800) state.curve = curve.filter((_, i) => i % 2 === 0 || i === curve.length - 1);
+    state.answer = answer;
+    if (!answer.ok) {
+      pause();
+      notice("Some numbers are no longer finite: lower the learning rate, and press Reset.");
+    }
+    changed = true;
+    wake();
+    return answer;
+  }
+
+  // Frames: the worker takes the steps that are due, and what it answers is drawn.
+
+  let awake = false;
+  function wake() {
+    if (awake) return;
+    awake = true;
+    requestAnimationFrame(frame);
+  }
+  function frame(time) {
+    awake = false;
+    if (changed) draw();
+    changed = false;
+    if (!now.playing) return void (last = 0);
+    wake();
+    due += now.speed * (last ? Math.min(0.1, (time - last) / 1000) : 1 / now.speed);
+    last = time;
+    const steps = now.speed === Infinity ? Infinity : Math.floor(due);
+    if (busy || !steps) return;
+    due = now.speed === Infinity ? 0 : due - steps;
+    busy = true;
+    request({ steps, milliseconds: 12 }).then(() => (busy = false));
+  }
+  function play() {
+    if (!points.length) return notice("There is nothing to learn from: add points, or choose a data set.");
+    find("#notice").hidden = true;
+    now.playing = true;
+    due = 0;
+    showPlaying();
+    wake();
+  }
+  function pause() {
+    now.playing = false;
+    showPlaying();
+  }
+  function showPlaying() {
+    find("#play span").textContent = now.playing ? "Pause" : "Train";
+    find("#play path").setAttribute("d", now.playing ? "M3 2h4v12H3zM9 2h4v12H9z" : "M4 2v12l10-6z");
+  }
+  async function reset(seed) {
+    pause();
+    find("#notice").hidden = true;
+    now.seed = seed;
+    find("#seed").value = seed ?? "";
+    await request({ reset: seed });
+  }
+  // Has the worker compute the output at the pointer, which may move on meanwhile.
+  async function lookThere() {
+    if (looking) return;
+    looking = true;
+    for (let seen; probe && probe !== seen; ) {
+      seen = probe;
+      await request();
+    }
+    looking = false;
+  }
+  const step = () => {
+    pause();
+    find("#notice").hidden = true;
+    return request({ steps: 1 });
+  };
+  function notice(words, mild = false) {
+    const place = find("#notice");
+    place.textContent = words;
+    place.classList.toggle("mild", mild);
+    place.hidden = false;
+  }
+
+  // Drawing
+
+  const network = new Network(find("#network"), (unit) => {
+    hovered = unit;
+    changed = true;
+    wake();
+  });
+  const plane = isPlane && new Plane(find("#plane"), {
+    kinds, height,
+    edited: () => {
+      now.data = "edited";
+      showData();
+      sendExamples();
+    },
+    pointed: (place) => {
+      probe = place;
+      const near = place ? plane.nearest(plane.toPixel(place), 30) : -1;
+      if (near >= 0) find("#example").value = 1 + (plane.chosen = near);
+      if (place && !now.playing) lookThere();
+      else if (!place) showWhere();
+    },
+  });
+
+  function draw() {
+    const { answer } = states[now.model], model = models[now.model];
+    if (!answer) return;
+    const { parameters, maps, n } = answer, half = n / 2;
+    const leads = [], leadSize = n * n;
+    if (maps) for (let k = 0; k < model.outputs; k++) leads.push(maps.subarray(k * leadSize, (k + 1) * leadSize));
+    const cards = maps?.subarray(model.outputs * leadSize);
+    network.show(parameters, cards, half);
+    if (isPlane) {
+      const unit = hovered >= 0 ? { bytes: cards.subarray(hovered * half * half, (hovered + 1) * half * half), n: half } : null;
+      plane.show(leads, answer.margins, n, unit);
+      find("#sees").textContent = unit ? `What ${model.units[hovered][0]} sees` : "The model's output";
+      showWhere();
+    } else showTable(answer);
+    showUnit(parameters);
+    showStatus(answer);
+    showChart();
+    if (find("#parameters-part").open) showParameters();
+  }
+
+  const bold = (words) => html("b", {}, words);
+  function showStatus({ steps, loss, validation, accuracy }) {
+    const epochs = now.batch < points.length ? ` (epoch ${text((steps * now.batch) / points.length)})` : "";
+    const parts = [`Step `, bold(String(steps)), `${epochs} · loss `, bold(loss === null ? "–" : text(loss))];
+    if (validation !== null) parts.push(" · validation ", bold(text(validation)));
+    if (accuracy !== undefined) parts.push(" · correct ", bold(`${Math.round(100 * accuracy)} %`));
+    find("#status").replaceChildren(...parts);
+  }
+
+  function showChart() {
+    const { curve } = states[now.model], hasHeld = held.length > 0;
+    const lines = [{ name: "training", style: "mg-line0", points: curve }];
+    if (hasHeld) lines.push({ name: "validation", style: "mg-line1", points: curve.map(([x, , y]) => [x, y]) });
+    states.forEach((state, k) => {
+      if (k !== now.model && state.curve.length > 1) lines.unshift({ name: models[k].name, style: "soft", points: state.curve });
+    });
+    const words = [html("span", { className: "plus" }, "— training")];
+    if (hasHeld) words.push(" · ", html("span", { className: "minus" }, "– – validation"));
+    if (lines[0].style === "soft") words.push(" · grey: the other models");
+    find("#legend").replaceChildren(...words);
+    drawChart(find("#chart"), lines);
+    all("#models .loss").forEach((place, k) => {
+      const loss = states[k].answer?.loss;
+      place.textContent = typeof loss === "number" ? `loss ${text(loss)}` : "";
+    });
+  }
+
+  function showWhere() {
+    const { answer } = states[now.model], place = find("#where");
+    if (!probe || !answer?.probe)
+      return void (place.textContent = (kinds.length ? "Shading shows the predicted class; on the line, the model is undecided. " : "Blue: the output is above 0; orange, striped: below. ") + "Click to add points, drag to move them; choose a unit to see its picture here.");
+    place.textContent = `x0 ${text(probe[0])}, x1 ${text(probe[1])}: output ${[...answer.probe].map((x) => text(x)).join(", ")}`;
+  }
+
+  function showUnit(parameters) {
+    const unit = network.pressed, place = find("#unit");
+    if (unit < 0) return place.replaceChildren();
+    const table = html("table", {}), name = models[now.model].units[unit][0];
+    table.createCaption().textContent = name;
+    for (const [what, number] of network.rowsOf(unit, parameters)) {
+      const row = table.insertRow();
+      row.append(html("th", { scope: "row" }, what), html("td", {}, number));
+    }
+    place.replaceChildren(table);
+  }
+
+  function showParameters() {
+    const { parameters } = states[now.model].answer;
+    const rows = models[now.model].names.slice(0, 500).map((name, i) => html("tr", {}, html("th", { scope: "row" }, name), html("td", {}, text(parameters[i]))));
+    find("#parameters").replaceChildren(...rows);
+  }
+  find("#parameters-part").ontoggle = () => { changed = true; wake(); };
+
+  const few = (numbers) => [...numbers].slice(0, 6).map((x) => text(x, 5)).join("  ") + (numbers.length > 6 ? " …" : "");
+  function showTable({ table }) {
+    find("#table").replaceChildren(...table.map((outputs, i) => {
+      const row = points[i], target = row.slice(inputs), best = outputs.indexOf(Math.max(...outputs));
+      const isClass = outputs.length > 1 && target.length === 1, said = isClass ? `${best}` : few(outputs);
+      return html("tr", {}, html("td", {}, few(row.slice(0, inputs))), html("td", {}, few(target)),
+        html("td", { className: isClass && best !== target[0] ? "wrong" : "" }, isClass && best !== target[0] ? `${said} ✗` : said));
+    }));
+  }
+
+  // Data
+
+  function sendExamples(more = {}) {
+    return request({ examples: flat(points), held: flat(held), ...more });
+  }
+  const isMade = (name) => Object.hasOwn(DATA, name);
+  const asTargets = (made) => made.map(([x, y, kind]) => [x, y, kinds.length ? kinds[kind % kinds.length] : kind ? height : -height]);
+  const arms = kinds?.length > 2 ? kinds.length : 2;
+  function setData(name, noise, n) {
+    Object.assign(now, { data: name, noise, n });
+    if (name === "yours") {
+      const random = new Random(0), shaken = ([x, y, target]) => [x + random.gauss(0, noise), y + random.gauss(0, noise), target];
+      points = noise ? content.rows.map(shaken) : content.rows.map((row) => [...row]);
+      held = content.validation;
+    } else {
+      points = asTargets(DATA[name](n, noise, new Random(0), arms));
+      held = content.validation.length ? asTargets(DATA[name](n, noise, new Random(1), arms)) : [];
+    }
+    plane.open(points, held);
+    showData();
+    return sendExamples();
+  }
+  function showData() {
+    all("#sets button").forEach((button) => button.setAttribute("aria-pressed", String(button.dataset.name === now.data)));
+    const made = isMade(now.data), { noise, n, data } = now;
+    find("#noise").value = noise;
+    find("#noise-is").textContent = noise.toFixed(2);
+    find("#n").value = points.length;
+    find("#n-is").textContent = points.length;
+    find("#n-label").hidden = !made;
+    const rest = data === "spirals" && arms > 2 ? `, arms=${arms}` : "";
+    find("#code").textContent = !made ? "" : data === "xor" && n === 4 && !noise ? "data.xor()" : data === "xor" ? "" : `data.${data}(${n}, ${noise}, rng=0${rest})`;
+  }
+  function offerData() {
+    const offered = { yours: content.rows };
+    for (const name in DATA) offered[name] = asTargets(DATA[name](name === "xor" ? 4 : 60, 0, new Random(0), arms));
+    find("#sets").append(...Object.entries(offered).map(([name, rows]) => {
+      const canvas = html("canvas", { width: 96, height: 96 });
+      const button = html("button", { type: "button" }, canvas, name);
+      button.dataset.name = name;
+      button.onclick = () => setData(name, name === "yours" || name === "xor" ? 0 : name === "spirals" ? 0.02 : 0.1, name === "xor" ? 4 : 100);
+      const paint = () => thumbnail(canvas, rows, kinds, (x) => plane.tint(x));
+      paint();
+      matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
+      return button;
+    }));
+    const redo = () => setData(now.data === "edited" ? "yours" : now.data, +find("#noise").value, +find("#n").value);
+    find("#noise").oninput = find("#n").oninput = redo;
+  }
+  // The graph page of an example, with its numbers and those of the model as it is now in place of those in the file.
+  function stepThrough() {
+    const row = points[find("#example").value - 1], { steps } = models[now.model], { parameters } = states[now.model].answer;
+    if (!row) return notice(`Choose an example from 1 to ${points.length}.`);
+    const { html, places } = steps[row[inputs]] ?? steps.any ?? {}, numbers = [...parameters, ...row];
+    if (!html) return notice("There is no page with the steps of this example: its target is none that Python has shown.");
+    const leaves = JSON.stringify(places.map((place, i) => [place, numbers[i]]).filter(([place]) => place >= 0));
+    const script = `for (const [i, x] of ${leaves}) V0[i] = x; forward(V0); backward(V0)[0].forEach((x, i) => { G0[i] = x; }); C0.length = 0; graph.exact = {}; compute();`;
+    const page = html.replace("</body>", () => `<script>${script}</${"script"}></body>`);
+    window.open(URL.createObjectURL(new Blob([page], { type: "text/html" })));
+  }
+
+  // Settings
+
+  const choices = {
+    speed: [[1, "1 step/s"], [10, "10 steps/s"], [60, "60 steps/s"], [600, "600 steps/s"], [Infinity, "fastest"]],
+    rate: [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10].map((x) => [x, text(x)]),
+    batch: [[1, "1"], [2, "2"], [5, "5"], [10, "10"], [20, "20"], [50, "50"], [100, "100"], [Infinity, "all examples"]],
+    decay: [0, 0.0001, 0.001, 0.01, 0.1].map((x) => [x, text(x)]),
+  };
+  function set(name, value) {
+    const isFine = name === "batch" ? value >= 1 && (value % 1 === 0 || value === Infinity) : value >= 0 && (name === "speed" || value < Infinity);
+    if (!isFine) throw new RangeError(`${name} cannot be ${value}`);
+    if (!choices[name].some(([known]) => known === value)) choices[name] = [...choices[name], [value, text(value)]].sort(([a], [b]) => a - b);
+    find(`#${name}`).replaceChildren(...choices[name].map(([known, words]) => html("option", { value: known, selected: known === value }, words)));
+    now[name] = value;
+    due = 0;
+  }
+  const readSeed = () => {
+    const typed = find("#seed").value.trim();
+    if (typed === "") return null;
+    if (!/^\d{1,15}$/.test(typed)) return notice("A seed is a whole number from 0, or nothing for the weights that Python wrote.");
+    return +typed;
+  };
+  function choose(model) {
+    now.model = model;
+    hovered = -1;
+    find("#network-part").hidden = !models[model].units.length;
+    find("#network-name").textContent = models.length > 1 ? models[model].title : "Network";
+    find("#count").textContent = models[model].names.length;
+    find("#through").hidden = !models[model].steps;
+    all("#models input").forEach((input, k) => (input.checked = k === model));
+    network.open(models[model]);
+    return request();
+  }
+
+  // The address
+
+  let linked = "";
+  function link() {
+    const { model, seed, rate, batch, decay, data, noise, n } = now, parts = { rate, batch, decay };
+    if (models.length > 1) parts.model = models[model].name;
+    if (seed !== null) parts.seed = seed;
+    if (data !== "edited") Object.assign(parts, { data, noise }, isMade(data) ? { n } : {});
+    linked = `#${new URLSearchParams(parts)}`;
+    location.hash = linked;
+    linked = location.hash; // as the browser writes it
+    navigator.clipboard?.writeText(location.href).catch(() => {});
+    notice("The address of this page now has these settings: copy it, or bookmark it.", true);
+  }
+  async function follow() {
+    const parts = new URLSearchParams(location.hash.slice(1));
+    for (const name of ["rate", "batch", "decay"])
+      if (parts.has(name)) try { set(name, Number(parts.get(name))); } catch { /* what cannot be stays as it is */ }
+    const model = models.findIndex(({ name }) => name === parts.get("model")), data = parts.get("data");
+    const number = (name, least, most, other) => (parts.has(name) && Number(parts.get(name)) >= least && Number(parts.get(name)) <= most ? Number(parts.get(name)) : other);
+    if (model >= 0) await choose(model);
+    if (isPlane && (isMade(data) || data === "yours")) await setData(data, number("noise", 0, 0.5, 0), Math.round(number("n", 1, 10000, 100)));
+    if (/^\d{1,15}$/.test(parts.get("seed") ?? "")) await reset(+parts.get("seed"));
+  }
+
+  function save() {
+    const { parameters } = states[now.model].answer;
+    if (!parameters.every(Number.isFinite)) return notice("Some parameters are not finite: press Reset before you save.");
+    const filled = (part) => (typeof part === "number" ? parameters[part] : Array.isArray(part) ? part.map(filled) : part && typeof part === "object" ? Object.fromEntries(Object.entries(part).map(([key, value]) => [key, key === "version" ? value : filled(value)])) : part);
+    const address = URL.createObjectURL(new Blob([`${JSON.stringify(filled(models[now.model].file))}\n`], { type: "application/json" }));
+    html("a", { href: address, download: "model.json" }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 1000);
+  }
+
+  // The page, connected
+
+  for (const name in choices) {
+    set(name, now[name]);
+    find(`#${name}`).onchange = (event) => set(name, Number(event.target.value));
+  }
+  const keys = { Home: "first", " ": "play", ArrowRight: "forward" };
+  find("#first").onclick = () => { const seed = readSeed(); if (seed !== undefined) reset(seed); };
+  find("#play").onclick = () => (now.playing ? pause() : play());
+  find("#forward").onclick = step;
+  find("#seed").onchange = find("#first").onclick;
+  find("#dice").onclick = () => reset((now.seed ?? -1) + 1);
+  find("#save").onclick = save;
+  find("#link").onclick = link;
+  find("#steps").onclick = stepThrough;
+  find("#example").oninput = () => { if (isPlane) { plane.chosen = find("#example").value - 1; plane.draw(); } };
+  find("#save-is").textContent = models[0].file.format ? "downloads what nn.load reads." : "downloads the state dict, as JSON.";
+  document.addEventListener("keydown", (event) => {
+    const isWithin = (selector) => event.target.closest?.(selector);
+    if (!keys[event.key] || event.altKey || event.ctrlKey || event.metaKey) return;
+    if (isWithin("input,select,textarea,canvas,.wide")) return; // which have their own use for these keys
+    if (event.key === " " && isWithin("button,summary")) return;
+    event.preventDefault();
+    find(`#${keys[event.key]}`).click();
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readColours(); changed = true; wake(); });
+  window.addEventListener("hashchange", () => location.hash !== linked && follow());
+  new ResizeObserver(() => { changed = true; wake(); }).observe(find("#chart"));
+
+  if (isPlane) {
+    for (const id of ["data", "plane-part"]) find(`#${id}`).hidden = false;
+    find("#cards-show").textContent = "In each card: the unit's output over the plane, with stripes where it is below 0.";
+    points = content.rows.map((row) => [...row]);
+    plane.open(points, held);
+    plane.resize();
+    offerData();
+    plane.offerTools(find("#tools"), heights);
+    showData();
+  } else {
+    find(".columns").classList.add("no-data");
+    find("#table-part").hidden = false;
+    find("#cards-show").textContent = "In each card: the unit's bias.";
+    find("#head").append(...["inputs", "target", "prediction"].map((words) => html("th", { scope: "col" }, words)));
+  }
+  if (models.length > 1) {
+    find("#models").hidden = false;
+    find("#models").append(...models.map(({ name }, k) => {
+      const input = html("input", { type: "radio", name: "model", onchange: () => choose(k) });
+      return html("label", {}, input, name, html("span", { className: "loss" }));
+    }));
+  }
+  window.micrograd = {
+    async train(steps) {
+      pause();
+      const most = Math.max(1, Math.ceil(steps / 60)); // between points of the chart
+      for (let left = steps; left > 0; left -= most) await request({ steps: Math.min(left, most) });
+      return this.loss();
+    },
+    async step() { return (await step()).loss; },
+    async reset(seed = null) { await reset(seed); return this.loss(); },
+    loss: () => states[now.model].answer.loss,
+    parameters: () => states[now.model].answer.parameters.slice(),
+    async setParameters(numbers) {
+      const parameters = Float64Array.from(numbers), expected = models[now.model].names.length;
+      if (parameters.length !== expected) throw new RangeError(`${parameters.length} parameters for a model of ${expected}`);
+      return (await request({ parameters })).loss;
+    },
+    get learningRate() { return now.rate; },
+    set learningRate(rate) { set("rate", rate); },
+    get batchSize() { return now.batch; },
+    set batchSize(size) { set("batch", size); },
+  };
+  for (let k = models.length - 1; k >= 0; k--)
+    await sendExamples({ model: k, ...(k === models.length - 1 ? { open: models.map(({ starts, outputs }) => ({ starts, outputs })), inputs } : {}) });
+  await choose(0);
+  if (location.hash.length > 1) await follow();
+  document.documentElement.dataset.ready = "";
+})();

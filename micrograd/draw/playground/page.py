@@ -1,0 +1,195 @@
+"""The playground: a page that trains models in the browser, by the JavaScript that the compiler makes of them.
+
+That JavaScript and worker.js lie in a script of type text/plain, of which page.js makes a Web Worker.
+"""
+
+import base64
+import copy
+import json
+import math
+import zlib
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+from micrograd.compiler import compile
+from micrograd.draw import shell
+from micrograd.draw.playground.examples import Table, boundary, kinds_of, numbers_in, table_of
+from micrograd.draw.playground.steps import steps
+from micrograd.draw.theme import CHART_STYLE
+from micrograd.draw.training.boundary import real
+from micrograd.draw.training.maps import units_and_outputs
+from micrograd.draw.training.network import CARDS, columns, layers_of, names
+from micrograd.engine import Value
+from micrograd.errors import shown
+from micrograd.files import document
+from micrograd.nn import Embedding, Layer, Module, Neuron
+from micrograd.nn.checkpoint import encoded
+from micrograd.nn.layers import weight_limit
+from micrograd.nn.module import walk
+from micrograd.optim import Adam
+from micrograd.validation import require_attributes
+
+WEIGHTS = 20_000  # of a model, which take some seconds to trace
+TARGETS = 10  # of which there are graph pages, each some tens of kilobytes
+NORMAL = -1  # the start of a parameter that is drawn normally distributed; others are drawn up to a limit from 0
+SCRIPTS = ("random.js", "data.js", "chart.js", "network.js", "plane.js")  # before page.js
+OF_LOSS = "inputs, parameters, learningRate, forward, backward, createState, update"
+OF_UNITS = "outputs, forward"
+
+
+def page(
+    model: Any, loss: Any, xs: Sequence[Any], ys: Sequence[Any], optimizer: Any = None, validation: Any = None
+) -> str:
+    """The page as HTML. The parameters and errors are those of `viz.save_playground`."""
+    models = dict(model) if isinstance(model, Mapping) else {"": model}
+    if not models:
+        raise ValueError("model is an empty dict: give at least one model, by its name")
+    for name, each in models.items():
+        expected = "a Module, or an object with a parameters() method that can be called on an input"
+        require_attributes(f"model[{name!r}]" if name else "model", each, ["__call__", "parameters"], expected)
+    require_attributes("loss", loss, ["__call__"], "a function of a prediction and its target, as losses.mse_loss")
+    train, rows = table_of(loss, ("xs", "ys"), xs, ys)
+    width, held = len(numbers_in(train[0][0])), []
+    if validation is not None:
+        if not isinstance(validation, (tuple, list)) or len(validation) != 2:
+            raise ValueError("validation must be a pair (xs, ys): the inputs and targets of at least one example")
+        held = table_of(loss, ("validation[0]", "validation[1]"), validation[0], validation[1], len(rows[0]))[1]
+    trained = [_trained(str(name), each, loss, train, optimizer, len(models)) for name, each in models.items()]
+    outputs = {part["outputs"] for part, _ in trained}
+    if len(outputs) > 1:
+        numbers = ", ".join(map(str, sorted(outputs)))
+        raise ValueError(f"the models have {numbers} outputs: give models of the same task")
+    kinds = kinds_of(rows, outputs.pop()) if width == 2 else None
+    content = {
+        "models": [part for part, _ in trained],
+        "inputs": width,
+        "rows": rows,
+        "validation": held,
+        "kinds": kinds,
+        "at": boundary(loss, kinds) if kinds else 0,
+    }
+    worker = f"{_source('random.js')}\n{_source('worker.js')}\nserve([\n{', '.join(code for _, code in trained)}]);\n"
+    return shell.page(
+        __package__,
+        title="Playground" if len(models) > 1 else f"Playground: {trained[0][0]['title']}",
+        summary="Press Train: in each step, the weights move a little so that the output fits the examples better. "
+        "Change anything, and watch what happens.",
+        main=shell.read(__package__, "page.html"),
+        data=_script("document", base64.b64encode(zlib.compress(json.dumps(content).encode(), 9)).decode())
+        + _script("worker", worker),
+        style=CHART_STYLE,
+        script=shell.read("micrograd.draw", "maps.js") + "\n".join(map(_source, SCRIPTS)),
+        has_controls=False,
+        has_workers=True,
+    )
+
+
+def _source(name: str) -> str:
+    """A file of this package, as it is."""
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _script(id: str, content: str) -> str:
+    return f'<script type="text/plain" id="{id}">{content}</script>\n'
+
+
+# Models
+
+
+def _trained(name: str, model: Any, loss: Any, table: Table, optimizer: Any, n: int) -> tuple[dict[str, Any], str]:
+    """What the page has to know of a model, and its JavaScript."""
+    who = f"model[{name!r}]" if name else "the model"
+    parameters = list(model.parameters())
+    if not 0 < len(parameters) <= WEIGHTS:
+        raise ValueError(f"{who} has {len(parameters):,} parameters: a playground trains from 1 to {WEIGHTS:,}")
+    for i, parameter in enumerate(parameters):
+        if not math.isfinite(real(parameter)):
+            raise ValueError(f"parameter {i} of {who} is {shown(parameter.data)}: a playground needs finite numbers")
+    optimizer = _optimizer(optimizer, parameters, n)
+    x, y = table[0][0], table[1][0]
+    fast = compile(lambda x, y: loss(model(x), y), (x, y), parameters=parameters, backend="python")
+    layers = layers_of(model)
+
+    def outputs_of_units(x: Any) -> list[Any]:
+        found, last = units_and_outputs(layers, x)
+        return found + last
+
+    units = compile(outputs_of_units if layers else model, (x,), parameters=parameters, backend="python")
+    drawn, named = columns(model), _names(model, parameters)
+    part = {
+        "name": name,
+        "title": f"{model!r:.200}" if isinstance(model, Module) else type(model).__name__,
+        "outputs": len(numbers_in(model(x))),
+        "columns": [[unit.name for unit in units] for units in drawn],
+        "units": [[u.name, list(u.weights), u.bias, k] for k, units in enumerate(drawn) for u in units[:CARDS]],
+        "starts": _starts(model, parameters),
+        "names": named,
+        "steps": _steps(model, loss, table, named),
+        "file": _file(model),
+        "rate": optimizer.learning_rate,
+    }
+    training = _module(fast.js_source(optimizer=optimizer), OF_LOSS)
+    return part, f"{{ loss: {training},\nunits: {_module(units.js_source(), OF_UNITS)} }}"
+
+
+def _optimizer(optimizer: Any, parameters: list[Value], n: int) -> Any:
+    """The optimizer of one of n models."""
+    if optimizer is None:
+        return Adam(parameters, learning_rate=0.01)
+    if not hasattr(optimizer, "rule"):
+        require_attributes("optimizer", optimizer, ["__call__"], "an optimizer, or a function from parameters to one")
+        return optimizer(parameters)
+    if n > 1:
+        raise ValueError(
+            "the optimizer has the parameters of one model: for several, give a function from parameters to an "
+            "optimizer, such as lambda parameters: SGD(parameters, 0.1)"
+        )
+    return optimizer
+
+
+def _names(model: Any, parameters: list[Value]) -> list[str]:
+    """The name of each parameter."""
+    return names(model) if isinstance(model, Module) else [f"p{i}" for i in range(len(parameters))]
+
+
+def _module(source: str, names: str) -> str:
+    """A module as an expression: an object with these names."""
+    return f"(() => {{\n{source.replace('export ', '')}return {{ {names} }};\n}})()"
+
+
+def _steps(model: Any, loss: Any, table: Table, named: list[str]) -> dict[str, Any] | None:
+    """The graph pages of examples, by target where the graph depends on it; None if there are none."""
+    xs, ys = table
+    page = steps(model, loss, xs[0], ys[0], named)
+    if page is None or page["places"][-1] >= 0:
+        return page and {"any": page}
+    targets = sorted({y for y in ys if isinstance(y, (int, float))})[:TARGETS]
+    return {f"{y:g}": steps(model, loss, xs[0], y, named) for y in targets}
+
+
+def _starts(model: Any, parameters: list[Value]) -> list[float | None]:
+    """How each parameter was drawn: uniformly up to a limit, or NORMAL. None if it is not known, and it stays."""
+    starts: dict[int, float] = {}
+    for _, part, _ in walk(model, into_modules=True) if isinstance(model, Module) else ():
+        if isinstance(part, (Layer, Neuron)):
+            neurons = part.neurons if isinstance(part, Layer) else [part]
+            for neuron in neurons:
+                limit = weight_limit(len(neuron.w), len(neurons), neuron.activation)
+                for parameter in (*neuron.w, neuron.b):
+                    starts.setdefault(id(parameter), 0.0 if parameter is neuron.b else limit)
+        elif isinstance(part, Embedding):
+            starts |= {id(parameter): NORMAL for row in part.w for parameter in row}
+    return [starts.get(id(parameter)) for parameter in parameters]
+
+
+def _file(model: Any) -> Any:
+    """What `nn.save` would write, or the state dict if it cannot, with the index of each parameter as its number."""
+    try:
+        numbered = copy.deepcopy(model)
+        for i, parameter in enumerate(numbered.parameters()):
+            parameter.data = float(i)
+        return document(encoded(numbered))
+    except (AttributeError, TypeError, ValueError, RecursionError):
+        paths = model.named_parameters() if isinstance(model, Module) else []
+        return {name: i for i, (name, _) in enumerate(paths)}

@@ -1,0 +1,362 @@
+"""scikit-learn's `MLPClassifier` and `MLPRegressor` on compiled code, for its pipelines, searches and cross-validation.
+
+They are scikit-learn's own estimators but for what they compute with: arguments, methods, attributes and errors are
+theirs, and so are the formulas and the random numbers: for the same `random_state`, they learn the same weights but for
+rounding. They compute in doubles. This file alone needs scikit-learn: `pip install scikit-learn`.
+"""
+
+import math
+import pickle
+import warnings
+import weakref
+from array import array
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar
+
+try:
+    import numpy as np
+    from scipy.special import xlogy
+    from sklearn import neural_network
+    from sklearn.base import BaseEstimator, is_classifier
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.model_selection import train_test_split
+    from sklearn.utils.validation import validate_data
+except ImportError as error:
+    raise ImportError("micrograd.estimators needs scikit-learn, 1.7 or newer: pip install scikit-learn") from error
+
+from micrograd import losses, nn, optim, scalar
+from micrograd.compiler import compile
+from micrograd.engine import Value
+
+__all__ = ["MLPClassifier", "MLPRegressor"]
+
+ACTIVATIONS = {"identity": "linear", "logistic": "sigmoid", "tanh": "tanh", "relu": "relu"}
+OUTPUTS: dict[str, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
+    "softmax": (losses.cross_entropy, losses.softmax),
+    "logistic": (
+        lambda z, y: losses.binary_cross_entropy_with_logits(z, y, reduction="sum"),
+        lambda z: list(map(Value.sigmoid, z)),
+    ),
+    "identity": (lambda z, y: losses.mse_loss(z, y, reduction="sum") / 2, list),
+    "exp": (
+        lambda z, y: sum(zi.exp() - yi * zi for zi, yi in zip(z, y, strict=True)),
+        lambda z: list(map(Value.exp, z)),
+    ),
+}
+"""For each `out_activation_`, the loss of an example's last layer, and the outputs that are computed from that."""
+
+
+class _Adam(optim.Optimizer):
+    """Adam by scikit-learn's formula, whose epsilon no correction of the start scales.
+
+    Steps differ in the penalty's share, by the size of the batch. Compiled code takes a number for each step as their
+    `learning_rate`, so that is the share here; rates and penalties are kept for each parameter, like moments.
+    """
+
+    moments: ClassVar[dict[str, float]] = {"mean": -math.inf, "mean_square": 0.0, "penalty": 0.0, "rate": 0.0}
+
+    beta_1: float
+    beta_2: float
+    epsilon: float
+
+    def rule(self) -> optim.Update:
+        share, beta1, beta2, eps, steps = self.learning_rate, self.beta_1, self.beta_2, self.epsilon, self.steps + 1
+        scale = scalar.sqrt(1 - beta2**steps) / (1 - beta1**steps)
+
+        def update(x: Any, grad: Any, mean: Any, mean_square: Any, penalty: Any, rate: Any) -> tuple[Any, ...]:
+            grad = grad + share * penalty * x
+            mean = beta1 * mean + (1 - beta1) * grad
+            mean_square = beta2 * mean_square + (1 - beta2) * (grad * grad)
+            return x - rate * scale * mean / (scalar.sqrt(mean_square) + eps), mean, mean_square, penalty, rate
+
+        return update
+
+
+class _SGD(optim.Optimizer):
+    """SGD by scikit-learn's formula, whose velocity keeps the rates of earlier steps. Shares and rates are as above."""
+
+    moments: ClassVar[dict[str, float]] = {"velocity": -math.inf, "penalty": 0.0, "rate": 0.0}
+
+    momentum: float
+    nesterov: bool
+
+    def rule(self) -> optim.Update:
+        share, momentum, nesterov = self.learning_rate, self.momentum, self.nesterov
+
+        def update(x: Any, grad: Any, velocity: Any, penalty: Any, rate: Any) -> tuple[Any, ...]:
+            change = rate * (grad + share * penalty * x)
+            velocity = momentum * velocity - change
+            return x + (momentum * velocity - change if nesterov else velocity), velocity, penalty, rate
+
+        return update
+
+
+@lru_cache(maxsize=32)
+def _pickled(kind: str, sizes: tuple[int, ...], activation: str, output: str) -> bytes:
+    """The "loss" or the "outputs" of a network, compiled and pickled: so clones, as a search makes, need no tracing."""
+    model = nn.MLP(sizes[0], sizes[1:], ACTIVATIONS[activation], rng=0)
+    loss, outputs = OUTPUTS[output]
+
+    def last(x: Any) -> list[Any]:
+        z = model(x)
+        return z if isinstance(z, list) else [z]
+
+    xs, ys = [0.0] * sizes[0], 0.0 if output == "softmax" else [0.0] * sizes[-1]
+    if kind == "outputs":
+        return pickle.dumps(compile(lambda x: outputs(last(x)), (xs,), parameters=model.parameters()))
+    weighted = compile(lambda x, y, weight: weight * loss(last(x), y), (xs, ys, 0.0), parameters=model.parameters())
+    return pickle.dumps(weighted)
+
+
+class _Network:
+    """A network in compiled code, for weights in a vector. Its training block stays open from one fit to the next."""
+
+    def __init__(self, *key: Any) -> None:
+        self.key = key
+        self.optimizer: Any = None
+        self._block = ExitStack()
+        weakref.finalize(self, self._block.close)
+
+    @cached_property
+    def _loss(self) -> Any:
+        return pickle.loads(_pickled("loss", *self.key))
+
+    @cached_property
+    def _outputs(self) -> Any:
+        return pickle.loads(_pickled("outputs", *self.key))
+
+    def outputs(self, vector: Any, xs: Any) -> Any:
+        """The outputs with these weights for each example: an array of shape (examples, outputs)."""
+        function, parameters = self._outputs, memoryview(vector)
+        packed = function._packed([xs])
+        numbers, _ = function._run("forward", packed, parameters=parameters, as_arrays=True)
+        return function._unflattened(packed.shapes, packed.n, numbers)
+
+    def value_and_grad(self, vector: Any, columns: Any) -> Any:
+        """The mean loss over all examples with these weights, and its gradient."""
+        mean, _ = self._loss.objective(*columns)
+        return mean(vector)
+
+    def begin(self, kind: type[optim.Optimizer], rate: float, **options: Any) -> None:
+        """Have a new optimizer of this kind, or the one there is as if it were new."""
+        if type(self.optimizer) is not kind:
+            self._block.close()
+            self.optimizer = kind(self._loss.parameters, learning_rate=0.0, **options)
+            self._step = self._block.enter_context(self._loss.training(self.optimizer))
+            self.vector: Any = None
+        self._penalty = np.zeros(len(self._loss.parameters))
+        for name, value in {**options, "steps": 0, **dict.fromkeys(kind.moments, self._penalty.tolist())}.items():
+            setattr(self.optimizer, name, value)
+        self.set_rate(rate)
+
+    def set_rate(self, rate: float) -> None:
+        """Set the learning rate of the next steps."""
+        self.rate = rate
+        self.optimizer.rate = [rate] * len(self._penalty)
+
+    def feed(self, vector: Any, penalty: Any, columns: Any, weights: Any, size: int) -> None:
+        """Take the next steps from this vector, with a penalty of each number, on batches of so many examples."""
+        if not np.array_equal(vector, self.vector):
+            self._loss.load(vector)
+        if not np.array_equal(penalty, self._penalty):
+            self._penalty, self.optimizer.penalty = penalty, penalty.tolist()
+        self._columns, self._weights, self._starts = columns, weights, np.arange(0, len(weights), size)
+        self._examples = self._loss._examples(columns, size, lambda *_: None)
+
+    def epoch(self, order: Any) -> tuple[float, float]:
+        """Take a step on each batch of the examples in this order. Returns the mean loss, and share of the penalty.
+
+        Raises ArithmeticError if a number is not finite.
+        """
+        lengths = np.diff(self._starts, append=len(order))
+        totals = np.add.reduceat(self._weights[order], self._starts)
+        self._columns[-1][order] = self._weights[order] * np.repeat(lengths / totals, lengths)  # 1, on average of each
+        shares, found = array("d", (1 / totals).tobytes()), array("d", bytes(totals.nbytes))
+        places, size = array("q", order.astype("q").tobytes()), int(lengths[0])
+        self.vector = None  # until all is done, or an interrupted epoch would pass for one that has not begun
+        done = self._step.run_steps(self._examples, shares, found, order=places, size=size)
+        if done < len(shares) and self._step.is_native:
+            raise FloatingPointError("a loss or a weight is not finite")
+        for k in range(done, len(shares)):  # without a C compiler
+            self.optimizer.learning_rate = shares[k]
+            found[k] = self._step(*[column[order[k * size : (k + 1) * size]] for column in self._columns])
+        self.vector = np.array(self._step.numbers())
+        loss, share = (float(lengths @ np.array(each)) / len(order) for each in (found, shares))
+        return loss, share
+
+
+class _Compiled(BaseEstimator):
+    """The methods in which scikit-learn's estimators compute, on compiled code; all others are theirs."""
+
+    coefs_: list[Any]
+    intercepts_: list[Any]
+    t_: int
+    _no_improvement_count: int
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        network = state.pop("_kept", None)
+        if network and network.optimizer:
+            state["_state"] = network.optimizer.state_dict()
+        return state
+
+    @property
+    def _network(self) -> _Network:
+        """The network of this shape, which is the same as long as the shape is."""
+        key = (len(self.coefs_[0]), *map(len, self.intercepts_)), self.activation, self.out_activation_
+        if getattr(self.__dict__.get("_kept"), "key", None) != key:
+            self._kept = _Network(*key)
+        return self._kept
+
+    @property
+    def _weights(self) -> Any:
+        """`coefs_` and `intercepts_` as a vector."""
+        return _vector(self.coefs_, self.intercepts_)
+
+    def _layers(self, vector: Any) -> tuple[list[Any], list[Any]]:
+        """The weights and the biases of each layer, from a vector of all."""
+        ends = np.cumsum([w.size + b.size for w, b in zip(self.coefs_, self.intercepts_, strict=True)])
+        parts = zip(np.split(vector, ends[:-1]), self.intercepts_, strict=True)
+        layers = [part.reshape(len(b), -1) for part, b in parts]
+        return [layer[:, :-1].T.copy() for layer in layers], [layer[:, -1].copy() for layer in layers]
+
+    def _columns(self, X: Any, y: Any, weights: Any) -> list[Any]:
+        """The arguments of the compiled loss; the target of one class among many is its index."""
+        targets = y.argmax(axis=1) if self.out_activation_ == "softmax" else y
+        return [_doubles(column) for column in (X, targets, weights / weights.mean())]
+
+    def _loss_of(self, mean: float, y: Any, weights: Any, squares: float) -> float:
+        """scikit-learn's loss, from the mean of the network's and the penalized squares of the weights."""
+        if self.out_activation_ == "identity":
+            mean /= self.n_outputs_
+        elif self.out_activation_ == "exp":
+            mean += np.average(xlogy(y, y) - y, axis=0, weights=weights).sum()
+        return float(mean + 0.5 * self.alpha * squares)
+
+    def _forward_pass_fast(self, X: Any, check_input: bool = True) -> Any:
+        """The outputs for each example."""
+        X = validate_data(self, X, accept_sparse=["csr", "csc"], reset=False) if check_input else X
+        return self._network.outputs(self._weights, _doubles(X))
+
+    def _backprop(self, X: Any, y: Any, sample_weight: Any, *buffers: Any) -> tuple[float, list[Any], list[Any]]:
+        """The loss of all examples, and the gradients of the weights and biases, as L-BFGS needs them."""
+        weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
+        mean, gradient = self._network.value_and_grad(self._weights, self._columns(X, y, weights))
+        coefs, intercepts = self._layers(gradient)
+        coefs = [grad + w * (self.alpha / weights.sum()) for grad, w in zip(coefs, self.coefs_, strict=True)]
+        return self._loss_of(mean, y, weights, _squares(self.coefs_) / weights.sum()), coefs, intercepts
+
+    def _fit_stochastic(self, X: Any, y: Any, sample_weight: Any, *buffers: Any) -> None:
+        """Train by Adam or SGD, for one epoch if incremental."""
+        incremental, held_out = buffers[-1], (None, None, None)
+        weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
+        if self.early_stopping:
+            X, y, weights, held_out = self._split(X, y, weights, incremental)
+        n, columns, order = X.shape[0], self._columns(X, y, weights), np.arange(X.shape[0])
+        size = min(200 if self.batch_size == "auto" else self.batch_size, n)
+        if self.batch_size not in ("auto", size):
+            warnings.warn(f"batch_size={self.batch_size} is clipped to the number of examples, {n}", stacklevel=5)
+        network, after = self._network, _squares(self.coefs_)
+        self._begin(network, incremental)
+        penalties = [np.full(w.shape, self.alpha) for w in self.coefs_], map(np.zeros_like, self.intercepts_)
+        network.feed(self._weights, _vector(*penalties), columns, weights, size)
+        self.n_iter_ = 0
+        try:
+            for _ in range(1 if incremental else self.max_iter):
+                order = order[self._random_state.permutation(n)] if self.shuffle else order
+                loss, share = network.epoch(order)
+                self.coefs_, self.intercepts_ = self._layers(network.vector)
+                before, after = after, _squares(self.coefs_)
+                squares = before + (after - before) * (1 - 1 / -(-n // size)) / 2  # before a step, on average
+                self.loss_ = self._loss_of(loss, y, weights, squares * share)
+                self.loss_curve_.append(self.loss_)
+                self.n_iter_, self.t_ = self.n_iter_ + 1, self.t_ + n
+                self._say(f"Iteration {self.n_iter_}, loss = {self.loss_:.8f}")
+                self._update_no_improvement_count(self.early_stopping, *held_out)
+                if self._ends(network):
+                    break
+            else:
+                if not incremental:
+                    message = f"Maximum iterations ({self.max_iter}) reached and the optimization hasn't converged yet."
+                    warnings.warn(f"Stochastic Optimizer: {message}", ConvergenceWarning, stacklevel=5)
+        except KeyboardInterrupt:
+            warnings.warn("Training interrupted by user.", stacklevel=5)
+        except ArithmeticError as error:
+            raise ValueError(
+                "Solver produced non-finite parameter weights. The input data may contain large values and need to be "
+                "preprocessed: put a StandardScaler before the estimator, or lower its learning_rate_init"
+            ) from error
+        if self.early_stopping:
+            self.coefs_, self.intercepts_ = self._best_coefs, self._best_intercepts
+
+    def _split(self, X: Any, y: Any, weights: Any, incremental: bool) -> tuple[Any, Any, Any, tuple[Any, Any, Any]]:
+        """The examples to learn from, and those that are held out to tell when to stop."""
+        if incremental:
+            raise ValueError("partial_fit does not support early_stopping=True: set it to False, or use fit")
+        X, held_X, y, held_y, weights, held_weights = train_test_split(
+            X, y, weights, random_state=self._random_state, test_size=self.validation_fraction,
+            stratify=y if is_classifier(self) and self.n_outputs_ == 1 else None,
+        )  # fmt: skip
+        if held_X.shape[0] < 2:
+            raise ValueError("The validation set is too small. Increase 'validation_fraction', or give more examples.")
+        if is_classifier(self):
+            held_y = self._label_binarizer.inverse_transform(held_y)
+        return X, y, weights, (held_X, held_y, held_weights)
+
+    def _begin(self, network: _Network, incremental: bool) -> None:
+        """Have an optimizer as the arguments say, or for partial_fit, go on with that of the call before."""
+        kind: type[optim.Optimizer] = _SGD if self.solver == "sgd" else _Adam
+        options = {"momentum": self.momentum, "nesterov": self.nesterovs_momentum}
+        if kind is _Adam:
+            options = {"beta_1": self.beta_1, "beta_2": self.beta_2, "epsilon": self.epsilon}
+        state = self.__dict__.pop("_state", None)
+        if not incremental or type(network.optimizer) is not kind:
+            network.begin(kind, self.learning_rate_init, **options)
+            if incremental and state and state["optimizer"] == kind.__name__:
+                network.optimizer.load_state_dict(state)
+                network.set_rate(state["rate"][0])
+
+    def _ends(self, network: _Network) -> bool:
+        """Whether there was no improvement for too long. Sets the learning rate of the next epoch."""
+        if self.solver == "sgd" and self.learning_rate == "invscaling":
+            network.set_rate(self.learning_rate_init / (self.t_ + 1) ** self.power_t)
+        if self._no_improvement_count <= self.n_iter_no_change:
+            return False
+        what = "Validation score" if self.early_stopping else "Training loss"
+        message = f"{what} did not improve more than tol={self.tol:f} for {self.n_iter_no_change} consecutive epochs."
+        if self.solver != "sgd" or self.learning_rate != "adaptive" or network.rate <= 1e-6:
+            self._say(f"{message} Stopping.")
+            return True
+        network.set_rate(network.rate / 5)
+        self._no_improvement_count = 0
+        self._say(f"{message} Setting learning rate to {network.rate:f}")
+        return False
+
+    def _say(self, message: str) -> None:
+        if self.verbose:
+            print(message)
+
+
+class MLPClassifier(_Compiled, neural_network.MLPClassifier):
+    """scikit-learn's `MLPClassifier` on compiled code; its documentation holds, as this module says."""
+
+
+class MLPRegressor(_Compiled, neural_network.MLPRegressor):
+    """scikit-learn's `MLPRegressor` on compiled code; its documentation holds, as this module says."""
+
+
+def _vector(coefs: Any, intercepts: Any) -> Any:
+    """All weights in the order of the network's parameters: for each neuron, those of its inputs, and its bias."""
+    layers = [np.vstack([w, b]).T.ravel() for w, b in zip(coefs, intercepts, strict=True)]
+    return np.concatenate(layers, dtype=np.float64)
+
+
+def _squares(coefs: Any) -> float:
+    return float(sum(np.vdot(w, w) for w in coefs))
+
+
+def _doubles(column: Any) -> Any:
+    """A dense array that compiled code reads where it lies."""
+    return np.ascontiguousarray(column.toarray() if hasattr(column, "toarray") else column, dtype=np.float64)

@@ -1,0 +1,87 @@
+"""What all checks share: their verdicts, and what an answer has to be."""
+
+import math
+import traceback
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+
+import micrograd
+
+HERE = Path(__file__).parent
+PACKAGE = Path(micrograd.__file__).parent
+
+
+class NotYet(Exception):
+    """What is wrong with an answer."""
+
+
+def check(test: Callable) -> Callable:
+    """The test of an answer, which ends in what it prints."""
+
+    @wraps(test)
+    def checked(*answer):
+        print(verdict(test, *answer))
+
+    return checked
+
+
+def verdict(test: Callable, *answer: object) -> str:
+    """What is said of an answer."""
+    try:
+        test(*answer)
+    except NotYet as reason:
+        return f"Not yet: {reason}"
+    except Exception as error:
+        return f"Not yet: {_place(error)}{type(error).__name__}: {error}"
+    return "Right."
+
+
+def _place(error: Exception) -> str:
+    """The line of the answer that the error came from, if there is one."""
+    lines = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not {HERE, PACKAGE} & set(Path(frame.filename).parents)
+    ]
+    return f"line {lines[-1].lineno} of your cell says `{lines[-1].line}`, and that raises a " if lines else ""
+
+
+def value_of(call: str, result: object, kind: type = micrograd.Value) -> object:
+    """The result of the call, which has to be a Value."""
+    if result is None:
+        raise NotYet(f"{call} returns nothing")
+    if isinstance(result, (int, float)):
+        raise NotYet(f"{call} returns the plain number {result:.6g}: return a Value, which knows where it came from")
+    if not isinstance(result, kind):
+        raise NotYet(f"{call} returns a {type(result).__name__}: expected a Value")
+    return result
+
+
+def number_of(call: str, result: object) -> float:
+    """The result of the call, which has to be a number."""
+    if result is None:
+        raise NotYet(f"{call} returns nothing")
+    if not isinstance(result, (int, float)):
+        raise NotYet(f"{call} returns a {type(result).__name__}: expected a number")
+    return result
+
+
+def close(a: float, b: float, tolerance: float = 1e-9) -> bool:
+    return math.isclose(a, b, rel_tol=tolerance, abs_tol=tolerance)
+
+
+def same(what: str, found: float, expected: float) -> None:
+    if not close(found, expected):
+        raise NotYet(f"{what} is {found:.6g}: expected {expected:.6g}")
+
+
+def row_of(call: str, result: object, size: int) -> list[micrograd.Value]:
+    """The result of the call, which has to be a list of so many Values."""
+    if result is None:
+        raise NotYet(f"{call} is nothing")
+    if not isinstance(result, (list, tuple)):
+        raise NotYet(f"{call} is a {type(result).__name__}: expected a list with a Value for each")
+    if len(result) != size:
+        raise NotYet(f"{call} has {len(result)} numbers: expected {size}")
+    return [value_of(f"{call}[{i}]", each) for i, each in enumerate(result)]

@@ -1,0 +1,152 @@
+"""The check of part 2: an engine of the reader's, compared with micrograd's operation by operation."""
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+
+import micrograd
+
+from .answers import NotYet, close, same, value_of, verdict
+
+ENGINE = {
+    "+": {"a + b": lambda a, b: a + b, "a + 2": lambda a, b: a + 2, "2 + a": lambda a, b: 2 + a},
+    "*": {"a * b": lambda a, b: a * b, "a * 2": lambda a, b: a * 2, "2 * a": lambda a, b: 2 * a},
+    "backward": {},
+    "**": {"a**3": lambda a, b: a**3, "a**0.5": lambda a, b: a**0.5, "a**-1": lambda a, b: a**-1},
+    "-": {"-a": lambda a, b: -a, "a - b": lambda a, b: a - b, "a - 2": lambda a, b: a - 2, "2 - a": lambda a, b: 2 - a},
+    "/": {"a / b": lambda a, b: a / b, "a / 2": lambda a, b: a / 2, "2 / a": lambda a, b: 2 / a},
+    "exp": {"a.exp()": lambda a, b: a.exp()},
+    "log": {"a.log()": lambda a, b: a.log()},
+    "tanh": {"a.tanh()": lambda a, b: a.tanh()},
+    "relu": {"a.relu()": lambda a, b: a.relu(), "(-a).relu()": lambda a, b: (-1 * a).relu()},
+}
+"""What an engine of the reader's is asked to compute, by the line of its verdict."""
+HINTS = {
+    "a * b": (lambda a, b: (a, b), "a moves a * b the faster, the larger b is"),
+    "a**3": (lambda a, b: (3 * a**3, 0), "the exponent in the slope is smaller by 1"),
+    "a**0.5": (lambda a, b: (a**-0.5, 0), "the exponent is a factor of the slope, too"),
+    "a - b": (lambda a, b: (1, 1), "when b grows, a - b falls"),
+    "a / b": (lambda a, b: (1 / b, 1 / b), "b stands below the line: when it grows, a / b falls"),
+    "a.exp()": (lambda a, b: (a, 0), "the slope of exp is the result, not the operand"),
+    "a.log()": (lambda a, b: (1 / math.log(a), 0), "the slope of log is one over the operand, not over the result"),
+    "a.tanh()": (lambda a, b: (1 - a**2, 0), "the square in the slope is that of the result, not of the operand"),
+    "(-a).relu()": (lambda a, b: (-1, 0), "below 0 relu is flat"),
+}
+"""Wrong gradients by a and b that are easily written, and what to think of."""
+
+
+BASIC = ("+", "*", "backward")
+"""What the gradients of all others are checked with."""
+
+
+def engine(kind: type) -> type:
+    """Compare a class with micrograd's Value, operation by operation. Returns it if all is right, otherwise Value."""
+    verdicts: dict[str, str] = {}
+    for name, formulas in ENGINE.items():
+        needed = () if name in BASIC[:2] else BASIC[:2] if name == "backward" else BASIC
+        missing = [basic for basic in needed if verdicts[basic] != "Right."]
+        test = (
+            partial(_order, missing) if name == "backward" else partial(_operations, formulas, name in BASIC, missing)
+        )
+        verdicts[name] = verdict(test, kind)
+        print(f"{name:8}  {verdicts[name]}")
+    return kind if set(verdicts.values()) == {"Right."} else micrograd.Value
+
+
+def _operations(formulas: dict[str, Callable], is_basic: bool, missing: list[str], kind: type) -> None:
+    """Whether formulas of two numbers give what they give with micrograd's Value, and gradients like it."""
+    for text, formula in formulas.items():
+        node = value_of(text, formula(*map(kind, NUMBERS)), kind)
+        same(f"with a = 1.5 and b = -2, the number in {text}", node.data, formula(*map(micrograd.Value, NUMBERS)).data)
+    if missing:
+        raise NotYet(f"the numbers are right; the gradients are checked once {' and '.join(missing)} will do")
+    gradients = _by_node if is_basic else _by_graph
+    for text, formula in formulas.items():
+        found, expected = gradients(kind, formula), _by_graph(micrograd.Value, formula)
+        mistakes, hint = HINTS.get(text, (lambda a, b: (None, None), ""))
+        for name, gradient, truth, mistake in zip("ab", found, expected, mistakes(*NUMBERS), strict=True):
+            if not close(gradient, truth):
+                because = f": {hint}" if mistake is not None and close(gradient, mistake) else ""
+                raise NotYet(
+                    f"{text} has the gradient {gradient:.6g} by {name}, but nudging finds {truth:.6g}{because}"
+                )
+        for usage, reason in [
+            ({"times": 3}, "is right, but in ({}) * 3 it is not: does _backward multiply by the gradient it is given?"),
+            ({"plus": 1}, "is right, but in {} + a it is not: a has two paths now, and one of them is lost"),
+            ({"same": True}, "is right, but not where b is a, the same number twice: one of the two paths is lost"),
+        ]:
+            found, expected = gradients(kind, formula, **usage), _by_graph(micrograd.Value, formula, **usage)
+            if not all(map(close, found, expected)):
+                raise NotYet(f"the gradient of {text} {reason.format(text)}")
+
+
+NUMBERS = 1.5, -2.0
+
+
+def _by_graph(kind: type, formula: Callable, times: float = 1, plus: float = 0, same: bool = False) -> list[float]:
+    """The gradients of formula(a, b) * times + a * plus by a and b, which may be the same."""
+    a, b = map(kind, NUMBERS)
+    result = formula(a, a if same else b)
+    result = result * times if times != 1 else result
+    (result + a if plus else result).backward()
+    return [a.grad, b.grad]
+
+
+def _by_node(kind: type, formula: Callable, times: float = 1, plus: float = 0, same: bool = False) -> list[float]:
+    """The same of a single operation, without backward()."""
+    a, b = map(kind, NUMBERS)
+    node = formula(a, a if same else b)
+    if node._backward is None:
+        raise NotYet("the numbers are right, but there is no _backward: no gradient gets through")
+    a.grad += plus
+    node._backward(times)
+    return [a.grad, b.grad]
+
+
+def _leaf_gradient(kind: type) -> float:
+    x = kind(2.0)
+    x.backward()
+    return x.grad
+
+
+def _order(missing: list[str], kind: type) -> None:
+    """Whether each `_backward` is called once, and after all that need it."""
+    found = _leaf_gradient(kind)
+    if found != 1:
+        raise NotYet(f"after x.backward(), x.grad is {found:g}: x moves as fast as itself")
+    if missing:
+        raise NotYet(f"the order is checked once {' and '.join(missing)} will do")
+
+    def formula(a, b):
+        c = value_of("a * b", a * b, kind)
+        d = value_of("c + a", c + a, kind)
+        return d * c + c
+
+    result, calls = formula(a := kind(2.0), b := kind(-3.0)), Counter()
+    nodes, pending = {}, [result]
+    while pending:
+        node = pending.pop()
+        if id(node) not in nodes and node._prev:
+            nodes[id(node)] = node
+            pending += node._prev
+    for key, node in nodes.items():
+
+        def counted(grad, key=key, original=node._backward):
+            calls[key] += 1
+            original(grad)
+
+        node._backward = counted
+    result.backward()
+    text = "with c = a * b and d = c + a, in d * c + c"
+    if len(calls) < len(nodes):
+        raise NotYet(
+            f"{text}, {len(nodes) - len(calls)} of {len(nodes)} operations are never asked for their gradients"
+        )
+    if most := max(calls.values()) - 1:
+        raise NotYet(f"{text}, the _backward of one number is called {most + 1} times: once is right")
+    if not close(a.grad, 21) or not close(b.grad, -18):
+        raise NotYet(
+            f"{text}, where a is 2 and b is -3, a.grad is {a.grad:g} and b.grad {b.grad:g}, not 21 and -18: is some "
+            "_backward called before all that use its number have passed on their share?"
+        )

@@ -1,0 +1,92 @@
+"""The checks of part 1: numbers and gradients."""
+
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+
+import micrograd
+
+from .answers import NotYet, check, close, number_of, same, value_of
+
+
+def _operation(name: str, answer: Callable, kind: type) -> None:
+    """Whether a function of a Value gives what micrograd's method of that name does."""
+    for number in 0.5, 2.0:
+        truth = micrograd.Value(number)
+        result = getattr(truth, name)()
+        result.backward()
+        slope = truth.grad
+
+        def gradient(formula, number=number):
+            x = kind(number)
+            formula(x).backward()
+            return x.grad
+
+        call = f"{name}(Value({number}))"
+        node = value_of(call, answer(kind(number)), kind)
+        same(f"the number in {call}", node.data, result.data)
+        if not node._prev:
+            raise NotYet(f"{call} has no operands: without them, backward() does not find its way to x")
+        if node._backward is None:
+            raise NotYet(f"{call} has no _backward: the way back ends there, and x gets no gradient")
+        found = gradient(answer)
+        if not close(found, slope):
+            raise NotYet(f"at x = {number} the gradient of {name}(x) is {found:.6g}, but nudging x finds {slope:.6g}")
+        if not close(gradient(lambda x: answer(x) * 3), 3 * slope):
+            raise NotYet(
+                f"{name}(x) has the right gradient, but {name}(x) * 3 has not: slopes along a path multiply, so what x "
+                "gets must depend on the gradient of the result"
+            )
+        if not close(gradient(lambda x: answer(x) + x), slope + 1):
+            raise NotYet(f"{name}(x) has the right gradient, but in {name}(x) + x one of the two paths from x is lost")
+
+
+sin = check(partial(_operation, "sin"))
+cos = check(partial(_operation, "cos"))
+sqrt = check(partial(_operation, "sqrt"))
+
+
+@check
+def slope(answer: Callable) -> None:
+    for name, f, x, expected in [
+        ("x * x * x", lambda x: x * x * x, 2.0, 12.0),
+        ("1 / x", lambda x: 1 / x, -0.5, -4.0),
+        ("5 * x", lambda x: 5 * x, 0.0, 5.0),
+    ]:
+        asked = []
+
+        def watched(x, f=f, asked=asked):
+            asked.append(x)
+            return f(x)
+
+        found = number_of(f"slope(f, {x})", answer(watched, x))
+        if not asked:
+            raise NotYet("the function f is never called")
+        below, above = (x - min(asked)), (max(asked) - x)
+        if min(below, above) <= 0:
+            raise NotYet(f"f is asked on one side of x = {x} only, which costs more of the accuracy than need be")
+        if above < 1e-9 * max(1, abs(x)):
+            raise NotYet(f"the nudge is {above:.1g}: that small, the rounding of the numbers drowns the difference")
+        if not close(found, expected, 1e-6):
+            raise NotYet(f"for {name} at {x} it gives {found:.8g}, not {expected:g}, with a nudge of {above:.1g}")
+
+
+@check
+def accumulation(answer: Callable, kind: type) -> None:
+    x = kind(3.0)
+    pending, nodes = [value_of("f(Value(3.0))", answer(x), kind)], {}
+    while pending:
+        node = pending.pop()
+        if id(node) not in nodes:
+            nodes[id(node)] = node
+            pending += node._prev
+    if id(x) not in nodes:
+        raise NotYet("the result does not depend on x: nothing leads back to it")
+    inner = {key for key, node in nodes.items() if _leads_to(node, x)}
+    uses = Counter(id(operand) for node in nodes.values() for operand in node._prev)
+    if all(uses[key] < 2 for key in inner):
+        raise NotYet("there is only one path from x to the result, so no gradient ever arrives where one is already")
+
+
+def _leads_to(node: object, x: object) -> bool:
+    return node is x or any(_leads_to(operand, x) for operand in node._prev)

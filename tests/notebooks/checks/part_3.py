@@ -1,0 +1,57 @@
+"""The checks of part 3: training, and seeing it."""
+
+import weakref
+from collections.abc import Callable
+
+import micrograd
+from micrograd import data
+
+from .answers import NotYet, check, number_of, same
+
+
+@check
+def memory(answer: Callable) -> None:
+    made, most = [], 0
+
+    def one(i):
+        loss = (micrograd.Value(float(i)) - 1.5) ** 2
+        made.append(weakref.ref(loss))
+        return loss
+
+    def losses():
+        nonlocal most
+        for i in range(100):
+            most = max(most, sum(loss() is not None for loss in made))
+            yield one(i)
+
+    result = answer(losses())
+    if isinstance(result, micrograd.Value) and not result._prev:
+        result = result.data
+    alive = sum(loss() is not None for loss in made)
+    if alive > 1:
+        raise NotYet(
+            f"after a hundred losses, {alive} of them are still in memory: the mean that you return remembers what it "
+            "was computed from"
+        )
+    if most > 3:
+        raise NotYet(f"up to {most} losses are in memory at the same time: something keeps them until the end")
+    same(
+        "the mean of a hundred losses",
+        number_of("mean_loss(losses)", result),
+        sum((i - 1.5) ** 2 for i in range(100)) / 100,
+    )
+
+
+@check
+def halving(answer: Callable) -> None:
+    for step in 0, 1, 99, 100, 199, 200, 1000:
+        same(f"halving({step})", number_of(f"halving({step})", answer(step)), 0.2 / 2 ** (step // 100))
+
+
+@check
+def circles(model: Callable) -> None:
+    xs, ys = data.circles(200, noise=0.1, rng=99)
+    right = sum((model(x) > 0) == y for x, y in zip(xs, ys, strict=True)) / len(xs)
+    if right < 0.95:
+        hint = "that is no better than a guess" if right < 0.6 else "it has learned something, but not the whole ring"
+        raise NotYet(f"the model gets {right:.0%} of 200 new points right: {hint}")

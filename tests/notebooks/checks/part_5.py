@@ -1,0 +1,92 @@
+"""The checks of part 5: the bridge."""
+
+from collections.abc import Callable
+
+import micrograd
+from micrograd import losses
+
+from .answers import NotYet, check, close, row_of, same
+
+
+def _table(call: str, result: object, kind: type, shape: tuple[int, ...]) -> object:
+    """The result of the call, which has to be a tensor of this shape."""
+    if result is None:
+        raise NotYet(f"{call} returns nothing")
+    if not isinstance(result, kind):
+        raise NotYet(f"{call} returns a {type(result).__name__}: expected a Tensor")
+    if result.data.shape != shape:
+        raise NotYet(f"{call} has the shape {result.data.shape}: expected {shape}")
+    if not result._prev or result._backward is None:
+        raise NotYet(f"{call} has no {'_backward' if result._prev else 'operands'}: the way back ends there")
+    return result
+
+
+@check
+def tensor_relu(answer: Callable, kind: type) -> None:
+    table = [[0.5, -1.0, 2.0], [-0.5, 3.0, -2.0]]
+    x = kind(table)
+    result = _table("relu(x)", answer(x), kind, (2, 3))
+    for i, row in enumerate(table):
+        for j, number in enumerate(row):
+            same(f"where x is {number}, relu(x)", float(result.data[i][j]), max(number, 0.0))
+    result._backward(2.0 + 0 * result.data)
+    result._backward(1.0 + 0 * result.data)
+    for i, row in enumerate(table):
+        for j, number in enumerate(row):
+            found, expected = float(x.grad[i][j]), 3.0 * (number > 0)
+            if not close(found, expected):
+                hint = {1.0: ": = in place of +=", 2.0: ": does _backward use the gradient it is given?"}.get(found, "")
+                raise NotYet(f"gradients of 2 and then 1 come back, and where x is {number}, {found:g} arrives{hint}")
+
+
+@check
+def bias(answer: Callable, kind: type) -> None:
+    x, b = kind([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), kind([0.5, -1.0, 0.0])
+    result = _table("add_bias(x, b)", answer(x, b), kind, (2, 3))
+    same("the first number of add_bias(x, b)", float(result.data[0][0]), 1.5)
+    same("the last but one", float(result.data[1][1]), 4.0)
+    if len(result._prev) != 2:
+        raise NotYet(f"add_bias(x, b) has {len(result._prev)} operands: both x and b want gradients")
+    gradient = result.data * 0 + [[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]]
+    for times in 1, 2:
+        try:
+            result._backward(gradient)
+        except ValueError as error:
+            raise NotYet(
+                f"on the way back: {error}; b has one number for each column, and gets the gradients of a whole column"
+            ) from None
+        if x.grad.shape != (2, 3) or b.grad.shape != (3,):
+            raise NotYet(f"x.grad has the shape {x.grad.shape} and b.grad {b.grad.shape}: expected (2, 3) and (3,)")
+        same("b.grad for its first column, whose gradients are 1 and 10,", float(b.grad[0]) / times, 11.0)
+        same("x.grad where the gradient is 20", float(x.grad[1][1]) / times, 20.0)
+
+
+@check
+def attention(answer: Callable) -> None:
+    query, keys, values = (
+        [1.0, -1.0, 2.0, 0.5],
+        [[1.0, 0.0, 1.0, 2.0], [0.5, 1.0, -1.0, 0.0]],
+        [[1.0, 5.0], [3.0, -2.0]],
+    )
+
+    def mixed(shares, rows):
+        return [sum(share * row[i] for share, row in zip(shares, rows, strict=True)) for i in range(len(rows[0]))]
+
+    products = [sum(q * k for q, k in zip(query, key, strict=True)) for key in keys]
+    shares = [p.data for p in losses.softmax([product / 2 for product in products])]
+    expected = mixed(shares, values)
+    result = answer([micrograd.Value(q) for q in query], keys, values)
+    if isinstance(result, (list, tuple)) and len(result) == len(query):
+        raise NotYet("the result is as long as a key: it is the values that are mixed")
+    found = [each.data for each in row_of("the result", result, len(values[0]))]
+    if not all(map(close, found, expected)):
+        mistakes = {
+            "without the square root": mixed([p.data for p in losses.softmax(products)], values),
+            "divided by the length itself, not its square root": mixed(
+                [p.data for p in losses.softmax([product / 4 for product in products])], values
+            ),
+            "with the products for shares, without softmax": mixed([product / 2 for product in products], values),
+            "with equal shares": mixed([0.5, 0.5], values),
+        }
+        hints = [f": that is {told}" for told, mistake in mistakes.items() if all(map(close, found, mistake))]
+        raise NotYet(f"the result begins with {found[0]:.6g}, not {expected[0]:.6g}{''.join(hints[:1])}")

@@ -1,0 +1,144 @@
+"""The course in a browser: Python runs in the page, as Pyodide, with the files of the checkout.
+
+    python -m tests.pages.browser
+
+builds a directory of pages and serves it at http://localhost:8000. npm downloads Pyodide, once; from then on nothing
+comes from outside. What is built may be put on any web server, too: `--build DIRECTORY` builds it there and ends.
+"""
+
+import html
+import json
+import os
+import re
+import shutil
+import subprocess
+import zipfile
+from collections.abc import Collection
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+HERE = Path(__file__).parent
+CHECKOUT = HERE.parents[2]
+NOTEBOOKS = sorted((CHECKOUT / "tests" / "notebooks").glob("*.ipynb"))
+PYODIDE = "314.0.7"
+SCRIPT = "text/javascript"
+PARTS = ("micrograd", "tests/__init__.py", "tests/notebooks", "tests/pages/__init__.py", "tests/pages/cells.py")
+"""What Python finds in the browser, of the checkout."""
+FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "pyodide-lock.json", "python_stdlib.zip")
+"""What a page loads of Pyodide."""
+
+
+def pyodide(directory: Path | None = None) -> Path:
+    """Pyodide, which npm installs in the directory where it is not yet; by default, in the user's cache.
+
+    Raises RuntimeError if there is no npm, or it cannot install it.
+    """
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "micrograd"
+    directory = directory or cache / f"pyodide-{PYODIDE}"
+    installed = directory / "node_modules" / "pyodide"
+    if not (installed / "pyodide.mjs").exists():
+        npm = shutil.which("npm")
+        if npm is None:
+            raise RuntimeError("Pyodide is installed by npm, which comes with Node.js: install that, and try again")
+        directory.mkdir(parents=True, exist_ok=True)
+        command = [npm, "install", "--no-audit", "--no-fund", f"--prefix={directory}", f"pyodide@{PYODIDE}"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"npm cannot install Pyodide {PYODIDE}: {done.stderr[-500:]}")
+    return installed
+
+
+def build(directory: Path, installed: Path) -> None:
+    """Write everything into a directory: a page for each notebook that needs no NumPy, and what they load."""
+    (directory / "pyodide").mkdir(parents=True, exist_ok=True)
+    for name in FILES:
+        shutil.copy(installed / name, directory / "pyodide")
+    for name in ("page.js", "page.css", "worker.js"):
+        shutil.copy(HERE / name, directory)
+    with zipfile.ZipFile(directory / "checkout.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for part in PARTS:
+            path = CHECKOUT / part
+            for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+                if file.is_file() and file.suffix in (".py", ".js", ".css", ".html"):
+                    archive.write(file, file.relative_to(CHECKOUT))
+    texts = {path.name: path.read_text(encoding="utf-8") for path in NOTEBOOKS}
+    here = {name: json.loads(text) for name, text in texts.items() if "import numpy" not in text}
+    for name, notebook in here.items():
+        (directory / name).with_suffix(".html").write_text(page(notebook, here.keys()), encoding="utf-8")
+    shutil.copy((directory / min(here)).with_suffix(".html"), directory / "index.html")
+
+
+def page(notebook: Any, known: Collection[str]) -> str:
+    """A notebook as a page; links lead to the pages of those that are known."""
+    cells = [_cell(cell["cell_type"], "".join(cell["source"]), known) for cell in notebook["cells"]]
+    title = notebook["cells"][0]["source"][0].strip("# \n")
+    template = (HERE / "page.html").read_text(encoding="utf-8")
+    return template.replace("TITLE", html.escape(title)).replace("CELLS", "\n".join(cells))
+
+
+def _cell(kind: str, source: str, known: Collection[str]) -> str:
+    if kind == "markdown":
+        return markdown(source, known)
+    rows = source.count("\n") + 1
+    return (
+        f'<div class="cell"><textarea rows="{rows}" spellcheck="false" autocapitalize="off" aria-label="Python">\n'
+        f'{html.escape(source)}</textarea><button type="button">Run</button><div class="output" aria-live="polite">'
+        "</div></div>"
+    )
+
+
+def markdown(text: str, known: Collection[str]) -> str:
+    """The Markdown that the notebooks are written in as HTML: headings, lists, tables, paragraphs."""
+    return "\n".join(_block(block, known) for block in text.split("\n\n") if block.strip())
+
+
+def _block(block: str, known: Collection[str]) -> str:
+    lines = block.strip("\n").split("\n")
+    if heading := re.match(r"(#+) (.*)$", block):
+        level = len(heading[1])
+        return f"<h{level}>{_inline(heading[2], known)}</h{level}>"
+    if lines[0].startswith("| "):
+        rows = [[_inline(part.strip(), known) for part in line.strip("| ").split(" | ")] for line in lines]
+        head, body = "".join(f"<th>{part}</th>" for part in rows[0]), rows[2:]
+        found = "".join(f"<tr>{''.join(f'<td>{part}</td>' for part in row)}</tr>" for row in body)
+        return f"<table><tr>{head}</tr>{found}</table>"
+    for mark, kind in (r"- ", "ul"), (r"\d+\. ", "ol"):
+        if re.match(mark, block):
+            items = re.split(rf"^{mark}", block, flags=re.MULTILINE)[1:]
+            return f"<{kind}>{''.join(f'<li>{_inline(item, known)}</li>' for item in items)}</{kind}>"
+    return f"<p>{_inline(block, known)}</p>"
+
+
+def _inline(text: str, known: Collection[str]) -> str:
+    """Code, links, bold and italic text within a line."""
+
+    def link(found: re.Match[str]) -> str:
+        words, target = found[1], found[2]
+        if target in known:
+            target = target.replace(".ipynb", ".html")
+        return f'<a href="{target}">{words}</a>' if target.endswith(".html") or "://" in target else words
+
+    codes = re.findall(r"`([^`]+)`", text)
+    text = html.escape(re.sub(r"`[^`]+`", "\0", text), quote=False)
+    text = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", text, flags=re.DOTALL)
+    text = re.sub(r"\*(.+?)\*", r"<em>\1</em>", text, flags=re.DOTALL)
+    text = re.sub(r"\[([^\]]+)\]\(([^)]+)\)", link, text)
+    for code in codes:
+        text = text.replace("\0", f"<code>{html.escape(code, quote=False)}</code>", 1)
+    return text
+
+
+class Handler(SimpleHTTPRequestHandler):
+    """Serves the files of a directory without a word, and JavaScript as what it is on every system."""
+
+    extensions_map: ClassVar = {**SimpleHTTPRequestHandler.extensions_map, ".mjs": SCRIPT, ".js": SCRIPT}
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+def server(directory: Path, port: int) -> ThreadingHTTPServer:
+    """A server for this computer alone, which has yet to be started."""
+    return ThreadingHTTPServer(("127.0.0.1", port), partial(Handler, directory=os.fspath(directory)))
