@@ -78,7 +78,7 @@ def scatter(trace: Trace, gradients: Sequence[int]) -> tuple[list[int], list[Sca
     for parameter, terms in sums.items():
         before, *others = [part for part, term in terms if not term or (parameter, term) in left]
         if 1 + len(others) < len(terms):
-            total = reduce(partial(_plus, trace), others, trace.start(0))
+            total = reduce(partial(_plus, trace), others, trace.nothing)
             rest[parameter] = trace.add("+", (*before, total)).id
     return rest, scatters
 
@@ -106,7 +106,7 @@ def _spine(trace: Trace, line: int) -> Iterator[Part]:
     while trace.ops[line] in ("+", "dot"):
         line, *last = trace.operands[line]
         yield tuple(last)
-    if line != trace.start(0):
+    if line != trace.nothing:
         yield (line,)
 
 

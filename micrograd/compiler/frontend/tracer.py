@@ -24,7 +24,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import reduce
+from functools import cached_property, reduce
 from numbers import Real
 from pathlib import Path
 from traceback import walk_stack, walk_tb
@@ -87,6 +87,8 @@ class Symbol:
     """A traced value: the result of one line of a trace."""
 
     __slots__ = ("_n", "_parts", "id", "trace")
+    _n: int
+    _parts: Any  # of what is Pending
 
     def __init__(self, trace: "Trace", id: int) -> None:
         self.trace = trace
@@ -196,17 +198,14 @@ class Pending(Symbol):
 
     __slots__ = ()
 
-    def __init__(self, trace: "Trace", parts: list[int]) -> None:
-        self.trace, self._parts, self._n = trace, parts, len(parts)
-
     def __getattr__(self, name: str) -> int:
         """The line, the one attribute that is missing. This is a plain Symbol from here on."""
         if name != "id":
             raise AttributeError(name)
         self.__class__ = Symbol  # type: ignore[assignment]
-        lines = self._parts[: self._n]
-        is_product = self._n == 2 or (self._n == 3 and lines[0] == self.trace.start(0))
-        self.id: int = self.trace.settle("*" if is_product else "dot", tuple(lines[-2:] if is_product else lines)).id
+        lines = tuple(self._parts[: self._n])
+        is_product = self._n == 2 or (self._n == 3 and lines[0] == self.trace.nothing)
+        self.id: int = self.trace.settle("*" if is_product else "dot", lines[-2:] if is_product else lines).id
         return self.id
 
     def __add__(self, other: Any) -> Any:
@@ -225,12 +224,12 @@ class Pending(Symbol):
         if type(total) is not Pending:
             parts = [self.trace.start(total)]
         elif total._n == 2:
-            parts = [self.trace.start(0), *total._parts]
+            parts = [self.trace.nothing, *total._parts]
         else:
             n = total._n
             parts = total._parts if len(total._parts) == n else total._parts[:n]
         parts += self._parts
-        return Pending(self.trace, parts)
+        return self.trace.pending(parts)
 
 
 class Argument(Value):
@@ -310,17 +309,30 @@ class Trace:
         return self.id(scalar.where(Symbol(self, id), 1.0, 0.0)) if self.ops[id] in CONDITIONS else id
 
     def start(self, number: Any) -> int:
-        """The line that a sum starts from: that of -0.0 if it starts from nothing."""
-        line = self.id(-0.0 if type(number) is int and number == 0 else number)
-        return self.id(-0.0) if self.finite and self.constants.get(line) == 0 else line
+        """The line that a sum starts from."""
+        if type(number) is int and number == 0:
+            return self.nothing
+        line = self.id(number)
+        return self.nothing if self.finite and self.constants.get(line) == 0 else line
+
+    @cached_property
+    def nothing(self) -> int:
+        """The line that a sum starts from if it has no other start: that of -0.0."""
+        return self.id(-0.0)
+
+    def pending(self, parts: Any) -> Pending:
+        """A product or a sum of products that is not recorded yet."""
+        symbol = _new(Pending)
+        symbol.trace, symbol._parts, symbol._n = self, parts, len(parts)
+        return symbol
 
     @contextmanager
     def gradients(self) -> Iterator[None]:
         """Within the block, a product is recorded where it turns out not to be a term of a sum."""
 
         def add(op: str, lines: tuple[int, ...]) -> Symbol:
-            if op == "*" and self.constants.keys().isdisjoint(lines):
-                return Pending(self, list(lines))
+            if op == "*" and lines[0] not in self.constants and lines[1] not in self.constants:
+                return self.pending(lines)
             return self.settle(op, lines)
 
         self.add = add  # type: ignore[method-assign]
