@@ -15,7 +15,7 @@ from fractions import Fraction
 
 import pytest
 
-from micrograd import Value, files, nn
+from micrograd import Value, data, files, fit, losses, nn
 
 MODELS = {
     "neuron": lambda: nn.Neuron(3, "sigmoid", rng=1),
@@ -624,3 +624,11 @@ def test_the_remedy_for_a_module_of_ones_own_can_be_carried_out_word_for_word(pa
 def test_a_path_before_the_model_is_refused_with_the_right_order(path):
     with pytest.raises(TypeError, match=r"^the path comes second: write nn\.save\(model, 'm\.json'\)$"):
         nn.save("m.json", nn.Neuron(2))
+
+
+def test_what_a_compiled_training_keeps_on_a_model_is_not_saved(tmp_path):
+    xs, ys = data.xor()
+    model = nn.MLP(2, [2, 1], rng=1)
+    fit(model, losses.mse_loss, xs, ys, epochs=1, rng=1, progress=False, backend="python")
+    nn.save(model, tmp_path / "xor.json")
+    assert nn.load(tmp_path / "xor.json").state_dict() == model.state_dict()

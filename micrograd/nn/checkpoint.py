@@ -73,7 +73,8 @@ def _encode(part: Any, at: str = "model") -> Any:
     if isinstance(part, Module):
         if type(part) not in _DECODERS:
             raise ValueError(f"it knows {_KINDS}, but {at} is of type {type(part).__name__}")
-        members = {name: _encode(member, f"{at}.{name}") for name, member in vars(part).items()}
+        own = {name: member for name, member in vars(part).items() if name[0] != "_"}  # fit keeps compiled code there
+        members = {name: _encode(member, f"{at}.{name}") for name, member in own.items()}
         return {"type": type(part).__name__, **members}
     if isinstance(part, list):
         return [_encode(member, f"{at}.{i}") for i, member in enumerate(part)]
