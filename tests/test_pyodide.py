@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,15 @@ VERSIONS = {"3.11": "0.23.0", "3.14": "314.0.7", "3.15": "315.0.0-alpha.2"}
 """Pyodide by its Python: the oldest that runs micrograd, the newest, and what is to follow it."""
 
 CHECKOUT = Path(__file__).parent.parent
-BLOCKS = [[source for _, source in blocks(page, "python") if "ProcessPoolExecutor" not in source] for page in PAGES]
+BLOCKS = [
+    [
+        source
+        for source in takewhile(lambda source: "numpy" not in source, (text for _, text in blocks(page, "python")))
+        if "ProcessPoolExecutor" not in source
+    ]
+    for page in PAGES
+]
+"""Those of each page up to the first with NumPy, but for those with processes."""
 
 PROGRAMS = {
     "version": """

@@ -14,6 +14,7 @@ from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.serialized import SerializedGraph
 from micrograd.compiler.targets.c import TOTAL
+from micrograd.compiler.targets.inlined import tables
 from micrograd.compiler.targets.javascript import TEMPLATES, Writer, library
 from micrograd.compiler.targets.python import PythonBackend
 
@@ -129,7 +130,7 @@ def run(called: str, code: str, **words: object) -> Callable[..., bool]:
 
     text = files(__package__).joinpath("browser.js").read_text(encoding="utf-8")
     words = {"INPUTS": 0, "RESULTS": 0, "TEMPORARIES": 0, "SIZES": [], "MOMENTS": [], "CALLED": called, **words}
-    for word, replacement in {**words, "CODE": code + library(code)}.items():
+    for word, replacement in {**words, "CODE": tables(code) + code + library(code)}.items():
         text = text.replace(word, str(replacement))
     module: Callable[..., bool] = run_js(text)
     return module
