@@ -69,21 +69,10 @@ class CBackend:
         self._programs: dict[str, Program] = {}  # for each kind of call, which libraries for many and for few share
 
     def __getstate__(self) -> dict[str, Any]:
-        return {
-            **vars(self),
-            "_graph": None,
-            "_libraries": {},
-            "_programs": {},
-        }  # they are built again, or found in the cache
+        return {**vars(self), "_graph": None, "_libraries": {}, "_programs": {}}  # built again, or found in the cache
 
     def run(
-        self,
-        kind: str,
-        parameters: Sequence[float],
-        seed: float,
-        packed: Packed,
-        results: Any,
-        gradients: Any = None,
+        self, kind: str, parameters: Sequence[float], seed: float, packed: Packed, results: Any, gradients: Any = None
     ) -> None:
         """Call a generated function, as `PythonBackend.run` does, on buffers of numbers of the precision."""
         self.library(kind, packed.n)(parameters, seed, packed, results, gradients)
@@ -129,8 +118,7 @@ def c_text(
 ) -> str:
     """The C for a kind of call. `programs` keeps the program for each kind, which is the same for all tiles."""
     graph = stored.graph()
-    results = [*graph.outputs, *((graph.argument_gradients or []) if kind == "value_and_grad" else [])]
-    accumulated = (graph.parameter_gradients or []) if kind == "backward" else []
+    results, accumulated = graph.ends(kind)
     programs = {} if programs is None else programs
     with gc_paused():
         if kind not in programs:

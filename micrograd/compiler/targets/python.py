@@ -57,6 +57,7 @@ def _add_if_any(numbers: list[float], row: range, index: float, gradient: float)
 
 
 NAMESPACE = {
+    "__builtins__": {"abs": abs, "range": range, "reversed": reversed},
     "inf": math.inf,
     "nan": math.nan,
     "power": scalar.power,
@@ -87,22 +88,13 @@ class PythonBackend:
 
     def __init__(self, stored: SerializedGraph) -> None:
         self.stored = stored
-        self._functions = _nothing_yet(self.stored.quiet)
+        self._functions: dict[str, Any] = {}  # and what they find around them
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"stored": self.stored}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _functions=_nothing_yet(state["stored"].quiet))
+        return {**vars(self), "_functions": {}}
 
     def run(
-        self,
-        kind: str,
-        parameters: Sequence[float],
-        seed: float,
-        packed: Packed,
-        results: Any,
-        gradients: Any = None,
+        self, kind: str, parameters: Sequence[float], seed: float, packed: Packed, results: Any, gradients: Any = None
     ) -> None:
         """Call a generated function.
 
@@ -118,7 +110,7 @@ class PythonBackend:
         """
         with self._told(kind, parameters, packed):
             if kind == "backward":
-                outputs, sums = self.gradients(parameters, gradients, seed, packed)
+                outputs, sums = self._function(kind)(parameters, gradients, seed, packed.rows())
                 numbers, gradients[:] = list(reversed(outputs)), array("d", sums)
             elif kind == "value_and_grad":
                 value, gradient = self._function(kind)(parameters, packed.rows()[0])
@@ -144,6 +136,8 @@ class PythonBackend:
         return outputs, sums
 
     def _function(self, name: str) -> Callable[..., Any]:
+        if not self._functions:
+            self._functions |= {**NAMESPACE, **(QUIET_NAMESPACE if self.stored.quiet else {})}
         if name not in self._functions:
             exec(compile(WRITERS[name](self.stored.graph()), FILE, "exec"), self._functions)
         function: Callable[..., Any] = self._functions[name]
@@ -166,15 +160,6 @@ class PythonBackend:
         text = source(self.stored.graph())
         number += text[: text.index(f"def {function}(")].count("\n")
         return f"line {number} of the compiled code: {text.splitlines()[number - 1].strip()}"
-
-
-def _nothing_yet(quiet: bool) -> dict[str, Any]:
-    """What generated functions find around them."""
-    return {
-        **NAMESPACE,
-        **(QUIET_NAMESPACE if quiet else {}),
-        "__builtins__": {"abs": abs, "range": range, "reversed": reversed},
-    }
 
 
 def source(graph: Graph) -> str:
