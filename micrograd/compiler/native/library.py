@@ -118,13 +118,11 @@ def c_text(
 ) -> str:
     """The C for a kind of call. `programs` keeps the program for each kind, which is the same for all tiles."""
     graph = stored.graph()
-    results, accumulated = graph.ends(kind)
     programs = {} if programs is None else programs
     with gc_paused():
         if kind not in programs:
-            programs[kind] = program(graph, results, accumulated)
-        of = programs[kind]
-        return library_source(graph, results, accumulated, tile=tile, precision=precision, of=of, shared=shared)
+            programs[kind] = program(graph, *graph.ends(kind))
+        return library_source(graph, programs[kind], tile=tile, precision=precision, shared=shared)
 
 
 def writer_digest() -> str:

@@ -6,6 +6,7 @@ from itertools import accumulate
 
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.passes import program
 from micrograd.compiler.targets.c import Writer, literal
 from micrograd.compiler.targets.c_runtime import NO_PATTERNS, helpers
 
@@ -24,13 +25,13 @@ def export_c(
     `model_backward`. Raises ValueError if names in C cannot, or if the header's name is that of one of C's own.
     """
     name = _checked(stem)
-    writer = Writer(graph, graph.outputs, [], vectors=False)
+    writer = Writer(program(graph, graph.outputs, []), vectors=False)
     room = writer.temporaries
     head = f"void {name}_forward(const double *p, const double *x, double *y)"
     body = _entry(head, writer, "forward_one(p, x, 1.0, 0, y, t)")
     if graph.parameter_gradients is not None and graph.argument_gradients is not None:
         results = [*graph.outputs, *graph.argument_gradients]
-        writer = Writer(graph, results, graph.parameter_gradients, vectors=False)
+        writer = Writer(program(graph, results, graph.parameter_gradients), vectors=False)
         room = max(room, writer.temporaries)
         head = f"void {name}_backward(const double *p, const double *x, double *g, double *y)"
         body += "\n" + _entry(head, writer, "backward_one(p, x, 1.0, g, y, t)")

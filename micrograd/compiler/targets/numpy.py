@@ -71,7 +71,7 @@ class Writer:
     """
 
     def __init__(self, graph: Graph, results: Sequence[int], accumulated: Sequence[int]) -> None:
-        kernel, self.constants, _ = program(graph, results, accumulated)
+        kernel, self.constants, *_ = program(graph, results, accumulated)
         first = next((i for i, step in enumerate(kernel) if isinstance(step, Scatter)), len(kernel))
         kernel = [*kernel[:first], *rolled(kernel[first:])]
         self._sizes = _sizes(kernel) | {"y": len(results)}
