@@ -1,12 +1,12 @@
 """Export: a graph, and the rule of an optimizer, as an ES module in JavaScript."""
 
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 from typing import Protocol
 
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import Trace
 from micrograd.compiler.passes.expressions import Expressions
+from micrograd.compiler.targets.export import arguments, of_shape
 from micrograd.compiler.targets.inlined import tables
 from micrograd.compiler.targets.javascript import TEMPLATES, Writer, array_of, functions, indented, library, literal
 from micrograd.compiler.targets.spelling import terms, total
@@ -36,8 +36,8 @@ def export_js(graph: Graph, parameters: Sequence[float], rule: Rule | None = Non
         usage=USAGE if rule is not None else "",
         inputs=n,
         outputs=len(graph.outputs),
-        arguments=_arguments(graph),
-        shape=_of_shape(graph.output_shape),
+        arguments=arguments(graph, "\n    {}, argument {}"),
+        shape=of_shape(graph.output_shape),
         parameters=array_of(parameters),
         results=max(len(graph.outputs), 1 + n),
         temporaries=max(writer.temporaries for writer in writers),
@@ -46,21 +46,6 @@ def export_js(graph: Graph, parameters: Sequence[float], rule: Rule | None = Non
     code = "".join(fixed[name] for name in names) + (update(rule) if rule is not None else "")
     code += "".join(writer.text for writer in writers)
     return f"{head}{tables(code)}{code}{library(code)}".rstrip() + "\n"
-
-
-def _arguments(graph: Graph) -> str:
-    """The places of the arguments among the inputs, as a comment."""
-    starts = accumulate(graph.sizes, initial=0)
-    places = [
-        f"x[{start}]{f' to x[{start + size - 1}]' if size > 1 else ''}, argument {k + 1}{_of_shape(shape)}"
-        for k, (start, size, shape) in enumerate(zip(starts, graph.sizes, graph.shapes, strict=False))
-        if size
-    ]
-    return "".join(f"\n    {place}" for place in places)
-
-
-def _of_shape(shape: tuple[object, ...]) -> str:
-    return f", of shape {shape}" if len(shape) > 1 else ""
 
 
 def update(rule: Rule, templates: Mapping[str, str] = TEMPLATES) -> str:

@@ -222,65 +222,49 @@ def _assignments(name: str, node: Node, names: Mapping[int, str], templates: Map
         parts[:n] = [f"+ {name}"] if n < len(parts) else []
 
 
-def _unpack(name: str, prefix: str, n: int) -> list[str]:
-    """Lines that give each of the `n` numbers in the sequence `name` a name of its own."""
-    return [f"{_list(f'{prefix}{i}' for i in range(n))} = {name}"] if n else []
+def _unpack(graph: Graph, *arrays: str) -> list[str]:
+    """Lines that give each number in these arrays a name of its own."""
+    sizes = {"p": graph.n_parameters, "g": graph.n_parameters, "x": sum(graph.sizes)}
+    return [f"{_list(f'{array}{i}' for i in range(sizes[array]))} = {array}" for array in arrays if sizes[array]]
 
 
 def _list(names: Iterable[str]) -> str:
     return f"[{', '.join(names)}]"
 
 
-def _function(head: str, doc: str, body: list[str]) -> str:
+def _function(head: str, doc: str, *body: str) -> str:
     return f"def {head}:\n" + textwrap.indent("\n".join([f'"""{doc}"""', *body]), "    ") + "\n"
 
 
 def _forward(graph: Graph) -> str:
     body, names = _write(graph, graph.outputs)
-    return _function(
-        "forward(p, x)",
-        "The outputs for the parameters p and one example x, all flat.",
-        [
-            *_unpack("p", "p", graph.n_parameters),
-            *_unpack("x", "x", sum(graph.sizes)),
-            *body,
-            f"return {_list(names[id] for id in graph.outputs)}",
-        ],
-    )
+    doc = "The outputs for the parameters p and one example x, all flat."
+    results = _list(names[id] for id in graph.outputs)
+    return _function("forward(p, x)", doc, *_unpack(graph, "p", "x"), *body, f"return {results}")
 
 
 def _backward(graph: Graph) -> str:
     gradients = graph.parameter_gradients or []
     body, names = _write(graph, [*graph.outputs, *gradients], graph.scatters)
-    loop = [*_unpack("x", "x", sum(graph.sizes)), *body, f"outputs.append({names[graph.outputs[0]]})"]
+    doc = "The output for each example, last first, and the gradients g with those of all outputs, times seed, added."
+    loop = [*_unpack(graph, "x"), *body, f"outputs.append({names[graph.outputs[0]]})"]
     return _function(
         "backward(p, g, seed, examples)",
-        "The output for each example, last first, and the gradients g with those of all outputs, times seed, added.",
-        [
-            *_unpack("p", "p", graph.n_parameters),
-            *_unpack("g", "g", graph.n_parameters),
-            "outputs = []",
-            "for x in reversed(examples):",
-            *[f"    {line}" for line in loop],
-            f"return outputs, {_list(names[id] for id in gradients)}",
-        ],
+        doc,
+        *_unpack(graph, "p", "g"),
+        "outputs = []",
+        "for x in reversed(examples):",
+        *[f"    {line}" for line in loop],
+        f"return outputs, {_list(names[id] for id in gradients)}",
     )
 
 
 def _value_and_grad(graph: Graph) -> str:
-    gradients = graph.argument_gradients or []
-    body, names = _write(graph, [*graph.outputs, *gradients])
-    return _function(
-        "value_and_grad(p, x)",
-        "The output for one example x, and its gradient with respect to each number in x.",
-        [
-            *_unpack("p", "p", graph.n_parameters),
-            *_unpack("x", "x", sum(graph.sizes)),
-            "seed = 1.0",
-            *body,
-            f"return {names[graph.outputs[0]]}, {_list(names[id] for id in gradients)}",
-        ],
-    )
+    value, *gradients = graph.results("value_and_grad")
+    body, names = _write(graph, [value, *gradients])
+    doc = "The output for one example x, and its gradient with respect to each number in x."
+    results = f"{names[value]}, {_list(names[id] for id in gradients)}"
+    return _function("value_and_grad(p, x)", doc, *_unpack(graph, "p", "x"), "seed = 1.0", *body, f"return {results}")
 
 
 WRITERS = {"forward": _forward, "backward": _backward, "value_and_grad": _value_and_grad}
