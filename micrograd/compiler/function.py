@@ -94,17 +94,9 @@ class Function:
     def __getstate__(self) -> dict[str, Any]:
         """The state for a copy or a pickle: the parameters, and the graphs in place of the function."""
         graphs = {shapes: backend.stored for shapes, backend in self._backends.items()}
-        function = GraphFunction(self._name, self.parameters, graphs)
-        backends = dict(self._backends)
-        return {
-            **vars(self),
-            "_function": function,
-            "_backends": backends,
-            "_partial": {},
-            "_reusable": [],
-            "_frozen": None,
-            "_blocks": set(),
-        }
+        function, backends = GraphFunction(self._name, self.parameters, graphs), dict(self._backends)
+        of_here: dict[str, Any] = {"_partial": {}, "_reusable": [], "_frozen": None, "_blocks": set()}
+        return {**vars(self), **of_here, "_function": function, "_backends": backends}
 
     def __call__(self, *args: Any) -> Any:
         """The function's value for one example: a number or a nested list of numbers; arrays if an argument is one.

@@ -20,7 +20,7 @@ from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.frontend.serialized import SerializedGraph
 from micrograd.compiler.frontend.tracer import QUIET
 from micrograd.compiler.targets.numpy import Writer
-from micrograd.compiler.targets.python import PythonBackend
+from micrograd.compiler.targets.python import Numbers, PythonBackend
 
 CACHE = 1 << 22  # bytes, beyond which fewer examples are computed at once
 FEWEST_EXAMPLES = 64
@@ -190,7 +190,7 @@ class NumpyBackend(PythonBackend):
         return operations < CALL or operations < CALL + STATEMENT * self._kernel(kind).statements
 
     def run(
-        self, kind: str, parameters: Sequence[float], seed: float, packed: Packed, results: Any, gradients: Any = None
+        self, kind: str, parameters: Numbers, seed: float, packed: Packed, results: Any, gradients: Any = None
     ) -> None:
         """Call a generated function, as `PythonBackend.run` does."""
         if self._is_for_python(kind, packed.n):
@@ -211,13 +211,8 @@ class NumpyBackend(PythonBackend):
             np.asarray(memoryview(gradients))[...] += g
 
     def gradients(
-        self,
-        parameters: Sequence[float],
-        gradients: Sequence[float],
-        seed: float,
-        packed: Packed,
-        at: Sequence[int] | None = None,
-    ) -> tuple[Sequence[float], Sequence[float]]:
+        self, parameters: Numbers, gradients: Numbers, seed: float, packed: Packed, at: Sequence[int] | None = None
+    ) -> tuple[Numbers, Numbers]:
         """The outputs for the examples at these places, or all, and the gradients with theirs added.
 
         Raises FloatingPointError if an operation may have failed.

@@ -15,7 +15,7 @@ from micrograd.compiler.frontend.serialized import SerializedGraph
 from micrograd.compiler.targets.c import TOTAL
 from micrograd.compiler.targets.inlined import tables
 from micrograd.compiler.targets.javascript import TEMPLATES, Writer, library
-from micrograd.compiler.targets.python import PythonBackend
+from micrograd.compiler.targets.python import Numbers, PythonBackend
 
 NOTHING = array("d")
 CALL = 3000  # operations that Python takes as long for as for a call of JavaScript
@@ -42,7 +42,7 @@ class BrowserBackend(PythonBackend):
         return {**super().__getstate__(), "_modules": {}}
 
     def run(
-        self, kind: str, parameters: Sequence[float], seed: float, packed: Packed, results: Any, gradients: Any = None
+        self, kind: str, parameters: Numbers, seed: float, packed: Packed, results: Any, gradients: Any = None
     ) -> None:
         """Call a generated function, as `PythonBackend.run` does: that of Python for few operations."""
         if kind not in self._operations:
@@ -58,13 +58,8 @@ class BrowserBackend(PythonBackend):
             gradients[:] = sums
 
     def gradients(
-        self,
-        parameters: Sequence[float],
-        gradients: Sequence[float],
-        seed: float,
-        packed: Packed,
-        at: Sequence[int] | None = None,
-    ) -> tuple[Sequence[float], Sequence[float]]:
+        self, parameters: Numbers, gradients: Numbers, seed: float, packed: Packed, at: Sequence[int] | None = None
+    ) -> tuple[Numbers, Numbers]:
         """The outputs for the examples at these places, or all, and the gradients with theirs added."""
         sums = array("d", gradients)
         results = self.results("backward", parameters, seed, packed, sums, at)
@@ -73,13 +68,7 @@ class BrowserBackend(PythonBackend):
         return results, sums
 
     def results(
-        self,
-        kind: str,
-        parameters: Sequence[float],
-        seed: float,
-        packed: Packed,
-        gradients: Any,
-        at: Sequence[int] | None = None,
+        self, kind: str, parameters: Numbers, seed: float, packed: Packed, gradients: Any, at: Numbers | None = None
     ) -> "array[float] | None":
         """The results for the examples, all or those at these places; None if an operation may have failed.
 

@@ -24,6 +24,8 @@ from micrograd.compiler.frontend.tracer import CONDITIONS, QUIET
 from micrograd.compiler.passes.expressions import Expressions, Node
 from micrograd.compiler.targets.spelling import terms, total
 
+Numbers = Sequence[float]
+
 WIDTH = 60  # characters of a line, after which a long sum goes on in the next
 FILE = "<compiled by micrograd>"
 TEMPLATES = {
@@ -94,7 +96,7 @@ class PythonBackend:
         return {**vars(self), "_functions": {}}
 
     def run(
-        self, kind: str, parameters: Sequence[float], seed: float, packed: Packed, results: Any, gradients: Any = None
+        self, kind: str, parameters: Numbers, seed: float, packed: Packed, results: Any, gradients: Any = None
     ) -> None:
         """Call a generated function.
 
@@ -121,13 +123,8 @@ class PythonBackend:
             memoryview(results)[:] = array("d", numbers)
 
     def gradients(
-        self,
-        parameters: Sequence[float],
-        gradients: Sequence[float],
-        seed: float,
-        packed: Packed,
-        at: Sequence[int] | None = None,
-    ) -> tuple[Sequence[float], Sequence[float]]:
+        self, parameters: Numbers, gradients: Numbers, seed: float, packed: Packed, at: Sequence[int] | None = None
+    ) -> tuple[Numbers, Numbers]:
         """The generated function alone: the outputs for the examples at these places, or all, last first, and the
         gradients with theirs added.
         """
@@ -144,7 +141,7 @@ class PythonBackend:
         return function
 
     @contextmanager
-    def _told(self, kind: str, parameters: Sequence[float], packed: Packed) -> Iterator[None]:
+    def _told(self, kind: str, parameters: Numbers, packed: Packed) -> Iterator[None]:
         """Name the example, the operands and the line of the source in an arithmetic error."""
         try:
             yield
