@@ -339,7 +339,7 @@ class Function:
         """
         numbers = self._numbers() if parameters is None else parameters
         backend = backend or self._backends[packed.shapes]
-        precision, n = backend.precision, packed.n * backend.stored.n_results(kind)
+        precision, n = backend.precision, packed.n * backend.stored.n_results[kind]
         gradients = precision.zeros(len(numbers)) if kind == "backward" else None
         if out is None or out.dtype.char != precision.code:
             out = empty((n,), precision.code) if as_arrays else precision.zeros(n)
@@ -354,11 +354,6 @@ class Function:
             raise
 
     # What a training needs
-
-    def _learns(self, shapes: tuple[Shape, ...], parameters: Sequence[int]) -> bool:
-        """Whether the function of arguments of these shapes depends on any of the parameters."""
-        uses = self._backends[shapes].stored.uses
-        return any(uses[i] for i in parameters)
 
     def _values(self, parameters: Sequence[float], pack: Packed) -> list[float]:
         """The function's value for each example of a shape."""

@@ -347,8 +347,8 @@ def compiled(
     if schedule is not None and not depends_on_step_only(schedule):
         roots = {"model": engine.model, "loss": engine.loss}
         schedule = _watched(schedule, Reach(roots, numbers=False, ignoring=update.all_parameters))
-    trained = range(len(set(map(id, update.parameters))))
-    learns = all(function._learns(pack.shapes, trained) for pack in gradients.examples.packs)
+    trained = len(set(map(id, update.parameters)))
+    learns = all(any(function._graph_of(pack).uses[:trained]) for pack in gradients.examples.packs)
     gradients.by_engine = engine.is_unchecked = not learns  # where that raises what it has to
     if shards:
         return Trainer(gradients, NativeUpdate(session, update), sampler, schedule, validation_losses, session)

@@ -180,7 +180,7 @@ class Library:
         shared = options.shared(len(stored.shapes))
         made_of = f"{stored.digest} {kind} {tile} {shared} {precision.name} {writer_digest()}"
         library = build(lambda: c_text(stored, kind, tile, precision, programs, shared), made_of)
-        self.sizes = Sizes(stored.n_parameters, stored.n_results(kind), ctypes.c_int64.in_dll(library, "room").value)
+        self.sizes = Sizes(stored.n_parameters, stored.n_results[kind], ctypes.c_int64.in_dll(library, "room").value)
         weakref.finalize(self, unload, library).atexit = False  # at exit, threads may still be running in it
         self._run: Any = RUN(("run", library))
         self._threaded = ThreadedKernel(library, options, self.sizes) if options.threads > 1 else None

@@ -77,7 +77,7 @@ class BrowserBackend(PythonBackend):
         if kind not in self._modules:
             self._modules[kind] = _module(self.stored.graph(), kind)
         called, n = self._modules[kind], packed.n if at is None else len(at)
-        results = array("d", [0.0]) * (n * self.stored.n_results(kind))
+        results = array("d", [0.0]) * (n * self.stored.n_results[kind])
         places = NOTHING if at is None else array("d", at)
         steps = [0.0 if shared else step for (_, step), shared in zip(packed.columns, packed.shared, strict=True)]
         columns = [_doubles(column) for column, _ in packed.columns]

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import Trace
-from micrograd.compiler.passes.expressions import Expressions
+from micrograd.compiler.passes.expressions import Node
 from micrograd.compiler.targets.export import arguments, of_shape
 from micrograd.compiler.targets.inlined import tables
 from micrograd.compiler.targets.javascript import TEMPLATES, Writer, array_of, functions, indented, library, literal
@@ -17,10 +17,11 @@ class Rule(Protocol):
 
     trace: Trace
     results: list[int]
-    uniform: set[int]
-    before: list[int]
     moments: list[str]
     learning_rate: float
+
+    def nodes(self, *, head: bool) -> list[Node]:
+        """What is computed for each parameter, or before, for all of them."""
 
 
 def export_js(graph: Graph, parameters: Sequence[float], rule: Rule | None = None) -> str:
@@ -58,14 +59,13 @@ def update(rule: Rule, templates: Mapping[str, str] = TEMPLATES) -> str:
         array, i = trace.leaves.get(id, ("t", id))
         return f"{array}{i}" if array in ("x", "t") else array
 
-    def lines(results: Sequence[int], known: set[int]) -> list[str]:
-        nodes = [node for node in Expressions(trace, results) if node.line not in known]
+    def lines(nodes: Sequence[Node]) -> list[str]:
         return [f"const t{node.line} = {total(terms(node, name, templates))};" for node in nodes]
 
     start = [f"const {array} = state.{moment};" for array, moment in zip(moments, rule.moments, strict=True)]
-    start += ["const steps = state.steps++;", *lines(rule.before, set())]
+    start += ["const steps = state.steps++;", *lines(rule.nodes(head=True))]
     body = [f"const x{i} = {array}[i];" for i, array in enumerate(["p", "g", *moments])]
-    body += lines([*rule.results, *rule.before], rule.uniform)
+    body += lines(rule.nodes(head=False))
     body += [f"{array}[i] = {name(id)};" for array, id in zip(["p", *moments], rule.results, strict=True)]
     return UPDATE.format(
         rate=literal(float(rule.learning_rate)),
