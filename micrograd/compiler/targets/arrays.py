@@ -180,8 +180,6 @@ class NumpyBackend(PythonBackend):
 
     def _is_for_python(self, kind: str, n: int) -> bool:
         """Whether Python computes n examples faster, one operation after the other."""
-        if not self._few_in_python:
-            return False
         if kind not in self._operations:
             graph = self.stored.graph()
             live, operands = graph.trace.live(graph.results(kind)), graph.trace.operands
@@ -193,7 +191,7 @@ class NumpyBackend(PythonBackend):
         self, kind: str, parameters: Numbers, seed: float, packed: Packed, results: Any, gradients: Any = None
     ) -> None:
         """Call a generated function, as `PythonBackend.run` does."""
-        if self._is_for_python(kind, packed.n):
+        if self._few_in_python and self._is_for_python(kind, packed.n):
             super().run(kind, parameters, seed, packed, results, gradients)
             return
         kernel, x = self._kernel(kind), _columns(packed)
@@ -217,7 +215,7 @@ class NumpyBackend(PythonBackend):
 
         Raises FloatingPointError if an operation may have failed.
         """
-        if self._is_for_python("backward", packed.n if at is None else len(at)):
+        if self._few_in_python and self._is_for_python("backward", packed.n if at is None else len(at)):
             return super().gradients(parameters, gradients, seed, packed, at)
         x = _columns(packed)
         with np.errstate(**self._errors):
