@@ -20,6 +20,7 @@ from micrograd import scalar
 from micrograd.engine import Value, promote
 from micrograd.errors import shown
 from micrograd.reductions import candidate_indices, dot, exponentials, logsumexp_of, mean, sum
+from micrograd.trees import flat, leaves
 from micrograd.validation import as_list, by_position, number, plain, positive
 
 __all__ = [
@@ -65,14 +66,10 @@ def _for_targets(allowed: Callable[[Any], bool], expected: str) -> Callable[[Los
 
     def decorated(loss: Loss) -> Loss:
         def check_targets(targets: Any, name: str = "target") -> None:
-            items = _items(name, targets)
-            if items is not None:
-                for i, item in enumerate(items):
-                    check_targets(item, f"{name}[{i}]")
-                return
-            found = targets.data if isinstance(targets, Value) else plain(targets)
-            if isinstance(found, (int, float)) and not allowed(found):
-                raise ValueError(f"{name} is {found!r}: {loss.__name__} expects {expected}")
+            for path, target in leaves(name, targets):
+                found = target.data if isinstance(target, Value) else plain(target)
+                if isinstance(found, (int, float)) and not allowed(found):
+                    raise ValueError(f"{path} is {found!r}: {loss.__name__} expects {expected}")
 
         @wraps(loss)
         def checked(input: Any, target: Any, *, reduction: str = "mean") -> Any:
@@ -226,7 +223,7 @@ def cross_entropy(
     losses = _each_example(loss, logits, target_index)
     if weights is None or reduction != "mean" or isinstance(losses, Value):
         return _reduced(losses, reduction)
-    return sum(_flat(losses)) / reduce(operator.add, shares)
+    return sum(flat(losses)) / reduce(operator.add, shares)
 
 
 def cross_entropy_node(logits: Any, target: Any, hit: Any, spread: Sequence[float]) -> Value:
@@ -385,13 +382,4 @@ def _reduced(losses: Any, reduction: str) -> Any:
         raise ValueError(f"reduction is {reduction!r}: expected 'mean', 'sum' or 'none'")
     if isinstance(losses, Value):
         return losses
-    return mean(_flat(losses)) if reduction == "mean" else sum(_flat(losses))
-
-
-def _flat(losses: Any) -> Iterable[Any]:
-    """The Values in nested lists, from left to right."""
-    for loss in losses:
-        if isinstance(loss, list):
-            yield from _flat(loss)
-        else:
-            yield loss
+    return mean(flat(losses)) if reduction == "mean" else sum(flat(losses))
