@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from micrograd.draw import dot
-from micrograd.draw.dot import LIMIT
-from micrograd.draw.graph import svg
+from micrograd.draw.dot import LIMIT, draw_graph
+from micrograd.draw.graph.svg import to_svg
 from micrograd.draw.training.charts import sparkline
 from micrograd.draw.training.plots import plot_boundary, plot_history
 from micrograd.engine import Value
@@ -34,19 +34,6 @@ __all__ = [
 ]  # fmt: skip
 
 SIDES = {"LR": "e", "TB": "s", "RL": "w", "BT": "n"}  # where edges leave a node, for each direction of the drawing
-
-
-def draw_graph(root: Value, *, limit: float = LIMIT) -> str:
-    """The graph that leads to `root`, as DOT text: the same text from run to run.
-
-    Each Value is a record of its label, data and gradient, each operation a circle between its operands, in their
-    order, and its result; the operands of a dot are marked w0, x0, ... and b. Numbers have four significant digits.
-    Gradients are shown once `backward()` was called, and never for a plain number beside a Value. `limit` is the
-    largest number of Values to draw; the edges may pass 20 times as many columns on their way.
-
-    Raises TypeError if `root` is not a Value, and ValueError if the graph is beyond the limit.
-    """
-    return dot.source(root, limit)
 
 
 def draw_dot(root: Value, format: str = "svg", rankdir: str = "LR", *, limit: float = LIMIT) -> "graphviz.Digraph":
@@ -91,20 +78,6 @@ def draw_dot(root: Value, format: str = "svg", rankdir: str = "LR", *, limit: fl
     )
     drawing.folded = partial(to_svg, root)
     return drawing
-
-
-def to_svg(root: Value, *, limit: float = math.inf) -> str:
-    """The graph that leads to `root`, folded, as SVG: the same from run to run, whatever is installed.
-
-    A neuron (dot, bias and activation) is one card, with the weights on its edges: blue if they are positive, orange
-    and dashed if negative, the thicker the larger. Of the examples of a mean or sum, the first is drawn. Cards that
-    are too many to read are put together in one. The colours follow the reader's theme, light or dark; a tooltip on
-    each card lists its Values. Gradients are shown once `backward()` was called. `limit` is the largest number of
-    Values to draw.
-
-    Raises TypeError if `root` is not a Value, and ValueError if the graph is beyond the limit.
-    """
-    return svg.draw(root, limit)
 
 
 def save_svg(root: Value, path: str | os.PathLike[str], *, limit: float = math.inf) -> None:

@@ -38,8 +38,16 @@ CIRCLE = f'shape=circle width=0.65 margin=0 fillcolor="{OPERATION}"'  # one size
 ESCAPES: dict[int, str] = {**{ord(c): f"\\{c}" for c in '\\{}|<>"'}, ord("&"): "&amp;", **text.CONTROLS}
 
 
-def source(root: Value, limit: float) -> str:
-    """The graph that leads to `root`, as DOT text. The parameters and errors are those of `viz.draw_graph`."""
+def draw_graph(root: Value, *, limit: float = LIMIT) -> str:
+    """The graph that leads to `root`, as DOT text: the same text from run to run.
+
+    Each Value is a record of its label, data and gradient, each operation a circle between its operands, in their
+    order, and its result; the operands of a dot are marked w0, x0, ... and b. Numbers have four significant digits.
+    Gradients are shown once `backward()` was called, and never for a plain number beside a Value. `limit` is the
+    largest number of Values to draw; the edges may pass 20 times as many columns on their way.
+
+    Raises TypeError if `root` is not a Value, and ValueError if the graph is beyond the limit.
+    """
     defaults = f"\tgraph [{_attributes(GRAPH)}]\n\tnode [{_attributes(NODE)}]\n\tedge [{_attributes(EDGE)}]\n"
     return f"digraph {{\n{defaults}{''.join(body(root, limit))}}}\n"
 

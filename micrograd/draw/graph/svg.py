@@ -41,8 +41,17 @@ def _colours(scope: str, theme: int) -> str:
     )
 
 
-def draw(root: Value, limit: float) -> str:
-    """The drawing of the graph that leads to `root`, folded."""
+def to_svg(root: Value, *, limit: float = math.inf) -> str:
+    """The graph that leads to `root`, folded, as SVG: the same from run to run, whatever is installed.
+
+    A neuron (dot, bias and activation) is one card, with the weights on its edges: blue if they are positive, orange
+    and dashed if negative, the thicker the larger. Of the examples of a mean or sum, the first is drawn. Cards that
+    are too many to read are put together in one. The colours follow the reader's theme, light or dark; a tooltip on
+    each card lists its Values. Gradients are shown once `backward()` was called. `limit` is the largest number of
+    Values to draw.
+
+    Raises TypeError if `root` is not a Value, and ValueError if the graph is beyond the limit.
+    """
     graph = DrawnGraph(root)
     if len(graph.values) > limit:
         raise ValueError(
