@@ -11,9 +11,10 @@ from micrograd.draw.graph.fold import Folded
 from micrograd.draw.graph.layout import Passes, Placed
 from micrograd.draw.graph.names import names
 from micrograd.draw.graph.views import Edge, Item, View, Views
-from micrograd.draw.text import CONTROLS, FONT, exact, fits_any_font, label, number, plain, width
+from micrograd.draw.text import CONTROLS, FONT, exact, fits_any_font, label, number, width
 from micrograd.draw.theme import COLOURS, GRAPH_COLOURS
 from micrograd.engine import Value
+from micrograd.scalar import innermost
 
 DARK = "@media(prefers-color-scheme:dark)"
 
@@ -96,7 +97,7 @@ def _weight(views: Views, edge: Edge) -> float:
     if len(weights) != 1 or weights[0] is None:
         return math.nan
     try:
-        return float(plain(views.graph.values[weights[0]].data))
+        return float(innermost(views.graph.values[weights[0]].data))
     except OverflowError:
         return math.nan
 
