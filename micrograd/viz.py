@@ -87,8 +87,7 @@ def save_svg(root: Value, path: str | os.PathLike[str], *, limit: float = math.i
     if the file cannot be written.
     """
     other = "; Graphviz's program dot draws other formats: draw_dot(root, '{0}').render(outfile='{1}')"
-    _check_name(path, "SVG", (".svg",), other)
-    replace(path, to_svg(root, limit=limit).encode())
+    _save(path, "SVG", (".svg",), partial(to_svg, root, limit=limit), other)
 
 
 def save_html(root: Value, path: str | os.PathLike[str]) -> None:
@@ -106,8 +105,7 @@ def save_html(root: Value, path: str | os.PathLike[str]) -> None:
     """
     from micrograd.draw.graph import page  # which needs the compiler
 
-    _check_name(path, "HTML", (".html", ".htm"))
-    replace(path, page.page(root).encode())
+    _save(path, "HTML", (".html", ".htm"), partial(page.page, root))
 
 
 @contextmanager
@@ -167,8 +165,7 @@ def save_training(
     """
     from micrograd.draw.training import page
 
-    _check_name(path, "HTML", (".html", ".htm"))
-    replace(path, page.page(history, model, xs, ys, at).encode())
+    _save(path, "HTML", (".html", ".htm"), partial(page.page, history, model, xs, ys, at))
 
 
 def save_playground(
@@ -214,15 +211,13 @@ def save_playground(
     """
     from micrograd.draw.playground import page
 
-    _check_name(path, "HTML", (".html", ".htm"))
-    replace(path, page.page(model, loss, xs, ys, optimizer, validation).encode())
+    _save(path, "HTML", (".html", ".htm"), partial(page.page, model, loss, xs, ys, optimizer, validation))
 
 
-def _check_name(path: str | os.PathLike[str], kind: str, suffixes: Sequence[str], other: str = "") -> None:
-    """Raise ValueError if the file's name ends like that of another kind of file; `other` says what writes those.
-
-    Raises TypeError if it is not a name.
-    """
+def _save(
+    path: str | os.PathLike[str], kind: str, suffixes: Sequence[str], drawn: Callable[[], str], other: str = ""
+) -> None:
+    """Write what the function draws, unless the file's name ends like that of another kind, which `other` writes."""
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path is {shown(path)}: expected the name of a file, as the second argument")
     suffix = Path(path).suffix
@@ -232,3 +227,4 @@ def _check_name(path: str | os.PathLike[str], kind: str, suffixes: Sequence[str]
             f"this writes {kind}: name the file {name!r}, not {Path(path).name!r}"
             + other.format(suffix[1:], Path(path).name)
         )
+    replace(path, drawn().encode())
