@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -22,15 +23,18 @@ VERSIONS = {"3.11": "0.23.0", "3.14": "314.0.7", "3.15": "315.0.0-alpha.2"}
 """Pyodide by its Python: the oldest that runs micrograd, the newest, and what is to follow it."""
 
 CHECKOUT = Path(__file__).parent.parent
+OTHERS = "numpy|scipy|sklearn|torch|pandas"
 BLOCKS = [
     [
         source
-        for source in takewhile(lambda source: "numpy" not in source, (text for _, text in blocks(page, "python")))
+        for source in takewhile(
+            lambda source: not re.search(OTHERS, source), (text for _, text in blocks(page, "python"))
+        )
         if "ProcessPoolExecutor" not in source
     ]
     for page in PAGES
 ]
-"""Those of each page up to the first with NumPy, but for those with processes."""
+"""Those of each page up to the first that needs another package, but for those with processes."""
 
 PROGRAMS = {
     "version": """
