@@ -266,7 +266,7 @@ class Function:
                     finite=self.options.finite,
                     quiet=self.options.quiet,
                 )
-        except (TypeError, ValueError, LookupError) as error:
+        except (TypeError, ValueError, LookupError, AttributeError) as error:
             if isinstance(error, TraceError) or not self._backends:
                 raise
             raise ShapeError(shapes, self._shapes, error) from error
