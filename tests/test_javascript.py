@@ -158,6 +158,34 @@ def test_what_only_looks_like_the_slope_of_tanh_is_computed_as_it_is_written(tmp
 
 
 @needs_node
+def test_lgamma_is_accurate_about_its_zeros_and_near_0(tmp_path):
+    mp = pytest.importorskip("mpmath").mp
+    near = [sign * 10.0**-k for k in range(1, 16) for sign in (1, -1)]
+    xs = [zero + step for zero in (1.0, 2.0) for step in [*near, 0.2499, -0.2499, 0.25, -0.25]]
+    xs += [5e-324, -5e-324, 1e-300, 1e-21, 1e-19, 1e-5, -1e-5, -0.3]
+    compiled(lambda x: x.lgamma(), (0.5,)).export_js(tmp_path / "model.mjs")
+    script = f'import {{ forward }} from "./model.mjs"; const told = [...forward([], {[*xs, 1.0, 2.0]})];'
+    *found, of_1, of_2 = in_node(tmp_path, script)
+    assert (of_1, of_2) == (0.0, 0.0)
+    with mp.workdps(40):
+        expected = [float(mp.log(abs(mp.gamma(mp.mpf(x))))) for x in xs]
+    assert found == pytest.approx(expected, rel=1e-13, abs=0)
+
+
+@needs_node
+def test_powers_of_1_are_1_whatever_the_exponent_as_in_c_and_python(tmp_path):
+    points = [[x, y] for x in (1.0, -1.0, 2.0) for y in (math.inf, -math.inf, math.nan, 3.0)]
+    fast = micrograd.compile(lambda x: x[0] ** x[1], ([1.0, 1.0],), backend="python", errors="ieee")
+    fast.export_js(tmp_path / "model.mjs")
+    written = str(points).replace("inf", "Infinity").replace("nan", "NaN")
+    found = in_node(
+        tmp_path, f'import {{ forward }} from "./model.mjs"; const told = [...forward([], {written}.flat())];'
+    )
+    assert found == pytest.approx([fast(x) for x in points], nan_ok=True)
+    assert found[:4] == [1.0] * 4
+
+
+@needs_node
 def test_take_chooses_by_an_index_and_gives_nan_for_one_that_is_not_there(tmp_path):
     fast = compiled(lambda xs, i: take([x * x for x in xs], i), ([1.0, 2.0, 3.0], 0))
     fast.export_js(tmp_path / "model.mjs")

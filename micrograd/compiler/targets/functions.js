@@ -30,9 +30,29 @@ function fraction(x) {
   return Math.exp(-x * x) / Math.sqrt(Math.PI) / (x + rest);
 }
 
-// log |gamma(x)|: Stirling's series of a larger number, and the reflection of those below 1/2
+// x ** y, with the 1 that IEEE 754 has where Math.pow has NaN
+function power(x, y) {
+  return x === 1 || (x === -1 && Math.abs(y) === Infinity) ? 1 : Math.pow(x, y);
+}
+
+// log(gamma(2 + z)) of a z near 0: its power series, whose coefficients are (-1)^k (zeta(k) - 1) / k from the second on
+function lgamma2(z) {
+  const coefficients = [
+    0.42278433509846713, 0.3224670334241132, -0.0673523010531981, 0.020580808427784546, -0.007385551028673986,
+    0.0028905103307415234, -0.001192753911703261, 0.0005096695247430425, -0.00022315475845357939,
+    9.945751278180853e-05, -4.492623673813314e-05, 2.050721277567069e-05, -9.439488275268397e-06,
+    4.374866789907488e-06, -2.039215753801366e-06, 9.55141213040742e-07, -4.492469198764566e-07,
+    2.1207184805554665e-07,
+  ];
+  return z * coefficients.reduceRight((sum, coefficient) => sum * z + coefficient, 0);
+}
+
+// log |gamma(x)|: Stirling's series of a larger number, the reflection of those below 1/2, and series about 0, 1 and 2
 function lgamma(x) {
   if (!Number.isFinite(x)) return x * x;
+  if (Math.abs(x) < 1e-20) return -Math.log(Math.abs(x));
+  if (Math.abs(x - 1) < 0.25) return lgamma2(x - 1) - Math.log1p(x - 1);
+  if (Math.abs(x - 2) < 0.25) return lgamma2(x - 2);
   if (x < 0.5) return Math.log(Math.PI / Math.abs(Math.sin(Math.PI * (x - Math.round(x))))) - lgamma(1 - x);
   let product = 1;
   for (; x < 12; x++) product *= x;

@@ -48,7 +48,7 @@ TEMPLATES = {
     "%": "remainder({0}, {1})",
     "**2": "{0} * {0}",
     "**3": "{0} * {0} * {0}",
-    "**": "Math.pow({0}, {1})",
+    "**": "power({0}, {1})",
     "abs": "Math.abs({0})",
     "take": "take([{*}], 0, 1, SIZE, {0})",
     "take_at": "take({1}, STEP, SIZE, {0})",
