@@ -14,7 +14,7 @@ from micrograd import scalar
 
 ROUNDING = 2.0**-50  # of one operation: 8 units in the last place, as one library may differ from another
 TINY = 2.0**-1070  # and what is lost among subnormal numbers
-KINKED = ("relu", "leaky_relu", "sign")
+KINKED = ("relu", "leaky_relu", "sign", "maximum", "minimum")
 
 
 class UndecidedError(ValueError):
@@ -95,10 +95,13 @@ Real.register(Bounded)  # so that a Value takes it for a number
 
 
 def _method(name):
-    def method(self, *args):
+    arity = scalar.arity(name)
+
+    def method(*args):
+        operands, constants = args[:arity], args[arity:]
         if name in KINKED:
-            _difference(self, 0)
-        return _function(lambda x: scalar.FUNCTIONS[name](x, *args), self)
+            _difference(*[*operands, 0][:2])
+        return _function(lambda *xs: scalar.FUNCTIONS[name](*xs, *constants), *operands)
 
     return method
 

@@ -71,9 +71,16 @@ def _expression(name):
         return lambda x: f"clip({x}, -1.0, 2.0)"
     if name in ("neg", "pos"):
         return lambda x: f"{'-' if name == 'neg' else '+'}{x}"
+    if name == "polygamma":
+        return lambda x: f"polygamma({x}, 2)"
     if name.isidentifier():
-        return lambda x: f"{name}({x})"
+        return lambda *xs: f"{name}({', '.join(xs)})"
     return lambda x, y="": re.sub(r"\b[xy]\b", lambda match: {"x": x, "y": y}[match[0]], name)
+
+
+def _of_tensors(function):
+    """PyTorch's functions of two tensors, one of which may be a number."""
+    return lambda t, *xs: function(t, *[t.as_tensor(x, dtype=t.float64) for x in xs])
 
 
 FUSED = [
@@ -122,7 +129,7 @@ KINDS = {
     kind.name: kind
     for kind in [
         *[
-            Kind(row.name, row.apply, PRECISE.get(row.name, row.torch), _expression(row.name), row.arity)
+            Kind(row.name, row.apply, PRECISE.get(row.name, _of_tensors(row.torch)), _expression(row.name), row.arity)
             for row in FUNCTIONS + OPERATORS
         ],
         *FUSED,
@@ -141,6 +148,11 @@ LEGAL = {  # where there is a derivative, and PyTorch's formula for it neither c
     "x ** y": lambda x, y: (x > 0 and abs((y - 1) * math.log(x)) < 660) or (x == 0 and y >= 1),
     "sqrt": lambda x: x > 0,
     "0.0 ** x": lambda x: x >= 0,
+    "lgamma": lambda x: 2.5 < x < 1e150,
+    "digamma": lambda x: 2.5 < x < 1e150,
+    "polygamma": lambda x: 0.2 < x < 1e50,
+    "atan2": lambda y, x: 1e-140 < abs(x) + abs(y) < 1e140,
+    "hypot": lambda x, y: 1e-140 < abs(x) + abs(y) < 1e140,
 }
 MAGNITUDES = (1.0, 1.0, 1.0, 8.0, 60.0)  # powers of ten between which the numbers of a program lie
 EDGES = (0.0, -0.0, 1.0, -1.0, 2.0, 0.5, 3.0, -2.0)
