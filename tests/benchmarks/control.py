@@ -206,35 +206,6 @@ def our_solution() -> Measure:
     return timed(lambda: float(problem.solve(start)[1]["obj_val"]))
 
 
-def our_trust_region() -> Measure:
-    """By SciPy's solver for many constraints."""
-    import numpy as np
-    from scipy.optimize import Bounds, NonlinearConstraint, minimize
-
-    import micrograd
-    from micrograd import dot, hessian, scalar
-
-    start, low, high = bounds()
-    constraints = micrograd.compile(lambda x: gaps(x, scalar.sin), (start,), backend="c")
-    cost = micrograd.compile(effort, (start,), backend="c")
-    curvature = micrograd.compile(hessian(effort), (start,), sparse=True, backend="c")
-    bent = hessian(lambda x, multipliers: dot(multipliers, gaps(x, scalar.sin)))
-    motion = NonlinearConstraint(
-        constraints,
-        0.0,
-        0.0,
-        jac=our_derivative("jacobian"),
-        hess=micrograd.compile(bent, (start, np.ones(2 * STEPS)), sparse=True, backend="c"),
-    )
-
-    def solve() -> float:
-        options = {"maxiter": 3000}
-        solver = {"method": "trust-constr", "options": options, "bounds": Bounds(low, high), "constraints": motion}
-        return float(minimize(cost.value_and_grad, start, jac=True, hess=curvature, **solver).fun)
-
-    return timed(solve)
-
-
 def casadi_solution() -> Measure:
     """By the Ipopt that it brings."""
     import casadi
