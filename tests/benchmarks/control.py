@@ -162,39 +162,33 @@ def bounds() -> tuple[Any, Any, Any]:
     return start, low, high
 
 
-def our_solution() -> Measure:
-    """By Ipopt, which takes the numbers of a matrix, of the hessian those of one half."""
+def ipopt(cost: Any, gradient: Any, constraints: Any, jacobian: Any, hessian: Any, patterns: Any) -> Measure:
+    """The solution by Ipopt, of functions and of the rows and columns of the jacobian's and the hessian's numbers."""
     import cyipopt
     import numpy as np
 
-    import micrograd
-    from micrograd import scalar
-
     start, low, high = bounds()
-    motion = micrograd.compile(lambda x: gaps(x, scalar.sin), (start,), backend="c")
-    cost = micrograd.compile(effort, (start,), backend="c")
-    slopes, curvature = our_derivative("jacobian"), our_derivative("hessian", weight=True)
-    rows, columns = map(np.array, curvature.pattern)
-    half = rows >= columns
+    slopes, (rows, columns) = patterns[0], map(np.array, patterns[1])
+    half = rows >= columns  # of the hessian
 
     class Problem:
         def objective(self, x: Any) -> Any:
             return cost(x)
 
-        def constraints(self, x: Any) -> Any:
-            return motion(x)
-
         def gradient(self, x: Any) -> Any:
-            return cost.value_and_grad(x)[1]
+            return gradient(x)
+
+        def constraints(self, x: Any) -> Any:
+            return constraints(x)
 
         def jacobian(self, x: Any) -> Any:
-            return slopes(x).data
+            return jacobian(x)
 
         def jacobianstructure(self) -> Any:
-            return slopes.pattern
+            return slopes
 
         def hessian(self, x: Any, multipliers: Any, weight: float) -> Any:
-            return curvature(x, multipliers, weight).data[half]
+            return hessian(x, multipliers, weight)[half]
 
         def hessianstructure(self) -> Any:
             return rows[half], columns[half]
@@ -206,8 +200,44 @@ def our_solution() -> Measure:
     return timed(lambda: float(problem.solve(start)[1]["obj_val"]))
 
 
+def our_solution() -> Measure:
+    """With compiled functions."""
+    import micrograd
+    from micrograd import scalar
+
+    start, _, _ = bounds()
+    cost = micrograd.compile(effort, (start,), backend="c")
+    constraints = micrograd.compile(lambda x: gaps(x, scalar.sin), (start,), backend="c")
+    slopes, curvature = our_derivative("jacobian"), our_derivative("hessian", weight=True)
+    return ipopt(
+        cost,
+        lambda x: cost.value_and_grad(x)[1],
+        constraints,
+        lambda x: slopes(x).data,
+        lambda *arguments: curvature(*arguments).data,
+        (slopes.pattern, curvature.pattern),
+    )
+
+
+def casadi_callbacks() -> Measure:
+    """With CasADi's functions, called from Python by the same Ipopt as ours."""
+    import casadi
+    import numpy as np
+
+    x, y, constraints = casadi_problem()
+    multipliers, weight = casadi.SX.sym("multipliers", 2 * STEPS), casadi.SX.sym("weight")
+    lagrangian = weight * y + casadi.dot(multipliers, constraints)
+    results = y, casadi.gradient(y, x), constraints, casadi.jacobian(constraints, x)
+    functions = [casadi.Function("function", [x], [casadi.densify(result)]) for result in results[:3]]
+    functions.append(casadi.Function("jacobian", [x], [results[3]]))
+    functions.append(casadi.Function("hessian", [x, multipliers, weight], [casadi.hessian(lagrangian, x)[0]]))
+    cost, *others = [lambda *arguments, f=function: np.array(f(*arguments).nonzeros()) for function in functions]
+    patterns = [function.sparsity_out(0).get_triplet() for function in functions[3:]]
+    return ipopt(lambda x: cost(x)[0], *others, patterns)
+
+
 def casadi_solution() -> Measure:
-    """By the Ipopt that it brings."""
+    """By the Ipopt that CasADi brings, without Python."""
     import casadi
 
     (start, low, high), (x, y, constraints) = bounds(), casadi_problem()
