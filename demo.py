@@ -56,7 +56,7 @@ def draw(model: nn.MLP, untrained: nn.MLP, learning_rate: float, directory: Path
     models = {"2-4-1": untrained, "one neuron": nn.Neuron(2, "sigmoid", rng=0)}
     page, xs, targets = directory / "playground.html", [x for x, _ in XOR], [target for _, target in XOR]
     save_playground(models, mse_loss, xs, targets, page, optimizer=lambda parameters: SGD(parameters, learning_rate))
-    print(f"Open {page} in a browser, and watch the network learn, and what a single neuron cannot learn.")
+    print(f"Open {page} in a browser to watch the network learn what a single neuron cannot.")
     prediction = model([Value(1.0, label="x0"), Value(0.0, label="x1")])
     prediction.label = "prediction"
     model.zero_grad()
@@ -69,7 +69,9 @@ def draw(model: nn.MLP, untrained: nn.MLP, learning_rate: float, directory: Path
     (directory / "xor.dot").write_text(draw_graph(prediction), encoding="utf-8")
     print(f"A picture of the network is in {directory / 'xor.svg'},")
     print(f"and its graph, as text for Graphviz, in {directory / 'xor.dot'}.")
-    print(f"A page for a browser, in which you train it yourself, is in {directory / 'xor.html'}.")
+    print(
+        f"{directory / 'xor.html'}, also for a browser, steps through its loss, and you take the steps of its training."
+    )
 
 
 def main() -> int:

@@ -19,19 +19,10 @@ from collections.abc import Callable
 from numbers import Rational
 from typing import Any, Self
 
-from micrograd import errors, scalar
+from micrograd import errors, levels, scalar
 from micrograd.display import Displayed
 from micrograd.functions import Functions
-from micrograd.levels import (
-    Leveled,
-    adopt_level,
-    as_number,
-    binary,
-    gradients_lock,
-    promoted,
-    reflected,
-    require_double,
-)
+from micrograd.levels import Leveled, adopt_level, as_number, binary, gradients_lock, promoted, reflected
 
 __all__ = ["Value", "promote"]
 
@@ -139,7 +130,7 @@ class Value(Functions, Leveled, Displayed):
         """
         grad = as_number(grad, self._level)
         nodes, leaves = self._topological_order()
-        require_double(leaves)
+        levels.require_double(leaves)
         node, zero = self, scalar.zero(self.data)
         with gradients_lock:  # threads may share leaves
             before = [leaf.grad for leaf in leaves]
@@ -246,9 +237,6 @@ class Value(Functions, Leveled, Displayed):
 
     def __pos__(self) -> Self:
         return self
-
-    def __floor__(self) -> Self:  # which NumPy's floor calls
-        return self.floor()
 
     conjugate = __pos__  # of a real number; NumPy's vdot, var and std call it
 

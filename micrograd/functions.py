@@ -396,3 +396,4 @@ class Functions:
     )
     arcsin, arccos, arctan, arcsinh, arccosh, arctanh = asin, acos, atan, asinh, acosh, atanh  # NumPy's names
     arctan2 = atan2
+    __floor__ = floor  # which NumPy calls
