@@ -111,8 +111,8 @@ def everything(graph: Graph) -> tuple[list[int], list[int]]:
     return [*graph.outputs, *(graph.argument_gradients or ())], list(graph.parameter_gradients or ())
 
 
-def interpreted(made: Program, n: int, parameters: Sequence[Any], example: Sequence[Any]) -> Computed:
-    """What a kernel with n results computes for an example, if the gradients are 0.25 before."""
+def interpreted(made: Program, parameters: Sequence[Any], example: Sequence[Any]) -> Computed:
+    """What a kernel computes for an example, if the gradients are 0.25 before."""
     memory = {
         "p": [parameter.data for parameter in parameters],
         "x": list(map(float, flatten(list(example)))),
@@ -121,7 +121,7 @@ def interpreted(made: Program, n: int, parameters: Sequence[Any], example: Seque
     }
     machine = Machine(memory, [0.25] * len(parameters))
     machine.run(made.kernel)
-    return Computed(machine.results(n), machine.gradients)
+    return Computed(machine.results(made.n_results), machine.gradients)
 
 
 def straight(graph: Graph, parameters: Sequence[Any], example: Sequence[Any]) -> Computed:
@@ -147,5 +147,4 @@ def straight(graph: Graph, parameters: Sequence[Any], example: Sequence[Any]) ->
 def computed(function: Callable[..., Any], example: Sequence[Any], parameters: Sequence[Any] = ()) -> Computed:
     """What the kernel of a function and its gradients computes for an example."""
     graph = graph_of(function, example, parameters)
-    results, accumulated = everything(graph)
-    return interpreted(program(graph, results, accumulated), len(results), parameters, example)
+    return interpreted(program(graph, *everything(graph)), parameters, example)

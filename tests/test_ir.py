@@ -50,7 +50,7 @@ def check(function, example, parameters=()):
     expected, gradients = eager(function, example, parameters)
     for lines, added in ((results, accumulated), (results, []), (graph.outputs, accumulated), (graph.outputs, [])):
         made = program(graph, lines, added)
-        computed = interpreted(made, len(lines), parameters, example)
+        computed = interpreted(made, parameters, example)
         assert computed.results == pytest.approx(expected[: len(lines)], rel=1e-12, abs=1e-12)
         if added:
             assert computed.gradients == pytest.approx(gradients, rel=1e-12, abs=1e-12)
@@ -183,7 +183,7 @@ def test_shuffled_operations_give_the_same_numbers(name):
         shuffled(graph, random.Random(seed))
         results, accumulated = everything(graph)
         made = program(graph, results, accumulated)
-        computed = interpreted(made, len(results), phrased.parameters, phrased.example)
+        computed = interpreted(made, phrased.parameters, phrased.example)
         assert computed.results == pytest.approx(expected.results, rel=1e-12, abs=1e-12)
         assert computed.gradients == pytest.approx(expected.gradients, rel=1e-12, abs=1e-12)
 

@@ -2,7 +2,6 @@
 
 import sys
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
 from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.frontend.graph import Graph
@@ -12,13 +11,7 @@ from micrograd.compiler.native.toolchain import CompilerError, warn_once
 from micrograd.compiler.options import IN_PYTHON, Options
 from micrograd.compiler.targets.python import PythonBackend
 
-if TYPE_CHECKING:
-    from micrograd.compiler.targets.arrays import NumpyBackend
-    from micrograd.compiler.targets.browser import BrowserBackend
-
-    Backend = PythonBackend | NumpyBackend | BrowserBackend | CBackend
-else:
-    Backend = object  # the others need NumPy and a browser
+Backend = PythonBackend | CBackend
 
 
 def backend_for(graph: Graph, options: Options) -> Backend:

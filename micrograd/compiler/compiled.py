@@ -183,20 +183,16 @@ class Compiled(Printed):
         ValueError
             If it was compiled without parameters, or the examples do not fit its arguments.
         """
-        distributed = executor is not None or self._are_chunks(batches)
-        packed = None if distributed else self._packed(batches)
-        if packed is not None:
-            self._check_differentiable(packed)
-        self._check_parameters()
-        loss: float
-        if packed is not None:
-            losses, gradients = self._run("backward", packed, 1.0 / packed.n)
-            loss = mean_of(losses)
-        else:
+        if executor is not None or self._are_chunks(batches):
             from micrograd.compiler.distributed.map import mean
 
+            self._check_parameters()
             self._gradients()  # raises an error before the work instead of after it
             loss, gradients = mean(self, batches, executor)
+        else:
+            packed = self._differentiable(batches)
+            losses, gradients = self._run("backward", packed, 1.0 / packed.n)
+            loss = mean_of(losses)
         with gradients_lock:
             sums = list(map(add, self._gradients(), gradients))
             deque(map(setattr, self.parameters, repeat("grad"), sums), maxlen=0)  # one call in C: no Ctrl-C in between
@@ -259,10 +255,7 @@ class Compiled(Printed):
             If it was compiled without parameters, or the examples do not fit its arguments; from `fun`, if the vector
             does not have a number for each parameter.
         """
-        packed = self._packed(batches)
-        self._check_differentiable(packed)
-        self._check_parameters()
-        return Objective(self, packed), starting_point(self._numbers())
+        return Objective(self, self._differentiable(batches)), starting_point(self._numbers())
 
     def load(self, vector: Any) -> None:
         """Set the parameters to the numbers of a vector, in their order: that of `x0` of an `objective`.
@@ -370,6 +363,13 @@ class Compiled(Printed):
             raise TypeError("the function has no pattern: compile jacobian(f) or hessian(f) with sparse=True")
         _, columns, ends = self._entries.patterns[self._shapes]
         return [i for i, (start, end) in enumerate(pairwise(ends)) for _ in range(start, end)], columns.tolist()
+
+    def _differentiable(self, batches: Sequence[Any]) -> Packed:
+        """The batch for each argument as buffers, if there are gradients to compute."""
+        packed = self._packed(batches)
+        self._check_differentiable(packed)
+        self._check_parameters()
+        return packed
 
     def _check_parameters(self) -> None:
         if not self.parameters:

@@ -178,8 +178,7 @@ class Examples:
 
     def __init__(self, packs: Sequence[Packed], members: Sequence[Sequence[int]]) -> None:
         self.packs = packs
-        self.size = sum(map(len, members))
-        n = sum(map(len, members))
+        self.size = n = sum(map(len, members))
         self.kind, self.place = array("q", [0]) * n, array("q", [0]) * n
         for kind, numbers in enumerate(members):
             for place, number in enumerate(numbers):
@@ -227,9 +226,7 @@ def pool(
         packed = pack(batches, known, precision, shared)
         return Examples([packed], [range(packed.n)])
     except ShapeError:
-        of_each: list[tuple[Any, bool]] = [
-            (batch, is_shared) for batch, is_shared in zip_longest(batches, shared, fillvalue=False)
-        ]
+        of_each: list[tuple[Any, bool]] = list(zip_longest(batches, shared, fillvalue=False))
         n = next(len(batch) for batch, is_shared in of_each if not is_shared)
         members: dict[tuple[Shape, ...], list[int]] = {}
         for i in range(n):
@@ -296,9 +293,7 @@ def _place(batch: Any) -> str:
 
 def _address(view: Any) -> int:
     """Where the numbers of a buffer begin: of one that nobody may write to, its array tells."""
-    if view.readonly:
-        return int(view.obj.__array_interface__["data"][0])
-    return ctypes.addressof(ctypes.c_char.from_buffer(view))
+    return int(view.obj.__array_interface__["data"][0]) if view.readonly else address(view)
 
 
 def _is_whole_array(view: Any) -> bool:

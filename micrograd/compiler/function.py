@@ -94,17 +94,9 @@ class Function:
     def __getstate__(self) -> dict[str, Any]:
         """The state for a copy or a pickle: the parameters, and the graphs in place of the function."""
         graphs = {shapes: backend.stored for shapes, backend in self._backends.items()}
-        function = GraphFunction(self._name, self.parameters, graphs)
-        backends = dict(self._backends)
-        return {
-            **vars(self),
-            "_function": function,
-            "_backends": backends,
-            "_partial": {},
-            "_reusable": [],
-            "_frozen": None,
-            "_blocks": set(),
-        }
+        function, backends = GraphFunction(self._name, self.parameters, graphs), dict(self._backends)
+        of_here: dict[str, Any] = {"_partial": {}, "_reusable": [], "_frozen": None, "_blocks": set()}
+        return {**vars(self), **of_here, "_function": function, "_backends": backends}
 
     def __call__(self, *args: Any) -> Any:
         """The function's value for one example: a number or a nested list of numbers; arrays if an argument is one.
@@ -347,7 +339,7 @@ class Function:
         """
         numbers = self._numbers() if parameters is None else parameters
         backend = backend or self._backends[packed.shapes]
-        precision, n = backend.precision, packed.n * backend.stored.n_results(kind)
+        precision, n = backend.precision, packed.n * backend.stored.n_results[kind]
         gradients = precision.zeros(len(numbers)) if kind == "backward" else None
         if out is None or out.dtype.char != precision.code:
             out = empty((n,), precision.code) if as_arrays else precision.zeros(n)
@@ -362,11 +354,6 @@ class Function:
             raise
 
     # What a training needs
-
-    def _learns(self, shapes: tuple[Shape, ...], parameters: Sequence[int]) -> bool:
-        """Whether the function of arguments of these shapes depends on any of the parameters."""
-        uses = self._backends[shapes].stored.uses
-        return any(uses[i] for i in parameters)
 
     def _values(self, parameters: Sequence[float], pack: Packed) -> list[float]:
         """The function's value for each example of a shape."""

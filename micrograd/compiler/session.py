@@ -124,7 +124,7 @@ class Training:
 
         def by_engine(batch: Sequence[int]) -> float:  # no method: a block that is in no cycle is left when it is freed
             function, examples = compiled._function, gradients.examples
-            return update.differentiate(mean([function(*map(_values, examples.arguments(i))) for i in batch]))
+            return update.differentiate(mean([function(*mapped(Value, examples.arguments(i))) for i in batch]))
 
         self._gradients = gradients = CompiledGradients(compiled, by_engine)
         self._turn = threading.RLock()  # of the thread that takes a step
@@ -324,8 +324,3 @@ def check_rule(optimizer: Any) -> None:
                 f"{kind} defines its own {name}(){line}, which compiled training would not call: "
                 "do all that a step does in rule(), or train eagerly"
             )
-
-
-def _values(argument: Any) -> Any:
-    """A number as a Value, and a nested list of numbers as one of Values, as a traced function has them."""
-    return mapped(Value, argument)

@@ -20,7 +20,7 @@ class Kept:
     ----------
     model, loss, parameters, options
         What it was compiled from: the model, a function of a prediction and a target, all Values with gradients, and
-        the options. Without them, nothing is kept.
+        the options.
 
     Attributes
     ----------
@@ -30,19 +30,13 @@ class Kept:
         What was compiled.
     """
 
-    def __init__(
-        self,
-        model: Any = None,
-        loss: Callable[..., Any] | None = None,
-        parameters: Sequence[Value] = (),
-        options: Options | None = None,
-    ) -> None:
+    def __init__(self, model: Any, loss: Callable[..., Any], parameters: Sequence[Value], options: Options) -> None:
         self.reach = Reach({"model": model, "loss": loss}, ignoring=parameters)
         self.backends: Backends = {}
         self._loss, self._parameters, self._options = loss, parameters, options
 
-    def __reduce__(self) -> tuple[type["Kept"], tuple[()]]:
-        return Kept, ()
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        return type(None), ()
 
     def serves(self, loss: Callable[..., Any], parameters: Sequence[Value], options: Options) -> bool:
         """Whether tracing would come to the same as it did."""

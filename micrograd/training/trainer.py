@@ -9,6 +9,7 @@ import time
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from micrograd.schedules import Schedule, depends_on_step_only
@@ -75,6 +76,7 @@ class Unshuffled(Sampler):
         return range(self.n)
 
 
+@dataclass(eq=False, repr=False)
 class Trainer:
     """Takes one step after the other: computes the gradients of a batch, then updates the parameters, or neither.
 
@@ -99,18 +101,15 @@ class Trainer:
         The epoch of the last one, and how many examples have been seen in it.
     """
 
-    def __init__(
-        self,
-        gradients: Gradients,
-        update: Update,
-        sampler: Sampler,
-        schedule: Schedule | None,
-        validation_losses: Callable[[], list[float]],
-        block: AbstractContextManager[Any] | None = None,
-    ) -> None:
-        self.gradients, self.update, self.sampler, self.schedule = gradients, update, sampler, schedule
-        self.validation_losses, self.block = validation_losses, block or nullcontext()
-        self.optimizer = update.optimizer
+    gradients: Gradients
+    update: Update
+    sampler: Sampler
+    schedule: Schedule | None
+    validation_losses: Callable[[], list[float]]
+    block: AbstractContextManager[Any] = field(default_factory=nullcontext)
+
+    def __post_init__(self) -> None:
+        self.optimizer = self.update.optimizer
         self.steps = self.epoch = self.seen = 0
         self._total = 0.0  # of the losses of the examples seen in this epoch
         self._ready = 0.0  # the loss whose gradients are ready
@@ -192,6 +191,7 @@ class Trainer:
             raise Diverged(Failure(self.progress, error.what, message, error.origin, error.parameters)) from None
 
 
+@dataclass(eq=False, repr=False)
 class NativeTrainer(Trainer):
     """Lets C take many steps at a time, and takes those itself that C cannot.
 
@@ -201,37 +201,29 @@ class NativeTrainer(Trainer):
 
     Parameters
     ----------
-    session
+    block
         Where C takes the steps, while it is native.
     pause
         A function from a number of epochs trained to the next one after which something looks at the parameters.
     """
 
     gradients: "CompiledGradients"
+    block: "Training"
+    pause: Callable[[int], int] = field(kw_only=True)
 
-    def __init__(
-        self,
-        session: "Training",
-        pause: Callable[[int], int],
-        gradients: "CompiledGradients",
-        update: Update,
-        sampler: Sampler,
-        schedule: Schedule | None,
-        validation_losses: Callable[[], list[float]],
-    ) -> None:
+    def __post_init__(self) -> None:
         from micrograd.compiler.native.loop import shuffles_in_c
 
-        super().__init__(gradients, update, sampler, schedule, validation_losses, session)
-        self._session, self._pause = session, pause
+        super().__post_init__()
         self._is_native = False  # whether C takes the step that has begun
         self._pace = 1  # how many steps C takes at a time
         self._shuffles_in_c = shuffles_in_c(self.sampler.rng)
 
     def fetch_gradients(self) -> None:
         """Begin the step, of which C then computes the gradients, too."""
-        self._is_native = self._session.is_native and not self.gradients.by_engine
+        self._is_native = self.block.is_native and not self.gradients.by_engine
         if self._is_native:
-            self._begin_step(self._session.shuffle if self._shuffles_in_c else None)
+            self._begin_step(self.block.shuffle if self._shuffles_in_c else None)
         else:
             super().fetch_gradients()
 
@@ -243,13 +235,13 @@ class NativeTrainer(Trainer):
         rates = self._rates(min(self._pace, self._most()))
         losses = array("d", bytes(8 * len(rates)))
         started = time.perf_counter()
-        done = self._session.run_steps(
+        done = self.block.run_steps(
             self.gradients.examples, rates, losses, order=sampler.order, size=sampler.size, position=sampler.position,
             rng=sampler.rng if len(rates) > sampler.left else None,
         )  # fmt: skip
         seconds = time.perf_counter() - started
         self._pace = max(1, self._pace * 2 if seconds < PACE / 2 else self._pace // 2 if seconds > PACE else self._pace)
-        self.gradients.by_engine = self._session.is_native and done < len(rates)
+        self.gradients.by_engine = self.block.is_native and done < len(rates)
         if done:
             self.optimizer.learning_rate = rates[done - 1]
         return self._count(losses[:done], rates[:done])
@@ -261,7 +253,7 @@ class NativeTrainer(Trainer):
         if not self._shuffles_in_c:
             return self.sampler.left
         trained = self.epoch - (0 < self.seen < self.sampler.n)
-        return self.sampler.left + (self._pause(trained) - trained - 1) * self.sampler.batches
+        return self.sampler.left + (self.pause(trained) - trained - 1) * self.sampler.batches
 
     def _rates(self, most: int) -> "array[float]":
         """The learning rates of the next steps, up to one that the schedule has none for."""
@@ -347,12 +339,12 @@ def compiled(
     if schedule is not None and not depends_on_step_only(schedule):
         roots = {"model": engine.model, "loss": engine.loss}
         schedule = _watched(schedule, Reach(roots, numbers=False, ignoring=update.all_parameters))
-    trained = range(len(set(map(id, update.parameters))))
-    learns = all(function._learns(pack.shapes, trained) for pack in gradients.examples.packs)
+    trained = len(set(map(id, update.parameters)))
+    learns = all(any(function._graph_of(pack).uses[:trained]) for pack in gradients.examples.packs)
     gradients.by_engine = engine.is_unchecked = not learns  # where that raises what it has to
     if shards:
         return Trainer(gradients, NativeUpdate(session, update), sampler, schedule, validation_losses, session)
-    return NativeTrainer(session, pause, gradients, update, sampler, schedule, validation_losses)
+    return NativeTrainer(gradients, update, sampler, schedule, validation_losses, session, pause=pause)
 
 
 def _watched(schedule: Schedule, reach: "Reach") -> Schedule:

@@ -266,12 +266,13 @@ def graph_of(program: Program) -> Any:
 def source_of(program: Program, graph: Any) -> str:
     """Its C."""
     from micrograd.collector import gc_paused
+    from micrograd.compiler import passes
     from micrograd.compiler.native.library import tile_size
     from micrograd.compiler.targets.c import library_source
 
     tile = tile_size(len(program.batch[0]))
     with gc_paused():
-        return library_source(graph, graph.outputs, graph.parameter_gradients or [], tile=tile)
+        return library_source(graph, passes.program(graph, graph.outputs, graph.parameter_gradients or []), tile=tile)
 
 
 def size(name: str, what: str) -> Measure:

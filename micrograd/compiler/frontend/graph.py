@@ -114,15 +114,16 @@ class Graph:
         graph.argnum, graph.argument_gradients = argnum, [line for k in argnum for line in of_each[k]]
         return graph
 
+    def ends(self, kind: str) -> tuple[list[int], list[int]]:
+        """The lines that a "forward", "backward" or "value_and_grad" call returns, and of the gradients it adds to."""
+        gradients = (self.argument_gradients or ()) if kind == "value_and_grad" else ()
+        return [*self.outputs, *gradients], (self.parameter_gradients or []) if kind == "backward" else []
+
     def results(self, kind: str) -> list[int]:
-        """The lines that a call computes: a "forward" call, a "backward" call, or one of "value_and_grad"."""
-        lines = list(self.outputs)
-        if kind == "backward":
-            lines += self.parameter_gradients or ()
-            lines += [line for scatter in self.scatters for line in scatter[1:]]
-        elif kind == "value_and_grad":
-            lines += self.argument_gradients or ()
-        return lines
+        """All lines that a call of this kind computes."""
+        returned, accumulated = self.ends(kind)
+        scattered = [line for scatter in self.scatters for line in scatter[1:]] if accumulated else []
+        return [*returned, *accumulated, *scattered]
 
     def _trace_forward(self, result: Any) -> list[Value]:
         """Record the function's result. Returns the nodes that it was computed from."""

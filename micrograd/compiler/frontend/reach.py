@@ -83,11 +83,11 @@ class Place:
     ) -> None:
         self.form, self._path = form, path
         self._read, self._assign, self._delete = read, assign, delete
-        self._before = read()
+        self.before = read()
 
     def objects(self) -> Iterable[tuple[Any, Any]]:
         """The objects in it, by keys."""
-        before = self._before
+        before = self.before
         return before.items() if isinstance(before, dict) else enumerate(before if isinstance(before, list) else ())
 
     def name(self, key: Any) -> str:
@@ -96,14 +96,11 @@ class Place:
 
     def changed(self) -> str:
         """The name of what has changed in it; "" if nothing has."""
-        return self._difference(self._read())
+        return self.difference(self._read())
 
-    def differs(self, other: "Place") -> bool:
-        """Whether there was something else in another place."""
-        return bool(self._difference(other._before))
-
-    def _difference(self, now: Any) -> str:
-        before = self._before
+    def difference(self, now: Any) -> str:
+        """The name of what these contents have another of; "" if they are the same."""
+        before = self.before
         if isinstance(before, dict):
             if len(now) == len(before) and all(map(is_, map(now.get, before, repeat(self)), before.values())):
                 return ""
@@ -114,13 +111,13 @@ class Place:
 
     def restore(self) -> None:
         """Set it back."""
-        if not isinstance(self._before, dict):
-            self._assign(self._before)
+        if not isinstance(self.before, dict):
+            self._assign(self.before)
             return
         now = self._read()
-        for key in now.keys() - self._before.keys():
+        for key in now.keys() - self.before.keys():
             self._delete(key)  # type: ignore[misc]  # which every dict has
-        for key, x in self._before.items():
+        for key, x in self.before.items():
             if now.get(key, self) is not x:
                 self._assign(key, x)
 
@@ -205,7 +202,7 @@ def alike(one: Any, other: Any) -> bool:
     if type(one) is not type(other) or not isinstance(one, (FunctionType, MethodType)):
         return False
     places, others = (list(_places("", function, ())) for function in (one, other))
-    return len(places) == len(others) and not any(map(Place.differs, places, others))
+    return len(places) == len(others) and not any(a.difference(b.before) for a, b in zip(places, others, strict=True))
 
 
 def _places(path: str, thing: Any, besides: Collection[str]) -> Iterator[Place]:

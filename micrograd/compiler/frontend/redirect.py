@@ -45,36 +45,25 @@ class _Block(dict[str, memoryview]):
 
 _thread = _Thread()
 _buffers: dict[Value, tuple[_Block, int]] = {}  # and the index of the numbers of a Value in them
-_redirections: Counter[Value] = Counter()  # the number of blocks that redirect a Value
+_redirections: Counter[Value] = Counter()  # the number of blocks in which a Value looks elsewhere for its numbers
 _freezes: Counter[Value] = Counter()  # the number of blocks that freeze it
 
 
 @contextmanager
 def symbols(values: Sequence[Value], data: Sequence[Any]) -> Iterator[None]:
     """Within the block, and in this thread alone, the Values hold this data, and a gradient of 0."""
-    before = _thread.numbers, _thread.is_tracing
-
-    def leave() -> None:
-        _thread.numbers, _thread.is_tracing = before
-
-    with _redirected(values), finally_uninterrupted(leave):
-        ours = {"data": dict(zip(values, data, strict=True)), "grad": dict.fromkeys(values, 0)}
-        _thread.numbers = {name: before[0][name] | ours[name] for name in ATTRIBUTES}
-        _thread.is_tracing = True
+    ours = {"data": dict(zip(values, data, strict=True)), "grad": dict.fromkeys(values, 0)}
+    numbers = {name: _thread.numbers[name] | ours[name] for name in ATTRIBUTES}
+    with _counted(values, _redirections), _seen(numbers=numbers, is_tracing=True):
         yield
 
 
-@contextmanager
-def backward_hook(hook: Hook) -> Iterator[None]:
+def backward_hook(hook: Hook) -> AbstractContextManager[None]:
     """Within the block, `backward` in this thread calls the hook first, with the nodes and leaves that it will change.
 
     It may reorder the nodes, each after its operands.
     """
-    before, _thread.backward_hook = _thread.backward_hook, hook
-    try:
-        yield
-    finally:
-        _thread.backward_hook = before
+    return _seen(backward_hook=hook)
 
 
 _topological_order = Value._topological_order
@@ -90,15 +79,18 @@ def _hooked_order(self: Value) -> tuple[list[Value], list[Value]]:
 Value._topological_order = _hooked_order  # type: ignore[method-assign]  # so the engine need not know
 
 
-@contextmanager
-def hidden(number: Any) -> Iterator[None]:
+def hidden(number: Any) -> AbstractContextManager[None]:
     """Within the block, and in this thread alone, all Values in training show this number, and none can be assigned."""
+    return _seen(hidden=number)
 
-    def leave() -> None:
-        _thread.hidden = None
 
-    with finally_uninterrupted(leave):
-        _thread.hidden = number
+@contextmanager
+def _seen(**attributes: Any) -> Iterator[None]:
+    """Within the block, this thread sees these attributes of `_Thread`."""
+    space = vars(_thread)
+    before = {name: space[name] for name in attributes}
+    with finally_uninterrupted(lambda: space.update(before)):
+        space.update(attributes)
         yield
 
 
@@ -130,7 +122,7 @@ def buffers(values: Sequence[Value], data: memoryview, grad: memoryview) -> Iter
         numbers = map(slots["data"].__set__, changed(taken), changed(data)), map(slots["grad"].__set__, taken, grad)
         deque(chain(*numbers, map(_buffers.pop, taken)), maxlen=0)  # in C, where no thread comes between
 
-    with finally_uninterrupted(leave), _redirected(values):
+    with finally_uninterrupted(leave), _counted(values, _redirections):
         with uninterrupted(), gradients_lock:
             if any(value in _buffers for value in values):
                 raise ValueError("a parameter is already being trained: leave the other training block first")
@@ -165,11 +157,6 @@ def any_frozen(values: Sequence[Value]) -> bool:
     return bool(_freezes) and not _freezes.keys().isdisjoint(values)
 
 
-def _redirected(values: Sequence[Value]) -> AbstractContextManager[None]:
-    """Within the block the Values look for their numbers."""
-    return _counted(values, _redirections)
-
-
 @contextmanager
 def _counted(values: Sequence[Value], blocks: Counter[Value]) -> Iterator[None]:
     """Within the block the Values are of the class for such blocks, which are counted for each."""
@@ -192,10 +179,10 @@ def _counted(values: Sequence[Value], blocks: Counter[Value]) -> Iterator[None]:
 
 def _assign_classes(values: Sequence[Value]) -> None:
     """Give each Value the class for the blocks that it is in."""
-    kinds = [
-        _redirected_kind(kind) if value in _redirections else _frozen_kind(kind) if value in _freezes else kind
-        for value, kind in zip(values, map(_kind, values), strict=True)
-    ]
+    kinds = []
+    for value, kind in zip(values, map(_kind, values), strict=True):
+        own = RedirectedValue if value in _redirections else FrozenValue if value in _freezes else None
+        kinds.append(_temporary(own, kind) if own else kind)
     deque(map(setattr, values, repeat("__class__"), kinds), maxlen=0)
 
 
@@ -276,13 +263,9 @@ class FrozenValue(TemporaryKind):
 
 
 @cache
-def _redirected_kind(kind: Any) -> Any:
-    return type(kind.__name__, (RedirectedValue, kind), {"__slots__": (), "_kind": kind})
-
-
-@cache
-def _frozen_kind(kind: Any) -> Any:
-    return type(kind.__name__, (FrozenValue, kind), {"__slots__": (), "_kind": kind})
+def _temporary(own: type[TemporaryKind], kind: Any) -> Any:
+    """The kind of Value with what is its own for a while."""
+    return type(kind.__name__, (own, kind), {"__slots__": (), "_kind": kind})
 
 
 def _kind(value: Value) -> Any:

@@ -27,8 +27,8 @@ class SerializedGraph:
         Whether it has gradients.
     uses
         For each parameter, 1 if the result depends on it, else 0.
-    n_outputs, n_gradients
-        The number of outputs, and of gradients with respect to arguments.
+    n_results
+        How many numbers a call of each kind computes for an example, but for the gradients that it adds up.
     digest
         Tells it from every other graph, in any process.
     """
@@ -43,7 +43,7 @@ class SerializedGraph:
         scattered = {parameter for scatter in graph.scatters for parameter in scatter.row.parameters()}
         ends = graph.parameter_gradients or ()
         self.uses = bytes(line not in graph.trace.leaves or i in scattered for i, line in enumerate(ends))
-        self.n_outputs, self.n_gradients = len(graph.outputs), len(graph.argument_gradients or ())
+        self.n_results = {kind: len(graph.ends(kind)[0]) for kind in ("forward", "backward", "value_and_grad")}
         self._bytes = pickle.dumps(graph)
         self.digest = hashlib.sha256(self._bytes).hexdigest()
         self._graph: Callable[[], Graph | None] = weakref.ref(graph)
@@ -53,10 +53,6 @@ class SerializedGraph:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _bytes=zlib.decompress(state["_bytes"]), _graph=lambda: None)
-
-    def n_results(self, kind: str) -> int:
-        """How many numbers such a call computes for an example, but for the gradients that it adds up."""
-        return self.n_outputs + (self.n_gradients if kind == "value_and_grad" else 0)
 
     def graph(self) -> Graph:
         """The graph, which is freed when it is no longer in use."""

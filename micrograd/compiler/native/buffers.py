@@ -3,7 +3,7 @@
 from array import array
 from collections.abc import Iterator, MutableSequence, Sequence
 from contextlib import contextmanager
-from typing import Any, overload
+from typing import Any
 
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.redirect import buffers
@@ -95,11 +95,7 @@ class Moments(MutableSequence[float]):
     def __len__(self) -> int:
         return len(self._indices)
 
-    @overload
-    def __getitem__(self, i: int) -> float: ...
-    @overload
-    def __getitem__(self, i: slice) -> list[float]: ...
-    def __getitem__(self, i: int | slice) -> float | list[float]:
+    def __getitem__(self, i: Any) -> Any:
         if isinstance(i, slice):
             return [self._numbers[index] for index in self._indices[i]]
         return self._numbers[self._indices[i]]

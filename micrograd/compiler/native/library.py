@@ -69,21 +69,10 @@ class CBackend:
         self._programs: dict[str, Program] = {}  # for each kind of call, which libraries for many and for few share
 
     def __getstate__(self) -> dict[str, Any]:
-        return {
-            **vars(self),
-            "_graph": None,
-            "_libraries": {},
-            "_programs": {},
-        }  # they are built again, or found in the cache
+        return {**vars(self), "_graph": None, "_libraries": {}, "_programs": {}}  # built again, or found in the cache
 
     def run(
-        self,
-        kind: str,
-        parameters: Sequence[float],
-        seed: float,
-        packed: Packed,
-        results: Any,
-        gradients: Any = None,
+        self, kind: str, parameters: Sequence[float], seed: float, packed: Packed, results: Any, gradients: Any = None
     ) -> None:
         """Call a generated function, as `PythonBackend.run` does, on buffers of numbers of the precision."""
         self.library(kind, packed.n)(parameters, seed, packed, results, gradients)
@@ -129,14 +118,11 @@ def c_text(
 ) -> str:
     """The C for a kind of call. `programs` keeps the program for each kind, which is the same for all tiles."""
     graph = stored.graph()
-    results = [*graph.outputs, *((graph.argument_gradients or []) if kind == "value_and_grad" else [])]
-    accumulated = (graph.parameter_gradients or []) if kind == "backward" else []
     programs = {} if programs is None else programs
     with gc_paused():
         if kind not in programs:
-            programs[kind] = program(graph, results, accumulated)
-        of = programs[kind]
-        return library_source(graph, results, accumulated, tile=tile, precision=precision, of=of, shared=shared)
+            programs[kind] = program(graph, *graph.ends(kind))
+        return library_source(graph, programs[kind], tile=tile, precision=precision, shared=shared)
 
 
 def writer_digest() -> str:
@@ -194,7 +180,7 @@ class Library:
         shared = options.shared(len(stored.shapes))
         made_of = f"{stored.digest} {kind} {tile} {shared} {precision.name} {writer_digest()}"
         library = build(lambda: c_text(stored, kind, tile, precision, programs, shared), made_of)
-        self.sizes = Sizes(stored.n_parameters, stored.n_results(kind), ctypes.c_int64.in_dll(library, "room").value)
+        self.sizes = Sizes(stored.n_parameters, stored.n_results[kind], ctypes.c_int64.in_dll(library, "room").value)
         weakref.finalize(self, unload, library).atexit = False  # at exit, threads may still be running in it
         self._run: Any = RUN(("run", library))
         self._threaded = ThreadedKernel(library, options, self.sizes) if options.threads > 1 else None

@@ -12,7 +12,7 @@ from itertools import repeat
 from operator import add
 from typing import Any
 
-from micrograd.compiler.dataset import Examples
+from micrograd.compiler.dataset import Examples, address
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.native.buffers import Buffers
 from micrograd.compiler.native.toolchain import build, unload
@@ -229,7 +229,7 @@ class NativeLoop:
         self._add.argtypes, self._add.restype = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64], None
         n, n_before = buffers.n, buffers.n * (1 + self.kernel.n_changed)
         self._kept = buffers.numbers, buffers.precision.zeros(n_before + n), buffers.ranges()  # pointed at
-        numbers, before, ranges = map(_address, self._kept)
+        numbers, before, ranges = map(address, self._kept)
         self._arguments = LoopArguments(
             p=numbers,
             g=numbers + buffers.precision.size * (len(buffers.numbers) - n),
@@ -254,8 +254,8 @@ class NativeLoop:
         self._room = programs, room  # pointed at
         arguments = self._arguments
         arguments.programs, arguments.n_programs = ctypes.addressof(programs), len(programs)
-        arguments.y, arguments.at, arguments.spare = map(_address, room)
-        arguments.kind, arguments.place = _address(examples.kind), _address(examples.place)
+        arguments.y, arguments.at, arguments.spare = map(address, room)
+        arguments.kind, arguments.place = address(examples.kind), address(examples.place)
         arguments.n_examples = n
         self._examples = examples
 
@@ -283,12 +283,12 @@ class NativeLoop:
             Shuffles the order for each epoch that begins.
         """
         arguments, attributes = self._arguments, self._attributes
-        arguments.order = None if order is None else _address(order)
-        arguments.rates, arguments.losses = _address(rates), _address(losses)
+        arguments.order = None if order is None else address(order)
+        arguments.rates, arguments.losses = address(rates), address(losses)
         arguments.size, arguments.position = size, position
         arguments.steps, arguments.taken = len(rates), attributes["steps"]
         state = None if rng is None else RandomState(rng)
-        arguments.random = state and _address(state.words)
+        arguments.random = state and address(state.words)
         # From the first step to the count all is in C: a Ctrl-C between them would leave a step uncounted.
         counts = map(add, repeat(arguments.taken), map(self._train, self._reference))
         deque(map(attributes.__setitem__, ("steps",), counts), maxlen=0)
@@ -301,19 +301,19 @@ class NativeLoop:
     def shuffle(self, order: "array[int]", rng: Any) -> None:
         """Make of the order what `rng.shuffle` makes of a list of the numbers from 0."""
         state = RandomState(rng)
-        self._shuffle(_address(state.words), _address(order), len(order))
+        self._shuffle(address(state.words), address(order), len(order))
         state.set_back()
 
     def add_gradients(self, gradients: "array[float]") -> None:
         """Add gradients to those in the buffers."""
-        self._add(self._arguments.g, _address(gradients), len(gradients))
+        self._add(self._arguments.g, address(gradients), len(gradients))
 
     def _kernel_call(self, pack: Any, examples: Examples) -> KernelCall:
         """What computes the examples of a shape, and the room it works in."""
         library = self._function._library(pack, examples)
         if library not in self._work:
             self._work[library] = array("b", bytes(library.sizes.room))
-        return KernelCall(library.function, ctypes.addressof(pack.pointers), _address(self._work[library]))
+        return KernelCall(library.function, ctypes.addressof(pack.pointers), address(self._work[library]))
 
 
 class RandomState:
@@ -332,8 +332,3 @@ class RandomState:
 def shuffles_in_c(rng: Any) -> bool:
     """Whether C can do what this source of random numbers does."""
     return rng is random or type(rng) is random.Random
-
-
-def _address(numbers: Any) -> int:
-    address: int = numbers.buffer_info()[0]
-    return address

@@ -149,7 +149,7 @@ def _probed(compiler: Compiler) -> Compiler:
         )
     for native in NATIVE:
         try:
-            unload(_built(PROBE, PROBE, compiler._replace(native=native)))
+            unload(_built(lambda: PROBE, PROBE, compiler._replace(native=native)))
         except CompilerError as error:
             failure = error  # the last one, without flags, is raised
         else:
@@ -162,7 +162,9 @@ def build(source: str | Callable[[], str], made_of: str = "") -> ctypes.CDLL:
 
     The source may be a function that writes it, and is called only if the cache has no library `made_of` the same.
     """
-    return _built(source, source if isinstance(source, str) else made_of, require_compiler())
+    if isinstance(source, str):
+        return _built(lambda: source, source, require_compiler())
+    return _built(source, made_of, require_compiler())
 
 
 def require_compiler() -> Compiler:
@@ -170,7 +172,7 @@ def require_compiler() -> Compiler:
     return find_compiler(os.environ.get("CC"), os.environ.get("PATH"))
 
 
-def _built(source: str | Callable[[], str], made_of: str, compiler: Compiler) -> ctypes.CDLL:
+def _built(write: Callable[[], str], made_of: str, compiler: Compiler) -> ctypes.CDLL:
     command, version, native = compiler
     vectors = ["-mprefer-vector-width=512"] if platform.machine() in ("x86_64", "AMD64") else []
     flags = [*FLAGS, *native, *vectors]
@@ -182,7 +184,7 @@ def _built(source: str | Callable[[], str], made_of: str, compiler: Compiler) ->
         if library is not None:
             return library
         try:
-            library = _compile_into(directory, key, text_of(source), [*command, *flags])
+            library = _compile_into(directory, key, write(), [*command, *flags])
             _tidy(directory)
             return library
         except OSError as error:
@@ -190,14 +192,9 @@ def _built(source: str | Callable[[], str], made_of: str, compiler: Compiler) ->
     try:
         _remove_abandoned(Path(tempfile.gettempdir()), "micrograd-build-*")  # Windows keeps loaded libraries
         with tempfile.TemporaryDirectory(prefix="micrograd-build-", ignore_cleanup_errors=True) as temporary:
-            return _compile_into(Path(temporary), key, text_of(source), [*command, *flags])
+            return _compile_into(Path(temporary), key, write(), [*command, *flags])
     except OSError as error:
         raise CompilerError(f"the library cannot be built: {error}") from error
-
-
-def text_of(source: str | Callable[[], str]) -> str:
-    """The source, which a function may have to write."""
-    return source if isinstance(source, str) else source()
 
 
 def unload(library: ctypes.CDLL) -> None:

@@ -11,29 +11,23 @@ from typing import Any, Protocol
 from micrograd.compiler.frontend.reach import Reach
 from micrograd.compiler.frontend.redirect import hidden
 from micrograd.compiler.frontend.tracer import Trace, TraceError
-from micrograd.compiler.passes.expressions import Expressions
+from micrograd.compiler.passes.expressions import Expressions, Node
 from micrograd.compiler.targets.c import SCALAR, TOTAL, VECTOR, literal
 from micrograd.compiler.targets.spelling import terms, total
 from micrograd.errors import shown
 from micrograd.signals import finally_uninterrupted
+from micrograd.stepping import OptimizerLike
 
 
-class HasUpdateRule(Protocol):
+class HasUpdateRule(OptimizerLike, Protocol):
     """An optimizer that states its step as a rule for one parameter, as generated code needs it."""
 
     parameters: Sequence[Any]
     moments: Mapping[str, float]
-    learning_rate: float
     steps: int
-
-    def zero_grad(self) -> None:
-        """Set all gradients to 0."""
 
     def rule(self) -> Callable[..., tuple[Any, ...]]:
         """A function from a parameter, its gradient and its moments to what it and they become."""
-
-    def step(self) -> None:
-        """Apply the rule to all parameters."""
 
     def clip_scale(self, norm: Any, max_norm: float) -> Any:
         """What gradients of this norm are multiplied by, so that it is `max_norm` at most."""
@@ -112,6 +106,11 @@ class UpdateKernel:
         changed = [k for k in range(self.n_moments) if self.trace.leaves.get(self.results[1 + k]) != ("x", 2 + k)]
         self.n_changed = max(changed, default=-1) + 1
 
+    def nodes(self, *, head: bool) -> list[Node]:
+        """What is computed for each parameter, or before, for all of them."""
+        nodes = Expressions(self.trace, self.before if head else [*self.results, *self.before])
+        return [node for node in nodes if head or node.line not in self.uniform]
+
     def c_source(self, *, all_finite: bool = False) -> str:
         """The function `update`: a step fails if a parameter is not finite then, or if `all_finite`, a moment."""
         texts = [self._text(type, all_finite) for type in ("V", "double")]
@@ -138,14 +137,12 @@ class UpdateKernel:
 
     def _lines(self, templates: Mapping[str, str], type: str, indent: str, head: bool) -> Iterator[str]:
         """The statements of the loop, or those before it."""
-        results = self.before if head else [*self.results, *self.before]
-        for node in Expressions(self.trace, results):
+        for node in self.nodes(head=head):
             id = node.line
-            if head or id not in self.uniform:
-                text = total(terms(node, lambda operand: self._name(operand, type), templates))
-                yield f"{indent}const {type} t{id} = {text};\n"
-                if self.trace.ops[id] not in TOTAL:
-                    yield f"{indent}{'sums' if type == 'V' else 'sum'} += t{id} - t{id};\n"
+            text = total(terms(node, lambda operand: self._name(operand, type), templates))
+            yield f"{indent}const {type} t{id} = {text};\n"
+            if self.trace.ops[id] not in TOTAL:
+                yield f"{indent}{'sums' if type == 'V' else 'sum'} += t{id} - t{id};\n"
 
     def _name(self, id: int, type: str) -> str:
         constant = id in self.trace.constants

@@ -16,11 +16,12 @@ MANY_LINES = 1000  # of a kernel, above which another order is tried
 
 
 class Program(NamedTuple):
-    """A kernel, the numbers in its table of constants, and the names of the operations it carries out."""
+    """A kernel, the numbers in its table of constants, the names of its operations, and the length of its array y."""
 
     kernel: Kernel
     constants: list[float]
     operations: set[str]
+    n_results: int
 
 
 def program(graph: Graph, results: Sequence[int], accumulated: Sequence[int]) -> Program:
@@ -46,7 +47,7 @@ def program(graph: Graph, results: Sequence[int], accumulated: Sequence[int]) ->
     for row, index, gradient in scatters:
         kernel.append(Scatter(Ref("g", row.base), row.step, row.size, Ref(*place[index]), Ref(*place[gradient])))
     operations = {graph.trace.ops[line] for line in nodes.live}
-    return Program(kernel, [graph.trace.constants[id] for id in table], operations)
+    return Program(kernel, [graph.trace.constants[id] for id in table], operations, len(results))
 
 
 def length(kernel: Sequence[object]) -> int:

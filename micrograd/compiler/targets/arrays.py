@@ -15,13 +15,12 @@ import numpy as np
 from micrograd import scalar
 from micrograd.collector import gc_paused
 from micrograd.compiler.dataset import Packed
-from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.frontend.serialized import SerializedGraph
 from micrograd.compiler.frontend.tracer import QUIET
 from micrograd.compiler.targets.numpy import Writer
-from micrograd.compiler.targets.python import PythonBackend
+from micrograd.compiler.targets.python import Numbers, PythonBackend
 
 CACHE = 1 << 22  # bytes, beyond which fewer examples are computed at once
 FEWEST_EXAMPLES = 64
@@ -154,7 +153,7 @@ QUIET_NAMESPACE = {
 }
 
 
-class NumpyBackend:
+class NumpyBackend(PythonBackend):
     """A graph as functions on NumPy's arrays, each compiled when it is first called.
 
     An operation that fails raises what Python raises: the processor's flags tell that one may have failed, and then the
@@ -168,16 +167,16 @@ class NumpyBackend:
         Whether Python computes what takes so few operations that NumPy would be slower.
     """
 
-    language, precision = "NumPy", DOUBLE
+    language = "NumPy"
 
     def __init__(self, stored: SerializedGraph, *, few_in_python: bool) -> None:
-        self.stored = stored
-        self._python = PythonBackend(stored) if few_in_python else None
+        super().__init__(stored)
+        self._few_in_python = few_in_python
         self._kernels: dict[str, _Kernel] = {}
         self._operations: dict[str, int] = {}  # for an example, in each kind of call
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_kernels": {}}
+        return {**super().__getstate__(), "_kernels": {}}
 
     def _is_for_python(self, kind: str, n: int) -> bool:
         """Whether Python computes n examples faster, one operation after the other."""
@@ -189,17 +188,11 @@ class NumpyBackend:
         return operations < CALL or operations < CALL + STATEMENT * self._kernel(kind).statements
 
     def run(
-        self,
-        kind: str,
-        parameters: Sequence[float],
-        seed: float,
-        packed: Packed,
-        results: Any,
-        gradients: Any = None,
+        self, kind: str, parameters: Numbers, seed: float, packed: Packed, results: Any, gradients: Any = None
     ) -> None:
         """Call a generated function, as `PythonBackend.run` does."""
-        if self._python and self._is_for_python(kind, packed.n):
-            self._python.run(kind, parameters, seed, packed, results, gradients)
+        if self._few_in_python and self._is_for_python(kind, packed.n):
+            super().run(kind, parameters, seed, packed, results, gradients)
             return
         kernel, x = self._kernel(kind), _columns(packed)
         try:
@@ -216,19 +209,14 @@ class NumpyBackend:
             np.asarray(memoryview(gradients))[...] += g
 
     def gradients(
-        self,
-        parameters: Sequence[float],
-        gradients: Sequence[float],
-        seed: float,
-        packed: Packed,
-        at: Sequence[int] | None,
-    ) -> tuple[Sequence[float], Sequence[float]]:
+        self, parameters: Numbers, gradients: Numbers, seed: float, packed: Packed, at: Sequence[int] | None = None
+    ) -> tuple[Numbers, Numbers]:
         """The outputs for the examples at these places, or all, and the gradients with theirs added.
 
         Raises FloatingPointError if an operation may have failed.
         """
-        if self._python and self._is_for_python("backward", packed.n if at is None else len(at)):
-            return self._python.gradients(parameters, gradients, seed, packed, at)
+        if self._few_in_python and self._is_for_python("backward", packed.n if at is None else len(at)):
+            return super().gradients(parameters, gradients, seed, packed, at)
         x = _columns(packed)
         with np.errstate(**self._errors):
             y, g = self._kernel("backward")(parameters, seed, x if at is None else x[:, at])
@@ -254,8 +242,7 @@ class _Kernel:
     """A generated function: called with the parameters, the seed and columns of examples, it returns y and g."""
 
     def __init__(self, graph: Graph, kind: str) -> None:
-        results = [*graph.outputs, *((graph.argument_gradients or []) if kind == "value_and_grad" else [])]
-        writer = Writer(graph, results, (graph.parameter_gradients or []) if kind == "backward" else [])
+        writer = Writer(graph, *graph.ends(kind))
         self.source, self.statements = writer.source(kind), writer.statements
         self._tile = max(FEWEST_EXAMPLES, CACHE // (8 * writer.size + 1))
         quiet = QUIET_NAMESPACE if graph.trace.quiet else {}

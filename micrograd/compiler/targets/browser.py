@@ -10,13 +10,12 @@ from importlib.resources import files
 from typing import Any
 
 from micrograd.compiler.dataset import Packed
-from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.serialized import SerializedGraph
 from micrograd.compiler.targets.c import TOTAL
 from micrograd.compiler.targets.inlined import tables
 from micrograd.compiler.targets.javascript import TEMPLATES, Writer, library
-from micrograd.compiler.targets.python import PythonBackend
+from micrograd.compiler.targets.python import Numbers, PythonBackend
 
 NOTHING = array("d")
 CALL = 3000  # operations that Python takes as long for as for a call of JavaScript
@@ -29,34 +28,21 @@ class CheckedWriter(Writer):
     templates = CHECKED
 
 
-class BrowserBackend:
-    """A graph as functions in JavaScript, each written when it is first called.
+class BrowserBackend(PythonBackend):
+    """A graph as functions in JavaScript, each written when it is first called."""
 
-    Attributes
-    ----------
-    stored
-        The graph.
-    """
-
-    language, precision = "JavaScript", DOUBLE
+    language = "JavaScript"
 
     def __init__(self, stored: SerializedGraph) -> None:
-        self.stored = stored
-        self._python = PythonBackend(stored)
+        super().__init__(stored)
         self._modules: dict[str, Callable[..., bool]] = {}
         self._operations: dict[str, int] = {}  # for an example, in each kind of call
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_modules": {}}
+        return {**super().__getstate__(), "_modules": {}}
 
     def run(
-        self,
-        kind: str,
-        parameters: Sequence[float],
-        seed: float,
-        packed: Packed,
-        results: Any,
-        gradients: Any = None,
+        self, kind: str, parameters: Numbers, seed: float, packed: Packed, results: Any, gradients: Any = None
     ) -> None:
         """Call a generated function, as `PythonBackend.run` does: that of Python for few operations."""
         if kind not in self._operations:
@@ -65,35 +51,24 @@ class BrowserBackend:
         sums, is_short = NOTHING if gradients is None else gradients[:], packed.n * self._operations[kind] < CALL
         found = None if is_short else self.results(kind, parameters, seed, packed, sums)
         if found is None:
-            self._python.run(kind, parameters, seed, packed, results, gradients)
+            super().run(kind, parameters, seed, packed, results, gradients)
             return
         memoryview(results)[:] = found
         if gradients is not None:
             gradients[:] = sums
 
     def gradients(
-        self,
-        parameters: Sequence[float],
-        gradients: Sequence[float],
-        seed: float,
-        packed: Packed,
-        at: Sequence[int] | None = None,
-    ) -> tuple[Sequence[float], Sequence[float]]:
+        self, parameters: Numbers, gradients: Numbers, seed: float, packed: Packed, at: Sequence[int] | None = None
+    ) -> tuple[Numbers, Numbers]:
         """The outputs for the examples at these places, or all, and the gradients with theirs added."""
         sums = array("d", gradients)
         results = self.results("backward", parameters, seed, packed, sums, at)
         if results is None:
-            return self._python.gradients(parameters, gradients, seed, packed, at)
+            return super().gradients(parameters, gradients, seed, packed, at)
         return results, sums
 
     def results(
-        self,
-        kind: str,
-        parameters: Sequence[float],
-        seed: float,
-        packed: Packed,
-        gradients: Any,
-        at: Sequence[int] | None = None,
+        self, kind: str, parameters: Numbers, seed: float, packed: Packed, gradients: Any, at: Numbers | None = None
     ) -> "array[float] | None":
         """The results for the examples, all or those at these places; None if an operation may have failed.
 
@@ -102,7 +77,7 @@ class BrowserBackend:
         if kind not in self._modules:
             self._modules[kind] = _module(self.stored.graph(), kind)
         called, n = self._modules[kind], packed.n if at is None else len(at)
-        results = array("d", [0.0]) * (n * self.stored.n_results(kind))
+        results = array("d", [0.0]) * (n * self.stored.n_results[kind])
         places = NOTHING if at is None else array("d", at)
         steps = [0.0 if shared else step for (_, step), shared in zip(packed.columns, packed.shared, strict=True)]
         columns = [_doubles(column) for column, _ in packed.columns]
@@ -118,8 +93,8 @@ def _doubles(numbers: Any) -> Any:
 
 def _module(graph: Graph, kind: str) -> Callable[..., bool]:
     """The function `examples` of browser.js for a graph."""
-    results = graph.outputs if kind == "backward" else graph.results(kind)
-    writer = CheckedWriter("one", graph, results, (graph.parameter_gradients or []) if kind == "backward" else [])
+    results, accumulated = graph.ends(kind)
+    writer = CheckedWriter("one", graph, results, accumulated)
     sizes = {"INPUTS": sum(graph.sizes), "RESULTS": len(results), "TEMPORARIES": writer.temporaries}
     return run("examples", writer.text, SIZES=list(graph.sizes), **sizes)
 

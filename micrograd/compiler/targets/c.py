@@ -22,7 +22,7 @@ from micrograd.compiler.dtype import DOUBLE, VECTOR_BYTES, Precision
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import CONDITIONS
 from micrograd.compiler.ir import Accumulate, Loop, Ref, Scatter, Step, Sum, Term
-from micrograd.compiler.passes import Program, program
+from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.interchange import interchanged, is_dot
 from micrograd.compiler.passes.storage import Slots, chunks_of
 from micrograd.compiler.targets.c_runtime import (
@@ -40,7 +40,7 @@ from micrograd.compiler.targets.c_runtime import (
     seen,
     vector_functions,
 )  # fmt: skip
-from micrograd.compiler.targets.spelling import call
+from micrograd.compiler.targets.spelling import call, index
 
 LINES = 150  # lines of C in a function
 MANY_LINES = 500  # outside of loops, above which a tile is one vector: more would be unrolled in each
@@ -91,37 +91,21 @@ TOTAL = CONDITIONS | {
 
 
 class Writer:
-    """Prints a kernel as functions in C.
+    """Prints a program as functions in C.
 
     Parameters
     ----------
-    graph
-        The traced function.
-    results
-        The lines to put into the array y, one after the other.
-    accumulated
-        The lines that end in the array g.
+    program
+        The kernel, with its constants.
     vectors
         Whether the arithmetic is on vectors V, with one example in each lane, or on doubles.
     dots
         Whether long dot products are left to a function `dot`.
     flagged
         Whether every division by 0 shows in the floating-point flags, also that of an infinity or NaN.
-    of
-        What `program` makes of these lines, if that is known.
     """
 
-    def __init__(
-        self,
-        graph: Graph,
-        results: Sequence[int],
-        accumulated: Sequence[int],
-        *,
-        vectors: bool,
-        dots: bool = False,
-        flagged: bool = False,
-        of: Program | None = None,
-    ) -> None:
+    def __init__(self, program: Program, *, vectors: bool, dots: bool = False, flagged: bool = False) -> None:
         self.vectors = vectors
         self.dots = dots
         self.type = "T" if vectors else "double"
@@ -130,9 +114,8 @@ class Writer:
         if flagged:
             quotient, one = ("v_quotient", "U(1.0)") if vectors else ("quotient", "1.0")
             self.templates |= {"quotient": f"{quotient}({{0}}, {{1}})", "**-1": f"{quotient}({one}, {{0}})"}
-        kernel, self.constants, self.operations = of or program(graph, results, accumulated)
-        if not vectors:
-            kernel = interchanged(kernel)
+        kernel = program.kernel if vectors else interchanged(program.kernel)
+        self.constants = program.constants
         chunks = list(chunks_of(kernel, LINES))
         self.straight = sum(not isinstance(step, Loop) for step in kernel)
         self._slots = Slots(chunks)
@@ -218,26 +201,21 @@ class Writer:
         return " * ".join(map(self._ref, term.factors))
 
     def _ref(self, ref: Ref) -> str:
-        array, base, strides = ref
+        array, base, _ = ref
         if array[0] == "=":
             text = literal(float(array[1:]))
             return f"U({text})" if self.vectors else text
-        if array[0] == "v":
-            return array + self.k
-        if array == "seed":
+        if array[0] == "v" or array == "seed":
             return array + self.k
         if array[0] == "t":
             slot = self._slots[array, base]
             if isinstance(slot, str):
                 return slot + self.k
-            array, base = "t", slot
-        terms = [
-            f"{stride} * i{depth}" if stride != 1 else f"i{depth}" for depth, stride in enumerate(strides) if stride
-        ]
-        index = " + ".join([str(base)] * (not terms or base != 0) + terms).replace("+ -", "- ")
+            array, ref = "t", ref._replace(base=slot)
+        element = f"{array}[{index(ref)}]"
         if array in ("x", "y", "t"):
-            return f"{array}[{index}]{self.k}"
-        return f"U({array}[{index}])" if self.vectors and array in ("p", "c") else f"{array}[{index}]"
+            return element + self.k
+        return f"U({element})" if self.vectors and array in ("p", "c") else element
 
 
 def _for(depth: int, rounds: int, body: Sequence[str], counter: str = "long") -> list[str]:
@@ -264,25 +242,17 @@ def literal(number: float) -> str:
 
 
 def library_source(
-    graph: Graph,
-    results: Sequence[int],
-    accumulated: Sequence[int],
-    *,
-    tile: int,
-    precision: Precision = DOUBLE,
-    of: Program | None = None,
-    shared: Sequence[bool] = (),
+    graph: Graph, program: Program, *, tile: int, precision: Precision = DOUBLE, shared: Sequence[bool] = ()
 ) -> str:
-    """A library with one function, `run`, that computes the results for many examples, and the `room` it works in.
+    """A library with one function, `run`, that carries out a graph's program for many examples, and its `room`.
 
     It computes so many vectors of examples at once, or if `tile` is 0, one example after the other. A tile is smaller
     where its numbers would not stay in the processor's cache, from which each weight is read once for all of it, or
-    where the code has many lines and few loops. `of` is what `program` makes of these lines, if that is known; `shared`
-    says which arguments are one for all examples.
+    where the code has many lines and few loops. `shared` says which arguments are one for all examples.
     """
     quiet = graph.trace.quiet
-    writer = Writer(graph, results, accumulated, vectors=tile > 0, dots=tile == 0, flagged=not quiet, of=of)
-    numbers = sum(graph.sizes) + len(results) + writer.temporaries
+    writer = Writer(program, vectors=tile > 0, dots=tile == 0, flagged=not quiet)
+    numbers = sum(graph.sizes) + program.n_results + writer.temporaries
     while tile > 1 and (writer.straight > MANY_LINES or tile * numbers * VECTOR_BYTES > CACHE):
         tile //= 2
     gather = once = ""
@@ -297,7 +267,7 @@ def library_source(
     body = writer.source("one")
     types = vector_functions(body) + TILES.format(tile=tile) if tile else DOUBLES
     failed = (
-        "0" if quiet or writer.operations <= TOTAL else "fetestexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW) != 0"
+        "0" if quiet or program.operations <= TOTAL else "fetestexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW) != 0"
     )
     if precision != DOUBLE and not quiet:  # there what is too large for it, and not for Python, is no failure by itself
         failed = f"({failed.replace(' | FE_OVERFLOW', '')}) | (fetestexcept(FE_OVERFLOW) ? 2 : 0)"
@@ -312,7 +282,7 @@ def library_source(
             GATHER if gather or once else "",
             RUN.format(
                 inputs=offset,
-                outputs=len(results),
+                outputs=program.n_results,
                 once=once,
                 gather=gather,
                 failed=failed,

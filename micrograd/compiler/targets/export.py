@@ -6,6 +6,7 @@ from itertools import accumulate
 
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.passes import program
 from micrograd.compiler.targets.c import Writer, literal
 from micrograd.compiler.targets.c_runtime import NO_PATTERNS, helpers
 
@@ -24,13 +25,13 @@ def export_c(
     `model_backward`. Raises ValueError if names in C cannot, or if the header's name is that of one of C's own.
     """
     name = _checked(stem)
-    writer = Writer(graph, graph.outputs, [], vectors=False)
+    writer = Writer(program(graph, graph.outputs, []), vectors=False)
     room = writer.temporaries
     head = f"void {name}_forward(const double *p, const double *x, double *y)"
     body = _entry(head, writer, "forward_one(p, x, 1.0, 0, y, t)")
     if graph.parameter_gradients is not None and graph.argument_gradients is not None:
         results = [*graph.outputs, *graph.argument_gradients]
-        writer = Writer(graph, results, graph.parameter_gradients, vectors=False)
+        writer = Writer(program(graph, results, graph.parameter_gradients), vectors=False)
         room = max(room, writer.temporaries)
         head = f"void {name}_backward(const double *p, const double *x, double *g, double *y)"
         body += "\n" + _entry(head, writer, "backward_one(p, x, 1.0, g, y, t)")
@@ -54,12 +55,7 @@ def _checked(stem: str) -> str:
 
 def _header(graph: Graph, name: str, room: int) -> str:
     """The header, which documents the functions; `room` is the number of bytes in their arrays on the stack."""
-    starts = accumulate(graph.sizes, initial=0)
-    arguments = "".join(
-        f"\n     {_span('x', size, start)}: argument {k + 1}{_of_shape(shape)}" if size else ""
-        for k, (start, size, shape) in enumerate(zip(starts, graph.sizes, graph.shapes, strict=False))
-    )
-    backward = ""
+    backward, places = "", arguments(graph, "\n     {}: argument {}")
     if graph.argument_gradients is not None:
         n = len(graph.argument_gradients)
         gradient = f", {_span('y', n, 1)} its gradient with respect to the inputs" if n else ""
@@ -91,8 +87,8 @@ extern const double {name}_parameters[];
 /* The outputs.
 
    p  the parameters: the array above, or your own numbers
-   x  the inputs, nested lists flattened from left to right:{arguments}
-   y  receives the output in {_span("y", len(graph.outputs))}{_of_shape(graph.output_shape)} */
+   x  the inputs, nested lists flattened from left to right:{places}
+   y  receives the output in {_span("y", len(graph.outputs))}{of_shape(graph.output_shape)} */
 void {name}_forward(const double *p, const double *x, double *y);
 {backward}
 #ifdef __cplusplus
@@ -103,15 +99,23 @@ void {name}_forward(const double *p, const double *x, double *y);
 """
 
 
+def arguments(graph: Graph, line: str) -> str:
+    """A line for each argument, of its place among the inputs and its number."""
+    starts = accumulate(graph.sizes, initial=0)
+    places = enumerate(zip(starts, graph.sizes, graph.shapes, strict=False), 1)
+    return "".join(line.format(_span("x", n, at), k) + of_shape(shape) for k, (at, n, shape) in places if n)
+
+
+def of_shape(shape: tuple[object, ...]) -> str:
+    """The words for a shape that is nested."""
+    return f", of shape {shape}" if len(shape) > 1 else ""
+
+
 def _span(array: str, n: int, first: int = 0) -> str:
     """The words for n numbers of an array."""
     if n < 2:
         return f"{array}[{first}]" if n else "nothing"
     return f"{array}[{first}] to {array}[{first + n - 1}]"
-
-
-def _of_shape(shape: tuple[object, ...]) -> str:
-    return f", of shape {shape}" if len(shape) > 1 else ""
 
 
 def _parameters(name: str, parameters: Sequence[float]) -> str:

@@ -18,7 +18,7 @@ from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Scatter, 
 from micrograd.compiler.passes import program
 from micrograd.compiler.passes.storage import Slots, chunks_of
 from micrograd.compiler.targets.inlined import inlined, is_inlined, with_slopes
-from micrograd.compiler.targets.spelling import call, total
+from micrograd.compiler.targets.spelling import call, index, total
 from micrograd.scalar import FUNCTIONS, arity, is_composed
 
 LARGEST = 2000  # references in a function: engines do not optimize large ones; a kernel up to this has no loops
@@ -98,7 +98,7 @@ class Writer:
     def __init__(self, name: str, graph: Graph, results: Sequence[int], accumulated: Sequence[int] = ()) -> None:
         graph = copy.copy(graph)
         graph.trace = with_slopes(graph.trace)
-        kernel, constants, _ = program(graph, results, accumulated)
+        kernel, constants, *_ = program(graph, results, accumulated)
         most = math.inf if size(kernel) <= LARGEST else UNROLLED
         numbers = count()
         steps = [step for each in kernel for step in unrolled(each, most, numbers)]
@@ -120,7 +120,7 @@ class Writer:
             return _for(depth, step.rounds, [line for inner in step.body for line in self._step(inner, depth + 1)])
         if isinstance(step, Scatter):
             position, value = self._ref(step.position), self._ref(step.value)
-            return [f"add(g, {_index(step.row)}, {step.step}, {step.size}, {position}, {value});"]
+            return [f"add(g, {index(step.row)}, {step.step}, {step.size}, {position}, {value});"]
         target = self._ref(step.target)
         head = f"{target} {'+=' if isinstance(step, Accumulate) else '='}"
         declaration = "const " if target.isidentifier() else ""
@@ -166,8 +166,8 @@ class Writer:
                 return slot
             ref = ref._replace(array="t", base=slot)
         if array == "&p":
-            return f"p, {_index(ref)}"
-        return f"{self._table if array == 'c' else ref.array}[{_index(ref)}]"
+            return f"p, {index(ref)}"
+        return f"{self._table if array == 'c' else ref.array}[{index(ref)}]"
 
 
 def size(part: Any) -> int:
@@ -203,13 +203,6 @@ def unrolled(part: Any, most: float, numbers: Iterator[int], depth: int = 0) -> 
         yield part._replace(value=Sum(tuple(parts)))
     else:
         yield part
-
-
-def _index(ref: Ref) -> str:
-    steps = [
-        f"{stride} * i{depth}" if stride != 1 else f"i{depth}" for depth, stride in enumerate(ref.strides) if stride
-    ]
-    return " + ".join([str(ref.base)] * (ref.base != 0 or not steps) + steps).replace("+ -", "- ")
 
 
 def _for(depth: int, rounds: int, body: Sequence[str]) -> list[str]:

@@ -1,12 +1,12 @@
 """Export: a graph, and the rule of an optimizer, as an ES module in JavaScript."""
 
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 from typing import Protocol
 
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import Trace
-from micrograd.compiler.passes.expressions import Expressions
+from micrograd.compiler.passes.expressions import Node
+from micrograd.compiler.targets.export import arguments, of_shape
 from micrograd.compiler.targets.inlined import tables
 from micrograd.compiler.targets.javascript import TEMPLATES, Writer, array_of, functions, indented, library, literal
 from micrograd.compiler.targets.spelling import terms, total
@@ -17,10 +17,11 @@ class Rule(Protocol):
 
     trace: Trace
     results: list[int]
-    uniform: set[int]
-    before: list[int]
     moments: list[str]
     learning_rate: float
+
+    def nodes(self, *, head: bool) -> list[Node]:
+        """What is computed for each parameter, or before, for all of them."""
 
 
 def export_js(graph: Graph, parameters: Sequence[float], rule: Rule | None = None) -> str:
@@ -36,8 +37,8 @@ def export_js(graph: Graph, parameters: Sequence[float], rule: Rule | None = Non
         usage=USAGE if rule is not None else "",
         inputs=n,
         outputs=len(graph.outputs),
-        arguments=_arguments(graph),
-        shape=_of_shape(graph.output_shape),
+        arguments=arguments(graph, "\n    {}, argument {}"),
+        shape=of_shape(graph.output_shape),
         parameters=array_of(parameters),
         results=max(len(graph.outputs), 1 + n),
         temporaries=max(writer.temporaries for writer in writers),
@@ -46,21 +47,6 @@ def export_js(graph: Graph, parameters: Sequence[float], rule: Rule | None = Non
     code = "".join(fixed[name] for name in names) + (update(rule) if rule is not None else "")
     code += "".join(writer.text for writer in writers)
     return f"{head}{tables(code)}{code}{library(code)}".rstrip() + "\n"
-
-
-def _arguments(graph: Graph) -> str:
-    """The places of the arguments among the inputs, as a comment."""
-    starts = accumulate(graph.sizes, initial=0)
-    places = [
-        f"x[{start}]{f' to x[{start + size - 1}]' if size > 1 else ''}, argument {k + 1}{_of_shape(shape)}"
-        for k, (start, size, shape) in enumerate(zip(starts, graph.sizes, graph.shapes, strict=False))
-        if size
-    ]
-    return "".join(f"\n    {place}" for place in places)
-
-
-def _of_shape(shape: tuple[object, ...]) -> str:
-    return f", of shape {shape}" if len(shape) > 1 else ""
 
 
 def update(rule: Rule, templates: Mapping[str, str] = TEMPLATES) -> str:
@@ -73,14 +59,13 @@ def update(rule: Rule, templates: Mapping[str, str] = TEMPLATES) -> str:
         array, i = trace.leaves.get(id, ("t", id))
         return f"{array}{i}" if array in ("x", "t") else array
 
-    def lines(results: Sequence[int], known: set[int]) -> list[str]:
-        nodes = [node for node in Expressions(trace, results) if node.line not in known]
+    def lines(nodes: Sequence[Node]) -> list[str]:
         return [f"const t{node.line} = {total(terms(node, name, templates))};" for node in nodes]
 
     start = [f"const {array} = state.{moment};" for array, moment in zip(moments, rule.moments, strict=True)]
-    start += ["const steps = state.steps++;", *lines(rule.before, set())]
+    start += ["const steps = state.steps++;", *lines(rule.nodes(head=True))]
     body = [f"const x{i} = {array}[i];" for i, array in enumerate(["p", "g", *moments])]
-    body += lines([*rule.results, *rule.before], rule.uniform)
+    body += lines(rule.nodes(head=False))
     body += [f"{array}[i] = {name(id)};" for array, id in zip(["p", *moments], rule.results, strict=True)]
     return UPDATE.format(
         rate=literal(float(rule.learning_rate)),

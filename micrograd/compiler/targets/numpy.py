@@ -71,7 +71,7 @@ class Writer:
     """
 
     def __init__(self, graph: Graph, results: Sequence[int], accumulated: Sequence[int]) -> None:
-        kernel, self.constants, _ = program(graph, results, accumulated)
+        kernel, self.constants, *_ = program(graph, results, accumulated)
         first = next((i for i, step in enumerate(kernel) if isinstance(step, Scatter)), len(kernel))
         kernel = [*kernel[:first], *rolled(kernel[first:])]
         self._sizes = _sizes(kernel) | {"y": len(results)}
@@ -204,7 +204,8 @@ class Writer:
         if array == "seed":
             return "seed"
         if array[0] == "v":
-            return array if list(axes) == sorted(axes) else f"{array}.transpose({self._order(ref, axes, nest)})"
+            own = self._axes(ref, nest)
+            return array if axes == own else f"{array}.transpose({', '.join(str(own.index(axis)) for axis in axes)})"
         index = _index(ref, nest)
         loops = [axis for axis in axes if axis != EXAMPLES]
         array = "places" if array == "&p" else array
@@ -228,12 +229,6 @@ class Writer:
         strides = ", ".join("8" if axis == EXAMPLES else f"{_stride(ref, axis)} * {unit}" for axis in axes)
         number = "int64" if array == "places" else "float64"
         return f"ndarray(({shape},), {number}, {array}, ({index}) * {unit}, ({strides},))"
-
-    def _order(
-        self, ref: Ref, axes: Sequence[int], nest: Nest
-    ) -> str:  # pragma: no cover - no program is known to need it
-        own = self._axes(ref, nest)
-        return ", ".join(str(own.index(axis)) for axis in axes)
 
 
 def _simplified(value: Any) -> Any:

@@ -24,6 +24,8 @@ from micrograd.compiler.frontend.tracer import CONDITIONS, QUIET
 from micrograd.compiler.passes.expressions import Expressions, Node
 from micrograd.compiler.targets.spelling import terms, total
 
+Numbers = Sequence[float]
+
 WIDTH = 60  # characters of a line, after which a long sum goes on in the next
 FILE = "<compiled by micrograd>"
 TEMPLATES = {
@@ -57,6 +59,7 @@ def _add_if_any(numbers: list[float], row: range, index: float, gradient: float)
 
 
 NAMESPACE = {
+    "__builtins__": {"abs": abs, "range": range, "reversed": reversed},
     "inf": math.inf,
     "nan": math.nan,
     "power": scalar.power,
@@ -87,22 +90,13 @@ class PythonBackend:
 
     def __init__(self, stored: SerializedGraph) -> None:
         self.stored = stored
-        self._functions = _nothing_yet(self.stored.quiet)
+        self._functions: dict[str, Any] = {}  # and what they find around them
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"stored": self.stored}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _functions=_nothing_yet(state["stored"].quiet))
+        return {**vars(self), "_functions": {}}
 
     def run(
-        self,
-        kind: str,
-        parameters: Sequence[float],
-        seed: float,
-        packed: Packed,
-        results: Any,
-        gradients: Any = None,
+        self, kind: str, parameters: Numbers, seed: float, packed: Packed, results: Any, gradients: Any = None
     ) -> None:
         """Call a generated function.
 
@@ -118,7 +112,7 @@ class PythonBackend:
         """
         with self._told(kind, parameters, packed):
             if kind == "backward":
-                outputs, sums = self.gradients(parameters, gradients, seed, packed)
+                outputs, sums = self._function(kind)(parameters, gradients, seed, packed.rows())
                 numbers, gradients[:] = list(reversed(outputs)), array("d", sums)
             elif kind == "value_and_grad":
                 value, gradient = self._function(kind)(parameters, packed.rows()[0])
@@ -129,13 +123,8 @@ class PythonBackend:
             memoryview(results)[:] = array("d", numbers)
 
     def gradients(
-        self,
-        parameters: Sequence[float],
-        gradients: Sequence[float],
-        seed: float,
-        packed: Packed,
-        at: Sequence[int] | None = None,
-    ) -> tuple[Sequence[float], Sequence[float]]:
+        self, parameters: Numbers, gradients: Numbers, seed: float, packed: Packed, at: Sequence[int] | None = None
+    ) -> tuple[Numbers, Numbers]:
         """The generated function alone: the outputs for the examples at these places, or all, last first, and the
         gradients with theirs added.
         """
@@ -144,13 +133,15 @@ class PythonBackend:
         return outputs, sums
 
     def _function(self, name: str) -> Callable[..., Any]:
+        if not self._functions:
+            self._functions |= {**NAMESPACE, **(QUIET_NAMESPACE if self.stored.quiet else {})}
         if name not in self._functions:
             exec(compile(WRITERS[name](self.stored.graph()), FILE, "exec"), self._functions)
         function: Callable[..., Any] = self._functions[name]
         return function
 
     @contextmanager
-    def _told(self, kind: str, parameters: Sequence[float], packed: Packed) -> Iterator[None]:
+    def _told(self, kind: str, parameters: Numbers, packed: Packed) -> Iterator[None]:
         """Name the example, the operands and the line of the source in an arithmetic error."""
         try:
             yield
@@ -166,15 +157,6 @@ class PythonBackend:
         text = source(self.stored.graph())
         number += text[: text.index(f"def {function}(")].count("\n")
         return f"line {number} of the compiled code: {text.splitlines()[number - 1].strip()}"
-
-
-def _nothing_yet(quiet: bool) -> dict[str, Any]:
-    """What generated functions find around them."""
-    return {
-        **NAMESPACE,
-        **(QUIET_NAMESPACE if quiet else {}),
-        "__builtins__": {"abs": abs, "range": range, "reversed": reversed},
-    }
 
 
 def source(graph: Graph) -> str:
@@ -237,65 +219,49 @@ def _assignments(name: str, node: Node, names: Mapping[int, str], templates: Map
         parts[:n] = [f"+ {name}"] if n < len(parts) else []
 
 
-def _unpack(name: str, prefix: str, n: int) -> list[str]:
-    """Lines that give each of the `n` numbers in the sequence `name` a name of its own."""
-    return [f"{_list(f'{prefix}{i}' for i in range(n))} = {name}"] if n else []
+def _unpack(graph: Graph, *arrays: str) -> list[str]:
+    """Lines that give each number in these arrays a name of its own."""
+    sizes = {"p": graph.n_parameters, "g": graph.n_parameters, "x": sum(graph.sizes)}
+    return [f"{_list(f'{array}{i}' for i in range(sizes[array]))} = {array}" for array in arrays if sizes[array]]
 
 
 def _list(names: Iterable[str]) -> str:
     return f"[{', '.join(names)}]"
 
 
-def _function(head: str, doc: str, body: list[str]) -> str:
+def _function(head: str, doc: str, *body: str) -> str:
     return f"def {head}:\n" + textwrap.indent("\n".join([f'"""{doc}"""', *body]), "    ") + "\n"
 
 
 def _forward(graph: Graph) -> str:
     body, names = _write(graph, graph.outputs)
-    return _function(
-        "forward(p, x)",
-        "The outputs for the parameters p and one example x, all flat.",
-        [
-            *_unpack("p", "p", graph.n_parameters),
-            *_unpack("x", "x", sum(graph.sizes)),
-            *body,
-            f"return {_list(names[id] for id in graph.outputs)}",
-        ],
-    )
+    doc = "The outputs for the parameters p and one example x, all flat."
+    results = _list(names[id] for id in graph.outputs)
+    return _function("forward(p, x)", doc, *_unpack(graph, "p", "x"), *body, f"return {results}")
 
 
 def _backward(graph: Graph) -> str:
     gradients = graph.parameter_gradients or []
     body, names = _write(graph, [*graph.outputs, *gradients], graph.scatters)
-    loop = [*_unpack("x", "x", sum(graph.sizes)), *body, f"outputs.append({names[graph.outputs[0]]})"]
+    doc = "The output for each example, last first, and the gradients g with those of all outputs, times seed, added."
+    loop = [*_unpack(graph, "x"), *body, f"outputs.append({names[graph.outputs[0]]})"]
     return _function(
         "backward(p, g, seed, examples)",
-        "The output for each example, last first, and the gradients g with those of all outputs, times seed, added.",
-        [
-            *_unpack("p", "p", graph.n_parameters),
-            *_unpack("g", "g", graph.n_parameters),
-            "outputs = []",
-            "for x in reversed(examples):",
-            *[f"    {line}" for line in loop],
-            f"return outputs, {_list(names[id] for id in gradients)}",
-        ],
+        doc,
+        *_unpack(graph, "p", "g"),
+        "outputs = []",
+        "for x in reversed(examples):",
+        *[f"    {line}" for line in loop],
+        f"return outputs, {_list(names[id] for id in gradients)}",
     )
 
 
 def _value_and_grad(graph: Graph) -> str:
-    gradients = graph.argument_gradients or []
-    body, names = _write(graph, [*graph.outputs, *gradients])
-    return _function(
-        "value_and_grad(p, x)",
-        "The output for one example x, and its gradient with respect to each number in x.",
-        [
-            *_unpack("p", "p", graph.n_parameters),
-            *_unpack("x", "x", sum(graph.sizes)),
-            "seed = 1.0",
-            *body,
-            f"return {names[graph.outputs[0]]}, {_list(names[id] for id in gradients)}",
-        ],
-    )
+    value, *gradients = graph.results("value_and_grad")
+    body, names = _write(graph, [value, *gradients])
+    doc = "The output for one example x, and its gradient with respect to each number in x."
+    results = f"{names[value]}, {_list(names[id] for id in gradients)}"
+    return _function("value_and_grad(p, x)", doc, *_unpack(graph, "p", "x"), "seed = 1.0", *body, f"return {results}")
 
 
 WRITERS = {"forward": _forward, "backward": _backward, "value_and_grad": _value_and_grad}

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from micrograd.compiler.ir import Call, general
+from micrograd.compiler.ir import Call, Ref, general
 from micrograd.compiler.passes.expressions import Node
 
 
@@ -53,3 +53,9 @@ def terms(node: Node, text: Callable[[Any], str], templates: Mapping[str, str]) 
 def total(signed: Sequence[str]) -> str:
     """Terms with their signs as one text."""
     return " ".join(signed).removeprefix("+ ")
+
+
+def index(ref: Ref) -> str:
+    """Where in its array a reference is, by the counters i0, i1, ... of the loops around it."""
+    steps = [f"{n} * i{depth}" if n != 1 else f"i{depth}" for depth, n in enumerate(ref.strides) if n]
+    return " + ".join([str(ref.base)] * (ref.base != 0 or not steps) + steps).replace("+ -", "- ")
