@@ -69,9 +69,7 @@ def draw(model: nn.MLP, untrained: nn.MLP, learning_rate: float, directory: Path
     (directory / "xor.dot").write_text(draw_graph(prediction), encoding="utf-8")
     print(f"A picture of the network is in {directory / 'xor.svg'},")
     print(f"and its graph, as text for Graphviz, in {directory / 'xor.dot'}.")
-    print(
-        f"{directory / 'xor.html'}, also for a browser, steps through its loss, and you take the steps of its training."
-    )
+    print(f"Open {directory / 'xor.html'} to follow its loss, forward and backward, and to train it by hand.")
 
 
 def main() -> int:

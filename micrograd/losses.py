@@ -14,12 +14,13 @@ code does not check the targets among its arguments; `fit` checks all of them be
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce, wraps
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, cast, overload
 
 from micrograd import scalar
 from micrograd.engine import Value, promote
 from micrograd.errors import shown
 from micrograd.reductions import candidate_indices, dot, exponentials, logsumexp_of, mean, sum
+from micrograd.trees import flat, leaves
 from micrograd.validation import as_list, by_position, number, plain, positive
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "log_softmax", "mse_loss", "nll_loss", "softmax",
 ]  # fmt: skip
 
+P = ParamSpec("P")
 Loss = TypeVar("Loss", bound=Callable[..., Any])
 
 _LOGITS = "binary_cross_entropy_with_logits, for outputs without a sigmoid"
@@ -46,19 +48,28 @@ else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{remedy}")
 
 
+class _Reducible(Protocol[P]):
+    """For type checkers, a loss is one Value unless its reduction is "none"."""
+
+    @overload
+    def __call__(self, *args: Any, reduction: Literal["none"], **options: Any) -> Any: ...
+    @overload
+    def __call__(self, *args: P.args, **options: P.kwargs) -> Value: ...
+
+
+def _reducible(loss: Callable[P, Any]) -> _Reducible[P]:
+    return cast(_Reducible[P], loss)
+
+
 def _for_targets(allowed: Callable[[Any], bool], expected: str) -> Callable[[Loss], Loss]:
     """Decorate a loss that accepts only these targets, and give it its `check_targets`."""
 
     def decorated(loss: Loss) -> Loss:
         def check_targets(targets: Any, name: str = "target") -> None:
-            items = _items(name, targets)
-            if items is not None:
-                for i, item in enumerate(items):
-                    check_targets(item, f"{name}[{i}]")
-                return
-            found = targets.data if isinstance(targets, Value) else plain(targets)
-            if isinstance(found, (int, float)) and not allowed(found):
-                raise ValueError(f"{name} is {found!r}: {loss.__name__} expects {expected}")
+            for path, target in leaves(name, targets):
+                found = target.data if isinstance(target, Value) else plain(target)
+                if isinstance(found, (int, float)) and not allowed(found):
+                    raise ValueError(f"{path} is {found!r}: {loss.__name__} expects {expected}")
 
         @wraps(loss)
         def checked(input: Any, target: Any, *, reduction: str = "mean") -> Any:
@@ -74,10 +85,7 @@ def _for_targets(allowed: Callable[[Any], bool], expected: str) -> Callable[[Los
 # Losses of one number and its target. Both may have any shape, but must have the same.
 
 
-@overload
-def mse_loss(input: Any, target: Any, *, reduction: Literal["mean", "sum"] = ...) -> Value: ...
-@overload
-def mse_loss(input: Any, target: Any, *, reduction: str) -> Any: ...
+@_reducible
 def mse_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
     """The squared error, (input - target)^2.
 
@@ -94,19 +102,13 @@ def mse_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
     return _reduced(_each(loss, input, target), reduction)
 
 
-@overload
-def l1_loss(input: Any, target: Any, *, reduction: Literal["mean", "sum"] = ...) -> Value: ...
-@overload
-def l1_loss(input: Any, target: Any, *, reduction: str) -> Any: ...
+@_reducible
 def l1_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
     """The absolute error, |input - target|, whose derivative where both are equal is 0. The errors are as above."""
     return _reduced(_each(lambda x, y: abs(x - y), input, target), reduction)
 
 
-@overload
-def huber_loss(input: Any, target: Any, *, reduction: Literal["mean", "sum"] = ..., delta: float = ...) -> Value: ...
-@overload
-def huber_loss(input: Any, target: Any, *, reduction: str, delta: float = ...) -> Any: ...
+@_reducible
 def huber_loss(input: Any, target: Any, *, reduction: str = "mean", delta: float = 1.0) -> Any:
     """The squared error, halved, up to an error of `delta`; beyond it the absolute error's line (Huber, 1964).
 
@@ -127,10 +129,7 @@ def huber_loss(input: Any, target: Any, *, reduction: str = "mean", delta: float
     return _reduced(_each(loss, input, target), reduction)
 
 
-@overload
-def hinge_loss(input: Any, target: Any, *, reduction: Literal["mean", "sum"] = ...) -> Value: ...
-@overload
-def hinge_loss(input: Any, target: Any, *, reduction: str) -> Any: ...
+@_reducible
 @_for_targets(lambda y: y in (-1, 1), "-1 or +1; for 0 and 1, use binary_cross_entropy_with_logits")
 def hinge_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
     """The hinge of maximum-margin classifiers, relu(1 - target * input), for scores and targets of -1 or +1.
@@ -146,10 +145,7 @@ def hinge_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
     return _reduced(_each(lambda x, y: (1 - y * x).relu(), input, target), reduction)
 
 
-@overload
-def binary_cross_entropy_with_logits(input: Any, target: Any, *, reduction: Literal["mean", "sum"] = ...) -> Value: ...
-@overload
-def binary_cross_entropy_with_logits(input: Any, target: Any, *, reduction: str) -> Any: ...
+@_reducible
 @_for_targets(lambda y: 0 <= y <= 1, "a number from 0 to 1; for -1 and +1, use hinge_loss")
 def binary_cross_entropy_with_logits(input: Any, target: Any, *, reduction: str = "mean") -> Any:
     """The cross-entropy of sigmoid(input) as the probability of 1, for targets of 0, 1 or a probability between.
@@ -177,24 +173,7 @@ def _binary_cross_entropy(x: Value, y: Value) -> Value:
 # and a list of indices. As in `take`, an index may be an argument of a compiled function.
 
 
-@overload
-def cross_entropy(
-    logits: Any,
-    target_index: Any,
-    *,
-    weight: Sequence[float] | None = ...,
-    label_smoothing: float = ...,
-    reduction: Literal["mean", "sum"] = ...,
-) -> Value: ...
-@overload
-def cross_entropy(
-    logits: Any,
-    target_index: Any,
-    *,
-    weight: Sequence[float] | None = ...,
-    label_smoothing: float = ...,
-    reduction: str,
-) -> Any: ...
+@_reducible
 def cross_entropy(
     logits: Any,
     target_index: Any,
@@ -244,7 +223,7 @@ def cross_entropy(
     losses = _each_example(loss, logits, target_index)
     if weights is None or reduction != "mean" or isinstance(losses, Value):
         return _reduced(losses, reduction)
-    return sum(_flat(losses)) / reduce(operator.add, shares)
+    return sum(flat(losses)) / reduce(operator.add, shares)
 
 
 def cross_entropy_node(logits: Any, target: Any, hit: Any, spread: Sequence[float]) -> Value:
@@ -270,10 +249,7 @@ def cross_entropy_node(logits: Any, target: Any, hit: Any, spread: Sequence[floa
     return loss
 
 
-@overload
-def nll_loss(log_probabilities: Any, target_index: Any, *, reduction: Literal["mean", "sum"] = ...) -> Value: ...
-@overload
-def nll_loss(log_probabilities: Any, target_index: Any, *, reduction: str) -> Any: ...
+@_reducible
 def nll_loss(log_probabilities: Any, target_index: Any, *, reduction: str = "mean") -> Any:
     """The negative log-likelihood -log_probabilities[target_index], for outputs of `log_softmax`.
 
@@ -406,13 +382,4 @@ def _reduced(losses: Any, reduction: str) -> Any:
         raise ValueError(f"reduction is {reduction!r}: expected 'mean', 'sum' or 'none'")
     if isinstance(losses, Value):
         return losses
-    return mean(_flat(losses)) if reduction == "mean" else sum(_flat(losses))
-
-
-def _flat(losses: Any) -> Iterable[Any]:
-    """The Values in nested lists, from left to right."""
-    for loss in losses:
-        if isinstance(loss, list):
-            yield from _flat(loss)
-        else:
-            yield loss
+    return mean(flat(losses)) if reduction == "mean" else sum(flat(losses))

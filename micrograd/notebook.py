@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from micrograd.display import Bundle
-from micrograd.draw.graph import svg
+from micrograd.draw.graph.svg import to_svg
 from micrograd.draw.theme import standalone
 from micrograd.draw.training.charts import curves, summary
 from micrograd.draw.training.network import network
@@ -46,7 +46,7 @@ def _pictured(bundle: Bundle) -> Bundle:
 def _value(value: Value, bundle: Bundle) -> None:
     """Add the graph that leads to a Value, if it is not a leaf."""
     if value._prev:
-        bundle["image/svg+xml"] = svg.draw(value, MAX_VALUES)
+        bundle["image/svg+xml"] = to_svg(value, limit=MAX_VALUES)
 
 
 def _module(module: Module, bundle: Bundle) -> None:

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from micrograd.draw import dot
-from micrograd.draw.dot import LIMIT
-from micrograd.draw.graph import svg
+from micrograd.draw.dot import LIMIT, draw_graph
+from micrograd.draw.graph.svg import to_svg
 from micrograd.draw.training.charts import sparkline
 from micrograd.draw.training.plots import plot_boundary, plot_history
 from micrograd.engine import Value
@@ -34,19 +34,6 @@ __all__ = [
 ]  # fmt: skip
 
 SIDES = {"LR": "e", "TB": "s", "RL": "w", "BT": "n"}  # where edges leave a node, for each direction of the drawing
-
-
-def draw_graph(root: Value, *, limit: float = LIMIT) -> str:
-    """The graph that leads to `root`, as DOT text: the same text from run to run.
-
-    Each Value is a record of its label, data and gradient, each operation a circle between its operands, in their
-    order, and its result; the operands of a dot are marked w0, x0, ... and b. Numbers have four significant digits.
-    Gradients are shown once `backward()` was called, and never for a plain number beside a Value. `limit` is the
-    largest number of Values to draw; the edges may pass 20 times as many columns on their way.
-
-    Raises TypeError if `root` is not a Value, and ValueError if the graph is beyond the limit.
-    """
-    return dot.source(root, limit)
 
 
 def draw_dot(root: Value, format: str = "svg", rankdir: str = "LR", *, limit: float = LIMIT) -> "graphviz.Digraph":
@@ -93,20 +80,6 @@ def draw_dot(root: Value, format: str = "svg", rankdir: str = "LR", *, limit: fl
     return drawing
 
 
-def to_svg(root: Value, *, limit: float = math.inf) -> str:
-    """The graph that leads to `root`, folded, as SVG: the same from run to run, whatever is installed.
-
-    A neuron (dot, bias and activation) is one card, with the weights on its edges: blue if they are positive, orange
-    and dashed if negative, the thicker the larger. Of the examples of a mean or sum, the first is drawn. Cards that
-    are too many to read are put together in one. The colours follow the reader's theme, light or dark; a tooltip on
-    each card lists its Values. Gradients are shown once `backward()` was called. `limit` is the largest number of
-    Values to draw.
-
-    Raises TypeError if `root` is not a Value, and ValueError if the graph is beyond the limit.
-    """
-    return svg.draw(root, limit)
-
-
 def save_svg(root: Value, path: str | os.PathLike[str], *, limit: float = math.inf) -> None:
     """Write the drawing of `to_svg` to a file: completely, or not at all.
 
@@ -114,8 +87,7 @@ def save_svg(root: Value, path: str | os.PathLike[str], *, limit: float = math.i
     if the file cannot be written.
     """
     other = "; Graphviz's program dot draws other formats: draw_dot(root, '{0}').render(outfile='{1}')"
-    _check_name(path, "SVG", (".svg",), other)
-    replace(path, to_svg(root, limit=limit).encode())
+    _save(path, "SVG", (".svg",), partial(to_svg, root, limit=limit), other)
 
 
 def save_html(root: Value, path: str | os.PathLike[str]) -> None:
@@ -133,8 +105,7 @@ def save_html(root: Value, path: str | os.PathLike[str]) -> None:
     """
     from micrograd.draw.graph import page  # which needs the compiler
 
-    _check_name(path, "HTML", (".html", ".htm"))
-    replace(path, page.page(root).encode())
+    _save(path, "HTML", (".html", ".htm"), partial(page.page, root))
 
 
 @contextmanager
@@ -194,8 +165,7 @@ def save_training(
     """
     from micrograd.draw.training import page
 
-    _check_name(path, "HTML", (".html", ".htm"))
-    replace(path, page.page(history, model, xs, ys, at).encode())
+    _save(path, "HTML", (".html", ".htm"), partial(page.page, history, model, xs, ys, at))
 
 
 def save_playground(
@@ -241,15 +211,13 @@ def save_playground(
     """
     from micrograd.draw.playground import page
 
-    _check_name(path, "HTML", (".html", ".htm"))
-    replace(path, page.page(model, loss, xs, ys, optimizer, validation).encode())
+    _save(path, "HTML", (".html", ".htm"), partial(page.page, model, loss, xs, ys, optimizer, validation))
 
 
-def _check_name(path: str | os.PathLike[str], kind: str, suffixes: Sequence[str], other: str = "") -> None:
-    """Raise ValueError if the file's name ends like that of another kind of file; `other` says what writes those.
-
-    Raises TypeError if it is not a name.
-    """
+def _save(
+    path: str | os.PathLike[str], kind: str, suffixes: Sequence[str], drawn: Callable[[], str], other: str = ""
+) -> None:
+    """Write what the function draws, unless the file's name ends like that of another kind, which `other` writes."""
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path is {shown(path)}: expected the name of a file, as the second argument")
     suffix = Path(path).suffix
@@ -259,3 +227,4 @@ def _check_name(path: str | os.PathLike[str], kind: str, suffixes: Sequence[str]
             f"this writes {kind}: name the file {name!r}, not {Path(path).name!r}"
             + other.format(suffix[1:], Path(path).name)
         )
+    replace(path, drawn().encode())

@@ -62,7 +62,7 @@ def test_a_value_that_cannot_be_drawn_has_its_text(monkeypatch):
     def draw(*args, **options):
         raise RuntimeError("no program for drawing is installed")
 
-    monkeypatch.setattr("micrograd.draw.graph.svg.draw", draw)
+    monkeypatch.setattr("micrograd.notebook.to_svg", draw)
     assert bundle(Value(2.0) * 3) == {"text/plain": "Value(data=6.0, grad=0.0)"}
     monkeypatch.undo()
     monkeypatch.setattr(displays, "MAX_VALUES", 4)

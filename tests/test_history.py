@@ -18,19 +18,13 @@ from micrograd.training.history import Diverged, Failure, History, Recorder, Sna
 XS, YS = moons(12, rng=1)
 
 
-class Course:
-    progress = 0.0
-
-
 def recorded(most, epochs, end=None):
     """The epochs of the snapshots of a training."""
-    snapshots, course = [], Course()
+    snapshots = []
     recorder = Recorder(snapshots, [Value(1.0)], most)
-    with recorder.recording(course):
+    with recorder.recording(lambda: epochs if end is None else end):
         for epoch in range(1, epochs + 1):
-            course.progress = epoch
             recorder.epoch(epoch)
-        course.progress = epochs if end is None else end
     return [snapshot.epoch for snapshot in snapshots]
 
 

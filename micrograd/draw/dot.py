@@ -2,11 +2,11 @@
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from micrograd.draw import text
-from micrograd.draw.graph.drawn import is_constant, is_dot
+from micrograd.draw.graph.drawn import DrawnGraph, is_dot
 from micrograd.engine import Value
 
 LIMIT = 2000  # nodes: with more of them Graphviz runs for minutes, and nobody reads the drawing
@@ -38,42 +38,46 @@ CIRCLE = f'shape=circle width=0.65 margin=0 fillcolor="{OPERATION}"'  # one size
 ESCAPES: dict[int, str] = {**{ord(c): f"\\{c}" for c in '\\{}|<>"'}, ord("&"): "&amp;", **text.CONTROLS}
 
 
-def source(root: Value, limit: float) -> str:
-    """The graph that leads to `root`, as DOT text. The parameters and errors are those of `viz.draw_graph`."""
+def draw_graph(root: Value, *, limit: float = LIMIT) -> str:
+    """The graph that leads to `root`, as DOT text: the same text from run to run.
+
+    Each Value is a record of its label, data and gradient, each operation a circle between its operands, in their
+    order, and its result; the operands of a dot are marked w0, x0, ... and b. Numbers have four significant digits.
+    Gradients are shown once `backward()` was called, and never for a plain number beside a Value. `limit` is the
+    largest number of Values to draw; the edges may pass 20 times as many columns on their way.
+
+    Raises TypeError if `root` is not a Value, and ValueError if the graph is beyond the limit.
+    """
     defaults = f"\tgraph [{_attributes(GRAPH)}]\n\tnode [{_attributes(NODE)}]\n\tedge [{_attributes(EDGE)}]\n"
     return f"digraph {{\n{defaults}{''.join(body(root, limit))}}}\n"
 
 
 def body(root: Value, limit: float) -> list[str]:
     """The lines of DOT for nodes and edges; a Value is named after its place in topological order."""
-    if not isinstance(root, Value):
-        raise TypeError(f"root is of type {type(root).__name__}: expected a single Value to draw")
-    nodes, leaves = root._topological_order()
-    count = len(nodes) + len(leaves)
-    passed = _columns_passed(nodes, leaves)
+    graph = DrawnGraph(root)
+    count, passed = len(graph.values), _columns_passed(graph)
     needed = max(count, math.ceil(passed / COLUMNS_PER_NODE))
     if needed > limit:
         raise ValueError(
             f"the graph has {count} nodes, and edges that pass {passed} columns, too many to draw: "
             f"draw a smaller part of it, or pass limit={needed}"
         )
-    names = {node: f"n{i}" for i, node in enumerate(leaves + nodes)}
-    has_gradients = any(text.plain(node.grad) != 0 for node in nodes or leaves)
+    has_gradients = graph.has_gradients()
     lines = [f"\tgraph [{_attributes(FAST_LAYOUT)}]\n"] * (count + passed > LIMIT)
-    for node, name in names.items():
+    for i, node in enumerate(graph.values):
         colour = ROOT if node is root else "" if node._prev else LEAF
         fill = f' fillcolor="{colour}"' if colour else ""
         fields = [str(node.label)] * (node.label != "") + [f"data {text.exact(node.data)}"]
-        fields += [f"grad {text.exact(node.grad)}"] * (has_gradients and not is_constant(node))
+        fields += [f"grad {text.exact(node.grad)}"] * (has_gradients and not graph.is_constant(i))
         tip = _escaped(", ".join(fields))
-        lines.append(f'\t{name} [label="{{{"|".join(map(_escaped, fields))}}}"{fill} tooltip="{tip}"]\n')
+        lines.append(f'\tn{i} [label="{{{"|".join(map(_escaped, fields))}}}"{fill} tooltip="{tip}"]\n')
         if node._prev:
             order = " ordering=in" if len(node._prev) == 2 else ""  # for more operands it would tangle the edges
             op = _escaped(node._op)
             small = " fontsize=8" * (len(str(node._op)) > 5)
-            lines.append(f'\top_{name} [label="{op}" {CIRCLE}{small}{order} tooltip="{_escaped(_call(node))}"]\n')
-            lines += [f"\t{names[operand]} -> op_{name}{role}\n" for operand, role in _roles(node)]
-            lines.append(f"\top_{name} -> {name} [weight=9]\n")  # a short straight edge: the two belong together
+            lines.append(f'\top_n{i} [label="{op}" {CIRCLE}{small}{order} tooltip="{_escaped(_call(node))}"]\n')
+            lines += [f"\tn{operand} -> op_n{i}{role}\n" for operand, role in _roles(node, graph.operands[i])]
+            lines.append(f"\top_n{i} -> n{i} [weight=9]\n")  # a short straight edge: the two belong together
     return lines
 
 
@@ -83,31 +87,28 @@ def _call(node: Value) -> str:
     return f"{node._op}({', '.join(names + ['...'] * (len(node._prev) > 5))})"
 
 
-def _roles(node: Value) -> Iterable[tuple[Value, str]]:
+def _roles(node: Value, operands: Sequence[int]) -> Iterable[tuple[int, str]]:
     """The operands of a node; those of a dot in pairs, each with its role there."""
     if not is_dot(node):
-        return ((operand, "") for operand in node._prev)
-    n = len(node._prev) // 2
-    pairs = [(node._prev[k + side * n], f"{'wx'[side]}{k}") for k in range(n) for side in (0, 1)]
-    return ((operand, f' [label="{role}" tooltip="{role}"]') for operand, role in [*pairs, (node._prev[-1], "b")])
+        return ((operand, "") for operand in operands)
+    n = len(operands) // 2
+    pairs = [(operands[k + side * n], f"{'wx'[side]}{k}") for k in range(n) for side in (0, 1)]
+    return ((operand, f' [label="{role}" tooltip="{role}"]') for operand, role in [*pairs, (operands[-1], "b")])
 
 
-def _columns_passed(nodes: list[Value], leaves: list[Value]) -> int:
+def _columns_passed(graph: DrawnGraph) -> int:
     """How many columns the edges pass on their way, since a Value may be used long after it was computed.
 
     Each step of a computation takes two columns, one for operations and one for results. As in Graphviz's layout, a
     Value stands next to its last operand, or next to its first use where that makes the edges no longer.
     """
-    steps: dict[Value, int] = {}
-    uses: dict[Value, list[Value]] = {value: [] for value in nodes + leaves}
-    for node in nodes:
-        steps[node] = 1 + max(steps.get(operand, 0) for operand in node._prev)
-        for operand in set(node._prev):
-            uses[operand].append(node)
-    for value in (*reversed(nodes), *leaves):
-        if len(value._prev) <= len(uses[value]):
-            steps[value] = min((steps[use] for use in uses[value]), default=1) - 1
-    return 2 * sum(steps[use] - steps[value] - 1 for value in uses for use in uses[value])
+    steps: list[int] = []
+    for operands in graph.operands:
+        steps.append(1 + max((steps[operand] for operand in operands), default=-1))
+    for i in range(len(steps) - 1, -1, -1):
+        if len(graph.operands[i]) <= len(graph.users[i]):
+            steps[i] = min((steps[user] for user in graph.users[i]), default=1) - 1
+    return 2 * sum(steps[user] - steps[i] - 1 for i, users in enumerate(graph.users) for user in users)
 
 
 def _escaped(words: Any) -> str:

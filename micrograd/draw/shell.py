@@ -1,6 +1,8 @@
 """The shell of all pages: one HTML file with the theme, the controls and the script that they share."""
 
+import base64
 import re
+import zlib
 from html import escape
 from importlib.resources import files
 
@@ -41,6 +43,11 @@ def page(
         data=data,
         script=f"{read(__package__, 'shell.js')}{script}\n{read(package, 'page.js')}",
     )  # fmt: skip
+
+
+def packed(id: str, content: bytes) -> str:
+    """Data in a page, compressed, which `unpacked` in maps.js reads."""
+    return f'<script type="text/plain" id="{id}">{base64.b64encode(zlib.compress(content, 9)).decode()}</script>\n'
 
 
 def read(package: str, name: str) -> str:

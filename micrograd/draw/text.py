@@ -5,6 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 from micrograd.engine import Value
+from micrograd.scalar import innermost
 
 FONT = '"Segoe UI",Roboto,"Helvetica Neue",Arial,"DejaVu Sans",sans-serif'
 EMS = {
@@ -25,16 +26,9 @@ CONTROLS = {
 """Visible symbols for the characters that XML cannot hold."""
 
 
-def plain(x: Any) -> Any:
-    """The innermost number in a Value: in a derivative of a derivative, Values hold Values."""
-    while isinstance(x, Value):
-        x = x.data
-    return x
-
-
 def exact(x: Any) -> str:
     """A number with four significant digits; a short int or fraction as it is."""
-    x = plain(x)
+    x = innermost(x)
     if isinstance(x, (int, Fraction)):
         n, d = x.numerator, x.denominator
         return str(x) if max(abs(n), d) < 1_000_000 else f"{Decimal(n) / d:.4g}"
@@ -43,7 +37,7 @@ def exact(x: Any) -> str:
 
 def number(x: Any, room: int = 9) -> str:
     """A number with at most four significant digits, fewer if they need more characters than there is room for."""
-    x = plain(x)
+    x = innermost(x)
     if not isinstance(x, float):
         text = exact(x).replace("-", "−")
         if len(text) <= room or not isinstance(x, (int, Fraction)):

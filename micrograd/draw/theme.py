@@ -5,6 +5,7 @@ sign is never told by its colour alone. Text has a contrast of at least 4.5 to 1
 """
 
 from collections.abc import Mapping
+from importlib.resources import files
 
 COLOURS = {
     "paper": ("#ffffff", "#0d1117"),
@@ -42,24 +43,8 @@ CLASSES = (
 The shades of the first three differ in brightness too.
 """
 
-CHART_STYLE = """\
-text{font:12px "Segoe UI",Roboto,"Helvetica Neue",Arial,"DejaVu Sans",sans-serif;fill:var(--ink)}
-.mg-paper{fill:var(--paper)}
-.mg-soft{fill:var(--soft)}
-.mg-grid{stroke:var(--grid);fill:none}
-.mg-line{stroke-width:2;stroke-linejoin:round;fill:none}
-.mg-line0{stroke:var(--plus)}
-.mg-name0{fill:var(--plus)}
-.mg-line1{stroke:var(--minus);stroke-dasharray:6 4}
-.mg-name1{fill:var(--minus)}
-.mg-mark{stroke:var(--alarm);stroke-width:1.5;stroke-dasharray:2 3;fill:none}
-.mg-alarm{fill:var(--alarm)}
-.mg-edge{fill:none}
-.mg-edge.plus{stroke:var(--plus)}
-.mg-edge.minus{stroke:var(--minus);stroke-dasharray:5 4}
-.mg-edge.none{stroke:var(--line);stroke-dasharray:1 5}
-.mg-card{fill:var(--card);stroke:var(--line)}
-"""
+CHART_STYLE = (files(__package__) / "charts.css").read_text(encoding="utf-8")
+"""The rules of the charts and the network, for colours that are variables."""
 
 
 def is_dark(red: float, green: float, blue: float, alpha: float = 1.0) -> bool:

@@ -211,7 +211,7 @@ def fit(
                         trainer, gradients, parts, backend, validation=validation, pause=pause,
                         on_compiled=report.compiled, threads=threads, precision=precision,
                     )  # fmt: skip
-                recording = recorder.recording(trainer) if recorder else nullcontext()
+                recording = recorder.recording(lambda: trainer.progress) if recorder else nullcontext()
                 with held(trainer.block), recording:
                     freeze()  # what compiling has left
                     while len(history.losses) < epochs and waited != patience:

@@ -2,10 +2,10 @@
 
 import math
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from micrograd.display import Displayed
 from micrograd.engine import Value
@@ -104,14 +104,6 @@ class Diverged(FloatingPointError):
         return type(self), (self.failure, self.history)
 
 
-class ProgressSource(Protocol):
-    """What a recorder needs of a trainer."""
-
-    @property
-    def progress(self) -> float:
-        """The number of epochs trained."""
-
-
 class Recorder:
     """Takes snapshots of the parameters after epochs, evenly spread however many these become.
 
@@ -137,13 +129,13 @@ class Recorder:
         return epoch - epoch % self.every + self.every
 
     @contextmanager
-    def recording(self, trainer: ProgressSource) -> Iterator[None]:
-        """Take the first snapshot before the block, and the last one however that ends."""
+    def recording(self, progress: Callable[[], float]) -> Iterator[None]:
+        """Take the first snapshot before the block, and the last, at the epoch by `progress`, however that ends."""
         self.epoch(0)
         try:
             yield
         finally:
-            last = self._taken(trainer.progress)
+            last = self._taken(progress())
             if last.epoch != self.snapshots[-1].epoch or not all(map(math.isfinite, last.gradients)):
                 self.snapshots[self.most - 1 :] = [last]
 

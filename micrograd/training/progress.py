@@ -3,7 +3,6 @@
 import os
 import sys
 import time
-from collections.abc import Callable
 from typing import Self, TextIO
 
 from micrograd import display
@@ -17,7 +16,8 @@ class Progress:
     """
 
     def __init__(self, stream: bool | TextIO, epochs: int, examples: int, history: History) -> None:
-        self.notebook = _notebook(history, epochs) if stream is True else None
+        is_notebook = stream is True and "IPython" in sys.modules
+        self.notebook = display.live(history, epochs) if is_notebook else None
         self.stream = None if self.notebook else sys.stderr if stream is True else stream or None
         self.terminal = self.stream is not None and _is_terminal(self.stream)
         self.interval = 0.1 if self.terminal else 0.5 if self.notebook else 1.0
@@ -87,11 +87,6 @@ class Progress:
                 print(text, end="", file=self.stream, flush=True)
             except (OSError, ValueError):  # the latter if the stream is closed
                 self.stream = None
-
-
-def _notebook(history: History, epochs: int) -> Callable[[str], None] | None:
-    """A function that shows a line and the losses in the notebook that runs this program, if one does."""
-    return display.live(history, epochs) if "IPython" in sys.modules else None
 
 
 def _clock(seconds: float) -> str:

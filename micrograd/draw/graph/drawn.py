@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from micrograd import engine, functions, losses, reductions
-from micrograd.draw.text import plain
 from micrograd.engine import Value
+from micrograd.scalar import innermost
 
 ENGINE = {module.__name__ for module in (engine, functions, reductions)}
 """The modules whose operations a page can recompute."""
@@ -83,7 +83,7 @@ class DrawnGraph:
 
     def has_gradients(self) -> bool:
         """Whether `backward()` was called on this root or one computed from it: it leaves gradients in the nodes."""
-        return any(plain(value.grad) != 0 for value in self.values[self.first :] or self.values)
+        return any(innermost(value.grad) != 0 for value in self.values[self.first :] or self.values)
 
 
 def is_constant(value: Value) -> bool:

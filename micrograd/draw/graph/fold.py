@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from micrograd.draw.graph.drawn import DrawnGraph, is_dot
 from micrograd.draw.graph.scopes import ExampleScopes
-from micrograd.draw.text import number, plain
-from micrograd.scalar import FUNCTIONS
+from micrograd.draw.text import number
+from micrograd.scalar import FUNCTIONS, innermost
 
 ACTIVATIONS = {"neg", "abs", *FUNCTIONS}
 
@@ -134,7 +134,7 @@ class Folded:
         bias = operands[-1]
         if graph.is_leaf(bias):
             card.parts.append(bias)
-            card.bias = None if graph.is_constant(bias) and plain(graph.values[bias].data) == 0 else bias
+            card.bias = None if graph.is_constant(bias) and innermost(graph.values[bias].data) == 0 else bias
         else:
             card.inputs.append(Input(bias, None, i, 2 * n))
         card.parts.append(i)

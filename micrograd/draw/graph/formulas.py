@@ -16,7 +16,7 @@ from micrograd.compiler.passes.expressions import Expressions
 from micrograd.compiler.targets.javascript import TEMPLATES, literal
 from micrograd.compiler.targets.spelling import terms, total
 from micrograd.draw.graph.drawn import is_constant, operation_of
-from micrograd.draw.text import number, plain
+from micrograd.draw.text import number
 from micrograd.engine import Value
 from micrograd.functions import TEXTBOOK
 
@@ -56,8 +56,8 @@ def key(value: Value) -> tuple[Any, ...]:
 def _constants(value: Value) -> dict[Any, Any]:
     """The constants of an operation by name; those of a power are the plain numbers among its operands, by place."""
     if value._op == "**":
-        return {i: plain(x.data) for i, x in enumerate(value._prev) if is_constant(x)}
-    return {name: plain(constant) for name, constant in value._constants.items()}
+        return {i: scalar.innermost(x.data) for i, x in enumerate(value._prev) if is_constant(x)}
+    return {name: scalar.innermost(constant) for name, constant in value._constants.items()}
 
 
 def _dot(*operands: Value) -> Any:

@@ -14,9 +14,9 @@ from micrograd.draw.graph.fold import Folded
 from micrograd.draw.graph.names import is_number, names
 from micrograd.draw.graph.svg import style, summary
 from micrograd.draw.graph.views import Edge, Item, View, Views
-from micrograd.draw.text import exact, label, plain
+from micrograd.draw.text import exact, label
 from micrograd.engine import Value
-from micrograd.scalar import zero
+from micrograd.scalar import innermost, zero
 
 
 @gc_paused()
@@ -62,9 +62,9 @@ def _json(data: Any) -> str:
 def _number(x: Any) -> float | str:
     """A number for JSON: an infinity or NaN as a string, other kinds of numbers as the nearest float."""
     try:
-        x = float(plain(x))
+        x = float(innermost(x))
     except OverflowError:
-        x = math.copysign(math.inf, plain(x) > 0 or -1)
+        x = math.copysign(math.inf, innermost(x) > 0 or -1)
     except (TypeError, ValueError):
         x = math.nan
     return x if math.isfinite(x) else str(x)
@@ -77,7 +77,7 @@ def _values(graph: DrawnGraph) -> dict[str, Any]:
         "operands": graph.operands[graph.first :],
         "constants": [i for i in range(graph.first) if graph.is_constant(i)],
         "lines": {i: value.line for i, value in enumerate(graph.values) if hasattr(value, "line")},
-        "exact": {i: exact(value.data) for i, value in enumerate(graph.values) if type(plain(value.data)) is not float},
+        "exact": {i: exact(value) for i, value in enumerate(graph.values) if type(innermost(value)) is not float},
     }
 
 
@@ -134,7 +134,7 @@ def _gradients(graph: DrawnGraph) -> dict[str, Any]:
         outside = {i: _rest(grad, total) for i, (grad, total) in enumerate(zip(left, sums, strict=True))}
     else:
         outside = {i: _number(left[i]) for i in range(graph.first)} | {len(values) - 1: 1.0}
-        left = [plain(grad) + plain(left[i]) if i < graph.first else grad for i, grad in enumerate(sums)]
+        left = [innermost(grad) + innermost(left[i]) if i < graph.first else grad for i, grad in enumerate(sums)]
     return {
         "called": was_called,
         "grad": [_number(grad) for grad in left],

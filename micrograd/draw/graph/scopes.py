@@ -47,7 +47,7 @@ class ExampleScopes:
         self.graph = graph
         self.stacks: list[Stack] = []
         self.of = [-1] * len(graph.values)
-        self._parent, self._depth, self._example, self._stack = [0], [0], [0], [-1]  # of each scope
+        self._parent, self._example, self._stack = [0], [0], [-1]  # of each scope, after those around it
         self._aliases: dict[int, set[int]] = {}  # of the scope of each first example
         for node, first in self._find_scopes():
             self._match_examples(node, first)
@@ -134,7 +134,6 @@ class ExampleScopes:
 
     def _new_scope(self, parent: int, example: int) -> int:
         self._parent.append(parent)
-        self._depth.append(self._depth[parent] + 1)
         self._example.append(example)
         self._stack.append(-1)
         return len(self._parent) - 1
@@ -142,9 +141,7 @@ class ExampleScopes:
     def _common(self, a: int, b: int) -> int:
         """The innermost scope around both."""
         while a != b:
-            if self._depth[a] < self._depth[b]:
-                a, b = b, a
-            a = self._parent[a]
+            a, b = self._parent[max(a, b)], min(a, b)
         return a
 
     def _is_within(self, i: int, scope: int) -> bool:

@@ -11,9 +11,10 @@ from micrograd.draw.graph.fold import Folded
 from micrograd.draw.graph.layout import Passes, Placed
 from micrograd.draw.graph.names import names
 from micrograd.draw.graph.views import Edge, Item, View, Views
-from micrograd.draw.text import CONTROLS, FONT, exact, fits_any_font, label, number, plain, width
+from micrograd.draw.text import CONTROLS, FONT, exact, fits_any_font, label, number, width
 from micrograd.draw.theme import COLOURS, GRAPH_COLOURS
 from micrograd.engine import Value
+from micrograd.scalar import innermost
 
 DARK = "@media(prefers-color-scheme:dark)"
 
@@ -41,8 +42,17 @@ def _colours(scope: str, theme: int) -> str:
     )
 
 
-def draw(root: Value, limit: float) -> str:
-    """The drawing of the graph that leads to `root`, folded."""
+def to_svg(root: Value, *, limit: float = math.inf) -> str:
+    """The graph that leads to `root`, folded, as SVG: the same from run to run, whatever is installed.
+
+    A neuron (dot, bias and activation) is one card, with the weights on its edges: blue if they are positive, orange
+    and dashed if negative, the thicker the larger. Of the examples of a mean or sum, the first is drawn. Cards that
+    are too many to read are put together in one. The colours follow the reader's theme, light or dark; a tooltip on
+    each card lists its Values. Gradients are shown once `backward()` was called. `limit` is the largest number of
+    Values to draw.
+
+    Raises TypeError if `root` is not a Value, and ValueError if the graph is beyond the limit.
+    """
     graph = DrawnGraph(root)
     if len(graph.values) > limit:
         raise ValueError(
@@ -87,7 +97,7 @@ def _weight(views: Views, edge: Edge) -> float:
     if len(weights) != 1 or weights[0] is None:
         return math.nan
     try:
-        return float(plain(views.graph.values[weights[0]].data))
+        return float(innermost(views.graph.values[weights[0]].data))
     except OverflowError:
         return math.nan
 

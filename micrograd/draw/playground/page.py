@@ -3,11 +3,9 @@
 That JavaScript and worker.js lie in a script of type text/plain, of which page.js makes a Web Worker.
 """
 
-import base64
 import copy
 import json
 import math
-import zlib
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
@@ -76,8 +74,8 @@ def page(
         summary="Press Train: in each step, the weights move a little so that the output fits the examples better. "
         "Change anything, and watch what happens.",
         main=shell.read(__package__, "page.html"),
-        data=_script("document", base64.b64encode(zlib.compress(json.dumps(content).encode(), 9)).decode())
-        + _script("worker", worker),
+        data=shell.packed("document", json.dumps(content).encode())
+        + f'<script type="text/plain" id="worker">{worker}</script>\n',
         style=CHART_STYLE,
         script=shell.read("micrograd.draw", "maps.js") + "\n".join(map(_source, SCRIPTS)),
         has_controls=False,
@@ -88,10 +86,6 @@ def page(
 def _source(name: str) -> str:
     """A file of this package, as it is."""
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def _script(id: str, content: str) -> str:
-    return f'<script type="text/plain" id="{id}">{content}</script>\n'
 
 
 # Models
@@ -116,7 +110,8 @@ def _trained(name: str, model: Any, loss: Any, table: Table, optimizer: Any, n: 
         return found + last
 
     units = compile(outputs_of_units if layers else model, (x,), parameters=parameters, backend="python")
-    drawn, named = columns(model), _names(model, parameters)
+    drawn = columns(model)
+    named = names(model) if isinstance(model, Module) else [f"p{i}" for i in range(len(parameters))]
     part = {
         "name": name,
         "title": f"{model!r:.200}" if isinstance(model, Module) else type(model).__name__,
@@ -146,11 +141,6 @@ def _optimizer(optimizer: Any, parameters: list[Value], n: int) -> Any:
             "optimizer, such as lambda parameters: SGD(parameters, 0.1)"
         )
     return optimizer
-
-
-def _names(model: Any, parameters: list[Value]) -> list[str]:
-    """The name of each parameter."""
-    return names(model) if isinstance(model, Module) else [f"p{i}" for i in range(len(parameters))]
 
 
 def _module(source: str, names: str) -> str:

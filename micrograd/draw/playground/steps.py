@@ -1,12 +1,12 @@
 """The graph page of one example: the playground opens it with the numbers of any other example, and of its weights."""
 
 import copy
-from collections.abc import Iterator
 from typing import Any
 
 from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.draw.graph.page import page
 from micrograd.engine import Value
+from micrograd.trees import flat
 
 MOST = 1000  # parameters, above which the graph is too large to be read
 
@@ -36,7 +36,7 @@ def steps(model: Any, loss: Any, x: Any, y: Any, names: list[str]) -> dict[str, 
         html = page(root)
     except (ArithmeticError, AttributeError, TypeError, ValueError):  # the engine may refuse what the compiler takes
         return None
-    leaves = [*parameters, *_leaves(inputs), *_leaves(target)]
+    leaves = [*parameters, *flat(inputs), *flat(target)]
     return {"html": html, "places": [places.get(id(leaf), -1) for leaf in leaves]}
 
 
@@ -45,11 +45,3 @@ def _values(example: Any, name: str) -> Any:
     if isinstance(example, (list, tuple)):
         return [_values(part, f"{name}{i}") for i, part in enumerate(example)]
     return Value(float(example), label=name)
-
-
-def _leaves(example: Any) -> Iterator[Value]:
-    if isinstance(example, list):
-        for part in example:
-            yield from _leaves(part)
-    else:
-        yield example

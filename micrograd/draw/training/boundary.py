@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from micrograd.draw.training.axis import widened
 from micrograd.engine import Value
 from micrograd.errors import shown
-from micrograd.scalar import DomainError
+from micrograd.scalar import DomainError, innermost
 from micrograd.validation import examples, plain, row
 
 MARGIN = 0.15  # of the examples' extent, on each side
@@ -101,9 +101,7 @@ def by_class(area: Plane, outputs: int, at: float) -> dict[int, tuple[str, list[
 
 def real(number: Any) -> float:
     """A number, or that of a Value, as a float; NaN if it is not a number."""
-    while isinstance(number, Value):
-        number = number.data
-    number = plain(number)
+    number = plain(innermost(number))
     return float(number) if isinstance(number, (int, float)) else math.nan
 
 

@@ -3,10 +3,8 @@
 All numbers are computed here, and page.js shows them: for each snapshot parameters, gradients and `ActivationMaps`.
 """
 
-import base64
 import json
 import math
-import zlib
 from array import array
 from collections.abc import Iterator, Sequence
 from html import escape
@@ -62,8 +60,8 @@ def page(
             network=_section("network", picture=network(model, legend=False), cards=cards) if layers else "",
             parameters=_parameters(model, snapshots),
         ),
-        data=_script("document", json.dumps(document, separators=(",", ":")).encode())
-        + _script("maps", maps.bytes if maps else b""),
+        data=shell.packed("document", json.dumps(document, separators=(",", ":")).encode())
+        + shell.packed("maps", maps.bytes if maps else b""),
         style=CHART_STYLE,
         script=shell.read("micrograd.draw", "maps.js"),
         has_controls=len(snapshots) > 1,
@@ -73,11 +71,6 @@ def page(
 def _section(name: str, **parts: str) -> str:
     """A part of the page, from the file of that name."""
     return shell.read(__package__, f"{name}.html").format(**parts)
-
-
-def _script(id: str, content: bytes) -> str:
-    """Compressed data in the page."""
-    return f'<script type="text/plain" id="{id}">{base64.b64encode(zlib.compress(content, 9)).decode()}</script>\n'
 
 
 def _snapshots(history: History, model: Any) -> list[Snapshot]:
