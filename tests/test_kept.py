@@ -249,3 +249,11 @@ def test_copies_begin_without_it_and_it_goes_with_the_model(traced: list[Any]) -
     del model
     gc.collect()
     assert of_model() is None
+
+
+def test_what_reaches_too_much_is_traced_each_time(traced: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("micrograd.compiler.frontend.reach.MANY", 10)
+    model, things = Line(), [[i] for i in range(20)]
+    for _ in range(2):
+        check(model, lambda prediction, y: squared(prediction, y) * len(things))
+    assert len(traced) == 2

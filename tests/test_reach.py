@@ -642,3 +642,70 @@ def test_a_rule_that_gives_another_number_each_time_is_refused():
         )
     with pytest.raises(TypeError, match=f"{message} for each parameter: in C it may depend only on"):
         UpdateKernel(Given([Value(1.0)], lambda self: lambda x, g, kept: (x - time.perf_counter() * g, kept)), None)
+
+
+class Raising:
+    """Whatever reads it fails, now or later."""
+
+    broken = True
+
+    @property
+    def __dict__(self):
+        if self.broken:
+            raise RuntimeError("not now")
+        return {}
+
+
+def test_what_cannot_be_read_is_not_followed():
+    raising = Raising()
+    assert Reach({"raising": raising}).unfollowed == ["the Raising raising"]
+    raising.__class__.broken = False
+    reach = Reach({"list": [raising]})
+    assert not reach.unfollowed
+    Place = type(reach._places[0])
+    numbers = iter([[1.0]])
+    assert Place("numbers", "{}", lambda: next(numbers), lambda before: None).changed() == "numbers"
+
+
+def test_masked_arrays_are_read_below_their_masks():
+    masked = np.ma.array([1.0, 2.0], mask=[False, True])
+    reach = Reach({"constant": np.ma.masked, "masked": masked})
+    assert not reach.changed()
+    masked.data[1] = 3.0
+    assert reach.changed() == "masked"
+
+
+def test_the_import_of_a_function_with_many_names_is_found():
+    lines = [f"        later.a{i}" for i in range(300)]
+    spoiled = "\n".join(["def function(x):", "    if x:", *lines, "        import zlib", "    return zlib"])
+    space = {}
+    exec(spoiled, space)
+    assert not Reach({"function": space["function"]}).unfollowed
+
+
+def test_what_is_imported_later_has_changed_unless_the_walk_is_thorough(monkeypatch, tmp_path):
+    (tmp_path / "micrograd_tests_later.py").write_text("scale = 1.0")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "micrograd_tests_later", raising=False)
+
+    def function():
+        from micrograd_tests_later import scale
+
+        return scale
+
+    reach = Reach({"function": function}, thorough=False)
+    assert "micrograd_tests_later" not in sys.modules
+    function()
+    assert reach.changed() == "the imports of function"
+    reach.restore()
+    del sys.modules["micrograd_tests_later"]
+    reach = Reach({"function": function})
+    sys.modules["micrograd_tests_later"].scale = 2.0
+    assert reach.changed().endswith("scale")
+
+
+def test_a_walk_that_need_not_be_thorough_ends_after_many_objects(monkeypatch):
+    monkeypatch.setattr("micrograd.compiler.frontend.reach.MANY", 10)
+    lists = [[[]] for _ in range(10)]
+    assert Reach({"lists": lists}, thorough=False).unfollowed == ["too many objects, as lists[9]"]
+    assert not Reach({"lists": lists}).unfollowed

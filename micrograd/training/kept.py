@@ -21,6 +21,8 @@ class Kept:
     model, loss, parameters, options
         What it was compiled from: the model, a function of a prediction and a target, all Values with gradients, and
         the options.
+    thorough
+        Whether all other Values are found, however many objects they can read.
 
     Attributes
     ----------
@@ -30,18 +32,20 @@ class Kept:
         What was compiled.
     """
 
-    def __init__(self, model: Any, loss: Callable[..., Any], parameters: Sequence[Value], options: Options) -> None:
-        self.reach = Reach({"model": model, "loss": loss}, ignoring=parameters)
+    def __init__(
+        self, model: Any, loss: Callable[..., Any], parameters: Sequence[Value], options: Options, thorough: bool
+    ) -> None:
+        self.reach = Reach({"model": model, "loss": loss}, ignoring=parameters, thorough=thorough)
         self.backends: Backends = {}
-        self._loss, self._parameters, self._options = loss, parameters, options
+        self._loss, self._parameters, self._options, self._thorough = loss, parameters, options, thorough
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
         return type(None), ()
 
-    def serves(self, loss: Callable[..., Any], parameters: Sequence[Value], options: Options) -> bool:
+    def serves(self, loss: Callable[..., Any], parameters: Sequence[Value], options: Options, thorough: bool) -> bool:
         """Whether tracing would come to the same as it did."""
         return (
-            self._options == options
+            (self._options, self._thorough) == (options, thorough)
             and alike(self._loss, loss)
             and len(self._parameters) == len(parameters)
             and all(map(is_, self._parameters, parameters))
@@ -50,7 +54,9 @@ class Kept:
         )
 
 
-def kept_for(model: Any, loss: Callable[..., Any], parameters: Sequence[Value], options: Options) -> Kept:
+def kept_for(
+    model: Any, loss: Callable[..., Any], parameters: Sequence[Value], options: Options, thorough: bool
+) -> Kept:
     """What an earlier training has compiled, or a new one to keep, if the model has attributes.
 
     The earlier one serves if nothing has changed that the model and the loss can read: attributes of whatever they
@@ -61,6 +67,6 @@ def kept_for(model: Any, loss: Callable[..., Any], parameters: Sequence[Value], 
     """
     attributes: dict[str, Any] = getattr(model, "__dict__", {})
     kept: Kept | None = attributes.get(KEPT)
-    if kept is None or not kept.serves(loss, parameters, options):
-        kept = attributes[KEPT] = Kept(model, loss, parameters, options)
+    if kept is None or not kept.serves(loss, parameters, options, thorough):
+        kept = attributes[KEPT] = Kept(model, loss, parameters, options, thorough)
     return kept

@@ -313,7 +313,8 @@ def compiled(
     check_rule(update.optimizer)
     (xs, ys), size = engine.train_data, sampler.size
     options = Options(backend, threads=threads, precision=named(precision))
-    kept = kept_for(engine.model, engine.loss, update.all_parameters, options)
+    watches = schedule is not None and not depends_on_step_only(schedule)  # which may change other Values, too
+    kept = kept_for(engine.model, engine.loss, update.all_parameters, options, watches)
     constants = [value for value in kept.reach.values if type(value.data) in (int, float)]
     example = row(xs[0]), row(ys[0])
     function = Function(engine.loss_of, example, update.all_parameters, options, constants, kept.backends)
@@ -336,7 +337,7 @@ def compiled(
                 return losses
         return eager.validation_losses()  # which raises what it has to
 
-    if schedule is not None and not depends_on_step_only(schedule):
+    if schedule is not None and watches:
         roots = {"model": engine.model, "loss": engine.loss}
         schedule = _watched(schedule, Reach(roots, numbers=False, ignoring=update.all_parameters))
     trained = len(set(map(id, update.parameters)))

@@ -7,17 +7,19 @@ can be read from them, and `_unfollowed` which objects keep something that canno
 
 import dis
 import logging
+import math
 import random
+import sys
 import types
 import weakref
 from array import array
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import repeat
+from importlib.util import resolve_name
+from itertools import chain, repeat
 from operator import is_
-from sys import stdlib_module_names
 from types import BuiltinMethodType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
@@ -25,7 +27,7 @@ from micrograd.compiler.frontend.redirect import is_in_training
 from micrograd.compiler.frontend.tracer import Symbol
 from micrograd.engine import Value
 
-LIBRARIES = stdlib_module_names | {"micrograd"}  # whose classes and globals do not change
+LIBRARIES = sys.stdlib_module_names | {"micrograd"}  # whose classes and globals do not change
 OPAQUE = (bool, int, float, complex, str, bytes, type(None), type(...), CodeType, ModuleType, Symbol, logging.Logger)
 CONTAINERS = (list, tuple, deque, set, frozenset)
 ATTRIBUTES: dict[type, tuple[str, ...]] = {
@@ -54,6 +56,9 @@ DYNAMIC = {
     *("getcontext", "label"),
 }
 """What reads from where no change can be seen; the label of a parameter, too."""
+IMPORT_NAME = dis.opmap["IMPORT_NAME"]
+MANY, OF_FUNCTION = 100_000, 50
+"""How many objects are followed where not all have to be, in a second; and how many take as long as a function."""
 HEAP = 1 << 9  # the flag of classes that are made while Python runs
 ATTRIBUTE, ITEM, NAME = "{}.{}", "{}[{!r}]", "{}{}"
 KEPT = "_micrograd_compiled"
@@ -96,7 +101,10 @@ class Place:
 
     def changed(self) -> str:
         """The name of what has changed in it; "" if nothing has."""
-        return self.difference(self._read())
+        try:
+            return self.difference(self._read())
+        except Exception:  # whatever a user's class raises where it is read
+            return self._path
 
     def difference(self, now: Any) -> str:
         """The name of what these contents have another of; "" if they are the same."""
@@ -135,6 +143,9 @@ class Reach:
         Whether the numbers in leaf Values and arrays count; those of Values in training never do.
     ignoring
         Objects that are left out.
+    thorough
+        Whether everything is followed, and what functions import is imported for that. If not, objects above MANY are
+        unfollowed, and what is imported later has changed.
 
     Attributes
     ----------
@@ -153,36 +164,52 @@ class Reach:
         *,
         numbers: bool = True,
         ignoring: Iterable[Any] = (),
+        thorough: bool = True,
     ) -> None:
         self.values: list[Value] = []
         self.unfollowed: list[str] = []
         self.found: dict[int, Any] = {id(x): x for x in ignoring}  # holding them keeps their identities
         self._places: list[Place] = []
+        left: float = math.inf if thorough else MANY
         waiting = deque(roots.items())
         while waiting:
             path, thing = waiting.popleft()
             if id(thing) in self.found:
                 continue
+            left -= OF_FUNCTION if type(thing) is FunctionType else 1
+            if left < 0:
+                self.unfollowed.append(f"too many objects, as {path}")
+                break
             self.found[id(thing)] = thing
-            if isinstance(thing, Value) and not thing._prev:
-                self.values.append(thing)
-                if not numbers or is_in_training(thing):
+            try:
+                if thorough and isinstance(thing, FunctionType):
+                    _import(thing)
+                waiting += self._next(path, thing, besides if roots.get(path) is thing else (), numbers)
+            except Exception:  # whatever an object raises where it is read
+                self.unfollowed.append(f"the {type(thing).__name__} {path}")
+
+    def _next(self, path: str, thing: Any, besides: Collection[str], numbers: bool) -> list[tuple[str, Any]]:
+        """Remember an object; returns those that can be read from it, by name."""
+        if isinstance(thing, Value) and not thing._prev:
+            self.values.append(thing)
+            if not numbers or is_in_training(thing):
+                return []
+        if not numbers and hasattr(type(thing), "tolist") and not _has_objects(thing):
+            return []
+        if why := _unfollowed(thing):
+            self.unfollowed.append(f"{why} {path}")
+        kinds = [*thing.__mro__[1:], type(thing)] if isinstance(thing, type) else [type(thing)]
+        found = [(kind.__name__, kind) for kind in kinds if not _is_of_library(kind)]
+        for place in _places(path, thing, besides):
+            self._places.append(place)
+            for key, x in place.objects():
+                if id(x) in self.found:
                     continue
-            if not numbers and hasattr(type(thing), "tolist") and not _has_objects(thing):
-                continue
-            if why := _unfollowed(thing):
-                self.unfollowed.append(f"{why} {path}")
-            kinds = [*thing.__mro__[1:], type(thing)] if isinstance(thing, type) else [type(thing)]
-            waiting += [(kind.__name__, kind) for kind in kinds if not _is_of_library(kind)]
-            for place in _places(path, thing, besides if roots.get(path) is thing else ()):
-                self._places.append(place)
-                for key, x in place.objects():
-                    if id(x) in self.found:
-                        continue
-                    if not isinstance(x, OPAQUE):
-                        waiting.append((place.name(key), x))
-                    elif _is_module(x) and place.form != NAME:  # only those are followed that a function names
-                        self.unfollowed.append(f"the module {place.name(key)}")
+                if not issubclass(type(x), OPAQUE):
+                    found.append((place.name(key), x))
+                elif _is_module(x) and place.form != NAME:  # only those are followed that a function names
+                    self.unfollowed.append(f"the module {place.name(key)}")
+        return found
 
     def changed(self) -> str:
         """The name of something that is not as it was when this was made; "" if there is nothing."""
@@ -257,6 +284,9 @@ def _items(path: str, form: str, space: dict[Any, Any], read: Callable[[], dict[
 def _variables(function: FunctionType) -> Iterator[Place]:
     """The closure of a function, the globals that it names, and what it names in modules."""
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    if any(_imports(function)):
+        path = f"the imports of {function.__name__}"
+        yield Place(path, NAME, lambda: [*_imported(function).values()], lambda before: None)
     yield Place(
         "",
         NAME,
@@ -297,25 +327,39 @@ def _modules(function: FunctionType, names: Iterable[str]) -> dict[str, ModuleTy
     spaces = [("", {**_closure(function), **_named(function.__globals__, names), **_imported(function)})]
     for path, space in spaces:  # which grows
         for name, x in space.items():
-            if isinstance(x, ModuleType) and x not in found.values():
+            if issubclass(type(x), ModuleType) and x not in found.values():
                 found[f"{path}{name}"] = x
                 spaces.append((f"{path}{name}.", _named(vars(x), names)))
     return found
 
 
-def _imported(function: FunctionType) -> dict[str, Any]:
-    """The modules that a function imports where it runs, by their names there."""
-    found: dict[str, Any] = {}
+def _imports(function: FunctionType) -> Iterator[tuple[str, Sequence[str]]]:
+    """The modules that a function imports where it runs, and the names that it imports from each."""
     codes = [function.__code__]
     for code in codes:  # which grows
         codes += [x for x in code.co_consts if isinstance(x, CodeType)]
-        steps = list(dis.get_instructions(code)) if code.co_names else []
+        if IMPORT_NAME not in code.co_code[::2]:
+            continue
+        steps = [x for x in dis.get_instructions(code) if x.opname != "EXTENDED_ARG"]
         for level, names, step in zip(steps, steps[1:], steps[2:], strict=False):
-            if step.opname == "IMPORT_NAME":
+            if step.opcode == IMPORT_NAME:
+                package = function.__globals__.get("__package__") or ""
                 with suppress(ImportError):  # which the function may expect
-                    module = __import__(step.argval, function.__globals__, None, names.argval, level.argval)
-                    found[module.__name__] = module
-    return found
+                    yield resolve_name("." * level.argval + step.argval, package), names.argval or ()
+
+
+def _import(function: FunctionType) -> None:
+    """Import what a function imports where it runs."""
+    for module, names in _imports(function):
+        with suppress(ImportError):
+            __import__(module, None, None, names)
+
+
+def _imported(function: FunctionType) -> dict[str, Any]:
+    """What a function imports of what has been imported already, by the names of modules."""
+    found = [(module, *(f"{module}.{name}" for name in names)) for module, names in _imports(function)]
+    packages = [module.partition(".")[0] for module, *_ in found]
+    return _named(sys.modules, [*packages, *chain.from_iterable(found)])
 
 
 def _unfollowed(thing: Any) -> str:
@@ -331,7 +375,7 @@ def _unfollowed(thing: Any) -> str:
         if names & BY_NAME and any(map(_is_module, _modules(thing, names).values())):
             found |= names & BY_NAME
         return f"{min(found)} in" if found else ""
-    base = next(base for base in kind.__mro__ if _is_in_c(base))
+    base = _kind_in_c(thing)
     if base in FOLLOWED or (base.__module__ in CONSTANT and not isinstance(thing, random.SystemRandom)):
         return ""
     return f"the {kind.__name__}"
@@ -348,9 +392,14 @@ def _is_in_c(kind: type) -> bool:
     return not kind.__flags__ & HEAP or isinstance(new, BuiltinMethodType)
 
 
+def _kind_in_c(thing: Any) -> Any:
+    """The first class in C that the class of an object comes from."""
+    return next(base for base in type(thing).__mro__ if _is_in_c(base))
+
+
 def _is_module(thing: Any) -> bool:
     """Whether this is a module whose contents may change."""
-    return isinstance(thing, ModuleType) and thing.__name__.partition(".")[0] not in LIBRARIES
+    return issubclass(type(thing), ModuleType) and thing.__name__.partition(".")[0] not in LIBRARIES
 
 
 def _is_of_library(thing: Any) -> bool:
@@ -370,7 +419,8 @@ def _numbers(array: Any) -> Any:
     """The numbers in an array, in a form that tells whether they are the same; or the objects in it."""
     if _has_objects(array):
         return list(array.flat)
-    return array.tobytes() if hasattr(array, "tobytes") else repr(array.tolist())
+    kind = _kind_in_c(array)  # whose method reads even a masked array, and changes nothing
+    return kind.tobytes(array) if hasattr(kind, "tobytes") else repr(array.tolist())
 
 
 def _write_numbers(array: Any, numbers: Any) -> None:
