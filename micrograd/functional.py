@@ -12,10 +12,10 @@ number that `backward()` stores in `grad` within the function is a constant to t
 Value of an inner level after its derivative has ended.
 
 Arguments are numbers, Values, NumPy arrays, and lists, tuples and dicts of all of these; keyword arguments are passed
-on. The function gets copies of the containers, which it may change in place; a table or Series of pandas becomes an
-array, an array without dimensions a number. Gradients have the shape of the argument: for an array, they are an array
-of doubles (of objects, if they are no plain numbers), for a dict a dict with sorted keys, for anything else nested
-lists. Results and jacobians of arrays are arrays, too.
+on. The function gets copies of the containers, which it may change in place; dicts have their keys sorted, as in JAX,
+a table or Series of pandas becomes an array, an array without dimensions a number. Gradients have the shape of the
+argument: for an array, they are an array of doubles (of objects, if they are no plain numbers), for a dict a dict with
+sorted keys, for anything else nested lists. Results and jacobians of arrays are arrays, too.
 Their numbers are floats for floats, ints and Fractions for exact numbers, Values if an argument is a Value or the
 function closes over one.
 """
