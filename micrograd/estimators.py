@@ -52,10 +52,13 @@ class _Adam(optim.Optimizer):
     """Adam by scikit-learn's formula, whose epsilon no correction of the start scales.
 
     Steps differ in the penalty's share, by the size of the batch. Compiled code takes a number for each step as their
-    `learning_rate`, so that is the share here; rates and penalties are kept for each parameter, like moments.
+    `learning_rate`, so that is the share here; rates and penalties are kept for each parameter, like moments, and what
+    twice the penalties have added to the losses, for the weights are only known while a step is taken.
     """
 
-    moments: ClassVar[dict[str, float]] = {"mean": -math.inf, "mean_square": 0.0, "penalty": 0.0, "rate": 0.0}
+    moments: ClassVar[dict[str, float]] = {
+        "mean": -math.inf, "mean_square": 0.0, "penalty": 0.0, "rate": 0.0, "added": 0.0
+    }  # fmt: skip
 
     beta_1: float
     beta_2: float
@@ -65,19 +68,22 @@ class _Adam(optim.Optimizer):
         share, beta1, beta2, eps, steps = self.learning_rate, self.beta_1, self.beta_2, self.epsilon, self.steps + 1
         scale = scalar.sqrt(1 - beta2**steps) / (1 - beta1**steps)
 
-        def update(x: Any, grad: Any, mean: Any, mean_square: Any, penalty: Any, rate: Any) -> tuple[Any, ...]:
-            grad = grad + share * penalty * x
+        def update(
+            x: Any, grad: Any, mean: Any, mean_square: Any, penalty: Any, rate: Any, added: Any
+        ) -> tuple[Any, ...]:
+            pull = share * penalty * x
+            grad, added = grad + pull, added + pull * x
             mean = beta1 * mean + (1 - beta1) * grad
             mean_square = beta2 * mean_square + (1 - beta2) * (grad * grad)
-            return x - rate * scale * mean / (scalar.sqrt(mean_square) + eps), mean, mean_square, penalty, rate
+            return x - rate * scale * mean / (scalar.sqrt(mean_square) + eps), mean, mean_square, penalty, rate, added
 
         return update
 
 
 class _SGD(optim.Optimizer):
-    """SGD by scikit-learn's formula, whose velocity keeps the rates of earlier steps. Shares and rates are as above."""
+    """SGD by scikit-learn's formula, whose velocity keeps the rates of earlier steps. All others are as above."""
 
-    moments: ClassVar[dict[str, float]] = {"velocity": -math.inf, "penalty": 0.0, "rate": 0.0}
+    moments: ClassVar[dict[str, float]] = {"velocity": -math.inf, "penalty": 0.0, "rate": 0.0, "added": 0.0}
 
     momentum: float
     nesterov: bool
@@ -85,10 +91,11 @@ class _SGD(optim.Optimizer):
     def rule(self) -> optim.Update:
         share, momentum, nesterov = self.learning_rate, self.momentum, self.nesterov
 
-        def update(x: Any, grad: Any, velocity: Any, penalty: Any, rate: Any) -> tuple[Any, ...]:
-            change = rate * (grad + share * penalty * x)
+        def update(x: Any, grad: Any, velocity: Any, penalty: Any, rate: Any, added: Any) -> tuple[Any, ...]:
+            pull = share * penalty * x
+            change, added = rate * (grad + pull), added + pull * x
             velocity = momentum * velocity - change
-            return x + (momentum * velocity - change if nesterov else velocity), velocity, penalty, rate
+            return x + (momentum * velocity - change if nesterov else velocity), velocity, penalty, rate, added
 
         return update
 
@@ -166,25 +173,33 @@ class _Network:
         self._examples = self._loss._examples(columns, size, lambda *_: None)
 
     def epoch(self, order: Any) -> tuple[float, float]:
-        """Take a step on each batch of the examples in this order. Returns the mean loss, and share of the penalty.
+        """Take a step on each batch of the examples in this order. Returns the mean loss, and twice the penalty in it.
 
         Raises ArithmeticError if a number is not finite.
         """
         lengths = np.diff(self._starts, append=len(order))
         totals = np.add.reduceat(self._weights[order], self._starts)
         self._columns[-1][order] = self._weights[order] * np.repeat(lengths / totals, lengths)  # 1, on average of each
-        shares, found = array("d", (1 / totals).tobytes()), array("d", bytes(totals.nbytes))
-        places, size = array("q", order.astype("q").tobytes()), int(lengths[0])
-        self.vector = None  # until all is done, or an interrupted epoch would pass for one that has not begun
-        done = self._step.run_steps(self._examples, shares, found, order=places, size=size)
-        if done < len(shares) and self._step.is_native:
-            raise FloatingPointError("a loss or a weight is not finite")
-        for k in range(done, len(shares)):  # without a C compiler
-            self.optimizer.learning_rate = shares[k]
-            found[k] = self._step(*[column[order[k * size : (k + 1) * size]] for column in self._columns])
+        self.vector, found, doubled = None, 0.0, 0.0  # or an interrupted epoch would pass for one that has not begun
+        for length in np.unique(lengths)[::-1].tolist():  # the last batch may be smaller, and weighs less
+            batches, size = lengths == length, int(lengths[0])
+            self.optimizer.added[:] = [0.0] * len(self._penalty)
+            found += length * self._steps(order, 1 / totals[batches], int(self._starts[batches][0]), size)
+            doubled += length * sum(self.optimizer.added)
         self.vector = np.array(self._step.numbers())
-        loss, share = (float(lengths @ np.array(each)) / len(order) for each in (found, shares))
-        return loss, share
+        return found / len(order), doubled / len(order)
+
+    def _steps(self, order: Any, shares: Any, start: int, size: int) -> float:
+        """Take a step for each share, on batches of this size from there on. Returns the sum of their mean losses."""
+        rates, found = array("d", shares.tobytes()), array("d", bytes(shares.nbytes))
+        places = array("q", order.astype("q").tobytes())
+        done = self._step.run_steps(self._examples, rates, found, order=places, size=size, position=start)
+        if done < len(rates) and self._step.is_native:
+            raise FloatingPointError("a loss or a weight is not finite")
+        for k in range(done, len(rates)):  # without a C compiler
+            self.optimizer.learning_rate, first = rates[k], start + k * size
+            found[k] = self._step(*[column[order[first : first + size]] for column in self._columns])
+        return float(sum(found))
 
 
 class _Compiled(BaseEstimator):
@@ -227,13 +242,13 @@ class _Compiled(BaseEstimator):
         targets = y.argmax(axis=1) if self.out_activation_ == "softmax" else y
         return [_doubles(column) for column in (X, targets, weights / weights.mean())]
 
-    def _loss_of(self, mean: float, y: Any, weights: Any, squares: float) -> float:
-        """scikit-learn's loss, from the mean of the network's and the penalized squares of the weights."""
+    def _loss_of(self, mean: float, y: Any, weights: Any, doubled: float) -> float:
+        """scikit-learn's loss, from the mean of the network's and twice the penalty."""
         if self.out_activation_ == "identity":
             mean /= self.n_outputs_
         elif self.out_activation_ == "exp":
             mean += np.average(xlogy(y, y) - y, axis=0, weights=weights).sum()
-        return float(mean + 0.5 * self.alpha * squares)
+        return float(mean + 0.5 * doubled)
 
     def _forward_pass_fast(self, X: Any, check_input: bool = True) -> Any:
         """The outputs for each example."""
@@ -246,7 +261,8 @@ class _Compiled(BaseEstimator):
         mean, gradient = self._network.value_and_grad(self._weights, self._columns(X, y, weights))
         coefs, intercepts = self._layers(gradient)
         coefs = [grad + w * (self.alpha / weights.sum()) for grad, w in zip(coefs, self.coefs_, strict=True)]
-        return self._loss_of(mean, y, weights, _squares(self.coefs_) / weights.sum()), coefs, intercepts
+        doubled = self.alpha * sum(np.vdot(w, w) for w in self.coefs_) / weights.sum()
+        return self._loss_of(mean, y, weights, doubled), coefs, intercepts
 
     def _fit_stochastic(self, X: Any, y: Any, sample_weight: Any, *buffers: Any) -> None:
         """Train by Adam or SGD, for one epoch if incremental."""
@@ -258,7 +274,7 @@ class _Compiled(BaseEstimator):
         size = min(200 if self.batch_size == "auto" else self.batch_size, n)
         if self.batch_size not in ("auto", size):
             warnings.warn(f"batch_size={self.batch_size} is clipped to the number of examples, {n}", stacklevel=5)
-        network, after = self._network, _squares(self.coefs_)
+        network = self._network
         self._begin(network, incremental)
         penalties = [np.full(w.shape, self.alpha) for w in self.coefs_], map(np.zeros_like, self.intercepts_)
         network.feed(self._weights, _vector(*penalties), columns, weights, size)
@@ -266,11 +282,9 @@ class _Compiled(BaseEstimator):
         try:
             for _ in range(1 if incremental else self.max_iter):
                 order = order[self._random_state.permutation(n)] if self.shuffle else order
-                loss, share = network.epoch(order)
+                loss, doubled = network.epoch(order)
                 self.coefs_, self.intercepts_ = self._layers(network.vector)
-                before, after = after, _squares(self.coefs_)
-                squares = before + (after - before) * (1 - 1 / -(-n // size)) / 2  # before a step, on average
-                self.loss_ = self._loss_of(loss, y, weights, squares * share)
+                self.loss_ = self._loss_of(loss, y, columns[-1], doubled)
                 self.loss_curve_.append(self.loss_)
                 self.n_iter_, self.t_ = self.n_iter_ + 1, self.t_ + n
                 self._say(f"Iteration {self.n_iter_}, loss = {self.loss_:.8f}")
@@ -351,10 +365,6 @@ def _vector(coefs: Any, intercepts: Any) -> Any:
     """All weights in the order of the network's parameters: for each neuron, those of its inputs, and its bias."""
     layers = [np.vstack([w, b]).T.ravel() for w, b in zip(coefs, intercepts, strict=True)]
     return np.concatenate(layers, dtype=np.float64)
-
-
-def _squares(coefs: Any) -> float:
-    return float(sum(np.vdot(w, w) for w in coefs))
 
 
 def _doubles(column: Any) -> Any:

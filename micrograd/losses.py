@@ -207,7 +207,9 @@ def cross_entropy(
         If there are no logits, an index is out of range, there are not as many indices as examples or not as many
         weights as classes, or a weight is negative.
     """
-    smoothing = number("label_smoothing", label_smoothing, below=1)
+    smoothing = number("label_smoothing", label_smoothing)
+    if smoothing > 1:
+        raise ValueError(f"label_smoothing is {shown(label_smoothing)}: expected a number from 0 to 1")
     weights = None
     if weight is not None:
         weights = [number(f"weight[{i}]", w) for i, w in enumerate(by_position("weight", weight))]

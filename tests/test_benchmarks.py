@@ -1,12 +1,26 @@
 """The benchmarks compare like with like, and their page shows the measured numbers."""
 
 import math
+import struct
 import xml.etree.ElementTree as ElementTree
 
 import pytest
 
 from micrograd import Value
-from tests.benchmarks import cold, compiling, digits, gpt, growth, harness, page, phrases, scaling
+from tests.benchmarks import (
+    cold,
+    compiling,
+    control,
+    digits,
+    engineering,
+    gpt,
+    growth,
+    harness,
+    microcontroller,
+    page,
+    phrases,
+    scaling,
+)
 from tests.benchmarks.data import orders, set_weights
 from tests.benchmarks.harness import CHECKOUT, Benchmark, Contestant, Measured, from_first_step, run
 from tests.benchmarks.values import MLP, cross_entropy, mean, softmax
@@ -304,6 +318,46 @@ def test_whole_processes_learn_the_same(monkeypatch, name):
     programs = {key: sized._replace(full=sized.small) for key, sized in cold.PROGRAMS.items()}
     monkeypatch.setattr(cold, "PROGRAMS", programs)
     assert cold.ours(name, 3) == pytest.approx(cold.pytorch(name, 3), rel=1e-9)
+
+
+@pytest.mark.skipif(not has_compiler(), reason="there is no C compiler here")
+@pytest.mark.usefixtures("cache")
+def test_engineers_get_the_same_numbers_from_all(monkeypatch):
+    pytest.importorskip("casadi")
+    monkeypatch.setattr(harness, "LEAST", 1e-3)
+    monkeypatch.setattr(engineering, "POINTS", 7)
+    monkeypatch.setattr(engineering, "VARIABLES", 9)
+    monkeypatch.setattr(control, "STEPS", 3)
+    monkeypatch.setattr(control, "UNKNOWNS", 12)
+    curve, long, *derivatives = engineering.benchmarks()[:4]
+    for benchmark in (curve, long, *derivatives):
+        contestants = [c for c in benchmark.ours + benchmark.others if not c.name.startswith("JAX")]
+        first, *rest = [c.prepare(*c.arguments)()[1] for c in contestants]
+        assert rest == pytest.approx([first] * len(rest), rel=benchmark.tolerance)
+        assert len(rest) >= 2
+
+
+def test_what_is_not_installed_is_left_out(monkeypatch):
+    monkeypatch.setattr(engineering, "find_spec", lambda name: None)
+    left = engineering.benchmarks()
+    assert [[c.name for c in benchmark.others] for benchmark in left] == [
+        ["NumPy by hand"],
+        ["NumPy by hand"],
+        ["SciPy, differences"],
+        [],
+    ]
+    monkeypatch.setattr(engineering, "find_spec", lambda name: name)
+    assert [len(benchmark.others) for benchmark in engineering.benchmarks()] == [3, 3, 4, 3, 2, 2]
+
+
+def test_the_size_of_code_is_that_of_its_section():
+    names = b"\0.names\0.text.arm\0"
+    sections = [(1, 52, len(names)), (8, 0, 1340)]
+    headers = b"".join(struct.pack("<10I", name, 0, 0, 0, start, size, 0, 0, 0, 0) for name, start, size in sections)
+    header = bytearray(52)
+    struct.pack_into("<I", header, 32, 52 + len(names))
+    struct.pack_into("<HH", header, 48, 2, 0)
+    assert microcontroller.sections(bytes(header) + names + headers) == {".names": len(names), ".text.arm": 1340}
 
 
 @pytest.mark.skipif(not has_compiler(), reason="there is no C compiler here")

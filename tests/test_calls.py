@@ -384,8 +384,7 @@ def test_examples_packed_for_other_axes_are_refused():
     for one, other in ((shared, each), (each, shared)):
         with pytest.raises(TypeError, match="other in_axes: pack them with the function that takes them"):
             one.map(other.pack(*([1.0, 2.0] if axis == 0 else 1.0 for axis in (other.options.in_axes or (0, 0)))))
-    with pytest.raises(ValueError, match="shape"):
-        shared.map([1.0, 2.0], [1.0, 2.0])
+    assert np.array_equal(shared.map([1.0, 2.0], [3.0, 4.0]), [[3.0, 6.0], [4.0, 8.0]])  # no batch, but one array
 
 
 # The mean over examples as a function of one vector

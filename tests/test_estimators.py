@@ -72,6 +72,13 @@ TABLE = {
     "rates that adapt": (
         "MLPClassifier", CANCER, {**SGD, "learning_rate": "adaptive", "tol": 0.1, "n_iter_no_change": 1},
     ),
+    "steep penalties": ("MLPClassifier", WINE, {"alpha": 5.0, "batch_size": 7, "learning_rate_init": 0.05}),
+    "convergence with a penalty": (
+        "MLPClassifier", WINE, {"alpha": 1.0, "batch_size": 8, "max_iter": 200, "learning_rate_init": 0.05},
+    ),
+    "convergence of SGD with a penalty": (
+        "MLPClassifier", WINE, {**SGD, "alpha": 0.1, "batch_size": 7, "max_iter": 200, "learning_rate": "adaptive"},
+    ),
     "convergence": ("MLPClassifier", WINE, {"tol": 0.1, "n_iter_no_change": 2, "max_iter": 300}),
     "early stopping": ("MLPClassifier", CANCER, {"early_stopping": True, "batch_size": 54, "n_iter_no_change": 3}),
     "early stopping of many": ("MLPClassifier", WINE, {"early_stopping": True, "validation_fraction": 0.3}),
@@ -91,7 +98,7 @@ def assert_same(theirs, ours, X):
     for name, value in vars(theirs).items():
         if name.endswith("_") and name not in ("coefs_", "intercepts_", "classes_", "out_activation_"):
             np.testing.assert_allclose(
-                np.array(getattr(ours, name), dtype=float), np.array(value, dtype=float), rtol=1e-4, err_msg=name
+                np.array(getattr(ours, name), dtype=float), np.array(value, dtype=float), rtol=1e-9, err_msg=name
             )
     for one, other in zip(theirs.coefs_ + theirs.intercepts_, ours.coefs_ + ours.intercepts_, strict=True):
         np.testing.assert_allclose(other, one, rtol=1e-6, atol=1e-6)

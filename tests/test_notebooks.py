@@ -5,6 +5,7 @@ import inspect
 import math
 import random
 import re
+import shutil
 import textwrap
 
 import numpy as np
@@ -20,15 +21,19 @@ from tests import notebooks
 from tests.notebooks import checks, digits, pictures
 from tests.notebooks.checks.engine import ENGINE
 from tests.notebooks.solutions import part_1, part_2, part_3, part_4, part_5, part_6
+from tests.pages import HERE
 
 FIRST = notebooks.read(notebooks.NOTEBOOKS[0])
 ASKED = re.compile(r"^(?:\w+ = )?checks\.(\w+)\(", re.MULTILINE)
 
 each_notebook = pytest.mark.parametrize("path", notebooks.NOTEBOOKS, ids=lambda path: path.stem)
+each_stored = pytest.mark.parametrize("path", [*notebooks.NOTEBOOKS, notebooks.ENGINEERING], ids=lambda path: path.stem)
 
 
-@each_notebook
+@each_stored
 def test_it_says_what_it_is_stored_with(path):
+    if path == notebooks.ENGINEERING and not (importlib.util.find_spec("scipy") and shutil.which("gcc")):
+        pytest.skip("there is no SciPy or no gcc here")
     ran, stored = notebooks.execute(path), notebooks.read(path)
     if not importlib.util.find_spec("torch"):
         for made, cell in zip(ran.cells, stored.cells, strict=True):
@@ -38,7 +43,7 @@ def test_it_says_what_it_is_stored_with(path):
     assert notebooks.said(ran) == notebooks.said(stored)
 
 
-@each_notebook
+@each_stored
 def test_it_is_stored_without_anything_about_the_machine_that_it_ran_on(path):
     notebook = notebooks.read(path)
     assert path.stat().st_size < 100_000
@@ -81,10 +86,17 @@ def test_the_course_takes_four_hours():
     assert sum(map(int, re.findall(r"^\| \d\. .*?\| (\d+) \|", FIRST.cells[0].source, re.MULTILINE))) == 240
 
 
-@each_notebook
+@each_stored
 def test_the_files_it_links_to_exist(path):
     links = re.findall(r"\]\((?!https?:)([^)#]+)\)", "\n".join(cell.source for cell in notebooks.read(path).cells))
     assert [link for link in links if not (path.parent / link).exists()] == []
+
+
+def test_the_page_for_engineers_is_a_notebook_too():
+    made, stored = notebooks.from_page(HERE / "engineering.md"), notebooks.read(notebooks.ENGINEERING)
+    assert [(cell.cell_type, cell.source) for cell in made.cells] == [
+        (cell.cell_type, cell.source) for cell in stored.cells
+    ]
 
 
 def test_the_page_for_teachers_knows_the_notebooks_and_its_links_lead_on():

@@ -59,7 +59,9 @@ def compile(
         so once.
     example_args
         One example of the arguments: numbers, nested lists and dicts of numbers, arrays. Only their shapes matter, and
-        which of them are arrays: the function always gets arrays for these, even if a call gives a list.
+        which of them are arrays: the function always gets arrays for these, even if a call gives a list, and lists for
+        lists, even if a call gives an array. For a number, where a call gives an array or a list, it gets an array. The
+        keys of a dict come sorted.
     parameters
         Leaf Values that the function uses. Their numbers are read at each call; all other Values and numbers that the
         function uses are constants.

@@ -266,7 +266,7 @@ class Function:
                     finite=self.options.finite,
                     quiet=self.options.quiet,
                 )
-        except (TypeError, ValueError, LookupError) as error:
+        except (TypeError, ValueError, LookupError, AttributeError) as error:
             if isinstance(error, TraceError) or not self._backends:
                 raise
             raise ShapeError(shapes, self._shapes, error) from error
@@ -310,10 +310,10 @@ class Function:
     def _check_differentiable(self, packed: Packed) -> None:
         stored = self._graph_of(packed)
         if not stored.is_differentiable:
-            raise TypeError(
-                f"the function returns a list of shape {stored.output_shape}, but a gradient needs a single Value: "
-                "return its mean, for instance"
-            )
+            came = f"the function returns a list of shape {stored.output_shape}, but a gradient needs a single Value"
+            if self._backends[self._shapes].stored.is_differentiable:
+                raise ShapeError(packed.shapes, self._shapes, came)
+            raise TypeError(f"{came}: return its mean, for instance")
 
     def _is_in_c(self) -> bool:
         """Whether all shapes are compiled to C."""

@@ -19,7 +19,7 @@ from micrograd import validation
 from micrograd.compiler.dataset import Examples
 from micrograd.compiler.dtype import DOUBLE, REMEDY
 from micrograd.compiler.frontend.interpret import check
-from micrograd.compiler.frontend.redirect import any_frozen
+from micrograd.compiler.frontend.redirect import any_frozen, trained
 from micrograd.compiler.native.buffers import Buffers
 from micrograd.compiler.native.loop import NativeLoop
 from micrograd.compiler.native.toolchain import warn_once
@@ -128,7 +128,7 @@ class Training:
 
         self._gradients = gradients = CompiledGradients(compiled, by_engine)
         self._turn = threading.RLock()  # of the thread that takes a step
-        self._in_c, self._inside = ExitStack(), False
+        self._claim, self._in_c, self._inside = ExitStack(), ExitStack(), False
         self._loop: NativeLoop | BrowserLoop | None = None  # in C, while the buffers are in use
         self._latest: Examples | None = None
         self._rates, self._losses = array("d", [0.0]), array("d", [0.0])  # of one step
@@ -145,14 +145,15 @@ class Training:
     def __enter__(self) -> Self:
         with entering(self):
             self._check_optimizer()
-            if self._compiled._takes_steps(self._compiled._backends):
-                self._in_c.enter_context(self._buffers.in_use())
-                try:
+            self._claim.enter_context(trained(self._optimizer.parameters))
+            try:
+                if self._compiled._takes_steps(self._compiled._backends):
+                    self._in_c.enter_context(self._buffers.in_use())
                     self._bind(None)
-                except BaseException:
-                    self._leave_c()
-                    raise
-            self._inside = True
+                self._inside = True
+            except BaseException:
+                self._leave()
+                raise
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -271,6 +272,7 @@ class Training:
     def _leave(self) -> None:
         self._inside, self._latest = False, None
         self._leave_c()
+        self._claim.close()
 
     def _leave_c(self) -> None:
         """Go on in Python: the numbers go back to the Values and the optimizer."""

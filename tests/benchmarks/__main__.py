@@ -6,7 +6,10 @@ from importlib import import_module
 from tests.benchmarks import page
 from tests.benchmarks.harness import CHECKOUT, run
 
-GROUPS = ("mlp", "gpt", "digits", "mnist", "chain", "compiling", "phrases", "cold", "growth", "scaling", "playground")
+GROUPS = (
+    *("mlp", "gpt", "digits", "mnist", "chain", "compiling", "phrases", "cold", "growth", "scaling", "playground"),
+    "engineering",
+)
 HERE, PICTURES = CHECKOUT / "tests" / "benchmarks", CHECKOUT / "tests" / "pictures"
 
 parser = argparse.ArgumentParser(

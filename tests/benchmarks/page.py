@@ -14,7 +14,7 @@ from tests.benchmarks import charts
 from tests.benchmarks.growth import curves
 from tests.benchmarks.harness import Benchmark, Contestant, Measure, Measured
 
-LIBRARIES = ("numpy", "torch", "scikit-learn", "casadi")
+LIBRARIES = ("numpy", "torch", "scikit-learn", "casadi", "jax")
 BASE, C = "micrograd 0.1.0", "compiled to C"
 SCALAR = ("microgpt's form",)
 RIVALS = (
@@ -24,6 +24,7 @@ RIVALS = (
     "PyTorch, batches by index",
     "MLPClassifier",
     "CasADi SX",
+    "JAX",
 )
 """The contestants that charts show beside ours: with micrograd 0.1.0, and with C."""
 

@@ -1,4 +1,4 @@
-"""The course: six notebooks, in reading order. They are stored with their outputs, and
+"""The course: six notebooks, in reading order; and a page as one more. They are stored with their outputs, and
 
     python -m tests.notebooks
 
@@ -8,6 +8,7 @@ runs them all and stores the new outputs. They can be read in Jupyter, or wherev
 import os
 import re
 import shutil
+import sys
 from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,9 +19,30 @@ from xml.etree import ElementTree
 import nbclient
 import nbformat
 
+from tests import pages
+
 HERE = Path(__file__).parent
 CHECKOUT = HERE.parents[1]
-NOTEBOOKS = sorted(HERE.glob("*.ipynb"))
+NOTEBOOKS = sorted(HERE.glob("[0-9]*.ipynb"))
+ENGINEERING = HERE / "engineering.ipynb"
+
+
+def from_page(page: Path) -> Any:
+    """A page as a notebook without outputs: a cell for each block, but for those that say what a command prints."""
+    text, end, sources = page.read_text(encoding="utf-8"), 0, []
+    for block in pages.BLOCK.finditer(text):
+        sources.append((nbformat.v4.new_markdown_cell, text[end : block.start()].strip()))
+        end = block.end()
+        if block["file"]:
+            sources.append((nbformat.v4.new_code_cell, f"%%writefile {block['file']}\n{block['text']}"))
+        elif block["language"] == "sh":
+            sources.append((nbformat.v4.new_code_cell, f"%%sh\n{block['text']}"))
+        elif block["language"] == "python":
+            unprinted = re.sub(r"^( *print\(.*\))  # .*$", r"\1", block["text"], flags=re.MULTILINE)
+            sources.append((nbformat.v4.new_code_cell, unprinted.rstrip()))
+    sources.append((nbformat.v4.new_markdown_cell, text[end:].strip()))
+    written = [(cell, re.sub(r"\]\((\w+\.md)\)", r"](../pages/\1)", source)) for cell, source in sources if source]
+    return nbformat.v4.new_notebook(cells=[cell(source, id=f"cell-{i}") for i, (cell, source) in enumerate(written)])
 
 
 def read(path: Path) -> Any:
@@ -30,9 +52,17 @@ def read(path: Path) -> Any:
 
 def execute(path: Path) -> Any:
     """A notebook after all of its cells have run, from the first to the last, beside copies of its checks."""
-    notebook = read(path)
+    return run(read(path))
+
+
+def run(notebook: Any) -> Any:
+    """The same of a notebook that need not be stored."""
     search = os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH")]))
-    with TemporaryDirectory() as directory, patch.dict(os.environ, PYTHONPATH=search, XDG_CACHE_HOME=directory):
+    programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # with this Python as `python`
+    with (
+        TemporaryDirectory() as directory,
+        patch.dict(os.environ, PATH=programs, PYTHONPATH=search, XDG_CACHE_HOME=directory),
+    ):
         shutil.copytree(HERE, directory, ignore=shutil.ignore_patterns("*.ipynb"), dirs_exist_ok=True)
         client = nbclient.NotebookClient(
             notebook,

@@ -45,6 +45,7 @@ class _Block(dict[str, memoryview]):
 
 _thread = _Thread()
 _buffers: dict[Value, tuple[_Block, int]] = {}  # and the index of the numbers of a Value in them
+_trained: set[Value] = set()  # by a training block, in any language
 _redirections: Counter[Value] = Counter()  # the number of blocks in which a Value looks elsewhere for its numbers
 _freezes: Counter[Value] = Counter()  # the number of blocks that freeze it
 
@@ -105,10 +106,23 @@ def is_in_training(value: Value) -> bool:
 
 
 @contextmanager
+def trained(values: Sequence[Value]) -> Iterator[None]:
+    """Within the block, no other one trains the Values. Raises ValueError if one does already."""
+    taken: list[Value] = []
+    with finally_uninterrupted(lambda: _trained.difference_update(taken)):
+        with uninterrupted(), gradients_lock:
+            if not _trained.isdisjoint(values):
+                raise ValueError("a parameter is already being trained: leave the other training block first")
+            _trained.update(values)
+            taken += values
+        yield
+
+
+@contextmanager
 def buffers(values: Sequence[Value], data: memoryview, grad: memoryview) -> Iterator[None]:
     """Within the block the numbers of the Values, and their gradients, are in the buffers; afterwards they keep them.
 
-    A number that did not change stays the same object. Raises ValueError if a Value is in other buffers already.
+    A number that did not change stays the same object. No Value may be in other buffers already.
     """
     taken: list[Value] = []
     bits = data.cast("B").cast("q" if data.itemsize == 8 else "i")  # which tell 0.0 from -0.0
@@ -124,8 +138,6 @@ def buffers(values: Sequence[Value], data: memoryview, grad: memoryview) -> Iter
 
     with finally_uninterrupted(leave), _counted(values, _redirections):
         with uninterrupted(), gradients_lock:
-            if any(value in _buffers for value in values):
-                raise ValueError("a parameter is already being trained: leave the other training block first")
             block = _Block(data=data, grad=grad)
             _buffers.update({value: (block, i) for i, value in enumerate(values)})
             taken += values

@@ -19,6 +19,7 @@ from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.frontend.serialized import SerializedGraph
 from micrograd.compiler.frontend.tracer import QUIET
+from micrograd.compiler.passes import program
 from micrograd.compiler.targets.numpy import Writer
 from micrograd.compiler.targets.python import Numbers, PythonBackend
 
@@ -242,7 +243,7 @@ class _Kernel:
     """A generated function: called with the parameters, the seed and columns of examples, it returns y and g."""
 
     def __init__(self, graph: Graph, kind: str) -> None:
-        writer = Writer(graph, *graph.ends(kind))
+        writer = Writer(graph, program(graph, *graph.ends(kind)))
         self.source, self.statements = writer.source(kind), writer.statements
         self._tile = max(FEWEST_EXAMPLES, CACHE // (8 * writer.size + 1))
         quiet = QUIET_NAMESPACE if graph.trace.quiet else {}

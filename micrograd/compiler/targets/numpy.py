@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import CONDITIONS
 from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, Scatter, Step, Sum, Term, refs
-from micrograd.compiler.passes import program
+from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.roll import rolled
 from micrograd.compiler.targets.spelling import call
 
@@ -49,16 +49,7 @@ class Nest(NamedTuple):
 
 
 class Writer:
-    """Prints a kernel as a function on arrays.
-
-    Parameters
-    ----------
-    graph
-        The traced function.
-    results
-        The lines to put into the array y, one after the other.
-    accumulated
-        The lines that end in the array g.
+    """Prints a program of a graph as a function on arrays.
 
     Attributes
     ----------
@@ -70,11 +61,11 @@ class Writer:
         How many are carried out, each on whole arrays.
     """
 
-    def __init__(self, graph: Graph, results: Sequence[int], accumulated: Sequence[int]) -> None:
-        kernel, self.constants, *_ = program(graph, results, accumulated)
+    def __init__(self, graph: Graph, program: Program) -> None:
+        kernel, self.constants = program.kernel, program.constants
         first = next((i for i, step in enumerate(kernel) if isinstance(step, Scatter)), len(kernel))
         kernel = [*kernel[:first], *rolled(kernel[first:])]
-        self._sizes = _sizes(kernel) | {"y": len(results)}
+        self._sizes = _sizes(kernel) | {"y": program.n_results}
         self.size = sum(graph.sizes) + sum(self._sizes.values())
         self.statements = 0
         self._variables: dict[str, tuple[int, ...]] = {}  # their axes

@@ -12,7 +12,7 @@ from micrograd.draw.graph.card import Shape
 from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.draw.graph.fold import Folded
 from micrograd.draw.graph.names import is_number, names
-from micrograd.draw.graph.svg import style, summary
+from micrograd.draw.graph.svg import counted, style
 from micrograd.draw.graph.views import Edge, Item, View, Views
 from micrograd.draw.text import exact, label
 from micrograd.engine import Value
@@ -45,7 +45,7 @@ def page(root: Value) -> str:
     return shell.page(
         __package__,
         title=f"The graph of {label(root) or 'a Value'}",
-        summary=f"{summary(graph)}.",
+        summary=f"{counted(graph)}. Play computes each number, and then, backward, each gradient.",
         main=shell.read(__package__, "page.html"),
         data=f'<script type="application/json" id="graph">{_json(data)}</script>',
         style=style("#drawing"),

@@ -72,8 +72,13 @@ def to_svg(root: Value, *, limit: float = math.inf) -> str:
 
 def summary(graph: DrawnGraph) -> str:
     """The contents of a drawing, in a few words."""
-    name, n = label(graph.values[-1]) or "a Value", len(graph.values)
-    return f"The graph that leads to {name}: {n:,} Values, {n - graph.first:,} operations"
+    return f"The graph that leads to {label(graph.values[-1]) or 'a Value'}: {counted(graph)}"
+
+
+def counted(graph: DrawnGraph) -> str:
+    """How much is in a graph."""
+    n = len(graph.values)
+    return f"{n:,} Values, {n - graph.first:,} operations"
 
 
 def _edges(views: Views, view: View, placed: Placed) -> Iterable[str]:

@@ -397,7 +397,7 @@
 
   if (isPlane) {
     for (const id of ["data", "plane-part"]) find(`#${id}`).hidden = false;
-    find("#cards-show").textContent = "In each card: the unit's output over the plane, with stripes where it is below 0.";
+    find("#cards-show").textContent = "In each card: the unit's output over the plane, blue above 0, orange with stripes below.";
     points = content.rows.map((row) => [...row]);
     plane.open(points, held);
     plane.resize();

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 BLOCKS, ASCII = "▁▂▃▄▅▆▇█", "_.:-=+*#"
 MAX_STRETCHES = 300  # of a curve, each drawn by its lowest and its highest point
 WIDTH, NARROW = 640, 350  # of a chart, the latter for phones
-LEFT, RIGHT, TOP, BOTTOM = 62, 144, 36, 36  # margins of a chart, for its numbers and names
+LEFT, RIGHT, TOP, BOTTOM = 63, 144, 36, 36  # margins of a chart, for its numbers and names
 LINE = 15  # from one line of text to the next
 
 
@@ -90,7 +90,7 @@ def chart(
     parts.append(_text((LEFT + right) / 2, height - 5, "epoch", "mg-soft", "middle"))
     across = f"{next(iter(lines))}{' (log scale)' * logarithmic}"
     parts.append(
-        f'<text class="mg-soft" transform="translate(9 {(top + bottom) / 2:.1f}) rotate(-90)" '
+        f'<text class="mg-soft" transform="translate(10 {(top + bottom) / 2:.1f}) rotate(-90)" '
         f'text-anchor="middle">{escape(across)}</text>'
     )
     ends = []

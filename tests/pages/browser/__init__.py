@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 HERE = Path(__file__).parent
 CHECKOUT = HERE.parents[2]
-NOTEBOOKS = sorted((CHECKOUT / "tests" / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted((CHECKOUT / "tests" / "notebooks").glob("[0-9]*.ipynb"))
 PYODIDE = "314.0.7"
 SCRIPT = "text/javascript"
 PARTS = ("micrograd", "tests/__init__.py", "tests/notebooks", "tests/pages/__init__.py", "tests/pages/cells.py")
