@@ -11,7 +11,7 @@ import time
 import types
 import weakref
 from array import array
-from collections import Counter, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 
@@ -524,16 +524,40 @@ class Base:
     inherited = 1.0
 
 
-class Holder(Base):
+class OtherBase:
+    pass
+
+
+class Derived(Base):
+    pass
+
+
+class Key:
+    """Something that a dict can look up."""
+
+    x = 1.0
+
+
+class OtherKey(Key):
+    pass
+
+
+class Measured(float):
+    """A number with attributes."""
+
+
+class Holder(Derived):
     """Something of every kind."""
 
     def __init__(self):
         self.number, self.text = 1.0, "a"
         self.list, self.tuple, self.set, self.deque = [1.0], ([1.0],), {"a"}, deque([1.0])
-        self.dict, self.counts = {"a": {"b": 1.0}}, Counter("a")
+        self.dict, self.counts = {"a": {"b": 1.0}, "d": 2.0}, Counter("a")
         self.array, self.buffer, self.objects = np.array([1.0]), array("d", [1.0]), np.array([Value(1.0)], object)
+        self.default, self.key, self.measured = defaultdict(list), Key(), Measured(1.0)
+        self.keys, self.ordered = {self.key: 1.0}, OrderedDict(a=1.0, b=2.0)
         self.zero, self.strided = np.array(1.0), np.ones((3, 2))[:, 0]
-        self.listed = Listed()
+        self.listed, self.neuron = Listed(), nn.Neuron(1, rng=1)
         self.slotted, self.random, self.partial = Slotted(), random.Random(1), functools.partial(max, [1.0])
         self.value, self.node, self.log = Value(1.0), Value(1.0) + 1.0, toolchain.log
         self.function, self.method, self.itself = closed([1.0]), self.list.append, self
@@ -567,6 +591,12 @@ CHANGES = {
     "holder.deque": lambda h: h.deque.append(1.0),
     "holder.dict['a']['b']": lambda h: h.dict["a"].update(b=2.0),
     "holder.dict['c']": lambda h: h.dict.update(c=2.0),
+    "holder.default.default_factory": lambda h: setattr(h.default, "default_factory", dict),
+    "holder.key.x": lambda h: setattr(h.key, "x", 2.0),
+    "holder.key.__class__": lambda h: setattr(h.key, "__class__", OtherKey),
+    "holder.measured.unit": lambda h: setattr(h.measured, "unit", "m"),
+    "holder.dict": lambda h: h.dict.update(a=h.dict.pop("a")),
+    "holder.ordered": lambda h: h.ordered.move_to_end("a"),
     "holder.counts['a']": lambda h: h.counts.update("a"),
     "holder.array": lambda h: h.array.fill(2.0),
     "holder.buffer": lambda h: h.buffer.__setitem__(0, 2.0),
@@ -584,6 +614,8 @@ CHANGES = {
     "toolchain.scale": lambda h: setattr(toolchain, "scale", 2.0),
     "SCALE": lambda h: globals().update(SCALE=2.0),
     "Base.inherited": lambda h: setattr(Base, "inherited", 2.0),
+    "Derived.__bases__": lambda h: setattr(Derived, "__bases__", (OtherBase,)),
+    "Neuron.__call__": lambda h: setattr(nn.Neuron, "__call__", lambda self, x: 1.0),
     "Holder.new": lambda h: setattr(Holder, "new", 2.0),
 }
 
@@ -709,3 +741,36 @@ def test_a_walk_that_need_not_be_thorough_ends_after_many_objects(monkeypatch):
     lists = [[[]] for _ in range(10)]
     assert Reach({"lists": lists}, thorough=False).unfollowed == ["too many objects, as lists[9]"]
     assert not Reach({"lists": lists}).unfollowed
+
+
+def test_attributes_of_keys_and_elements_count():
+    key = Key()
+    reach = Reach({"keys": {key: 1.0}})
+    key.x = 2.0
+    assert reach.changed().endswith(".x")
+
+
+def test_what_cannot_be_set_back_does_not_keep_the_rest_from_it():
+    holder = Holder()
+    reach = Reach({"read_only": READ_ONLY, "frozen": Refusing, "holder": holder})
+    Refusing.x = 2.0
+    holder.number = 2.0
+    Meta.refuses = True
+    reach.restore()
+    Meta.refuses = False
+    assert (Refusing.x, holder.number) == (2.0, 1.0)
+
+
+class Meta(type):
+    """Of a class whose attributes cannot be set at times."""
+
+    refuses = False
+
+    def __setattr__(cls, name, x):
+        if Meta.refuses and cls is not Meta:
+            raise AttributeError(name)
+        super().__setattr__(name, x)
+
+
+class Refusing(metaclass=Meta):
+    x = 1.0

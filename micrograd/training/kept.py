@@ -63,7 +63,9 @@ def kept_for(
     hold and of its classes, closures, globals that they name, numbers in arrays and in Values, the states of Python's
     random generators; the parameters' numbers apart. A loss that is made again by the same line of code, of the same
     objects, is the same. What is not followed, such as an iterator, is never relied on. Not noticed are only changes
-    of what libraries define, and of what is outside of the program, such as files and the clock.
+    of what libraries define (of micrograd, methods of classes are, and functions that the model or the loss names),
+    of built-in names, of names of functions and modules, of classes registered with an abstract one, and of what is
+    outside of the program, such as files and the clock.
     """
     attributes: dict[str, Any] = getattr(model, "__dict__", {})
     kept: Kept | None = attributes.get(KEPT)

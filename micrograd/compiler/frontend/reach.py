@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from functools import partial
 from importlib.util import resolve_name
-from itertools import chain, repeat
+from itertools import chain
 from operator import is_
 from types import BuiltinMethodType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
@@ -28,10 +28,10 @@ from micrograd.compiler.frontend.tracer import Symbol
 from micrograd.engine import Value
 
 LIBRARIES = sys.stdlib_module_names | {"micrograd"}  # whose classes and globals do not change
-OPAQUE = (bool, int, float, complex, str, bytes, type(None), type(...), CodeType, ModuleType, Symbol, logging.Logger)
+OPAQUE = {bool, int, float, complex, str, bytes, type(None), type(...), CodeType}  # of which nothing is read
 CONTAINERS = (list, tuple, deque, set, frozenset)
 ATTRIBUTES: dict[type, tuple[str, ...]] = {
-    Value: ("data",),
+    Value: ("data", "__class__"),
     FunctionType: ("__code__", "__defaults__", "__kwdefaults__"),
     MethodType: ("__self__", "__func__"),
     BuiltinMethodType: ("__self__",),
@@ -39,11 +39,12 @@ ATTRIBUTES: dict[type, tuple[str, ...]] = {
     classmethod: ("__func__",),
     property: ("fget", "fset", "fdel"),
     partial: ("func", "args", "keywords"),
+    defaultdict: ("default_factory", "__class__"),
 }
 """What can be read from objects of these types, besides what is in their `__dict__`."""
 FOLLOWED = {
     *(object, type, dict, OrderedDict, defaultdict, *CONTAINERS, array, memoryview, range, slice, MappingProxyType),
-    *ATTRIBUTES,
+    *(*ATTRIBUTES, *OPAQUE),
     *(x for name, x in vars(types).items() if name.endswith(("DescriptorType", "WrapperType"))),
 }
 """The types in C whose objects keep only what is followed here."""
@@ -91,9 +92,11 @@ class Place:
         self.before = read()
 
     def objects(self) -> Iterable[tuple[Any, Any]]:
-        """The objects in it, by keys."""
+        """The objects in it, by keys; and these."""
         before = self.before
-        return before.items() if isinstance(before, dict) else enumerate(before if isinstance(before, list) else ())
+        if isinstance(before, dict):
+            return chain(before.items(), zip(before, before, strict=True) if self.form == ITEM else ())
+        return enumerate(before if isinstance(before, list) else ())
 
     def name(self, key: Any) -> str:
         """The name of what is in it at this key."""
@@ -110,9 +113,10 @@ class Place:
         """The name of what these contents have another of; "" if they are the same."""
         before = self.before
         if isinstance(before, dict):
-            if len(now) == len(before) and all(map(is_, map(now.get, before, repeat(self)), before.values())):
+            if len(now) == len(before) and all(map(is_, chain(now, now.values()), chain(before, before.values()))):
                 return ""
-            return next(self.name(key) for key in {**before, **now} if before.get(key, self) is not now.get(key, self))
+            names = (self.name(key) for key in {**before, **now} if before.get(key, self) is not now.get(key, self))
+            return next(names, self._path)  # of which only the order has changed
         are_objects = isinstance(before, list)
         is_same = len(now) == len(before) and all(map(is_, now, before)) if are_objects else now == before
         return "" if is_same else self._path
@@ -127,6 +131,10 @@ class Place:
             self._delete(key)  # type: ignore[misc]  # which every dict has
         for key, x in self.before.items():
             if now.get(key, self) is not x:
+                self._assign(key, x)
+        if [*map(id, self._read())] != [*map(id, self.before)]:
+            for key, x in self.before.items():
+                self._delete(key)  # type: ignore[misc]
                 self._assign(key, x)
 
 
@@ -205,7 +213,7 @@ class Reach:
             for key, x in place.objects():
                 if id(x) in self.found:
                     continue
-                if not issubclass(type(x), OPAQUE):
+                if not _is_opaque(type(x)):
                     found.append((place.name(key), x))
                 elif _is_module(x) and place.form != NAME:  # only those are followed that a function names
                     self.unfollowed.append(f"the module {place.name(key)}")
@@ -219,7 +227,8 @@ class Reach:
         """Set back what has changed."""
         for place in self._places:
             if place.changed():
-                place.restore()
+                with suppress(Exception):  # of what cannot be set
+                    place.restore()
 
 
 def alike(one: Any, other: Any) -> bool:
@@ -236,7 +245,7 @@ def _places(path: str, thing: Any, besides: Collection[str]) -> Iterator[Place]:
     """Where an object keeps what can be read from it."""
     if isinstance(thing, type):
         if not _is_of_library(thing):
-            yield _attributes(path, thing, lambda: vars(thing).copy())
+            yield _attributes(path, thing, lambda: {**dict(sorted(vars(thing).items())), "__bases__": thing.__bases__})
         return
     space = getattr(thing, "__dict__", None)
     if isinstance(space, dict) and not isinstance(thing, Value):
@@ -268,7 +277,7 @@ def _attribute_names(thing: Any) -> list[str]:
     slots = [
         name for kind in type(thing).__mro__ for name, x in vars(kind).items() if type(x) is types.MemberDescriptorType
     ]
-    return [name for name in slots if not name.startswith("__")]
+    return ["__class__", *(name for name in slots if not name.startswith("__"))]
 
 
 def _attributes(path: str, thing: Any, read: Callable[[], dict[str, Any]]) -> Place:
@@ -358,8 +367,7 @@ def _import(function: FunctionType) -> None:
 def _imported(function: FunctionType) -> dict[str, Any]:
     """What a function imports of what has been imported already, by the names of modules."""
     found = [(module, *(f"{module}.{name}" for name in names)) for module, names in _imports(function)]
-    packages = [module.partition(".")[0] for module, *_ in found]
-    return _named(sys.modules, [*packages, *chain.from_iterable(found)])
+    return _named(sys.modules, [*(module.partition(".")[0] for module, *_ in found), *chain.from_iterable(found)])
 
 
 def _unfollowed(thing: Any) -> str:
@@ -379,6 +387,12 @@ def _unfollowed(thing: Any) -> str:
     if base in FOLLOWED or (base.__module__ in CONSTANT and not isinstance(thing, random.SystemRandom)):
         return ""
     return f"the {kind.__name__}"
+
+
+def _is_opaque(kind: type) -> bool:
+    """Whether nothing is read from objects of this class: numbers and texts, unless they can have attributes."""
+    is_plain = kind in OPAQUE or (not kind.__flags__ & HEAP and issubclass(kind, (float, complex, str, bytes)))
+    return is_plain or issubclass(kind, (ModuleType, Symbol, logging.Logger))
 
 
 def _is_special(name: str) -> bool:
@@ -403,9 +417,10 @@ def _is_module(thing: Any) -> bool:
 
 
 def _is_of_library(thing: Any) -> bool:
-    """Whether a function or a class never changes, as those of libraries and in C."""
-    in_c = isinstance(thing, type) and _is_in_c(thing)
-    return in_c or str(thing.__module__).partition(".")[0] in LIBRARIES
+    """Whether a function or a class never changes, as those of libraries and in C; users patch micrograd's classes."""
+    if isinstance(thing, type) and (_is_in_c(thing) or thing.__module__.startswith("micrograd.")):
+        return _is_in_c(thing)
+    return str(thing.__module__).partition(".")[0] in LIBRARIES
 
 
 def _refill(container: Any, contents: list[Any]) -> None:
