@@ -623,3 +623,44 @@ def test_where_the_compiler_fails_at_a_call_arrays_and_some_gradients_come_out_a
     assert made[3].map(xs, ys, out=out) is out
     assert out.tolist() == [24.0, 60.0]
     assert made[3].objective(xs, ys)[0](np.ones(1))[1].tolist() == [21.0]
+
+
+# Gradients that the parameters have already
+
+
+def test_backward_adds_to_gradients_that_are_numbers_of_any_kind():
+    w = Value(2.0)
+    fast = micrograd.compile(lambda x: w * x, (0.0,), parameters=[w], backend="python")
+    w.grad = np.float32(1)
+    fast.backward([1.0, 2.0])
+    assert repr(w.grad) == "2.5"
+
+
+@pytest.mark.parametrize("grad", [None, "1", 1j], ids=repr)
+def test_backward_adds_to_nothing_but_numbers(grad):
+    v, w = Value(1.0), Value(2.0)
+    fast = micrograd.compile(lambda x: v * w * x, (0.0,), parameters=[v, w], backend="python")
+    w.grad = grad
+    with pytest.raises(TypeError, match=r"Value\(data=2\.0, .* has no number there: set it to 0"):
+        fast.backward([1.0, 2.0])
+    assert v.grad == 0.0
+    assert w.grad is grad
+
+
+# What a function gets
+
+
+def test_an_array_s_rows_have_one_length():
+    fast = micrograd.compile(lambda x: x.sum(), (np.ones((2, 2)),), backend="python")
+    with pytest.raises(ValueError, match=r"expected an array.*, not rows of unequal length"):
+        fast([[1.0], [1.0, 2.0]])
+    with pytest.raises(ValueError, match=r"expected an array.*, not a number"):
+        fast(1.0)
+
+
+def test_a_function_of_two_numbers_takes_a_traced_number_and_a_value():
+    w = Value(3.0)
+    fast = micrograd.compile(lambda x: scalar.hypot(x.data, w), (0.0,), parameters=[w], backend="python")
+    assert fast(4.0) == 5.0
+    fast.backward([4.0])
+    assert w.grad == 0.6
