@@ -185,7 +185,7 @@ class _Network:
             batches, size = lengths == length, int(lengths[0])
             self.optimizer.added[:] = [0.0] * len(self._penalty)
             found += length * self._steps(order, 1 / totals[batches], int(self._starts[batches][0]), size)
-            doubled += length * sum(self.optimizer.added)
+            doubled += length * sum(self.optimizer.added[:])
         self.vector = np.array(self._step.numbers())
         return found / len(order), doubled / len(order)
 
