@@ -257,3 +257,11 @@ def test_what_reaches_too_much_is_traced_each_time(traced: list[Any], monkeypatc
     for _ in range(2):
         check(model, lambda prediction, y: squared(prediction, y) * len(things))
     assert len(traced) == 2
+
+
+def test_a_layer_that_a_user_patches_is_traced_again(traced: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    model, call = nn.MLP(2, [1]), nn.Neuron.__call__
+    check(model, losses.mse_loss)
+    monkeypatch.setattr(nn.Neuron, "__call__", lambda self, x: call(self, x) * 2.0)
+    check(model, losses.mse_loss)
+    assert len(traced) == 2
