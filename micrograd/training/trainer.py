@@ -339,7 +339,9 @@ def compiled(
 
     if schedule is not None and watches:
         roots = {"model": engine.model, "loss": engine.loss}
-        schedule = _watched(schedule, Reach(roots, numbers=False, ignoring=update.all_parameters))
+        schedule = _watched(
+            schedule, Reach(roots, numbers=False, ignoring=update.all_parameters, thorough=False, partly=True)
+        )
     trained = len(set(map(id, update.parameters)))
     learns = all(any(function._graph_of(pack).uses[:trained]) for pack in gradients.examples.packs)
     gradients.by_engine = engine.is_unchecked = not learns  # where that raises what it has to
