@@ -28,28 +28,12 @@ def xor() -> Points:
 
 
 def moons(n: int = 100, noise: float = 0.1, rng: Rng = None) -> Points:
-    """Two interleaving half circles of radius 1.
+    """`n` points on two interleaving half circles of radius 1, divided evenly, one class after the other.
 
-    Parameters
-    ----------
-    n
-        The number of points, divided evenly among the classes, one class after the other.
-    noise
-        The standard deviation of the normal noise added to both coordinates.
-    rng
-        A `random.Random`, a NumPy generator or a seed; by default Python's global generator.
+    Returns the points, `[x0, x1]` each, and their classes: 0 for the upper half circle, 1 for the lower one. Both
+    coordinates have normal noise of this standard deviation.
 
-    Returns
-    -------
-    xs, ys
-        The points, `[x0, x1]` each, and their classes: 0 for the upper half circle, 1 for the lower one.
-
-    Raises
-    ------
-    ValueError
-        If `n` is below 0, or the noise is negative or not finite.
-    TypeError
-        If `rng` is not a source of random numbers.
+    Raises ValueError if `n` is below 0, or the noise is negative or not finite.
     """
 
     def upper(t: float) -> tuple[float, float]:
@@ -105,21 +89,8 @@ def _sample_noisy_curves(curves: Sequence[Curve], n: int, noise: float, rng: Rng
 def batches(xs: Sequence[Any], ys: Sequence[Any], size: int, rng: Rng = None) -> Iterator[tuple[list[Any], list[Any]]]:
     """All examples once, in random order, `size` at a time; the last batch may be smaller.
 
-    Parameters
-    ----------
-    xs, ys
-        The inputs and targets of the examples: lists, arrays or tables with a row for each. They are not changed.
-    size
-        The number of examples in a batch.
-    rng
-        A `random.Random`, a NumPy generator or a seed; by default Python's global generator.
-
-    Raises
-    ------
-    ValueError
-        If the two are not of the same length, or the size is below 1.
-    TypeError
-        If one of the two has no items by position, such as a dict.
+    The inputs and targets are lists, arrays or tables with a row for each example. Raises ValueError if they are not of
+    the same length or the size is below 1, TypeError if one has no items by position, such as a dict.
     """
     xs, ys = examples(xs, ys)
     chosen = shuffled(len(xs), count("size", size), generator(rng))
@@ -137,7 +108,9 @@ def train_test_split(
     *,
     stratify: Sequence[Any] | None = None,
 ) -> tuple[Any, Any, Any, Any]:
-    """The examples in random order, in two parts: to learn from, and to test with.
+    """The examples in random order, in two parts, to learn from and to test with: train_xs, test_xs, train_ys, test_ys.
+
+    That is the order of scikit-learn's function. The parts are arrays if they come from arrays or tables, else lists.
 
     Parameters
     ----------
@@ -145,15 +118,8 @@ def train_test_split(
         The inputs and targets of the examples: lists, arrays or tables with a row for each. They are not changed.
     test_size
         How many examples are to test with: a share below 1, or an int.
-    rng
-        A `random.Random`, a NumPy generator or a seed; by default Python's global generator.
     stratify
         The class of each example, such as `ys`: both parts get the same share of each class, as far as that goes.
-
-    Returns
-    -------
-    train_xs, test_xs, train_ys, test_ys
-        In the order of scikit-learn's function; arrays if they come from arrays or tables, otherwise lists.
 
     Raises
     ------
@@ -210,25 +176,12 @@ def standardize(xs: Sequence[Any]) -> tuple[Any, Scaling]:
         train_xs, scaling = data.standardize(train_xs)
         test_xs = scaling(test_xs)
 
-    A column of equal numbers becomes one of zeros: it has a deviation of 0, and 1 stands in for that.
+    The inputs are a list, an array or a table with a row of numbers for each example; what is returned is as `Scaling`
+    returns it, with lists of the `mean` and the `deviation` of each column (divided by the number of examples, as in
+    scikit-learn). A column of equal numbers becomes one of zeros: it has a deviation of 0, and 1 stands in for that.
 
-    Parameters
-    ----------
-    xs
-        The inputs: a list, an array or a table with a row of numbers for each example. They are not changed.
-
-    Returns
-    -------
-    xs, scaling
-        The inputs standardized, as `Scaling` returns them; and the `mean` and `deviation` of each column (divided by
-        the number of examples, as in scikit-learn), in lists.
-
-    Raises
-    ------
-    ValueError
-        If there are no inputs, they are not equally long, or a number is not finite. The message says where.
-    TypeError
-        If `xs` or one of its rows has no items by position.
+    Raises ValueError if there are no inputs, they are not equally long, or a number is not finite, and says where;
+    TypeError if `xs` or one of its rows has no items by position.
     """
     columns = [*zip(*_finite_rows(by_position("xs", xs)), strict=True)]
     means = [math.fsum(column) / len(column) if min(column) < max(column) else column[0] for column in columns]

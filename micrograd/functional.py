@@ -50,19 +50,9 @@ JAX = {"argnums": "argnum"}
 def grad(f: Function, argnum: Argnum = 0) -> Function:
     """The gradient of `f`, as a function of the same arguments.
 
-    Parameters
-    ----------
-    f
-        A function that returns one number.
-    argnum
-        The position of the argument to differentiate by, or several positions, for a list of gradients.
-
-    Raises
-    ------
-    TypeError
-        From the gradient: if `f` does not return a number, or an argument does not consist of numbers.
-    ValueError, ZeroDivisionError, OverflowError
-        From the gradient: if a derivative does not exist there.
+    `f` returns one number. `argnum` is the position of the argument to differentiate by, or several positions, for a
+    list of gradients. The gradient raises TypeError if `f` does not return a number or an argument does not consist of
+    numbers, and ValueError, ZeroDivisionError or OverflowError if a derivative does not exist there.
     """
     both = value_and_grad(f, argnum)
     return lambda *args, **options: both(*args, **options)[1]
@@ -135,12 +125,8 @@ def hvp(f: Function, argnum: Argnum = 0) -> Function:
 class Jacobian:
     """The jacobian of a function as a function of the same arguments: what `jacobian` and `hessian` return.
 
-    Attributes
-    ----------
-    f, argnum
-        The function that it differentiates, and by which arguments: for a hessian the gradient.
-    is_symmetric
-        Whether it is a hessian.
+    `f` and `argnum` are the function that it differentiates and by which arguments, for a hessian the gradient;
+    `is_symmetric` is whether it is a hessian.
     """
 
     def __init__(self, f: Function, argnum: Argnum, *, is_symmetric: bool = False) -> None:

@@ -5,10 +5,10 @@ and numbers. No loss overflows, however large the logits are. If one class is al
 `log_softmax` have the rounding error of 1, as in PyTorch.
 
 Most take a `reduction` of the losses of the examples: `"mean"`, `"sum"`, or `"none"` for a list of them in the shape of
-the input. Any other raises ValueError.
+the input. All raise ValueError for another reduction, for shapes that differ, and if there are no numbers to average.
 
-A loss that accepts only some targets has a `check_targets(targets, name)`, which raises ValueError for others. Compiled
-code does not check the targets among its arguments; `fit` checks all of them before it starts.
+A loss that accepts only some targets raises ValueError for others, and has a `check_targets(targets, name)` that does.
+Compiled code does not check the targets among its arguments; `fit` checks all of them before it starts.
 """
 
 import operator
@@ -87,13 +87,7 @@ def _for_targets(allowed: Callable[[Any], bool], expected: str) -> Callable[[Los
 
 @_reducible
 def mse_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
-    """The squared error, (input - target)^2.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ, or there are no numbers to average.
-    """
+    """The squared error, (input - target)^2."""
 
     def loss(x: Value, y: Value) -> Any:
         error = x - y
@@ -104,7 +98,7 @@ def mse_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
 
 @_reducible
 def l1_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
-    """The absolute error, |input - target|, whose derivative where both are equal is 0. The errors are as above."""
+    """The absolute error, |input - target|, whose derivative where both are equal is 0."""
     return _reduced(_each(lambda x, y: abs(x - y), input, target), reduction)
 
 
@@ -112,12 +106,7 @@ def l1_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
 def huber_loss(input: Any, target: Any, *, reduction: str = "mean", delta: float = 1.0) -> Any:
     """The squared error, halved, up to an error of `delta`; beyond it the absolute error's line (Huber, 1964).
 
-    So outliers pull no harder than an error of `delta` does.
-
-    Raises
-    ------
-    ValueError
-        If delta is not above 0, the shapes differ, or there are no numbers to average.
+    So outliers pull no harder than an error of `delta` does. Raises ValueError unless `delta` is above 0.
     """
     delta = positive("delta", delta)
 
@@ -136,11 +125,6 @@ def hinge_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
 
     It is 0 for a score that is on its target's side of 0 by a margin of at least 1. See Cortes and Vapnik (1995);
     PyTorch has no such function (its `hinge_embedding_loss` is a different one).
-
-    Raises
-    ------
-    ValueError
-        If a target is not -1 or +1, the shapes differ, or there are no numbers to average.
     """
     return _reduced(_each(lambda x, y: (1 - y * x).relu(), input, target), reduction)
 
@@ -148,13 +132,7 @@ def hinge_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
 @_reducible
 @_for_targets(lambda y: 0 <= y <= 1, "a number from 0 to 1; for -1 and +1, use hinge_loss")
 def binary_cross_entropy_with_logits(input: Any, target: Any, *, reduction: str = "mean") -> Any:
-    """The cross-entropy of sigmoid(input) as the probability of 1, for targets of 0, 1 or a probability between.
-
-    Raises
-    ------
-    ValueError
-        If a target is not from 0 to 1, the shapes differ, or there are no numbers to average.
-    """
+    """The cross-entropy of sigmoid(input) as the probability of 1, for targets of 0, 1 or a probability between."""
     return _reduced(_each(_binary_cross_entropy, input, target), reduction)
 
 
@@ -196,8 +174,6 @@ def cross_entropy(
         which takes the plain mean; PyTorch's is not, unless its reduction is "sum".
     label_smoothing
         The share of the target that is spread evenly over all classes (Szegedy et al., 2016), from 0 to 1.
-    reduction
-        As for all losses; it makes no difference to a single example.
 
     Raises
     ------
@@ -270,12 +246,7 @@ def _nll(log_probabilities: Any, target: Any) -> Any:
 def softmax(input: Any) -> list[Any]:
     """The probabilities e^x / sum of all e^x for one example's logits, or for each example of a batch.
 
-    Raises
-    ------
-    TypeError
-        If the logits are not a list.
-    ValueError
-        If there are no logits.
+    Raises TypeError if the logits are not a list, ValueError if there are none.
     """
     rows = _rows(input)
     if _is_batch(rows):

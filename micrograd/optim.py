@@ -63,12 +63,8 @@ class Optimizer:
     A step computes everything before it changes anything. So a step that fails leaves the parameters as they were, and
     after Ctrl-C, the parameters and moments are either all from before the step or all from after it.
 
-    Parameters
-    ----------
-    parameters
-        The Values to change.
-    options
-        The numbers that the rule depends on, which become attributes: at least a `learning_rate`.
+    The options are the numbers that the rule depends on, at least a `learning_rate`; they become attributes. Raises
+    ValueError if there are no parameters or an option is out of its range, TypeError if a parameter is not a Value.
 
     Attributes
     ----------
@@ -78,13 +74,6 @@ class Optimizer:
         What each option is checked by: a function from its name and its value to a Python number, or to what is kept.
     steps
         The number of steps taken.
-
-    Raises
-    ------
-    ValueError
-        If there are no parameters, or an option is out of its range.
-    TypeError
-        If one of the parameters is not a Value.
     """
 
     moments: ClassVar[dict[str, float]] = {}
@@ -158,10 +147,7 @@ class Optimizer:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore the state, with the options, of an optimizer of the same class with as many parameters.
 
-        Raises
-        ------
-        ValueError
-            If it is anything else. Then nothing has changed.
+        Raises ValueError for anything else; then nothing has changed.
         """
         kind, expected = type(self).__name__, self.state_dict().keys()
         if not isinstance(state, dict) or state.keys() != expected or state["optimizer"] != kind:
@@ -187,20 +173,9 @@ class Optimizer:
 class SGD(Optimizer):
     """Stochastic gradient descent, optionally with momentum (Sutskever et al., 2013).
 
-    Parameters
-    ----------
-    parameters
-        The Values to change.
-    learning_rate
-        The size of a step, in multiples of the gradient.
-    momentum
-        The share of the previous direction that is kept.
-    dampening
-        The share of the gradient that is left out of the direction, after the first step.
-    weight_decay
-        The share of a parameter that is added to its gradient.
-    nesterov
-        Whether to look one step ahead along the direction. Needs a momentum, and no dampening.
+    A step keeps the share `momentum` of the previous direction, and after the first step leaves the share `dampening`
+    of the gradient out of it. `weight_decay` is the share of a parameter that is added to its gradient. `nesterov`
+    looks one step ahead along the direction; it needs a momentum, and no dampening.
     """
 
     moments: ClassVar[dict[str, float]] = {"velocity": -math.inf}
@@ -249,18 +224,8 @@ class SGD(Optimizer):
 class Adam(Optimizer):
     """Adam: steps of about the learning rate, by running means of gradients and squares (Kingma and Ba, 2015).
 
-    Parameters
-    ----------
-    parameters
-        The Values to change.
-    learning_rate
-        The approximate limit of a step in each parameter.
-    betas
-        The shares of the mean gradient and of the mean square that a step keeps.
-    eps
-        A number added to the root of the mean square, by which is divided.
-    weight_decay
-        The share of a parameter that is added to its gradient.
+    `betas` are the shares of the mean gradient and of the mean square that a step keeps, `eps` is added to the root of
+    the mean square, by which is divided, and `weight_decay` is that of `SGD`.
     """
 
     moments: ClassVar[dict[str, float]] = {"mean": -math.inf, "mean_square": 0.0}
@@ -307,8 +272,7 @@ class Adam(Optimizer):
 class AdamW(Adam):
     """Adam with decoupled weight decay (Loshchilov and Hutter, 2019).
 
-    The parameters are those of `Adam`, except that a step multiplies each parameter by
-    1 - learning_rate * weight_decay, and leaves its gradient alone.
+    A step multiplies each parameter by 1 - learning_rate * weight_decay, and leaves its gradient alone.
     """
 
     @renamed(**PYTORCH)
@@ -381,20 +345,11 @@ def clip_grad_norm(
 ) -> float:
     """Scale the gradients down so that their norm, the root of the sum of their squares, is at most `max_norm`.
 
-    As in PyTorch, the factor is max_norm / (norm + 1e-6) if that is below 1; `scale`, a function of the norm and
-    `max_norm`, gives another. A `max_norm` of infinity only measures.
+    Returns the norm before scaling. As in PyTorch, the factor is max_norm / (norm + 1e-6) if that is below 1; `scale`,
+    a function of the norm and `max_norm`, gives another. A `max_norm` of infinity only measures.
 
-    Returns
-    -------
-    float
-        The norm before scaling.
-
-    Raises
-    ------
-    ValueError
-        If `max_norm` is negative or NaN, or there are no parameters.
-    TypeError
-        If one of the parameters is not a Value, or has no gradient.
+    Raises ValueError if `max_norm` is negative or NaN or there are no parameters, TypeError if one of them is not a
+    Value or has no gradient.
     """
     parameters, max_norm = _unique(parameters), limit("max_norm", max_norm)
     try:

@@ -23,26 +23,11 @@ _CHUNK = 1 << 20
 def read_idx(path: str | os.PathLike[str], *, limit: int = 1 << 30) -> list[Any]:
     """The numbers of a file in IDX, the format of the MNIST digits, plain or compressed with gzip.
 
-    Parameters
-    ----------
-    path
-        The file.
-    limit
-        The maximum number of bytes to read, since a few kilobytes of gzip can fill any amount of memory.
+    Returns a list of numbers, if the file has one dimension, such as labels. Otherwise a flat `array` for each item
+    along the first dimension: 784 numbers for an image of 28 by 28. Numbers are those in the file (0 to 255 for MNIST),
+    and take as many bytes in memory as there: at most `limit`, since a few kilobytes of gzip can fill any memory.
 
-    Returns
-    -------
-    items
-        Numbers, if the file has one dimension, such as labels. Otherwise a flat `array` for each item along the first
-        dimension: 784 numbers for an image of 28 by 28. Numbers are those in the file (0 to 255 for MNIST), and take
-        as many bytes in memory as there.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged, holds something else, or exceeds the limit.
-    OSError
-        If the file cannot be opened.
+    Raises ValueError if the file is damaged, holds something else or exceeds the limit, OSError if it cannot be opened.
     """
     with open(path, "rb") as file:
         compressed = file.read(2) == b"\x1f\x8b"
@@ -97,25 +82,18 @@ def read_csv(
     labels: Sequence[str] | None = None,
     delimiter: str = ",",
 ) -> tuple[list[list[float]], list[float]]:
-    """The examples of a text file: one per line, numbers separated by commas.
+    """The examples of a text file in UTF-8: one per line, numbers separated by commas.
+
+    Returns the inputs, a list of floats each, and the targets: ints if they are written as ints, otherwise floats.
 
     Parameters
     ----------
-    path
-        The file, in UTF-8.
     target
         The column of the targets, counted from 0, or from the end if negative. The others are the inputs.
     header
         Whether to skip the first line, which holds the names of the columns.
     labels
         The words in the target's column, if it holds words: each becomes its index in this list.
-    delimiter
-        The character between columns.
-
-    Returns
-    -------
-    xs, ys
-        The inputs, a list of floats each, and the targets: ints if they are written as ints, otherwise floats.
 
     Raises
     ------

@@ -30,10 +30,7 @@ __all__ = [
 def dot(ws: Iterable[Any], xs: Iterable[Any], bias: Any = 0) -> Value:
     """bias + w0 * x0 + w1 * x1 + ..., added from left to right, as one node.
 
-    Raises
-    ------
-    ValueError
-        If the two are not of the same length.
+    Raises ValueError if the two are not of the same length.
     """
     ws, xs = _as_tuple("dot", ws), _as_tuple("dot", xs)
     n = len(ws)
@@ -66,13 +63,7 @@ def sum(values: Iterable[Any]) -> Value:
 
 
 def mean(values: Iterable[Any]) -> Value:
-    """The sum of the values divided by their number, as one node.
-
-    Raises
-    ------
-    ValueError
-        If there are no values.
-    """
+    """The sum of the values divided by their number, as one node. Raises ValueError if there are no values."""
     operands = promote(*_as_tuple("mean", values))
     if not operands:
         raise ValueError("mean() needs at least one value")
@@ -90,11 +81,7 @@ def logsumexp(values: Iterable[Any]) -> Value:
     """log(e^v0 + e^v1 + ...), a smooth maximum, as one node; the derivatives are the softmax of the values.
 
     No power overflows, however large the values are; an infinite one has the whole gradient, or several share it.
-
-    Raises
-    ------
-    ValueError
-        If there are no values.
+    Raises ValueError if there are no values.
     """
     operands = promote(*_as_tuple("logsumexp", values))
     if not operands:
@@ -181,19 +168,11 @@ def where(condition: Any, a: Any, b: Any) -> Value:
 def take(values: Sequence[Any], index: Any) -> Any:
     """values[index], as a node, so that compiled code chooses again at each call.
 
-    Only the chosen value is differentiated; in compiled code all are, the others times 0, as in `where`.
+    The values may be nested lists of numbers, all of the same shape: then the result has this shape. The index is a
+    whole number from 0, or a float or a Value that equals one; it is discrete, so it has no gradient. Only the chosen
+    value is differentiated; in compiled code all are, the others times 0, as in `where`.
 
-    Parameters
-    ----------
-    values
-        Values and numbers; or nested lists of them, all of the same shape: then the result has this shape.
-    index
-        A whole number from 0, or a float or a Value that equals one. It is discrete, so it has no gradient.
-
-    Raises
-    ------
-    ValueError
-        If the index is out of range, or there are no values.
+    Raises ValueError if the index is out of range, or there are no values.
     """
     require_ordered("values", values)
     if len(values) == 0:

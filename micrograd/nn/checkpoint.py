@@ -20,15 +20,9 @@ def save(model: Module, path: str | os.PathLike[str]) -> None:
     Attributes whose names begin with an underscore, such as what `fit` keeps of a training, are left out. An existing
     file is replaced by the whole new one, or stays as it is.
 
-    Raises
-    ------
-    ValueError
-        If the model or one of its parts is of another type, an activation is not a name from `ACTIVATIONS`, or a
-        parameter is not a finite float. Save the `state_dict()` of such a model, as the message says.
-    TypeError
-        If it is not a model.
-    OSError
-        If the file cannot be written.
+    Raises ValueError if the model or one of its parts is of another type, an activation is not a name from
+    `ACTIVATIONS`, or a parameter is not a finite float: save the `state_dict()` of such a model, as the message says.
+    Raises TypeError if it is not a model, OSError if the file cannot be written.
     """
     if isinstance(path, Module):
         raise TypeError(f"the path comes second: write nn.save(model, {shown(model)})")
@@ -48,12 +42,7 @@ def save(model: Module, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> Any:
     """The Neuron, Layer, MLP or Embedding that `save` wrote to a file. No code in the file is run.
 
-    Raises
-    ------
-    ValueError
-        If the file is damaged or holds something else.
-    OSError
-        If the file cannot be opened.
+    Raises ValueError if the file is damaged or holds something else, OSError if it cannot be opened.
     """
     try:
         return _decode(files.read(path))

@@ -1,5 +1,7 @@
 """A Neuron is a dot product and an activation, a Layer a list of Neurons, an MLP a list of Layers; an Embedding has a
 row of numbers for each token.
+
+Weights are drawn from `rng`: a `random.Random`, a NumPy generator or a seed; by default Python's global generator.
 """
 
 import math
@@ -40,21 +42,8 @@ class Neuron(Module):
     The weights start uniformly distributed within sqrt(6 / (nin + nout)), after Glorot and Bengio (2010), or for the
     relus, which pass half of their inputs, within sqrt(6 / nin), after He et al. (2015). The bias starts at 0.
 
-    Parameters
-    ----------
-    nin
-        The number of inputs.
-    activation
-        A name from `ACTIVATIONS`, or any function from Value to Value.
-    nout
-        The number of neurons in its layer.
-    rng
-        A `random.Random`, a NumPy generator or a seed; by default Python's global generator.
-
-    Raises
-    ------
-    ValueError
-        If a size is below 1 or the activation is unknown.
+    The activation is a name from `ACTIVATIONS`, or any function from Value to Value; `nout` is the number of neurons in
+    the layer. Raises ValueError if a size is below 1 or the activation is unknown.
     """
 
     def __init__(self, nin: int, activation: str | Activation = "tanh", *, nout: int = 1, rng: Rng = None) -> None:
@@ -97,25 +86,10 @@ class Layer(Module):
 
 
 class MLP(Module):
-    """A multi-layer perceptron: Layers in sequence. `model(x)` returns the outputs of the last one.
+    """A multi-layer perceptron: Layers of `nouts` neurons in sequence. `model(x)` returns the outputs of the last one.
 
-    Parameters
-    ----------
-    nin
-        The number of inputs.
-    nouts
-        The number of neurons in each layer.
-    activation
-        The activation of all layers but the last: a name from `ACTIVATIONS`, or any function from Value to Value.
-    output
-        The activation of the last layer.
-    rng
-        A `random.Random`, a NumPy generator or a seed for the weights; by default Python's global generator.
-
-    Raises
-    ------
-    ValueError
-        If a size is below 1, there are no layers, or an activation is unknown.
+    Its activation is `output`, and that of all others `activation`. The errors are those of `Neuron`; without any layer
+    it is a ValueError.
     """
 
     def __init__(
@@ -155,21 +129,8 @@ class MLP(Module):
 class Embedding(Module):
     """`n` rows of `size` weights, one for each token or word: `embedding(i)` is row `i`, a list of Values.
 
-    The weights start normally distributed with mean 0 and standard deviation 1, as in `torch.nn.Embedding`.
-
-    Parameters
-    ----------
-    n
-        The number of rows.
-    size
-        The number of weights in a row.
-    rng
-        A `random.Random`, a NumPy generator or a seed; by default Python's global generator.
-
-    Raises
-    ------
-    ValueError
-        If `n` or `size` is below 1.
+    The weights start normally distributed with mean 0 and standard deviation 1, as in `torch.nn.Embedding`. Raises
+    ValueError if `n` or `size` is below 1.
     """
 
     def __init__(self, n: int, size: int, *, rng: Rng = None) -> None:

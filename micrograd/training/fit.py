@@ -77,7 +77,7 @@ def fit(
         The inputs and targets of the examples: lists, arrays or tables with a row for each. The model and the loss get
         the rows of arrays and tables as lists of Python's own numbers.
     epochs
-        The number of passes over the data, each in a new random order.
+        The number of passes over the data, each in a new random order, which `rng` draws.
     batch_size
         The number of examples in a step; all by default.
     optimizer
@@ -86,14 +86,10 @@ def fit(
     schedule
         A function from the number of steps taken by this call to the learning rate of the next. It is called right
         before that step; with those of `optim`, compiled code takes many steps at a time.
-    validation
-        The inputs and targets of examples that are not trained on.
-    patience
-        The number of epochs to wait for a lower validation loss before ending the training. Unless an error other than
-        Diverged ends it, the parameters are then set back to those of the epoch with the lowest.
-    rng
-        A `random.Random`, a NumPy generator or a seed for the order of the examples; by default Python's global
-        generator.
+    validation, patience
+        The inputs and targets of examples that are not trained on, and the number of epochs to wait for a lower loss of
+        theirs before ending the training. Unless an error other than Diverged ends it, the parameters are then set back
+        to those of the epoch with the lowest.
     progress
         Where to report progress: a stream, or if True, the notebook that runs this program, else stderr. A notebook
         shows the curves of the losses and a terminal a line, which update themselves; anything else gets a line from
@@ -110,8 +106,7 @@ def fit(
         the schedule sets, are read before each step, and get no gradients; other numbers are constants. During the
         training, parameters show the numbers of the latest step.
     clip_grad_norm
-        What the norm of the gradients is scaled down to before each step, as by `optim.clip_grad_norm`; infinity
-        limits nothing.
+        What the norm of the gradients is scaled down to before each step, as by `optim.clip_grad_norm`.
     snapshots
         The largest number of snapshots of the parameters and gradients that the history keeps, from before the first
         step to after the last, evenly spread over the epochs; none by default. Each takes 16 bytes a parameter.

@@ -34,14 +34,7 @@ PACE = 0.05  # seconds that generated code may run at once
 class Sampler:
     """Draws batches of examples: in each epoch all of them, in a new random order.
 
-    Attributes
-    ----------
-    order
-        The examples in the order of the epoch.
-    position
-        How many of them have been taken; all of them where the next epoch has not been shuffled yet.
-    batches
-        The number of batches in an epoch.
+    `position` is how many examples of `order` have been taken: all of them, where the next epoch has not been shuffled.
     """
 
     def __init__(self, n: int, size: int, rng: Any) -> None:
@@ -80,25 +73,8 @@ class Unshuffled(Sampler):
 class Trainer:
     """Takes one step after the other: computes the gradients of a batch, then updates the parameters, or neither.
 
-    Parameters
-    ----------
-    gradients, update
-        What a step consists of.
-    sampler
-        Draws the batches.
-    schedule
-        Sets the learning rate of each step.
-    validation_losses
-        Measures the losses of the validation examples.
-    block
-        What the steps are to be taken in.
-
-    Attributes
-    ----------
-    steps
-        The number of steps taken.
-    epoch, seen
-        The epoch of the last one, and how many examples have been seen in it.
+    The steps are to be taken in the `block`. `steps` is the number of those taken, `epoch` that of the last one, and
+    `seen` the number of examples seen in it.
     """
 
     gradients: Gradients
@@ -193,18 +169,12 @@ class Trainer:
 
 @dataclass(eq=False, repr=False)
 class NativeTrainer(Trainer):
-    """Lets C take many steps at a time, and takes those itself that C cannot.
+    """Lets C take many steps at a time, while the block is native, and takes those itself that C cannot.
 
     There are as many as fit into a moment, after which Ctrl-C, progress and validation have their turn; and none beyond
-    an epoch after which something else may look at the parameters or draw random numbers. A schedule of the user's may
-    do both, or change the optimizer: it is called right before its step, the only one.
-
-    Parameters
-    ----------
-    block
-        Where C takes the steps, while it is native.
-    pause
-        A function from a number of epochs trained to the next one after which something looks at the parameters.
+    an epoch after which something else may look at the parameters or draw random numbers: `pause` gives the next one
+    after so many epochs. A schedule of the user's may do both, or change the optimizer: it is called right before its
+    step, the only one.
     """
 
     gradients: "CompiledGradients"
@@ -293,14 +263,8 @@ def compiled(
 ) -> Trainer:
     """A trainer that does with generated code what another one does with the engine.
 
-    Parameters
-    ----------
-    pause
-        As in NativeTrainer.
-    on_compiled
-        Called with the number of shapes of examples that are compiled, and how many there are.
-    backend, threads, precision
-        As in `compile`.
+    `pause` is that of NativeTrainer; `on_compiled` is called with the number of shapes of examples that are compiled,
+    and how many there are.
     """
     from micrograd.compiler.dtype import named
     from micrograd.compiler.frontend.reach import Reach
