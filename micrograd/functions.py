@@ -10,7 +10,7 @@ Drawings, compiled code, derivatives and tests follow. So all mathematics here g
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from micrograd import scalar
 from micrograd.levels import as_constant, promoted
@@ -108,11 +108,7 @@ class function:
 
     if TYPE_CHECKING:
 
-        @overload
-        def __get__(self, instance: None, owner: type) -> Callable[..., Any]: ...
-        @overload
-        def __get__(self, instance: V, owner: type) -> Callable[..., V]: ...
-        def __get__(self, instance: Any, owner: type) -> Any: ...
+        def __get__(self, instance: V | None, owner: type[V]) -> Callable[..., V]: ...
 
 
 class function_of_two(function):

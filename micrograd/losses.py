@@ -39,9 +39,7 @@ _ELSEWHERE = {
 }  # fmt: skip
 """What to use in place of other libraries' losses that do not exist here, or not by that name."""
 
-if TYPE_CHECKING:
-    pass  # for type checkers, the module would have any attribute
-else:
+if not TYPE_CHECKING:  # pragma: no branch - for type checkers, the module would have any attribute
 
     def __getattr__(name):
         remedy = f": use {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
@@ -248,42 +246,34 @@ def softmax(input: Any) -> list[Any]:
 
     Raises TypeError if the logits are not a list, ValueError if there are none.
     """
-    rows = _rows(input)
-    if _is_batch(rows):
-        return [softmax(row) for row in rows]
-    nodes = promote(*rows)
-    largest, _, powers, total = exponentials(nodes)
-    norm = logsumexp_of(nodes, largest, powers, total)
-
-    def output(logit: Value, probability: Any) -> Value:
-        def _backward(grad: Any) -> None:
-            share = grad * probability
-            logit.grad += share
-            norm.grad -= share
-
-        return type(logit)(probability, (logit, norm), "softmax", _backward)
-
-    return [output(node, power / total) for node, power in zip(nodes, powers, strict=True)]
+    return _normalized(input, logarithm=False)
 
 
 def log_softmax(input: Any) -> list[Any]:
     """The logarithms of `softmax`, finite even if a probability is too small for a float. The errors are the same."""
+    return _normalized(input, logarithm=True)
+
+
+def _normalized(input: Any, *, logarithm: bool) -> list[Any]:
     rows = _rows(input)
     if _is_batch(rows):
-        return [log_softmax(row) for row in rows]
+        return [_normalized(row, logarithm=logarithm) for row in rows]
     nodes = promote(*rows)
     largest, differences, powers, total = exponentials(nodes)
     norm = logsumexp_of(nodes, largest, powers, total)
-    log_total = scalar.log(total)
+    log_total = scalar.log(total) if logarithm else None
 
-    def output(logit: Value, log_probability: Any) -> Value:
+    def output(logit: Value, difference: Any, power: Any) -> Value:
+        data = difference - log_total if logarithm else power / total
+
         def _backward(grad: Any) -> None:
-            logit.grad += grad
-            norm.grad -= grad
+            share = grad if logarithm else grad * data
+            logit.grad += share
+            norm.grad -= share
 
-        return type(logit)(log_probability, (logit, norm), "log_softmax", _backward)
+        return type(logit)(data, (logit, norm), "log_softmax" if logarithm else "softmax", _backward)
 
-    return [output(node, x - log_total) for node, x in zip(nodes, differences, strict=True)]
+    return list(map(output, nodes, differences, powers))
 
 
 # Regularization

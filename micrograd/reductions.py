@@ -14,17 +14,8 @@ from micrograd.engine import Value, promote
 from micrograd.errors import require_ordered, shown
 from micrograd.functions import TEXTBOOK
 
-__all__ = [
-    "atan2",
-    "dot",
-    "hypot",
-    "logsumexp",
-    "maximum",
-    "mean",
-    "minimum",
-    "take",
-    "where",
-]  # without `sum`, which a star would put in place of Python's
+# without `sum`, which a star would put in place of Python's
+__all__ = ["atan2", "dot", "hypot", "logsumexp", "maximum", "mean", "minimum", "take", "where"]
 
 
 def dot(ws: Iterable[Any], xs: Iterable[Any], bias: Any = 0) -> Value:
@@ -126,26 +117,22 @@ def logsumexp_of(operands: tuple[Value, ...], largest: Any, powers: Sequence[Any
 
 def atan2(y: Any, x: Any) -> Value:
     """The angle of the point (x, y), from -pi to pi. NumPy's `arctan2` of Values calls it too."""
-    up, right = promote(y, x)
-    return up.atan2(right)
+    return Value.atan2(*promote(y, x))
 
 
 def hypot(x: Any, y: Any) -> Value:
     """sqrt(x^2 + y^2), also where a square overflows."""
-    right, up = promote(x, y)
-    return right.hypot(up)
+    return Value.hypot(*promote(x, y))
 
 
 def maximum(a: Any, b: Any) -> Value:
     """The larger of two numbers, in compiled code too, and NaN if one is. Equal ones get half of the gradient each."""
-    first, second = promote(a, b)
-    return first.maximum(second)
+    return Value.maximum(*promote(a, b))
 
 
 def minimum(a: Any, b: Any) -> Value:
     """The smaller of two numbers; otherwise as `maximum`."""
-    first, second = promote(a, b)
-    return first.minimum(second)
+    return Value.minimum(*promote(a, b))
 
 
 def where(condition: Any, a: Any, b: Any) -> Value:
