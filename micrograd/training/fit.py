@@ -18,7 +18,7 @@ from micrograd.stepping import OptimizerLike, Update, restore
 from micrograd.training.gradients import EagerGradients, Model, Table
 from micrograd.training.history import Diverged, History, Recorder
 from micrograd.training.progress import Progress
-from micrograd.training.trainer import Sampler, Trainer, Unshuffled, compiled
+from micrograd.training.trainer import Sampler, Trainer, compiled
 from micrograd.validation import Rng, as_list, count, examples, generator, limit, renamed, require_attributes, row
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def fit(
         optimizer = Adam(parameters, learning_rate=0.01)
     update = Update(parameters, optimizer, clip_grad_norm)
     gradients = EagerGradients(model, loss, train_data, update)
-    sampler = (Unshuffled if loaded_by_workers and size == n else Sampler)(n, size, rng)
+    sampler = Sampler(n, size, None if loaded_by_workers and size == n else rng)  # whole shards need no order
     trainer = Trainer(gradients, update, sampler, schedule, lambda: gradients.losses(validation or ((), ())))
 
     def pause(epoch: int) -> int:

@@ -32,7 +32,7 @@ PACE = 0.05  # seconds that generated code may run at once
 
 
 class Sampler:
-    """Draws batches of examples: in each epoch all of them, in a new random order.
+    """Draws batches of examples: in each epoch all of them, in a new random order, or without `rng` all at once.
 
     `position` is how many examples of `order` have been taken: all of them, where the next epoch has not been shuffled.
     """
@@ -50,6 +50,8 @@ class Sampler:
 
     def draw(self, shuffle: Shuffle | None = None) -> Sequence[int]:
         """The next batch, for whose epoch the examples are shuffled if it is the first: by `rng`, or as it would."""
+        if self.rng is None:
+            return range(self.n)
         if self.position == self.n:
             self.position = 0
             if shuffle is not None:
@@ -59,14 +61,6 @@ class Sampler:
                 self.rng.shuffle(order)
                 self.order = array("q", order)
         return self.order[self.position : self.position + self.size]
-
-
-class Unshuffled(Sampler):
-    """Takes all examples at once, in any order."""
-
-    def draw(self, shuffle: Any = None) -> Sequence[int]:
-        """All examples."""
-        return range(self.n)
 
 
 @dataclass(eq=False, repr=False)
