@@ -112,6 +112,9 @@ def train_test_split(
 
     That is the order of scikit-learn's function. The parts are arrays if they come from arrays or tables, else lists.
 
+    Raises ValueError if the arguments are not of the same length or one of the parts would be empty, TypeError if an
+    argument has no items by position, such as a dict.
+
     Parameters
     ----------
     xs, ys
@@ -120,13 +123,6 @@ def train_test_split(
         How many examples are to test with: a share below 1, or an int.
     stratify
         The class of each example, such as `ys`: both parts get the same share of each class, as far as that goes.
-
-    Raises
-    ------
-    ValueError
-        If the arguments are not of the same length, or one of the parts would be empty.
-    TypeError
-        If one of the arguments has no items by position, such as a dict.
     """
     xs, ys = examples(xs, ys)
     n, given = len(xs), plain(test_size)

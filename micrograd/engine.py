@@ -108,10 +108,7 @@ class Value(Functions, Leveled, Displayed):
         Do not change a number after it was used and before this call, otherwise the gradients are wrong. On any
         exception, the leaves' gradients are unchanged.
 
-        Parameters
-        ----------
-        grad
-            The gradient of this Value itself: 1 unless it is part of a larger computation.
+        `grad` is the gradient of this Value itself: 1 unless it is part of a larger computation.
 
         Raises
         ------

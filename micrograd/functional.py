@@ -31,7 +31,6 @@ from micrograd.derivatives import (
     constant_zero,
     derivative,
     gradient,
-    positional,
 )
 from micrograd.errors import require_ordered
 from micrograd.reductions import dot
@@ -169,9 +168,7 @@ def _product(name: str, f: Function, argnum: Argnum, taken: Any) -> Function:
 
     def product(*args: Any, **options: Any) -> Any:
         if len(args) < 2:
-            raise TypeError(
-                f"call {name}(f) as {name}(f)(x, vector), with the vector last: it got {positional(len(args))}"
-            )
+            raise TypeError(f"call {name}(f) as {name}(f)(x, vector), the vector last; arguments given: {len(args)}")
         *args, vector = args  # type: ignore[assignment]
         if not isinstance(vector, dict):
             require_ordered("vector", vector)

@@ -37,16 +37,14 @@ class function:
         A function of `math`, on a float; or one composed of functions of `scalar`, on any kind of number.
     pullback
         A function of g, x, y and the constants.
-    doc
-        The docstring of the method.
     constants
         The numbers it takes besides x: a function from the arguments of a call to the name of each, the number, and
         what to write to get its gradient.
     textbook
         The pullback that pages show, if the accurate one is hard to read.
     composed
-        Whether `value` is composed of other functions, which languages without this one can compute. By default, all
-        are but the functions of `math`.
+        Whether languages without this function can compute `value`, which is composed of others: by default, unless it
+        is one of `math`.
     """
 
     arity = 1
@@ -230,10 +228,7 @@ def _horner(coefficients: Sequence[float], x: Any) -> Any:
 class Functions:
     """The functions of one number or two, as methods of a Value.
 
-    Attributes
-    ----------
-    _constants
-        The numbers that the operation took besides its operands, such as the slope of a leaky relu.
+    `_constants` are the numbers that the operation took besides its operands, such as the slope of a leaky relu.
     """
 
     __slots__ = ()

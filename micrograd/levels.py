@@ -31,13 +31,7 @@ PROMOTE = "let the operation begin with promote, as in `x, y = promote(x, y)`"
 
 
 class Leveled:
-    """The base class of Values of all levels.
-
-    Attributes
-    ----------
-    _level
-        The number of derivatives that enclose Values of this class.
-    """
+    """The base class of Values of all levels: `_level` is the number of derivatives that enclose Values of a class."""
 
     __slots__ = ()
 

@@ -82,9 +82,9 @@ def read_csv(
     labels: Sequence[str] | None = None,
     delimiter: str = ",",
 ) -> tuple[list[list[float]], list[float]]:
-    """The examples of a text file in UTF-8: one per line, numbers separated by commas.
+    """The examples of a text file in UTF-8, one per line: the inputs, a list of floats each, and the targets.
 
-    Returns the inputs, a list of floats each, and the targets: ints if they are written as ints, otherwise floats.
+    Targets are ints if they are written as ints, otherwise floats.
 
     Parameters
     ----------
@@ -102,8 +102,6 @@ def read_csv(
         a finite number. The message names the line.
     TypeError
         If the target is not an int, or the labels are a string, a dict or a set.
-    OSError
-        If the file cannot be opened.
     """
     if not isinstance(plain(target), int) or isinstance(target, bool):
         raise TypeError(f"target is {shown(target)}: expected the index of a column: 0 for the first, -1 for the last")

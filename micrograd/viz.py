@@ -141,10 +141,8 @@ def save_training(
     TypeError
         If `history` is not a History, or the examples are not lists or arrays.
     ValueError
-        If the snapshots are of another model, the numbers of inputs and targets differ, or the name ends like that of
-        another kind of file.
-    OSError
-        If the file cannot be written.
+        If the snapshots are of another model, the numbers of inputs and targets differ, or the file has the name of
+        another kind.
     """
     from micrograd.draw.training import page
 
@@ -183,12 +181,8 @@ def save_playground(
     TraceError
         If the model or the loss cannot be compiled.
     ValueError
-        If there are more parameters or numbers than above, if one is not finite, if the examples do not go together,
-        or if the name ends like that of another kind of file.
-    TypeError
-        If an argument is of another type.
-    OSError
-        If the file cannot be written.
+        If there are more parameters or numbers than above, if one is not finite, if the examples do not go together, or
+        if the file has the name of another kind.
     """
     from micrograd.draw.playground import page
 

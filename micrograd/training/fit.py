@@ -61,10 +61,8 @@ def fit(
     """Train the model on the examples.
 
     Ctrl-C ends the training early: the model keeps all completed steps. Python's garbage collector, which graphs do not
-    need, runs only between steps until the training ends.
-
-    Exceptions of the model, the loss or the optimizer are passed on, and the parameters are those after the last
-    completed step.
+    need, runs only between steps until the training ends. Exceptions of the model, the loss or the optimizer are passed
+    on, and the parameters are those after the last completed step.
 
     Parameters
     ----------
@@ -98,13 +96,14 @@ def fit(
         "eager" for the engine; "c" for generated code, which runs the whole training, many times as fast; "python" for
         generated code that computes the gradients, "numpy" for that on NumPy's arrays; "auto" for C if there is a
         compiler, in a browser for JavaScript, else for NumPy if it is installed, else for Python, or for the engine if
-        the model or the loss cannot be compiled, and then the log says why. Compiled, a model is traced once for each
-        shape of examples, and again by a later call only if it, the loss or what they can read has changed, other than
-        the parameters' numbers: it draws its random numbers only then; a number that it keeps from one call to the
-        next, such as a running mean, is an error; and targets and tokens are Values: `take` selects by them. Values
-        that the model and the loss use and the optimizer does not change, such as those of a frozen layer or one that
-        the schedule sets, are read before each step, and get no gradients; other numbers are constants. During the
-        training, parameters show the numbers of the latest step.
+        the model or the loss cannot be compiled, and then the log says why.
+
+        Compiled, a model is traced once for each shape of examples, and by a later call only if it, the loss or what
+        they can read has changed, other than the parameters' numbers. It draws its random numbers only then; a number
+        that it keeps from one call to the next, such as a running mean, is an error; targets and tokens are Values:
+        `take` selects by them. Values that the model and the loss use and the optimizer does not change, such as those
+        of a frozen layer or one that the schedule sets, are read before each step, and get no gradients; other numbers
+        are constants. During the training, parameters show the numbers of the latest step.
     clip_grad_norm
         What the norm of the gradients is scaled down to before each step, as by `optim.clip_grad_norm`.
     snapshots
@@ -116,21 +115,19 @@ def fit(
     precision
         The type that C computes with: "double", or "single" for floats, as PyTorch has them by default.
     executor
-        Whose workers compute the gradients, with one of the backends for generated code: a `concurrent.futures`
-        Executor or what has its `submit`, such as Dask's `client.get_executor()`; a function that makes one, which is
-        called again when that is broken, as processes are by the death of one; or a list of these. A step that a worker
-        has not survived is repeated, and no example counted twice. A worker keeps each shard that it has computed, and
-        any worker of an executor may come to compute any of its shards: if the data does not fit on one machine, give
-        a list with an executor for each machine, among which the shards are divided; those of one that is broken go to
-        the others. What workers send is unpickled: use only those whose programs you would run. A Ctrl-C in a terminal
-        reaches worker processes, too: fit ends as ever, and the executor is broken. With an executor, what cannot be
-        compiled is an error.
+        Whose workers compute the gradients by generated code: a `concurrent.futures` Executor or what has its `submit`,
+        such as Dask's `client.get_executor()`; a function that makes one, which is called again when that is broken; or
+        a list of these. A step that a worker has not survived is repeated, and no example counted twice. Any worker of
+        an executor may come to keep any of its shards: if the data does not fit on one machine, give a list with an
+        executor for each, among which the shards are divided; those of one that is broken go to the others. What
+        workers send is unpickled: use only those whose programs you would run. A Ctrl-C in a terminal reaches worker
+        processes, too: fit ends as ever, and the executor is broken. What cannot be compiled is an error.
     shards
         In how many parts the examples are sent to the workers, who keep them; by default one for each. Their gradients
         are added in a fixed order: the losses are those of one process but for rounding, and for the same number of
-        shards, on machines of one kind, the same each time, whoever computes them. In place of xs and ys, a list with a
-        function for each part that returns its `(xs, ys)`: it is called where they are used, and arrays of doubles,
-        such as NumPy's memory-mapped ones, are used where they lie.
+        shards, on machines of one kind, the same each time. In place of xs and ys, a list with a function for each part
+        that returns its `(xs, ys)`: it is called where they are used, and arrays of doubles, such as NumPy's
+        memory-mapped ones, are used where they lie.
 
     Raises
     ------
@@ -139,17 +136,15 @@ def fit(
         does not depend on the model's parameters or the optimizer has none of them, or the `check_targets` of the loss,
         which a function around the loss hides, rejects a target.
     TypeError
-        If an argument is of another kind, the examples have no items by position, as a dict has none, or a loss is not
-        a number.
+        If an argument is of another kind, the examples have no items by position, or a loss is not a number.
     TraceError, CompilerError
         If a backend is asked for by its name, and the model cannot be compiled for it, or there is no C compiler.
     BrokenExecutor
-        If the executor is broken, and there is no other one. The parameters are those after the last whole step, and
-        the error's `history` what there is up to there.
+        If the executor is broken, and there is no other one. The error has the `history` up to there.
     Diverged
         If a loss, or a parameter after a step, is infinite or NaN: a FloatingPointError, with the `history` up to
-        there, whose `failure` tells where the number came from. The parameters are those after the last whole step, or
-        with patience, those of the epoch with the lowest validation loss.
+        there, whose `failure` tells where the number came from. With patience, the parameters are those of the epoch
+        with the lowest validation loss.
     """
     if backend not in BACKENDS:
         raise ValueError(f"unknown backend {backend!r}: expected one of {', '.join(BACKENDS)}")
