@@ -377,9 +377,7 @@ def _check_gradients(parameters: list[Parameter]) -> None:
     """Raise TypeError if the gradient of a parameter is None, as PyTorch's zero_grad() leaves it."""
     for i, parameter in enumerate(parameters):
         if parameter.grad is None:
-            raise TypeError(
-                f"the grad of parameters[{i}] is None: set it to 0, as zero_grad() does, then call backward()"
-            )
+            raise TypeError(f"the grad of parameters[{i}] is None: set it to 0, as zero_grad() does")
 
 
 def _unique(parameters: Iterable[Parameter]) -> list[Parameter]:

@@ -44,9 +44,8 @@ def read_idx(path: str | os.PathLike[str], *, limit: int = 1 << 30) -> list[Any]
 def _read_idx(file: BinaryIO, limit: int) -> list[Any]:
     zeros, code, dimensions = struct.unpack(">HBB", _exactly(file, 4))
     if zeros != 0 or code not in _IDX_TYPES or dimensions == 0:
-        raise ValueError(
-            f"it begins with {bytes([*divmod(zeros, 256), code, dimensions]).hex(' ')}, which no IDX file does"
-        )
+        start = bytes([*divmod(zeros, 256), code, dimensions])
+        raise ValueError(f"it begins with {start.hex(' ')}, which no IDX file does")
     count, *shape = struct.unpack(f">{dimensions}I", _exactly(file, 4 * dimensions))
     numbers = array(_IDX_TYPES[code])
     width = math.prod(shape)

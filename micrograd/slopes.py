@@ -119,9 +119,7 @@ def _slopes(function: Callable[..., Any], xs: list[Any], i: int) -> list[float]:
         rounding = sys.float_info.epsilon / h
         differences.append([((a - b) / (2 * h), rounding * (abs(a) + abs(b)) + math.ulp(0.0) / h) for a, b in pairs])
     if not steps:
-        raise ValueError(
-            f"the function is not defined on both sides of {x!r}, so it has no slope there to compare with"
-        )
+        raise ValueError(f"the function is not defined on both sides of {x!r}: it has no slope there to compare with")
     return [_limit(steps, column) for column in zip(*differences, strict=True)]
 
 

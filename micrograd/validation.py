@@ -151,9 +151,7 @@ def examples(xs: Any, ys: Any) -> tuple[Sequence[Any], Sequence[Any]]:
     """The inputs and targets, by position. Raises ValueError if their lengths differ."""
     xs, ys = by_position("xs", xs), by_position("ys", ys)
     if len(xs) != len(ys):
-        raise ValueError(
-            f"xs and ys must have the same length, one input and one target each, not {len(xs)} and {len(ys)}"
-        )
+        raise ValueError(f"xs and ys must have the same length, not {len(xs)} and {len(ys)}")
     return xs, ys
 
 

@@ -198,8 +198,6 @@ def _save(
     suffix = Path(path).suffix
     if suffix and not suffix[1:].isdigit() and suffix.lower() not in suffixes:
         name = Path(path).with_suffix(suffixes[0]).name
-        raise ValueError(
-            f"this writes {kind}: name the file {name!r}, not {Path(path).name!r}"
-            + other.format(suffix[1:], Path(path).name)
-        )
+        other = other.format(suffix[1:], Path(path).name)
+        raise ValueError(f"this writes {kind}: name the file {name!r}, not {Path(path).name!r}{other}")
     replace(path, drawn().encode())

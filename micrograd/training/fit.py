@@ -10,6 +10,8 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from micrograd.collector import gc_paused
+from micrograd.compiler.dtype import DOUBLE, named
+from micrograd.compiler.options import Options
 from micrograd.engine import Value
 from micrograd.errors import shown
 from micrograd.optim import Adam, Optimizer, Schedule
@@ -31,7 +33,6 @@ log = logging.getLogger("micrograd")
 Loss = Callable[[Any, Any], Any]
 BACKENDS = ("eager", "auto", "python", "numpy", "c")
 IN_DOUBLES = ("eager", "python", "numpy")
-PRECISIONS = ("double", "single")
 ORDER = ", as in fit(model, loss, xs, ys)"
 
 
@@ -148,9 +149,7 @@ def fit(
     """
     if backend not in BACKENDS:
         raise ValueError(f"unknown backend {backend!r}: expected one of {', '.join(BACKENDS)}")
-    if precision not in PRECISIONS:
-        raise ValueError(f"unknown precision {precision!r}: expected {' or '.join(PRECISIONS)}")
-    if precision != "double" and backend in IN_DOUBLES:
+    if named(precision) != DOUBLE and backend in IN_DOUBLES:
         raise ValueError(f'backend {backend!r} computes in doubles: give backend="c" with precision={precision!r}')
     threads = count("threads", threads)
     if threads > 1 and backend in IN_DOUBLES:
@@ -167,7 +166,9 @@ def fit(
         check_targets(validation[1] if validation else (), "validation[1]")
     if clip_grad_norm is not None:
         clip_grad_norm = limit("clip_grad_norm", clip_grad_norm)
+    history = History()
     most = None if snapshots is None else count("snapshots", snapshots, least=2)
+    recorder = Recorder(history.snapshots, parameters, most) if most else None
     rng = generator(rng)
     for parameter in parameters:
         parameter.data = row(parameter.data)  # lest one of NumPy's numbers has all the others in its precision
@@ -176,8 +177,6 @@ def fit(
         train_data = parts.load(loss)
     n = len(train_data[0])
     size = min(size or n, n)
-    history = History()
-    recorder = None if most is None else Recorder(history.snapshots, parameters, most)
     if optimizer is None:
         optimizer = Adam(parameters, learning_rate=0.01)
     update = Update(parameters, optimizer, clip_grad_norm)
@@ -197,10 +196,8 @@ def fit(
         try:
             with parts or nullcontext():
                 if backend != "eager":
-                    trainer = _compiled(
-                        trainer, gradients, parts, backend, validation=validation, pause=pause,
-                        on_compiled=report.compiled, threads=threads, precision=precision,
-                    )  # fmt: skip
+                    options = Options(backend, threads=threads, precision=named(precision))
+                    trainer = _compiled(trainer, options, parts, gradients, validation, pause, report.compiled)
                 recording = recorder.recording(lambda: trainer.progress) if recorder else nullcontext()
                 with held(trainer.block), recording:
                     freeze()  # what compiling has left
@@ -228,15 +225,13 @@ def fit(
             history.interrupted = True
         except BrokenExecutor as error:
             vars(error).update(history=history)
-            error.add_note(
-                "the parameters are those after the last completed step, if any; the history is in the error's history"
-            )
+            error.add_note("the parameters are those after the last completed step; the error has the history")
             raise
         except Diverged as error:
             history.failure = error.failure
-            left = (
-                f"of epoch {best_epoch}, with the lowest validation loss" if best else "after the last completed step"
-            )
+            left = "after the last completed step"
+            if best:
+                left = f"of epoch {best_epoch}, with the lowest validation loss"
             tables = {"xs": train_data[0], "ys": train_data[1]}
             if validation:
                 tables |= {"validation[0]": validation[0], "validation[1]": validation[1]}
@@ -247,12 +242,12 @@ def fit(
     return history
 
 
-def _compiled(eager: Trainer, engine: EagerGradients, shards: "Shards | None", backend: str, **options: Any) -> Trainer:
+def _compiled(eager: Trainer, options: Options, shards: "Shards | None", *others: Any) -> Trainer:
     """The trainer in generated code; with "auto", the one given where the model or its loss cannot be compiled."""
     try:
-        return compiled(eager, engine, shards=shards, backend=backend, **options)
+        return compiled(eager, options, shards, *others)
     except Exception as error:
-        if backend != "auto" or shards:
+        if options.backend != "auto" or shards:
             raise
         log.warning("training eagerly, since the model cannot be compiled: %s%s", error, _line(error))
         return eager
@@ -347,26 +342,16 @@ def _check_shards(executor: Any, shards: Any, xs: Any, ys: Any, backend: str, th
     if executor is None and shards is not None:
         raise ValueError("shards need the workers of an executor: give executor=ProcessPoolExecutor() with them")
     if executor is not None and backend == "eager":
-        raise ValueError(
-            'the workers of an executor run generated code: give backend="c", "numpy", "python" or "auto" with it'
-        )
+        raise ValueError('workers run generated code: give backend="c", "numpy", "python" or "auto" with an executor')
     if executor is not None and threads != 1:
-        raise ValueError(
-            f"threads is {threads!r}, but each worker of an executor has a single thread: leave threads at 1"
-        )
+        raise ValueError(f"threads is {threads}, but the workers of an executor have one each: leave threads at 1")
     if (xs is None or ys is None) and not loaded_by_workers:
-        missing = [name for name, table in (("xs", xs), ("ys", ys)) if table is None]
-        are = "are" if len(missing) > 1 else "is"
-        raise TypeError(
-            f"{' and '.join(missing)} {are} missing: give both xs and ys, or an executor and shards=[...], functions "
-            "that load them"
-        )
+        missing = "xs and ys are" if xs is ys else "xs is" if xs is None else "ys is"
+        raise TypeError(f"{missing} missing: give both xs and ys, or an executor and shards=[functions that load them]")
     if not loaded_by_workers:
         return False
     if xs is not None or ys is not None:
-        raise ValueError(
-            "shards that are loaded take the place of xs and ys: leave those out, or give the number of shards"
-        )
+        raise ValueError("shards that are loaded take the place of xs and ys: leave out one or the other")
     if not shards:
         raise ValueError("shards is an empty list: there is nothing to learn from")
     for i, load in enumerate(shards):
@@ -379,7 +364,6 @@ def _shards(executor: Any, shards: Any, n: int, precision: str) -> "Shards | Non
     if executor is None:
         return None
     from micrograd.compiler.distributed.shards import Shards  # here, since it takes longer to load than all else
-    from micrograd.compiler.dtype import named
 
     if not isinstance(shards, (list, tuple, NoneType)):
         shards = count("shards", shards)

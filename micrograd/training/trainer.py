@@ -21,6 +21,7 @@ from micrograd.validation import number, row
 if TYPE_CHECKING:
     from micrograd.compiler.distributed.shards import Shards
     from micrograd.compiler.frontend.reach import Reach
+    from micrograd.compiler.options import Options
     from micrograd.compiler.session import CompiledGradients, Training
 
 Shuffle = Callable[[Any, Any], None]
@@ -246,31 +247,26 @@ class NativeUpdate(Update):
 
 def compiled(
     eager: Trainer,
+    options: "Options",
+    shards: "Shards | None",
     engine: EagerGradients,
     validation: Table | None,
-    shards: "Shards | None",
     pause: Callable[[int], int],
     on_compiled: Callable[[int, int], None],
-    backend: str,
-    threads: int,
-    precision: str,
 ) -> Trainer:
     """A trainer that does with generated code what another one does with the engine.
 
     `pause` is that of NativeTrainer; `on_compiled` is called with the number of shapes of examples that are compiled,
     and how many there are.
     """
-    from micrograd.compiler.dtype import named
     from micrograd.compiler.frontend.reach import Reach
     from micrograd.compiler.function import Function  # here, since it takes longer to load than all else
-    from micrograd.compiler.options import Options
     from micrograd.compiler.session import CompiledGradients, Training, check_rule
     from micrograd.training.kept import kept_for
 
     update, sampler, schedule = eager.update, eager.sampler, eager.schedule
     check_rule(update.optimizer)
     (xs, ys), size = engine.train_data, sampler.size
-    options = Options(backend, threads=threads, precision=named(precision))
     watches = schedule is not None and not depends_on_step_only(schedule)  # which may change other Values, too
     kept = kept_for(engine.model, engine.loss, update.all_parameters, options, watches)
     constants = [value for value in kept.reach.values if type(value.data) in (int, float)]
