@@ -344,7 +344,7 @@ def _check_shards(executor: Any, shards: Any, xs: Any, ys: Any, backend: str, th
     if executor is not None and backend == "eager":
         raise ValueError('workers run generated code: give backend="c", "numpy", "python" or "auto" with an executor')
     if executor is not None and threads != 1:
-        raise ValueError(f"threads is {threads}, but the workers of an executor have one each: leave threads at 1")
+        raise ValueError(f"threads is {threads}, but each worker of an executor has a single thread: leave it at 1")
     if (xs is None or ys is None) and not loaded_by_workers:
         missing = "xs and ys are" if xs is ys else "xs is" if xs is None else "ys is"
         raise TypeError(f"{missing} missing: give both xs and ys, or an executor and shards=[functions that load them]")
