@@ -46,10 +46,7 @@ def moons(n: int = 100, noise: float = 0.1, rng: Rng = None) -> Points:
 
 
 def circles(n: int = 100, noise: float = 0.1, rng: Rng = None, *, factor: float = 0.5) -> Points:
-    """A circle of radius 1, class 0, around one of radius `factor`, class 1.
-
-    The parameters and errors are those of `moons`.
-    """
+    """A circle of radius 1, class 0, around one of radius `factor`, class 1. All else is as in `moons`."""
 
     def circle(radius: float) -> Curve:
         return lambda t: (radius * math.cos(math.tau * t), radius * math.sin(math.tau * t))
@@ -58,10 +55,7 @@ def circles(n: int = 100, noise: float = 0.1, rng: Rng = None, *, factor: float 
 
 
 def spirals(n: int = 100, noise: float = 0.02, rng: Rng = None, *, arms: int = 2, turns: float = 1.0) -> Points:
-    """Spirals that wind out from the origin to radius 1, each `turns` times around it: a class for each arm.
-
-    The other parameters and the errors are those of `moons`.
-    """
+    """Spirals from the origin to radius 1, `turns` times around it, a class for each arm. All else is as in `moons`."""
 
     def spiral(start: float) -> Curve:
         return lambda t: (t * math.cos(math.tau * (start + turns * t)), t * math.sin(math.tau * (start + turns * t)))

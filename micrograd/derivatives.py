@@ -20,11 +20,10 @@ _depth = ContextVar("depth", default=0)  # how many derivatives are running, one
 
 
 class Call:
-    """A function's variables and what it returned for them.
+    """A function's variables and what it returned for them. With `lifts`, all other arguments are constants beside them.
 
-    With `lifts`, the other arguments become constants of the same level. Attributes are `args`, the argument to
-    differentiate by, or a list of several; `variables`, a Value for each number in there; `result` and `outputs`, the
-    Values that the function returned, in nested lists, and flat.
+    `args` is the argument to differentiate by, or a list of several; `variables` has a Value for each number in there;
+    `result` and `outputs` are the Values that the function returned, in nested lists, and flat.
     """
 
     def __init__(

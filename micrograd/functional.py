@@ -83,10 +83,7 @@ def jacobian(f: Function, argnum: Argnum = 0) -> "Jacobian":
 
 @renamed(**JAX)
 def hessian(f: Function, argnum: Argnum = 0) -> "Jacobian":
-    """The second derivatives of `f` by each pair of numbers in the argument: the jacobian of the gradient.
-
-    Parameters and errors are those of `grad`.
-    """
+    """The jacobian of the gradient: the derivatives by each pair of numbers. The errors are those of `grad`."""
     return Jacobian(grad(f, argnum), argnum, is_symmetric=True)
 
 
@@ -124,8 +121,7 @@ def hvp(f: Function, argnum: Argnum = 0) -> Function:
 class Jacobian:
     """The jacobian of a function as a function of the same arguments: what `jacobian` and `hessian` return.
 
-    `f` and `argnum` are the function that it differentiates and by which arguments, for a hessian the gradient;
-    `is_symmetric` is whether it is a hessian.
+    `f` is the function that it differentiates by `argnum`: for a hessian, which `is_symmetric`, the gradient.
     """
 
     def __init__(self, f: Function, argnum: Argnum, *, is_symmetric: bool = False) -> None:

@@ -226,10 +226,7 @@ def _horner(coefficients: Sequence[float], x: Any) -> Any:
 
 
 class Functions:
-    """The functions of one number or two, as methods of a Value.
-
-    `_constants` are the numbers that the operation took besides its operands, such as the slope of a leaky relu.
-    """
+    """Functions as methods of a Value, whose `_constants` are the numbers that its operation took besides operands."""
 
     __slots__ = ()
 

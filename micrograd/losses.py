@@ -227,10 +227,7 @@ def cross_entropy_node(logits: Any, target: Any, hit: Any, spread: Sequence[floa
 
 @_reducible
 def nll_loss(log_probabilities: Any, target_index: Any, *, reduction: str = "mean") -> Any:
-    """The negative log-likelihood -log_probabilities[target_index], for outputs of `log_softmax`.
-
-    The indices, the reduction and the errors are those of `cross_entropy`, which is this loss after `log_softmax`.
-    """
+    """The negative log-likelihood -log_probabilities[target_index], of `log_softmax`; otherwise as `cross_entropy`."""
     return _reduced(_each_example(_nll, log_probabilities, target_index), reduction)
 
 

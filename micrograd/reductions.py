@@ -19,10 +19,7 @@ __all__ = ["atan2", "dot", "hypot", "logsumexp", "maximum", "mean", "minimum", "
 
 
 def dot(ws: Iterable[Any], xs: Iterable[Any], bias: Any = 0) -> Value:
-    """bias + w0 * x0 + w1 * x1 + ..., added from left to right, as one node.
-
-    Raises ValueError if the two are not of the same length.
-    """
+    """bias + w0 * x0 + w1 * x1 + ..., added from left to right, as one node. Raises ValueError for unequal lengths."""
     ws, xs = _as_tuple("dot", ws), _as_tuple("dot", xs)
     n = len(ws)
     if n != len(xs):

@@ -29,10 +29,7 @@ class OptimizerLike(Protocol):
 
 
 class NotFinite(FloatingPointError):
-    """A loss or a parameter that is infinite or NaN: `what` says it in words, "the loss is nan".
-
-    `origin` and `parameters` are where it comes from, and the positions of the parameters involved, as in a `Failure`.
-    """
+    """A loss or a parameter is infinite or NaN: `what` says which, `origin` and `parameters` are as in a `Failure`."""
 
     def __init__(self, name: str, number: float, origin: str = "", parameters: Sequence[int] = ()) -> None:
         self.what, self.origin, self.parameters = f"{name} is {number!r}", origin, list(parameters)

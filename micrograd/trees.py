@@ -183,10 +183,7 @@ def unflatten(numbers: Iterator[Any], shape: Shape) -> Any:
 
 
 def nested(numbers: Any, shape: Shape) -> Any:
-    """The numbers of an array, in that shape: as arrays if it is one of NumPy's, else as nested lists.
-
-    Of a regular shape, C makes all of the lists at once.
-    """
+    """The numbers of an array, in that shape: as arrays if it is one of NumPy's, else as nested lists."""
     if is_array(numbers):
         return _split(numbers, shape)
     if not shape or not is_regular(shape) or 0 in shape:

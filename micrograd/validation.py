@@ -90,9 +90,9 @@ def generator(rng: Rng) -> Any:
 
 
 def renamed(**names: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Decorate a function that other libraries have too, with their names of arguments and ours.
+    """Decorate a function whose arguments other libraries call otherwise: by their names, a TypeError says ours.
 
-    An argument by their name raises a TypeError that says ours, with its value in place of {}.
+    Where it is in place of {}, it says the value, too.
     """
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
@@ -134,10 +134,7 @@ def as_list(name: str, values: Any) -> list[Any]:
 
 
 def by_position(name: str, items: Any) -> Any:
-    """A list or an array as it is; a table of pandas, which is indexed by label, as an array of its rows.
-
-    Raises TypeError if it has no items by position.
-    """
+    """A list or an array as it is, a table of pandas as an array. Raises TypeError for what has no positions."""
     require_ordered(name, items)
     if hasattr(items, "__array__") and not hasattr(items, "__array_interface__"):
         items = items.__array__()

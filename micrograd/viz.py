@@ -1,8 +1,7 @@
 """Drawings of the graph that leads to a Value, as SVG, as DOT text and as a page; plots and the page of a training.
 
 `to_svg`, `save_svg` and `save_html` draw the graph folded, so that a network can be read, and need nothing else.
-`draw_graph` and `draw_dot` show every Value: the first as DOT text, the second as a `Digraph` of the package graphviz.
-Plots are made by matplotlib. Both packages are imported when they are used.
+`draw_graph` and `draw_dot` show every Value, the latter by the package graphviz; plots are made by matplotlib.
 """
 
 import math
@@ -68,8 +67,8 @@ def draw_dot(root: Value, format: str = "svg", rankdir: str = "LR", *, limit: fl
 def save_svg(root: Value, path: str | os.PathLike[str], *, limit: float = math.inf) -> None:
     """Write the drawing of `to_svg` to a file: completely, or not at all.
 
-    Raises ValueError also if the name ends like that of another kind of file, which `draw_dot` may write; and OSError
-    if the file cannot be written.
+    Raises TypeError if `root` is not a Value, ValueError also if the name ends like that of another kind of file, which
+    `draw_dot` may write, and OSError if the file cannot be written.
     """
     other = "; Graphviz's program dot draws other formats: draw_dot(root, '{0}').render(outfile='{1}')"
     _save(path, "SVG", (".svg",), partial(to_svg, root, limit=limit), other)
@@ -83,10 +82,7 @@ def save_html(root: Value, path: str | os.PathLike[str]) -> None:
     unfolds what is folded. "Take a step" moves the weights and biases of neurons against their gradients, or if there
     are none, all leaves that are not plain numbers; the reader sets the learning rate. The gradients are those that
     `backward()` left; if it was not called, those that it would leave, and the Values keep theirs. For Values made
-    within `remember_lines`, each step names the line that made them.
-
-    Raises TypeError if `root` is not a Value, ValueError if the name ends like that of another kind of file, and
-    OSError if the file cannot be written.
+    within `remember_lines`, each step names the line that made them. The errors are those of `save_svg`.
     """
     from micrograd.draw.graph import page  # which needs the compiler
 

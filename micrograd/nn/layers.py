@@ -111,10 +111,7 @@ class MLP(Module):
         self.layers = [Layer(n, m, act, rng=rng) for n, m, act in zip(sizes, sizes[1:], activations, strict=False)]
 
     def __call__(self, x: Sequence[Any]) -> "Output":
-        """The outputs for `nin` Values or numbers: a list, or a single Value if the last layer has one neuron.
-
-        Raises ValueError for any other number of inputs.
-        """
+        """The outputs for `nin` inputs, or the one Value of a single neuron. Raises ValueError for more or fewer."""
         _check_inputs(self, len(self.layers[0].neurons[0].w), x)
         for layer in self.layers[:-1]:
             x = layer(x)

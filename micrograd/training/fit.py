@@ -271,8 +271,8 @@ def _collector_paused() -> Iterator[tuple[Callable[[], None], Callable[[], None]
     """Pause the garbage collector for the block, and give two functions: to collect after a step, and to freeze.
 
     The first collects what the step has left, next to nothing unless the loss makes cycles; and the garbage of earlier
-    steps once there is a quarter more of it, which is Python's own rule. All that existed before the block is frozen,
-    and so costs no time; the second function freezes all that exists when it is called.
+    steps once there is a quarter more of it, which is Python's own rule. All that exists before the block, or when the
+    second is called, costs no time.
     """
     froze = False
     new, old = 0, 0

@@ -1,4 +1,4 @@
-"""What a training has compiled, kept for the next one of the same model: that then takes no time to trace or to build.
+"""What a training has compiled, which the next one of the same model need not trace and build again.
 
 It is kept by the model, and goes with it; copies and pickles of the model do not have it.
 """
