@@ -20,7 +20,7 @@ _depth = ContextVar("depth", default=0)  # how many derivatives are running, one
 
 
 class Call:
-    """A function's variables and what it returned for them. With `lifts`, all other arguments are constants beside them.
+    """A function's variables and what it returned for them; with `lifts`, all other arguments become constants.
 
     `args` is the argument to differentiate by, or a list of several; `variables` has a Value for each number in there;
     `result` and `outputs` are the Values that the function returned, in nested lists, and flat.

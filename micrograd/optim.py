@@ -145,7 +145,7 @@ class Optimizer:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore the state of an optimizer of this class and size. Raises ValueError for any other, and changes nothing."""
+        """Restore the state of such an optimizer with as many parameters. Raises ValueError, unchanged, otherwise."""
         kind, expected = type(self).__name__, self.state_dict().keys()
         if not isinstance(state, dict) or state.keys() != expected or state["optimizer"] != kind:
             raise ValueError(f"not the state_dict() of {kind}: expected a dict of {', '.join(expected)}")

@@ -49,7 +49,7 @@ class Neuron(Module):
     def __init__(self, nin: int, activation: str | Activation = "tanh", *, nout: int = 1, rng: Rng = None) -> None:
         nin = count("nin", nin)
         self.activation = activation
-        _activation(activation)
+        activation_of(activation)
         limit, uniform = weight_limit(nin, nout, activation), generator(rng).uniform
         self.w = [Value(uniform(-limit, limit)) for _ in range(nin)]
         self.b = Value(0.0)
@@ -57,7 +57,7 @@ class Neuron(Module):
     def __call__(self, x: Sequence[Any]) -> Value:
         """The output for `nin` Values or numbers. Raises ValueError for any other number of inputs."""
         _check_inputs(self, len(self.w), x)
-        return _activation(self.activation)(dot(self.w, x, self.b))
+        return activation_of(self.activation)(dot(self.w, x, self.b))
 
     def __repr__(self) -> str:
         return f"Neuron({len(self.w)}, {_name(self.activation)})"
@@ -104,8 +104,8 @@ class MLP(Module):
         if not hasattr(nouts, "__len__") or len(nouts) == 0:
             raise ValueError(f"nouts is {shown(nouts)}: expected the size of each layer, such as [16, 1]")
         sizes = [count("nin", nin), *[count("nout", nout) for nout in nouts]]  # before the first number is drawn
-        _activation(activation)
-        _activation(output)
+        activation_of(activation)
+        activation_of(output)
         rng = generator(rng)
         activations = [activation] * (len(nouts) - 1) + [output]
         self.layers = [Layer(n, m, act, rng=rng) for n, m, act in zip(sizes, sizes[1:], activations, strict=False)]
@@ -149,7 +149,8 @@ def weight_limit(nin: int, nout: int, activation: str | Activation) -> float:
     return math.sqrt(6 / nin if _name(activation) in ("relu", "leaky_relu") else 6 / (nin + nout))
 
 
-def _activation(activation: str | Activation) -> Activation:
+def activation_of(activation: str | Activation) -> Activation:
+    """The activation of that name, or the function itself. Raises ValueError if the name is unknown."""
     if callable(activation):
         return activation
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
