@@ -87,7 +87,9 @@ def batches(xs: Sequence[Any], ys: Sequence[Any], size: int, rng: Rng = None) ->
     the same length or the size is below 1, TypeError if one has no items by position, such as a dict.
     """
     xs, ys = examples(xs, ys)
-    chosen = shuffled(len(xs), count("size", size), generator(rng))
+    size, order = count("size", size), list(range(len(xs)))
+    generator(rng).shuffle(order)
+    chosen = (order[start : start + size] for start in range(0, len(order), size))
     return (([xs[i] for i in batch], [ys[i] for i in batch]) for batch in chosen)
 
 
@@ -193,13 +195,3 @@ def _finite_rows(xs: Any, width: int | None = None) -> list[list[float]]:
     if not rows:
         raise ValueError("xs is empty: expected at least one row of numbers")
     return rows
-
-
-# Shared with `training`
-
-
-def shuffled(n: int, size: int, rng: Any) -> Iterator[list[int]]:
-    """The positions of `n` examples in random order, `size` at a time; the last list may be shorter."""
-    order = list(range(n))
-    rng.shuffle(order)
-    return (order[start : start + size] for start in range(0, n, size))
