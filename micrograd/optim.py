@@ -185,14 +185,9 @@ class SGD(Optimizer):
 
     @renamed(**PYTORCH)
     def __init__(
-        self,
-        parameters: Iterable[Parameter],
-        learning_rate: float = 1e-3,
-        momentum: float = 0.0,
-        dampening: float = 0.0,
-        weight_decay: float = 0.0,
-        nesterov: bool = False,
-    ) -> None:
+        self, parameters: Iterable[Parameter], learning_rate: float = 1e-3, momentum: float = 0.0,
+        dampening: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False,
+    ) -> None:  # fmt: skip
         options = {"momentum": momentum, "dampening": dampening, "weight_decay": weight_decay, "nesterov": nesterov}
         super().__init__(parameters, learning_rate=learning_rate, **options)
 
@@ -235,13 +230,9 @@ class Adam(Optimizer):
 
     @renamed(**PYTORCH)
     def __init__(
-        self,
-        parameters: Iterable[Parameter],
-        learning_rate: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-    ) -> None:
+        self, parameters: Iterable[Parameter], learning_rate: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0,
+    ) -> None:  # fmt: skip
         super().__init__(parameters, learning_rate=learning_rate, betas=betas, eps=eps, weight_decay=weight_decay)
 
     def rule(self) -> Update:
@@ -274,13 +265,9 @@ class AdamW(Adam):
 
     @renamed(**PYTORCH)
     def __init__(
-        self,
-        parameters: Iterable[Parameter],
-        learning_rate: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 1e-2,
-    ) -> None:
+        self, parameters: Iterable[Parameter], learning_rate: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 1e-2,
+    ) -> None:  # fmt: skip
         super().__init__(parameters, learning_rate, betas, eps, weight_decay)
 
     def _decay(self) -> tuple[Any, Any]:
@@ -308,15 +295,9 @@ class RMSprop(Optimizer):
 
     @renamed(**PYTORCH)
     def __init__(
-        self,
-        parameters: Iterable[Parameter],
-        learning_rate: float = 1e-2,
-        alpha: float = 0.99,
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        momentum: float = 0.0,
-        centered: bool = False,
-    ) -> None:
+        self, parameters: Iterable[Parameter], learning_rate: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8,
+        weight_decay: float = 0.0, momentum: float = 0.0, centered: bool = False,
+    ) -> None:  # fmt: skip
         options = {"alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum, "centered": centered}
         super().__init__(parameters, learning_rate=learning_rate, **options)
 

@@ -90,9 +90,9 @@ def generator(rng: Rng) -> Any:
 
 
 def renamed(**names: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Decorate a function whose arguments other libraries call otherwise: by their names, a TypeError says ours.
+    """Decorate a function to raise a TypeError with our names for other libraries' names of arguments.
 
-    Where it is in place of {}, it says the value, too.
+    {} in a name stands for the value that came.
     """
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
