@@ -97,28 +97,17 @@ def batches(xs: Sequence[Any], ys: Sequence[Any], size: int, rng: Rng = None) ->
 
 
 def train_test_split(
-    xs: Sequence[Any],
-    ys: Sequence[Any],
-    test_size: float = 0.25,
-    rng: Rng = None,
-    *,
+    xs: Sequence[Any], ys: Sequence[Any], test_size: float = 0.25, rng: Rng = None, *,
     stratify: Sequence[Any] | None = None,
-) -> tuple[Any, Any, Any, Any]:
+) -> tuple[Any, Any, Any, Any]:  # fmt: skip
     """The examples in random order, in two parts, to learn from and to test with: train_xs, test_xs, train_ys, test_ys.
 
     That is the order of scikit-learn's function. The parts are arrays if they come from arrays or tables, else lists.
+    `test_size` is a share below 1, or an int. `stratify` has the class of each example, such as `ys`: both parts get
+    the same share of each class, as far as that goes.
 
     Raises ValueError if the arguments are not of the same length or one of the parts would be empty, TypeError if an
     argument has no items by position, such as a dict.
-
-    Parameters
-    ----------
-    xs, ys
-        The inputs and targets of the examples: lists, arrays or tables with a row for each. They are not changed.
-    test_size
-        How many examples are to test with: a share below 1, or an int.
-    stratify
-        The class of each example, such as `ys`: both parts get the same share of each class, as far as that goes.
     """
     xs, ys = examples(xs, ys)
     n, given = len(xs), plain(test_size)

@@ -50,14 +50,10 @@ class function:
     arity = 1
 
     def __init__(
-        self,
-        value: Callable[..., Any],
-        pullback: Callable[..., Any],
-        doc: str,
+        self, value: Callable[..., Any], pullback: Callable[..., Any], doc: str,
         constants: Callable[..., tuple[tuple[str, Any, str], ...]] | None = None,
-        textbook: Callable[..., Any] | None = None,
-        composed: bool | None = None,
-    ) -> None:
+        textbook: Callable[..., Any] | None = None, composed: bool | None = None,
+    ) -> None:  # fmt: skip
         self.value, self.pullback, self.doc, self.constants, self.name = value, pullback, doc, constants, ""
         self.textbook, self.composed = textbook, composed
 

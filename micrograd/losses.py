@@ -151,14 +151,13 @@ def _binary_cross_entropy(x: Value, y: Value) -> Value:
 
 @_reducible
 def cross_entropy(
-    logits: Any,
-    target_index: Any,
-    *,
-    weight: Sequence[float] | None = None,
-    label_smoothing: float = 0.0,
+    logits: Any, target_index: Any, *, weight: Sequence[float] | None = None, label_smoothing: float = 0.0,
     reduction: str = "mean",
-) -> Any:
+) -> Any:  # fmt: skip
     """The cross-entropy -log(softmax(logits)[target_index]), as one node for each example.
+
+    Raises TypeError if the logits are not a list, ValueError if there are none, an index is out of range, there are not
+    as many indices as examples or not as many weights as classes, or a weight is negative.
 
     Parameters
     ----------
@@ -172,14 +171,6 @@ def cross_entropy(
         which takes the plain mean; PyTorch's is not, unless its reduction is "sum".
     label_smoothing
         The share of the target that is spread evenly over all classes (Szegedy et al., 2016), from 0 to 1.
-
-    Raises
-    ------
-    TypeError
-        If the logits are not a list.
-    ValueError
-        If there are no logits, an index is out of range, there are not as many indices as examples or not as many
-        weights as classes, or a weight is negative.
     """
     smoothing = number("label_smoothing", label_smoothing)
     if smoothing > 1:

@@ -74,33 +74,18 @@ def _exactly(file: BinaryIO, size: int) -> bytearray:
 
 
 def read_csv(
-    path: str | os.PathLike[str],
-    target: int = -1,
-    *,
-    header: bool = False,
-    labels: Sequence[str] | None = None,
+    path: str | os.PathLike[str], target: int = -1, *, header: bool = False, labels: Sequence[str] | None = None,
     delimiter: str = ",",
-) -> tuple[list[list[float]], list[float]]:
+) -> tuple[list[list[float]], list[float]]:  # fmt: skip
     """The examples of a text file in UTF-8, one per line: the inputs, a list of floats each, and the targets.
 
-    Targets are ints if they are written as ints, otherwise floats.
+    Targets are ints if they are written as ints, otherwise floats. `header` skips the first line, which holds the names
+    of the columns; `target` is the column of the targets, counted from 0, or from the end if negative; `labels` are the
+    words in it, if it holds words, each of which becomes its index in this list.
 
-    Parameters
-    ----------
-    target
-        The column of the targets, counted from 0, or from the end if negative. The others are the inputs.
-    header
-        Whether to skip the first line, which holds the names of the columns.
-    labels
-        The words in the target's column, if it holds words: each becomes its index in this list.
-
-    Raises
-    ------
-    ValueError
-        If the file has no examples, lines of different lengths, a single column, no such column, or a cell that is not
-        a finite number. The message names the line.
-    TypeError
-        If the target is not an int, or the labels are a string, a dict or a set.
+    Raises ValueError if the file has no examples, lines of different lengths, a single column, no such column, or a
+    cell that is not a finite number, and names the line; TypeError if the target is not an int, or the labels are a
+    string, a dict or a set; OSError if the file cannot be opened.
     """
     if not isinstance(plain(target), int) or isinstance(target, bool):
         raise TypeError(f"target is {shown(target)}: expected the index of a column: 0 for the first, -1 for the last")

@@ -32,20 +32,10 @@ def gradcheck(f: Callable[..., Any], inputs: Any, *, rtol: float = 1e-7, atol: f
     `x.grad = ...` for `x.grad += ...` loses what was in `x.grad` before. The third time, results are multiplied by
     -1/2: a `_backward` that does not multiply by its gradient returns the same as before.
 
-    Parameters
-    ----------
-    f
-        A function of Values that returns a number or nested lists of them.
-    inputs
-        Its arguments in a list or tuple, or a single argument: numbers, Values, nested lists, arrays.
-
-    Raises
-    ------
-    GradientError
-        For the first gradient that differs: the message has the input, the gradient, the slope and the relative error;
-        or for an input whose gradient is replaced, or is not proportional to that of the result.
-    TypeError, ValueError, ZeroDivisionError, OverflowError
-        As `grad` does.
+    `f` returns a number or nested lists of them; `inputs` are its arguments in a list or tuple, or a single one:
+    numbers, Values, nested lists, arrays. Raises GradientError for the first gradient that differs, with the input, the
+    gradient, the slope and the relative error; or for an input whose gradient is replaced, or is not proportional to
+    that of the result. Other errors are those of `grad`.
     """
     arguments = replaced(innermost, tuple(inputs) if isinstance(inputs, list | tuple) else (inputs,))
     names, xs = [name for name, _ in leaves("inputs", arguments)], flat(arguments)

@@ -121,6 +121,9 @@ def save_training(
     of two inputs also its output around the examples, and in each neuron's card that neuron's output. Keys: left,
     right, Home, End and space.
 
+    Raises TypeError if `history` is not a History or the examples are not lists or arrays, ValueError if the snapshots
+    are of another model, the numbers of inputs and targets differ, or the file has the name of another kind.
+
     Parameters
     ----------
     history
@@ -131,14 +134,6 @@ def save_training(
         Examples to show, if their inputs are two numbers each.
     at
         The output at which the class changes, as in `plot_boundary`.
-
-    Raises
-    ------
-    TypeError
-        If `history` is not a History, or the examples are not lists or arrays.
-    ValueError
-        If the snapshots are of another model, the numbers of inputs and targets differ, or the file has the name of
-        another kind.
     """
     from micrograd.draw.training import page
 
@@ -156,6 +151,9 @@ def save_playground(
     change. For inputs of two numbers it shows the model's output and that of each unit, and lets the reader change the
     examples; for others, a table of predictions. Scripts use `window.micrograd`, which the page's source documents.
 
+    Raises TraceError if the model or the loss cannot be compiled, ValueError if there are more parameters or numbers
+    than below, one is not finite, the examples do not go together, or the file has the name of another kind.
+
     Parameters
     ----------
     model
@@ -171,14 +169,6 @@ def save_playground(
         is added to the gradient.
     validation
         A pair (xs, ys) of examples that are measured, but not learned.
-
-    Raises
-    ------
-    TraceError
-        If the model or the loss cannot be compiled.
-    ValueError
-        If there are more parameters or numbers than above, if one is not finite, if the examples do not go together, or
-        if the file has the name of another kind.
     """
     from micrograd.draw.playground import page
 

@@ -23,16 +23,8 @@ if TYPE_CHECKING:
         """What a type checker takes the output of a Layer for, which is a Value or a list by the size of the Layer."""
 
 
-ACTIVATIONS: dict[str, Activation] = {
-    "tanh": Value.tanh,
-    "relu": Value.relu,
-    "leaky_relu": Value.leaky_relu,
-    "sigmoid": Value.sigmoid,
-    "softplus": Value.softplus,
-    "gelu": Value.gelu,
-    "silu": Value.silu,
-    "linear": Value.__pos__,
-}
+_METHODS = ("tanh", "relu", "leaky_relu", "sigmoid", "softplus", "gelu", "silu")
+ACTIVATIONS: dict[str, Activation] = {name: getattr(Value, name) for name in _METHODS} | {"linear": Value.__pos__}
 """The activations by name. A saved model holds the name."""
 
 
@@ -93,13 +85,9 @@ class MLP(Module):
     """
 
     def __init__(
-        self,
-        nin: int,
-        nouts: Sequence[int],
-        activation: str | Activation = "tanh",
-        output: str | Activation = "linear",
-        rng: Rng = None,
-    ) -> None:
+        self, nin: int, nouts: Sequence[int], activation: str | Activation = "tanh",
+        output: str | Activation = "linear", rng: Rng = None,
+    ) -> None:  # fmt: skip
         require_ordered("nouts", nouts, "the size of each layer, such as [16, 1]")
         if not hasattr(nouts, "__len__") or len(nouts) == 0:
             raise ValueError(f"nouts is {shown(nouts)}: expected the size of each layer, such as [16, 1]")

@@ -246,14 +246,9 @@ class NativeUpdate(Update):
 
 
 def compiled(
-    eager: Trainer,
-    options: "Options",
-    shards: "Shards | None",
-    engine: EagerGradients,
-    validation: Table | None,
-    pause: Callable[[int], int],
-    on_compiled: Callable[[int, int], None],
-) -> Trainer:
+    eager: Trainer, options: "Options", shards: "Shards | None", engine: EagerGradients, validation: Table | None,
+    pause: Callable[[int], int], on_compiled: Callable[[int, int], None],
+) -> Trainer:  # fmt: skip
     """A trainer that does with generated code what another one does with the engine.
 
     `pause` is that of NativeTrainer; `on_compiled` is called with the number of shapes of examples that are compiled,
