@@ -30,8 +30,8 @@ def xor() -> Points:
 def moons(n: int = 100, noise: float = 0.1, rng: Rng = None) -> Points:
     """`n` points on two interleaving half circles of radius 1, divided evenly, one class after the other.
 
-    Returns the points, `[x0, x1]` each, and their classes: 0 for the upper half circle, 1 for the lower one. Both
-    coordinates have normal noise of this standard deviation.
+    Returns the points, `[x0, x1]` each, and their classes: 0 for the upper half circle, 1 for the lower one. `noise` is
+    the standard deviation of the normal noise that is added to both coordinates.
 
     Raises ValueError if `n` is below 0, or the noise is negative or not finite.
     """

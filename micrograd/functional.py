@@ -23,15 +23,7 @@ function closes over one.
 from typing import Any
 
 from micrograd.arrays import is_array
-from micrograd.derivatives import (
-    Argnum,
-    Call,
-    Function,
-    check_function,
-    constant_zero,
-    derivative,
-    gradient,
-)
+from micrograd.derivatives import Argnum, Call, Function, check_function, constant_zero, derivative, gradient
 from micrograd.errors import require_ordered
 from micrograd.reductions import dot
 from micrograd.slopes import GradientError, gradcheck
@@ -41,11 +33,10 @@ from micrograd.validation import renamed
 
 __all__ = ["GradientError", "grad", "gradcheck", "hessian", "hvp", "jacobian", "jvp", "value_and_grad", "vjp"]
 
-JAX = {"argnums": "argnum"}
-"""JAX's name for what has another name here."""
+with_jax_names = renamed(argnums="argnum")
 
 
-@renamed(**JAX)
+@with_jax_names
 def grad(f: Function, argnum: Argnum = 0) -> Function:
     """The gradient of `f`, as a function of the same arguments.
 
@@ -57,7 +48,7 @@ def grad(f: Function, argnum: Argnum = 0) -> Function:
     return lambda *args, **options: both(*args, **options)[1]
 
 
-@renamed(**JAX)
+@with_jax_names
 def value_and_grad(f: Function, argnum: Argnum = 0) -> Function:
     """The result of `f` and its gradient, as a pair. Parameters and errors are those of `grad`."""
 
@@ -70,7 +61,7 @@ def value_and_grad(f: Function, argnum: Argnum = 0) -> Function:
     return derivative(f, argnum, both)
 
 
-@renamed(**JAX)
+@with_jax_names
 def jacobian(f: Function, argnum: Argnum = 0) -> "Jacobian":
     """The gradient of every number that `f` returns: nested lists of the shape of its result, then of the argument.
 
@@ -81,13 +72,13 @@ def jacobian(f: Function, argnum: Argnum = 0) -> "Jacobian":
     return Jacobian(f, argnum)
 
 
-@renamed(**JAX)
+@with_jax_names
 def hessian(f: Function, argnum: Argnum = 0) -> "Jacobian":
-    """The jacobian of the gradient: the derivatives by each pair of numbers. The errors are those of `grad`."""
+    """The second derivatives by each pair of numbers: the jacobian of the gradient. Errors are those of `grad`."""
     return Jacobian(grad(f, argnum), argnum, is_symmetric=True)
 
 
-@renamed(**JAX)
+@with_jax_names
 def jvp(f: Function, argnum: Argnum = 0) -> Function:
     """The result of `f` and its derivative in a direction: the jacobian times a vector, in forward mode.
 
@@ -98,7 +89,7 @@ def jvp(f: Function, argnum: Argnum = 0) -> Function:
     return _product("jvp", f, argnum, _tangent)
 
 
-@renamed(**JAX)
+@with_jax_names
 def vjp(f: Function, argnum: Argnum = 0) -> Function:
     """The result of `f` and the gradient of result . vector: a vector times the jacobian, in reverse mode.
 
@@ -108,7 +99,7 @@ def vjp(f: Function, argnum: Argnum = 0) -> Function:
     return _product("vjp", f, argnum, _cotangent)
 
 
-@renamed(**JAX)
+@with_jax_names
 def hvp(f: Function, argnum: Argnum = 0) -> Function:
     """The hessian of `f` times a vector: a function of the arguments of `f`, followed by the vector.
 

@@ -31,20 +31,11 @@ TEXTBOOK: dict[str, Callable[..., Any]] = {}
 class function:
     """A function of one number: an entry of the table below.
 
-    Parameters
-    ----------
-    value
-        A function of `math`, on a float; or one composed of functions of `scalar`, on any kind of number.
-    pullback
-        A function of g, x, y and the constants.
-    constants
-        The numbers it takes besides x: a function from the arguments of a call to the name of each, the number, and
-        what to write to get its gradient.
-    textbook
-        The pullback that pages show, if the accurate one is hard to read.
-    composed
-        Whether languages without this function can compute `value`, which is composed of others: by default, unless it
-        is one of `math`.
+    `value` is a function of `math`, on a float, or one composed of functions of `scalar`, on any kind of number; unless
+    `composed` says otherwise, languages without this function can compute the latter. `pullback` is a function of g, x,
+    y and the constants, and `textbook` what pages show if that is hard to read. `constants`, the numbers it takes
+    besides x, are a function from the arguments of a call to the name of each, the number, and what to write to get its
+    gradient.
     """
 
     arity = 1

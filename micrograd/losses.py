@@ -218,7 +218,7 @@ def cross_entropy_node(logits: Any, target: Any, hit: Any, spread: Sequence[floa
 
 @_reducible
 def nll_loss(log_probabilities: Any, target_index: Any, *, reduction: str = "mean") -> Any:
-    """The negative log-likelihood -log_probabilities[target_index], of `log_softmax`; otherwise as `cross_entropy`."""
+    """The negative log-likelihood -log_probabilities[target_index], for `log_softmax`; otherwise as `cross_entropy`."""
     return _reduced(_each_example(_nll, log_probabilities, target_index), reduction)
 
 

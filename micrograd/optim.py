@@ -63,17 +63,11 @@ class Optimizer:
     A step computes everything before it changes anything. So a step that fails leaves the parameters as they were, and
     after Ctrl-C, the parameters and moments are either all from before the step or all from after it.
 
-    The options are the numbers that the rule depends on, at least a `learning_rate`; they become attributes. Raises
-    ValueError if there are no parameters or an option is out of its range, TypeError if a parameter is not a Value.
-
-    Attributes
-    ----------
-    moments
-        The names of the numbers that are kept for each parameter, which start at 0, and the least that each may be.
-    checks
-        What each option is checked by: a function from its name and its value to a Python number, or to what is kept.
-    steps
-        The number of steps taken.
+    The options are the numbers that the rule depends on, at least a `learning_rate`; they become attributes. `moments`
+    has the names of the numbers that are kept for each parameter, which start at 0, and the least that each may be;
+    `checks` what an option is checked by, a function from its name and its value to a Python number, or to what is
+    kept; `steps` is the number of steps taken. Raises ValueError if there are no parameters or an option is out of its
+    range, TypeError if a parameter is not a Value.
     """
 
     moments: ClassVar[dict[str, float]] = {}
@@ -145,7 +139,10 @@ class Optimizer:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore the state of such an optimizer with as many parameters. Raises ValueError, unchanged, otherwise."""
+        """Restore the state, options included, of an optimizer of the same class with as many parameters.
+
+        Raises ValueError for anything else; then nothing has changed.
+        """
         kind, expected = type(self).__name__, self.state_dict().keys()
         if not isinstance(state, dict) or state.keys() != expected or state["optimizer"] != kind:
             raise ValueError(f"not the state_dict() of {kind}: expected a dict of {', '.join(expected)}")

@@ -29,7 +29,7 @@ class OptimizerLike(Protocol):
 
 
 class NotFinite(FloatingPointError):
-    """A loss or a parameter is infinite or NaN: `what` says which, `origin` and `parameters` are as in a `Failure`."""
+    """A loss or a parameter that is infinite or NaN: `what` names it; `origin`, `parameters` are as in a `Failure`."""
 
     def __init__(self, name: str, number: float, origin: str = "", parameters: Sequence[int] = ()) -> None:
         self.what, self.origin, self.parameters = f"{name} is {number!r}", origin, list(parameters)

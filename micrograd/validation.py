@@ -134,7 +134,7 @@ def as_list(name: str, values: Any) -> list[Any]:
 
 
 def by_position(name: str, items: Any) -> Any:
-    """A list or an array as it is, a table of pandas as an array. Raises TypeError for what has no positions."""
+    """A list or an array as it is, a table of pandas as an array. Raises TypeError for anything without positions."""
     require_ordered(name, items)
     if hasattr(items, "__array__") and not hasattr(items, "__array_interface__"):
         items = items.__array__()

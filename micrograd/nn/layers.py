@@ -80,8 +80,8 @@ class Layer(Module):
 class MLP(Module):
     """A multi-layer perceptron: Layers of `nouts` neurons in sequence. `model(x)` returns the outputs of the last one.
 
-    Its activation is `output`, and that of all others `activation`. The errors are those of `Neuron`; without any layer
-    it is a ValueError.
+    The last one has the activation `output`, all others `activation`. The errors are those of `Neuron`; to have no
+    layers is a ValueError.
     """
 
     def __init__(

@@ -29,19 +29,12 @@ class Snapshot:
 
 @dataclass
 class Failure:
-    """Where a training met a number that is infinite or NaN.
+    """Where a training met a number that is infinite or NaN, after `epoch` epochs as in a Snapshot.
 
-    Attributes
-    ----------
-    epoch
-        The number of epochs trained, as in a Snapshot.
-    what, message
-        The number that was not finite, "the loss is nan"; and the same, with the step and what to try.
-    origin
-        The operation that computed it from finite numbers, an input that was not finite, or the gradients that were
-        not; empty if none of these is known.
-    parameters
-        The parameters involved, or whose gradients were not finite, by their positions in `model.parameters()`.
+    `what` says which, "the loss is nan", and `message` also in which step, and what to try. `origin` is the operation
+    that computed it from finite numbers, an input that was not finite, or the gradients that were not; it is empty if
+    none of these is known. `parameters` are those involved, or whose gradients were not finite, by their positions in
+    `model.parameters()`.
     """
 
     epoch: float

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ShardedGradients(CompiledGradients):
-    """Gradients by workers, in the order of shards: by generated code, or where that fails by the engine, there too."""
+    """Gradients by workers, added up in the order of the shards: by generated code, or if that fails by the engine."""
 
     def __init__(
         self, function: Function, shards: "Shards", batch_size: int, eager: EagerGradients, session: Training
