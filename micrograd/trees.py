@@ -85,16 +85,12 @@ def at_path(function: Callable[[Any], Any], path: str, tree: Any) -> Any:
     try:
         return replaced(function, tree)
     except TypeError as error:
-        where = next((where for where, leaf in leaves(path, tree) if not _accepts(function, leaf)), path)
-        raise TypeError(f"{where}: {error}") from None
-
-
-def _accepts(function: Callable[[Any], Any], number: Any) -> bool:
-    try:
-        function(number)
-    except TypeError:
-        return False
-    return True
+        for where, number in leaves(path, tree):
+            try:
+                function(number)
+            except TypeError:
+                raise TypeError(f"{where}: {error}") from None
+        raise TypeError(f"{path}: {error}") from None
 
 
 def flat(tree: Any) -> list[Any]:
@@ -187,10 +183,7 @@ def unflatten(numbers: Iterator[Any], shape: Shape) -> Any:
 
 
 def nested(numbers: Any, shape: Shape) -> Any:
-    """The numbers of an array, in that shape: as arrays if it is one of NumPy's, else as nested lists.
-
-    Of a regular shape, C makes all of the lists at once.
-    """
+    """The numbers of an array, in that shape: as arrays if it is one of NumPy's, else as nested lists."""
     if is_array(numbers):
         return _split(numbers, shape)
     if not shape or not is_regular(shape) or 0 in shape:
