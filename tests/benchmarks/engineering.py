@@ -2,8 +2,8 @@
 
 Arguments and results are NumPy arrays, sparse matrices are SciPy's. "into buffers" has neither: numbers are read and
 written where they lie. JAX is installed by `pip install jax`. The code for the Cortex-M4 is compiled by ziglang. What
-is not installed is left out. All contestants solve by the Ipopt that CasADi brings, since the linear solver takes a
-third of the time in it that it takes in the wheel of cyipopt. So cyipopt is built on it:
+is not installed is left out. All contestants solve by the Ipopt that CasADi brings, since the linear solver takes about
+half of the time in it that it takes in the wheels of cyipopt. So cyipopt is built on it:
 
     C=$(python -c "import casadi; print(casadi.__path__[0])")
     export PKG_CONFIG_PATH=$C/pkgconfig CFLAGS=-I$C/include/coin-or LDFLAGS="-L$C -Wl,-rpath,$C"
