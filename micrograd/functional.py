@@ -25,10 +25,11 @@ from typing import Any
 from micrograd.arrays import is_array
 from micrograd.derivatives import Argnum, Call, Function, check_function, constant_zero, derivative, gradient
 from micrograd.errors import require_ordered
+from micrograd.levels import as_number
 from micrograd.reductions import dot
 from micrograd.slopes import GradientError, gradcheck
 from micrograd.sweeps import Row, Sweeps
-from micrograd.trees import filled, flat, is_regular, shape_of, stacked
+from micrograd.trees import at_path, filled, flat, is_regular, shape_of, stacked
 from micrograd.validation import renamed
 
 __all__ = ["GradientError", "grad", "gradcheck", "hessian", "hvp", "jacobian", "jvp", "value_and_grad", "vjp"]
@@ -164,9 +165,10 @@ def _product(name: str, f: Function, argnum: Argnum, taken: Any) -> Function:
     return product
 
 
-def _numbers(vector: Any, like: Any, n: int, of: str) -> list[Any]:
+def _numbers(call: Call, vector: Any, like: Any, n: int, of: str) -> list[Any]:
     """The numbers of a vector. Raises ValueError unless there are so many, and their keys are those of another tree."""
-    numbers = flat(vector)
+    level = max((variable._level for variable in call.variables), default=0)
+    numbers = flat(at_path(lambda number: as_number(number, level), "vector", vector))
     if len(numbers) != n:
         raise ValueError(f"the vector must have as many numbers as {of}, {n}, not {len(numbers)}")
     shapes = shape_of(vector), shape_of(like)
@@ -177,7 +179,7 @@ def _numbers(vector: Any, like: Any, n: int, of: str) -> list[Any]:
 
 def _tangent(call: Call, vector: Any) -> tuple[Any, Any]:
     """The result and its derivative in the direction of the vector."""
-    numbers = _numbers(vector, call.args, len(call.variables), "x")
+    numbers = _numbers(call, vector, call.args, len(call.variables), "x")
     rows = Sweeps(call.variables, call.outputs).forward({0: number} for number in numbers)
     values = [output.data for output in call.outputs]
     tangents = [constant_zero(value) + row.get(0, 0) for value, row in zip(values, rows, strict=True)]
@@ -186,6 +188,6 @@ def _tangent(call: Call, vector: Any) -> tuple[Any, Any]:
 
 def _cotangent(call: Call, vector: Any, of: str = "the result") -> tuple[Any, Any]:
     """The result and the gradient of its product with the vector."""
-    numbers = _numbers(vector, call.result, len(call.outputs), of)
+    numbers = _numbers(call, vector, call.result, len(call.outputs), of)
     slopes = gradient(dot(call.outputs, numbers), call.variables)
     return call.shaped([output.data for output in call.outputs]), call.gradient(slopes)

@@ -700,6 +700,13 @@ def test_a_vector_of_another_length_is_an_error():
     assert hvp(rosenbrock)([1.0, 1.0], [1.0, 2.0]) == [2.0, 0.0]
 
 
+@pytest.mark.parametrize("number", [1j, "1", None])
+@pytest.mark.parametrize("product", [jvp, vjp, hvp])
+def test_a_vector_of_other_things_than_numbers_is_an_error_that_says_where(product, number):
+    with pytest.raises(TypeError, match=rf"^vector\[1\]: a Value holds a number .*, not {type(number).__name__}: "):
+        product(rosenbrock if product is hvp else lambda x: [x[0], x[1]])([1.0, 2.0], [1.0, number])
+
+
 # Gradcheck
 
 
