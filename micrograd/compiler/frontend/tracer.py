@@ -216,6 +216,8 @@ class Pending(Symbol):
         if type(other) is int and other == 0:
             return self
         if self._n == 2 and type(other) is Symbol:
+            if other.id in self.trace.leaves:  # what the gradient was before: this is all that is added
+                return self.trace.settle("dot", (other.id, *self._parts))
             return self.added(other)
         return other + Symbol(self.trace, self.id)
 
