@@ -16,6 +16,7 @@ from operator import add, is_
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from micrograd import validation
+from micrograd.collector import gc_paused
 from micrograd.compiler.dataset import Examples
 from micrograd.compiler.dtype import DOUBLE, REMEDY
 from micrograd.compiler.frontend.interpret import check
@@ -143,7 +144,7 @@ class Training:
         )
 
     def __enter__(self) -> Self:
-        with entering(self):
+        with entering(self), gc_paused():
             self._check_optimizer()
             self._claim.enter_context(trained(self._optimizer.parameters))
             try:
