@@ -478,7 +478,14 @@ def test_moments_may_be_an_array_but_have_to_be_as_many_as_there_are_parameters(
     assert_at_home(line)
 
 
-@pytest.mark.parametrize("change", [lambda o: setattr(o, "parameters", o.parameters[:1]), lambda o: o.parameters.pop()])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda o: setattr(o, "parameters", o.parameters[:1]),
+        lambda o: o.parameters.pop(),
+        lambda o: o.parameters.append(Value(o.parameters.pop().data)),  # another one with the same number
+    ],
+)
 def test_other_parameters_for_the_optimizer_are_refused_within_a_block(change, line):
     with line.block as step:
         step(*BATCH)

@@ -111,8 +111,8 @@ def fit(
         The largest number of snapshots of the parameters and gradients that the history keeps, from before the first
         step to after the last, evenly spread over the epochs; none by default. Each takes 16 bytes a parameter.
     threads
-        The number of threads that share the examples of a step in C, worthwhile for steps of some milliseconds. Their
-        gradients are added in a fixed order.
+        How many threads may share the examples of a step in C. No more are used than have about a millisecond of work
+        each, and their gradients are added in a fixed order.
     precision
         The type that C computes with: "double", or "single" for floats, as PyTorch has them by default.
     executor

@@ -57,7 +57,7 @@ class Buffers:
                 yield
             finally:  # what the user has assigned since the last step stays
                 visible = {name: attributes[name] for name in self.optimizer.moments}
-                attributes.update({name: list(x) for name, x in visible.items() if isinstance(x, Moments)})
+                attributes.update({name: x[:] for name, x in visible.items() if isinstance(x, Moments)})
 
     def read_constants(self) -> None:
         """Read the numbers of the parameters that do not live here."""
