@@ -72,7 +72,7 @@ def page(
         __package__,
         title="Playground" if len(models) > 1 else f"Playground: {trained[0][0]['title']}",
         summary="Press Train: in each step, the weights move a little so that the output fits the examples better. "
-        "Change anything, and watch what happens.",
+        "Change anything.",
         main=shell.read(__package__, "page.html"),
         data=shell.packed("document", json.dumps(content).encode())
         + f'<script type="text/plain" id="worker">{worker}</script>\n',
