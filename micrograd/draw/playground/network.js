@@ -14,7 +14,7 @@ class Network {
 
   // Shows another model.
   open(model) {
-    Object.assign(this, { model, pressed: -1 });
+    Object.assign(this, { model, pressed: -1, shown: null });
     this.edges = svg("svg", { "aria-hidden": "true" });
     this.cards = model.units.map(([name], k) => {
       const canvas = html("canvas", {}), inside = html("span", { className: "inside" });
@@ -41,7 +41,7 @@ class Network {
   layOut() {
     if (!this.model || !this.model.units.length) return;
     const { columns, units } = this.model, width = this.place.clientWidth, fullest = Math.max(...columns.map((c) => Math.min(c.length, 16)));
-    const below = innerHeight - scrollY - this.place.getBoundingClientRect().top - 190; // of which the losses need 190
+    const below = innerHeight - scrollY - this.place.getBoundingClientRect().top - 196; // without the losses
     const room = matchMedia("(min-width:46rem)").matches ? Math.max(240, Math.min(376, below)) : 376;
     const pitch = Math.max(24, Math.min(84, room / fullest)), named = pitch > 44;
     const side = Math.min(named ? pitch - 20 : pitch - 4, (0.55 * width) / columns.length);

@@ -143,7 +143,7 @@ class Plane {
     context.strokeStyle = colour("line");
     context.strokeRect(x, y, size, size);
     context.fillStyle = colour("soft");
-    context.font = `12px ${style.fontFamily}`;
+    context.font = `12px ${getComputedStyle(this.canvas).fontFamily}`;
     context.textAlign = "center";
     for (const tick of roundNumbers(left, right, 4)) context.fillText(text(tick, 6), this.toPixel([tick, bottom])[0], y + size + 15);
     context.fillText("x0", x + size - 8, y + size + 26);
