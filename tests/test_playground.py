@@ -380,6 +380,29 @@ def test_buttons_and_keys_train_step_and_reset(shown):
     assert "A seed is a whole number" in tab.inner_text("#notice")
 
 
+def test_at_full_speed_it_draws_once_a_frame_and_the_worker_has_one_task_at_most(shown):
+    tab = shown()
+    tab.select_option("#speed", "Infinity")
+    most_open, frames, drawn = after(
+        tab,
+        """let open = 0, most = 0, drawn = 0, frames = 0;
+        const post = Worker.prototype.postMessage;
+        Worker.prototype.postMessage = function (...message) {
+            most = Math.max(most, ++open);
+            this.addEventListener("message", () => open--, { once: true });
+            return post.apply(this, message);
+        };
+        const chart = document.querySelector("#chart"), play = document.querySelector("#play");
+        new MutationObserver(() => drawn++).observe(chart, { childList: true });
+        play.click();
+        for (; frames < 100; frames++) await new Promise(requestAnimationFrame);
+        play.click();
+        return [most, frames, drawn];""",
+    )
+    assert most_open == 1
+    assert 10 < drawn <= frames + 1
+
+
 def test_a_training_that_diverges_pauses_and_says_what_to_do(shown):
     tab = shown(model_of(activation="relu"), losses.mse_loss, optimizer=lambda p: optim.SGD(p, 1e9))
     tab.click("#play")

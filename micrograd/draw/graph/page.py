@@ -48,7 +48,7 @@ def page(root: Value, learning_rate: float = 0.1) -> str:
         __package__,
         title=f"The graph of {label(root) or 'a Value'}",
         summary=f"{counted(graph)}. Play computes each number, and then, backward, each gradient.",
-        main=shell.read(__package__, "page.html").format(learning_rate=learning_rate),
+        main=shell.read(__package__, "page.html").format(learning_rate=f"{learning_rate}".removesuffix(".0")),
         data=f'<script type="application/json" id="graph">{_json(data)}</script>',
         style=style("#drawing"),
         script=library(code) + code,
