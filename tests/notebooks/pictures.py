@@ -14,9 +14,9 @@ class Picture(str):
         return "a picture"
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        image = b64encode(self.encode()).decode()  # which JupyterLab shows of a notebook that it does not trust, too
+        image = b64encode(self.encode()).decode()  # not SVG, which JupyterLab hides in a notebook that it does not trust
         html = f'<img alt="{self!r}" src="data:image/svg+xml;base64,{image}">'
-        return {"image/svg+xml": str(self), "text/html": html, "text/plain": repr(self)}
+        return {"text/html": html, "text/plain": repr(self)}
 
 
 class Page:
