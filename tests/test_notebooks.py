@@ -422,6 +422,7 @@ EXERCISES = {
         ((part_3.ring(),),),
         ((nn.MLP(2, [1], rng=1),), "no better than a guess"),
         ((lambda x: Value(0.8 - x[0]),), "it has learned something, but not the whole ring"),
+        ((nn.MLP(2, [1], output="sigmoid", rng=1),), "each score is above 0, class 1; with a sigmoid"),
     ],
     "softsign": [
         ((part_6.softsign,),),

@@ -120,7 +120,7 @@ def _said(output: Any) -> Any:
 
 
 def _shown(kind: str, text: str) -> Any:
-    if image := re.search(";base64,([^\"]+)", text):
+    if image := re.search(';base64,([^"]+)', text):
         return texts(b64decode(image[1]).decode())
     return texts(text) if kind == "image/svg+xml" else _timeless(text)
 

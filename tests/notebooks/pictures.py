@@ -14,7 +14,7 @@ class Picture(str):
         return "a picture"
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        image = b64encode(self.encode()).decode()  # not SVG, which JupyterLab hides in a notebook that it does not trust
+        image = b64encode(self.encode()).decode()  # JupyterLab hides SVG that it does not trust
         html = f'<img alt="{self!r}" src="data:image/svg+xml;base64,{image}">'
         return {"text/html": html, "text/plain": repr(self)}
 

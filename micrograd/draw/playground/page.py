@@ -132,7 +132,7 @@ def _optimizer(optimizer: Any, parameters: list[Value], n: int) -> Any:
     """The optimizer of one of n models."""
     if optimizer is None:
         return Adam(parameters, learning_rate=0.01)
-    if not hasattr(optimizer, "rule"):
+    if isinstance(optimizer, type) or not hasattr(optimizer, "rule"):
         require_attributes("optimizer", optimizer, ["__call__"], "an optimizer, or a function from parameters to one")
         return optimizer(parameters)
     if n > 1:
