@@ -64,6 +64,7 @@ class CBackend:
         require_compiler()
         self.stored = SerializedGraph(graph)
         self.options, self.precision = options, options.precision
+        self._threads, self._lanes = options.threads, options.precision.lanes
         self._graph: Graph | None = graph  # until a library is built, since loading it again takes long
         self._libraries: dict[tuple[str, int], Library] = {}
         self._programs: dict[str, Program] = {}  # for each kind of call, which libraries for many and for few share
@@ -83,17 +84,18 @@ class CBackend:
         Raises CompilerError if it cannot be built.
         """
         tile = self._tile_size(n)
-        if (kind, tile) not in self._libraries:
-            self._libraries[kind, tile] = Library(self.stored, kind, tile, self.options, self._programs)
+        library = self._libraries.get((kind, tile))
+        if library is None:
+            library = self._libraries[kind, tile] = Library(self.stored, kind, tile, self.options, self._programs)
             self._graph = None
-        return self._libraries[kind, tile]
+        return library
 
     def is_built(self, kind: str, n: float) -> bool:
         """Whether there is a library for a kind of call with n examples."""
         return (kind, self._tile_size(n)) in self._libraries
 
     def _tile_size(self, n: float) -> int:
-        return tile_size(n / self.options.threads, self.options.precision.lanes)
+        return tile_size(n / self._threads, self._lanes)
 
 
 def check_constants(graph: Graph, precision: Precision) -> None:
