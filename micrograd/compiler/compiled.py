@@ -219,19 +219,17 @@ class Compiled(Printed):
         """
         packed = self._example(args)
         self._check_differentiable(packed)
-        backend, shapes, several = None, packed.shapes, len(packed.shapes) != 1
+        positions, several = self._positions, len(args) != 1
         if argnum is not None:
-            several = isinstance(argnum, (list, tuple))
-            positions = validation.positions("argnum", argnum, len(args))
-            backend, shapes = self._backend_of(packed, positions), tuple(packed.shapes[i] for i in positions)
-        numbers, _ = self._run("value_and_grad", packed, as_arrays=packed.as_arrays, backend=backend)
+            positions, several = validation.positions("argnum", argnum, len(args)), isinstance(argnum, (list, tuple))
+        numbers, _ = self._run(positions, packed, as_arrays=packed.as_arrays)
         self._reusable.append(packed)
         value, flat = float(numbers[0]), numbers[1:]
         if packed.as_arrays:
             flat += 0.0  # as in the engine, no gradient is -0.0
         elif array(flat.typecode, [-0.0]).tobytes() in flat.tobytes():
             flat = array(flat.typecode, [0.0 + number for number in flat])
-        gradients = nested(flat, ("ragged", *shapes))
+        gradients = nested(flat, ("ragged", *[packed.shapes[i] for i in positions]))
         return value, tuple(gradients) if several else gradients[0]
 
     def objective(self, *batches: Any) -> tuple[Objective, Any]:

@@ -81,10 +81,7 @@ class CompiledGradients:
         """The loss by generated code; NaN, with no gradients, if a number is not finite or an operation has failed."""
         function, examples, precision = self._function, self.examples, self._function.precision
         numbers = precision.array(function._numbers(), "a parameter")
-        gradients, total = precision.zeros(len(numbers)), 0.0
-        for pack, places in examples.of_each_shape(batch):
-            share = examples.share(pack)
-            total += function._add_gradients(numbers, gradients, 1.0 / len(batch), pack, places, share)
+        total, gradients = function._sums(numbers, examples, batch, 1.0 / len(batch))
         if not math.isfinite(total) or not all(map(math.isfinite, gradients)):
             return math.nan
         set_gradients(function.parameters[: len(numbers) - function._n_constants], gradients)
@@ -243,7 +240,7 @@ class Training:
     def values(self, examples: Examples) -> list[float]:
         """The function's value for each example."""
         numbers = memoryview(self.numbers())
-        of_shapes = [self._compiled._values(numbers, pack) for pack in examples.packs]
+        of_shapes = [self._compiled._run("forward", pack, parameters=numbers)[0].tolist() for pack in examples.packs]
         return [of_shapes[kind][place] for kind, place in zip(examples.kind, examples.place, strict=True)]
 
     def _bind(self, examples: Examples | None) -> None:

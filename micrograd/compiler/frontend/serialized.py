@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from micrograd.collector import gc_paused
-from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.frontend.graph import Graph, Kind
+from micrograd.trees import size
 
 
 class SerializedGraph:
@@ -19,7 +20,7 @@ class SerializedGraph:
 
     Attributes
     ----------
-    shapes, sizes, output_shape, n_parameters, argnum
+    shapes, sizes, output_shape, n_parameters
         Those of the graph.
     quiet
         Whether an operation that fails gives an infinity or NaN, and not an error.
@@ -27,8 +28,6 @@ class SerializedGraph:
         Whether it has gradients.
     uses
         For each parameter, 1 if the result depends on it, else 0.
-    n_results
-        How many numbers a call of each kind computes for an example, but for the gradients that it adds up.
     digest
         Tells it from every other graph, in any process.
     """
@@ -37,16 +36,20 @@ class SerializedGraph:
         self.shapes = graph.shapes
         self.sizes = graph.sizes
         self.output_shape = graph.output_shape
-        self.n_parameters, self.argnum = graph.n_parameters, graph.argnum
+        self._n_outputs = size(graph.output_shape)
+        self.n_parameters = graph.n_parameters
         self.quiet = graph.trace.quiet
         self.is_differentiable = graph.parameter_gradients is not None
         scattered = {parameter for scatter in graph.scatters for parameter in scatter.row.parameters()}
         ends = graph.parameter_gradients or ()
         self.uses = bytes(line not in graph.trace.leaves or i in scattered for i, line in enumerate(ends))
-        self.n_results = {kind: len(graph.ends(kind)[0]) for kind in ("forward", "backward", "value_and_grad")}
         self._bytes = pickle.dumps(graph)
         self.digest = hashlib.sha256(self._bytes).hexdigest()
         self._graph: Callable[[], Graph | None] = weakref.ref(graph)
+
+    def n_results(self, kind: Kind) -> int:
+        """How many numbers a call computes for an example, but for the gradients that it adds up."""
+        return self._n_outputs + (sum(map(self.sizes.__getitem__, kind)) if isinstance(kind, tuple) else 0)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_bytes": zlib.compress(self._bytes, 1), "_graph": None}
