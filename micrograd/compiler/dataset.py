@@ -34,14 +34,10 @@ class TracedError(TypeError):
 
 
 class Packed:
-    """The examples for each argument, one after the other as numbers of a precision.
+    """The n examples for each argument, of a shape for each, one after the other as numbers of a precision.
 
     Attributes
     ----------
-    shapes
-        The shape of an example of each argument.
-    n
-        The number of examples.
     pointers
         Where the numbers of each argument begin, as an array in C.
     columns
@@ -66,11 +62,10 @@ class Packed:
         self.precision = precision
         self.shared = tuple(shared) or (False,) * len(shapes)
         self.as_arrays = as_arrays
-        self._buffers = buffers
-        self._exports = [memoryview(buffer) for buffer in buffers]  # keep them where they are
-        self.pointers = (ctypes.c_void_p * len(self._exports))(*map(_address, self._exports))
+        self._buffers, views = buffers, [memoryview(buffer) for buffer in buffers]  # which keep them where they are
+        self.pointers = (ctypes.c_void_p * len(views))(*map(_address, views))
         code: Any = precision.code
-        self._bytes = [view.cast("B") for view in self._exports]
+        self._bytes = [view.cast("B") for view in views]
         self.columns = list(zip([view.cast(code) for view in self._bytes], map(size, shapes), strict=True))
         self._rows: tuple[list[bytes], list[tuple[float, ...]]] = [], []
 

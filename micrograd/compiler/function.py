@@ -12,7 +12,6 @@ import threading
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any
 
 from micrograd import validation
@@ -24,7 +23,7 @@ from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.arrays import on_arrays
 from micrograd.compiler.frontend.graph import Graph, Kind
 from micrograd.compiler.frontend.interpret import GraphFunction
-from micrograd.compiler.frontend.redirect import data_buffer, frozen, is_tracing
+from micrograd.compiler.frontend.redirect import data_buffer, is_tracing
 from micrograd.compiler.frontend.serialized import SerializedGraph
 from micrograd.compiler.frontend.sparse import Entries
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
@@ -34,8 +33,6 @@ from micrograd.compiler.options import Options
 from micrograd.compiler.targets.python import explain
 from micrograd.engine import Value
 from micrograd.errors import shown
-from micrograd.levels import gradients_lock
-from micrograd.signals import finally_uninterrupted
 from micrograd.trees import Shape, nested
 
 log = logging.getLogger("micrograd")
@@ -138,28 +135,6 @@ class Function:
         if any(isinstance(number, (Symbol, Value)) for number in numbers):
             raise TracedError("the numbers of the parameters are being traced: call the function with one example")
         return plain(numbers)
-
-    @contextmanager
-    def _held(self) -> Iterator[None]:
-        """Within the block, the parameters' numbers are those of its beginning."""
-        block = object()
-
-        def leave() -> None:
-            with gradients_lock:
-                self._blocks.discard(block)
-                self._frozen = self._frozen if self._blocks else None
-
-        with frozen(self.parameters), finally_uninterrupted(leave):
-            with gradients_lock:
-                self._blocks.add(block)
-                if self._frozen is None:
-                    self._frozen = self._copied()
-            yield
-
-    def _copied(self) -> memoryview:
-        numbers = self._numbers()
-        check_numbers(numbers, self.precision)
-        return memoryview(self.precision.array(numbers, "a parameter"))
 
     # Examples
 
@@ -298,7 +273,8 @@ class Function:
         if not stored.is_differentiable:
             came = f"the function returns a list of shape {stored.output_shape}, but a gradient needs a single Value"
             if self._backends[self._shapes].stored.is_differentiable:
-                raise ShapeError(packed.shapes, self._shapes, came)
+                remedy = "give arguments like those of the example, as x[0] for a number"
+                raise ShapeError(packed.shapes, self._shapes, f"{came}: {remedy}")
             raise TypeError(f"{came}: return its mean, for instance")
 
     def _is_in_c(self) -> bool:
@@ -344,8 +320,9 @@ class Function:
     def _sums(
         self, parameters: "array[float]", examples: Examples, batch: Sequence[int], seed: float
     ) -> tuple[float, "array[float]"]:
-        """The sum of the function's values for a batch, or NaN if an operation may have failed; and `seed` times its
-        gradient.
+        """The sum of the function's values for a batch, and its gradient, times `seed`.
+
+        The sum is NaN if an operation may have failed.
         """
         gradients, total = self.precision.zeros(len(parameters)), 0.0
         for packed, at in examples.of_each_shape(batch):

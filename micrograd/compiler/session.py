@@ -1,8 +1,8 @@
 """Training a compiled function: gradients by generated code, and in C, all of each step.
 
-In C, parameters, gradients and moments live in a buffer from the first step to the last, and a loop of its own applies
-the optimizer's rule (native/). In Python, each step is the optimizer's own, on compiled gradients. A step in which an
-operation fails or a number is not finite changes nothing: the engine computes its gradients, and raises what it raises.
+In C, all numbers live in a buffer from the first step to the last, and a loop applies the optimizer's rule (native/).
+In Python, each step is the optimizer's own, on compiled gradients. A step in which an operation fails or a number is
+not finite changes nothing: the engine computes its gradients, and raises what it raises.
 """
 
 import math
@@ -39,26 +39,14 @@ if TYPE_CHECKING:
 class CompiledGradients:
     """Gradients by generated code, and where that fails, by the engine, of which the log says why.
 
-    Parameters
-    ----------
-    function
-        The compiled function.
-    engine
-        Leaves the gradients of a batch's mean loss on the parameters, and returns that loss.
-
-    Attributes
-    ----------
-    examples
-        What batches are taken from.
-    by_engine
-        Whether the engine computes the next gradients.
+    `engine` leaves the gradients of a batch's mean loss on the parameters, and returns that loss.
     """
 
-    examples: Examples
+    examples: Examples  # which batches are taken from
 
     def __init__(self, function: "Function", engine: Callable[[Sequence[int]], float]) -> None:
         self._function, self._engine = function, engine
-        self.by_engine = False
+        self.by_engine = False  # whether that computes the next gradients
         self._pending_warning = ""
         self._warned = False
 

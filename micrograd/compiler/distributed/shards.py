@@ -53,23 +53,14 @@ class RemoteExamples(Sequence[Any]):
 
 
 class Shards:
-    """The examples of a training, in parts.
+    """The examples of a training, in parts, on the executor or executors of a Pool.
 
     Parameters
     ----------
-    executor
-        An Executor with the workers, a function that makes one, or a list of these.
     shards
-        The number of parts, or the functions that load them; None for one for each worker.
+        The number of parts, or the functions by which workers load them; None for one for each worker.
     n
         The number of examples, if it is known.
-    precision
-        The type of their numbers.
-
-    Attributes
-    ----------
-    loaded_by_workers
-        Whether workers load the examples.
     """
 
     def __init__(self, executor: Any, shards: int | Sequence[Loader] | None, n: int, precision: Precision) -> None:
@@ -133,16 +124,9 @@ class Shards:
     def sums(
         self, parameters: "array[float]", batch: Sequence[int], size: int, on_values: bool
     ) -> Iterator[tuple[int, Sums]]:
-        """The sums of each shard that has examples in the batch, in their order.
+        """The sums of each shard that has examples in the batch, in their order; of an empty batch, those of all.
 
-        Parameters
-        ----------
-        batch
-            The numbers of its examples; none for all.
-        size
-            The number of examples in most batches.
-        on_values
-            Whether the engine computes them.
+        `size` is the number of examples in most batches; `on_values` says that the engine computes them.
         """
         n, share = len(batch) or self._starts[-1], size / len(self)
         parts = self._parts(batch)

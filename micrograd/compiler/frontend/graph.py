@@ -30,17 +30,13 @@ class Graph:
 
     Parameters
     ----------
-    function, shapes, parameters
-        What is traced, the shapes of its arguments, and the Values that gradients are with respect to.
-    n_constants
-        How many of the parameters, the last ones, get no gradient.
+    parameters, n_constants
+        The Values that gradients are with respect to, but for so many of the last ones.
     to_roll
         Whether the backward pass follows the order in which the operations were carried out, so that similar ones are
         next to each other. Otherwise it goes the engine's way, whose sums it then has to the last bit.
-    finite
-        Whether no number will be infinite or NaN.
-    quiet
-        Whether an operation that fails gives an infinity or NaN, and not an error.
+    finite, quiet
+        As for a Trace.
 
     Attributes
     ----------
@@ -49,8 +45,6 @@ class Graph:
         of the result, and "g" for the parameters' gradients before the call, which are added to.
     shapes, sizes
         The shape of each argument, and the number of numbers in it.
-    n_parameters
-        How many parameters there are, those without gradients included.
     outputs, output_shape
         The lines of the results, flat, and their shape.
     parameter_gradients, argument_gradients

@@ -16,16 +16,10 @@ from micrograd.trees import size
 
 
 class SerializedGraph:
-    """A graph that takes little room until it is asked for.
+    """A graph that takes little room until it is asked for, with some of its attributes.
 
     Attributes
     ----------
-    shapes, sizes, output_shape, n_parameters
-        Those of the graph.
-    quiet
-        Whether an operation that fails gives an infinity or NaN, and not an error.
-    is_differentiable
-        Whether it has gradients.
     uses
         For each parameter, 1 if the result depends on it, else 0.
     digest

@@ -71,14 +71,12 @@ class UpdateKernel:
     ----------
     reach
         What the rule can read besides its arguments: if that has changed, the kernel is outdated.
-    results
-        The lines of the new parameter and moments; and of its gradient, if that changes too.
-    trace, uniform, before
-        The traced rule, the lines that are the same for all parameters, and those of them that others or results need.
-    moments, learning_rate
-        The names of the optimizer's moments, and the learning rate that it has now.
-    n_moments, n_changed
-        The number of moments, and of the first of them up to the last that changes.
+    trace, results
+        The traced rule, and its lines of the new parameter and moments; and of the gradient, if that is clipped.
+    uniform, before
+        The lines that are the same for all parameters, and those of them that others or results need.
+    moments, n_changed
+        The names of the moments, and the number of the first of them up to the last that changes.
 
     Raises
     ------

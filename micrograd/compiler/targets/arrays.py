@@ -157,14 +157,8 @@ class NumpyBackend(PythonBackend):
     """A graph as functions on NumPy's arrays, each compiled when it is first called.
 
     An operation that fails raises what Python raises: the processor's flags tell that one may have failed, and then the
-    examples are computed again step by step.
-
-    Parameters
-    ----------
-    stored
-        The graph.
-    few_in_python
-        Whether Python computes what takes so few operations that NumPy would be slower.
+    examples are computed again step by step. With `few_in_python`, Python computes what takes so few operations that
+    NumPy would be slower.
     """
 
     language = "NumPy"

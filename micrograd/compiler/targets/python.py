@@ -78,13 +78,7 @@ QUIET_NAMESPACE = {
 
 
 class PythonBackend:
-    """A graph as functions in Python, each compiled when it is first called.
-
-    Attributes
-    ----------
-    stored
-        The graph.
-    """
+    """A graph as functions in Python, each compiled when it is first called."""
 
     language, precision = "Python", DOUBLE
 
