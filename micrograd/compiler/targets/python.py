@@ -129,10 +129,9 @@ def explain(error: Exception, stored: SerializedGraph, kind: Kind, parameters: N
     for frame, number in traceback.walk_tb(error.__traceback__):
         if frame.f_code.co_filename == FILE:
             graph = stored.graph()
-            text = source(graph) if kind in graph.kinds else _text(graph, kind)
-            number += text[: text.index(f"def {name_of(kind)}(")].count("\n")
             reason = failure(graph, kind, parameters, packed) or error
-            line = text.splitlines()[number - 1].strip()
+            line = _text(graph, kind).splitlines()[number - 1].strip()
+            number += source(graph).partition(f"def {name_of(kind)}(")[0].count("\n")
             raise type(reason)(f"{reason}, in line {number} of the compiled code: {line}") from error
 
 
