@@ -9,7 +9,6 @@ import random
 import sys
 import time
 import types
-import warnings
 import weakref
 from array import array
 from collections import Counter, OrderedDict, defaultdict, deque
@@ -698,26 +697,6 @@ def test_what_cannot_be_read_is_not_followed():
     Place = type(reach._places[0])
     numbers = iter([[1.0]])
     assert Place("numbers", "{}", lambda: next(numbers), lambda before: None).changed() == "numbers"
-
-
-class Deprecated(Key):
-    """Whatever is read from it warns, as from a deprecated name of PyTorch."""
-
-    def __getattribute__(self, name):
-        warnings.warn(f"{name} is deprecated", FutureWarning, stacklevel=2)
-        return super().__getattribute__(name)
-
-
-def test_what_warns_where_it_is_read_is_followed_in_silence():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        thing = Deprecated()
-        reach = Reach({"thing": thing})
-        thing.y = 2.0
-        assert reach.changed() == "thing.y"
-        reach.restore()
-        assert not reach.changed()
-        assert not reach.unfollowed
 
 
 def test_masked_arrays_are_read_below_their_masks():

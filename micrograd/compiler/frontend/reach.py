@@ -62,7 +62,6 @@ MANY, OF_FUNCTION = 100_000, 50
 """How many objects are followed where not all have to be, in a second; and how many take as long as a function."""
 HEAP = 1 << 9  # the flag of classes that are made while Python runs
 ATTRIBUTE, ITEM, NAME = "{}.{}", "{}[{!r}]", "{}{}"
-ABSENT = object()
 KEPT = "_micrograd_compiled"
 """The attribute of a model in which `fit` keeps what it has compiled: all but a Reach can read it."""
 
@@ -191,16 +190,15 @@ class Reach:
                 break
             self.found[id(thing)] = thing
             try:
-                for module, names in _imports(thing) if thorough and type(thing) is FunctionType else ():
-                    with suppress(ImportError):  # which the function may expect
-                        __import__(module, None, None, names)
+                if thorough and isinstance(thing, FunctionType):
+                    _import(thing)
                 waiting += self._next(path, thing, besides if roots.get(path) is thing else (), numbers)
             except Exception:  # whatever an object raises where it is read
                 self.unfollowed.append(f"the {type(thing).__name__} {path}")
 
     def _next(self, path: str, thing: Any, besides: Collection[str], numbers: bool) -> list[tuple[str, Any]]:
         """Remember an object; returns those that can be read from it, by name."""
-        if issubclass(type(thing), Value) and not thing._prev:
+        if isinstance(thing, Value) and not thing._prev:
             self.values.append(thing)
             if not numbers or is_in_training(thing):
                 return []
@@ -208,7 +206,7 @@ class Reach:
             return []
         if why := _unfollowed(thing):
             self.unfollowed.append(f"{why} {path}")
-        kinds = [*thing.__mro__[1:], type(thing)] if issubclass(type(thing), type) else [type(thing)]
+        kinds = [*thing.__mro__[1:], type(thing)] if isinstance(thing, type) else [type(thing)]
         found = [(kind.__name__, kind) for kind in kinds if not _is_of_library(kind)]
         for place in _places(path, thing, besides):
             self._places.append(place)
@@ -245,44 +243,35 @@ def alike(one: Any, other: Any) -> bool:
 
 def _places(path: str, thing: Any, besides: Collection[str]) -> Iterator[Place]:
     """Where an object keeps what can be read from it."""
-    kind = type(thing)  # which no user's class has a say in, as in `isinstance`
-    if issubclass(kind, type):
+    if isinstance(thing, type):
         if not _is_of_library(thing):
             yield _attributes(path, thing, lambda: {**dict(sorted(vars(thing).items())), "__bases__": thing.__bases__})
         return
-    space = _own(thing, "__dict__")
-    if isinstance(space, dict) and not issubclass(kind, Value):
+    space = getattr(thing, "__dict__", None)
+    if isinstance(space, dict) and not isinstance(thing, Value):
         left_out = {*besides, KEPT}
         yield _items(path, ATTRIBUTE, space, lambda: {name: space[name] for name in space if name not in left_out})
     if names := _attribute_names(thing):
-        yield _attributes(path, thing, lambda: {name: x for name in names if (x := _own(thing, name)) is not ABSENT})
-    if kind is FunctionType:
+        yield _attributes(path, thing, lambda: {name: getattr(thing, name) for name in names if hasattr(thing, name)})
+    if isinstance(thing, FunctionType):
         yield from _variables(thing)
-    elif kind is MappingProxyType:
+    elif isinstance(thing, MappingProxyType):
         yield Place(path, ITEM, lambda: dict(thing), lambda before: None)
-    elif issubclass(kind, random.Random) and not issubclass(kind, random.SystemRandom):
+    elif isinstance(thing, random.Random) and not isinstance(thing, random.SystemRandom):
         yield Place(path, ATTRIBUTE, thing.getstate, thing.setstate)
-    elif issubclass(kind, dict):
+    elif isinstance(thing, dict):
         yield _items(path, ITEM, thing, lambda: dict(thing))
-    elif issubclass(kind, CONTAINERS):
+    elif isinstance(thing, CONTAINERS):
         yield Place(path, ITEM, lambda: list(thing), partial(_refill, thing))
-    elif hasattr(kind, "tolist"):
+    elif hasattr(type(thing), "tolist"):
         yield Place(path, ITEM, lambda: _numbers(thing), partial(_write_numbers, thing))
-
-
-def _own(thing: Any, name: str) -> Any:
-    """An attribute, read without the methods of the object's class, which may warn; ABSENT if there is none."""
-    try:
-        return object.__getattribute__(thing, name)
-    except AttributeError:
-        return ABSENT
 
 
 def _attribute_names(thing: Any) -> list[str]:
     """The attributes that an object has without a `__dict__`."""
     for kind, names in ATTRIBUTES.items():
-        if issubclass(type(thing), kind):
-            return [name for name in names if not isinstance(_own(thing, name), ModuleType)]
+        if isinstance(thing, kind):
+            return [name for name in names if not isinstance(getattr(thing, name, None), ModuleType)]
     if _is_in_c(type(thing)):
         return []  # what is read there may be a new object each time
     slots = [
@@ -368,6 +357,13 @@ def _imports(function: FunctionType) -> Iterator[tuple[str, Sequence[str]]]:
                     yield resolve_name("." * level.argval + step.argval, package), names.argval or ()
 
 
+def _import(function: FunctionType) -> None:
+    """Import what a function imports where it runs."""
+    for module, names in _imports(function):
+        with suppress(ImportError):
+            __import__(module, None, None, names)
+
+
 def _imported(function: FunctionType) -> dict[str, Any]:
     """What a function imports of what has been imported already, by the names of modules."""
     found = [(module, *(f"{module}.{name}" for name in names)) for module, names in _imports(function)]
@@ -379,7 +375,7 @@ def _unfollowed(thing: Any) -> str:
     kind = type(thing)
     if hasattr(kind, "__next__") and kind not in weakref.ProxyTypes:
         return "the iterator"
-    if kind is FunctionType:
+    if isinstance(thing, FunctionType):
         if _is_of_library(thing) or _is_special(thing.__name__):
             return ""
         names = _names(thing.__code__)
@@ -388,7 +384,7 @@ def _unfollowed(thing: Any) -> str:
             found |= names & BY_NAME
         return f"{min(found)} in" if found else ""
     base = _kind_in_c(thing)
-    if base in FOLLOWED or (base.__module__ in CONSTANT and not issubclass(kind, random.SystemRandom)):
+    if base in FOLLOWED or (base.__module__ in CONSTANT and not isinstance(thing, random.SystemRandom)):
         return ""
     return f"the {kind.__name__}"
 
@@ -406,7 +402,8 @@ def _is_special(name: str) -> bool:
 
 def _is_in_c(kind: type) -> bool:
     """Whether a class is written in C, as those are that a copy calls for a new object."""
-    return not kind.__flags__ & HEAP or isinstance(vars(kind).get("__new__"), BuiltinMethodType)
+    new = vars(kind).get("__new__")
+    return not kind.__flags__ & HEAP or isinstance(new, BuiltinMethodType)
 
 
 def _kind_in_c(thing: Any) -> Any:
@@ -421,7 +418,7 @@ def _is_module(thing: Any) -> bool:
 
 def _is_of_library(thing: Any) -> bool:
     """Whether a function or a class never changes, as those of libraries and in C; users patch micrograd's classes."""
-    if issubclass(type(thing), type) and (_is_in_c(thing) or thing.__module__.startswith("micrograd.")):
+    if isinstance(thing, type) and (_is_in_c(thing) or thing.__module__.startswith("micrograd.")):
         return _is_in_c(thing)
     return str(thing.__module__).partition(".")[0] in LIBRARIES
 
@@ -429,7 +426,8 @@ def _is_of_library(thing: Any) -> bool:
 def _refill(container: Any, contents: list[Any]) -> None:
     """Set back a list or a set; other containers cannot change."""
     container.clear()
-    (container.update if isinstance(container, set) else container.extend)(contents)
+    fill = container.update if isinstance(container, set) else container.extend
+    fill(contents)
 
 
 def _numbers(array: Any) -> Any:
@@ -441,8 +439,9 @@ def _numbers(array: Any) -> Any:
 
 
 def _write_numbers(array: Any, numbers: Any) -> None:
-    """Set back the numbers in an array."""
-    memoryview(array).cast("B")[:] = numbers
+    """Set back the numbers in an array, where it lets us."""
+    with suppress(TypeError):
+        memoryview(array).cast("B")[:] = numbers
 
 
 def _has_objects(array: Any) -> bool:
