@@ -71,8 +71,8 @@ def compile(
     batch_size
         If given, the C code for calls of `backward` with so many examples is built now, and not when it is called.
     threads
-        How many threads share the examples of a call in C, which pays off from some milliseconds. Results are
-        reproducible for the same number of threads.
+        How many threads may share the examples of a call in C. No more are used than have about a millisecond of work
+        each: so a short call has one. Gradients are added in a fixed order: the same number gives the same results.
     precision
         "double", or "single" for floats in C: half the memory and twice the lanes, for results of about seven digits.
         Values stay Python's floats. Numbers beyond 3.4e38 become infinities: if a result or gradient of a call is

@@ -37,6 +37,8 @@ class SerializedGraph:
         scattered = {parameter for scatter in graph.scatters for parameter in scatter.row.parameters()}
         ends = graph.parameter_gradients or ()
         self.uses = bytes(line not in graph.trace.leaves or i in scattered for i, line in enumerate(ends))
+        operands = graph.trace.operands
+        self._n_operands = [sum(map(len, operands[: graph.forward_end])), sum(map(len, operands))]
         self._bytes = pickle.dumps(graph)
         self.digest = hashlib.sha256(self._bytes).hexdigest()
         self._graph: Callable[[], Graph | None] = weakref.ref(graph)
@@ -44,6 +46,10 @@ class SerializedGraph:
     def n_results(self, kind: Kind) -> int:
         """How many numbers a call computes for an example, but for the gradients that it adds up."""
         return self._n_outputs + (sum(map(self.sizes.__getitem__, kind)) if isinstance(kind, tuple) else 0)
+
+    def n_operands(self, kind: Kind) -> int:
+        """How many operands the operations of a call have, at most."""
+        return self._n_operands[kind != "forward"]
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_bytes": zlib.compress(self._bytes, 1), "_graph": None}
