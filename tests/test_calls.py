@@ -260,6 +260,22 @@ def test_only_the_gradients_that_are_asked_for_are_computed(backend):
     assert copy.deepcopy(fast).value_and_grad(2.0, [3.0, 0.0], 4.0, argnum=0)[1] == 3.0
 
 
+def test_an_error_names_the_line_whichever_gradients_are_asked_for():
+    fast = micrograd.compile(lambda x, y: x.log() / y, (1.0, 2.0), backend="python")
+    lines = fast.source.splitlines()
+    number = 1 + next(i for i, line in reversed([*enumerate(lines)]) if "t0 / x1" in line)
+    for argnum in None, 0, (1,):
+        with pytest.raises(ZeroDivisionError, match=f"in line {number} of the compiled code: t1 = t0 / x1"):
+            fast.value_and_grad(1.0, 0.0, argnum=argnum)
+
+
+def test_a_list_of_one_number_in_place_of_a_number_says_what_to_give():
+    fast = micrograd.compile(lambda x: (x - 3) ** 2, (1.0,), backend="python")
+    with pytest.raises(ValueError, match=r"needs a single Value: give arguments like those .* as x\[0\] for a number"):
+        fast.value_and_grad(np.array([1.0]))  # as minimize does, of SciPy, whose x is a vector
+    assert fast.value_and_grad(1.0) == (4.0, -4.0)
+
+
 def test_gradients_of_a_single_argument_may_be_asked_for(backend):
     fast = micrograd.compile(lambda x: x[0] * x[1], ([1.0, 2.0],), backend=backend)
     assert fast.value_and_grad([3.0, 4.0]) == fast.value_and_grad([3.0, 4.0], argnum=0) == (12.0, [4.0, 3.0])

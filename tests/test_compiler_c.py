@@ -759,7 +759,7 @@ def test_threads_are_used_where_there_is_work_for_them():
         lambda x: micrograd.dot(ws, [x] * 100), (1.0,), parameters=ws, backend="c", batch_size=10, threads=3
     )
     backend = fast._backends[((),)]
-    n = library.A_THREAD // backend.stored.n_operands["backward"]
+    n = library.A_THREAD // backend.stored.n_operands("backward")
     for examples, threads in (1, 1), (n, 1), (2 * n + 100, 2), (4 * n, 3), (math.inf, 3):
         assert backend._division("backward", examples)[1] == threads
     assert backend._division("forward", 2 * n + 100)[1] == 1

@@ -3,8 +3,8 @@
 import math
 from array import array
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise, repeat
 from numbers import Real
 from operator import add
@@ -14,6 +14,7 @@ from micrograd import validation
 from micrograd.compiler.dataset import Packed, are_plain, check_out
 from micrograd.compiler.dtype import named
 from micrograd.compiler.frontend.interpret import check
+from micrograd.compiler.frontend.redirect import frozen
 from micrograd.compiler.frontend.tracer import TraceError
 from micrograd.compiler.function import check_numbers, plain
 from micrograd.compiler.native.toolchain import CompilerError
@@ -24,6 +25,7 @@ from micrograd.compiler.printed import Printed
 from micrograd.compiler.session import Training
 from micrograd.engine import Value
 from micrograd.levels import gradients_lock
+from micrograd.signals import finally_uninterrupted
 from micrograd.trees import nested
 
 __all__ = ["Compiled", "CompilerError", "TraceError", "compile"]
@@ -50,18 +52,15 @@ def compile(
     function
         Called with Values, or nested lists and dicts of Values, in the shapes of the example, and with NumPy arrays of
         Values (dtype object) where the example has an array or a table; returns a Value, or lists, dicts or arrays of
-        Values. It runs once for each shape of arguments. Anything else it does, such as drawing a random number,
-        happens only then; so do `isinstance`, `is` and `str` on its arguments, without an error. For a `where`, C may
-        compute only the chosen branch: an operation that fails in the other one is an error in Python, but perhaps not
-        in C. For a `take` with a computed index, all values are differentiated, and those not chosen get a gradient of
-        0: one without a derivative is an error, and one with an infinite derivative gives NaN. In a training, the
-        engine, which differentiates only the chosen value, takes the steps that fail for this reason, and the log says
-        so once.
+        Values. It runs once for each shape of arguments: whatever else it does, such as drawing a random number or
+        calling `isinstance`, `is` and `str` on its arguments, happens only then. Of a `where`, C may compute only the
+        chosen branch, and miss an error in the other one. Of a `take` with a computed index, all values are
+        differentiated: one that is not chosen and has no derivative is an error, and an infinite derivative gives NaN.
+        In a training, the engine, which differentiates only the chosen value, takes such steps, and the log says so.
     example_args
         One example of the arguments: numbers, nested lists and dicts of numbers, arrays. Only their shapes matter, and
-        which of them are arrays: the function always gets arrays for these, even if a call gives a list, and lists for
-        lists, even if a call gives an array. For a number, where a call gives an array or a list, it gets an array. The
-        keys of a dict come sorted.
+        which are arrays: whatever a call gives, the function gets arrays for these, and lists for lists. Where the
+        example has a number and a call gives several, it gets an array. The keys of a dict come sorted.
     parameters
         Leaf Values that the function uses. Their numbers are read at each call; all other Values and numbers that the
         function uses are constants.
@@ -70,34 +69,30 @@ def compile(
         Python; "auto" for C if there is a compiler, in a browser for JavaScript, else for NumPy if it is installed,
         else for Python.
     batch_size
-        If given, the C code for calls of `backward` with so many examples is built right away. All other code is built
-        when it is first called.
+        If given, the C code for calls of `backward` with so many examples is built now, and not when it is called.
     threads
         How many threads may share the examples of a call in C. No more are used than have about a millisecond of work
         each: so a short call has one. Gradients are added in a fixed order: the same number gives the same results.
     precision
         "double", or "single" for floats in C: half the memory and twice the lanes, for results of about seven digits.
-        Values stay Python's floats, and Python still computes in doubles. Numbers beyond 3.4e38 become infinities, as
-        in PyTorch: if a result or gradient of a call is infinite or NaN for this reason, it is an OverflowError, and
-        in a training, the engine takes the step, in doubles.
+        Values stay Python's floats. Numbers beyond 3.4e38 become infinities: if a result or gradient of a call is
+        infinite or NaN for this reason, it is an OverflowError, and in a training, the engine takes the step, in
+        doubles.
     finite
         True says that no number in any call is infinite or NaN, and that no divisor is 0. Then what 0.0 is multiplied
-        by is not computed, and 0.0 is not added: derivatives of sparse functions are full of both. The results are the
-        same, except for the sign of a zero. But if the promise is broken, an overflow or an operation that fails may
-        go unnoticed, and a result may be finite where it would be NaN: find out without the option, or with the engine.
+        by is not computed, and 0.0 is not added, which leaves all results as they are but the sign of a zero. If the
+        promise is broken, a failure may go unnoticed, and a result may be finite where it would be NaN.
     errors
         "raise", or "ieee" for calls that raise no arithmetic errors: their results and gradients are infinite or NaN
-        where NumPy's are, as those of an overflow, a division by 0, or the logarithm of -1. So an optimizer may try a
-        step that is too long. A `take` of an index that does not exist is NaN. Training steps still raise, as a
-        parameter that is infinite or NaN is of no use.
+        where NumPy's are, so an optimizer may try a step that is too long. A `take` of an index that does not exist is
+        NaN. Training steps still raise.
     in_axes
         For each argument, 0 if `map`, `pack`, `backward` and training get an example of it for each result, or None if
         they get one for all: `in_axes=(None, 0)`, as in JAX's `vmap`. 0 alone stands for all arguments.
     sparse
         True for a function `jacobian(f)` or `hessian(f)` of a list of numbers, and for a jacobian with such a result:
-        only what is not structurally zero is traced and computed, and of a hessian one half. A call returns a
-        `scipy.sparse.csr_array`, `map` a list of them, and `pattern` says where the numbers are. What is multiplied by
-        a constant 0.0 is structurally zero.
+        only what is not structurally zero (what is multiplied by a constant 0.0 is) is computed, and of a hessian one
+        half. A call returns a `scipy.sparse.csr_array`, `map` a list of them; `pattern` says where the numbers are.
 
     Raises
     ------
@@ -118,14 +113,13 @@ class Compiled(Printed):
     """A compiled function: what `compile` returns, and documents.
 
     `fast(x, y)` computes one example, and returns a number or nested lists and dicts of numbers. Each new shape of
-    arguments is traced and compiled once. If an argument is a NumPy array, results and gradients of calls are arrays,
-    of doubles, or in single precision of floats, and the numbers in contiguous arrays of that type are read where they
-    lie. Called with Values, within a derivative or another function that is compiled, it returns what the function
-    returns.
+    arguments is traced and compiled once. If an argument is a NumPy array, results and gradients of calls are arrays of
+    the precision's type, and contiguous arrays of that type are read where they lie. Called with Values, within a
+    derivative or another function that is compiled, it returns what the function returns.
 
     It can be copied, and pickled together with the model whose parameters it has: `pickle.dumps((model, fast))`. The
-    pickle holds the trace instead of the function, which may be a lambda: so another process can use it without the
-    source, but only for the shapes that it was compiled for. As with all pickles, load only those you trust.
+    pickle holds the trace instead of the function, so it serves another process for the shapes that it was compiled
+    for. As with all pickles, load only those you trust.
     """
 
     def map(self, *batches: Any, executor: Any = None, out: Any = None) -> Any:
@@ -219,19 +213,17 @@ class Compiled(Printed):
         """
         packed = self._example(args)
         self._check_differentiable(packed)
-        backend, shapes, several = None, packed.shapes, len(packed.shapes) != 1
+        positions, several = self._positions, len(args) != 1
         if argnum is not None:
-            several = isinstance(argnum, (list, tuple))
-            positions = validation.positions("argnum", argnum, len(args))
-            backend, shapes = self._backend_of(packed, positions), tuple(packed.shapes[i] for i in positions)
-        numbers, _ = self._run("value_and_grad", packed, as_arrays=packed.as_arrays, backend=backend)
+            positions, several = validation.positions("argnum", argnum, len(args)), isinstance(argnum, (list, tuple))
+        numbers, _ = self._run(positions, packed, as_arrays=packed.as_arrays)
         self._reusable.append(packed)
         value, flat = float(numbers[0]), numbers[1:]
         if packed.as_arrays:
             flat += 0.0  # as in the engine, no gradient is -0.0
         elif array(flat.typecode, [-0.0]).tobytes() in flat.tobytes():
             flat = array(flat.typecode, [0.0 + number for number in flat])
-        gradients = nested(flat, ("ragged", *shapes))
+        gradients = nested(flat, ("ragged", *[packed.shapes[i] for i in positions]))
         return value, tuple(gradients) if several else gradients[0]
 
     def objective(self, *batches: Any) -> tuple[Objective, Any]:
@@ -280,9 +272,9 @@ class Compiled(Printed):
 
         Each call takes a step along the gradient of the mean over the batch, and returns that mean: like `zero_grad`,
         `backward` and the optimizer's `step`, but several times as fast. In the block, the parameters and their
-        gradients show the numbers of the latest step, and what you assign to parameters, to the optimizer or to its
-        learning rate takes effect in the next step. The optimizer must keep its parameters. After the block, however
-        it ends, everything is as if the steps had been taken outside of it.
+        gradients show the numbers of the latest step, and what you assign to them or to the optimizer takes effect in
+        the next one. The optimizer must keep its parameters. After the block, however it ends, all is as if the steps
+        had been taken outside of it.
 
         Parameters
         ----------
@@ -304,7 +296,8 @@ class Compiled(Printed):
         validation.require_attributes("optimizer", optimizer, [], "an optimizer, such as optim.Adam(parameters)")
         return Training(self, optimizer, clip_grad_norm)
 
-    def frozen(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
         """A block in which the parameters do not change, so that no call reads their numbers again.
 
             with fast.frozen():
@@ -314,8 +307,7 @@ class Compiled(Printed):
         With many parameters, reading them takes longer than a call; the block pays off from some dozens of calls. In
         it, assigning to the `data` of a parameter is an error, and so is a training step that changes one, in any
         thread; their `grad` may change. Blocks may be nested, and several threads may begin them. What is copied or
-        pickled in the block is not frozen. Inside a `training` block in C there is no need to freeze parameters: all
-        compiled functions read their numbers where the steps write them.
+        pickled in the block is not frozen. A `training` block in C is as fast without.
 
         Raises
         ------
@@ -324,14 +316,27 @@ class Compiled(Printed):
         RuntimeError
             In the block, if a parameter is assigned or trained.
         """
-        return self._held()
+        block = object()
+
+        def leave() -> None:
+            with gradients_lock:
+                self._blocks.discard(block)
+                self._frozen = self._frozen if self._blocks else None
+
+        with frozen(self.parameters), finally_uninterrupted(leave):
+            with gradients_lock:
+                self._blocks.add(block)
+                if self._frozen is None:
+                    numbers = self._numbers()
+                    check_numbers(numbers, self.precision)
+                    self._frozen = memoryview(self.precision.array(numbers, "a parameter"))
+            yield
 
     def pack(self, *batches: Any) -> Packed:
         """A data set as buffers of numbers, which `backward`, `map` and training steps use without further conversion.
 
         A C-contiguous array of doubles, or of floats for single precision (NumPy, PyTorch, or the buffer protocol), is
-        used in place: later changes to it count. Everything else is copied: lists, other arrays, and the rows of
-        pandas tables and Series.
+        used in place: later changes to it count. Lists, other arrays, and tables and Series of pandas are copied.
 
         Raises
         ------
@@ -356,10 +361,9 @@ class Compiled(Printed):
 
     @property
     def pattern(self) -> tuple[list[int], list[int]]:
-        """Where a sparse matrix has numbers, for arguments in the shapes of the example: their rows and columns.
+        """The rows and the columns of the numbers in a sparse matrix, for arguments in the shapes of the example.
 
-        They are in the order of the results in generated code: row by row, the columns of each in order. Raises
-        TypeError if the function was compiled without `sparse=True`.
+        They are in order, row by row. Raises TypeError if the function was compiled without `sparse=True`.
         """
         if self._entries is None:
             raise TypeError("the function has no pattern: compile jacobian(f) or hessian(f) with sparse=True")

@@ -34,14 +34,10 @@ class TracedError(TypeError):
 
 
 class Packed:
-    """The examples for each argument, one after the other as numbers of a precision.
+    """The n examples for each argument, of a shape for each, one after the other as numbers of a precision.
 
     Attributes
     ----------
-    shapes
-        The shape of an example of each argument.
-    n
-        The number of examples.
     pointers
         Where the numbers of each argument begin, as an array in C.
     columns
@@ -66,11 +62,10 @@ class Packed:
         self.precision = precision
         self.shared = tuple(shared) or (False,) * len(shapes)
         self.as_arrays = as_arrays
-        self._buffers = buffers
-        self._exports = [memoryview(buffer) for buffer in buffers]  # keep them where they are
-        self.pointers = (ctypes.c_void_p * len(self._exports))(*map(_address, self._exports))
+        self._buffers, views = buffers, [memoryview(buffer) for buffer in buffers]  # which keep them where they are
+        self.pointers = (ctypes.c_void_p * len(views))(*map(_address, views))
         code: Any = precision.code
-        self._bytes = [view.cast("B") for view in self._exports]
+        self._bytes = [view.cast("B") for view in views]
         self.columns = list(zip([view.cast(code) for view in self._bytes], map(size, shapes), strict=True))
         self._rows: tuple[list[bytes], list[tuple[float, ...]]] = [], []
 
@@ -147,8 +142,10 @@ class Packed:
             x for (view, step), k in zip(self.columns, places, strict=True) for x in view[k * step : (k + 1) * step]
         )
 
-    def rows(self) -> list[tuple[float, ...]]:
-        """All numbers of each example, as they are now: those that are used where they lie may have been changed."""
+    def rows(self, at: Sequence[int] | None = None) -> list[tuple[float, ...]]:
+        """All numbers of each example, or those at these places, as they are now: they may lie where others write."""
+        if at is not None:
+            return list(map(self.row, at))
         now = list(map(bytes, self._bytes))
         before, rows = self._rows
         if now != before or not rows:
@@ -178,7 +175,8 @@ class Examples:
 
     def __init__(self, packs: Sequence[Packed], members: Sequence[Sequence[int]]) -> None:
         self.packs = packs
-        self.size = n = sum(map(len, members))
+        n = sum(map(len, members))
+        self.size: float = n
         self.kind, self.place = array("q", [0]) * n, array("q", [0]) * n
         for kind, numbers in enumerate(members):
             for place, number in enumerate(numbers):
@@ -189,10 +187,11 @@ class Examples:
 
     def of_each_shape(self, batch: Sequence[int]) -> Iterator[tuple[Packed, "array[int] | None"]]:
         """Of each shape that the batch has: its examples, and the places in the batch; None for all as they come."""
+        is_whole = isinstance(batch, range) and len(batch) == len(self)
         for kind, pack in enumerate(self.packs):
-            places = array("q", [self.place[i] for i in batch if self.kind[i] == kind])
-            if places:
-                yield pack, None if isinstance(batch, range) and len(places) == pack.n else places
+            places = None if is_whole else array("q", [self.place[i] for i in batch if self.kind[i] == kind])
+            if is_whole or places:
+                yield pack, places
 
     def share(self, pack: Packed) -> float:
         """How many examples of this shape there are in a batch, on average."""

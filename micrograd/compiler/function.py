@@ -12,29 +12,27 @@ import threading
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any
 
 from micrograd import validation
 from micrograd.arrays import empty
 from micrograd.collector import gc_paused
 from micrograd.compiler.backends import Backend, backend_for, fallback_for
-from micrograd.compiler.dataset import Examples, Packed, ShapeError, TracedError, are_plain, pack, pool
+from micrograd.compiler.dataset import Examples, Packed, ShapeError, TracedError, address, are_plain, pack, pool
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.arrays import on_arrays
-from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.frontend.graph import Graph, Kind
 from micrograd.compiler.frontend.interpret import GraphFunction
-from micrograd.compiler.frontend.redirect import data_buffer, frozen, is_tracing
+from micrograd.compiler.frontend.redirect import data_buffer, is_tracing
 from micrograd.compiler.frontend.serialized import SerializedGraph
 from micrograd.compiler.frontend.sparse import Entries
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
 from micrograd.compiler.native.library import CBackend
 from micrograd.compiler.native.toolchain import CompilerError, notice
 from micrograd.compiler.options import Options
+from micrograd.compiler.targets.python import explain
 from micrograd.engine import Value
 from micrograd.errors import shown
-from micrograd.levels import gradients_lock
-from micrograd.signals import finally_uninterrupted
 from micrograd.trees import Shape, nested
 
 log = logging.getLogger("micrograd")
@@ -72,14 +70,14 @@ class Function:
         self._entries = Entries(function) if options.sparse else None
         self._function = on_arrays(self._entries or function, example_args)
         self._backends = {} if backends is None else backends
-        self._partial: dict[tuple[Any, ...], Backend] = {}  # for the gradients of some arguments
         self._shared = options.shared(len(example_args))
         self._reusable: list[Packed] = []  # single examples of earlier calls
         self._frozen: Sequence[float] | None = None  # the parameters' numbers, while they are frozen
         self._blocks: set[object] = set()  # in which they are
         self._shapes = pack([(argument,) for argument in example_args], ()).shapes
+        self._positions = tuple(range(len(self._shapes)))
         if self._shapes not in self._backends:
-            self._keep(backend_for(self._traced(self._shapes), options))
+            self._backends[self._shapes] = backend_for(self._traced(self._shapes), options)
         if options.batch_size != math.inf:
             stored = self._backends[self._shapes].stored
             kind = "backward" if stored.is_differentiable else "forward"
@@ -95,7 +93,7 @@ class Function:
         """The state for a copy or a pickle: the parameters, and the graphs in place of the function."""
         graphs = {shapes: backend.stored for shapes, backend in self._backends.items()}
         function, backends = GraphFunction(self._name, self.parameters, graphs), dict(self._backends)
-        of_here: dict[str, Any] = {"_partial": {}, "_reusable": [], "_frozen": None, "_blocks": set()}
+        of_here: dict[str, Any] = {"_reusable": [], "_frozen": None, "_blocks": set()}
         return {**vars(self), **of_here, "_function": function, "_backends": backends}
 
     def __call__(self, *args: Any) -> Any:
@@ -140,28 +138,6 @@ class Function:
             raise TracedError("the numbers of the parameters are being traced: call the function with one example")
         return plain(numbers)
 
-    @contextmanager
-    def _held(self) -> Iterator[None]:
-        """Within the block, the parameters' numbers are those of its beginning."""
-        block = object()
-
-        def leave() -> None:
-            with gradients_lock:
-                self._blocks.discard(block)
-                self._frozen = self._frozen if self._blocks else None
-
-        with frozen(self.parameters), finally_uninterrupted(leave):
-            with gradients_lock:
-                self._blocks.add(block)
-                if self._frozen is None:
-                    self._frozen = self._copied()
-            yield
-
-    def _copied(self) -> memoryview:
-        numbers = self._numbers()
-        check_numbers(numbers, self.precision)
-        return memoryview(self.precision.array(numbers, "a parameter"))
-
     # Examples
 
     def _example(self, args: Sequence[Any]) -> Packed:
@@ -184,7 +160,7 @@ class Function:
 
     def _compiled_for(self, packed: Packed) -> Packed:
         if packed.shapes not in self._backends:
-            self._keep(backend_for(self._traced(packed.shapes), self.options))
+            self._backends[packed.shapes] = backend_for(self._traced(packed.shapes), self.options)
         return packed
 
     def _given_packed(self, batches: Sequence[Any]) -> Packed | None:
@@ -273,24 +249,9 @@ class Function:
                 raise
             raise ShapeError(shapes, self._shapes, error) from error
 
-    def _keep(self, backend: Backend) -> Backend:
-        """Use this backend from now on."""
-        graph = backend.stored
-        if graph.argnum is None:
-            self._backends[graph.shapes] = backend
-        else:
-            self._partial[graph.shapes, graph.argnum] = backend
-        return backend
-
-    def _fall_back(self, backend: Backend, error: CompilerError) -> Backend:
+    def _fall_back(self, shapes: tuple[Shape, ...], error: CompilerError) -> None:
         """Use NumPy or Python from now on in place of C; raise the error if the user asked for C."""
-        return self._keep(fallback_for(backend.stored.graph(), self.options, error))
-
-    def _backend_of(self, packed: Packed, argnum: tuple[int, ...]) -> Backend:
-        """The backend for the gradients of these arguments alone."""
-        known = self._partial.get((packed.shapes, argnum))
-        graph = self._graph_of(packed).graph
-        return known or self._keep(backend_for(graph().with_gradients(argnum), self.options))
+        self._backends[shapes] = fallback_for(self._backends[shapes].stored.graph(), self.options, error)
 
     def _is_built(self, shapes: tuple[Shape, ...], kind: str, n: float) -> bool:
         """Whether a call of this kind with n examples has nothing to build."""
@@ -304,7 +265,7 @@ class Function:
             try:
                 backend.library(kind, n)
             except CompilerError as error:
-                self._fall_back(backend, error)
+                self._fall_back(shapes, error)
 
     def _graph_of(self, packed: Packed) -> SerializedGraph:
         return self._backends[packed.shapes].stored
@@ -314,7 +275,8 @@ class Function:
         if not stored.is_differentiable:
             came = f"the function returns a list of shape {stored.output_shape}, but a gradient needs a single Value"
             if self._backends[self._shapes].stored.is_differentiable:
-                raise ShapeError(packed.shapes, self._shapes, came)
+                remedy = "give arguments like those of the example, as x[0] for a number"
+                raise ShapeError(packed.shapes, self._shapes, f"{came}: {remedy}")
             raise TypeError(f"{came}: return its mean, for instance")
 
     def _is_in_c(self) -> bool:
@@ -325,12 +287,11 @@ class Function:
 
     def _run(
         self,
-        kind: str,
+        kind: Kind,
         packed: Packed,
         seed: float = 1.0,
         *,
         parameters: Sequence[float] | None = None,
-        backend: Backend | None = None,
         as_arrays: bool = False,
         out: Any = None,
     ) -> tuple[Any, Any]:
@@ -340,8 +301,8 @@ class Function:
         backend may have to build a library first.
         """
         numbers = self._numbers() if parameters is None else parameters
-        backend = backend or self._backends[packed.shapes]
-        precision, n = backend.precision, packed.n * backend.stored.n_results[kind]
+        backend = self._backends[packed.shapes]
+        precision, n = backend.precision, packed.n * backend.stored.n_results(kind)
         gradients = precision.zeros(len(numbers)) if kind == "backward" else None
         if out is None or out.dtype.char != precision.code:
             out = empty((n,), precision.code) if as_arrays else precision.zeros(n)
@@ -349,44 +310,48 @@ class Function:
             backend.run(kind, numbers, seed, packed, out, gradients)
             return out, gradients
         except CompilerError as error:
-            backend = self._fall_back(backend, error)
-            return self._run(kind, packed, seed, parameters=parameters, backend=backend, as_arrays=as_arrays)
-        except (TypeError, OverflowError, struct.error):
+            self._fall_back(packed.shapes, error)
+            return self._run(kind, packed, seed, parameters=parameters, as_arrays=as_arrays)
+        except (ArithmeticError, ValueError, TypeError, struct.error) as error:
             check_numbers(numbers, self.precision)
+            explain(error, backend.stored, kind, numbers, packed)
             raise
 
     # What a training needs
 
-    def _values(self, parameters: Sequence[float], pack: Packed) -> list[float]:
-        """The function's value for each example of a shape."""
-        values: list[float] = self._run("forward", pack, parameters=parameters)[0].tolist()
-        return values
+    def _sums(
+        self, parameters: "array[float]", examples: Examples, batch: Sequence[int], seed: float
+    ) -> tuple[float, "array[float]"]:
+        """The sum of the function's values for a batch, and its gradient, times `seed`.
+
+        The sum is NaN if an operation may have failed.
+        """
+        gradients, total = self.precision.zeros(len(parameters)), 0.0
+        for packed, at in examples.of_each_shape(batch):
+            total += self._add_gradients(parameters, gradients, seed, packed, at, examples.share(packed))
+        return total, gradients
 
     def _add_gradients(
-        self,
-        parameters: "array[float]",
-        gradients: "array[float]",
-        seed: float,
-        pack: Packed,
-        at: "array[int] | None",
-        n: float,
+        self, parameters: "array[float]", gradients: "array[float]", seed: float, packed: Packed, at: Any, n: float
     ) -> float:
-        """The sum of the function's values for the examples at these places; NaN if an operation may have failed.
+        """The same sum for the examples at these places, or for all. Adds to `gradients`.
 
-        Adds their gradients, times `seed`, to `gradients`. `n` is the number of examples in most calls.
+        `n` is the number of examples in most calls.
         """
-        backend = self._backends[pack.shapes]
+        backend = self._backends[packed.shapes]
+        results = backend.precision.zeros(packed.n if at is None else len(at))
         try:
             if isinstance(backend, CBackend):
-                results = self.precision.zeros(pack.n if at is None else len(at))
-                numbers, sums = parameters.buffer_info()[0], gradients.buffer_info()[0]
-                failed = backend.library("backward", n).run(numbers, seed, pack, sums, results, at)
+                library = backend.library("backward", n)
+                failed = library.run(address(parameters), seed, packed, address(gradients), results, at)
                 return math.nan if failed & 1 else sum(results)
-            results, gradients[:] = map(self.precision.array, backend.gradients(parameters, gradients, seed, pack, at))
+            sums = array("d", gradients)
+            backend.run("backward", parameters, seed, packed, results, sums, at)
+            gradients[:] = self.precision.array(sums)
             return sum(results)
         except CompilerError as error:
-            self._fall_back(backend, error)
-            return self._add_gradients(parameters, gradients, seed, pack, at, n)
+            self._fall_back(packed.shapes, error)
+            return self._add_gradients(parameters, gradients, seed, packed, at, n)
         except (ArithmeticError, ValueError):
             return math.nan
 

@@ -1,8 +1,8 @@
 """Training a compiled function: gradients by generated code, and in C, all of each step.
 
-In C, parameters, gradients and moments live in a buffer from the first step to the last, and a loop of its own applies
-the optimizer's rule (native/). In Python, each step is the optimizer's own, on compiled gradients. A step in which an
-operation fails or a number is not finite changes nothing: the engine computes its gradients, and raises what it raises.
+In C, all numbers live in a buffer from the first step to the last, and a loop applies the optimizer's rule (native/).
+In Python, each step is the optimizer's own, on compiled gradients. A step in which an operation fails or a number is
+not finite changes nothing: the engine computes its gradients, and raises what it raises.
 """
 
 import math
@@ -40,26 +40,14 @@ if TYPE_CHECKING:
 class CompiledGradients:
     """Gradients by generated code, and where that fails, by the engine, of which the log says why.
 
-    Parameters
-    ----------
-    function
-        The compiled function.
-    engine
-        Leaves the gradients of a batch's mean loss on the parameters, and returns that loss.
-
-    Attributes
-    ----------
-    examples
-        What batches are taken from.
-    by_engine
-        Whether the engine computes the next gradients.
+    `engine` leaves the gradients of a batch's mean loss on the parameters, and returns that loss.
     """
 
-    examples: Examples
+    examples: Examples  # which batches are taken from
 
     def __init__(self, function: "Function", engine: Callable[[Sequence[int]], float]) -> None:
         self._function, self._engine = function, engine
-        self.by_engine = False
+        self.by_engine = False  # whether that computes the next gradients
         self._pending_warning = ""
         self._warned = False
 
@@ -82,10 +70,7 @@ class CompiledGradients:
         """The loss by generated code; NaN, with no gradients, if a number is not finite or an operation has failed."""
         function, examples, precision = self._function, self.examples, self._function.precision
         numbers = precision.array(function._numbers(), "a parameter")
-        gradients, total = precision.zeros(len(numbers)), 0.0
-        for pack, places in examples.of_each_shape(batch):
-            share = examples.share(pack)
-            total += function._add_gradients(numbers, gradients, 1.0 / len(batch), pack, places, share)
+        total, gradients = function._sums(numbers, examples, batch, 1.0 / len(batch))
         if not math.isfinite(total) or not all(map(math.isfinite, gradients)):
             return math.nan
         set_gradients(function.parameters[: len(numbers) - function._n_constants], gradients)
@@ -244,7 +229,7 @@ class Training:
     def values(self, examples: Examples) -> list[float]:
         """The function's value for each example."""
         numbers = memoryview(self.numbers())
-        of_shapes = [self._compiled._values(numbers, pack) for pack in examples.packs]
+        of_shapes = [self._compiled._run("forward", pack, parameters=numbers)[0].tolist() for pack in examples.packs]
         return [of_shapes[kind][place] for kind, place in zip(examples.kind, examples.place, strict=True)]
 
     def _bind(self, examples: Examples | None) -> None:

@@ -120,14 +120,9 @@ class ExecutorSlot:
 
 
 class Pool:
-    """The executors that share the tasks.
+    """The executors that share the tasks: an Executor, a function that makes one, or a list of these.
 
-    Parameters
-    ----------
-    given
-        An Executor, a function that makes one, or a list of these.
-    work
-        The function that a worker calls with each task.
+    `work` is the function that a worker calls with each task.
     """
 
     def __init__(self, given: Any, work: Callable[[Task], Answer | None]) -> None:

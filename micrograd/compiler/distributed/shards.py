@@ -31,10 +31,10 @@ Sums = tuple[float, "array[float]", tuple[int, list[Any]] | None]
 class Part(NamedTuple):
     """A shard's part of a step."""
 
-    numbers: "array[int] | None"  # of its examples in the batch; None for all
+    numbers: Sequence[int]  # of its examples in the batch
     seed: float  # the factor of each loss in the gradient
     n: int  # how many examples the shard has
-    size: float  # how many of them most steps have
+    size: float  # how many of them most steps have, on average
     on_values: bool  # whether the engine computes it
 
 
@@ -53,23 +53,14 @@ class RemoteExamples(Sequence[Any]):
 
 
 class Shards:
-    """The examples of a training, in parts.
+    """The examples of a training, in parts, on the executor or executors of a Pool.
 
     Parameters
     ----------
-    executor
-        An Executor with the workers, a function that makes one, or a list of these.
     shards
-        The number of parts, or the functions that load them; None for one for each worker.
+        The number of parts, or the functions by which workers load them; None for one for each worker.
     n
         The number of examples, if it is known.
-    precision
-        The type of their numbers.
-
-    Attributes
-    ----------
-    loaded_by_workers
-        Whether workers load the examples.
     """
 
     def __init__(self, executor: Any, shards: int | Sequence[Loader] | None, n: int, precision: Precision) -> None:
@@ -133,16 +124,9 @@ class Shards:
     def sums(
         self, parameters: "array[float]", batch: Sequence[int], size: int, on_values: bool
     ) -> Iterator[tuple[int, Sums]]:
-        """The sums of each shard that has examples in the batch, in their order.
+        """The sums of each shard that has examples in the batch, in their order; of an empty batch, those of all.
 
-        Parameters
-        ----------
-        batch
-            The numbers of its examples; none for all.
-        size
-            The number of examples in most batches.
-        on_values
-            Whether the engine computes them.
+        `size` is the number of examples in most batches; `on_values` says that the engine computes them.
         """
         n, share = len(batch) or self._starts[-1], size / len(self)
         parts = self._parts(batch)
@@ -153,10 +137,10 @@ class Shards:
         for answer, (k, _) in zip(self._pool.answers(tasks, len(tasks)), parts, strict=True):
             yield k, answer.result
 
-    def _parts(self, batch: Sequence[int]) -> list[tuple[int, "array[int] | None"]]:
-        """The shards that a batch has examples in, with their numbers there; None for all of them."""
+    def _parts(self, batch: Sequence[int]) -> list[tuple[int, Sequence[int]]]:
+        """The shards that a batch has examples in, with their numbers there."""
         if len(batch) in (0, self._starts[-1]):
-            return [(k, None) for k in range(len(self)) if self._size(k)]
+            return [(k, range(self._size(k))) for k in range(len(self)) if self._size(k)]
         numbers = [array("q") for _ in self._sources]
         for i in batch:
             k = bisect_right(self._starts, i) - 1
@@ -202,20 +186,10 @@ def sum_losses(program: Function, examples: Examples, parameters: "array[float]"
     """The sum of a part's losses and its gradient. Raises what the engine raises."""
     if len(examples) != part.n:
         raise ValueError(f"the loader returned {len(examples)} examples, but {part.n} when it was first called")
-    return (_on_values if part.on_values else _generated)(program, examples, parameters, part)
-
-
-def _generated(program: Function, examples: Examples, parameters: "array[float]", part: Part) -> Sums:
-    """The sums by generated code: NaN if an operation may have failed."""
-    gradients = program.precision.zeros(len(parameters))
-    total = 0.0
-    for kind, pack in enumerate(examples.packs):
-        at = None
-        if part.numbers is not None:
-            at = array("q", [examples.place[number] for number in part.numbers if examples.kind[number] == kind])
-        if at is None or at:
-            share = part.size * pack.n / len(examples)
-            total += program._add_gradients(parameters, gradients, part.seed, pack, at, share)
+    if part.on_values:
+        return _on_values(program, examples, parameters, part)
+    examples.size = part.size
+    total, gradients = program._sums(parameters, examples, part.numbers, part.seed)
     return total, gradients if math.isfinite(total) else program.precision.zeros(0), None
 
 
@@ -228,7 +202,7 @@ def _on_values(program: Function, examples: Examples, parameters: "array[float]"
         for parameter, number in zip(program.parameters, parameters, strict=True):
             parameter.data, parameter.grad = number, 0.0
         total = 0.0
-        for number in range(len(examples)) if part.numbers is None else part.numbers:
+        for number in part.numbers:
             arguments = examples.arguments(number)
             loss = program._function(*arguments)
             if not math.isfinite(loss.data):

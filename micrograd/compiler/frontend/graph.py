@@ -3,7 +3,6 @@
 import re
 from collections import deque
 from collections.abc import Callable, Sequence
-from copy import copy
 from itertools import islice, repeat
 from numbers import Real
 from typing import Any
@@ -16,23 +15,28 @@ from micrograd.errors import NO_PLAIN_NUMBER, shown
 from micrograd.signals import finally_uninterrupted
 from micrograd.trees import Shape, flat, shape_of, size, unflatten
 
+Kind = str | tuple[int, ...]
+"""What a call computes: "forward" the results; "backward" these, and what it adds to the parameters' gradients; the
+positions of arguments, the result and its gradient with respect to these."""
+
+
+def name_of(kind: Kind) -> str:
+    """The name of a generated function."""
+    return kind if isinstance(kind, str) else "value_and_grad"
+
 
 class Graph:
     """The forward and the backward pass of a function, as one trace.
 
     Parameters
     ----------
-    function, shapes, parameters
-        What is traced, the shapes of its arguments, and the Values that gradients are with respect to.
-    n_constants
-        How many of the parameters, the last ones, get no gradient.
+    parameters, n_constants
+        The Values that gradients are with respect to, but for so many of the last ones.
     to_roll
         Whether the backward pass follows the order in which the operations were carried out, so that similar ones are
         next to each other. Otherwise it goes the engine's way, whose sums it then has to the last bit.
-    finite
-        Whether no number will be infinite or NaN.
-    quiet
-        Whether an operation that fails gives an infinity or NaN, and not an error.
+    finite, quiet
+        As for a Trace.
 
     Attributes
     ----------
@@ -41,14 +45,10 @@ class Graph:
         of the result, and "g" for the parameters' gradients before the call, which are added to.
     shapes, sizes
         The shape of each argument, and the number of numbers in it.
-    n_parameters
-        How many parameters there are, those without gradients included.
     outputs, output_shape
         The lines of the results, flat, and their shape.
     parameter_gradients, argument_gradients
         The lines of the gradients, flat; None if the function does not return a single Value.
-    argnum
-        The arguments that the latter are of, in this order; None for all.
     scatters
         What is added to the parameters' gradients besides, at indices that only a call knows.
     forward_end
@@ -76,7 +76,6 @@ class Graph:
         self.n_parameters = len(parameters)
         self.parameter_gradients: list[int] | None = None
         self.argument_gradients: list[int] | None = None
-        self.argnum: tuple[int, ...] | None = None
         self.scatters: list[Scatter] = []
         self.gradients: dict[int, int] = {}
         inputs = list(map(Value, trace.array("x", sum(self.sizes))))
@@ -106,20 +105,20 @@ class Graph:
                 root = result if isinstance(result, Value) else Value(result)
                 self._trace_backward(root, nodes, parameters, data, inputs, n_constants)
 
-    def with_gradients(self, argnum: tuple[int, ...]) -> "Graph":
-        """The same graph with the gradients of these arguments alone."""
+    @property
+    def kinds(self) -> list[Kind]:
+        """The kinds of calls that its source shows."""
+        kinds: list[Kind] = ["forward", "backward", tuple(range(len(self.sizes)))]
+        return kinds[:1] if self.parameter_gradients is None else kinds
+
+    def ends(self, kind: Kind) -> tuple[list[int], list[int]]:
+        """The lines that a call of this kind returns, and of the gradients it adds to."""
         gradients = iter(self.argument_gradients or ())
         of_each = [list(islice(gradients, n)) for n in self.sizes]
-        graph = copy(self)
-        graph.argnum, graph.argument_gradients = argnum, [line for k in argnum for line in of_each[k]]
-        return graph
+        returned = [line for k in kind for line in of_each[k]] if isinstance(kind, tuple) else []
+        return [*self.outputs, *returned], (self.parameter_gradients or []) if kind == "backward" else []
 
-    def ends(self, kind: str) -> tuple[list[int], list[int]]:
-        """The lines that a "forward", "backward" or "value_and_grad" call returns, and of the gradients it adds to."""
-        gradients = (self.argument_gradients or ()) if kind == "value_and_grad" else ()
-        return [*self.outputs, *gradients], (self.parameter_gradients or []) if kind == "backward" else []
-
-    def results(self, kind: str) -> list[int]:
+    def results(self, kind: Kind) -> list[int]:
         """All lines that a call of this kind computes."""
         returned, accumulated = self.ends(kind)
         scattered = [line for scatter in self.scatters for line in scatter[1:]] if accumulated else []

@@ -7,7 +7,7 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 from micrograd import scalar
-from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.frontend.graph import Graph, Kind
 from micrograd.compiler.frontend.serialized import SerializedGraph
 from micrograd.compiler.frontend.tracer import CONDITIONS, OPERATIONS
 from micrograd.engine import Value, promote
@@ -129,9 +129,11 @@ def _gradients(graph: Graph, parameters: Sequence[Any], x: Sequence[Any], seed: 
         yield 0 if total is UNCHOSEN else total
 
 
-def failure(graph: Graph, kind: str, parameters: Sequence[float], packed: "Packed") -> Exception | None:
+def failure(
+    graph: Graph, kind: Kind, parameters: Sequence[float], packed: "Packed", at: Sequence[int] | None = None
+) -> Exception | None:
     """The error of the first example that such a call cannot compute, if there is one: it names the operands."""
-    for i, x in enumerate(packed.rows()):
+    for i, x in enumerate(packed.rows(at)):
         operands = {}
         for id, operands[id], outcome in evaluate(graph, graph.results(kind), _inputs(graph, parameters, x)):
             if isinstance(outcome, Exception):

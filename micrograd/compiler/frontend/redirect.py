@@ -2,8 +2,8 @@
 
 While a function is traced, its parameters have symbols in place of numbers, for the thread that traces and no other.
 While parameters are trained by generated code, their numbers are in its buffers, where everybody reads and writes them.
-In both cases the Values change their class for that time, to one whose `data` and `grad` look where the numbers are.
-While they are frozen, it is one whose `data` cannot be assigned.
+For that time, and while they are frozen, the Values change their class to one whose `data` and `grad` look where the
+numbers are, and whose `data` cannot be assigned while it is frozen.
 """
 
 import threading
@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from itertools import chain, compress, repeat
 from operator import ne
-from typing import Any, NoReturn
+from typing import Any
 
 from micrograd.compiler.dtype import SINGLE
 from micrograd.compiler.frontend.tracer import TraceError, users_line
@@ -171,7 +171,7 @@ def any_frozen(values: Sequence[Value]) -> bool:
 
 @contextmanager
 def _counted(values: Sequence[Value], blocks: Counter[Value]) -> Iterator[None]:
-    """Within the block the Values are of the class for such blocks, which are counted for each."""
+    """Within the block the Values are redirected. Such blocks are counted for each."""
     taken: list[Value] = []
 
     def leave() -> None:
@@ -191,10 +191,9 @@ def _counted(values: Sequence[Value], blocks: Counter[Value]) -> Iterator[None]:
 
 def _assign_classes(values: Sequence[Value]) -> None:
     """Give each Value the class for the blocks that it is in."""
-    kinds = []
-    for value, kind in zip(values, map(_kind, values), strict=True):
-        own = RedirectedValue if value in _redirections else FrozenValue if value in _freezes else None
-        kinds.append(_temporary(own, kind) if own else kind)
+    kinds = [
+        _redirecting(_kind(value)) if value in _redirections or value in _freezes else _kind(value) for value in values
+    ]
     deque(map(setattr, values, repeat("__class__"), kinds), maxlen=0)
 
 
@@ -215,7 +214,10 @@ def _attribute(name: str) -> property:
         if self in numbers or (place is not None and _thread.is_tracing):  # no buffer holds a symbol
             numbers[self] = to
         elif name == "data" and self in _freezes:
-            _refuse(self, to)
+            raise RuntimeError(
+                f"the data of a frozen parameter, {self!r:.80}, is set to {to!r:.80}, which calls would not use: "
+                "leave the block of frozen() first"
+            )
         elif place is None:
             slot.__set__(self, to)
         elif _thread.hidden is not None:
@@ -235,19 +237,14 @@ def _attribute(name: str) -> property:
     return property(get, set)
 
 
-def _refuse(value: Value, to: Any) -> NoReturn:
-    raise RuntimeError(
-        f"the data of a frozen parameter, {value!r:.80}, is set to {to!r:.80}, which calls would not use: "
-        "leave the block of frozen() first"
-    )
-
-
-class TemporaryKind:
-    """A kind that a Value has only for a while."""
+class RedirectedValue:
+    """A kind of Value whose numbers are stored elsewhere, or stay, for a while."""
 
     __slots__ = ()
 
     _kind: type[Value]
+    data = _attribute("data")
+    grad = _attribute("grad")
 
     def __new__(cls, *operation: Any, **label: Any) -> Any:
         """The result of an operation, which is of the original kind."""
@@ -257,27 +254,10 @@ class TemporaryKind:
         return self._kind, *self._kind.__reduce__(self)[1:]  # type: ignore[arg-type]  # it is of that kind, too
 
 
-class RedirectedValue(TemporaryKind):
-    """A kind of Value whose numbers are stored elsewhere."""
-
-    __slots__ = ()
-
-    data = _attribute("data")
-    grad = _attribute("grad")
-
-
-class FrozenValue(TemporaryKind):
-    """A kind of Value whose number stays."""
-
-    __slots__ = ()
-
-    data = property(vars(Value)["data"].__get__, _refuse)
-
-
 @cache
-def _temporary(own: type[TemporaryKind], kind: Any) -> Any:
-    """The kind of Value with what is its own for a while."""
-    return type(kind.__name__, (own, kind), {"__slots__": (), "_kind": kind})
+def _redirecting(kind: Any) -> Any:
+    """The kind of Value, with numbers that are stored elsewhere."""
+    return type(kind.__name__, (RedirectedValue, kind), {"__slots__": (), "_kind": kind})
 
 
 def _kind(value: Value) -> Any:

@@ -11,26 +11,17 @@ from collections.abc import Callable
 from typing import Any
 
 from micrograd.collector import gc_paused
-from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.frontend.graph import Graph, Kind
+from micrograd.trees import size
 
 
 class SerializedGraph:
-    """A graph that takes little room until it is asked for.
+    """A graph that takes little room until it is asked for, with some of its attributes.
 
     Attributes
     ----------
-    shapes, sizes, output_shape, n_parameters, argnum
-        Those of the graph.
-    quiet
-        Whether an operation that fails gives an infinity or NaN, and not an error.
-    is_differentiable
-        Whether it has gradients.
     uses
         For each parameter, 1 if the result depends on it, else 0.
-    n_results
-        How many numbers a call of each kind computes for an example, but for the gradients that it adds up.
-    n_operands
-        How many operands the operations of each kind of call have, about: a measure of its work for an example.
     digest
         Tells it from every other graph, in any process.
     """
@@ -39,19 +30,26 @@ class SerializedGraph:
         self.shapes = graph.shapes
         self.sizes = graph.sizes
         self.output_shape = graph.output_shape
-        self.n_parameters, self.argnum = graph.n_parameters, graph.argnum
+        self._n_outputs = size(graph.output_shape)
+        self.n_parameters = graph.n_parameters
         self.quiet = graph.trace.quiet
         self.is_differentiable = graph.parameter_gradients is not None
         scattered = {parameter for scatter in graph.scatters for parameter in scatter.row.parameters()}
         ends = graph.parameter_gradients or ()
         self.uses = bytes(line not in graph.trace.leaves or i in scattered for i, line in enumerate(ends))
-        self.n_results = {kind: len(graph.ends(kind)[0]) for kind in ("forward", "backward", "value_and_grad")}
         operands = graph.trace.operands
-        self.n_operands = dict.fromkeys(self.n_results, sum(map(len, operands)))
-        self.n_operands["forward"] = sum(map(len, operands[: graph.forward_end]))
+        self._n_operands = [sum(map(len, operands[: graph.forward_end])), sum(map(len, operands))]
         self._bytes = pickle.dumps(graph)
         self.digest = hashlib.sha256(self._bytes).hexdigest()
         self._graph: Callable[[], Graph | None] = weakref.ref(graph)
+
+    def n_results(self, kind: Kind) -> int:
+        """How many numbers a call computes for an example, but for the gradients that it adds up."""
+        return self._n_outputs + (sum(map(self.sizes.__getitem__, kind)) if isinstance(kind, tuple) else 0)
+
+    def n_operands(self, kind: Kind) -> int:
+        """How many operands the operations of a call have, at most."""
+        return self._n_operands[kind != "forward"]
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_bytes": zlib.compress(self._bytes, 1), "_graph": None}

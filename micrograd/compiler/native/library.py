@@ -20,7 +20,7 @@ from micrograd.collector import gc_paused
 from micrograd.compiler import passes
 from micrograd.compiler.dataset import Packed, address
 from micrograd.compiler.dtype import DOUBLE, REMEDY, Precision
-from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.frontend.graph import Graph, Kind
 from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.frontend.serialized import SerializedGraph
 from micrograd.compiler.native.toolchain import build, require_compiler, unload
@@ -68,19 +68,19 @@ class CBackend:
         self.options, self.precision = options, options.precision
         self._threads, self._lanes = options.threads, options.precision.lanes
         self._graph: Graph | None = graph  # until a library is built, since loading it again takes long
-        self._libraries: dict[tuple[str, int, int], Library] = {}
-        self._programs: dict[str, Program] = {}  # for each kind of call, which libraries for many and for few share
+        self._libraries: dict[tuple[Kind, int, int], Library] = {}
+        self._programs: dict[Kind, Program] = {}  # for each kind of call, which libraries for many and for few share
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_graph": None, "_libraries": {}, "_programs": {}}  # built again, or found in the cache
 
     def run(
-        self, kind: str, parameters: Sequence[float], seed: float, packed: Packed, results: Any, gradients: Any = None
+        self, kind: Kind, parameters: Sequence[float], seed: float, packed: Packed, results: Any, gradients: Any = None
     ) -> None:
         """Call a generated function, as `PythonBackend.run` does, on buffers of numbers of the precision."""
         self.library(kind, packed.n)(parameters, seed, packed, results, gradients)
 
-    def library(self, kind: str, n: float) -> "Library":
+    def library(self, kind: Kind, n: float) -> "Library":
         """The library for a kind of call with n examples, which it computes in tiles or one by one.
 
         Raises CompilerError if it cannot be built.
@@ -93,11 +93,11 @@ class CBackend:
             self._graph = None
         return library
 
-    def is_built(self, kind: str, n: float) -> bool:
+    def is_built(self, kind: Kind, n: float) -> bool:
         """Whether there is a library for a kind of call with n examples."""
         return (kind, *self._division(kind, n)) in self._libraries
 
-    def _division(self, kind: str, n: float) -> tuple[int, int]:
+    def _division(self, kind: Kind, n: float) -> tuple[int, int]:
         """The size of a tile, and how many threads share n examples."""
         threads = self._threads
         if threads > 1:
@@ -117,17 +117,17 @@ def tile_size(n: float, lanes: int = DOUBLE.lanes) -> int:
     return 0 if n <= FEW_EXAMPLES else next(size for size in TILE_SIZES if size * lanes <= n or size == 1)
 
 
-def busy_threads(stored: SerializedGraph, kind: str, n: float) -> float:
+def busy_threads(stored: SerializedGraph, kind: Kind, n: float) -> float:
     """How many threads n examples keep busy for long enough."""
-    return n * stored.n_operands[kind] / (A_THREAD + A_GRADIENT * stored.n_parameters)
+    return n * stored.n_operands(kind) / (A_THREAD + A_GRADIENT * stored.n_parameters)
 
 
 def c_text(
     stored: SerializedGraph,
-    kind: str,
+    kind: Kind,
     tile: int,
     precision: Precision,
-    programs: dict[str, Program] | None = None,
+    programs: dict[Kind, Program] | None = None,
     shared: Sequence[bool] = (),
 ) -> str:
     """The C for a kind of call. `programs` keeps the program for each kind, which is the same for all tiles."""
@@ -189,18 +189,18 @@ class Library:
     def __init__(
         self,
         stored: SerializedGraph,
-        kind: str,
+        kind: Kind,
         tile: int,
         threads: int,
         options: Options,
-        programs: dict[str, Program],
+        programs: dict[Kind, Program],
     ) -> None:
         precision = options.precision
         self._stored, self._kind, self._precision = stored, kind, precision
         shared = options.shared(len(stored.shapes))
         made_of = f"{stored.digest} {kind} {tile} {shared} {precision.name} {writer_digest()}"
         library = build(lambda: c_text(stored, kind, tile, precision, programs, shared), made_of)
-        self.sizes = Sizes(stored.n_parameters, stored.n_results[kind], ctypes.c_int64.in_dll(library, "room").value)
+        self.sizes = Sizes(stored.n_parameters, stored.n_results(kind), ctypes.c_int64.in_dll(library, "room").value)
         weakref.finalize(self, unload, library).atexit = False  # at exit, threads may still be running in it
         self._run: Any = RUN(("run", library))
         self._threaded = ThreadedKernel(library, threads, precision, self.sizes) if threads > 1 else None

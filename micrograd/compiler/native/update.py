@@ -71,14 +71,12 @@ class UpdateKernel:
     ----------
     reach
         What the rule can read besides its arguments: if that has changed, the kernel is outdated.
-    results
-        The lines of the new parameter and moments; and of its gradient, if that changes too.
-    trace, uniform, before
-        The traced rule, the lines that are the same for all parameters, and those of them that others or results need.
-    moments, learning_rate
-        The names of the optimizer's moments, and the learning rate that it has now.
-    n_moments, n_changed
-        The number of moments, and of the first of them up to the last that changes.
+    trace, results
+        The traced rule, and its lines of the new parameter and moments; and of the gradient, if that is clipped.
+    uniform, before
+        The lines that are the same for all parameters, and those of them that others or results need.
+    moments, n_changed
+        The names of the moments, and the number of the first of them up to the last that changes.
 
     Raises
     ------
@@ -102,8 +100,7 @@ class UpdateKernel:
         before = {i for id in varying for i in trace.operands[id] if i in self.uniform and trace.operands[i]}
         self.before = sorted(before | {id for id in self.results if id in self.uniform and trace.operands[id]})
         self.moments, self.learning_rate = list(optimizer.moments), optimizer.learning_rate
-        self.n_moments = len(self.moments)
-        changed = [k for k in range(self.n_moments) if self.trace.leaves.get(self.results[1 + k]) != ("x", 2 + k)]
+        changed = [k for k in range(len(self.moments)) if self.trace.leaves.get(self.results[1 + k]) != ("x", 2 + k)]
         self.n_changed = max(changed, default=-1) + 1
 
     def nodes(self, *, head: bool) -> list[Node]:
@@ -120,7 +117,7 @@ class UpdateKernel:
     def _text(self, type: str, all_finite: bool) -> str:
         """One round of the loop on numbers of this type."""
         vector = type == "V"
-        places = ["p", "g", *(f"m + {k} * all" for k in range(self.n_moments))]
+        places = ["p", "g", *(f"m + {k} * all" for k in range(len(self.moments)))]
         load = "*(const W *)({} + i)" if vector else "*({} + i)"
         indent = "        "
         text = "".join(f"{indent}const {type} x{i} = {load.format(place)};\n" for i, place in enumerate(places))
@@ -129,7 +126,7 @@ class UpdateKernel:
         places.append(places.pop(1))
         for k, (place, id) in enumerate(zip(places, self.results, strict=False)):
             text += f"{indent}const {type} r{k} = {self._name(id, type)};\n"
-            if k == 0 or k > self.n_moments or k <= self.n_changed:  # not a moment that stays as it is
+            if k == 0 or k > len(self.moments) or k <= self.n_changed:  # not a moment that stays as it is
                 text += f"{indent}{load.replace('const ', '').format(place)} = r{k};\n"
                 if k and all_finite:
                     text += f"{indent}{'sums' if vector else 'sum'} += r{k} - r{k};\n"

@@ -6,7 +6,6 @@ Only this module imports NumPy, and only what uses this backend imports it.
 import math
 import operator
 import struct
-from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 from micrograd import scalar
 from micrograd.collector import gc_paused
 from micrograd.compiler.dataset import Packed
-from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.frontend.graph import Graph, Kind, name_of
 from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.frontend.serialized import SerializedGraph
 from micrograd.compiler.frontend.tracer import QUIET
@@ -158,14 +157,8 @@ class NumpyBackend(PythonBackend):
     """A graph as functions on NumPy's arrays, each compiled when it is first called.
 
     An operation that fails raises what Python raises: the processor's flags tell that one may have failed, and then the
-    examples are computed again step by step.
-
-    Parameters
-    ----------
-    stored
-        The graph.
-    few_in_python
-        Whether Python computes what takes so few operations that NumPy would be slower.
+    examples are computed again step by step. With `few_in_python`, Python computes what takes so few operations that
+    NumPy would be slower.
     """
 
     language = "NumPy"
@@ -173,13 +166,13 @@ class NumpyBackend(PythonBackend):
     def __init__(self, stored: SerializedGraph, *, few_in_python: bool) -> None:
         super().__init__(stored)
         self._few_in_python = few_in_python
-        self._kernels: dict[str, _Kernel] = {}
-        self._operations: dict[str, int] = {}  # for an example, in each kind of call
+        self._kernels: dict[Kind, _Kernel] = {}
+        self._operations: dict[Kind, int] = {}  # for an example, in each kind of call
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_kernels": {}}
 
-    def _is_for_python(self, kind: str, n: int) -> bool:
+    def _is_for_python(self, kind: Kind, n: int) -> bool:
         """Whether Python computes n examples faster, one operation after the other."""
         if kind not in self._operations:
             graph = self.stored.graph()
@@ -189,18 +182,20 @@ class NumpyBackend(PythonBackend):
         return operations < CALL or operations < CALL + STATEMENT * self._kernel(kind).statements
 
     def run(
-        self, kind: str, parameters: Numbers, seed: float, packed: Packed, results: Any, gradients: Any = None
+        self, kind: Kind, parameters: Numbers, seed: float, packed: Packed, results: Any, gradients: Any, at: Any = None
     ) -> None:
         """Call a generated function, as `PythonBackend.run` does."""
-        if self._few_in_python and self._is_for_python(kind, packed.n):
-            super().run(kind, parameters, seed, packed, results, gradients)
+        if self._few_in_python and self._is_for_python(kind, packed.n if at is None else len(at)):
+            super().run(kind, parameters, seed, packed, results, gradients, at)
             return
         kernel, x = self._kernel(kind), _columns(packed)
+        if at is not None:
+            x = x[:, at]
         try:
             with np.errstate(**self._errors):
                 y, g = kernel(parameters, seed, x)
         except FloatingPointError:
-            error = failure(self.stored.graph(), kind, parameters, packed)
+            error = failure(self.stored.graph(), kind, parameters, packed, at)
             if error:
                 raise error from None
             with np.errstate(all="ignore"):  # a product may be infinite, as in Python
@@ -209,30 +204,15 @@ class NumpyBackend(PythonBackend):
         if gradients is not None:
             np.asarray(memoryview(gradients))[...] += g
 
-    def gradients(
-        self, parameters: Numbers, gradients: Numbers, seed: float, packed: Packed, at: Sequence[int] | None = None
-    ) -> tuple[Numbers, Numbers]:
-        """The outputs for the examples at these places, or all, and the gradients with theirs added.
-
-        Raises FloatingPointError if an operation may have failed.
-        """
-        if self._few_in_python and self._is_for_python("backward", packed.n if at is None else len(at)):
-            return super().gradients(parameters, gradients, seed, packed, at)
-        x = _columns(packed)
-        with np.errstate(**self._errors):
-            y, g = self._kernel("backward")(parameters, seed, x if at is None else x[:, at])
-        return array("d", y.tobytes()), array("d", (g + gradients).tobytes())
-
     def source(self) -> str:
         """The functions, made to be read."""
-        kinds = ["forward", *(["backward", "value_and_grad"] if self.stored.is_differentiable else [])]
-        return "\n\n".join(self._kernel(kind).source for kind in kinds)
+        return "\n\n".join(self._kernel(kind).source for kind in self.stored.graph().kinds)
 
     @property
     def _errors(self) -> dict[str, Any]:
         return {"all": "ignore"} if self.stored.quiet else RAISES
 
-    def _kernel(self, kind: str) -> "_Kernel":
+    def _kernel(self, kind: Kind) -> "_Kernel":
         if kind not in self._kernels:
             with gc_paused():
                 self._kernels[kind] = _Kernel(self.stored.graph(), kind)
@@ -242,14 +222,14 @@ class NumpyBackend(PythonBackend):
 class _Kernel:
     """A generated function: called with the parameters, the seed and columns of examples, it returns y and g."""
 
-    def __init__(self, graph: Graph, kind: str) -> None:
+    def __init__(self, graph: Graph, kind: Kind) -> None:
         writer = Writer(graph, program(graph, *graph.ends(kind)))
-        self.source, self.statements = writer.source(kind), writer.statements
+        self.source, self.statements = writer.source(name_of(kind)), writer.statements
         self._tile = max(FEWEST_EXAMPLES, CACHE // (8 * writer.size + 1))
         quiet = QUIET_NAMESPACE if graph.trace.quiet else {}
         functions = {**NAMESPACE, **quiet, "c": np.array(writer.constants), "places": np.arange(graph.n_parameters)}
         exec(compile(self.source, "<compiled by micrograd>", "exec"), functions)
-        self._function = functions[kind]
+        self._function = functions[name_of(kind)]
 
     def __call__(self, parameters: Sequence[float], seed: float, x: Any) -> tuple[Any, Any]:
         is_buffer = isinstance(parameters, memoryview) and parameters.format == "d"

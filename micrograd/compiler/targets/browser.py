@@ -5,12 +5,12 @@ and raises what it raises.
 """
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib.resources import files
 from typing import Any
 
 from micrograd.compiler.dataset import Packed
-from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.frontend.graph import Graph, Kind
 from micrograd.compiler.frontend.serialized import SerializedGraph
 from micrograd.compiler.targets.c import TOTAL
 from micrograd.compiler.targets.inlined import tables
@@ -35,40 +35,31 @@ class BrowserBackend(PythonBackend):
 
     def __init__(self, stored: SerializedGraph) -> None:
         super().__init__(stored)
-        self._modules: dict[str, Callable[..., bool]] = {}
-        self._operations: dict[str, int] = {}  # for an example, in each kind of call
+        self._modules: dict[Kind, Callable[..., bool]] = {}
+        self._operations: dict[Kind, int] = {}  # for an example, in each kind of call
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_modules": {}}
 
     def run(
-        self, kind: str, parameters: Numbers, seed: float, packed: Packed, results: Any, gradients: Any = None
+        self, kind: Kind, parameters: Numbers, seed: float, packed: Packed, results: Any, gradients: Any, at: Any = None
     ) -> None:
         """Call a generated function, as `PythonBackend.run` does: that of Python for few operations."""
         if kind not in self._operations:
             graph = self.stored.graph()
             self._operations[kind] = len(graph.trace.live(graph.results(kind)))
-        sums, is_short = NOTHING if gradients is None else gradients[:], packed.n * self._operations[kind] < CALL
-        found = None if is_short else self.results(kind, parameters, seed, packed, sums)
+        n, sums = packed.n if at is None else len(at), NOTHING if gradients is None else gradients[:]
+        is_short = n * self._operations[kind] < CALL
+        found = None if is_short else self.results(kind, parameters, seed, packed, sums, at)
         if found is None:
-            super().run(kind, parameters, seed, packed, results, gradients)
+            super().run(kind, parameters, seed, packed, results, gradients, at)
             return
         memoryview(results)[:] = found
         if gradients is not None:
             gradients[:] = sums
 
-    def gradients(
-        self, parameters: Numbers, gradients: Numbers, seed: float, packed: Packed, at: Sequence[int] | None = None
-    ) -> tuple[Numbers, Numbers]:
-        """The outputs for the examples at these places, or all, and the gradients with theirs added."""
-        sums = array("d", gradients)
-        results = self.results("backward", parameters, seed, packed, sums, at)
-        if results is None:
-            return super().gradients(parameters, gradients, seed, packed, at)
-        return results, sums
-
     def results(
-        self, kind: str, parameters: Numbers, seed: float, packed: Packed, gradients: Any, at: Numbers | None = None
+        self, kind: Kind, parameters: Numbers, seed: float, packed: Packed, gradients: Any, at: Numbers | None = None
     ) -> "array[float] | None":
         """The results for the examples, all or those at these places; None if an operation may have failed.
 
@@ -77,7 +68,7 @@ class BrowserBackend(PythonBackend):
         if kind not in self._modules:
             self._modules[kind] = _module(self.stored.graph(), kind)
         called, n = self._modules[kind], packed.n if at is None else len(at)
-        results = array("d", [0.0]) * (n * self.stored.n_results[kind])
+        results = array("d", [0.0]) * (n * self.stored.n_results(kind))
         places = NOTHING if at is None else array("d", at)
         steps = [0.0 if shared else step for (_, step), shared in zip(packed.columns, packed.shared, strict=True)]
         columns = [_doubles(column) for column, _ in packed.columns]
@@ -91,7 +82,7 @@ def _doubles(numbers: Any) -> Any:
     return numbers if in_place else array("d", numbers)
 
 
-def _module(graph: Graph, kind: str) -> Callable[..., bool]:
+def _module(graph: Graph, kind: Kind) -> Callable[..., bool]:
     """The function `examples` of browser.js for a graph."""
     results, accumulated = graph.ends(kind)
     writer = CheckedWriter("one", graph, results, accumulated)

@@ -1,30 +1,20 @@
 """Export: a graph, and the rule of an optimizer, as an ES module in JavaScript."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from micrograd.compiler.frontend.graph import Graph
-from micrograd.compiler.frontend.tracer import Trace
 from micrograd.compiler.passes.expressions import Node
 from micrograd.compiler.targets.export import arguments, of_shape
 from micrograd.compiler.targets.inlined import tables
 from micrograd.compiler.targets.javascript import TEMPLATES, Writer, array_of, functions, indented, library, literal
 from micrograd.compiler.targets.spelling import terms, total
 
-
-class Rule(Protocol):
-    """What an optimizer does to one parameter: the UpdateKernel of native/update.py, which documents it."""
-
-    trace: Trace
-    results: list[int]
-    moments: list[str]
-    learning_rate: float
-
-    def nodes(self, *, head: bool) -> list[Node]:
-        """What is computed for each parameter, or before, for all of them."""
+if TYPE_CHECKING:
+    from micrograd.compiler.native.update import UpdateKernel
 
 
-def export_js(graph: Graph, parameters: Sequence[float], rule: Rule | None = None) -> str:
+def export_js(graph: Graph, parameters: Sequence[float], rule: "UpdateKernel | None" = None) -> str:
     """The text of a module: with its gradients if there are any, and with a step by the rule."""
     writers = [Writer("forwardOne", graph, graph.outputs)]
     names = ["examples", "load", "forward"]
@@ -49,7 +39,7 @@ def export_js(graph: Graph, parameters: Sequence[float], rule: Rule | None = Non
     return f"{head}{tables(code)}{code}{library(code)}".rstrip() + "\n"
 
 
-def update(rule: Rule, templates: Mapping[str, str] = TEMPLATES) -> str:
+def update(rule: "UpdateKernel", templates: Mapping[str, str] = TEMPLATES) -> str:
     """The function that takes a step with all parameters; `templates` say what each operation looks like."""
     trace, moments = rule.trace, [f"m{k}" for k in range(len(rule.moments))]
 

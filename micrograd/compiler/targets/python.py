@@ -9,13 +9,13 @@ import textwrap
 import traceback
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 from micrograd import scalar
 from micrograd.compiler.dataset import Packed
 from micrograd.compiler.dtype import DOUBLE
-from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.frontend.graph import Graph, Kind, name_of
 from micrograd.compiler.frontend.ieee import take
 from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.frontend.scatter import Scatter
@@ -78,91 +78,72 @@ QUIET_NAMESPACE = {
 
 
 class PythonBackend:
-    """A graph as functions in Python, each compiled when it is first called.
-
-    Attributes
-    ----------
-    stored
-        The graph.
-    """
+    """A graph as functions in Python, each compiled when it is first called."""
 
     language, precision = "Python", DOUBLE
 
     def __init__(self, stored: SerializedGraph) -> None:
         self.stored = stored
-        self._functions: dict[str, Any] = {}  # and what they find around them
+        self._functions: dict[Kind, Callable[..., Any]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_functions": {}}
 
     def run(
-        self, kind: str, parameters: Numbers, seed: float, packed: Packed, results: Any, gradients: Any = None
+        self, kind: Kind, parameters: Numbers, seed: float, packed: Packed, results: Any, gradients: Any, at: Any = None
     ) -> None:
         """Call a generated function.
 
         Parameters
         ----------
         kind
-            "forward" for the outputs of each example; "backward" for those, and the gradient of their sum times `seed`;
-            "value_and_grad" for the output and its gradient with respect to the numbers of the example.
+            What it computes; the gradient of a "backward" call is that of the sum of the outputs, times `seed`.
         results
             A buffer of doubles, which becomes the results for each example, one after the other.
         gradients
-            A buffer of doubles, which the gradient with respect to the parameters is added to.
+            A buffer of doubles, which the gradient with respect to the parameters is added to, or None.
+        at
+            The examples of a "backward" call, by their places; None for all.
         """
-        with self._told(kind, parameters, packed):
-            if kind == "backward":
-                outputs, sums = self._function(kind)(parameters, gradients, seed, packed.rows())
-                numbers, gradients[:] = list(reversed(outputs)), array("d", sums)
-            elif kind == "value_and_grad":
-                value, gradient = self._function(kind)(parameters, packed.rows()[0])
-                numbers = [value, *gradient]
-            else:
-                rows, forward = packed.rows(), self._function(kind)
-                numbers = [y for x in rows for y in forward(parameters, x)]
-            memoryview(results)[:] = array("d", numbers)
+        function, rows = self._function(kind), packed.rows(at)
+        if kind == "backward":
+            outputs, sums = function(parameters, gradients, seed, rows)
+            numbers, gradients[:] = outputs[::-1], array("d", sums)
+        elif kind == "forward":
+            numbers = [y for x in rows for y in function(parameters, x)]
+        else:
+            value, gradient = function(parameters, rows[0])
+            numbers = [value, *gradient]
+        memoryview(results)[:] = array("d", numbers)
 
-    def gradients(
-        self, parameters: Numbers, gradients: Numbers, seed: float, packed: Packed, at: Sequence[int] | None = None
-    ) -> tuple[Numbers, Numbers]:
-        """The generated function alone: the outputs for the examples at these places, or all, last first, and the
-        gradients with theirs added.
-        """
-        rows = packed.rows() if at is None else list(map(packed.row, at))
-        outputs, sums = self._function("backward")(parameters, gradients, seed, rows)
-        return outputs, sums
+    def _function(self, kind: Kind) -> Callable[..., Any]:
+        if kind not in self._functions:
+            space: dict[str, Any] = {**NAMESPACE, **(QUIET_NAMESPACE if self.stored.quiet else {})}
+            exec(compile(_text(self.stored.graph(), kind), FILE, "exec"), space)
+            self._functions[kind] = space[name_of(kind)]
+        return self._functions[kind]
 
-    def _function(self, name: str) -> Callable[..., Any]:
-        if not self._functions:
-            self._functions |= {**NAMESPACE, **(QUIET_NAMESPACE if self.stored.quiet else {})}
-        if name not in self._functions:
-            exec(compile(WRITERS[name](self.stored.graph()), FILE, "exec"), self._functions)
-        function: Callable[..., Any] = self._functions[name]
-        return function
 
-    @contextmanager
-    def _told(self, kind: str, parameters: Numbers, packed: Packed) -> Iterator[None]:
-        """Name the example, the operands and the line of the source in an arithmetic error."""
-        try:
-            yield
-        except (ArithmeticError, ValueError) as error:
-            for frame, number in traceback.walk_tb(error.__traceback__):
-                if frame.f_code.co_filename == FILE:
-                    reason = failure(self.stored.graph(), kind, parameters, packed) or error
-                    raise type(reason)(f"{reason}, in {self._line(frame.f_code.co_name, number)}") from error
-            raise  # a result that is no float is met after the function is left
-
-    def _line(self, function: str, number: int) -> str:
-        """A line of a function, as a line of the source."""
-        text = source(self.stored.graph())
-        number += text[: text.index(f"def {function}(")].count("\n")
-        return f"line {number} of the compiled code: {text.splitlines()[number - 1].strip()}"
+def explain(error: Exception, stored: SerializedGraph, kind: Kind, parameters: Numbers, packed: Packed) -> None:
+    """Raise an error of generated Python again, with the example, the operands and the line of the source."""
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        if frame.f_code.co_filename == FILE:
+            graph = stored.graph()
+            reason = failure(graph, kind, parameters, packed) or error
+            line = _text(graph, kind).splitlines()[number - 1].strip()
+            number += source(graph).partition(f"def {name_of(kind)}(")[0].count("\n")
+            raise type(reason)(f"{reason}, in line {number} of the compiled code: {line}") from error
 
 
 def source(graph: Graph) -> str:
     """All functions of a graph, made to be read."""
-    names = WRITERS if graph.parameter_gradients is not None else ["forward"]
-    return "\n\n".join(WRITERS[name](graph) for name in names)
+    return "\n\n".join(_text(graph, kind) for kind in graph.kinds)
+
+
+def _text(graph: Graph, kind: Kind) -> str:
+    if kind == "forward":
+        return _forward(graph)
+    return _backward(graph) if kind == "backward" else _value_and_grad(graph, kind)
 
 
 def _names(graph: Graph, nodes: Expressions, scatters: Sequence[Scatter]) -> dict[int, str]:
@@ -256,13 +237,9 @@ def _backward(graph: Graph) -> str:
     )
 
 
-def _value_and_grad(graph: Graph) -> str:
-    value, *gradients = graph.results("value_and_grad")
+def _value_and_grad(graph: Graph, kind: Kind) -> str:
+    value, *gradients = graph.results(kind)
     body, names = _write(graph, [value, *gradients])
     doc = "The output for one example x, and its gradient with respect to each number in x."
     results = f"{names[value]}, {_list(names[id] for id in gradients)}"
     return _function("value_and_grad(p, x)", doc, *_unpack(graph, "p", "x"), "seed = 1.0", *body, f"return {results}")
-
-
-WRITERS = {"forward": _forward, "backward": _backward, "value_and_grad": _value_and_grad}
-"""What writes each function."""
