@@ -1,8 +1,7 @@
 """Drawings of the graph that leads to a Value, as SVG, as DOT text and as a page; plots and the page of a training.
 
 `to_svg`, `save_svg` and `save_html` draw the graph folded, so that a network can be read, and need nothing else.
-`draw_graph` and `draw_dot` show every Value: the first as DOT text, the second as a `Digraph` of the package graphviz.
-Plots are made by matplotlib. Both packages are imported when they are used.
+`draw_graph` and `draw_dot` show every Value, the latter by the package graphviz; plots are made by matplotlib.
 """
 
 import math
@@ -186,8 +185,6 @@ def _save(
     suffix = Path(path).suffix
     if suffix and not suffix[1:].isdigit() and suffix.lower() not in suffixes:
         name = Path(path).with_suffix(suffixes[0]).name
-        raise ValueError(
-            f"this writes {kind}: name the file {name!r}, not {Path(path).name!r}"
-            + other.format(suffix[1:], Path(path).name)
-        )
+        other = other.format(suffix[1:], Path(path).name)
+        raise ValueError(f"this writes {kind}: name the file {name!r}, not {Path(path).name!r}{other}")
     replace(path, drawn().encode())
