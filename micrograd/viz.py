@@ -74,20 +74,21 @@ def save_svg(root: Value, path: str | os.PathLike[str], *, limit: float = math.i
     _save(path, "SVG", (".svg",), partial(to_svg, root, limit=limit), other)
 
 
-def save_html(root: Value, path: str | os.PathLike[str]) -> None:
+def save_html(root: Value, path: str | os.PathLike[str], *, learning_rate: float = 0.1) -> None:
     """Write a page that steps through the graph that leads to `root`: one HTML file that works offline.
 
     It shows the graph folded, as `to_svg` does; a click unfolds a card. It runs forward and then backward, operation by
-    operation, and the reader may change any number. "Take a step" moves the weights and biases of neurons against their
-    gradients, or if there are none, all leaves that are not plain numbers. The gradients are those that `backward()`
-    left, or would leave; the Values keep theirs. Within `remember_lines`, each step names the line that made its Value.
+    operation, and the reader may change any number and the learning rate. "Take a step" moves the weights and biases of
+    neurons against their gradients, or if there are none, all leaves that are not plain numbers. The gradients are
+    those that `backward()` left, or would leave; the Values keep theirs. For Values made within `remember_lines`, each
+    step names the line that made them.
 
-    Raises TypeError if `root` is not a Value, ValueError if the name ends like that of another kind of file, and
-    OSError if the file cannot be written.
+    Raises TypeError if `root` is not a Value, ValueError if the name ends like that of another kind of file or the
+    learning rate is not above 0 and finite, and OSError if the file cannot be written.
     """
     from micrograd.draw.graph import page  # which needs the compiler
 
-    _save(path, "HTML", (".html", ".htm"), partial(page.page, root))
+    _save(path, "HTML", (".html", ".htm"), partial(page.page, root, learning_rate))
 
 
 @contextmanager
