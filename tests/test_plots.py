@@ -14,7 +14,7 @@ from micrograd import notebook as displays
 from micrograd.data import moons, xor
 from micrograd.draw import theme as theme_of
 from micrograd.draw.training.boundary import evaluator
-from micrograd.draw.training.charts import Mark, chart
+from micrograd.draw.training.charts import chart
 from micrograd.training import History, fit
 from micrograd.viz import plot_boundary, plot_history, sparkline
 
@@ -137,7 +137,7 @@ def test_names_at_the_ends_of_lines_do_not_overlap():
 
 
 def test_marks_stay_within_the_chart():
-    svg = chart({"loss": [1.0]}, epochs=10, caption="", marks=[Mark(1, "<first>"), Mark(9, "last")])
+    svg = chart({"loss": [1.0]}, epochs=10, caption="", marks={1: "<first>", 9: "last"})
     first, last = parts(svg, "mg-alarm")[0]
     assert (first.text, first.get("text-anchor")) == ("<first>", "start")
     assert (last.text, last.get("text-anchor")) == ("last", "end")

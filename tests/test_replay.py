@@ -367,7 +367,8 @@ def test_buttons_the_slider_the_chart_and_the_address_lead_to_snapshots(shown):
 def test_play_goes_through_all_and_rests_at_the_end(shown):
     history, model = trained()
     tab = shown(history, model, XS, YS)
-    tab.clock.install()
+    tab.clock.install(time=0)
+    tab.clock.pause_at(1)  # or real time passes beside what the test lets pass
     tab.click("#play")
     assert tab.input_value("#slider") == "0"
     assert tab.inner_text("#play") == "Pause"
@@ -384,9 +385,10 @@ def test_play_goes_through_all_and_rests_at_the_end(shown):
 def test_play_is_slow_for_who_wants_little_motion(shown):
     history, model = trained()
     tab = shown(history, model, XS, YS, reduced_motion="reduce")
-    tab.clock.install()
+    tab.clock.install(time=0)
+    tab.clock.pause_at(1)  # or real time passes beside what the test lets pass
     tab.click("#play")
-    tab.clock.run_for(600)  # beside which some real time passes
+    tab.clock.run_for(600)
     assert tab.input_value("#slider") == "0"
     tab.clock.run_for(1000)
     assert tab.input_value("#slider") == "1"

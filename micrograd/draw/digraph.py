@@ -14,6 +14,7 @@ from graphviz import Digraph  # type: ignore[import-untyped]
 
 from micrograd.files import replace
 
+Name = str | os.PathLike[str]  # of a file
 TIMEOUT = 120.0  # seconds that Graphviz may take
 
 # The wheel runs in its own process: after an error, and with threads, its WebAssembly can bring a process down. Deep
@@ -48,15 +49,9 @@ class Drawing(Digraph):  # type: ignore[misc]
     folded: Callable[[], str] | None = None  # the SVG to show where nothing renders DOT text
 
     def pipe(
-        self,
-        format: str | None = None,
-        renderer: str | None = None,
-        formatter: str | None = None,
-        *,
-        engine: str | None = None,
-        encoding: str | None = None,
-        **quiet: bool,
-    ) -> Any:
+        self, format: str | None = None, renderer: str | None = None, formatter: str | None = None, *,
+        engine: str | None = None, encoding: str | None = None, **quiet: bool,
+    ) -> Any:  # fmt: skip
         """The drawing as bytes, or as text in the given encoding."""
         parts = format or self.format, renderer or self.renderer, formatter or self.formatter
         try:
@@ -68,16 +63,9 @@ class Drawing(Digraph):  # type: ignore[misc]
         return drawing if encoding is None else drawing.decode(encoding)
 
     def render(
-        self,
-        filename: str | os.PathLike[str] | None = None,
-        directory: str | os.PathLike[str] | None = None,
-        view: bool = False,
-        cleanup: bool = False,
-        format: str | None = None,
-        *,
-        outfile: str | os.PathLike[str] | None = None,
-        **options: Any,
-    ) -> str:
+        self, filename: Name | None = None, directory: Name | None = None, view: bool = False, cleanup: bool = False,
+        format: str | None = None, *, outfile: Name | None = None, **options: Any,
+    ) -> str:  # fmt: skip
         """Write the DOT text to `filename` and the drawing beside it or to `outfile`; return the drawing's path."""
         if outfile and not format:
             format = Path(outfile).suffix[1:]

@@ -13,24 +13,10 @@ def page(
     package: str, *, title: str, summary: str, main: str, data: str, style: str = "", script: str = "",
     has_controls: bool = True, has_workers: bool = False,
 ) -> str:  # fmt: skip
-    """A page as HTML that works offline.
+    """A page as HTML that works offline: a title and a summary as text, controls, `main` and `data` as HTML below them.
 
-    Parameters
-    ----------
-    package
-        The package whose `page.css` and `page.js` follow those of the shell.
-    title, summary
-        The heading and the line below it, as text.
-    main
-        The HTML below the controls.
-    data
-        The `script` elements that hold the page's data.
-    style, script
-        CSS and JavaScript that come before those of the package.
-    has_controls
-        Whether there is more than one position to move through.
-    has_workers
-        Whether the scripts start Web Workers.
+    The `page.css` and `page.js` of the package follow the style and script given, and these those of the shell. A page
+    has controls if there is more than one position to move through, and workers if its scripts start Web Workers.
     """
     return read(__package__, "shell.html").format(
         title=escape(title),

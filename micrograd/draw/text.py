@@ -7,7 +7,6 @@ from typing import Any
 from micrograd.engine import Value
 from micrograd.scalar import innermost
 
-FONT = '"Segoe UI",Roboto,"Helvetica Neue",Arial,"DejaVu Sans",sans-serif'
 EMS = {
     **dict.fromkeys(map(chr, range(32, 127)), 0.84),
     **dict.fromkeys("abcdeghknopqsuvxyz0123456789$?*_LFPTYE{}", 0.64),
@@ -16,7 +15,7 @@ EMS = {
     **dict.fromkeys("%@MWm…", 1.02),
     **dict.fromkeys("−×÷–", 0.84),
 }
-"""The width of each character in the widest font of the stack."""
+"""The width of each character in the widest font of the stack, that of cards.css."""
 
 CONTROLS = {
     **{c: chr(0x2400 + c) for c in range(32)},  # the control pictures of Unicode

@@ -46,6 +46,10 @@ class Shape(NamedTuple):
 STUB = Shape(0.0, 10.0, (), (), 0.0, False)
 """The end of an edge that leads out of a view."""
 
+GROUP_SLOTS = Slot(PAD, 15, "start", "title", "text", 0, 0), Slot(PAD, 31, "start", "word", "text", 1, 0)
+GROUP = Shape(MAIN, 40.0, (20.0,), GROUP_SLOTS, 0.0, True)
+"""A card for a group: a title and a count."""
+
 
 @cache
 def shape(
@@ -87,13 +91,6 @@ def shape(
     else:
         ports = tuple(height * (k + 1) / (inputs + 1) for k in range(inputs if inputs <= PORTS else 0))
     return Shape(left + MAIN, height, ports, tuple(slots), left, stacked)
-
-
-@cache
-def group_shape() -> Shape:
-    """The shape of a card for a group: a title and a count."""
-    slots = Slot(PAD, 15, "start", "title", "text", 0, 0), Slot(PAD, 31, "start", "word", "text", 1, 0)
-    return Shape(MAIN, 40.0, (20.0,), slots, 0.0, True)
 
 
 def header(label: str, title: str) -> tuple[int, tuple[str, str]]:

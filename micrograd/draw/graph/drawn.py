@@ -13,19 +13,14 @@ LOSSES = ("binary_cross_entropy", "cross_entropy")
 """The operations of `losses` that it can recompute."""
 
 SIGNS = {"-": "−", "*": "×", "/": "÷", "neg": "−"}  # easier to read than to type
+POWERS = {"2": "²", "3": "³"}
 
 
 class DrawnGraph:
     """The Values that lead to a root, by number: leaves first, then each after its operands, the root last.
 
-    Attributes
-    ----------
-    values
-        The Values.
-    operands, users
-        The numbers of each one's operands, in order, and of the Values that have it as an operand, each once.
-    first
-        The number of the first that is not a leaf.
+    `operands` and `users` have the numbers of each Value's operands, in order, and of the Values that have it as an
+    operand, each once. `first` is the number of the first Value that is not a leaf.
     """
 
     def __init__(self, root: Value) -> None:

@@ -40,16 +40,10 @@ class Card:
 
 
 class Folded:
-    """The graph as cards.
+    """The graph as `cards`, each after those of its inputs, and its `stacks` of examples.
 
-    Attributes
-    ----------
-    cards
-        The cards, each after those of its inputs.
-    stacks
-        The stacks of examples; a card belongs to the first example of its stacks.
-    stacked
-        The additions that each stack's mean or sum is made of, itself the last.
+    A card belongs to the first example of its stacks. `stacked` has the additions that each stack's mean or sum is made
+    of, itself the last.
     """
 
     def __init__(self, graph: DrawnGraph) -> None:

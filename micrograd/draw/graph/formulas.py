@@ -15,7 +15,7 @@ from micrograd.compiler.frontend.tracer import CONDITIONS, Trace
 from micrograd.compiler.passes.expressions import Expressions
 from micrograd.compiler.targets.javascript import TEMPLATES, literal
 from micrograd.compiler.targets.spelling import terms, total
-from micrograd.draw.graph.drawn import is_constant, operation_of
+from micrograd.draw.graph.drawn import POWERS, SIGNS, is_constant, operation_of
 from micrograd.draw.text import number
 from micrograd.engine import Value
 from micrograd.functions import TEXTBOOK
@@ -126,7 +126,6 @@ def _function(trace: Trace, results: Sequence[int]) -> str:
 # Formulas
 
 LEVELS = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2, "neg": 2, "**": 3}  # how tightly an operation binds its operands
-POWERS = {2: "²", 3: "³"}
 
 
 def _formula(trace: Trace, line: int, result: int | None = None) -> str:
@@ -153,8 +152,7 @@ def _expression(trace: Trace, line: int, result: int | None) -> tuple[str, int]:
     if op == "*" and operands[0] == operands[1]:
         return f"{inner(0, 4)}²", 3
     if op == "**":
-        exponent = trace.constants.get(operands[1])
-        return inner(0, 4) + (POWERS[int(exponent)] if exponent in POWERS else f"^{inner(1, 4)}"), 3
+        return inner(0, 4) + (POWERS.get(inner(1, 0)) or f"^{inner(1, 4)}"), 3
     if op == "neg":
         return f"−{inner(0, 3)}", level
     if op == "-" and trace.constants.get(operands[0]) == 0:  # as a gradient starts that is subtracted from 0
@@ -162,6 +160,5 @@ def _expression(trace: Trace, line: int, result: int | None) -> tuple[str, int]:
     if op == "where":
         return f"{inner(1, 1)} if {inner(0, 0)} else {inner(2, 1)}", level
     if op in LEVELS or op in CONDITIONS:
-        sign = {"-": "−", "*": "×", "/": "÷"}.get(op, op)
-        return f"{inner(0, max(level, 1))} {sign} {inner(1, level + (op in '-/%'))}", level
+        return f"{inner(0, max(level, 1))} {SIGNS.get(op, op)} {inner(1, level + (op in '-/%'))}", level
     return f"{op}({', '.join(inner(i, 0) for i in range(len(operands)))})", 4

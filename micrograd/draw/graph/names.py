@@ -9,12 +9,11 @@ What is left is called after its formula, `a × b`, if that is short, and otherw
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from micrograd.draw.graph.drawn import DrawnGraph, is_dot
+from micrograd.draw.graph.drawn import POWERS, DrawnGraph, is_dot
 from micrograd.draw.graph.fold import Card, Folded
 from micrograd.draw.text import label, number
 
 SHORT = 20  # the most characters of a formula that is a name
-POWERS = {"2": "²", "3": "³"}
 
 
 def names(folded: Folded) -> tuple[list[str], list[str]]:

@@ -35,12 +35,7 @@ class Stack(NamedTuple):
 class ExampleScopes:
     """The scope of each Value, and the stacks. A scope is a number: 0 is the root's, each example has one inside.
 
-    Attributes
-    ----------
-    of
-        The scope of each Value.
-    stacks
-        The means and sums whose examples are alike.
+    `of` has the scope of each Value, `stacks` the means and sums whose examples are alike.
     """
 
     def __init__(self, graph: DrawnGraph) -> None:

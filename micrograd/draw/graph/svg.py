@@ -1,8 +1,10 @@
 """The folded drawing as SVG: one picture for light and dark, rendered by any browser."""
 
 import math
+import re
 from collections.abc import Iterable
 from html import escape
+from importlib.resources import files
 from typing import Any
 
 from micrograd.draw.graph.card import SIZES, Slot
@@ -11,12 +13,12 @@ from micrograd.draw.graph.fold import Folded
 from micrograd.draw.graph.layout import Passes, Placed
 from micrograd.draw.graph.names import names
 from micrograd.draw.graph.views import Edge, Item, View, Views
-from micrograd.draw.text import CONTROLS, FONT, exact, fits_any_font, label, number, width
+from micrograd.draw.text import CONTROLS, exact, fits_any_font, label, number, width
 from micrograd.draw.theme import COLOURS, GRAPH_COLOURS
 from micrograd.engine import Value
 from micrograd.scalar import innermost
 
-DARK = "@media(prefers-color-scheme:dark)"
+STYLE = (files(__package__) / "cards.css").read_text(encoding="utf-8").splitlines()
 
 
 def style(scope: str) -> str:
@@ -24,22 +26,15 @@ def style(scope: str) -> str:
 
     The colours are written out, light ones first: some programs that show SVG do not support variables.
     """
-    sizes = "".join(f"{scope} .{look}{{font-size:{size:g}px}}" for look, size in SIZES.items())
-    words = f"{scope} text{{font-family:{FONT};font-variant-numeric:tabular-nums;white-space:pre}}{sizes}"
-    lines = f"{scope} .edge{{fill:none}}{scope} .edge.down{{stroke-dasharray:4 2.5}}{scope} .rule{{opacity:.5}}"
-    return f"{words}{lines}{_colours(scope, 0)}{DARK}{{{_colours(scope, 1)}}}"
+    colours = COLOURS | GRAPH_COLOURS
 
+    def themed(rules: Iterable[str], theme: int) -> str:
+        css = "".join(f"{scope} {rule}" for rule in rules)
+        return re.sub(r"var\(--(\w+)\)", lambda name: colours[name[1]][theme], css)
 
-def _colours(scope: str, theme: int) -> str:
-    look = {name: colours[theme] for name, colours in (COLOURS | GRAPH_COLOURS).items()}
-    fills = {"text": "ink", ".word": "soft", ".title": "soft", ".plus": "plus", ".minus": "minus", ".box": "node"}
-    fills |= {".leaf .box": "leaf", ".root .box": "root"}
-    strokes = {".box": "line", ".rule": "line", ".edge": "line", ".edge.up": "up", ".edge.down": "down"}
-    return "".join(
-        f"{scope} {part}{{{attribute}:{look[name]}}}"
-        for attribute, parts in (("fill", fills), ("stroke", strokes))
-        for part, name in parts.items()
-    )
+    sizes = [f".{look}{{font-size:{size:g}px}}" for look, size in SIZES.items()]
+    dark = themed([rule for rule in STYLE if "var(" in rule], 1)
+    return f"{themed(sizes + STYLE, 0)}@media(prefers-color-scheme:dark){{{dark}}}"
 
 
 def to_svg(root: Value, *, limit: float = math.inf) -> str:

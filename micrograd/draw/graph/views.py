@@ -30,7 +30,7 @@ class Item:
     title: str = ""  # of a group
     is_stub: bool = False
     opens: int = -1  # the view of its contents
-    shape: Shape = field(default_factory=shape.group_shape)
+    shape: Shape = shape.GROUP
     values: list[int] = field(default_factory=list)
     texts: tuple[str, ...] = ()
     kind: str = "group"
@@ -59,20 +59,10 @@ class View:
 
 
 class Views:
-    """All views of a folded graph, the first of which is the whole, and their layouts.
+    """All views of a folded graph, the first of which is the whole, and their layouts, shared by views that are alike.
 
-    Views that are alike, as those of a long chain, share one layout.
-
-    Parameters
-    ----------
-    folded
-        The graph.
-    names
-        The name of each Value that its card shows; "" for none.
-    grad
-        Whether the cards show gradients.
-    deep
-        Whether groups and neurons have views of their contents, and neurons show the gradients of their weights.
+    `names` has the name of each Value that its card shows, or "". Cards show gradients if `grad`. If `deep`, groups and
+    neurons have views of their contents, and neurons show the gradients of their weights.
     """
 
     def __init__(self, folded: Folded, names: Sequence[str], *, grad: bool, deep: bool) -> None:
@@ -107,11 +97,14 @@ class Views:
                 view.items += self._in_column(cards, column, alone=len(by_column) == 1)
         for at, item in enumerate(view.items):
             view.where.update(dict.fromkeys(item.cards, at))
-        ends = self._edges(view)
-        for item in view.items:
             self._dress(view, item)
-        view.edges = [Edge(a, b, inputs, self._port(view.items[b], inputs)) for a, b, inputs in ends]
-        self._place(view)
+        self._connect(view)
+        sizes = tuple(item.shape.outer for item in view.items)
+        columns = tuple(item.column for item in view.items)
+        ends = tuple((edge.source, edge.target) for edge in view.edges)
+        view.place = self._known.setdefault((sizes, columns, ends), len(self.places))
+        if view.place == len(self.places):
+            self.places.append(layout.place(sizes, columns, ends))
 
     def _blocks(self, by_column: Sequence[Sequence[int]]) -> list[Item]:
         """Items for runs of columns, of equal length except the last."""
@@ -149,10 +142,9 @@ class Views:
 
     # What is around it
 
-    def _edges(self, view: View) -> list[tuple[int, int, list[Input]]]:
-        """The inputs that run between items of a view; those from and to the outside end at stubs."""
+    def _connect(self, view: View) -> None:
+        """Set the edges of a view, between its items; those from and to the outside end at stubs."""
         items, where, cards = view.items, view.where, self.cards
-        single: list[tuple[int, int, list[Input]]] = []
         bundles: dict[tuple[int, int], list[Input]] = {}
         last = max(item.column for item in items)
         before: dict[int, int] = {}
@@ -164,17 +156,18 @@ class Views:
                 if there == at:
                     continue
                 if len(items[at].cards) == len(items[there].cards) == 1:
-                    single.append((there, at, [x]))
+                    view.edges.append(Edge(there, at, [x], self._port(items[at], [x])))
                 else:
                     bundles.setdefault((there, at), []).append(x)
         for card in view.members:
             for taker, x in self._takers[card]:
                 if taker not in where:
                     bundles.setdefault((where[card], self._stub(view, taker, last + 1, behind)), []).append(x)
+        for (source, target), inputs in bundles.items():
+            view.edges.append(Edge(source, target, inputs, self._port(items[target], inputs)))
         if before:
             for item in items:
                 item.column += 1
-        return single + [(*ends, inputs) for ends, inputs in bundles.items()]
 
     def _stub(self, view: View, card: int, column: int, stubs: dict[int, int]) -> int:
         """The item of a view for a card outside of it, as the views around show it; `stubs` has those of a column."""
@@ -188,25 +181,24 @@ class Views:
             key, seen = OTHERS, Item([], column)
         if key not in stubs:
             stubs[key] = len(view.items)
-            view.items.append(Item(seen.cards, column, is_stub=True, opens=seen.opens, values=seen.values[:1]))
+            stub = Item(seen.cards, column, is_stub=True, opens=seen.opens, values=seen.values[:1], shape=shape.STUB)
+            view.items.append(stub)
         return stubs[key]
 
     # How it looks
 
     def _dress(self, view: View, item: Item) -> None:
         """Set an item's texts, values and shape, and the view that it opens."""
-        if item.is_stub:
-            item.shape = shape.STUB
-        elif len(item.cards) > 1:
+        if len(item.cards) > 1:
             n = len({part for card in item.cards for part in self.cards[card].parts})
             title, _, numbers = item.title.partition("\n")
             item.texts = (shape.header("", title)[1][1], numbers or f"{n:,} Values")
             if self._deep:
                 item.opens = self._open(item.title.replace("\n", " "), view, item.cards)
         else:
-            self._dress_card(item, self.cards[item.cards[0]])
-            is_stack = self.cards[item.cards[0]].head in self.folded.stacked
-            if self._deep and 2 < len(self.cards[item.cards[0]].parts) <= WIDE and not is_stack:
+            card = self.cards[item.cards[0]]
+            self._dress_card(item, card)
+            if self._deep and 2 < len(card.parts) <= WIDE and card.head not in self.folded.stacked:
                 item.opens = self._unfold(view, item.cards[0])
 
     def _dress_card(self, item: Item, card: Card) -> None:
@@ -248,14 +240,6 @@ class Views:
         self._takers[own[card.head]] = self._takers[number]
         self._columns += columns(inner, first)
         return self._open(self.names[card.head] or card.title, parent, list(own.values()))
-
-    def _place(self, view: View) -> None:
-        sizes = tuple(item.shape.outer for item in view.items)
-        columns = tuple(item.column for item in view.items)
-        ends = tuple((edge.source, edge.target) for edge in view.edges)
-        view.place = self._known.setdefault((sizes, columns, ends), len(self.places))
-        if view.place == len(self.places):
-            self.places.append(layout.place(sizes, columns, ends))
 
     def _port(self, target: Item, inputs: Sequence[Input]) -> float:
         """How far down an item an edge ends."""

@@ -14,12 +14,7 @@ MOST = 1000  # parameters, above which the graph is too large to be read
 def steps(model: Any, loss: Any, x: Any, y: Any, names: list[str]) -> dict[str, Any] | None:
     """The page of the loss of an example, and where its leaves are among the page's numbers: None if it has no page.
 
-    Parameters
-    ----------
-    model, loss, x, y
-        The model, its loss, and the inputs and target of an example.
-    names
-        The name of each parameter.
+    `x` and `y` are the inputs and the target of the example, `names` has the name of each parameter.
     """
     if len(names) > MOST:
         return None

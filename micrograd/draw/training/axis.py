@@ -8,8 +8,6 @@ import sys
 from collections.abc import Sequence
 from decimal import Decimal
 
-__all__ = ["labels", "share", "spaced", "ticks", "widened"]
-
 LARGEST = sys.float_info.max
 FLAT = 1e-4  # the margin of a single number, as a part of it: enough for different labels
 ULPS = 1000  # the least span of an axis, so that the places along it are different floats
@@ -44,7 +42,7 @@ def ticks(low: float | Decimal, high: float | Decimal, most: int) -> list[float]
     return [tick for tick in found if math.isfinite(tick)]
 
 
-def labels(numbers: Sequence[float]) -> list[str]:
-    """Different numbers in ascending order as different texts, with six digits if these are enough."""
+def labelled(numbers: Sequence[float]) -> list[tuple[float, str]]:
+    """Different numbers in ascending order with different texts, of six digits if these are enough."""
     found = ([f"{number:.{digits}g}" for number in numbers] for digits in range(6, 18))
-    return next(texts for texts in found if len(set(texts)) == len(texts))
+    return next(list(zip(numbers, texts, strict=True)) for texts in found if len(set(texts)) == len(texts))

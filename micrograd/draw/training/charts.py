@@ -4,9 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from html import escape
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from micrograd.draw.training.axis import LARGEST, labels, share, ticks, widened
+from micrograd.draw.training.axis import LARGEST, labelled, share, ticks, widened
 from micrograd.validation import count
 
 if TYPE_CHECKING:
@@ -17,13 +17,6 @@ MAX_STRETCHES = 300  # of a curve, each drawn by its lowest and its highest poin
 WIDTH, NARROW = 640, 350  # of a chart, the latter for phones
 LEFT, RIGHT, TOP, BOTTOM = 63, 144, 36, 36  # margins of a chart, for its numbers and names
 LINE = 15  # from one line of text to the next
-
-
-class Mark(NamedTuple):
-    """An epoch to mark in a chart, and the text of the mark."""
-
-    epoch: float
-    text: str
 
 
 def sparkline(numbers: Sequence[float], width: int = 60, encoding: str | None = "utf-8") -> str:
@@ -44,23 +37,22 @@ def sparkline(numbers: Sequence[float], width: int = 60, encoding: str | None = 
     return "".join(steps[round(top * share(h, low, high))] if math.isfinite(h) else "x" for h in heights)
 
 
+def text(x: float, y: float, words: str, look: str = "", anchor: str = "") -> str:
+    """A line of text as an SVG element."""
+    kind = f'class="{look}" ' if look else ""
+    end = f' text-anchor="{anchor}"' if anchor else ""
+    return f'<text {kind}x="{round(x, 1):g}" y="{round(y, 1):g}"{end}>{escape(words)}</text>'
+
+
 def chart(
-    lines: Mapping[str, Sequence[float]], *, epochs: float, caption: str, marks: Sequence[Mark] = (),
+    lines: Mapping[str, Sequence[float]], *, epochs: float, caption: str, marks: Mapping[float, str] = {},
     width: int = WIDTH, height: int = 240,
 ) -> str:  # fmt: skip
     """Curves over epochs as an SVG element, to be shown with `theme.CHART_STYLE`: logarithmic if all are above 0.
 
-    Parameters
-    ----------
-    lines
-        The numbers of each epoch, by the name at the end of the line, or if that is narrow, above the chart. The
-        first name is that of the vertical axis.
-    epochs
-        The last epoch of the horizontal axis.
-    caption
-        The text above the chart, which screen readers read out.
-    marks
-        Epochs to mark.
+    `lines` has the numbers of each epoch, by the name at the end of the line, or if the chart is narrow, above it; the
+    first name is that of the vertical axis. `epochs` is the last epoch of the horizontal axis, `marks` has texts by the
+    epoch that they mark. Screen readers read the caption out.
     """
     drawn = {title: _thinned(numbers) for title, numbers in lines.items()}
     finite = [number for points in drawn.values() for _, _, number in points]
@@ -79,45 +71,37 @@ def chart(
     def y(number: float) -> float:
         return bottom - (bottom - top) * share(scale(number), low, high)
 
-    parts = [_text(LEFT, 18, caption)]
+    parts = [text(LEFT, 18, caption)]
     rows = _powers(low, high) if logarithmic else ticks(low, high, 5)
-    for row, name in zip(rows, labels(rows), strict=True):
+    for row, name in labelled(rows):
         parts.append(f'<path class="mg-grid" d="M{LEFT} {y(row):.1f}H{right}"/>')
-        parts.append(_text(LEFT - 7, f"{y(row) + 4:.1f}", name, "mg-soft", "end"))
-    for tick in ticks(0, epochs, 6):
-        if tick == int(tick):
-            parts.append(_text(f"{x(tick):.1f}", bottom + 16, f"{tick:g}", "mg-soft", "middle"))
-    parts.append(_text((LEFT + right) / 2, height - 5, "epoch", "mg-soft", "middle"))
-    across = f"{next(iter(lines))}{' (log scale)' * logarithmic}"
+        parts.append(text(LEFT - 7, y(row) + 4, name, "mg-soft", "end"))
+    whole = [tick for tick in ticks(0, epochs, 6) if tick == int(tick)]
+    parts += [text(x(tick), bottom + 16, f"{tick:g}", "mg-soft", "middle") for tick in whole]
+    parts.append(text((LEFT + right) / 2, height - 5, "epoch", "mg-soft", "middle"))
     parts.append(
         f'<text class="mg-soft" transform="translate(10 {(top + bottom) / 2:.1f}) rotate(-90)" '
-        f'text-anchor="middle">{escape(across)}</text>'
+        f'text-anchor="middle">{escape(next(iter(lines)))}{" (log scale)" * logarithmic}</text>'
     )
     ends = []
     for i, (title, points) in enumerate(drawn.items()):
         path = "".join(f"{'M' if first else 'L'}{x(epoch):.1f} {y(number):.1f}" for first, epoch, number in points)
         parts.append(f'<path class="mg-line mg-line{i}" d="{path}"/>')
-        last = next((number for number in reversed(lines[title]) if math.isfinite(number)), None)
-        if last is not None:
+        if points:
+            last = next(number for number in reversed(lines[title]) if math.isfinite(number))
             ends.append((LINE * i + 33 if is_narrow else y(last), f"mg-name{i}", f"{title} {last:.4g}"))
     for at, (_, look, words) in zip(apart([end[0] for end in sorted(ends)]), sorted(ends), strict=True):
-        parts.append(_text(LEFT if is_narrow else right + 6, f"{at + 4:.1f}", words, look))
-    for mark in marks:
-        parts.append(f'<path class="mg-mark" d="M{x(mark.epoch):.1f} {top}V{bottom}"/>')
-        anchor, shift = ("end", 4) if x(mark.epoch) > width / 2 else ("start", -4)
-        parts.append(_text(f"{x(mark.epoch) + shift:.1f}", top - 4, mark.text, "mg-alarm", anchor))
-    look = "mg-chart mg-narrow" if is_narrow else "mg-chart"
+        parts.append(text(LEFT if is_narrow else right + 6, at + 4, words, look))
+    for epoch, words in marks.items():
+        parts.append(f'<path class="mg-mark" d="M{x(epoch):.1f} {top}V{bottom}"/>')
+        anchor, shift = ("end", 4) if x(epoch) > width / 2 else ("start", -4)
+        parts.append(text(x(epoch) + shift, top - 4, words, "mg-alarm", anchor))
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="{look}" viewBox="0 0 {width} {height}" width="{width}" '
-        f'height="{height}" role="img" aria-label="{escape(caption)}" data-left="{LEFT}" data-right="{right}" '
-        f'data-top="{top}" data-bottom="{bottom}" data-epochs="{epochs}">{"".join(parts)}</svg>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="mg-chart{" mg-narrow" * is_narrow}" '
+        f'viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" aria-label="{escape(caption)}" '
+        f'data-left="{LEFT}" data-right="{right}" data-top="{top}" data-bottom="{bottom}" data-epochs="{epochs}">'
+        f"{''.join(parts)}</svg>"
     )
-
-
-def _text(x: float | str, y: float | str, words: str, look: str = "", anchor: str = "") -> str:
-    kind = f'class="{look}" ' if look else ""
-    end = f' text-anchor="{anchor}"' if anchor else ""
-    return f'<text {kind}x="{x}" y="{y}"{end}>{escape(words)}</text>'
 
 
 def summary(history: "History") -> str:
@@ -140,11 +124,8 @@ def lowest(losses: Sequence[float]) -> int:
 def curves(history: "History", caption: str, epochs: float, width: int = WIDTH) -> str:
     """The losses of a training as an SVG element."""
     lines = {"loss": history.losses} | ({"validation": history.validation_losses} if history.validation_losses else {})
-    failure = history.failure
-    if failure is None:
-        return chart(lines, epochs=epochs, caption=caption, width=width)
-    marks = [Mark(failure.epoch, failure.what)]
-    return chart(lines, epochs=max(epochs, failure.epoch), caption=caption, marks=marks, width=width)
+    marks = {history.failure.epoch: history.failure.what} if history.failure else {}
+    return chart(lines, epochs=max(epochs, *marks, 0), caption=caption, marks=marks, width=width)
 
 
 def _steps(encoding: str | None) -> str:

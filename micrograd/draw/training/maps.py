@@ -19,15 +19,9 @@ class ActivationMaps:
 
     A byte of 0 is an output that is not finite.
 
-    Attributes
-    ----------
-    bytes
-        For each snapshot: a map of `FINE` by `FINE` points for each class, of its margin over the others (with two
-        classes, only for the second); then one of `COARSE` by `COARSE` for each unit that has a card.
-    leads
-        The number of maps of the first kind.
-    outputs, at
-        How many outputs the model has, and the output at which the class changes if it has one.
+    For each snapshot, `bytes` has a map of `FINE` by `FINE` points for each class, of its margin over the others (with
+    two classes, only for the second), `leads` in all; then one of `COARSE` by `COARSE` for each unit that has a card.
+    `outputs` is how many outputs the model has, `at` the output at which the class changes if it has one.
     """
 
     def __init__(self, model: Module, snapshots: Sequence[Snapshot], area: Plane, at: float | None) -> None:

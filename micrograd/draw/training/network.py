@@ -3,10 +3,11 @@
 import math
 from collections.abc import Sequence
 from html import escape
-from itertools import chain
+from itertools import chain, count, pairwise, product
 from typing import Any, NamedTuple
 
 from micrograd.draw.training.boundary import real
+from micrograd.draw.training.charts import text
 from micrograd.nn import MLP, Layer, Neuron
 
 CARDS = 16  # the most cards in a column; further units are counted below it
@@ -24,6 +25,16 @@ class Unit(NamedTuple):
     neuron: Neuron | None = None
     weights: Sequence[int] = ()
     bias: int = -1
+
+
+class Card(NamedTuple):
+    """A unit's card: its number among all cards, its upper left corner, and its side."""
+
+    unit: Unit
+    number: int
+    x: float
+    y: float
+    side: float
 
 
 def layers_of(model: Any) -> list[Any]:
@@ -69,31 +80,25 @@ def network(model: Any, *, legend: bool = True) -> str:
     every = columns(model)
     if not every:
         return ""
-    shown = [units[:CARDS] for units in every]
-    fullest = max(map(len, shown))
+    fullest = min(max(map(len, every)), CARDS)
     pitch = min(MAX_PITCH, max(MIN_PITCH, 600 / fullest))
     room = CAPTION if pitch > 2 * CAPTION else 4
     side = pitch - room - 6
     parameters = [real(parameter.data) for parameter in model.parameters()]
-    tops = [TOP + pitch * (fullest - len(units)) / 2 for units in shown]
-    corners = [[(SIDE + COLUMN * k, top + pitch * i) for i in range(CARDS + 1)] for k, top in enumerate(tops)]
-
-    parts = _edges(shown, corners, side, pitch / 16, parameters)
-    first = 0  # the index of the first card of the column
-    for units, hidden, places in zip(shown, [len(units) - CARDS for units in every], corners, strict=True):
-        for i, unit in enumerate(units):
-            parts.append(_card(unit, first + i, *places[i], side, room, parameters))
-        if hidden > 0:
-            x, y = places[CARDS]
-            parts.append(f'<text class="mg-soft" x="{x}" y="{y + 10:.1f}">and {hidden} more</text>')
-        first += len(units)
-    width = max(2 * SIDE + COLUMN * (len(shown) - 1) + side, MIN_WIDTH)
+    number = count()
+    cards = []
+    for k, units in enumerate(every):
+        x, top = SIDE + COLUMN * k, TOP + pitch * (fullest - min(len(units), CARDS)) / 2
+        cards.append([Card(unit, next(number), x, top + pitch * i, side) for i, unit in enumerate(units[:CARDS])])
+    parts = _edges(cards, pitch / 16, parameters)
+    for units, column in zip(every, cards, strict=True):
+        parts += [_card(card, parameters, has_caption=room == CAPTION) for card in column]
+        if len(units) > CARDS:
+            parts.append(text(column[0].x, TOP + pitch * CARDS + 10, f"and {len(units) - CARDS} more", "mg-soft"))
+    width = max(cards[-1][0].x + side + SIDE, MIN_WIDTH)
     bottom = TOP + pitch * fullest + LINE * any(len(units) > CARDS for units in every)
     lines = LEGEND[: 2 if room == CAPTION else 1] if legend else ()
-    parts += [
-        f'<text class="mg-soft" x="{SIDE}" y="{bottom + LINE * (i + 1):.1f}">{line}</text>'
-        for i, line in enumerate(lines)
-    ]
+    parts += [text(SIDE, bottom + LINE * (i + 1), line, "mg-soft") for i, line in enumerate(lines)]
     height = bottom + LINE * len(lines) + TOP
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="mg-network" viewBox="0 0 {width:.0f} {height:.0f}" '
@@ -102,54 +107,38 @@ def network(model: Any, *, legend: bool = True) -> str:
     )
 
 
-def _edges(
-    shown: Sequence[Sequence[Unit]], corners: Sequence[Sequence[tuple[float, float]]], side: float, thickest: float,
-    parameters: Sequence[float],
-) -> list[str]:  # fmt: skip
+def _edges(cards: Sequence[Sequence[Card]], thickest: float, parameters: Sequence[float]) -> list[str]:
     """The edges between the cards of each two columns."""
-    weights = [parameters[i] for units in shown for unit in units for i in unit.weights]
-    largest = max((abs(w) for w in weights if math.isfinite(w)), default=0.0)
-    edges, first = [], 0  # the index of the first card of the column before
-    for k in range(1, len(shown)):
-        for i, unit in enumerate(shown[k]):
-            for j, number in enumerate(unit.weights[:CARDS]):
-                (start, from_y), (end, y) = corners[k - 1][j], corners[k][i]
-                start += side
-                bend = (start + end) / 2
-                here, there = f"{y + side / 2:.1f}", f"{from_y + side / 2:.1f}"
-                weight = parameters[number]
-                edges.append(
-                    f'<path class="mg-edge {_sign(weight)}" data-weight="{number}" '
-                    f'data-from="{first + j}" data-to="{first + len(shown[k - 1]) + i}" '
-                    f'd="M{start:.1f} {there}C{bend:.1f} {there} {bend:.1f} {here} {end:.1f} {here}" '
-                    f'stroke-width="{thickest * _thickness(weight, largest):.2f}">'
-                    f"<title>{unit.name}.w{j}, the weight of {shown[k - 1][j].name}: {weight:.4g}</title></path>"
-                )
-        first += len(shown[k - 1])
+    drawn = [parameters[i] for column in cards for card in column for i in card.unit.weights]
+    largest = max((abs(w) for w in drawn if math.isfinite(w)), default=0.0)
+    edges = []
+    for before, column in pairwise(cards):
+        for b, (j, a) in product(column, enumerate(before)):
+            i = b.unit.weights[j]
+            weight, start, bend = parameters[i], a.x + a.side, (a.x + a.side + b.x) / 2
+            there, here = f"{a.y + a.side / 2:.1f}", f"{b.y + b.side / 2:.1f}"
+            sign = "plus" if weight > 0 else "minus" if weight < 0 else "none"
+            share = max(abs(weight) / largest, 0.1) if largest and math.isfinite(weight) else 0.1
+            edges.append(
+                f'<path class="mg-edge {sign}" data-weight="{i}" data-from="{a.number}" data-to="{b.number}" '
+                f'd="M{start:.1f} {there}C{bend:.1f} {there} {bend:.1f} {here} {b.x:.1f} {here}" '
+                f'stroke-width="{thickest * share:.2f}">'
+                f"<title>{b.unit.name}.w{j}, the weight of {a.unit.name}: {weight:.4g}</title></path>"
+            )
     return edges
 
 
-def _sign(number: float) -> str:
-    """The CSS class of an edge."""
-    return "plus" if number > 0 else "minus" if number < 0 else "none"
-
-
-def _thickness(number: float, largest: float) -> float:
-    """The thickness of an edge, relative to that of the largest weight."""
-    return max(abs(number) / largest, 0.1) if largest and math.isfinite(number) else 0.1
-
-
-def _card(unit: Unit, place: int, x: float, y: float, side: float, room: float, parameters: Sequence[float]) -> str:
-    """A unit's card, with its bias inside and its name below if there is room."""
-    bias = "" if unit.neuron is None or room < CAPTION else _short(parameters[unit.bias])
-    title = unit.name if unit.neuron is None else f"{unit.name}: {unit.neuron!r}, bias {parameters[unit.bias]:.4g}"
-    middle, inside = f"{x + side / 2:.1f}", f"{y + side / 2 + 4:.1f}"
-    name = f'<text x="{middle}" y="{y + side + 15:.1f}" text-anchor="middle">{unit.name}</text>'
+def _card(card: Card, parameters: Sequence[float], *, has_caption: bool) -> str:
+    """A unit's card; if there is room for a caption, with its name below and its bias inside."""
+    (name, neuron, _, i), side = card.unit, card.side
+    bias = "" if neuron is None or not has_caption else _short(parameters[i])
+    title = name if neuron is None else f"{name}: {neuron!r}, bias {parameters[i]:.4g}"
+    middle = card.x + side / 2
     return (
-        f'<g data-unit="{place}"><title>{escape(title)}</title><rect class="mg-card" x="{x:.1f}" y="{y:.1f}" '
-        f'width="{side:.1f}" height="{side:.1f}" rx="5"/>'
-        f'<text class="inside" x="{middle}" y="{inside}" text-anchor="middle">{bias}</text>'
-        f"{name * (room == CAPTION)}</g>"
+        f'<g data-unit="{card.number}"><title>{escape(title)}</title><rect class="mg-card" x="{card.x:.1f}" '
+        f'y="{card.y:.1f}" width="{side:.1f}" height="{side:.1f}" rx="5"/>'
+        f"{text(middle, card.y + side / 2 + 4, bias, 'inside', 'middle')}"
+        f"{text(middle, card.y + side + 15, name, anchor='middle') * has_caption}</g>"
     )
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from micrograd.draw import shell
 from micrograd.draw.theme import CHART_STYLE, CLASSES
-from micrograd.draw.training.axis import labels, share, ticks
+from micrograd.draw.training.axis import labelled, share, ticks
 from micrograd.draw.training.boundary import Plane, by_class, plane, real
-from micrograd.draw.training.charts import NARROW, WIDTH, chart, curves, summary
+from micrograd.draw.training.charts import NARROW, WIDTH, chart, curves, summary, text
 from micrograd.draw.training.maps import COARSE, FINE, ActivationMaps
 from micrograd.draw.training.network import CARDS, columns, names, network
 from micrograd.nn import Module
@@ -138,19 +138,10 @@ def _plane(area: Plane, maps: ActivationMaps) -> str:
     def y(number: float) -> float:
         return bottom - SIDE * share(number, area.bottom, area.top)
 
-    across, up = ticks(area.left, area.right, 5), ticks(area.bottom, area.top, 5)
-    parts = [
-        f'<text class="mg-soft" x="{x(tick):.1f}" y="{bottom + 16}" text-anchor="middle">{label}</text>'
-        for tick, label in zip(across, labels(across), strict=True)
-    ]
-    parts += [
-        f'<text class="mg-soft" x="{LEFT - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">{label}</text>'
-        for tick, label in zip(up, labels(up), strict=True)
-    ]
-    parts += [
-        f'<text class="mg-soft" x="{right - 6}" y="{bottom - 6}" text-anchor="end">x0</text>',
-        f'<text class="mg-soft" x="{LEFT + 6}" y="{TOP + 16}">x1</text>',
-    ]
+    across, up = (labelled(ticks(low, high, 5)) for low, high in (area[:2], area[2:4]))
+    parts = [text(x(tick), bottom + 16, label, "mg-soft", "middle") for tick, label in across]
+    parts += [text(LEFT - 6, y(tick) + 4, label, "mg-soft", "end") for tick, label in up]
+    parts += [text(right - 6, bottom - 6, "x0", "mg-soft", "end"), text(LEFT + 6, TOP + 16, "x1", "mg-soft")]
     classes = sorted(by_class(area, maps.outputs, maps.at).items())
     for i, (kind, (name, points)) in enumerate(classes):
         shape = f'class="mark" style="--mark:var(--class{kind % len(CLASSES)})" d="{SHAPES[kind % len(SHAPES)]}"'
@@ -161,7 +152,7 @@ def _plane(area: Plane, maps: ActivationMaps) -> str:
         ]
         at, below = LEFT + 110 * (i % 3), bottom + 36 + 18 * (i // 3)
         parts.append(f'<path {shape} transform="translate({at + 6} {below - 4})"/>')
-        parts.append(f'<text x="{at + 16}" y="{below}">target {escape(name)}</text>')
+        parts.append(text(at + 16, below, f"target {name}"))
     height = bottom + 48 + 18 * ((len(classes) - 1) // 3)
     frame = f'x="{LEFT}" y="{TOP}" width="{SIDE}" height="{SIDE}"'
     return (

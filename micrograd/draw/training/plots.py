@@ -20,10 +20,8 @@ MARKERS = "os^DvP"  # colour alone never tells a class
 def plot_history(history: "History", ax: Any = None) -> Any:
     """Plot the losses of a training by epoch, on a logarithmic axis if all of them are above 0.
 
-    The colours are for light or dark, as the axes are.
-
-    The line has a gap where a loss is infinite, NaN or beyond 1e307. `ax` are the `matplotlib.axes.Axes` to draw in;
-    by default, those of a new figure. They are returned.
+    The line has a gap where a loss is infinite, NaN or beyond 1e307. `ax` are the `matplotlib.axes.Axes` to draw in, in
+    colours for light or dark as they are; by default, those of a new figure. They are returned.
 
     Raises ImportError if matplotlib is not installed, and TypeError if `history` is not a History.
     """
@@ -56,7 +54,8 @@ def plot_boundary(
 ) -> Any:
     """Plot the output of a model of two inputs around the examples: a shade for each class, and lines between them.
 
-    The colours are for light or dark, as the axes are.
+    Raises ImportError if matplotlib is not installed, and ValueError if an example is not two finite inputs with a
+    number as target, or an input is beyond 1e307.
 
     Parameters
     ----------
@@ -65,17 +64,11 @@ def plot_boundary(
     xs, ys
         The examples to draw, and their classes: any two numbers for a model with one output, else 0, 1, ...
     ax
-        The `matplotlib.axes.Axes` to draw in; by default, those of a new figure. They are returned.
+        The `matplotlib.axes.Axes` to draw in, in colours for light or dark as they are; by default, those of a new
+        figure. They are returned.
     at
         The value of one output at which the class changes; by default 0.5 if all outputs are from 0 to 1, as
         probabilities are, else 0, as for logits.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    ValueError
-        If an example is not two finite inputs with a number as target, or an input is beyond 1e307.
     """
     area = plane(xs, ys)
     for i, point in enumerate(area.points):
