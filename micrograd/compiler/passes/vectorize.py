@@ -6,7 +6,6 @@ block, expressions of one kind, which read the same arrays, roll into loops: wha
 computed them.
 """
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import count, repeat
@@ -54,9 +53,11 @@ def _levels(nodes: Sequence[Node]) -> list[int]:
         first = level[node.line]
         last = min(latest.get(node.line, first), first + NEAR)
         if last > first:
-            level[node.line] = max(range(first, last + 1), key=lambda at, of=operation: sizes[at, of])
+            alike = [sizes[at, operation] for at in range(first, last + 1)]
+            level[node.line] = first + alike.index(max(alike))
+        before = level[node.line] - 1
         for operand in node.operands:
-            latest[operand] = min(latest.get(operand, math.inf), level[node.line] - 1)
+            latest[operand] = min(latest.get(operand, before), before)
     return list(level.values())
 
 

@@ -248,8 +248,6 @@ def vector_functions(body: str) -> str:
         for name, n in called.items()
     ]
     rest = "".join(
-        text
-        for name, text in (("v_quotient", V_QUOTIENT), ("v_larger", V_LARGER), ("v_take", ROWS))
-        if name in body
+        text for name, text in (("v_quotient", V_QUOTIENT), ("v_larger", V_LARGER), ("v_take", ROWS)) if name in body
     )
     return VECTORS + (APART if "APART" in kind.values() else "") + "".join(functions) + rest
