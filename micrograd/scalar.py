@@ -159,7 +159,7 @@ def as_index(index: Any, size: int, name: str = "index") -> Any:
 
 
 def largest(numbers: Sequence[Any]) -> Any:
-    """The largest of some numbers; traced ones make one operation of it."""
+    """The largest of some numbers, from left to right `a if a > b else b`; traced ones make one operation of it."""
     for number in numbers:
         if type(number) is not float and hasattr(number, "largest"):
             return number.largest(numbers)

@@ -13,7 +13,7 @@ from micrograd.compiler.passes.vectorize import Place, by_level, one_by_one, sta
 
 MANY_CONSTANTS = 8  # above which they are kept in a table
 MANY_LINES = 1000  # of a kernel, above which another order is tried
-FEW_LOOPS = 0.1  # lines for each node of the graph, up to which it is not
+FEW_LOOPS = 0.1  # lines for each expression, above which most are in no loop
 
 
 class Program(NamedTuple):

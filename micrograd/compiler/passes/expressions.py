@@ -18,6 +18,7 @@ LONG_CONDITION = 8  # numbers compared, above which a condition is computed once
 
 
 Run = tuple[str, int, int]
+"""The sign of alike terms, how many factors each has, and how many terms there are."""
 
 
 class Node(NamedTuple):
@@ -28,8 +29,8 @@ class Node(NamedTuple):
     line
         The line that it computes.
     form
-        A Call, whose operands are positions in `operands` and other Calls; or for a sum, runs of alike terms: the sign
-        and the number of factors of each, and how many terms there are. The largest of some numbers is one with ">".
+        A Call, whose operands are positions in `operands` and other Calls; or for a sum, its terms. The
+        largest of some numbers has terms with the sign ">".
     operands
         Lines of the trace.
     parameter
@@ -37,7 +38,7 @@ class Node(NamedTuple):
     """
 
     line: int
-    form: "Call | tuple[Run, ...]"
+    form: Call | tuple[Run, ...]
     operands: tuple[int, ...]
     parameter: int = -1
 

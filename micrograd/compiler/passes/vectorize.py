@@ -1,6 +1,6 @@
 """Loops from the dependence graph: what is alike, and does not depend on one another, is brought together.
 
-Expressions on one level of the graph (each as soon as its operands are there) with one operation make a block. Its
+Expressions on one level of the graph (about as soon as their operands are there) with one operation make a block. Its
 results lie next to one another, in the order of the trace, so that what reads them can advance evenly, too. Within a
 block, expressions of one kind, which read the same arrays, roll into loops: whatever the order in which the program
 computed them.
@@ -68,7 +68,9 @@ def one_by_one(nodes: Sequence[Node]) -> Iterator[tuple[Any, list[Node]]]:
 
 
 def _operation(node: Node) -> Any:
-    return node.form if isinstance(node.form, Call) else node.form[0][0] == ">", node.parameter >= 0
+    if isinstance(node.form, Call):
+        return node.form, False
+    return "largest" if node.form[0][0] == ">" else "sum", node.parameter >= 0
 
 
 def statements(
