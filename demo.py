@@ -65,7 +65,7 @@ def draw(model: nn.MLP, untrained: nn.MLP, learning_rate: float, directory: Path
     with remember_lines():
         loss = mean((untrained(x) - target) ** 2 for x, target in XOR)
     loss.label = "loss"
-    save_html(loss, directory / "xor.html")
+    save_html(loss, directory / "xor.html", learning_rate=learning_rate)
     (directory / "xor.dot").write_text(draw_graph(prediction), encoding="utf-8")
     print(f"A picture of the network is in {directory / 'xor.svg'},")
     print(f"and its graph, as text for Graphviz, in {directory / 'xor.dot'}.")

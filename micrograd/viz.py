@@ -74,19 +74,20 @@ def save_svg(root: Value, path: str | os.PathLike[str], *, limit: float = math.i
     _save(path, "SVG", (".svg",), partial(to_svg, root, limit=limit), other)
 
 
-def save_html(root: Value, path: str | os.PathLike[str]) -> None:
+def save_html(root: Value, path: str | os.PathLike[str], *, learning_rate: float = 0.1) -> None:
     """Write a page that steps through the graph that leads to `root`: one HTML file that works offline.
 
     It shows the graph folded, as `to_svg` does, and runs forward and then backward through it, operation by operation,
     with the names and the numbers. It shows the details of each Value and lets the reader change any number; a click
     unfolds what is folded. "Take a step" moves the weights and biases of neurons against their gradients, or if there
-    are none, all leaves that are not plain numbers; the reader sets the learning rate. The gradients are those that
-    `backward()` left; if it was not called, those that it would leave, and the Values keep theirs. For Values made
-    within `remember_lines`, each step names the line that made them. The errors are those of `save_svg`.
+    are none, all leaves that are not plain numbers; the reader may change the learning rate. The gradients are those
+    that `backward()` left; if it was not called, those that it would leave, and the Values keep theirs. For Values made
+    within `remember_lines`, each step names the line that made them. The errors are those of `save_svg`; ValueError
+    also for a learning rate that is not above 0 and finite.
     """
     from micrograd.draw.graph import page  # which needs the compiler
 
-    _save(path, "HTML", (".html", ".htm"), partial(page.page, root))
+    _save(path, "HTML", (".html", ".htm"), partial(page.page, root, learning_rate))
 
 
 @contextmanager

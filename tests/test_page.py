@@ -837,6 +837,14 @@ def test_which_way_a_number_moves_is_asked_before_it_is_shown(visit, answer):
     assert "Which way will" in tab.inner_text("#outcome")
 
 
+def test_its_steps_begin_with_the_learning_rate_given(tmp_path):
+    for options, rate in ({}, "0.1"), ({"learning_rate": 2.0}, "2"), ({"learning_rate": Fraction(1, 4)}, "0.25"):
+        viz.save_html(loss(), tmp_path / "page.html", **options)
+        assert f'id="rate" min="0" step="any" value="{rate}"' in (tmp_path / "page.html").read_text()
+    with pytest.raises(ValueError, match="learning_rate is 0: expected a number above 0"):
+        viz.save_html(loss(), tmp_path / "page.html", learning_rate=0)
+
+
 def test_what_moves_can_be_chosen_and_a_rate_must_be_a_number(visit):
     tab = visit(expression())
     tab.uncheck("#ask")

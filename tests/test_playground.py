@@ -15,7 +15,10 @@ from micrograd import Value, data, fit, losses, nn, optim, viz
 from micrograd.draw.playground import page as playground
 from micrograd.draw.playground.examples import boundary, kinds_of, numbers_in
 from micrograd.draw.playground.steps import steps
+from micrograd.draw.training.boundary import plane
 from micrograd.draw.training.network import columns
+from micrograd.draw.training.page import SHAPES
+from micrograd.draw.training.plots import MARKERS
 from tests.javascript import in_node, needs_node
 from tests.support import flat
 
@@ -275,6 +278,7 @@ def test_what_cannot_be_played_with_is_refused(tmp_path):
         ({"validation": 3}, ValueError, r"validation must be a pair \(xs, ys\)"),
         ({"validation": ([[1.0]], [1])}, ValueError, r"validation\[0\]\[0\] has another size"),
         ({"optimizer": 3}, TypeError, "optimizer is 3: expected an optimizer, or a function from parameters to one"),
+        ({"optimizer": optim.Adam}, TypeError, "optimizer is <class 'micrograd.optim.Adam'>: expected an optimizer"),
         ({"optimizer": sgd}, ValueError, "the optimizer has other parameters than the function"),
         ({"optimizer": sgd, "model": {"a": model_of(), "b": model_of()}}, ValueError, "for several, give a function"),
         ({"loss": lambda p, y: [p]}, TypeError, "an optimizer needs a single Value"),
@@ -377,6 +381,29 @@ def test_buttons_and_keys_train_step_and_reset(shown):
     assert "A seed is a whole number" in tab.inner_text("#notice")
 
 
+def test_at_full_speed_it_draws_once_a_frame_and_the_worker_has_one_task_at_most(shown):
+    tab = shown()
+    tab.select_option("#speed", "Infinity")
+    most_open, frames, drawn = after(
+        tab,
+        """let open = 0, most = 0, drawn = 0, frames = 0;
+        const post = Worker.prototype.postMessage;
+        Worker.prototype.postMessage = function (...message) {
+            most = Math.max(most, ++open);
+            this.addEventListener("message", () => open--, { once: true });
+            return post.apply(this, message);
+        };
+        const chart = document.querySelector("#chart"), play = document.querySelector("#play");
+        new MutationObserver(() => drawn++).observe(chart, { childList: true });
+        play.click();
+        for (; frames < 100; frames++) await new Promise(requestAnimationFrame);
+        play.click();
+        return [most, frames, drawn];""",
+    )
+    assert most_open == 1
+    assert 10 < drawn <= frames + 1
+
+
 def test_a_training_that_diverges_pauses_and_says_what_to_do(shown):
     tab = shown(model_of(activation="relu"), losses.mse_loss, optimizer=lambda p: optim.SGD(p, 1e9))
     tab.click("#play")
@@ -422,6 +449,57 @@ def test_points_are_added_moved_and_removed_by_mouse(shown):
     assert count_of(tab) == 4
     tab.mouse.move(0, 0)
     assert tab.inner_text("#where").startswith("Shading")
+
+
+def test_xor_is_offered_once_and_marked_as_everywhere(shown):
+    tab = shown(xs=data.xor()[0], ys=data.xor()[1])
+    assert tab.locator("#sets button").all_inner_texts() == ["xor", "moons", "circles", "spirals"]
+    assert tab.inner_text("#code") == "data.xor()"
+    assert tab.locator("#data [aria-pressed=true]").inner_text() == "xor"
+    for marks in tab.evaluate("MARKS"), SHAPES:  # arcs in circles, verticals in squares, other lines
+        strokes = [next((stroke for stroke in "aVH" if stroke in mark), "") for mark in marks]
+        assert strokes == ["a", "V", "H", ""]
+    assert MARKERS.startswith("os^D")
+
+
+SIGNS = """places => {
+    const canvas = document.querySelector("#plane"), side = canvas.getBoundingClientRect();
+    const scale = canvas.width / side.width;
+    const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+    return places.map(([x, y]) => {
+        const at = 4 * (Math.round((y - side.y) * scale) * canvas.width + Math.round((x - side.x) * scale));
+        return pixels[at + 2] > pixels[at];
+    });
+}"""
+
+
+def test_shades_end_at_the_line_before_the_training_too(shown):
+    model = model_of((2, 4, 1), output="sigmoid")
+    for parameter in model.layers[-1].parameters():
+        parameter.data *= 1e-3
+    tab = shown(model, losses.mse_loss)
+    area, shares = plane(XS, YS), [(i / 25, j / 25) for i in range(1, 25) for j in range(1, 25)]
+    points = [(area.left + x * (area.right - area.left), area.bottom + y * (area.top - area.bottom)) for x, y in shares]
+    outputs = [model(point).data - 0.5 for point in points]
+    assert 0 < max(map(abs, outputs)) < 1e-3
+    clear = [k for k, point in enumerate(points) if all(math.dist(point, example) > 0.15 for example in XS)]
+    clear = [k for k in clear if abs(outputs[k]) > 0.05 * max(map(abs, outputs))]
+    assert {outputs[k] > 0 for k in clear} == {True, False}
+    assert tab.evaluate(SIGNS, [place(tab, *shares[k]) for k in clear]) == [outputs[k] > 0 for k in clear]
+
+
+def test_what_is_there_to_watch_is_in_sight(shown):
+    tab = shown({"one": model_of((2, 8, 1)), "two": model_of()}, browser={"viewport": {"width": 1280, "height": 800}})
+    for id in ("play", "plane", "network", "chart"):
+        box = tab.locator(f"#{id}").bounding_box()
+        assert box["y"] + box["height"] <= 800, id
+    tab = shown(browser={"viewport": {"width": 390, "height": 844}})
+    room = """() => [...document.querySelectorAll("select")].flatMap(select => {
+        const context = document.createElement("canvas").getContext("2d");
+        context.font = getComputedStyle(select).font;
+        return [...select.options].map(option => select.clientWidth - context.measureText(option.text).width);
+    })"""
+    assert min(tab.evaluate(room)) > 30  # which the arrow needs
 
 
 def test_points_are_added_by_finger(shown):

@@ -411,9 +411,10 @@ def test_shades_and_border_are_where_the_model_changes_its_mind(shown):
     area = plane(XS, YS)
     for i in (0, len(history.snapshots) - 1):
         tab.keyboard.press("Home" if i == 0 else "End")
-        pixels = tab.evaluate(PIXELS, ["#plane image", FINE])
-        says = [at(model, history.snapshots[i])(point).data for point in points(area)]
-        from_below = [pixel for start in range(FINE**2 - FINE, -1, -FINE) for pixel in pixels[start : start + FINE]]
+        n = 3 * FINE
+        pixels = tab.evaluate(PIXELS, ["#plane image", n])
+        says = [at(model, history.snapshots[i])(point).data for point in points(area, n)]
+        from_below = [pixel for start in range(n**2 - n, -1, -n) for pixel in pixels[start : start + n]]
         for (red, _, blue), x in zip(from_below, says, strict=True):
             assert abs(x) < 1e-2 or (blue > red) == (x > 0)
         path = tab.get_attribute("#plane path", "d")

@@ -1,5 +1,6 @@
 // Maps as pictures. A map has a byte for each of n by n points, row by row from below: 128 for 0, more above, less
-// below, and 0 for what is not finite. That of a class is its margin x over the others, as x / (0.25 + |x|).
+// below, and 0 for what is not finite. That of a class is its margin x over the others, as x / (0.25 + |x|), or the
+// margin itself.
 
 const shades = ["shade0", "shade1", "shade2", "shade3", "shade4", "shade5"], colours = {};
 const tints = { plain: [], striped: [], ...shades.map(() => []) }; // the pixel for each byte, of units and of classes
@@ -47,20 +48,27 @@ function unitPicture(bytes, n, canvas, fine = 3 * n) {
   }, canvas);
 }
 
-// The plane by the maps of its classes, in the shade of the one that leads, the deeper the larger its margin.
-function planePicture(leads, n, canvas) {
-  return picture(n, (x, y) => {
-    const at = y * n + x;
-    if (leads.some((bytes) => !bytes[at])) return 0;
-    let first = 0;
-    if (leads.length === 1) first = leads[0][at] < 128 ? 0 : 1;
-    else leads.forEach((bytes, k) => { if (bytes[at] > leads[first][at]) first = k; });
-    return tints[first % 6][leads[leads.length === 1 ? 0 : first][at]];
+// The margin of a class from its byte; not finite for a byte of 0.
+const ahead = (byte) => (byte ? (0.25 * (byte - 128)) / (127.5 - Math.abs(byte - 128)) : NaN);
+
+// The plane by the maps of its classes, in the shade of the one that leads, the deeper the larger its margin. The margins,
+// which `margin` returns for what the maps hold, are interpolated to 3 n by 3 n pixels, as `strokes` does for the line.
+function planePicture(leads, n, canvas, margin = ahead) {
+  const fine = 3 * n, step = (n - 1) / (fine - 1), tables = leads.map((map) => Float64Array.from(map, margin));
+  return picture(fine, (x, y) => {
+    const left = Math.min(Math.floor(x * step), n - 2), below = Math.min(Math.floor(y * step), n - 2);
+    const at = below * n + left, right = x * step - left, up = y * step - below;
+    let first = 0, most = -Infinity;
+    for (let k = 0; k < tables.length; k++) {
+      const table = tables[k], low = table[at] + (table[at + 1] - table[at]) * right;
+      const lead = low + (table[at + n] + (table[at + n + 1] - table[at + n]) * right - low) * up;
+      if (!Number.isFinite(lead)) return 0;
+      if (lead > most) [first, most] = [k, lead];
+    }
+    if (tables.length === 1) first = most < 0 ? 0 : 1;
+    return tints[first % 6][128 + Math.round((127 * most) / (0.25 + Math.abs(most)))];
   }, canvas);
 }
-
-// The margin of a class, up to a constant factor, from its byte.
-const ahead = (byte) => (byte - 128) / (128 - Math.abs(byte - 128));
 
 // The zero line of a map as strokes between the sides of its cells, in cells from the left and from the bottom. The map
 // may also be one of margins, where `margin` returns what it is given.

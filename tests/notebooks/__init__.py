@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import sys
+from base64 import b64decode
 from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -115,11 +116,13 @@ def _said(output: Any) -> Any:
         return {output.name: _timeless(output.text)}
     if output.output_type == "error":
         return {output.ename: output.evalue}
-    return {
-        kind: texts(text) if kind == "image/svg+xml" else _timeless(text)
-        for kind, text in output.data.items()
-        if ";base64," not in text  # the same picture, as an image
-    }
+    return {kind: _shown(kind, text) for kind, text in output.data.items()}
+
+
+def _shown(kind: str, text: str) -> Any:
+    if image := re.search(';base64,([^"]+)', text):
+        return texts(b64decode(image[1]).decode())
+    return texts(text) if kind == "image/svg+xml" else _timeless(text)
 
 
 def _timeless(text: str) -> str:

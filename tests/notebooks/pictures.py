@@ -1,5 +1,6 @@
 """What the notebooks show: points and what a model says of the plane around them, images, and pages."""
 
+from base64 import b64encode
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +14,9 @@ class Picture(str):
         return "a picture"
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {"image/svg+xml": str(self), "text/plain": repr(self)}
+        image = b64encode(self.encode()).decode()  # JupyterLab hides SVG that it does not trust
+        html = f'<img alt="{self!r}" src="data:image/svg+xml;base64,{image}">'
+        return {"text/html": html, "text/plain": repr(self)}
 
 
 class Page:

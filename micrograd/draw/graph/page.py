@@ -17,11 +17,13 @@ from micrograd.draw.graph.views import Edge, Item, View, Views
 from micrograd.draw.text import exact, label
 from micrograd.engine import Value
 from micrograd.scalar import innermost, zero
+from micrograd.validation import positive
 
 
 @gc_paused()
-def page(root: Value) -> str:
-    """The page of the graph that leads to `root`."""
+def page(root: Value, learning_rate: float = 0.1) -> str:
+    """The page of the graph that leads to `root`; the reader's steps begin with the learning rate."""
+    learning_rate = positive("learning_rate", learning_rate)
     graph = DrawnGraph(root)
     folded = Folded(graph)
     named, given = names(folded)
@@ -46,7 +48,7 @@ def page(root: Value) -> str:
         __package__,
         title=f"The graph of {label(root) or 'a Value'}",
         summary=f"{counted(graph)}. Play computes each number, and then, backward, each gradient.",
-        main=shell.read(__package__, "page.html"),
+        main=shell.read(__package__, "page.html").format(learning_rate=f"{learning_rate}".removesuffix(".0")),
         data=f'<script type="application/json" id="graph">{_json(data)}</script>',
         style=style("#drawing"),
         script=library(code) + code,

@@ -25,7 +25,7 @@ function lossTicks(low, high, isLog) {
 
 // Draws lines of {name, style, points}, each point a number of steps and a loss.
 function drawChart(place, lines) {
-  const width = Math.max(240, place.clientWidth), height = 170, { left, right, top, bottom } = EDGES;
+  const width = Math.max(240, place.clientWidth), height = 150, { left, right, top, bottom } = EDGES;
   const drawn = lines.map((line) => ({ ...line, points: line.points.filter(([, y]) => Number.isFinite(y)) }));
   const ys = drawn.flatMap(({ points }) => points.map(([, y]) => y));
   const isLog = ys.every((y) => y > 0), scaled = (y) => (isLog ? Math.log10(y) : y);

@@ -24,7 +24,9 @@ def table_of(loss: Any, names: tuple[str, str], xs: Any, ys: Any, size: int = 0)
     for i, (x, y) in enumerate(zip(xs, ys, strict=True)):
         for name, part in zip(names, (x, y), strict=True):
             if not all(map(math.isfinite, numbers_in(part))):
-                raise ValueError(f"{name}[{i}] is {shown(part)}: a playground needs finite numbers")
+                raise ValueError(
+                    f"{name}[{i}] is {shown(part)}: a playground needs finite numbers; classes are 0, 1, ..."
+                )
         rows.append([*numbers_in(x), *numbers_in(y)])
         size = size or len(rows[0])
         if len(rows[i]) != size or len(numbers_in(y)) != len(numbers_in(ys[0])):

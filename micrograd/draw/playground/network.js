@@ -14,7 +14,7 @@ class Network {
 
   // Shows another model.
   open(model) {
-    Object.assign(this, { model, pressed: -1 });
+    Object.assign(this, { model, pressed: -1, shown: null });
     this.edges = svg("svg", { "aria-hidden": "true" });
     this.cards = model.units.map(([name], k) => {
       const canvas = html("canvas", {}), inside = html("span", { className: "inside" });
@@ -41,7 +41,9 @@ class Network {
   layOut() {
     if (!this.model || !this.model.units.length) return;
     const { columns, units } = this.model, width = this.place.clientWidth, fullest = Math.max(...columns.map((c) => Math.min(c.length, 16)));
-    const pitch = Math.max(24, Math.min(84, 376 / fullest)), named = pitch > 44;
+    const below = innerHeight - scrollY - this.place.getBoundingClientRect().top - 196; // without the losses
+    const room = matchMedia("(min-width:46rem)").matches ? Math.max(240, Math.min(376, below)) : 376;
+    const pitch = Math.max(24, Math.min(84, room / fullest)), named = pitch > 44;
     const side = Math.min(named ? pitch - 20 : pitch - 4, (0.55 * width) / columns.length);
     const height = pitch * fullest + (columns.some((c) => c.length > 16) ? 20 : 6), gap = columns.length > 1 ? (width - side - 16) / (columns.length - 1) : 0;
     this.isNamed = named;
@@ -91,7 +93,7 @@ class Network {
     }
     this.cards.forEach(({ canvas, inside }, k) => {
       canvas.hidden = !maps;
-      if (maps) unitPicture(maps.subarray(k * n * n, (k + 1) * n * n), n, canvas, this.pixels);
+      if (maps) unitPicture(maps[k], n, canvas, this.pixels);
       const bias = this.model.units[k][2];
       inside.textContent = maps || bias < 0 || !this.isNamed ? "" : text(parameters[bias], 5);
     });

@@ -157,14 +157,11 @@
   function draw() {
     const { answer } = states[now.model], model = models[now.model];
     if (!answer) return;
-    const { parameters, maps, n } = answer, half = n / 2;
-    const leads = [], leadSize = n * n;
-    if (maps) for (let k = 0; k < model.outputs; k++) leads.push(maps.subarray(k * leadSize, (k + 1) * leadSize));
-    const cards = maps?.subarray(model.outputs * leadSize);
-    network.show(parameters, cards, half);
+    const { parameters, maps, n } = answer;
+    network.show(parameters, maps, n / 2);
     if (isPlane) {
-      const unit = hovered >= 0 ? { bytes: cards.subarray(hovered * half * half, (hovered + 1) * half * half), n: half } : null;
-      plane.show(leads, answer.margins, n, unit);
+      const unit = hovered >= 0 ? { bytes: maps[hovered], n: n / 2 } : null;
+      plane.show(answer.map, answer.margins, n, unit);
       find("#sees").textContent = unit ? `What ${model.units[hovered][0]} sees` : "The model's output";
       showWhere();
     } else showTable(answer);
@@ -245,6 +242,7 @@
   const isMade = (name) => Object.hasOwn(DATA, name);
   const asTargets = (made) => made.map(([x, y, kind]) => [x, y, kinds.length ? kinds[kind % kinds.length] : kind ? height : -height]);
   const arms = kinds?.length > 2 ? kinds.length : 2;
+  const fresh = { xor: [0, 4], moons: [0.1, 100], circles: [0.1, 100], spirals: [0.02, 100] }; // noise and points
   function setData(name, noise, n) {
     Object.assign(now, { data: name, noise, n });
     if (name === "yours") {
@@ -271,13 +269,13 @@
     find("#code").textContent = !made ? "" : data === "xor" && n === 4 && !noise ? "data.xor()" : data === "xor" ? "" : `data.${data}(${n}, ${noise}, rng=0${rest})`;
   }
   function offerData() {
-    const offered = { yours: content.rows };
+    const offered = now.data === "yours" ? { yours: content.rows } : {};
     for (const name in DATA) offered[name] = asTargets(DATA[name](name === "xor" ? 4 : 60, 0, new Random(0), arms));
     find("#sets").append(...Object.entries(offered).map(([name, rows]) => {
       const canvas = html("canvas", { width: 96, height: 96 });
       const button = html("button", { type: "button" }, canvas, name);
       button.dataset.name = name;
-      button.onclick = () => setData(name, name === "yours" || name === "xor" ? 0 : name === "spirals" ? 0.02 : 0.1, name === "xor" ? 4 : 100);
+      button.onclick = () => setData(name, ...(fresh[name] ?? [0, 0]));
       const paint = () => thumbnail(canvas, rows, kinds, (x) => plane.tint(x));
       paint();
       matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
@@ -293,7 +291,7 @@
     const { html, places } = steps[row[inputs]] ?? steps.any ?? {}, numbers = [...parameters, ...row];
     if (!html) return notice("There is no page with the steps of this example: its target is none that Python has shown.");
     const leaves = JSON.stringify(places.map((place, i) => [place, numbers[i]]).filter(([place]) => place >= 0));
-    const script = `for (const [i, x] of ${leaves}) V0[i] = x; forward(V0); backward(V0)[0].forEach((x, i) => { G0[i] = x; }); C0.length = 0; graph.exact = {}; compute();`;
+    const script = `for (const [i, x] of ${leaves}) V0[i] = x; forward(V0); backward(V0)[0].forEach((x, i) => { G0[i] = x; }); C0.length = 0; graph.exact = {}; at("rate").value = ${now.rate}; compute();`;
     const page = html.replace("</body>", () => `<script>${script}</${"script"}></body>`);
     window.open(URL.createObjectURL(new Blob([page], { type: "text/html" })));
   }
@@ -301,9 +299,9 @@
   // Settings
 
   const choices = {
-    speed: [[1, "1 step/s"], [10, "10 steps/s"], [60, "60 steps/s"], [600, "600 steps/s"], [Infinity, "fastest"]],
+    speed: [...[1, 10, 60, 600].map((x) => [x, text(x)]), [Infinity, "fastest"]],
     rate: [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10].map((x) => [x, text(x)]),
-    batch: [[1, "1"], [2, "2"], [5, "5"], [10, "10"], [20, "20"], [50, "50"], [100, "100"], [Infinity, "all examples"]],
+    batch: [...[1, 2, 5, 10, 20, 50, 100].map((x) => [x, text(x)]), [Infinity, "all"]],
     decay: [0, 0.0001, 0.001, 0.01, 0.1].map((x) => [x, text(x)]),
   };
   function set(name, value) {
@@ -399,6 +397,7 @@
     for (const id of ["data", "plane-part"]) find(`#${id}`).hidden = false;
     find("#cards-show").textContent = "In each card: the unit's output over the plane, blue above 0, orange with stripes below.";
     points = content.rows.map((row) => [...row]);
+    if (!held.length && `${points}` === `${asTargets(DATA.xor(4, 0, new Random(0)))}`) Object.assign(now, { data: "xor", n: 4 });
     plane.open(points, held);
     plane.resize();
     offerData();

@@ -72,7 +72,7 @@ def page(
         __package__,
         title="Playground" if len(models) > 1 else f"Playground: {trained[0][0]['title']}",
         summary="Press Train: in each step, the weights move a little so that the output fits the examples better. "
-        "Change anything, and watch what happens.",
+        "Change anything.",
         main=shell.read(__package__, "page.html"),
         data=shell.packed("document", json.dumps(content).encode())
         + f'<script type="text/plain" id="worker">{worker}</script>\n',
@@ -132,7 +132,7 @@ def _optimizer(optimizer: Any, parameters: list[Value], n: int) -> Any:
     """The optimizer of one of n models."""
     if optimizer is None:
         return Adam(parameters, learning_rate=0.01)
-    if not hasattr(optimizer, "rule"):
+    if isinstance(optimizer, type) or not hasattr(optimizer, "rule"):
         require_attributes("optimizer", optimizer, ["__call__"], "an optimizer, or a function from parameters to one")
         return optimizer(parameters)
     if n > 1:

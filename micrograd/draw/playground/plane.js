@@ -1,6 +1,6 @@
 // The plane of two inputs: the model's output as shades and a line, and the examples, which the reader moves.
 
-const MARKS = ["M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0", "M0-6 5.5 4.5H-5.5z", "M-4.5-4.5H4.5V4.5H-4.5z", "M0-6.5 6.5 0 0 6.5-6.5 0z"];
+const MARKS = ["M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0", "M-4.5-4.5H4.5V4.5H-4.5z", "M0-6 5.5 4.5H-5.5z", "M0-6.5 6.5 0 0 6.5-6.5 0z"];
 const marks = MARKS.map((d) => new Path2D(d));
 
 class Plane {
@@ -143,7 +143,7 @@ class Plane {
     context.strokeStyle = colour("line");
     context.strokeRect(x, y, size, size);
     context.fillStyle = colour("soft");
-    context.font = `12px ${style.fontFamily}`;
+    context.font = `12px ${getComputedStyle(this.canvas).fontFamily}`;
     context.textAlign = "center";
     for (const tick of roundNumbers(left, right, 4)) context.fillText(text(tick, 6), this.toPixel([tick, bottom])[0], y + size + 15);
     context.fillText("x0", x + size - 8, y + size + 26);
@@ -181,12 +181,12 @@ class Plane {
     return `rgb(${pixel & 255} ${(pixel >> 8) & 255} ${(pixel >> 16) & 255})`;
   }
 
-  // Shows the maps of the model's classes with the line between them, or the map of a unit.
-  show(leads, margins, n, unit) {
+  // Shows the margins of the model's classes with the line between them, or the map of its output, or that of a unit.
+  show(map, margins, n, unit) {
     if (unit) unitPicture(unit.bytes, unit.n, this.ground);
-    else if (this.kinds.length) planePicture(leads, n, this.ground);
-    else unitPicture(leads[0], n, this.ground);
-    this.cell = unit ? 1 / (3 * unit.n - 1) : this.kinds.length ? 1 / (n - 1) : 1 / (3 * n - 1);
+    else if (this.kinds.length) planePicture(margins, n, this.ground, (x) => x);
+    else unitPicture(map, n, this.ground);
+    this.cell = 1 / (3 * (unit ? unit.n : n) - 1);
     this.lines = unit || !this.kinds.length ? [] : margins.flatMap((numbers) => strokes(numbers, n, (x) => x));
     this.n = n;
     this.draw();

@@ -91,9 +91,8 @@ class Trainer {
     return found;
   }
 
-  // Maps of the plane, as maps.js has them: of n by n points for each class, or the only output, and of half as many for
-  // each unit that has a card. Targets of any height make a map of the output, in which `height` is the largest. Beside
-  // them, the margins as numbers, for the line between classes.
+  // The plane as maps.js has it: the margin of each class at n by n points, as numbers, and a map of half as many for each
+  // unit that has a card. Targets of any height have a map of the output before these, in which `height` is the largest.
   maps({ left, right, bottom, top, kinds, at, height }, n, cards) {
     const { units, p, count } = this, points = n * n, xs = new Float64Array(2 * points);
     for (let i = 0; i < points; i++) {
@@ -104,21 +103,17 @@ class Trainer {
     const column = (k) => Float64Array.from({ length: points }, (_, i) => every[i * width + k]);
     const outputs = Array.from({ length: count }, (_, k) => column(hidden + k));
     const margins = outputs.map((output, k) => Float32Array.from(output, (x, i) => {
-      if (!kinds.length) return Math.max(-1, Math.min(1, x / height));
       if (count === 1) return x - at;
       let other = -Infinity;
       outputs.forEach((numbers, j) => { if (j !== k && !(numbers[i] <= other)) other = numbers[i]; });
       return x - other;
     }));
-    const squashed = (x) => (kinds.length && Number.isFinite(x) ? x / (0.25 + Math.abs(x)) : x);
     const half = n / 2, coarse = Array.from({ length: half * half }, (_, i) => 2 * Math.floor(i / half) * n + 2 * (i % half));
     const shown = !cards ? [] : [0, 1].map((k) => xs.filter((_, i) => i % 2 === k));
     for (let k = 0; shown.length < cards; k++) shown.push(column(k));
-    const made = new Uint8Array(count * points + shown.length * coarse.length);
-    margins.forEach((numbers, k) => made.set(bytes(numbers.map(squashed)), k * points));
-    shown.forEach((numbers, k) =>
-      made.set(bytes(coarse.map((i) => numbers[i])), count * points + k * coarse.length));
-    return { maps: made, margins };
+    const maps = shown.map((numbers) => bytes(coarse.map((i) => numbers[i])));
+    if (kinds.length) return { maps, margins };
+    return { maps, map: bytes(outputs[0].map((x) => Math.max(-1, Math.min(1, x / height)))) };
   }
 }
 
@@ -126,7 +121,7 @@ class Trainer {
 function bytes(numbers) {
   let largest = 1;
   for (const x of numbers) if (Number.isFinite(x) && Math.abs(x) > largest) largest = Math.abs(x);
-  return numbers.map((x) => (Number.isFinite(x) ? 128 + Math.round((127 / largest) * x) : 0));
+  return Uint8Array.from(numbers, (x) => (Number.isFinite(x) ? 128 + Math.round((127 / largest) * x) : 0));
 }
 
 // Answers the page. A message has the number of a model and what is to be done with it, in this order, and the answer

@@ -50,9 +50,9 @@
   for (const picture of all(".wide svg")) picture.style.minWidth = `${0.75 * picture.viewBox.baseVal.width}px`; // or scroll
   const area = plane && all("rect", plane.parentNode).pop();
   const frame = area && ["x", "y", "width", "height"].map((name) => Number(area.getAttribute(name)));
-  const step = frame && frame[2] / (layout.fine - 1);
+  const step = frame && frame[2] / (layout.fine - 1), pixel = frame && frame[2] / (3 * layout.fine - 1);
   const ground = plane && plane.appendChild(svg("image", {
-    x: frame[0] - step / 2, y: frame[1] - step / 2, width: frame[2] + step, height: frame[3] + step,
+    x: frame[0] - pixel / 2, y: frame[1] - pixel / 2, width: frame[2] + pixel, height: frame[3] + pixel,
     preserveAspectRatio: "none",
   }));
   const border = plane && plane.appendChild(svg("path", { class: "border" }));

@@ -23,7 +23,7 @@ from micrograd.validation import examples
 
 LISTED = 500  # parameters, beyond which there is no table of them
 LEFT, TOP, SIDE = 40, 8, 300  # margins and side of the picture of the plane
-SHAPES = ("M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0", "M0-5 5 4H-5z", "M-4-4H4V4H-4z", "M0-5.5 5.5 0 0 5.5-5.5 0z")
+SHAPES = ("M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0", "M-4-4H4V4H-4z", "M0-5 5 4H-5z", "M0-5.5 5.5 0 0 5.5-5.5 0z")
 
 
 def page(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 FINE = 160  # points along each side of a boundary's grid
 LARGEST = 1e307  # the largest number for which matplotlib can draw an axis
-MARKERS = "o^sDvP"  # colour alone never tells a class
+MARKERS = "os^DvP"  # colour alone never tells a class
 
 
 def plot_history(history: "History", ax: Any = None) -> Any:
