@@ -89,7 +89,7 @@ def exponentials(operands: Sequence[Value], *, infinite: bool = False) -> tuple[
     logarithm do not depend on it.
     """
     innermost = [scalar.innermost(operand) for operand in operands]
-    largest = reduce(lambda a, b: scalar.where(a > b, a, b), innermost)
+    largest = scalar.largest(innermost)
     differences = [operand.data - largest for operand in operands]
     if infinite:
         is_infinite = abs(largest) == math.inf

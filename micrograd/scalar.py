@@ -16,7 +16,7 @@ from reprlib import repr as short
 from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["as_index", "divide", "power", "remainder", "take", "where"]
+__all__ = ["as_index", "divide", "largest", "power", "remainder", "take", "where"]
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 """Every function of one number or two, by name: the methods that a number-like class must have."""
@@ -147,6 +147,14 @@ def as_index(index: Any, size: int, name: str = "index") -> Any:
     if whole is None or whole != number:
         raise ValueError(f"the {name} is {short(index)}: expected a whole number from 0 to {size - 1}")
     return whole
+
+
+def largest(numbers: Sequence[Any]) -> Any:
+    """The largest of some numbers, from left to right `a if a > b else b`; traced ones make one operation of it."""
+    for number in numbers:
+        if type(number) is not float and hasattr(number, "largest"):
+            return number.largest(numbers)
+    return functools.reduce(lambda a, b: a if a > b else b, numbers)
 
 
 def divide(x: Any, y: Any) -> Any:

@@ -1,11 +1,13 @@
 """What a kernel of the compiler computes, step by step: the reference for its passes and targets."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from operator import add
 from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import OPERATIONS
-from micrograd.compiler.ir import Accumulate, Loop, Ref, Scatter, Step, Sum
+from micrograd.compiler.ir import Accumulate, Loop, Ref, Scatter, Step, Sum, start
 from micrograd.compiler.passes import Program, program
 from micrograd.trees import flat as flatten
 from micrograd.trees import shape_of
@@ -39,7 +41,8 @@ class Machine:
                 for i in range(step.rounds):
                     self.run(step.body, (*rounds, i))
             elif isinstance(step, Scatter):
-                at = step.row.base + step.step * self._index(self._read(step.position, rounds), step.size)
+                _, first = place(step.row, rounds)
+                at = first + step.step * self._index(self._read(step.position, rounds), step.size)
                 self.gradients[at] += self._read(step.value, rounds)
             else:
                 value = self._value(step.value, rounds)
@@ -61,10 +64,8 @@ class Machine:
         if isinstance(value, Ref):
             return self._read(value, rounds)
         if isinstance(value, Sum):
-            first, *rest = self._terms(value.terms, rounds)
-            for term in rest:
-                first += term
-            return first
+            numbers = list(self._terms(value.terms, rounds))
+            return OPERATIONS["largest"](*numbers) if start(value.terms) == Ref("=-inf") else reduce(add, numbers)
         op, *sizes = value.op.split()
         if op == "take_at":
             index, row = value.operands
@@ -85,7 +86,7 @@ class Machine:
                 product = self._read(term.factors[0], rounds)
                 for factor in term.factors[1:]:
                     product *= self._read(factor, rounds)
-                yield product if term.sign == "+" else -product
+                yield -product if term.sign == "-" else product
 
     def _index(self, number: float, size: int) -> int:
         assert number == int(number)

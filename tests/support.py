@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 import micrograd
-from micrograd import Value, take
+from micrograd import Value, dot, logsumexp, losses, take
 from micrograd.compiler import CompilerError
 from micrograd.compiler.native import toolchain
 from micrograd.nn import MLP
@@ -164,3 +164,17 @@ def value_and_gradient(leaves, steps):
     total = run(values, steps, lambda operation, *operands: operation.apply(*operands))
     total.backward()
     return total.data, [v.grad for v in values]
+
+
+def softmaxes(xs, ws):
+    """Softmaxes of growing lists, of columns, and of numbers from several places: of 9 numbers and 9 rows of 9."""
+    keys = [[w * x for w, x in zip(row, xs, strict=True)] for row in ws]
+    shares = [losses.softmax(row[: i + 1]) for i, row in enumerate(keys)]
+    columns = [logsumexp(column) for column in zip(*keys, strict=True)]
+    mixed = [*xs[::3], ws[0][0], 0.5, *ws[2][4::2], xs[1], -1.0]
+    ends = [
+        micrograd.sum([dot(row, xs[: len(row)]) for row in shares]),
+        losses.cross_entropy(mixed, 3),
+        logsumexp(mixed[2:7]),
+    ]
+    return dot(columns, xs) + micrograd.sum(ends)

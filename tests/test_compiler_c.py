@@ -37,7 +37,18 @@ from micrograd.compiler.targets import c
 from micrograd.nn import MLP
 from micrograd.optim import SGD
 from tests.operations import FUNCTIONS, OPERATIONS
-from tests.support import assert_close, eager, grads, graphs, has_compiler, moons, needs_compiler, random_examples, run
+from tests.support import (
+    assert_close,
+    eager,
+    grads,
+    graphs,
+    has_compiler,
+    moons,
+    needs_compiler,
+    random_examples,
+    run,
+    softmaxes,
+)  # fmt: skip
 
 UNLIKE = [Value.sin, Value.cos, Value.tanh, Value.erf, Value.asinh, Value.atan]
 """Operations of which no loop is made."""
@@ -403,6 +414,24 @@ def test_nests_compute_what_the_same_code_without_loops_does(function, dot):
         value, gradient = fast.value_and_grad(batch[1])
         results.append([*numbers, value, *gradient])
     assert_close(*results)
+
+
+@needs_compiler
+@pytest.mark.parametrize("precision", ["double", "single"])
+def test_the_largest_of_many_numbers_is_that_of_the_engine(precision):
+    rng = random.Random(6)
+    ws = [[Value(rng.uniform(-2, 2)) for _ in range(9)] for _ in range(9)]
+    parameters = [w for row in ws for w in row]
+    batch = [[rng.uniform(-1, 1) for _ in range(9)] for _ in range(20)]
+    fast = micrograd.compile(lambda xs: softmaxes(xs, ws), (batch[0],), parameters=parameters, precision=precision)
+    for examples in (batch[:1], batch):
+        SGD(parameters, 0.1).zero_grad()
+        loss = mean([softmaxes(list(map(Value, xs)), ws) for xs in examples])
+        loss.backward()
+        expected = [loss.data, *grads(parameters)]
+        SGD(parameters, 0.1).zero_grad()
+        found = [fast.backward(examples), *grads(parameters)]
+        assert found == pytest.approx(expected, rel=1e-12 if precision == "double" else 1e-4, abs=1e-13)
 
 
 @needs_compiler

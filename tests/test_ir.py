@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import micrograd
-from micrograd import Value, dot, losses, nn, take, where
+from micrograd import Value, dot, logsumexp, losses, nn, take, where
 from micrograd.compiler import passes
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Scatter, Sum, Term, refs, replace
 from micrograd.compiler.passes import length, program
@@ -16,7 +16,7 @@ from micrograd.trees import unflatten
 from tests.benchmarks.programs import PROGRAMS, UNTUNED
 from tests.kernels import everything, graph_of, interpreted, straight
 from tests.operations import OPERATIONS
-from tests.support import random_examples
+from tests.support import random_examples, softmaxes
 
 ORDERS = ["by_level", "one_by_one"]
 
@@ -188,6 +188,12 @@ def test_shuffled_operations_give_the_same_numbers(name):
         assert computed.gradients == pytest.approx(expected.gradients, rel=1e-12, abs=1e-12)
 
 
+@pytest.mark.usefixtures("order")
+def test_the_largest_of_many_numbers():
+    ws = [[Value(0.3 * ((5 * i + 3 * j) % 7) - 1) for j in range(9)] for i in range(9)]
+    check(lambda xs: softmaxes(xs, ws), ([0.2 * ((4 * i) % 9) - 0.7 for i in range(9)],), flatten(ws))
+
+
 KINDS = {
     "product": lambda a, b, c: 0.5 * (a * b),
     "sum": lambda a, b, c: 0.3 * (a + b * c - c),
@@ -195,6 +201,7 @@ KINDS = {
     "quotient": lambda a, b, c: a / (1 + b * b),
     "where": lambda a, b, c: where(a > b, b * c, a),
     "dot": lambda a, b, c: dot([0.2 * a, b, c], [b, c, 0.1 * a]),
+    "logsumexp": lambda a, b, c: 0.3 * logsumexp([a, b, c]),
     "difference": lambda a, b, c: 0.5 * (a - b),
 }
 
@@ -280,6 +287,27 @@ for i in 4:
     y[1+i] = x[i] + p[0] * x[2+i]
 y[0] = x[0]
 y[5] = x[5]
+""",
+    ),
+    "softmaxes of one number, and of more": (
+        lambda xs: [losses.softmax(xs[n : 2 * n])[0] for n in (1, 3)] + [losses.softmax([W[0], xs[0]])[1]],
+        ([1.0] * 6,),
+        """\
+t0[0] = x[1]
+t0[1] = largest(x[3+i] for i in 3)
+t0[2] = largest(p[0], x[0])
+t1[0] = x[1] - t0[0]
+for i in 3:
+    t1[1+i] = x[3+i] - t0[1]
+t1[5] = x[0] - t0[2]
+t1[4] = p[0] - t0[2]
+for i in 6:
+    t2[i] = exp(t1[i])
+y[0] = t2[0] / t2[0]
+t4[0] = sum(t2[1+i] for i in 3)
+y[1] = t2[1] / t4[0]
+t4[1] = t2[4] + t2[5]
+y[2] = t2[5] / t4[1]
 """,
     ),
     "one loop for what is passed on, in variables": (

@@ -17,7 +17,7 @@ from micrograd.compiler.targets import javascript
 from tests.javascript import TELL, in_node, needs_node, told
 from tests.operations import OPERATIONS
 from tests.optimizers import ROWS
-from tests.support import assert_close, eager, flat
+from tests.support import assert_close, eager, flat, softmaxes
 
 TRAININGS = [
     pytest.param(row.kind, options, id=f"{row.kind.__name__}-{i}")
@@ -273,9 +273,16 @@ def constants(x, w):
     return total(a * b for a, b in zip(rows, reversed(rows), strict=True)) - rows[0] - rows[1] * 3.0 + 1e-5 * rows[2]
 
 
+def attention(x, w):
+    """Softmaxes of rows and of columns."""
+    return softmaxes(
+        [x[i % 5] * w[i % 4] for i in range(9)], [[w[(i + j) % 4] * j for j in range(9)] for i in range(9)]
+    )
+
+
 @needs_node
 @pytest.mark.parametrize("largest", [0, 2000, 10**9])
-@pytest.mark.parametrize("program", [recurrence, stencil, constants], ids=lambda program: program.__name__)
+@pytest.mark.parametrize("program", [recurrence, stencil, constants, attention], ids=lambda program: program.__name__)
 def test_programs_of_loops_give_what_python_does(tmp_path, monkeypatch, program, largest):
     monkeypatch.setattr(javascript, "LARGEST", largest)
     w = [Value(x) for x in (0.5, -0.7, 1.1, 0.3)]

@@ -18,7 +18,7 @@ from micrograd.nn import MLP
 from micrograd.optim import SGD, Adam
 from micrograd.training import fit
 from tests.operations import OPERATIONS
-from tests.support import CompiledOperation, assert_close, flat, moons
+from tests.support import CompiledOperation, assert_close, flat, moons, softmaxes
 
 np = pytest.importorskip("numpy")
 arrays = pytest.importorskip("micrograd.compiler.targets.arrays")
@@ -119,6 +119,7 @@ PROGRAMS = {
         random_numbers(N, 6), random_numbers(N, seed=2),
     ),
     "chosen": (lambda x, k: take([x[0] * x[1], WEIGHTS[0], x[2], 3.0], k) ** 2, random_numbers(N, 3), [0, 1, 2, 3] * 2),
+    "softmaxes": (lambda x: softmaxes(x, [WEIGHTS[i : i + 9] for i in range(9)]), random_numbers(N, 9)),
     "constants": (lambda x: [x[i] * 0.37**i + 0.11 * i for i in range(12)], random_numbers(N, 12)),
 }  # fmt: skip
 

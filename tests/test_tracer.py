@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import micrograd
-from micrograd import Value, dot, losses, take
+from micrograd import Value, dot, losses, scalar, take
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.interpret import evaluate
 from micrograd.compiler.frontend.tracer import Pending, Symbol, Trace, TraceError
@@ -63,6 +63,18 @@ def test_a_dot_is_one_operation_and_so_is_each_gradient() -> None:
     ops = graph_of(function, ([1.0, 2.0, 3.0],), [*ws, *vs, b]).trace.ops
     assert ops.count("dot") == 3 + 2 + 3 + 6  # forward; of the hidden numbers; of the arguments; of the weights
     check(function, ([1.0, 2.0, 3.0],), [*ws, *vs, b])
+
+
+def test_the_largest_of_many_numbers_is_one_operation() -> None:
+    trace = Trace()
+    x, y = trace.leaf("x"), trace.leaf("x", 1)
+    assert shown(trace, scalar.largest([0.5, x, 2.0, y])) == ("largest", 0.5, 0, 2.0, 1)
+    one = trace.record("+", (1.0, 2.0))
+    assert shown(trace, scalar.largest([0.5, one, 2.0])) == 3.0
+    ws = values(5)
+    graph = graph_of(lambda xs: losses.cross_entropy([w * x for w, x in zip(ws, xs, strict=True)], 2), ([1.0] * 5,), ws)
+    assert graph.trace.ops.count("largest") == 1
+    assert not {">", "where"} & {*graph.trace.ops}
 
 
 @pytest.mark.parametrize(("ws", "bias"), [([1.0, 2.0], 0), ([0.0, 1.0], 0.5), ([0.0, -0.0], -0.0)])

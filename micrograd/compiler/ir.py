@@ -21,14 +21,14 @@ class Ref(NamedTuple):
 
 
 class Term(NamedTuple):
-    """The product of one or two factors, to be added or subtracted."""
+    """The product of one or two factors, to be added or subtracted; or after ">", one that replaces what is smaller."""
 
     sign: str
     factors: tuple[Ref, ...]
 
 
 class Sum(NamedTuple):
-    """Terms, and loops of terms, added from left to right."""
+    """Terms, and loops of terms, added from left to right; or the largest of them, if all have the sign ">"."""
 
     terms: "tuple[Term | Loop, ...]"
 
@@ -79,6 +79,12 @@ Kernel = list[Step]
 def general(op: str) -> str:
     """The operation of a special case: of a power to a constant, such as "**0.5", or of a quotient."""
     return "**" if op.startswith("**") else "/" if op == "quotient" else op
+
+
+def start(terms: Sequence[Any]) -> Ref:
+    """What the first of the terms is added to, or compared with, and which it leaves as it is."""
+    first = terms[0]
+    return start(first.body) if isinstance(first, Loop) else Ref("=-inf" if first.sign == ">" else "=-0.0")
 
 
 def refs(part: Any, rounds: tuple[int, ...] = ()) -> Iterator[tuple[Ref, tuple[int, ...]]]:
@@ -151,9 +157,15 @@ def _text(value: Any) -> str:
 
 def _sum(terms: Sequence[Term | Loop], depth: int) -> str:
     texts = []
+    is_largest = start(terms).array == "=-inf"
     for term in terms:
         if isinstance(term, Loop):
-            texts.append(f"+ sum({_sum(term.body, depth + 1)} for {_counter(depth)} in {term.rounds})")
+            of_all = f"({_sum(term.body, depth + 1)} for {_counter(depth)} in {term.rounds})"
+            texts.append(f"largest{of_all}" if is_largest else f"+ sum{of_all}")
+        elif is_largest:
+            texts.append(_text(term.factors[0]))
         else:
             texts.append(f"{term.sign} {' * '.join(map(_text, term.factors))}")
+    if is_largest:
+        return f"largest({', '.join(texts)})" if len(texts) > 1 else texts[0]
     return " ".join(texts).removeprefix("+ ")

@@ -49,6 +49,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "abs": abs,
     "where": scalar.where,
     "take": lambda index, *values: scalar.take(values, index),
+    "largest": lambda *numbers: scalar.largest(numbers),
     "dot": lambda start, *factors: reduce(operator.add, map(operator.mul, factors[::2], factors[1::2]), start),
     **scalar.FUNCTIONS,
 }
@@ -110,6 +111,10 @@ class Symbol:
         if any(isinstance(value, Value) for value in values):
             return reductions.take(values, self)
         return self.trace.record("take", (self, *values))
+
+    def largest(self, numbers: Sequence[Any]) -> Any:
+        """The largest of some numbers, which this is one of."""
+        return self.trace.record("largest", numbers)
 
     def plus_products(self, start: Any, ws: Sequence[Any], xs: Sequence[Any]) -> Any:
         """start + w0 * x0 + w1 * x1 + ..., as one operation if no factor is constant."""

@@ -13,6 +13,7 @@ from micrograd.compiler.passes.vectorize import Place, by_level, one_by_one, sta
 
 MANY_CONSTANTS = 8  # above which they are kept in a table
 MANY_LINES = 1000  # of a kernel, above which another order is tried
+FEW_LOOPS = 0.1  # lines for each expression, above which most are in no loop
 
 
 class Program(NamedTuple):
@@ -37,15 +38,19 @@ def program(graph: Graph, results: Sequence[int], accumulated: Sequence[int]) ->
     place = dict(leaves)
     found = statements(by_level(nodes), place, results)
     kernel: Kernel = rolled(fused(found, nodes, lines))
-    if length(kernel) > MANY_LINES:
+    if length(kernel) > max(MANY_LINES, len(nodes) * FEW_LOOPS):
         other = dict(leaves)
         again = rolled([statement.step for statement in statements(one_by_one(nodes), other, results)])
         if length(again) < length(kernel):
             kernel, place = again, other
     copies = [Assign(Ref("y", i), Ref(*place[line])) for i, line in enumerate(results) if place[line] != ("y", i)]
     kernel += rolled(copies)
-    for row, index, gradient in scatters:
-        kernel.append(Scatter(Ref("g", row.base), row.step, row.size, Ref(*place[index]), Ref(*place[gradient])))
+    kernel += rolled(
+        [
+            Scatter(Ref("g", row.base), row.step, row.size, Ref(*place[index]), Ref(*place[gradient]))
+            for row, index, gradient in scatters
+        ]
+    )
     operations = {graph.trace.ops[line] for line in nodes.live}
     return Program(kernel, [graph.trace.constants[id] for id in table], operations, len(results))
 

@@ -17,6 +17,10 @@ SUMS = ("+", "-", "dot")
 LONG_CONDITION = 8  # numbers compared, above which a condition is computed once, as 1 or 0, whatever uses it
 
 
+Run = tuple[str, int, int]
+"""The sign of alike terms, how many factors each has, and how many terms there are."""
+
+
 class Node(NamedTuple):
     """The value of a line of the trace, from the lines `operands`.
 
@@ -25,8 +29,8 @@ class Node(NamedTuple):
     line
         The line that it computes.
     form
-        A Call, whose operands are positions in `operands` and other Calls; or for a sum, runs of alike terms: pairs of
-        the number of factors, negative if the terms are subtracted, and of how many terms there are.
+        A Call, whose operands are positions in `operands` and other Calls; or for a sum, its terms. The
+        largest of some numbers has terms with the sign ">".
     operands
         Lines of the trace.
     parameter
@@ -34,7 +38,7 @@ class Node(NamedTuple):
     """
 
     line: int
-    form: Call | tuple[tuple[int, int], ...]
+    form: Call | tuple[Run, ...]
     operands: tuple[int, ...]
     parameter: int = -1
 
@@ -43,15 +47,15 @@ class Terms:
     """A sum as far as it goes: its terms as in a form, and their factors."""
 
     def __init__(self) -> None:
-        self.runs: list[tuple[int, int]] = []
+        self.runs: list[Run] = []
         self.factors: list[int] = []
 
-    def add(self, width: int, factors: Sequence[int]) -> None:
-        """Add terms of so many factors each; subtract them if that is negative."""
-        count = len(factors) // abs(width)
-        if self.runs and self.runs[-1][0] == width:
-            count += self.runs.pop()[1]
-        self.runs.append((width, count))
+    def add(self, sign: str, width: int, factors: Sequence[int]) -> None:
+        """Add, or subtract, terms of so many factors each."""
+        count = len(factors) // width
+        if self.runs and self.runs[-1][:2] == (sign, width):
+            count += self.runs.pop()[2]
+        self.runs.append((sign, width, count))
         self.factors += factors
 
 
@@ -124,7 +128,7 @@ class Expressions(list[Node]):
         if op == "dot":
             self._add_products(terms, right)
         else:
-            self._add_term(terms, right[0], 1 if op == "+" else -1)
+            self._add_term(terms, right[0], op)
         if self._sum[line] and self._continues(line):
             self._sums[line] = terms
         else:
@@ -152,16 +156,16 @@ class Expressions(list[Node]):
             self._close(line, terms, parameter)
 
     def _add_products(self, terms: Terms, factors: Sequence[int]) -> None:
-        terms.add(2, factors if self._conditions.keys().isdisjoint(factors) else list(map(self._number, factors)))
+        terms.add("+", 2, factors if self._conditions.keys().isdisjoint(factors) else list(map(self._number, factors)))
 
-    def _add_term(self, terms: Terms, line: int, sign: int = 1) -> None:
+    def _add_term(self, terms: Terms, line: int, sign: str = "+") -> None:
         """Add a line: a product as its factors."""
         if line in self._products:
-            terms.add(2 * sign, self._products.pop(line))
+            terms.add(sign, 2, self._products.pop(line))
             return
         if line in self._sums:
             self._close(line, self._sums.pop(line))
-        terms.add(sign, [self._number(line)])
+        terms.add(sign, 1, [self._number(line)])
 
     def _close(self, line: int, terms: Terms, parameter: int = -1) -> None:
         self.append(Node(line, tuple(terms.runs), tuple(terms.factors), parameter))
@@ -173,6 +177,8 @@ class Expressions(list[Node]):
             self._conditions[line] = condition
             if _size(condition) > LONG_CONDITION:
                 self._number(line)
+        elif op == "largest":
+            self.append(Node(line, ((">", 1, len(operands)),), tuple(map(self._number, operands))))
         elif op == "take" and (of := row(self._trace, operands[1:])):
             start = -1 - len(self.rows)
             self.rows[start] = Ref("&p", of.base)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
-from micrograd.compiler.ir import Accumulate, Assign, Kernel, Loop, Ref, Step, Sum, Term, replace
+from micrograd.compiler.ir import Accumulate, Assign, Kernel, Loop, Ref, Step, Sum, Term, replace, start
 
 AT_ONCE = 4  # terms that are added before a sum goes back to memory
 
@@ -57,17 +57,17 @@ def _columns(rounds: int, step: Assign | Accumulate) -> list[Step]:
     adds = isinstance(step, Accumulate)
     steps: list[Step] = []
     if first or not adds:
-        steps.append(Loop(rounds, (step._replace(value=Sum(tuple(first)) if first else Ref("=-0.0")),)))
+        steps.append(Loop(rounds, (step._replace(value=Sum(tuple(first)) if first else start([last])),)))
     whole = last.rounds // AT_ONCE * AT_ONCE
-    for start, end, n in (0, whole, AT_ONCE), (whole, last.rounds, 1):
-        if start < end:
+    for begin, end, n in (0, whole, AT_ONCE), (whole, last.rounds, 1):
+        if begin < end:
             terms = [
-                replace(term, partial(_swapped, start=k, step=n)) for k in range(start, start + n) for term in last.body
+                replace(term, partial(_swapped, start=k, step=n)) for k in range(begin, begin + n) for term in last.body
             ]
             *outer, own = step.target.strides
             target = step.target._replace(strides=(*outer, 0, own))
             value = Sum(tuple(terms if adds else [Term("+", (target,)), *terms]))
-            steps.append(Loop((end - start) // n, (Loop(rounds, (type(step)(target, value),)),)))
+            steps.append(Loop((end - begin) // n, (Loop(rounds, (type(step)(target, value),)),)))
     return steps
 
 

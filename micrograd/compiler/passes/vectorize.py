@@ -1,12 +1,12 @@
 """Loops from the dependence graph: what is alike, and does not depend on one another, is brought together.
 
-Expressions on one level of the graph (each as soon as its operands are there) with one operation make a block. Its
+Expressions on one level of the graph (about as soon as their operands are there) with one operation make a block. Its
 results lie next to one another, in the order of the trace, so that what reads them can advance evenly, too. Within a
 block, expressions of one kind, which read the same arrays, roll into loops: whatever the order in which the program
 computed them.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import count, repeat
 from operator import eq, sub
@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Step, Sum, Term
 from micrograd.compiler.passes.expressions import Node
 from micrograd.compiler.passes.roll import FEWEST_ROUNDS, repeats, rolled
+
+NEAR = 2  # levels by which a node may be computed later
 
 Place = tuple[str, int]
 """An array and an index."""
@@ -29,13 +31,34 @@ class Statement(NamedTuple):
 
 def by_level(nodes: Sequence[Node]) -> Iterator[tuple[Any, list[Node]]]:
     """Blocks of nodes of one operation that may be computed together, and what they have in common."""
-    level: dict[int, int] = {}
     blocks: dict[tuple[int, Any], list[Node]] = defaultdict(list)
-    for node in nodes:
-        mine = level[node.line] = 1 + max(map(level.get, node.operands, repeat(0)), default=0)
-        blocks[mine, _operation(node)].append(node)
+    for node, at in zip(nodes, _levels(nodes), strict=True):
+        blocks[at, _operation(node)].append(node)
     for (_, operation), block in sorted(blocks.items(), key=lambda item: item[0][0]):
         yield operation, sorted(block)
+
+
+def _levels(nodes: Sequence[Node]) -> list[int]:
+    """The level of each node: as soon as its operands are there, or a little later if more like it are there.
+
+    So what skips a step, as the softmax of a single number its sum, comes back to where the others are.
+    """
+    level: dict[int, int] = {}
+    for node in nodes:
+        level[node.line] = 1 + max(map(level.get, node.operands, repeat(0)), default=0)
+    operations = list(map(_operation, nodes))
+    sizes = Counter(zip(level.values(), operations, strict=True))
+    latest: dict[int, int] = {}
+    for node, operation in zip(reversed(nodes), reversed(operations), strict=True):
+        first = level[node.line]
+        last = min(latest.get(node.line, first), first + NEAR)
+        if last > first:
+            alike = [sizes[at, operation] for at in range(first, last + 1)]
+            level[node.line] = first + alike.index(max(alike))
+        before = level[node.line] - 1
+        for operand in node.operands:
+            latest[operand] = min(latest.get(operand, before), before)
+    return list(level.values())
 
 
 def one_by_one(nodes: Sequence[Node]) -> Iterator[tuple[Any, list[Node]]]:
@@ -45,7 +68,9 @@ def one_by_one(nodes: Sequence[Node]) -> Iterator[tuple[Any, list[Node]]]:
 
 
 def _operation(node: Node) -> Any:
-    return node.form if isinstance(node.form, Call) else "sum", node.parameter >= 0
+    if isinstance(node.form, Call):
+        return node.form, False
+    return "largest" if node.form[0][0] == ">" else "sum", node.parameter >= 0
 
 
 def statements(
@@ -93,10 +118,9 @@ def _kind(node: Node, place: dict[int, Place]) -> tuple[Any, tuple[int, ...]]:
     shapes: list[Any] = []
     bases = [base]
     at = 0
-    for width, terms in node.form:
-        n = abs(width)
+    for sign, n, terms in node.form:
         if terms == 1:  # most sums have few terms
-            shapes.append((width > 0, tuple([array for array, _ in places[at : at + n]]), 1, ()))
+            shapes.append((sign, tuple([array for array, _ in places[at : at + n]]), 1, ()))
             bases += [i for _, i in places[at : at + n]]
             at += n
             continue
@@ -104,7 +128,7 @@ def _kind(node: Node, place: dict[int, Place]) -> tuple[Any, tuple[int, ...]]:
         at += n * terms
         if terms >= FEWEST_ROUNDS and all(len({*names}) == 1 and _is_even(of) for names, of in columns):
             strides = tuple([of[1] - of[0] for _, of in columns])
-            shapes.append((width > 0, tuple([names[0] for names, _ in columns]), terms, strides))
+            shapes.append((sign, tuple([names[0] for names, _ in columns]), terms, strides))
             bases += [of[0] for _, of in columns]
             continue
         arrays, indices = (list(zip(*[column[part] for column in columns], strict=True)) for part in (0, 1))
@@ -112,7 +136,7 @@ def _kind(node: Node, place: dict[int, Place]) -> tuple[Any, tuple[int, ...]]:
         kinds = [numbers.setdefault(each, len(numbers)) for each in arrays]
         for start, _, rounds in repeats(kinds, indices, 1):
             strides = tuple(map(sub, indices[start + 1], indices[start])) if rounds > 1 else ()
-            shapes.append((width > 0, arrays[start], rounds, strides))
+            shapes.append((sign, arrays[start], rounds, strides))
             bases += indices[start]
     return (None, target, tuple(shapes)), tuple(bases)
 
@@ -154,11 +178,11 @@ def _step(kind: Any, places: list[Ref]) -> Step:
     value: Any
     if form is None:
         terms: list[Any] = []
-        for is_added, arrays, rounds, strides in shape:
+        for sign, arrays, rounds, strides in shape:
             factors = [next(remaining)._replace(array=array) for array in arrays]
             if rounds > 1:
                 factors = [ref._replace(strides=(*ref.strides, own)) for ref, own in zip(factors, strides, strict=True)]
-            term = Term("+" if is_added else "-", tuple(factors))
+            term = Term(sign, tuple(factors))
             terms.append(Loop(rounds, (term,)) if rounds > 1 else term)
         value = Sum(tuple(rolled(terms, len(to.strides))))
     else:

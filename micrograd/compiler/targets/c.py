@@ -21,7 +21,7 @@ from typing import Any
 from micrograd.compiler.dtype import DOUBLE, VECTOR_BYTES, Precision
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import CONDITIONS
-from micrograd.compiler.ir import Accumulate, Loop, Ref, Scatter, Step, Sum, Term
+from micrograd.compiler.ir import Accumulate, Loop, Ref, Scatter, Step, Sum, Term, start
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.interchange import interchanged, is_dot
 from micrograd.compiler.passes.storage import Slots, chunks_of
@@ -64,6 +64,7 @@ SCALAR = {
     "and": "({0} && {1})",
     "or": "({0} || {1})",
     "where": "({0} ? {1} : {2})",
+    "larger": "larger({0}, {1})",
     "condition": "({0} ? 1.0 : 0.0)",
     "truth": "({0} != 0.0)",
 }
@@ -77,6 +78,7 @@ VECTOR = {
     "**": "v_pow({0}, {1})",
     "and": "({0} & {1})",
     "or": "({0} | {1})",
+    "larger": "v_larger({0}, {1})",
     "where": "choose({0}, {1}, {2})",
     "condition": "choose({0}, U(1.0), U(0.0))",
     "truth": "({0} != U(0.0))",
@@ -84,7 +86,7 @@ VECTOR = {
     "take_at": "v_take_at({1}, STEP, SIZE, {0})",
 }
 TOTAL = CONDITIONS | {
-    *("+", "-", "*", "dot", "neg", "abs", "where"),
+    *("+", "-", "*", "dot", "neg", "abs", "where", "largest"),
     *("tanh", "erf", "erfc", "atan", "atan2", "asinh", "floor"),
 }
 """The operations that have a result, if an infinite one, for all operands; the others may raise in Python."""
@@ -179,13 +181,14 @@ class Writer:
     def _added_up(self, value: Any, depth: int) -> list[str]:
         """A sum with loops, as the variable a."""
         first = [*takewhile(lambda term: isinstance(term, Term), value.terms[:LONG])]
-        lines = self._declare("a", self._sum(first) if first else self._ref(Ref("=-0.0")))
+        lines = self._declare("a", self._sum(first) if first else self._ref(start(value.terms)))
         return lines + [line for term in value.terms[len(first) :] for line in self._added(term, depth)]
 
     def _added(self, term: Term | Loop, depth: int) -> list[str]:
         """What adds a term, or a loop of terms, to the variable a."""
         if isinstance(term, Term):
-            return [f"{self.each}a{self.k} {term.sign}= {self._product(term)};"]
+            a = f"a{self.k}"
+            return [f"{self.each}{a} = {self._sum([term], a)};"]
         if self.dots and is_dot(term):
             a, b = (self._ref(_lowest(factor, term.rounds)) for factor in term.body[0].factors)
             return [f"a = dot(a, &{a}, &{b}, {term.rounds});"]
@@ -194,11 +197,15 @@ class Writer:
         # vector of them. It makes none where the counter is volatile.
         return _for(depth, term.rounds, body, "volatile long" if not self.vectors and len(term.body) > 1 else "long")
 
-    def _sum(self, terms: Sequence[Any]) -> str:
-        return "".join(f" {term.sign} {self._product(term)}" for term in terms).removeprefix(" + ")
-
-    def _product(self, term: Term) -> str:
-        return " * ".join(map(self._ref, term.factors))
+    def _sum(self, terms: Sequence[Any], text: str = "") -> str:
+        """The terms added to what is there, or the largest."""
+        for term in terms:
+            product = " * ".join(map(self._ref, term.factors))
+            if term.sign != ">":
+                text += f" {term.sign} {product}"
+            else:
+                text = self.templates["larger"].format(text, product) if text else product
+        return text.removeprefix(" + ")
 
     def _ref(self, ref: Ref) -> str:
         array, base, _ = ref

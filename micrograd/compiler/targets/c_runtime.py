@@ -26,6 +26,11 @@ static inline double quotient(double x, double y)
     return (y == 0.0 ? unit : x) / y; /* so that inf / 0.0 is seen in the floating-point flags as 1.0 / 0.0 is */
 }
 """,
+    "larger": """inline double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+""",
     "remainder_": """double remainder_(double x, double y)
 {
     double r = fmod(y == 0.0 ? 1.0 : x, y); /* has the sign of x, Python's remainder that of y */
@@ -53,6 +58,11 @@ static inline double quotient(double x, double y)
 V_QUOTIENT = """static inline V v_quotient(V x, V y)
 {
     return choose(y == U(0.0), U(unit), x) / y;
+}
+"""
+V_LARGER = """static inline V v_larger(V a, V b)
+{
+    return choose(a > b, a, b);
 }
 """
 WINDOWS = """#ifdef _WIN32 /* where some of libm's functions, those of MinGW, raise no floating-point flags */
@@ -237,5 +247,7 @@ def vector_functions(body: str) -> str:
         f"LANE_BY_LANE({name}({', '.join(['a[l]', 'b[l]'][:n])}))\n"
         for name, n in called.items()
     ]
-    rest = (V_QUOTIENT if "v_quotient" in body else "") + (ROWS if "v_take" in body else "")
+    rest = "".join(
+        text for name, text in (("v_quotient", V_QUOTIENT), ("v_larger", V_LARGER), ("v_take", ROWS)) if name in body
+    )
     return VECTORS + (APART if "APART" in kind.values() else "") + "".join(functions) + rest

@@ -6,6 +6,11 @@ function remainder(x, y) {
   return r === 0 ? (y < 0 ? -0 : 0) : r < 0 !== y < 0 ? r + y : r;
 }
 
+// the larger of two numbers, and the second one of NaN and another
+function larger(a, b) {
+  return a > b ? a : b;
+}
+
 function erf(x) {
   return Math.abs(x) < 2 ? series(x) : x < 0 ? fraction(-x) - 1 : 1 - fraction(x);
 }

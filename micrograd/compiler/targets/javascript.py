@@ -14,11 +14,11 @@ from typing import Any, ClassVar
 
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import CONDITIONS
-from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Scatter, Step, Sum, Term, refs, replace
+from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Scatter, Step, Sum, Term, refs, replace, start
 from micrograd.compiler.passes import program
 from micrograd.compiler.passes.storage import Slots, chunks_of
 from micrograd.compiler.targets.inlined import inlined, is_inlined, with_slopes
-from micrograd.compiler.targets.spelling import call, index, total
+from micrograd.compiler.targets.spelling import call, index
 from micrograd.scalar import FUNCTIONS, arity, is_composed
 
 LARGEST = 2000  # references in a function: engines do not optimize large ones; a kernel up to this has no loops
@@ -132,10 +132,10 @@ class Writer:
             return [f"{declaration}{head} {call(step.value, self._ref, self.templates)};"]
         parts = step.value.terms
         first = [*takewhile(lambda part: isinstance(part, Term), parts[:LONG])]
-        start = total(self._signed(first)) or "-0.0"
+        begin = self._sum(first) or self._ref(start(parts))
         if len(first) == len(parts):
-            return [f"{declaration}{head} {start};"]
-        block = [f"let sum = {start};", *self._added(parts[len(first) :], depth), f"{head} sum;"]
+            return [f"{declaration}{head} {begin};"]
+        block = [f"let sum = {begin};", *self._added(parts[len(first) :], depth), f"{head} sum;"]
         return [*([f"let {target};"] if declaration else []), "{", *indented(block), "}"]
 
     def _added(self, parts: Sequence[Any], depth: int) -> list[str]:
@@ -147,12 +147,19 @@ class Writer:
                 parts = parts[1:]
             else:
                 first = [*takewhile(lambda part: isinstance(part, Term), parts[:LONG])]
-                lines.append(f"sum = sum {' '.join(self._signed(first))};")
+                lines.append(f"sum = {self._sum(first, 'sum')};")
                 parts = parts[len(first) :]
         return lines
 
-    def _signed(self, parts: Sequence[Any]) -> list[str]:
-        return [f"{term.sign} {' * '.join(map(self._ref, term.factors))}" for term in parts]
+    def _sum(self, parts: Sequence[Any], text: str = "") -> str:
+        """The terms added to what is there, or the largest."""
+        for term in parts:
+            product = " * ".join(map(self._ref, term.factors))
+            if term.sign != ">":
+                text += f" {term.sign} {product}"
+            else:
+                text = f"larger({text}, {product})" if text else product
+        return text.strip().removeprefix("+ ")
 
     def _ref(self, ref: Ref) -> str:
         array, base, _ = ref

@@ -15,7 +15,6 @@ from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import CONDITIONS
 from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, Scatter, Step, Sum, Term, refs
 from micrograd.compiler.passes import Program
-from micrograd.compiler.passes.roll import rolled
 from micrograd.compiler.targets.spelling import call
 
 FLAT = ("p", "c", "g", "&p")
@@ -63,8 +62,6 @@ class Writer:
 
     def __init__(self, graph: Graph, program: Program) -> None:
         kernel, self.constants = program.kernel, program.constants
-        first = next((i for i, step in enumerate(kernel) if isinstance(step, Scatter)), len(kernel))
-        kernel = [*kernel[:first], *rolled(kernel[first:])]
         self._sizes = _sizes(kernel) | {"y": program.n_results}
         self.size = sum(graph.sizes) + sum(self._sizes.values())
         self.statements = 0
@@ -118,12 +115,24 @@ class Writer:
             return call(_simplified(value), lambda ref: self._aligned(ref, nest), TEMPLATES)
         text = ""
         for term, within, summed in _products(value.terms, nest):
+            if term.sign == ">":
+                largest = self._largest(term.factors[0], within, summed)
+                text = f"maximum({text}, {largest})" if text else largest
+                continue
             if summed:
                 product = self._contraction(term, within, summed, [*nest.axes, EXAMPLES])
             else:
                 product = " * ".join(self._aligned(factor, nest) for factor in term.factors)
             text += f" {term.sign} {product}"
         return text.removeprefix(" + ")
+
+    def _largest(self, ref: Ref, nest: Nest, over: Sequence[int]) -> str:
+        """The largest number over some axes, with the others as axes, or what broadcasts to them."""
+        axes = self._axes(ref, nest)
+        away = tuple([i for i, axis in enumerate(axes) if axis in over])
+        text = self._view(ref, axes, nest) + (f".max({away})" if away else "")
+        kept = [axis for axis in (*nest.axes, EXAMPLES) if axis not in over]
+        return _spread(text, [axis for axis in axes if axis not in over], kept)
 
     # Products
 

@@ -62,6 +62,7 @@ NAMESPACE = {
     "__builtins__": {"abs": abs, "range": range, "reversed": reversed},
     "inf": math.inf,
     "nan": math.nan,
+    "largest": scalar.largest,
     "power": scalar.power,
     "take": scalar.take,
     "add_at": _add_at,

@@ -39,14 +39,14 @@ def terms(node: Node, text: Callable[[Any], str], templates: Mapping[str, str]) 
     """The terms of a sum, each with its sign; or what is no sum as the only term."""
     if isinstance(node.form, Call):
         return ["+ " + call(node.form, lambda position: text(node.operands[position]), templates)]
+    if node.form[0][0] == ">":
+        return [f"+ largest([{', '.join(map(text, node.operands))}])"]
     found: list[str] = []
     remaining = iter(node.operands)
-    for width, count in node.form:
+    for sign, width, count in node.form:
         for _ in range(count):
-            factors = [text(next(remaining)) for _ in range(abs(width))]
-            found.append(
-                ("+ " if width > 0 else "- ") + (templates["*"].format(*factors) if len(factors) > 1 else factors[0])
-            )
+            factors = [text(next(remaining)) for _ in range(width)]
+            found.append(f"{sign} {templates['*'].format(*factors) if width > 1 else factors[0]}")
     return found
 
 
