@@ -28,14 +28,19 @@ class Statement(NamedTuple):
 
 
 def by_level(nodes: Sequence[Node]) -> Iterator[tuple[Any, list[Node]]]:
-    """Blocks of nodes of one operation that may be computed together, and what they have in common."""
+    """Blocks of nodes of one operation that may be computed together, and what they have in common.
+
+    They are in the order of the trace; sums, whose last terms may come in any order, in that of the operations on them.
+    """
     level: dict[int, int] = {}
+    used = {line: node.line for node in reversed(nodes) if isinstance(node.form, Call) for line in node.operands}
     blocks: dict[tuple[int, Any], list[Node]] = defaultdict(list)
     for node in nodes:
         mine = level[node.line] = 1 + max(map(level.get, node.operands, repeat(0)), default=0)
         blocks[mine, _operation(node)].append(node)
     for (_, operation), block in sorted(blocks.items(), key=lambda item: item[0][0]):
-        yield operation, sorted(block)
+        is_sum = operation[0] == "sum"
+        yield operation, sorted(block, key=lambda node: used.get(node.line, node.line) if is_sum else node.line)
 
 
 def one_by_one(nodes: Sequence[Node]) -> Iterator[tuple[Any, list[Node]]]:
