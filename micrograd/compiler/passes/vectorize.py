@@ -6,7 +6,7 @@ block, expressions of one kind, which read the same arrays, roll into loops: wha
 computed them.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import count, repeat
 from operator import eq, sub
@@ -165,7 +165,8 @@ def _step(kind: Any, places: list[Ref]) -> Step:
                 factors = [ref._replace(strides=(*ref.strides, own)) for ref, own in zip(factors, strides, strict=True)]
             term = Term("+" if is_added else "-", tuple(factors))
             terms.append(Loop(rounds, (term,)) if rounds > 1 else term)
-        value = Sum(tuple(rolled(terms, len(to.strides))))
+        may_roll = max(Counter(shape).values()) >= FEWEST_ROUNDS
+        value = Sum(tuple(rolled(terms, len(to.strides)) if may_roll else terms))
     else:
         value = _filled(form, [ref._replace(array=array) for ref, array in zip(remaining, shape, strict=True)])
     return (Accumulate if target == "g" else Assign)(to, value)
