@@ -86,10 +86,11 @@ def compile(
         same, except for the sign of a zero. But if the promise is broken, an overflow or an operation that fails may
         go unnoticed, and a result may be finite where it would be NaN: find out without the option, or with the engine.
     errors
-        "raise", or "ieee" for calls that raise no arithmetic errors: their results and gradients are infinite or NaN
-        where NumPy's are, as those of an overflow, a division by 0, or the logarithm of -1. So an optimizer may try a
-        step that is too long. A `take` of an index that does not exist is NaN. Training steps still raise, as a
-        parameter that is infinite or NaN is of no use.
+        "raise" for the engine's errors, which are those of Python's floats: a sum or a product beyond 1.8e308 is
+        infinite without an error, and `check` finds it. Or "ieee" for calls that raise no arithmetic errors: their
+        results and gradients are infinite or NaN where NumPy's are, as those of an overflow, a division by 0, or the
+        logarithm of -1. So an optimizer may try a step that is too long. A `take` of an index that does not exist is
+        NaN. Training steps still raise, as a parameter that is infinite or NaN is of no use.
     in_axes
         For each argument, 0 if `map`, `pack`, `backward` and training get an example of it for each result, or None if
         they get one for all: `in_axes=(None, 0)`, as in JAX's `vmap`. 0 alone stands for all arguments.
