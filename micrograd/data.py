@@ -28,28 +28,12 @@ def xor() -> Points:
 
 
 def moons(n: int = 100, noise: float = 0.1, rng: Rng = None) -> Points:
-    """Two interleaving half circles of radius 1.
+    """`n` points on two interleaving half circles of radius 1, divided evenly, one class after the other.
 
-    Parameters
-    ----------
-    n
-        The number of points, divided evenly among the classes, one class after the other.
-    noise
-        The standard deviation of the normal noise added to both coordinates.
-    rng
-        A `random.Random`, a NumPy generator or a seed; by default Python's global generator.
+    Returns the points, `[x0, x1]` each, and their classes: 0 for the upper half circle, 1 for the lower one. `noise` is
+    the standard deviation of the normal noise that is added to both coordinates.
 
-    Returns
-    -------
-    xs, ys
-        The points, `[x0, x1]` each, and their classes: 0 for the upper half circle, 1 for the lower one.
-
-    Raises
-    ------
-    ValueError
-        If `n` is below 0, or the noise is negative or not finite.
-    TypeError
-        If `rng` is not a source of random numbers.
+    Raises ValueError if `n` is below 0, or the noise is negative or not finite.
     """
 
     def upper(t: float) -> tuple[float, float]:
@@ -62,10 +46,7 @@ def moons(n: int = 100, noise: float = 0.1, rng: Rng = None) -> Points:
 
 
 def circles(n: int = 100, noise: float = 0.1, rng: Rng = None, *, factor: float = 0.5) -> Points:
-    """A circle of radius 1, class 0, around one of radius `factor`, class 1.
-
-    The parameters and errors are those of `moons`.
-    """
+    """A circle of radius 1, class 0, around one of radius `factor`, class 1. All else is as in `moons`."""
 
     def circle(radius: float) -> Curve:
         return lambda t: (radius * math.cos(math.tau * t), radius * math.sin(math.tau * t))
@@ -74,10 +55,7 @@ def circles(n: int = 100, noise: float = 0.1, rng: Rng = None, *, factor: float 
 
 
 def spirals(n: int = 100, noise: float = 0.02, rng: Rng = None, *, arms: int = 2, turns: float = 1.0) -> Points:
-    """Spirals that wind out from the origin to radius 1, each `turns` times around it: a class for each arm.
-
-    The other parameters and the errors are those of `moons`.
-    """
+    """Spirals from the origin to radius 1, `turns` times around it, a class for each arm. All else is as in `moons`."""
 
     def spiral(start: float) -> Curve:
         return lambda t: (t * math.cos(math.tau * (start + turns * t)), t * math.sin(math.tau * (start + turns * t)))
@@ -105,24 +83,13 @@ def _sample_noisy_curves(curves: Sequence[Curve], n: int, noise: float, rng: Rng
 def batches(xs: Sequence[Any], ys: Sequence[Any], size: int, rng: Rng = None) -> Iterator[tuple[list[Any], list[Any]]]:
     """All examples once, in random order, `size` at a time; the last batch may be smaller.
 
-    Parameters
-    ----------
-    xs, ys
-        The inputs and targets of the examples: lists, arrays or tables with a row for each. They are not changed.
-    size
-        The number of examples in a batch.
-    rng
-        A `random.Random`, a NumPy generator or a seed; by default Python's global generator.
-
-    Raises
-    ------
-    ValueError
-        If the two are not of the same length, or the size is below 1.
-    TypeError
-        If one of the two has no items by position, such as a dict.
+    The inputs and targets are lists, arrays or tables with a row for each example. Raises ValueError if they are not of
+    the same length or the size is below 1, TypeError if one has no items by position, such as a dict.
     """
     xs, ys = examples(xs, ys)
-    chosen = shuffled(len(xs), count("size", size), generator(rng))
+    size, order = count("size", size), list(range(len(xs)))
+    generator(rng).shuffle(order)
+    chosen = (order[start : start + size] for start in range(0, len(order), size))
     return (([xs[i] for i in batch], [ys[i] for i in batch]) for batch in chosen)
 
 
@@ -130,37 +97,17 @@ def batches(xs: Sequence[Any], ys: Sequence[Any], size: int, rng: Rng = None) ->
 
 
 def train_test_split(
-    xs: Sequence[Any],
-    ys: Sequence[Any],
-    test_size: float = 0.25,
-    rng: Rng = None,
-    *,
+    xs: Sequence[Any], ys: Sequence[Any], test_size: float = 0.25, rng: Rng = None, *,
     stratify: Sequence[Any] | None = None,
-) -> tuple[Any, Any, Any, Any]:
-    """The examples in random order, in two parts: to learn from, and to test with.
+) -> tuple[Any, Any, Any, Any]:  # fmt: skip
+    """The examples in random order, in two parts, to learn from and to test with: train_xs, test_xs, train_ys, test_ys.
 
-    Parameters
-    ----------
-    xs, ys
-        The inputs and targets of the examples: lists, arrays or tables with a row for each. They are not changed.
-    test_size
-        How many examples are to test with: a share below 1, or an int.
-    rng
-        A `random.Random`, a NumPy generator or a seed; by default Python's global generator.
-    stratify
-        The class of each example, such as `ys`: both parts get the same share of each class, as far as that goes.
+    That is the order of scikit-learn's function. The parts are arrays if they come from arrays or tables, else lists.
+    `test_size` is a share below 1, or an int. `stratify` has the class of each example, such as `ys`: both parts get
+    the same share of each class, as far as that goes.
 
-    Returns
-    -------
-    train_xs, test_xs, train_ys, test_ys
-        In the order of scikit-learn's function; arrays if they come from arrays or tables, otherwise lists.
-
-    Raises
-    ------
-    ValueError
-        If the arguments are not of the same length, or one of the parts would be empty.
-    TypeError
-        If one of the arguments has no items by position, such as a dict.
+    Raises ValueError if the arguments are not of the same length or one of the parts would be empty, TypeError if an
+    argument has no items by position, such as a dict.
     """
     xs, ys = examples(xs, ys)
     n, given = len(xs), plain(test_size)
@@ -210,25 +157,12 @@ def standardize(xs: Sequence[Any]) -> tuple[Any, Scaling]:
         train_xs, scaling = data.standardize(train_xs)
         test_xs = scaling(test_xs)
 
-    A column of equal numbers becomes one of zeros: it has a deviation of 0, and 1 stands in for that.
+    The inputs are a list, an array or a table with a row of numbers for each example; what is returned is as `Scaling`
+    returns it, with lists of the `mean` and the `deviation` of each column (divided by the number of examples, as in
+    scikit-learn). A column of equal numbers becomes one of zeros: it has a deviation of 0, and 1 stands in for that.
 
-    Parameters
-    ----------
-    xs
-        The inputs: a list, an array or a table with a row of numbers for each example. They are not changed.
-
-    Returns
-    -------
-    xs, scaling
-        The inputs standardized, as `Scaling` returns them; and the `mean` and `deviation` of each column (divided by
-        the number of examples, as in scikit-learn), in lists.
-
-    Raises
-    ------
-    ValueError
-        If there are no inputs, they are not equally long, or a number is not finite. The message says where.
-    TypeError
-        If `xs` or one of its rows has no items by position.
+    Raises ValueError if there are no inputs, they are not equally long, or a number is not finite, and says where;
+    TypeError if `xs` or one of its rows has no items by position.
     """
     columns = [*zip(*_finite_rows(by_position("xs", xs)), strict=True)]
     means = [math.fsum(column) / len(column) if min(column) < max(column) else column[0] for column in columns]
@@ -250,13 +184,3 @@ def _finite_rows(xs: Any, width: int | None = None) -> list[list[float]]:
     if not rows:
         raise ValueError("xs is empty: expected at least one row of numbers")
     return rows
-
-
-# Shared with `training`
-
-
-def shuffled(n: int, size: int, rng: Any) -> Iterator[list[int]]:
-    """The positions of `n` examples in random order, `size` at a time; the last list may be shorter."""
-    order = list(range(n))
-    rng.shuffle(order)
-    return (order[start : start + size] for start in range(0, n, size))

@@ -8,10 +8,10 @@ from typing import Any
 
 from micrograd import scalar
 from micrograd.engine import Value
-from micrograd.errors import require_ordered, shown
+from micrograd.errors import shown
 from micrograd.levels import active_levels, check_active
 from micrograd.trees import at_path, filled, flat, has_array, mapped, stacked
-from micrograd.validation import plain, row
+from micrograd.validation import positions, row
 
 Function = Callable[..., Any]
 Argnum = int | Sequence[int]
@@ -20,29 +20,23 @@ _depth = ContextVar("depth", default=0)  # how many derivatives are running, one
 
 
 class Call:
-    """A function's variables and what it returned for them.
+    """A function's variables and what it returned for them; with `lifts`, all other arguments become constants.
 
-    With `lifts`, the other arguments become constants of the same level.
-
-    Attributes
-    ----------
-    args
-        The argument to differentiate by, or a list of several.
-    variables
-        A Value for each number in there.
-    result, outputs
-        The Values that the function returned, in nested lists, and flat.
+    `args` is the argument to differentiate by, or a list of several; `variables` has a Value for each number in there;
+    `result` and `outputs` are the Values that the function returned, in nested lists, and flat.
     """
 
     def __init__(
         self, kind: type[Value], f: Function, argnum: Argnum, args: Sequence[Any], options: Any, lifts: bool
     ) -> None:
-        positions, several = _positions(argnum, len(args))
+        argnum = row(argnum)
+        several = isinstance(argnum, Sequence) and not isinstance(argnum, str)
+        places = positions("argnum", tuple(argnum) if several else argnum, len(args))  # type: ignore[arg-type]
         arguments = list(args)
-        for n in range(len(args)) if lifts else positions:
-            arguments[n] = at_path(kind, f"args[{n % len(args)}]", args[n])
-        self.args: Any = [args[n] for n in positions] if several else args[positions[0]]
-        self.variables = flat([arguments[n] for n in positions])  # before the function changes its arguments
+        for n in range(len(args)) if lifts else places:
+            arguments[n] = at_path(kind, f"args[{n}]", args[n])
+        self.args: Any = [args[n] for n in places] if several else args[places[0]]
+        self.variables = flat([arguments[n] for n in places])  # before the function changes its arguments
 
         def node(output: Any) -> Value:  # a number that does not depend on the variables becomes a leaf
             if not isinstance(output, Real | Value):
@@ -98,11 +92,6 @@ def constant_zero(x: Any) -> Any:
     return type(x)(constant_zero(x.data)) if isinstance(x, Value) else scalar.zero(x)
 
 
-def positional(n: int) -> str:
-    """So many positional arguments, for errors."""
-    return f"{n} positional argument" if n == 1 else f"{n} positional arguments"
-
-
 @functools.cache
 def _variable(level: int) -> type[Value]:
     """The class of Values that a derivative inside `level` - 1 others gives to its function."""
@@ -113,17 +102,3 @@ def _variable(level: int) -> type[Value]:
         Value.backward(self, grad)
 
     return type(f"Value{level}", (Value,), {"__slots__": (), "_level": level, "backward": backward})
-
-
-def _positions(argnum: Argnum, n_args: int) -> tuple[list[int], bool]:
-    """The positions of the arguments to differentiate by, and whether there may be several."""
-    expected = "the position of an argument or a list of positions"
-    require_ordered("argnum", argnum, expected)
-    several = isinstance(row(argnum), Sequence)
-    positions = list(map(plain, argnum if several else [argnum]))  # type: ignore[arg-type]  # which is a list then
-    for n in positions:
-        if not isinstance(n, int):
-            raise TypeError(f"argnum is {argnum!r:.80}: expected {expected}")
-        if n not in range(-n_args, n_args):
-            raise TypeError(f"argnum is {n}, but the function was called with {positional(n_args)}")
-    return positions, several

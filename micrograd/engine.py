@@ -37,7 +37,7 @@ class Value(Functions, Leveled, Displayed):
     Parameters
     ----------
     data
-        The number: a float, an int, a Fraction or a NumPy scalar.
+        The number: a float, an int, a Fraction or a NumPy scalar. Raises TypeError for anything else.
     _prev
         The operands it was computed from, in order; none for a leaf. Several operands need `promote` first.
     _op
@@ -52,11 +52,6 @@ class Value(Functions, Leveled, Displayed):
     ----------
     grad
         The derivative of the root with respect to this Value, set by `backward`.
-
-    Raises
-    ------
-    TypeError
-        If `data` is not a number, or the operands are not Values or belong to different derivatives.
     """
 
     __slots__ = ("data", "grad", "label", "_prev", "_op", "_backward", "__dict__", "__weakref__")
@@ -113,10 +108,7 @@ class Value(Functions, Leveled, Displayed):
         Do not change a number after it was used and before this call, otherwise the gradients are wrong. On any
         exception, the leaves' gradients are unchanged.
 
-        Parameters
-        ----------
-        grad
-            The gradient of this Value itself: 1 unless it is part of a larger computation.
+        `grad` is the gradient of this Value itself: 1 unless it is part of a larger computation.
 
         Raises
         ------

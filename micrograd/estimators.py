@@ -183,9 +183,9 @@ class _Network:
         self.vector, found, doubled = None, 0.0, 0.0  # or an interrupted epoch would pass for one that has not begun
         for length in np.unique(lengths)[::-1].tolist():  # the last batch may be smaller, and weighs less
             batches, size = lengths == length, int(lengths[0])
-            self.optimizer.added[:] = [0.0] * len(self._penalty)
+            self.optimizer.added[:] = array("d", bytes(8 * len(self._penalty)))
             found += length * self._steps(order, 1 / totals[batches], int(self._starts[batches][0]), size)
-            doubled += length * sum(self.optimizer.added[:])
+            doubled += length * float(np.sum(self.optimizer.added))
         self.vector = np.array(self._step.numbers())
         return found / len(order), doubled / len(order)
 

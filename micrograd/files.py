@@ -40,10 +40,7 @@ def replace(path: str | os.PathLike[str], content: bytes) -> None:
     `path` has either all of the old content or all of the new. A process that is killed may leave the temporary file.
     A device or a pipe is written to in place. A write-protected file stays as it is.
 
-    Raises
-    ------
-    OSError
-        If the file cannot be written. It names the path as it was given.
+    Raises OSError, which names the path as it was given, if the file cannot be written.
     """
     try:
         if os.path.isfile(path) or not os.path.exists(path):
@@ -89,12 +86,7 @@ def move(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None
 def read(path: str | os.PathLike[str]) -> Any:
     """The content of a document. Every number in it becomes a float, which may be infinite.
 
-    Raises
-    ------
-    ValueError
-        If the document is damaged, of another kind or of another version.
-    OSError
-        If the file cannot be opened.
+    Raises ValueError if the document is damaged, of another kind or of another version, OSError if it cannot be opened.
     """
     with open(path, encoding="utf-8") as file:
         text = file.read()

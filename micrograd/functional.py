@@ -23,52 +23,33 @@ function closes over one.
 from typing import Any
 
 from micrograd.arrays import is_array
-from micrograd.derivatives import (
-    Argnum,
-    Call,
-    Function,
-    check_function,
-    constant_zero,
-    derivative,
-    gradient,
-    positional,
-)
+from micrograd.derivatives import Argnum, Call, Function, check_function, constant_zero, derivative, gradient
 from micrograd.errors import require_ordered
+from micrograd.levels import as_number
 from micrograd.reductions import dot
 from micrograd.slopes import GradientError, gradcheck
 from micrograd.sweeps import Row, Sweeps
-from micrograd.trees import filled, flat, is_regular, shape_of, stacked
+from micrograd.trees import at_path, filled, flat, is_regular, shape_of, stacked
 from micrograd.validation import renamed
 
 __all__ = ["GradientError", "grad", "gradcheck", "hessian", "hvp", "jacobian", "jvp", "value_and_grad", "vjp"]
 
-JAX = {"argnums": "argnum"}
-"""JAX's name for what has another name here."""
+with_jax_names = renamed(argnums="argnum")
 
 
-@renamed(**JAX)
+@with_jax_names
 def grad(f: Function, argnum: Argnum = 0) -> Function:
     """The gradient of `f`, as a function of the same arguments.
 
-    Parameters
-    ----------
-    f
-        A function that returns one number.
-    argnum
-        The position of the argument to differentiate by, or several positions, for a list of gradients.
-
-    Raises
-    ------
-    TypeError
-        From the gradient: if `f` does not return a number, or an argument does not consist of numbers.
-    ValueError, ZeroDivisionError, OverflowError
-        From the gradient: if a derivative does not exist there.
+    `f` returns one number. `argnum` is the position of the argument to differentiate by, or several positions, for a
+    list of gradients. The gradient raises TypeError if `f` does not return a number or an argument does not consist of
+    numbers, and ValueError, ZeroDivisionError or OverflowError if a derivative does not exist there.
     """
     both = value_and_grad(f, argnum)
     return lambda *args, **options: both(*args, **options)[1]
 
 
-@renamed(**JAX)
+@with_jax_names
 def value_and_grad(f: Function, argnum: Argnum = 0) -> Function:
     """The result of `f` and its gradient, as a pair. Parameters and errors are those of `grad`."""
 
@@ -81,7 +62,7 @@ def value_and_grad(f: Function, argnum: Argnum = 0) -> Function:
     return derivative(f, argnum, both)
 
 
-@renamed(**JAX)
+@with_jax_names
 def jacobian(f: Function, argnum: Argnum = 0) -> "Jacobian":
     """The gradient of every number that `f` returns: nested lists of the shape of its result, then of the argument.
 
@@ -92,16 +73,13 @@ def jacobian(f: Function, argnum: Argnum = 0) -> "Jacobian":
     return Jacobian(f, argnum)
 
 
-@renamed(**JAX)
+@with_jax_names
 def hessian(f: Function, argnum: Argnum = 0) -> "Jacobian":
-    """The second derivatives of `f` by each pair of numbers in the argument: the jacobian of the gradient.
-
-    Parameters and errors are those of `grad`.
-    """
+    """The second derivatives by each pair of numbers: the jacobian of the gradient. Errors are those of `grad`."""
     return Jacobian(grad(f, argnum), argnum, is_symmetric=True)
 
 
-@renamed(**JAX)
+@with_jax_names
 def jvp(f: Function, argnum: Argnum = 0) -> Function:
     """The result of `f` and its derivative in a direction: the jacobian times a vector, in forward mode.
 
@@ -112,7 +90,7 @@ def jvp(f: Function, argnum: Argnum = 0) -> Function:
     return _product("jvp", f, argnum, _tangent)
 
 
-@renamed(**JAX)
+@with_jax_names
 def vjp(f: Function, argnum: Argnum = 0) -> Function:
     """The result of `f` and the gradient of result . vector: a vector times the jacobian, in reverse mode.
 
@@ -122,7 +100,7 @@ def vjp(f: Function, argnum: Argnum = 0) -> Function:
     return _product("vjp", f, argnum, _cotangent)
 
 
-@renamed(**JAX)
+@with_jax_names
 def hvp(f: Function, argnum: Argnum = 0) -> Function:
     """The hessian of `f` times a vector: a function of the arguments of `f`, followed by the vector.
 
@@ -135,12 +113,7 @@ def hvp(f: Function, argnum: Argnum = 0) -> Function:
 class Jacobian:
     """The jacobian of a function as a function of the same arguments: what `jacobian` and `hessian` return.
 
-    Attributes
-    ----------
-    f, argnum
-        The function that it differentiates, and by which arguments: for a hessian the gradient.
-    is_symmetric
-        Whether it is a hessian.
+    `f` is the function that it differentiates by `argnum`: for a hessian, which `is_symmetric`, the gradient.
     """
 
     def __init__(self, f: Function, argnum: Argnum, *, is_symmetric: bool = False) -> None:
@@ -183,9 +156,7 @@ def _product(name: str, f: Function, argnum: Argnum, taken: Any) -> Function:
 
     def product(*args: Any, **options: Any) -> Any:
         if len(args) < 2:
-            raise TypeError(
-                f"call {name}(f) as {name}(f)(x, vector), with the vector last: it got {positional(len(args))}"
-            )
+            raise TypeError(f"call {name}(f) as {name}(f)(x, vector), the vector last; arguments given: {len(args)}")
         *args, vector = args  # type: ignore[assignment]
         if not isinstance(vector, dict):
             require_ordered("vector", vector)
@@ -194,9 +165,10 @@ def _product(name: str, f: Function, argnum: Argnum, taken: Any) -> Function:
     return product
 
 
-def _numbers(vector: Any, like: Any, n: int, of: str) -> list[Any]:
+def _numbers(call: Call, vector: Any, like: Any, n: int, of: str) -> list[Any]:
     """The numbers of a vector. Raises ValueError unless there are so many, and their keys are those of another tree."""
-    numbers = flat(vector)
+    level = max((variable._level for variable in call.variables), default=0)
+    numbers = flat(at_path(lambda number: as_number(number, level), "vector", vector))
     if len(numbers) != n:
         raise ValueError(f"the vector must have as many numbers as {of}, {n}, not {len(numbers)}")
     shapes = shape_of(vector), shape_of(like)
@@ -207,7 +179,7 @@ def _numbers(vector: Any, like: Any, n: int, of: str) -> list[Any]:
 
 def _tangent(call: Call, vector: Any) -> tuple[Any, Any]:
     """The result and its derivative in the direction of the vector."""
-    numbers = _numbers(vector, call.args, len(call.variables), "x")
+    numbers = _numbers(call, vector, call.args, len(call.variables), "x")
     rows = Sweeps(call.variables, call.outputs).forward({0: number} for number in numbers)
     values = [output.data for output in call.outputs]
     tangents = [constant_zero(value) + row.get(0, 0) for value, row in zip(values, rows, strict=True)]
@@ -216,6 +188,6 @@ def _tangent(call: Call, vector: Any) -> tuple[Any, Any]:
 
 def _cotangent(call: Call, vector: Any, of: str = "the result") -> tuple[Any, Any]:
     """The result and the gradient of its product with the vector."""
-    numbers = _numbers(vector, call.result, len(call.outputs), of)
+    numbers = _numbers(call, vector, call.result, len(call.outputs), of)
     slopes = gradient(dot(call.outputs, numbers), call.variables)
     return call.shaped([output.data for output in call.outputs]), call.gradient(slopes)

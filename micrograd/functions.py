@@ -10,7 +10,7 @@ Drawings, compiled code, derivatives and tests follow. So all mathematics here g
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from micrograd import scalar
 from micrograd.levels import as_constant, promoted
@@ -31,35 +31,20 @@ TEXTBOOK: dict[str, Callable[..., Any]] = {}
 class function:
     """A function of one number: an entry of the table below.
 
-    Parameters
-    ----------
-    value
-        A function of `math`, on a float; or one composed of functions of `scalar`, on any kind of number.
-    pullback
-        A function of g, x, y and the constants.
-    doc
-        The docstring of the method.
-    constants
-        The numbers it takes besides x: a function from the arguments of a call to the name of each, the number, and
-        what to write to get its gradient.
-    textbook
-        The pullback that pages show, if the accurate one is hard to read.
-    composed
-        Whether `value` is composed of other functions, which languages without this one can compute. By default, all
-        are but the functions of `math`.
+    `value` is a function of `math`, on a float, or one composed of functions of `scalar`, on any kind of number; unless
+    `composed` says otherwise, languages without this function can compute the latter. `pullback` is a function of g, x,
+    y and the constants, and `textbook` what pages show if that is hard to read. `constants`, the numbers it takes
+    besides x, are a function from the arguments of a call to the name of each, the number, and what to write to get its
+    gradient.
     """
 
     arity = 1
 
     def __init__(
-        self,
-        value: Callable[..., Any],
-        pullback: Callable[..., Any],
-        doc: str,
+        self, value: Callable[..., Any], pullback: Callable[..., Any], doc: str,
         constants: Callable[..., tuple[tuple[str, Any, str], ...]] | None = None,
-        textbook: Callable[..., Any] | None = None,
-        composed: bool | None = None,
-    ) -> None:
+        textbook: Callable[..., Any] | None = None, composed: bool | None = None,
+    ) -> None:  # fmt: skip
         self.value, self.pullback, self.doc, self.constants, self.name = value, pullback, doc, constants, ""
         self.textbook, self.composed = textbook, composed
 
@@ -108,11 +93,7 @@ class function:
 
     if TYPE_CHECKING:
 
-        @overload
-        def __get__(self, instance: None, owner: type) -> Callable[..., Any]: ...
-        @overload
-        def __get__(self, instance: V, owner: type) -> Callable[..., V]: ...
-        def __get__(self, instance: Any, owner: type) -> Any: ...
+        def __get__(self, instance: V | None, owner: type[V]) -> Callable[..., V]: ...
 
 
 class function_of_two(function):
@@ -232,168 +213,98 @@ def _horner(coefficients: Sequence[float], x: Any) -> Any:
 
 
 class Functions:
-    """The functions of one number or two, as methods of a Value.
-
-    Attributes
-    ----------
-    _constants
-        The numbers that the operation took besides its operands, such as the slope of a leaky relu.
-    """
+    """Functions as methods of a Value, whose `_constants` are the numbers that its operation took besides operands."""
 
     __slots__ = ()
 
     _constants: dict[str, Any] = {}  # noqa: RUF012  # of a class without slots of its own
 
+    # fmt: off
     exp = function(math.exp, lambda g, x, y: g * y, "e^x, whose derivative is e^x.")
     expm1 = function(math.expm1, lambda g, x, y: g * scalar.exp(x), "e^x - 1, accurate near 0; the derivative is e^x.")
     log = function(math.log, lambda g, x, y: g / x, "The natural logarithm; the derivative is 1 / x.")
-    log1p = function(
-        math.log1p, lambda g, x, y: g / (1 + x), "log(1 + x), accurate near 0; the derivative is 1 / (1 + x)."
-    )
-    log2 = function(
-        math.log2, lambda g, x, y: g / LOG_2 / x, "The logarithm to base 2; the derivative is 1 / (x log(2))."
-    )
-    log10 = function(
-        math.log10, lambda g, x, y: g / LOG_10 / x, "The logarithm to base 10; the derivative is 1 / (x log(10))."
-    )
-    sqrt = function(
-        math.sqrt,
-        lambda g, x, y: g / (2 * y),
-        "The square root; the derivative is 1 / (2 sqrt(x)), which does not exist at 0: norms add 1e-12 to x.",
-    )
+    log1p = function(math.log1p, lambda g, x, y: g / (1 + x),
+        "log(1 + x), accurate near 0; the derivative is 1 / (1 + x).")
+    log2 = function(math.log2, lambda g, x, y: g / LOG_2 / x,
+        "The logarithm to base 2; the derivative is 1 / (x log(2)).")
+    log10 = function(math.log10, lambda g, x, y: g / LOG_10 / x,
+        "The logarithm to base 10; the derivative is 1 / (x log(10)).")
+    sqrt = function(math.sqrt, lambda g, x, y: g / (2 * y),
+        "The square root; the derivative is 1 / (2 sqrt(x)), which does not exist at 0: norms add 1e-12 to x.")
+
     sin = function(math.sin, lambda g, x, y: g * scalar.cos(x), "The sine; the derivative is cos(x).")
     cos = function(math.cos, lambda g, x, y: -(g * scalar.sin(x)), "The cosine; the derivative is -sin(x).")
     tan = function(math.tan, lambda g, x, y: g * (1 + y * y), "The tangent; the derivative is 1 + tan(x)^2.")
-    asin = function(
-        math.asin,
-        lambda g, x, y: g / scalar.sqrt((1 - x) * (1 + x)),
-        "The inverse sine; the derivative is 1 / sqrt(1 - x^2), which does not exist at -1 and 1.",
-    )
-    acos = function(
-        math.acos,
-        lambda g, x, y: -(g / scalar.sqrt((1 - x) * (1 + x))),
-        "The inverse cosine; the derivative is -1 / sqrt(1 - x^2), which does not exist at -1 and 1.",
-    )
-    atan = function(
-        math.atan, lambda g, x, y: g / (1 + square(x)), "The inverse tangent; the derivative is 1 / (1 + x^2)."
-    )
-    sinh = function(math.sinh, lambda g, x, y: g * scalar.cosh(x), "The hyperbolic sine; the derivative is cosh(x).")
-    cosh = function(math.cosh, lambda g, x, y: g * scalar.sinh(x), "The hyperbolic cosine; the derivative is sinh(x).")
-    tanh = function(
-        math.tanh,
-        lambda g, x, y: g * tanh_slope(x, y),
-        "The hyperbolic tangent; the derivative is 1 - tanh(x)^2.",
-        textbook=lambda g, x, y: g * (1 - y * y),
-    )
-    asinh = function(
-        math.asinh,
-        lambda g, x, y: g / _hypotenuse(x),
-        "The inverse hyperbolic sine; the derivative is 1 / sqrt(1 + x^2).",
-    )
-    acosh = function(
-        math.acosh,
-        lambda g, x, y: g / (scalar.sqrt(x - 1) * scalar.sqrt(x + 1)),
-        "The inverse hyperbolic cosine; the derivative is 1 / sqrt(x^2 - 1), which does not exist at 1.",
-    )
-    atanh = function(
-        math.atanh,
-        lambda g, x, y: g / ((1 - x) * (1 + x)),
-        "The inverse hyperbolic tangent; the derivative is 1 / (1 - x^2).",
-    )
-    erf = function(
-        math.erf,
-        lambda g, x, y: g * (TWO_BY_SQRT_PI * scalar.exp(-square(x))),
-        "The error function; the derivative is 2 / sqrt(pi) e^(-x^2).",
-    )
-    erfc = function(
-        math.erfc,
-        lambda g, x, y: -(g * (TWO_BY_SQRT_PI * scalar.exp(-square(x)))),
-        "1 - erf(x), accurate where erf is close to 1; the derivative is -2 / sqrt(pi) e^(-x^2).",
-    )
-    sigmoid = function(
-        _sigmoid,
-        lambda g, x, y: g * (y * scalar.sigmoid(-x)),  # 1 - y would cancel
-        "The logistic function 1 / (1 + e^-x); the derivative is sigmoid(x) sigmoid(-x).",
-    )
-    softplus = function(
-        _softplus, lambda g, x, y: g * scalar.sigmoid(x), "log(1 + e^x), a smooth relu; the derivative is sigmoid(x)."
-    )
-    lgamma = function(
-        math.lgamma,
-        lambda g, x, y: g * scalar.digamma(x),
-        "The logarithm of the absolute value of the gamma function; the derivative is digamma(x).",
-    )
-    digamma = function(
-        lambda x: scalar.polygamma(x, 0),
-        lambda g, x, y: g * scalar.polygamma(x, 1),
-        "The derivative of lgamma; its own is polygamma(x, 1).",
-    )
-    polygamma = function(
-        _polygamma,
-        lambda g, x, y, n: g * scalar.polygamma(x, n + 1),
-        "The derivative of digamma of order n, an int: polygamma(n, x) of SciPy. Its own is that of order n + 1.",
-        lambda n: (("n", scalar.as_index(n, 170, "order n"), ""),),
-    )
-    floor = function(
-        lambda x: x // 1 if abs(x) < math.inf else x,
-        lambda g, x, y: 0,
-        "The largest whole number that is not above x. The gradient is 0 everywhere, as in PyTorch, also at the steps.",
-        composed=False,
-    )
+    asin = function(math.asin, lambda g, x, y: g / scalar.sqrt((1 - x) * (1 + x)),
+        "The inverse sine; the derivative is 1 / sqrt(1 - x^2), which does not exist at -1 and 1.")
+    acos = function(math.acos, lambda g, x, y: -(g / scalar.sqrt((1 - x) * (1 + x))),
+        "The inverse cosine; the derivative is -1 / sqrt(1 - x^2), which does not exist at -1 and 1.")
+    atan = function(math.atan, lambda g, x, y: g / (1 + square(x)),
+        "The inverse tangent; the derivative is 1 / (1 + x^2).")
     atan2 = function_of_two(
-        math.atan2,
-        lambda g, y, x, z: (g * (x / (r := scalar.hypot(x, y)) / r), -(g * (y / r / r))),
+        math.atan2, lambda g, y, x, z: (g * (x / (r := scalar.hypot(x, y)) / r), -(g * (y / r / r))),
         "The angle of the point (x, y), as y.atan2(x), from -pi to pi; the derivatives are x / r^2 by y and -y / r^2 "
         "by x, with r^2 = x^2 + y^2, and do not exist at (0, 0).",
-        textbook=lambda g, y, x, z: (g * (x / (x * x + y * y)), -(g * (y / (x * x + y * y)))),
-    )
-    hypot = function_of_two(
-        math.hypot,
-        lambda g, x, y, r: (g * (x / r), g * (y / r)),
+        textbook=lambda g, y, x, z: (g * (x / (x * x + y * y)), -(g * (y / (x * x + y * y)))))
+    hypot = function_of_two(math.hypot, lambda g, x, y, r: (g * (x / r), g * (y / r)),
         "sqrt(x^2 + y^2), also where a square overflows; the derivatives are x / r and y / r, and do not exist at "
-        "(0, 0).",
-    )
-    maximum = function_of_two(
-        lambda x, y: where((x >= y) | (x != x), x, y),
-        lambda g, x, y, z: _by_winner(g, x, y),
+        "(0, 0).")
+
+    sinh = function(math.sinh, lambda g, x, y: g * scalar.cosh(x), "The hyperbolic sine; the derivative is cosh(x).")
+    cosh = function(math.cosh, lambda g, x, y: g * scalar.sinh(x), "The hyperbolic cosine; the derivative is sinh(x).")
+    tanh = function(math.tanh, lambda g, x, y: g * tanh_slope(x, y),
+        "The hyperbolic tangent; the derivative is 1 - tanh(x)^2.", textbook=lambda g, x, y: g * (1 - y * y))
+    asinh = function(math.asinh, lambda g, x, y: g / _hypotenuse(x),
+        "The inverse hyperbolic sine; the derivative is 1 / sqrt(1 + x^2).")
+    acosh = function(math.acosh, lambda g, x, y: g / (scalar.sqrt(x - 1) * scalar.sqrt(x + 1)),
+        "The inverse hyperbolic cosine; the derivative is 1 / sqrt(x^2 - 1), which does not exist at 1.")
+    atanh = function(math.atanh, lambda g, x, y: g / ((1 - x) * (1 + x)),
+        "The inverse hyperbolic tangent; the derivative is 1 / (1 - x^2).")
+
+    erf = function(math.erf, lambda g, x, y: g * (TWO_BY_SQRT_PI * scalar.exp(-square(x))),
+        "The error function; the derivative is 2 / sqrt(pi) e^(-x^2).")
+    erfc = function(math.erfc, lambda g, x, y: -(g * (TWO_BY_SQRT_PI * scalar.exp(-square(x)))),
+        "1 - erf(x), accurate where erf is close to 1; the derivative is -2 / sqrt(pi) e^(-x^2).")
+    lgamma = function(math.lgamma, lambda g, x, y: g * scalar.digamma(x),
+        "The logarithm of the absolute value of the gamma function; the derivative is digamma(x).")
+    digamma = function(lambda x: scalar.polygamma(x, 0), lambda g, x, y: g * scalar.polygamma(x, 1),
+        "The derivative of lgamma; its own is polygamma(x, 1).")
+    polygamma = function(_polygamma, lambda g, x, y, n: g * scalar.polygamma(x, n + 1),
+        "The derivative of digamma of order n, an int: polygamma(n, x) of SciPy. Its own is that of order n + 1.",
+        constants=lambda n: (("n", scalar.as_index(n, 170, "order n"), ""),))
+
+    floor = function(lambda x: x // 1 if abs(x) < math.inf else x, lambda g, x, y: 0,
+        "The largest whole number that is not above x. The gradient is 0 everywhere, as in PyTorch, also at the steps.",
+        composed=False)
+    maximum = function_of_two(lambda x, y: where((x >= y) | (x != x), x, y), lambda g, x, y, z: _by_winner(g, x, y),
         "The larger of two numbers, NaN if one is; the derivative is 1 by the larger, 0 by the other, and 1/2 by equal "
-        "ones.",
-    )
-    minimum = function_of_two(
-        lambda x, y: where((x <= y) | (x != x), x, y),
-        lambda g, x, y, z: _by_winner(g, y, x),
-        "The smaller of two numbers; otherwise as `maximum`.",
-    )
-    relu = function(
-        _relu,
-        lambda g, x, y: where(x <= 0, 0, g),
-        "x where positive, else 0; the derivative is 1 or 0, and 0 at 0.",
-    )
-    gelu = function(
-        lambda x: x * (0.5 * scalar.erfc(-SQRT_HALF * x)),  # 1 + erf would cancel
-        lambda g, x, y: g * _gelu_slope(x),
-        "x times the probability of a normal number below x, a smooth relu (Hendrycks and Gimpel, 2016).",
-    )
-    silu = function(
-        lambda x: x * scalar.sigmoid(x),
-        lambda g, x, y: g * (scalar.sigmoid(x) * (1 + x * scalar.sigmoid(-x))),
-        "x sigmoid(x), a smooth relu, also called swish (Elfwing et al., 2018).",
-    )
-    leaky_relu = function(
-        lambda x, slope=0.01: where(x > 0, x, slope * x),
+        "ones.")
+    minimum = function_of_two(lambda x, y: where((x <= y) | (x != x), x, y), lambda g, x, y, z: _by_winner(g, y, x),
+        "The smaller of two numbers; otherwise as `maximum`.")
+    clip = function(_clip, lambda g, x, y, low, high: where((x >= low) & (x <= high), g, 0),
+        "x within the bounds, beyond them the nearer one; the derivative is 1 within and at the bounds, else 0.",
+        constants=lambda low, high: (
+            ("low", low, "where(x < low, low, x); for no bound, give -math.inf"),
+            ("high", high, "where(x > high, high, x); for no bound, give math.inf")))
+
+    sigmoid = function(_sigmoid, lambda g, x, y: g * (y * scalar.sigmoid(-x)),  # 1 - y would cancel
+        "The logistic function 1 / (1 + e^-x); the derivative is sigmoid(x) sigmoid(-x).")
+    softplus = function(_softplus, lambda g, x, y: g * scalar.sigmoid(x),
+        "log(1 + e^x), a smooth relu; the derivative is sigmoid(x).")
+    relu = function(_relu, lambda g, x, y: where(x <= 0, 0, g),
+        "x where positive, else 0; the derivative is 1 or 0, and 0 at 0.")
+    leaky_relu = function(lambda x, slope=0.01: where(x > 0, x, slope * x),
         lambda g, x, y, slope: g * where(x > 0, 1, slope),
         "x where positive, else slope x; the derivative is 1 or the slope, a number that gets no gradient itself.",
-        lambda slope=0.01: (("slope", slope, "where(x > 0, x, slope * x)"),),
-    )
-    clip = function(
-        _clip,
-        lambda g, x, y, low, high: where((x >= low) & (x <= high), g, 0),
-        "x within the bounds, beyond them the nearer one; the derivative is 1 within and at the bounds, else 0.",
-        lambda low, high: (
-            ("low", low, "where(x < low, low, x); for no bound, give -math.inf"),
-            ("high", high, "where(x > high, high, x); for no bound, give math.inf"),
-        ),
-    )
+        constants=lambda slope=0.01: (("slope", slope, "where(x > 0, x, slope * x)"),))
+    gelu = function(lambda x: x * (0.5 * scalar.erfc(-SQRT_HALF * x)),  # 1 + erf would cancel
+        lambda g, x, y: g * _gelu_slope(x),
+        "x times the probability of a normal number below x, a smooth relu (Hendrycks and Gimpel, 2016).")
+    silu = function(lambda x: x * scalar.sigmoid(x),
+        lambda g, x, y: g * (scalar.sigmoid(x) * (1 + x * scalar.sigmoid(-x))),
+        "x sigmoid(x), a smooth relu, also called swish (Elfwing et al., 2018).")
+    # fmt: on
+
     arcsin, arccos, arctan, arcsinh, arccosh, arctanh = asin, acos, atan, asinh, acosh, atanh  # NumPy's names
     arctan2 = atan2
     __floor__ = floor  # which NumPy calls

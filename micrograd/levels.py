@@ -2,8 +2,7 @@
 
 `grad(f)` calls `f` with Values of a separate class for each level of nesting: inside `grad(grad(f))`, the outer
 derivative works on the Values that the inner one holds as its numbers. An operation happens at the innermost level
-among its operands, where Values of outer levels are constants. The engine does not deal with this: the decorators here
-give its operators two Values of one level.
+among its operands, where Values of outer levels are constants. The decorators here spare the engine all that.
 """
 
 import functools
@@ -31,13 +30,7 @@ PROMOTE = "let the operation begin with promote, as in `x, y = promote(x, y)`"
 
 
 class Leveled:
-    """The base class of Values of all levels.
-
-    Attributes
-    ----------
-    _level
-        The number of derivatives that enclose Values of this class.
-    """
+    """The base class of Values of all levels: `_level` is the number of derivatives that enclose Values of a class."""
 
     __slots__ = ()
 

@@ -5,10 +5,10 @@ and numbers. No loss overflows, however large the logits are. If one class is al
 `log_softmax` have the rounding error of 1, as in PyTorch.
 
 Most take a `reduction` of the losses of the examples: `"mean"`, `"sum"`, or `"none"` for a list of them in the shape of
-the input. Any other raises ValueError.
+the input. All raise ValueError for another reduction, for shapes that differ, and if there are no numbers to average.
 
-A loss that accepts only some targets has a `check_targets(targets, name)`, which raises ValueError for others. Compiled
-code does not check the targets among its arguments; `fit` checks all of them before it starts.
+A loss that accepts only some targets raises ValueError for others, and has a `check_targets(targets, name)` that does.
+Compiled code does not check the targets among its arguments; `fit` checks all of them before it starts.
 """
 
 import operator
@@ -39,9 +39,7 @@ _ELSEWHERE = {
 }  # fmt: skip
 """What to use in place of other libraries' losses that do not exist here, or not by that name."""
 
-if TYPE_CHECKING:
-    pass  # for type checkers, the module would have any attribute
-else:
+if not TYPE_CHECKING:  # pragma: no branch - for type checkers, the module would have any attribute
 
     def __getattr__(name):
         remedy = f": use {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
@@ -87,13 +85,7 @@ def _for_targets(allowed: Callable[[Any], bool], expected: str) -> Callable[[Los
 
 @_reducible
 def mse_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
-    """The squared error, (input - target)^2.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ, or there are no numbers to average.
-    """
+    """The squared error, (input - target)^2."""
 
     def loss(x: Value, y: Value) -> Any:
         error = x - y
@@ -104,7 +96,7 @@ def mse_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
 
 @_reducible
 def l1_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
-    """The absolute error, |input - target|, whose derivative where both are equal is 0. The errors are as above."""
+    """The absolute error, |input - target|, whose derivative where both are equal is 0."""
     return _reduced(_each(lambda x, y: abs(x - y), input, target), reduction)
 
 
@@ -112,12 +104,7 @@ def l1_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
 def huber_loss(input: Any, target: Any, *, reduction: str = "mean", delta: float = 1.0) -> Any:
     """The squared error, halved, up to an error of `delta`; beyond it the absolute error's line (Huber, 1964).
 
-    So outliers pull no harder than an error of `delta` does.
-
-    Raises
-    ------
-    ValueError
-        If delta is not above 0, the shapes differ, or there are no numbers to average.
+    So outliers pull no harder than an error of `delta` does. Raises ValueError unless `delta` is above 0.
     """
     delta = positive("delta", delta)
 
@@ -136,11 +123,6 @@ def hinge_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
 
     It is 0 for a score that is on its target's side of 0 by a margin of at least 1. See Cortes and Vapnik (1995);
     PyTorch has no such function (its `hinge_embedding_loss` is a different one).
-
-    Raises
-    ------
-    ValueError
-        If a target is not -1 or +1, the shapes differ, or there are no numbers to average.
     """
     return _reduced(_each(lambda x, y: (1 - y * x).relu(), input, target), reduction)
 
@@ -148,13 +130,7 @@ def hinge_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
 @_reducible
 @_for_targets(lambda y: 0 <= y <= 1, "a number from 0 to 1; for -1 and +1, use hinge_loss")
 def binary_cross_entropy_with_logits(input: Any, target: Any, *, reduction: str = "mean") -> Any:
-    """The cross-entropy of sigmoid(input) as the probability of 1, for targets of 0, 1 or a probability between.
-
-    Raises
-    ------
-    ValueError
-        If a target is not from 0 to 1, the shapes differ, or there are no numbers to average.
-    """
+    """The cross-entropy of sigmoid(input) as the probability of 1, for targets of 0, 1 or a probability between."""
     return _reduced(_each(_binary_cross_entropy, input, target), reduction)
 
 
@@ -175,14 +151,13 @@ def _binary_cross_entropy(x: Value, y: Value) -> Value:
 
 @_reducible
 def cross_entropy(
-    logits: Any,
-    target_index: Any,
-    *,
-    weight: Sequence[float] | None = None,
-    label_smoothing: float = 0.0,
+    logits: Any, target_index: Any, *, weight: Sequence[float] | None = None, label_smoothing: float = 0.0,
     reduction: str = "mean",
-) -> Any:
+) -> Any:  # fmt: skip
     """The cross-entropy -log(softmax(logits)[target_index]), as one node for each example.
+
+    Raises TypeError if the logits are not a list, ValueError if there are none, an index is out of range, there are not
+    as many indices as examples or not as many weights as classes, or a weight is negative.
 
     Parameters
     ----------
@@ -196,16 +171,6 @@ def cross_entropy(
         which takes the plain mean; PyTorch's is not, unless its reduction is "sum".
     label_smoothing
         The share of the target that is spread evenly over all classes (Szegedy et al., 2016), from 0 to 1.
-    reduction
-        As for all losses; it makes no difference to a single example.
-
-    Raises
-    ------
-    TypeError
-        If the logits are not a list.
-    ValueError
-        If there are no logits, an index is out of range, there are not as many indices as examples or not as many
-        weights as classes, or a weight is negative.
     """
     smoothing = number("label_smoothing", label_smoothing)
     if smoothing > 1:
@@ -253,10 +218,7 @@ def cross_entropy_node(logits: Any, target: Any, hit: Any, spread: Sequence[floa
 
 @_reducible
 def nll_loss(log_probabilities: Any, target_index: Any, *, reduction: str = "mean") -> Any:
-    """The negative log-likelihood -log_probabilities[target_index], for outputs of `log_softmax`.
-
-    The indices, the reduction and the errors are those of `cross_entropy`, which is this loss after `log_softmax`.
-    """
+    """The negative log-likelihood -log_probabilities[target_index], for `log_softmax`; otherwise as `cross_entropy`."""
     return _reduced(_each_example(_nll, log_probabilities, target_index), reduction)
 
 
@@ -270,49 +232,36 @@ def _nll(log_probabilities: Any, target: Any) -> Any:
 def softmax(input: Any) -> list[Any]:
     """The probabilities e^x / sum of all e^x for one example's logits, or for each example of a batch.
 
-    Raises
-    ------
-    TypeError
-        If the logits are not a list.
-    ValueError
-        If there are no logits.
+    Raises TypeError if the logits are not a list, ValueError if there are none.
     """
-    rows = _rows(input)
-    if _is_batch(rows):
-        return [softmax(row) for row in rows]
-    nodes = promote(*rows)
-    largest, _, powers, total = exponentials(nodes)
-    norm = logsumexp_of(nodes, largest, powers, total)
-
-    def output(logit: Value, probability: Any) -> Value:
-        def _backward(grad: Any) -> None:
-            share = grad * probability
-            logit.grad += share
-            norm.grad -= share
-
-        return type(logit)(probability, (logit, norm), "softmax", _backward)
-
-    return [output(node, power / total) for node, power in zip(nodes, powers, strict=True)]
+    return _normalized(input, logarithm=False)
 
 
 def log_softmax(input: Any) -> list[Any]:
     """The logarithms of `softmax`, finite even if a probability is too small for a float. The errors are the same."""
+    return _normalized(input, logarithm=True)
+
+
+def _normalized(input: Any, *, logarithm: bool) -> list[Any]:
     rows = _rows(input)
     if _is_batch(rows):
-        return [log_softmax(row) for row in rows]
+        return [_normalized(row, logarithm=logarithm) for row in rows]
     nodes = promote(*rows)
     largest, differences, powers, total = exponentials(nodes)
     norm = logsumexp_of(nodes, largest, powers, total)
-    log_total = scalar.log(total)
+    log_total = scalar.log(total) if logarithm else None
 
-    def output(logit: Value, log_probability: Any) -> Value:
+    def output(logit: Value, difference: Any, power: Any) -> Value:
+        data = difference - log_total if logarithm else power / total
+
         def _backward(grad: Any) -> None:
-            logit.grad += grad
-            norm.grad -= grad
+            share = grad if logarithm else grad * data
+            logit.grad += share
+            norm.grad -= share
 
-        return type(logit)(log_probability, (logit, norm), "log_softmax", _backward)
+        return type(logit)(data, (logit, norm), "log_softmax" if logarithm else "softmax", _backward)
 
-    return [output(node, x - log_total) for node, x in zip(nodes, differences, strict=True)]
+    return list(map(output, nodes, differences, powers))
 
 
 # Regularization

@@ -63,28 +63,11 @@ class Optimizer:
     A step computes everything before it changes anything. So a step that fails leaves the parameters as they were, and
     after Ctrl-C, the parameters and moments are either all from before the step or all from after it.
 
-    Parameters
-    ----------
-    parameters
-        The Values to change.
-    options
-        The numbers that the rule depends on, which become attributes: at least a `learning_rate`.
-
-    Attributes
-    ----------
-    moments
-        The names of the numbers that are kept for each parameter, which start at 0, and the least that each may be.
-    checks
-        What each option is checked by: a function from its name and its value to a Python number, or to what is kept.
-    steps
-        The number of steps taken.
-
-    Raises
-    ------
-    ValueError
-        If there are no parameters, or an option is out of its range.
-    TypeError
-        If one of the parameters is not a Value.
+    The options are the numbers that the rule depends on, at least a `learning_rate`; they become attributes. `moments`
+    has the names of the numbers that are kept for each parameter, which start at 0, and the least that each may be;
+    `checks` what an option is checked by, a function from its name and its value to a Python number, or to what is
+    kept; `steps` is the number of steps taken. Raises ValueError if there are no parameters or an option is out of its
+    range, TypeError if a parameter is not a Value.
     """
 
     moments: ClassVar[dict[str, float]] = {}
@@ -156,12 +139,9 @@ class Optimizer:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore the state, with the options, of an optimizer of the same class with as many parameters.
+        """Restore the state, options included, of an optimizer of the same class with as many parameters.
 
-        Raises
-        ------
-        ValueError
-            If it is anything else. Then nothing has changed.
+        Raises ValueError for anything else; then nothing has changed.
         """
         kind, expected = type(self).__name__, self.state_dict().keys()
         if not isinstance(state, dict) or state.keys() != expected or state["optimizer"] != kind:
@@ -187,20 +167,9 @@ class Optimizer:
 class SGD(Optimizer):
     """Stochastic gradient descent, optionally with momentum (Sutskever et al., 2013).
 
-    Parameters
-    ----------
-    parameters
-        The Values to change.
-    learning_rate
-        The size of a step, in multiples of the gradient.
-    momentum
-        The share of the previous direction that is kept.
-    dampening
-        The share of the gradient that is left out of the direction, after the first step.
-    weight_decay
-        The share of a parameter that is added to its gradient.
-    nesterov
-        Whether to look one step ahead along the direction. Needs a momentum, and no dampening.
+    A step keeps the share `momentum` of the previous direction, and after the first step leaves the share `dampening`
+    of the gradient out of it. `weight_decay` is the share of a parameter that is added to its gradient. `nesterov`
+    looks one step ahead along the direction; it needs a momentum, and no dampening.
     """
 
     moments: ClassVar[dict[str, float]] = {"velocity": -math.inf}
@@ -213,14 +182,9 @@ class SGD(Optimizer):
 
     @renamed(**PYTORCH)
     def __init__(
-        self,
-        parameters: Iterable[Parameter],
-        learning_rate: float = 1e-3,
-        momentum: float = 0.0,
-        dampening: float = 0.0,
-        weight_decay: float = 0.0,
-        nesterov: bool = False,
-    ) -> None:
+        self, parameters: Iterable[Parameter], learning_rate: float = 1e-3, momentum: float = 0.0,
+        dampening: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False,
+    ) -> None:  # fmt: skip
         options = {"momentum": momentum, "dampening": dampening, "weight_decay": weight_decay, "nesterov": nesterov}
         super().__init__(parameters, learning_rate=learning_rate, **options)
 
@@ -249,18 +213,8 @@ class SGD(Optimizer):
 class Adam(Optimizer):
     """Adam: steps of about the learning rate, by running means of gradients and squares (Kingma and Ba, 2015).
 
-    Parameters
-    ----------
-    parameters
-        The Values to change.
-    learning_rate
-        The approximate limit of a step in each parameter.
-    betas
-        The shares of the mean gradient and of the mean square that a step keeps.
-    eps
-        A number added to the root of the mean square, by which is divided.
-    weight_decay
-        The share of a parameter that is added to its gradient.
+    `betas` are the shares of the mean gradient and of the mean square that a step keeps, `eps` is added to the root of
+    the mean square, by which is divided, and `weight_decay` is that of `SGD`.
     """
 
     moments: ClassVar[dict[str, float]] = {"mean": -math.inf, "mean_square": 0.0}
@@ -273,13 +227,9 @@ class Adam(Optimizer):
 
     @renamed(**PYTORCH)
     def __init__(
-        self,
-        parameters: Iterable[Parameter],
-        learning_rate: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-    ) -> None:
+        self, parameters: Iterable[Parameter], learning_rate: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0,
+    ) -> None:  # fmt: skip
         super().__init__(parameters, learning_rate=learning_rate, betas=betas, eps=eps, weight_decay=weight_decay)
 
     def rule(self) -> Update:
@@ -307,19 +257,14 @@ class Adam(Optimizer):
 class AdamW(Adam):
     """Adam with decoupled weight decay (Loshchilov and Hutter, 2019).
 
-    The parameters are those of `Adam`, except that a step multiplies each parameter by
-    1 - learning_rate * weight_decay, and leaves its gradient alone.
+    A step multiplies each parameter by 1 - learning_rate * weight_decay, and leaves its gradient alone.
     """
 
     @renamed(**PYTORCH)
     def __init__(
-        self,
-        parameters: Iterable[Parameter],
-        learning_rate: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 1e-2,
-    ) -> None:
+        self, parameters: Iterable[Parameter], learning_rate: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 1e-2,
+    ) -> None:  # fmt: skip
         super().__init__(parameters, learning_rate, betas, eps, weight_decay)
 
     def _decay(self) -> tuple[Any, Any]:
@@ -347,15 +292,9 @@ class RMSprop(Optimizer):
 
     @renamed(**PYTORCH)
     def __init__(
-        self,
-        parameters: Iterable[Parameter],
-        learning_rate: float = 1e-2,
-        alpha: float = 0.99,
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        momentum: float = 0.0,
-        centered: bool = False,
-    ) -> None:
+        self, parameters: Iterable[Parameter], learning_rate: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8,
+        weight_decay: float = 0.0, momentum: float = 0.0, centered: bool = False,
+    ) -> None:  # fmt: skip
         options = {"alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum, "centered": centered}
         super().__init__(parameters, learning_rate=learning_rate, **options)
 
@@ -381,20 +320,11 @@ def clip_grad_norm(
 ) -> float:
     """Scale the gradients down so that their norm, the root of the sum of their squares, is at most `max_norm`.
 
-    As in PyTorch, the factor is max_norm / (norm + 1e-6) if that is below 1; `scale`, a function of the norm and
-    `max_norm`, gives another. A `max_norm` of infinity only measures.
+    Returns the norm before scaling. As in PyTorch, the factor is max_norm / (norm + 1e-6) if that is below 1; `scale`,
+    a function of the norm and `max_norm`, gives another. A `max_norm` of infinity only measures.
 
-    Returns
-    -------
-    float
-        The norm before scaling.
-
-    Raises
-    ------
-    ValueError
-        If `max_norm` is negative or NaN, or there are no parameters.
-    TypeError
-        If one of the parameters is not a Value, or has no gradient.
+    Raises ValueError if `max_norm` is negative or NaN or there are no parameters, TypeError if one of them is not a
+    Value or has no gradient.
     """
     parameters, max_norm = _unique(parameters), limit("max_norm", max_norm)
     try:
@@ -422,9 +352,7 @@ def _check_gradients(parameters: list[Parameter]) -> None:
     """Raise TypeError if the gradient of a parameter is None, as PyTorch's zero_grad() leaves it."""
     for i, parameter in enumerate(parameters):
         if parameter.grad is None:
-            raise TypeError(
-                f"the grad of parameters[{i}] is None: set it to 0, as zero_grad() does, then call backward()"
-            )
+            raise TypeError(f"the grad of parameters[{i}] is None: set it to 0, as zero_grad() does")
 
 
 def _unique(parameters: Iterable[Parameter]) -> list[Parameter]:

@@ -23,26 +23,11 @@ _CHUNK = 1 << 20
 def read_idx(path: str | os.PathLike[str], *, limit: int = 1 << 30) -> list[Any]:
     """The numbers of a file in IDX, the format of the MNIST digits, plain or compressed with gzip.
 
-    Parameters
-    ----------
-    path
-        The file.
-    limit
-        The maximum number of bytes to read, since a few kilobytes of gzip can fill any amount of memory.
+    Returns a list of numbers, if the file has one dimension, such as labels. Otherwise a flat `array` for each item
+    along the first dimension: 784 numbers for an image of 28 by 28. Numbers are those in the file (0 to 255 for MNIST),
+    and take as many bytes in memory as there: at most `limit`, since a few kilobytes of gzip can fill any memory.
 
-    Returns
-    -------
-    items
-        Numbers, if the file has one dimension, such as labels. Otherwise a flat `array` for each item along the first
-        dimension: 784 numbers for an image of 28 by 28. Numbers are those in the file (0 to 255 for MNIST), and take
-        as many bytes in memory as there.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged, holds something else, or exceeds the limit.
-    OSError
-        If the file cannot be opened.
+    Raises ValueError if the file is damaged, holds something else or exceeds the limit, OSError if it cannot be opened.
     """
     with open(path, "rb") as file:
         compressed = file.read(2) == b"\x1f\x8b"
@@ -59,9 +44,8 @@ def read_idx(path: str | os.PathLike[str], *, limit: int = 1 << 30) -> list[Any]
 def _read_idx(file: BinaryIO, limit: int) -> list[Any]:
     zeros, code, dimensions = struct.unpack(">HBB", _exactly(file, 4))
     if zeros != 0 or code not in _IDX_TYPES or dimensions == 0:
-        raise ValueError(
-            f"it begins with {bytes([*divmod(zeros, 256), code, dimensions]).hex(' ')}, which no IDX file does"
-        )
+        start = bytes([*divmod(zeros, 256), code, dimensions])
+        raise ValueError(f"it begins with {start.hex(' ')}, which no IDX file does")
     count, *shape = struct.unpack(f">{dimensions}I", _exactly(file, 4 * dimensions))
     numbers = array(_IDX_TYPES[code])
     width = math.prod(shape)
@@ -90,42 +74,18 @@ def _exactly(file: BinaryIO, size: int) -> bytearray:
 
 
 def read_csv(
-    path: str | os.PathLike[str],
-    target: int = -1,
-    *,
-    header: bool = False,
-    labels: Sequence[str] | None = None,
+    path: str | os.PathLike[str], target: int = -1, *, header: bool = False, labels: Sequence[str] | None = None,
     delimiter: str = ",",
-) -> tuple[list[list[float]], list[float]]:
-    """The examples of a text file: one per line, numbers separated by commas.
+) -> tuple[list[list[float]], list[float]]:  # fmt: skip
+    """The examples of a text file in UTF-8, one per line: the inputs, a list of floats each, and the targets.
 
-    Parameters
-    ----------
-    path
-        The file, in UTF-8.
-    target
-        The column of the targets, counted from 0, or from the end if negative. The others are the inputs.
-    header
-        Whether to skip the first line, which holds the names of the columns.
-    labels
-        The words in the target's column, if it holds words: each becomes its index in this list.
-    delimiter
-        The character between columns.
+    Targets are ints if they are written as ints, otherwise floats. `header` skips the first line, which holds the names
+    of the columns; `target` is the column of the targets, counted from 0, or from the end if negative; `labels` are the
+    words in it, if it holds words, each of which becomes its index in this list.
 
-    Returns
-    -------
-    xs, ys
-        The inputs, a list of floats each, and the targets: ints if they are written as ints, otherwise floats.
-
-    Raises
-    ------
-    ValueError
-        If the file has no examples, lines of different lengths, a single column, no such column, or a cell that is not
-        a finite number. The message names the line.
-    TypeError
-        If the target is not an int, or the labels are a string, a dict or a set.
-    OSError
-        If the file cannot be opened.
+    Raises ValueError if the file has no examples, lines of different lengths, a single column, no such column, or a
+    cell that is not a finite number, and names the line; TypeError if the target is not an int, or the labels are a
+    string, a dict or a set; OSError if the file cannot be opened.
     """
     if not isinstance(plain(target), int) or isinstance(target, bool):
         raise TypeError(f"target is {shown(target)}: expected the index of a column: 0 for the first, -1 for the last")

@@ -14,27 +14,12 @@ from micrograd.engine import Value, promote
 from micrograd.errors import require_ordered, shown
 from micrograd.functions import TEXTBOOK
 
-__all__ = [
-    "atan2",
-    "dot",
-    "hypot",
-    "logsumexp",
-    "maximum",
-    "mean",
-    "minimum",
-    "take",
-    "where",
-]  # without `sum`, which a star would put in place of Python's
+# without `sum`, which a star would put in place of Python's
+__all__ = ["atan2", "dot", "hypot", "logsumexp", "maximum", "mean", "minimum", "take", "where"]
 
 
 def dot(ws: Iterable[Any], xs: Iterable[Any], bias: Any = 0) -> Value:
-    """bias + w0 * x0 + w1 * x1 + ..., added from left to right, as one node.
-
-    Raises
-    ------
-    ValueError
-        If the two are not of the same length.
-    """
+    """bias + w0 * x0 + w1 * x1 + ..., added from left to right, as one node. Raises ValueError for unequal lengths."""
     ws, xs = _as_tuple("dot", ws), _as_tuple("dot", xs)
     n = len(ws)
     if n != len(xs):
@@ -66,13 +51,7 @@ def sum(values: Iterable[Any]) -> Value:
 
 
 def mean(values: Iterable[Any]) -> Value:
-    """The sum of the values divided by their number, as one node.
-
-    Raises
-    ------
-    ValueError
-        If there are no values.
-    """
+    """The sum of the values divided by their number, as one node. Raises ValueError if there are no values."""
     operands = promote(*_as_tuple("mean", values))
     if not operands:
         raise ValueError("mean() needs at least one value")
@@ -90,11 +69,7 @@ def logsumexp(values: Iterable[Any]) -> Value:
     """log(e^v0 + e^v1 + ...), a smooth maximum, as one node; the derivatives are the softmax of the values.
 
     No power overflows, however large the values are; an infinite one has the whole gradient, or several share it.
-
-    Raises
-    ------
-    ValueError
-        If there are no values.
+    Raises ValueError if there are no values.
     """
     operands = promote(*_as_tuple("logsumexp", values))
     if not operands:
@@ -139,26 +114,22 @@ def logsumexp_of(operands: tuple[Value, ...], largest: Any, powers: Sequence[Any
 
 def atan2(y: Any, x: Any) -> Value:
     """The angle of the point (x, y), from -pi to pi. NumPy's `arctan2` of Values calls it too."""
-    up, right = promote(y, x)
-    return up.atan2(right)
+    return Value.atan2(*promote(y, x))
 
 
 def hypot(x: Any, y: Any) -> Value:
     """sqrt(x^2 + y^2), also where a square overflows."""
-    right, up = promote(x, y)
-    return right.hypot(up)
+    return Value.hypot(*promote(x, y))
 
 
 def maximum(a: Any, b: Any) -> Value:
     """The larger of two numbers, in compiled code too, and NaN if one is. Equal ones get half of the gradient each."""
-    first, second = promote(a, b)
-    return first.maximum(second)
+    return Value.maximum(*promote(a, b))
 
 
 def minimum(a: Any, b: Any) -> Value:
     """The smaller of two numbers; otherwise as `maximum`."""
-    first, second = promote(a, b)
-    return first.minimum(second)
+    return Value.minimum(*promote(a, b))
 
 
 def where(condition: Any, a: Any, b: Any) -> Value:
@@ -181,19 +152,11 @@ def where(condition: Any, a: Any, b: Any) -> Value:
 def take(values: Sequence[Any], index: Any) -> Any:
     """values[index], as a node, so that compiled code chooses again at each call.
 
-    Only the chosen value is differentiated; in compiled code all are, the others times 0, as in `where`.
+    The values may be nested lists of numbers, all of the same shape: then the result has this shape. The index is a
+    whole number from 0, or a float or a Value that equals one; it is discrete, so it has no gradient. Only the chosen
+    value is differentiated; in compiled code all are, the others times 0, as in `where`.
 
-    Parameters
-    ----------
-    values
-        Values and numbers; or nested lists of them, all of the same shape: then the result has this shape.
-    index
-        A whole number from 0, or a float or a Value that equals one. It is discrete, so it has no gradient.
-
-    Raises
-    ------
-    ValueError
-        If the index is out of range, or there are no values.
+    Raises ValueError if the index is out of range, or there are no values.
     """
     require_ordered("values", values)
     if len(values) == 0:

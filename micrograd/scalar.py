@@ -112,10 +112,7 @@ def square(x: Any) -> Any:
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:
-    """`a` if the condition holds, else `b`; a traced condition decides later.
-
-    Raises TypeError for a list or an array of conditions.
-    """
+    """`a` if the condition holds, else `b`; a traced one decides later. Raises TypeError for several conditions."""
     if type(condition) is not bool:
         condition = unwrap_numpy(condition)
         if hasattr(condition, "__len__"):
@@ -129,19 +126,13 @@ def where(condition: Any, a: Any, b: Any) -> Any:
 
 
 def take(values: Sequence[Any], index: Any) -> Any:
-    """values[index]; a traced index selects later.
-
-    Raises ValueError for an index that `as_index` refuses.
-    """
+    """values[index]; a traced index selects later. Raises ValueError for an index that `as_index` refuses."""
     index = as_index(index, len(values))
     return values[index] if type(index) is int else index.select(values)
 
 
 def as_index(index: Any, size: int, name: str = "index") -> Any:
-    """The index as an int, or as the traced number that selects later.
-
-    Raises ValueError, with the name, unless it is a whole number from 0 to size - 1.
-    """
+    """The index as an int, or the traced number that selects later. Raises ValueError unless 0 <= index < size."""
     if type(index) is int and 0 <= index < size:
         return index
     index = innermost(index)

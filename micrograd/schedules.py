@@ -88,10 +88,7 @@ def linear(learning_rate: float, steps: int, final: float = 0.0) -> Schedule:
 
 @picklable_schedule
 def cosine(learning_rate: float, steps: int, final: float = 0.0) -> Schedule:
-    """From the rate to `final` along half a cosine of `steps` steps, then constant.
-
-    See Loshchilov and Hutter (2017), without the restarts.
-    """
+    """From the rate to `final` along half a cosine of `steps` steps, then constant (Loshchilov and Hutter, 2017)."""
     rate, steps, final = number("learning_rate", learning_rate), count("steps", steps), number("final", final)
     return lambda step: final + (rate - final) * (1 + math.cos(math.pi * min(step, steps) / steps)) / 2
 

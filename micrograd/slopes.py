@@ -26,28 +26,16 @@ def gradcheck(f: Callable[..., Any], inputs: Any, *, rtol: float = 1e-7, atol: f
 
     The slopes are central differences, extrapolated to a step of 0 (Ridders, 1982). Steps start at about a tenth of the
     input, and of 1 if that is larger. At a kink, such as that of relu at 0, there is no slope: the difference is the
-    mean of both sides.
+    mean of both sides. It may differ from the gradient by `atol`, or by `rtol` times the larger of the two.
 
     Gradients are computed three times. The second time, results also contain the inputs themselves: a `_backward` with
     `x.grad = ...` for `x.grad += ...` loses what was in `x.grad` before. The third time, results are multiplied by
     -1/2: a `_backward` that does not multiply by its gradient returns the same as before.
 
-    Parameters
-    ----------
-    f
-        A function of Values that returns a number or nested lists of them.
-    inputs
-        Its arguments in a list or tuple, or a single argument: numbers, Values, nested lists, arrays.
-    rtol, atol
-        The difference that is allowed: `atol`, or `rtol` times the larger of gradient and slope.
-
-    Raises
-    ------
-    GradientError
-        Naming the input, the gradient, the slope and the relative error of the first gradient that differs; or the
-        input whose gradient is replaced, or is not proportional to that of the result.
-    TypeError, ValueError, ZeroDivisionError, OverflowError
-        As `grad` does.
+    `f` returns a number or nested lists of them; `inputs` are its arguments in a list or tuple, or a single one:
+    numbers, Values, nested lists, arrays. Raises GradientError for the first gradient that differs, with the input, the
+    gradient, the slope and the relative error; or for an input whose gradient is replaced, or is not proportional to
+    that of the result. Other errors are those of `grad`.
     """
     arguments = replaced(innermost, tuple(inputs) if isinstance(inputs, list | tuple) else (inputs,))
     names, xs = [name for name, _ in leaves("inputs", arguments)], flat(arguments)
@@ -121,9 +109,7 @@ def _slopes(function: Callable[..., Any], xs: list[Any], i: int) -> list[float]:
         rounding = sys.float_info.epsilon / h
         differences.append([((a - b) / (2 * h), rounding * (abs(a) + abs(b)) + math.ulp(0.0) / h) for a, b in pairs])
     if not steps:
-        raise ValueError(
-            f"the function is not defined on both sides of {x!r}, so it has no slope there to compare with"
-        )
+        raise ValueError(f"the function is not defined on both sides of {x!r}: it has no slope there to compare with")
     return [_limit(steps, column) for column in zip(*differences, strict=True)]
 
 

@@ -29,15 +29,7 @@ class OptimizerLike(Protocol):
 
 
 class NotFinite(FloatingPointError):
-    """A loss or a parameter that is infinite or NaN.
-
-    Attributes
-    ----------
-    what
-        The number in words: "the loss is nan".
-    origin, parameters
-        Where it comes from, and the positions of the parameters involved, as in a `Failure`.
-    """
+    """A loss or a parameter that is infinite or NaN: `what` names it; `origin`, `parameters` are as in a `Failure`."""
 
     def __init__(self, name: str, number: float, origin: str = "", parameters: Sequence[int] = ()) -> None:
         self.what, self.origin, self.parameters = f"{name} is {number!r}", origin, list(parameters)
@@ -50,19 +42,8 @@ class NotFinite(FloatingPointError):
 class Update:
     """Applies an optimizer to parameters that have their gradients.
 
-    Parameters
-    ----------
-    parameters
-        The model's parameters.
-    optimizer
-        It may change only some of them, and others besides.
-    max_norm
-        The limit on the norm of the gradients; None for no clipping.
-
-    Attributes
-    ----------
-    all_parameters
-        The model's, and those of the optimizer that are not among them.
+    `max_norm` limits the norm of the gradients, unless it is None. The optimizer may change only some of the model's
+    parameters, and others besides: `all_parameters` are both.
     """
 
     def __init__(self, parameters: Sequence[Value], optimizer: OptimizerLike, max_norm: float | None) -> None:

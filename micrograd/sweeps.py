@@ -9,7 +9,6 @@ Each node has a derivative for the directions that reach it, and for no others: 
 that are not structurally zero (Griewank and Walther, Evaluating Derivatives, 2008, chapter 7).
 """
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -80,45 +79,37 @@ class Sweeps:
         return rows
 
     def is_cheaper_forward(self) -> bool:
-        """Whether a jacobian takes fewer products forward. Both are counted side by side, until one of them is."""
-        limit = 4 * len(self._nodes)
+        """Whether a jacobian takes fewer products forward: both are counted, always the lower, until one is done."""
+        counted = {False: 0, True: 0}
+        products = {False: self._products_backward(), True: self._products_forward()}
         while True:
-            forward, backward = self._products_forward(limit), self._products_backward(limit)
-            if min(forward, backward) <= limit:
-                return forward < backward
-            limit *= 4
+            forward = counted[True] < counted[False]
+            found = next(products[forward], None)
+            if found is None:
+                return forward
+            counted[forward] += found
 
-    def _products_forward(self, limit: int) -> float:
-        """How many products a jacobian takes forward: infinity, if more than the limit."""
-        products = 0
+    def _products_forward(self) -> Iterator[int]:
+        """How many products each node takes, in order, in a jacobian that is carried forward."""
         directions: dict[Value, set[int]] = {}
         for i, variable in enumerate(self._variables):
             directions.setdefault(variable, set()).add(i)
         for node in self._nodes:
-            mine = directions[node] = set()
-            for operand in node._prev:
-                if operand in directions:
-                    mine |= directions[operand]
-                    products += len(directions[operand])
-            if products > limit:
-                return math.inf
-        return products
+            reached = [directions[operand] for operand in node._prev if operand in directions]
+            directions[node] = set().union(*reached)
+            yield sum(map(len, reached))
 
-    def _products_backward(self, limit: int) -> float:
-        """How many products a jacobian takes backward: infinity, if more than the limit."""
-        products = 0
+    def _products_backward(self) -> Iterator[int]:
+        """How many products each node takes, in reverse order, in a jacobian that is carried backward."""
         directions: dict[Value, set[int]] = {variable: set() for variable in self._variables}
         for i, output in enumerate(self._outputs):
             directions.setdefault(output, set()).add(i)
         for node in reversed(self._nodes):
             mine = directions.pop(node)
-            for operand in node._prev:
-                if operand._prev or operand in directions:
-                    directions.setdefault(operand, set()).update(mine)
-                    products += len(mine)
-            if products > limit:
-                return math.inf
-        return products
+            reached = [operand for operand in node._prev if operand._prev or operand in directions]
+            for operand in reached:
+                directions.setdefault(operand, set()).update(mine)
+            yield len(mine) * len(reached)
 
     def _first_variables(self) -> dict[Value, int]:
         """The lowest number of a variable that each node depends on; the number of variables, if on none."""

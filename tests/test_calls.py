@@ -352,7 +352,7 @@ def test_chunks_and_workers_share_arguments(backend):
     assert w.grad == 6.0
 
 
-def test_threads_share_arguments():
+def test_threads_share_arguments(threads_pay):
     if not has_compiler():
         pytest.skip("there is no C compiler here")
     fast = micrograd.compile(model, (np.zeros(6), 0.0), backend="c", in_axes=(None, 0), threads=2)

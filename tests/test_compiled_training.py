@@ -401,9 +401,32 @@ def test_what_no_number_is_does_not_get_in(c_line):
             c_line.optimizer.velocity.append(1.0)
         with pytest.raises(TypeError, match="exactly one moment for each parameter"):
             del c_line.optimizer.velocity[0]
-        with pytest.raises(ValueError):
+        with pytest.raises(ValueError, match="1 numbers were assigned to 2 of a moment: give one for each"):
             c_line.optimizer.velocity[:] = [1.0]
         assert c_line.state() == before
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+@pytest.mark.parametrize("precision", ["double", "single"])
+def test_moments_are_read_and_written_in_slices_and_as_arrays_in_the_order_of_the_optimizer(in_order, precision):
+    ws = [micrograd.Value(float(i)) for i in range(4)]
+    fast = micrograd.compile(
+        lambda x: micrograd.dot(ws, [x] * 4), (1.0,), parameters=ws, backend="c", precision=precision
+    )
+    optimizer = SGD(ws if in_order else ws[::-1], 0.1, momentum=0.9)
+    with fast.training(optimizer) as step:
+        optimizer.velocity[:] = array("i", [1, 2, 3, 4])
+        optimizer.velocity[::-2] = [9.0, 7.0]
+        assert optimizer.velocity[:] == [1.0, 7.0, 3.0, 9.0]
+        assert optimizer.velocity[2:0:-1] == [3.0, 7.0]
+        numbers = np.asarray(optimizer.velocity)
+        assert numbers.tolist() == [1.0, 7.0, 3.0, 9.0]
+        assert np.asarray(optimizer.velocity, dtype=int).tolist() == [1, 7, 3, 9]
+        copied = np.array(optimizer.velocity)
+        copied[0] = 5.0
+        assert optimizer.velocity[0] == 1.0
+        step([0.0])
+    assert optimizer.velocity == pytest.approx([0.9, 6.3, 2.7, 8.1])
 
 
 def test_moments_that_are_no_numbers_do_not_get_in_and_the_rest_goes_home(c_line):
@@ -455,7 +478,14 @@ def test_moments_may_be_an_array_but_have_to_be_as_many_as_there_are_parameters(
     assert_at_home(line)
 
 
-@pytest.mark.parametrize("change", [lambda o: setattr(o, "parameters", o.parameters[:1]), lambda o: o.parameters.pop()])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda o: setattr(o, "parameters", o.parameters[:1]),
+        lambda o: o.parameters.pop(),
+        lambda o: o.parameters.append(Value(o.parameters.pop().data)),  # another one with the same number
+    ],
+)
 def test_other_parameters_for_the_optimizer_are_refused_within_a_block(change, line):
     with line.block as step:
         step(*BATCH)

@@ -510,7 +510,7 @@ def test_a_sum_of_several_terms_a_round_is_right_where_they_lie_in_reverse(round
 def test_few_examples_are_computed_one_by_one_with_dot():
     model, loss, batch = large(21, 11)
     backend = assert_trains_alike(model, loss, batch[:3])._backends[((21,),)]
-    assert ("backward", 0) in backend._libraries
+    assert ("backward", 0, 1) in backend._libraries
     graph = backend.stored.graph()
     source = c.library_source(graph, passes.program(graph, graph.outputs, graph.parameter_gradients), tile=0)
     assert " = dot(a, " in source
@@ -598,10 +598,10 @@ def test_more_than_four_examples_are_computed_in_tiles_of_up_to_four_vectors():
     for n, tile in tiles.items():
         fast = micrograd.compile(lambda x: p * x, (1.0,), parameters=[p], backend="c", batch_size=n)
         libraries = fast._backends[((),)]._libraries
-        assert list(libraries) == [("backward", tile)]
+        assert list(libraries) == [("backward", tile, 1)]
         assert fast.backward([1.0] * n) == 2.0
         assert fast.map([1.0] * n) == [2.0] * n
-        assert set(libraries) == {("backward", tile), ("forward", tile)}
+        assert set(libraries) == {("backward", tile, 1), ("forward", tile, 1)}
         assert fast.value_and_grad(1.0) == (2.0, 2.0)
 
 
@@ -684,7 +684,7 @@ def noisy(threads=3, n=40, seed=1):
 
 @needs_compiler
 @pytest.mark.parametrize("n", [1, 8, 23, 24, 100])
-def test_threads_share_the_examples_of_a_call(n):
+def test_threads_share_the_examples_of_a_call(n, threads_pay):
     results = []
     for threads in (1, 3, 3):
         model, fast, batch = noisy(threads, n)
@@ -696,7 +696,7 @@ def test_threads_share_the_examples_of_a_call(n):
 
 
 @needs_compiler
-def test_threads_share_the_examples_of_a_training_step():
+def test_threads_share_the_examples_of_a_training_step(threads_pay):
     found = []
     for threads in (1, 2, 2):
         model, fast, batch = noisy(threads)
@@ -708,7 +708,7 @@ def test_threads_share_the_examples_of_a_training_step():
 
 
 @needs_compiler
-def test_a_failure_in_another_threads_part_is_met(monkeypatch):
+def test_a_failure_in_another_threads_part_is_met(threads_pay):
     fast = micrograd.compile(lambda x: x.log(), (1.0,), backend="c", threads=2)
     with pytest.raises(ValueError, match=r"log\(-1\.0\).*in example 30"):
         fast.map([1.0] * 30 + [-1.0] + [1.0] * 9)
@@ -716,7 +716,7 @@ def test_a_failure_in_another_threads_part_is_met(monkeypatch):
 
 @needs_compiler
 @pytest.mark.parametrize("trains", [False, True])
-def test_ctrl_c_while_threads_are_at_work_waits_for_them(trains, monkeypatch):
+def test_ctrl_c_while_threads_are_at_work_waits_for_them(trains, monkeypatch, threads_pay):
     model, fast, batch = noisy()
     before = [p.data for p in model.parameters()]
     run = threading.Thread.join
@@ -735,7 +735,7 @@ def test_ctrl_c_while_threads_are_at_work_waits_for_them(trains, monkeypatch):
 
 
 @needs_compiler
-def test_threads_that_cannot_be_started_are_an_error_when_the_others_are_done(monkeypatch):
+def test_threads_that_cannot_be_started_are_an_error_when_the_others_are_done(monkeypatch, threads_pay):
     _, fast, batch = noisy()
     fast.map(batch)  # so that nothing is to be compiled, which has a thread of its own
     start, started = threading.Thread.start, []
@@ -750,6 +750,21 @@ def test_threads_that_cannot_be_started_are_an_error_when_the_others_are_done(mo
     with pytest.raises(RuntimeError, match="can't start new thread"):
         fast.map(batch)
     assert not started[0].is_alive()
+
+
+@needs_compiler
+def test_threads_are_used_where_there_is_work_for_them():
+    ws = [Value(0.01 * i) for i in range(100)]
+    fast = micrograd.compile(
+        lambda x: micrograd.dot(ws, [x] * 100), (1.0,), parameters=ws, backend="c", batch_size=10, threads=3
+    )
+    backend = fast._backends[((),)]
+    n = library.A_THREAD // backend.stored.n_operands["backward"]
+    for examples, threads in (1, 1), (n, 1), (2 * n + 100, 2), (4 * n, 3), (math.inf, 3):
+        assert backend._division("backward", examples)[1] == threads
+    assert backend._division("forward", 2 * n + 100)[1] == 1
+    assert backend.library("backward", 32) is backend.library("backward", 40)
+    assert fast.backward([1.0] * 32) == pytest.approx(49.5)
 
 
 def test_a_number_of_threads_that_is_none_is_refused():

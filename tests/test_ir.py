@@ -132,7 +132,7 @@ def test_what_a_sum_within_a_fused_loop_reads_is_no_variable(n):
 LINES = {
     "heat equation": 36,
     "bodies in a plane": 201,
-    "LSTM": 254,
+    "LSTM": 255,
     "two convolutions, taps skipped": 101,
     "Hessian of predators and prey": 911,
     "gradient of predators and prey": 156,

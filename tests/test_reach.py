@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from micrograd import Value, fit, losses, nn, scalar
-from micrograd.compiler.frontend.reach import Reach
+from micrograd.compiler.frontend.reach import LIBRARIES, Reach
 from micrograd.compiler.native import toolchain
 from micrograd.compiler.native.update import UpdateKernel
 from micrograd.optim import SGD, Optimizer
@@ -417,13 +417,17 @@ KEPT = {
 
 @pytest.mark.parametrize("name", KEPT)
 def test_an_optimizer_is_as_it_was_whatever_it_holds(name):
+    held = KEPT[name]()
+    loaded = {*sys.modules}
+
     def optimizer(parameters):
         made = Given(parameters, lambda self: lambda x, g, kept: (x - self.learning_rate * g, kept))
-        made.held = KEPT[name]()
+        made.held = held
         return made
 
     eager, other = [trained(backend, optimizer) for backend in ("eager", "auto")]
     assert close(eager, other)
+    assert {module.partition(".")[0] for module in {*sys.modules} - loaded} <= LIBRARIES
 
 
 class Annealed(Line):
@@ -655,7 +659,9 @@ def test_attributes_besides_and_numbers_of_values_and_arrays_do_not_count():
 
 
 def test_iterators_are_found():
-    assert Reach({"count": itertools.count(), "list": [iter([])]}).unfollowed == [
+    roots = {"count": itertools.count(), "list": [iter([])]}
+    assert Reach(roots).unfollowed == ["the iterator count"]  # where it ends
+    assert Reach(roots, partly=True).unfollowed == [
         "the iterator count",
         "the iterator list[0]",
     ]

@@ -516,7 +516,7 @@ def test_an_error_of_a_loader_comes_out_and_names_the_shard(error, expected):
     ("pair", "error", "message"),
     [
         (None, TypeError, r"the loader returned None: expected a pair \(xs, ys\)"),
-        (([1.0], [1.0, 2.0]), ValueError, "must have the same length, .* not 1 and 2"),
+        (([1.0], [1.0, 2.0]), ValueError, "must have the same length, not 1 and 2"),
         (([], []), ValueError, "all shards are empty: there is nothing to learn from"),
     ],
 )

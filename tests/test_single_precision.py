@@ -247,7 +247,7 @@ def test_what_overflows_on_the_way_goes_on_as_infinity_and_is_an_error_where_tha
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_training_goes_on_in_c_where_a_number_on_the_way_overflows(monkeypatch, threads):
+def test_a_training_goes_on_in_c_where_a_number_on_the_way_overflows(monkeypatch, threads, threads_pay):
     weight = Value(0.5)
     fast = micrograd.compile(
         lambda x: weight * micrograd.where(x.exp() > 5.0, 1.0, 0.0), (1.0,), parameters=[weight], backend="c",
@@ -315,7 +315,7 @@ def test_a_copy_and_a_pickle_are_in_single_precision_too(network):
         assert other.map(examples) == fast.map(packed)
 
 
-def test_threads_give_what_one_gives_but_for_the_order_of_additions(network):
+def test_threads_give_what_one_gives_but_for_the_order_of_additions(network, threads_pay):
     model, loss, xs, ys = network
     found = []
     for threads in (1, 3):
@@ -420,7 +420,7 @@ def test_fit_in_single_precision_needs_c(network, backend):
     with pytest.raises(ValueError, match=f"backend '{backend}' computes in doubles: give backend=\"c\""):
         fit(model, cross_entropy, xs, ys, epochs=1, backend=backend, precision="single")
     for other in (backend, "auto", "c"):
-        with pytest.raises(ValueError, match="unknown precision 'half': expected double or single"):
+        with pytest.raises(ValueError, match="unknown precision 'half': expected"):
             fit(model, cross_entropy, xs, ys, epochs=1, backend=other, precision="half")
 
 

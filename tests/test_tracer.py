@@ -61,7 +61,7 @@ def test_a_dot_is_one_operation_and_so_is_each_gradient() -> None:
         return dot(hidden, hidden)
 
     ops = graph_of(function, ([1.0, 2.0, 3.0],), [*ws, *vs, b]).trace.ops
-    assert ops.count("dot") == 3 + 2 + 3  # forward; of the hidden numbers; of the arguments
+    assert ops.count("dot") == 3 + 2 + 3 + 6  # forward; of the hidden numbers; of the arguments; of the weights
     check(function, ([1.0, 2.0, 3.0],), [*ws, *vs, b])
 
 
@@ -117,7 +117,9 @@ def test_what_else_uses_a_product_or_a_sum_records_it(trace: Trace) -> None:
         assert shown(trace, 1.0 + a * c) == ("+", 1.0, ("*", 0, 2))
         assert shown(trace, (a * b) + (b * c)) == ("dot", -0.0, 0, 1, 1, 2)
         assert shown(trace, (a * b) + c) == ("+", ("*", 0, 1), 2)
-        assert shown(trace, b + a * b) == ("+", 1, ("*", 0, 1))  # a leaf may be what a gradient was before
+        assert shown(trace, b + a * b) == ("dot", 1, 0, 1)  # a leaf may be what a gradient was before
+        assert shown(trace, b + (0 + a * b)) == ("dot", 1, 0, 1)
+        assert shown(trace, b + total) == ("+", 1, ("dot", -0.0, 0, 1, 1, 2))
         assert shown(trace, a * 2.0) == ("*", 0, 2.0)
     assert shown(trace, a * c) == ("*", 0, 2)
 

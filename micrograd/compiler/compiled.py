@@ -73,8 +73,8 @@ def compile(
         If given, the C code for calls of `backward` with so many examples is built right away. All other code is built
         when it is first called.
     threads
-        How many threads share the examples of a call in C, which pays off for calls of some milliseconds. Their
-        gradients are added in a fixed order: results are reproducible for the same number of threads.
+        How many threads may share the examples of a call in C. No more are used than have about a millisecond of work
+        each: so a short call has one. Gradients are added in a fixed order: the same number gives the same results.
     precision
         "double", or "single" for floats in C: half the memory and twice the lanes, for results of about seven digits.
         Values stay Python's floats, and Python still computes in doubles. Numbers beyond 3.4e38 become infinities, as

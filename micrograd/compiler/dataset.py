@@ -107,14 +107,14 @@ class Packed:
             for i, (shape, argument) in enumerate(zip(self.shapes, arguments, strict=True)):
                 if code == "d" and not shape and isinstance(argument, (float, int)):
                     self._buffers[i][0] = argument
-                elif code == "d" and type(argument) is list and shape == (len(argument),) and are_plain(argument):
-                    self._buffers[i][: len(argument)] = array("d", argument)
                 elif is_array(argument) and not hasattr(argument, "filled"):
                     view = memoryview(argument)
                     if view.shape != shape or view.format != code:
                         return False
                     self._bytes[i][:] = view.cast("B")
                     as_arrays = True
+                elif code == "d" and type(argument) is list and shape == (len(argument),) and are_plain(argument):
+                    self._buffers[i][: len(argument)] = array("d", argument)
                 elif code == "d" and isinstance(argument, dict):
                     _extend(numbers := array("d"), argument, shape)
                     self._buffers[i][: len(numbers)] = numbers

@@ -128,6 +128,8 @@ class Function:
         """The parameters' numbers: where they are in one buffer, this. Raises TracedError if they are being traced."""
         if self._frozen is not None and not is_tracing():
             return self._frozen
+        if not self.parameters:
+            return ()
         buffer = data_buffer(self.parameters)
         if buffer is not None:
             return buffer

@@ -16,10 +16,11 @@ from operator import add, is_
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from micrograd import validation
+from micrograd.collector import gc_paused
 from micrograd.compiler.dataset import Examples
 from micrograd.compiler.dtype import DOUBLE, REMEDY
 from micrograd.compiler.frontend.interpret import check
-from micrograd.compiler.frontend.redirect import any_frozen, trained
+from micrograd.compiler.frontend.redirect import any_frozen, hidden, trained
 from micrograd.compiler.native.buffers import Buffers
 from micrograd.compiler.native.loop import NativeLoop
 from micrograd.compiler.native.toolchain import warn_once
@@ -143,7 +144,7 @@ class Training:
         )
 
     def __enter__(self) -> Self:
-        with entering(self):
+        with entering(self), gc_paused():
             self._check_optimizer()
             self._claim.enter_context(trained(self._optimizer.parameters))
             try:
@@ -287,7 +288,9 @@ class Training:
         optimizer, now = self._optimizer, self._optimizer.parameters
         if any_frozen(now):
             raise RuntimeError("a step would change frozen parameters: leave the block of frozen() first")
-        if len(now) != len(self._changed) or not all(map(is_, now, self._changed)):
+        with hidden(math.nan):  # which equals no number: so lists compare Values by identity, without a call for each
+            are_same = self.is_native and type(now) is list and now == self._changed
+        if not are_same and (len(now) != len(self._changed) or not all(map(is_, now, self._changed))):
             raise ValueError(
                 "the optimizer was given other parameters during training: leave the training block and start another "
                 "one for them, or train eagerly"

@@ -1,9 +1,4 @@
-"""Small neural networks, made of Modules, and how to save them to files.
-
-module.py       Module: whatever has parameters
-layers.py       Neuron, Layer, MLP, Embedding
-checkpoint.py   save, load
-"""
+"""Small neural networks, made of Modules, and how to save them to files."""
 
 from micrograd.nn.checkpoint import load, save
 from micrograd.nn.layers import ACTIVATIONS, MLP, Embedding, Layer, Neuron

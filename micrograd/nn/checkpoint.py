@@ -2,14 +2,13 @@
 
 import math
 import os
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 from micrograd import files
 from micrograd.engine import Value
 from micrograd.errors import shown
-from micrograd.nn.layers import MLP, Embedding, Layer, Neuron
+from micrograd.nn.layers import MLP, Embedding, Layer, Neuron, activation_of
 from micrograd.nn.module import Module
 from micrograd.validation import plain
 
@@ -20,15 +19,9 @@ def save(model: Module, path: str | os.PathLike[str]) -> None:
     Attributes whose names begin with an underscore, such as what `fit` keeps of a training, are left out. An existing
     file is replaced by the whole new one, or stays as it is.
 
-    Raises
-    ------
-    ValueError
-        If the model or one of its parts is of another type, an activation is not a name from `ACTIVATIONS`, or a
-        parameter is not a finite float. Save the `state_dict()` of such a model, as the message says.
-    TypeError
-        If it is not a model.
-    OSError
-        If the file cannot be written.
+    Raises ValueError if the model or one of its parts is of another type, an activation is not a name from
+    `ACTIVATIONS`, or a parameter is not a finite float: save the `state_dict()` of such a model, as the message says.
+    Raises TypeError if it is not a model, OSError if the file cannot be written.
     """
     if isinstance(path, Module):
         raise TypeError(f"the path comes second: write nn.save(model, {shown(model)})")
@@ -48,12 +41,7 @@ def save(model: Module, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> Any:
     """The Neuron, Layer, MLP or Embedding that `save` wrote to a file. No code in the file is run.
 
-    Raises
-    ------
-    ValueError
-        If the file is damaged or holds something else.
-    OSError
-        If the file cannot be opened.
+    Raises ValueError if the file is damaged or holds something else, OSError if it cannot be opened.
     """
     try:
         return _decode(files.read(path))
@@ -72,7 +60,7 @@ def encoded(model: Module) -> Any:
 def _encode(part: Any, at: str = "model") -> Any:
     """A part of a model as JSON, or as something that `_decode` refuses."""
     if isinstance(part, Module):
-        if type(part) not in _DECODERS:
+        if type(part) not in _MEMBERS:
             raise ValueError(f"it knows {_KINDS}, but {at} is of type {type(part).__name__}")
         public = {name: member for name, member in vars(part).items() if not name.startswith("_")}
         members = {name: _encode(member, f"{at}.{name}") for name, member in public.items()}
@@ -85,73 +73,50 @@ def _encode(part: Any, at: str = "model") -> Any:
     return part
 
 
-def _decode(part: Any, kind: type[Module] | None = None, at: str = "model") -> Module:
-    """The module in a part of a document. Raises ValueError if it is not of this kind, or of any."""
-    for known, (members, decoder) in _DECODERS.items():
-        if kind in (known, None) and isinstance(part, dict) and part.get("type") == known.__name__:
-            if part.keys() != {"type", *members}:
-                raise ValueError(f"the {known.__name__} {at} has {shown(sorted(part))}: expected {sorted(members)}")
-            return decoder(*[part[member] for member in members], at)
-    expected = kind.__name__ if kind else _KINDS
-    raise ValueError(f"{at} is {shown(part)}: expected a {expected}")
+def _decode(part: Any, kind: Any = Module, at: str = "model") -> Any:
+    """What a part of a document holds. Raises ValueError if it is not of this kind, which is as in `_MEMBERS`."""
+    if isinstance(kind, list):
+        if not isinstance(part, list) or not part:
+            raise ValueError(f"{at} is {shown(part)}: expected a list with at least one item")
+        return [_decode(item, kind[0], f"{at}.{i}") for i, item in enumerate(part)]
+    if kind is float:
+        if type(part) is not float or not math.isfinite(part):
+            raise ValueError(f"the parameter {at} is {shown(part)}: expected a finite float")
+        return Value(part)
+    if kind is str:
+        if not isinstance(part, str):
+            raise ValueError(f"{at} is {shown(part)}: expected a name from ACTIVATIONS")
+        activation_of(part)
+        return part
+    known = {of.__name__: of for of in _MEMBERS if issubclass(of, kind)}
+    found = known.get(str(part.get("type"))) if isinstance(part, dict) else None
+    if found is None:
+        raise ValueError(f"{at} is {shown(part)}: expected a {_KINDS if kind is Module else kind.__name__}")
+    if part.keys() != {"type", *_MEMBERS[found]}:
+        raise ValueError(f"the {found.__name__} {at} has {shown(sorted(part))}: expected {[*_MEMBERS[found]]}")
+    module = found.__new__(found)
+    for name, member in _MEMBERS[found].items():
+        setattr(module, name, _decode(part[name], member, f"{at}.{name}"))
+    _check_sizes(module, at)
+    return module
 
 
-def _neuron(activation: Any, w: Any, b: Any, at: str) -> Neuron:
-    _check_numbers([*_nonempty(w, f"{at}.w"), b], at)
-    if not isinstance(activation, str):
-        raise ValueError(f"{at} has the activation {shown(activation)}: expected a name from ACTIVATIONS")
-    neuron = Neuron(len(w), activation, rng=0)
-    neuron.w, neuron.b = [Value(x) for x in w], Value(b)
-    return neuron
-
-
-def _layer(neurons: Any, at: str) -> Layer:
-    layer = Layer.__new__(Layer)
-    layer.neurons = _parts(neurons, Neuron, f"{at}.neurons")
-    if len({len(neuron.w) for neuron in layer.neurons}) > 1:
+def _check_sizes(module: Module, at: str) -> None:
+    """Raise ValueError if the parts of a module do not go together."""
+    if isinstance(module, Layer) and len({len(neuron.w) for neuron in module.neurons}) > 1:
         raise ValueError(f"the neurons of {at} have different numbers of weights")
-    return layer
-
-
-def _mlp(layers: Any, at: str) -> MLP:
-    mlp = MLP.__new__(MLP)
-    mlp.layers = _parts(layers, Layer, f"{at}.layers")
-    for before, after in pairwise(mlp.layers):
+    if isinstance(module, Embedding) and len(set(map(len, module.w))) > 1:
+        raise ValueError(f"the rows of {at} have different numbers of weights")
+    for before, after in pairwise(module.layers) if isinstance(module, MLP) else ():
         if len(before.neurons) != len(after.neurons[0].w):
             raise ValueError(f"in {at}, {after!r} cannot follow {before!r}")
-    return mlp
 
 
-def _embedding(w: Any, at: str) -> Embedding:
-    embedding = Embedding.__new__(Embedding)
-    for i, row in enumerate(_nonempty(w, f"{at}.w")):
-        _check_numbers(_nonempty(row, f"{at}.w.{i}"), at)
-    if len(set(map(len, w))) > 1:
-        raise ValueError(f"the rows of {at} have different numbers of weights")
-    embedding.w = [[Value(x) for x in row] for row in w]
-    return embedding
-
-
-def _check_numbers(numbers: list[Any], at: str) -> None:
-    for number in numbers:
-        if type(number) is not float or not math.isfinite(number):
-            raise ValueError(f"{at} has the parameter {shown(number)}: expected a finite float")
-
-
-def _parts(parts: Any, kind: type[Module], at: str) -> list[Any]:
-    return [_decode(part, kind, f"{at}.{i}") for i, part in enumerate(_nonempty(parts, at))]
-
-
-def _nonempty(parts: Any, at: str) -> list[Any]:
-    if not isinstance(parts, list) or not parts:
-        raise ValueError(f"{at} is {shown(parts)}: expected a list with at least one item")
-    return parts
-
-
-_DECODERS: dict[type[Module], tuple[tuple[str, ...], Callable[..., Module]]] = {
-    Neuron: (("activation", "w", "b"), _neuron),
-    Layer: (("neurons",), _layer),
-    MLP: (("layers",), _mlp),
-    Embedding: (("w",), _embedding),
+_MEMBERS: dict[type[Module], dict[str, Any]] = {
+    Neuron: {"activation": str, "w": [float], "b": float},
+    Layer: {"neurons": [Neuron]},
+    MLP: {"layers": [Layer]},
+    Embedding: {"w": [[float]]},
 }
+"""What the attributes of each part are: of a class, or lists of that."""
 _KINDS = "Neuron, Layer, MLP or Embedding"

@@ -1,5 +1,7 @@
 """A Neuron is a dot product and an activation, a Layer a list of Neurons, an MLP a list of Layers; an Embedding has a
 row of numbers for each token.
+
+Weights are drawn from `rng`: a `random.Random`, a NumPy generator or a seed; by default Python's global generator.
 """
 
 import math
@@ -21,16 +23,8 @@ if TYPE_CHECKING:
         """What a type checker takes the output of a Layer for, which is a Value or a list by the size of the Layer."""
 
 
-ACTIVATIONS: dict[str, Activation] = {
-    "tanh": Value.tanh,
-    "relu": Value.relu,
-    "leaky_relu": Value.leaky_relu,
-    "sigmoid": Value.sigmoid,
-    "softplus": Value.softplus,
-    "gelu": Value.gelu,
-    "silu": Value.silu,
-    "linear": Value.__pos__,
-}
+_METHODS = ("tanh", "relu", "leaky_relu", "sigmoid", "softplus", "gelu", "silu")
+ACTIVATIONS: dict[str, Activation] = {name: getattr(Value, name) for name in _METHODS} | {"linear": Value.__pos__}
 """The activations by name. A saved model holds the name."""
 
 
@@ -40,27 +34,14 @@ class Neuron(Module):
     The weights start uniformly distributed within sqrt(6 / (nin + nout)), after Glorot and Bengio (2010), or for the
     relus, which pass half of their inputs, within sqrt(6 / nin), after He et al. (2015). The bias starts at 0.
 
-    Parameters
-    ----------
-    nin
-        The number of inputs.
-    activation
-        A name from `ACTIVATIONS`, or any function from Value to Value.
-    nout
-        The number of neurons in its layer.
-    rng
-        A `random.Random`, a NumPy generator or a seed; by default Python's global generator.
-
-    Raises
-    ------
-    ValueError
-        If a size is below 1 or the activation is unknown.
+    The activation is a name from `ACTIVATIONS`, or any function from Value to Value; `nout` is the number of neurons in
+    the layer. Raises ValueError if a size is below 1 or the activation is unknown.
     """
 
     def __init__(self, nin: int, activation: str | Activation = "tanh", *, nout: int = 1, rng: Rng = None) -> None:
         nin = count("nin", nin)
         self.activation = activation
-        _activation(activation)
+        activation_of(activation)
         limit, uniform = weight_limit(nin, nout, activation), generator(rng).uniform
         self.w = [Value(uniform(-limit, limit)) for _ in range(nin)]
         self.b = Value(0.0)
@@ -68,7 +49,7 @@ class Neuron(Module):
     def __call__(self, x: Sequence[Any]) -> Value:
         """The output for `nin` Values or numbers. Raises ValueError for any other number of inputs."""
         _check_inputs(self, len(self.w), x)
-        return _activation(self.activation)(dot(self.w, x, self.b))
+        return activation_of(self.activation)(dot(self.w, x, self.b))
 
     def __repr__(self) -> str:
         return f"Neuron({len(self.w)}, {_name(self.activation)})"
@@ -97,50 +78,28 @@ class Layer(Module):
 
 
 class MLP(Module):
-    """A multi-layer perceptron: Layers in sequence. `model(x)` returns the outputs of the last one.
+    """A multi-layer perceptron: Layers of `nouts` neurons in sequence. `model(x)` returns the outputs of the last one.
 
-    Parameters
-    ----------
-    nin
-        The number of inputs.
-    nouts
-        The number of neurons in each layer.
-    activation
-        The activation of all layers but the last: a name from `ACTIVATIONS`, or any function from Value to Value.
-    output
-        The activation of the last layer.
-    rng
-        A `random.Random`, a NumPy generator or a seed for the weights; by default Python's global generator.
-
-    Raises
-    ------
-    ValueError
-        If a size is below 1, there are no layers, or an activation is unknown.
+    The last one has the activation `output`, all others `activation`. The errors are those of `Neuron`; to have no
+    layers is a ValueError.
     """
 
     def __init__(
-        self,
-        nin: int,
-        nouts: Sequence[int],
-        activation: str | Activation = "tanh",
-        output: str | Activation = "linear",
-        rng: Rng = None,
-    ) -> None:
+        self, nin: int, nouts: Sequence[int], activation: str | Activation = "tanh",
+        output: str | Activation = "linear", rng: Rng = None,
+    ) -> None:  # fmt: skip
         require_ordered("nouts", nouts, "the size of each layer, such as [16, 1]")
         if not hasattr(nouts, "__len__") or len(nouts) == 0:
             raise ValueError(f"nouts is {shown(nouts)}: expected the size of each layer, such as [16, 1]")
         sizes = [count("nin", nin), *[count("nout", nout) for nout in nouts]]  # before the first number is drawn
-        _activation(activation)
-        _activation(output)
+        activation_of(activation)
+        activation_of(output)
         rng = generator(rng)
         activations = [activation] * (len(nouts) - 1) + [output]
         self.layers = [Layer(n, m, act, rng=rng) for n, m, act in zip(sizes, sizes[1:], activations, strict=False)]
 
     def __call__(self, x: Sequence[Any]) -> "Output":
-        """The outputs for `nin` Values or numbers: a list, or a single Value if the last layer has one neuron.
-
-        Raises ValueError for any other number of inputs.
-        """
+        """The outputs for `nin` inputs, or the one Value of a single neuron. Raises ValueError for more or fewer."""
         _check_inputs(self, len(self.layers[0].neurons[0].w), x)
         for layer in self.layers[:-1]:
             x = layer(x)
@@ -155,21 +114,8 @@ class MLP(Module):
 class Embedding(Module):
     """`n` rows of `size` weights, one for each token or word: `embedding(i)` is row `i`, a list of Values.
 
-    The weights start normally distributed with mean 0 and standard deviation 1, as in `torch.nn.Embedding`.
-
-    Parameters
-    ----------
-    n
-        The number of rows.
-    size
-        The number of weights in a row.
-    rng
-        A `random.Random`, a NumPy generator or a seed; by default Python's global generator.
-
-    Raises
-    ------
-    ValueError
-        If `n` or `size` is below 1.
+    The weights start normally distributed with mean 0 and standard deviation 1, as in `torch.nn.Embedding`. Raises
+    ValueError if `n` or `size` is below 1.
     """
 
     def __init__(self, n: int, size: int, *, rng: Rng = None) -> None:
@@ -191,7 +137,8 @@ def weight_limit(nin: int, nout: int, activation: str | Activation) -> float:
     return math.sqrt(6 / nin if _name(activation) in ("relu", "leaky_relu") else 6 / (nin + nout))
 
 
-def _activation(activation: str | Activation) -> Activation:
+def activation_of(activation: str | Activation) -> Activation:
+    """The activation of that name, or the function itself. Raises ValueError if the name is unknown."""
     if callable(activation):
         return activation
     if not isinstance(activation, str) or activation not in ACTIVATIONS:

@@ -70,12 +70,8 @@ class Module(Displayed):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Set each parameter to its number in a dict that `state_dict` of a similar module returned.
 
-        Raises
-        ------
-        ValueError
-            If a name is missing, is not that of a parameter, or is that of two. On any error, nothing has changed.
-        TypeError
-            If something is not a number.
+        Raises ValueError if a name is missing, is not that of a parameter, or is that of two, TypeError if one has
+        something other than a number. On any error, nothing has changed.
         """
         require_attributes("state", state, ["keys"], "a dict of numbers by name, as state_dict() returns")
         parameters = self._by_name()

@@ -10,6 +10,8 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from micrograd.collector import gc_paused
+from micrograd.compiler.dtype import DOUBLE, named
+from micrograd.compiler.options import Options
 from micrograd.engine import Value
 from micrograd.errors import shown
 from micrograd.optim import Adam, Optimizer, Schedule
@@ -18,7 +20,7 @@ from micrograd.stepping import OptimizerLike, Update, restore
 from micrograd.training.gradients import EagerGradients, Model, Table
 from micrograd.training.history import Diverged, History, Recorder
 from micrograd.training.progress import Progress
-from micrograd.training.trainer import Sampler, Trainer, Unshuffled, compiled
+from micrograd.training.trainer import Sampler, Trainer, compiled
 from micrograd.validation import Rng, as_list, count, examples, generator, limit, renamed, require_attributes, row
 
 if TYPE_CHECKING:
@@ -31,7 +33,6 @@ log = logging.getLogger("micrograd")
 Loss = Callable[[Any, Any], Any]
 BACKENDS = ("eager", "auto", "python", "numpy", "c")
 IN_DOUBLES = ("eager", "python", "numpy")
-PRECISIONS = ("double", "single")
 ORDER = ", as in fit(model, loss, xs, ys)"
 
 
@@ -61,10 +62,8 @@ def fit(
     """Train the model on the examples.
 
     Ctrl-C ends the training early: the model keeps all completed steps. Python's garbage collector, which graphs do not
-    need, runs only between steps until the training ends.
-
-    Exceptions of the model, the loss or the optimizer are passed on, and the parameters are those after the last
-    completed step.
+    need, runs only between steps until the training ends. Exceptions of the model, the loss or the optimizer are passed
+    on, and the parameters are those after the last completed step.
 
     Parameters
     ----------
@@ -77,7 +76,7 @@ def fit(
         The inputs and targets of the examples: lists, arrays or tables with a row for each. The model and the loss get
         the rows of arrays and tables as lists of Python's own numbers.
     epochs
-        The number of passes over the data, each in a new random order.
+        The number of passes over the data, each in a new random order, which `rng` draws.
     batch_size
         The number of examples in a step; all by default.
     optimizer
@@ -86,14 +85,10 @@ def fit(
     schedule
         A function from the number of steps taken by this call to the learning rate of the next. It is called right
         before that step; with those of `optim`, compiled code takes many steps at a time.
-    validation
-        The inputs and targets of examples that are not trained on.
-    patience
-        The number of epochs to wait for a lower validation loss before ending the training. Unless an error other than
-        Diverged ends it, the parameters are then set back to those of the epoch with the lowest.
-    rng
-        A `random.Random`, a NumPy generator or a seed for the order of the examples; by default Python's global
-        generator.
+    validation, patience
+        The inputs and targets of examples that are not trained on, and the number of epochs to wait for a lower loss of
+        theirs before ending the training. Unless an error other than Diverged ends it, the parameters are then set back
+        to those of the epoch with the lowest.
     progress
         Where to report progress: a stream, or if True, the notebook that runs this program, else stderr. A notebook
         shows the curves of the losses and a terminal a line, which update themselves; anything else gets a line from
@@ -102,40 +97,38 @@ def fit(
         "eager" for the engine; "c" for generated code, which runs the whole training, many times as fast; "python" for
         generated code that computes the gradients, "numpy" for that on NumPy's arrays; "auto" for C if there is a
         compiler, in a browser for JavaScript, else for NumPy if it is installed, else for Python, or for the engine if
-        the model or the loss cannot be compiled, and then the log says why. Compiled, a model is traced once for each
-        shape of examples, and again by a later call only if it, the loss or what they can read has changed, other than
-        the parameters' numbers: it draws its random numbers only then; a number that it keeps from one call to the
-        next, such as a running mean, is an error; and targets and tokens are Values: `take` selects by them. Values
-        that the model and the loss use and the optimizer does not change, such as those of a frozen layer or one that
-        the schedule sets, are read before each step, and get no gradients; other numbers are constants. During the
-        training, parameters show the numbers of the latest step.
+        the model or the loss cannot be compiled, and then the log says why.
+
+        Compiled, a model is traced once for each shape of examples, and by a later call only if it, the loss or what
+        they can read has changed, other than the parameters' numbers. It draws its random numbers only then; a number
+        that it keeps from one call to the next, such as a running mean, is an error; targets and tokens are Values:
+        `take` selects by them. Values that the model and the loss use and the optimizer does not change, such as those
+        of a frozen layer or one that the schedule sets, are read before each step, and get no gradients; other numbers
+        are constants. During the training, parameters show the numbers of the latest step.
     clip_grad_norm
-        What the norm of the gradients is scaled down to before each step, as by `optim.clip_grad_norm`; infinity
-        limits nothing.
+        What the norm of the gradients is scaled down to before each step, as by `optim.clip_grad_norm`.
     snapshots
         The largest number of snapshots of the parameters and gradients that the history keeps, from before the first
         step to after the last, evenly spread over the epochs; none by default. Each takes 16 bytes a parameter.
     threads
-        The number of threads that share the examples of a step in C, worthwhile for steps of some milliseconds. Their
-        gradients are added in a fixed order.
+        How many threads may share the examples of a step in C. No more are used than have about a millisecond of work
+        each, and their gradients are added in a fixed order.
     precision
         The type that C computes with: "double", or "single" for floats, as PyTorch has them by default.
     executor
-        Whose workers compute the gradients, with one of the backends for generated code: a `concurrent.futures`
-        Executor or what has its `submit`, such as Dask's `client.get_executor()`; a function that makes one, which is
-        called again when that is broken, as processes are by the death of one; or a list of these. A step that a worker
-        has not survived is repeated, and no example counted twice. A worker keeps each shard that it has computed, and
-        any worker of an executor may come to compute any of its shards: if the data does not fit on one machine, give
-        a list with an executor for each machine, among which the shards are divided; those of one that is broken go to
-        the others. What workers send is unpickled: use only those whose programs you would run. A Ctrl-C in a terminal
-        reaches worker processes, too: fit ends as ever, and the executor is broken. With an executor, what cannot be
-        compiled is an error.
+        Whose workers compute the gradients by generated code: a `concurrent.futures` Executor or what has its `submit`,
+        such as Dask's `client.get_executor()`; a function that makes one, which is called again when that is broken; or
+        a list of these. A step that a worker has not survived is repeated, and no example counted twice. Any worker of
+        an executor may come to keep any of its shards: if the data does not fit on one machine, give a list with an
+        executor for each, among which the shards are divided; those of one that is broken go to the others. What
+        workers send is unpickled: use only those whose programs you would run. A Ctrl-C in a terminal reaches worker
+        processes, too: fit ends as ever, and the executor is broken. What cannot be compiled is an error.
     shards
         In how many parts the examples are sent to the workers, who keep them; by default one for each. Their gradients
         are added in a fixed order: the losses are those of one process but for rounding, and for the same number of
-        shards, on machines of one kind, the same each time, whoever computes them. In place of xs and ys, a list with a
-        function for each part that returns its `(xs, ys)`: it is called where they are used, and arrays of doubles,
-        such as NumPy's memory-mapped ones, are used where they lie.
+        shards, on machines of one kind, the same each time. In place of xs and ys, a list with a function for each part
+        that returns its `(xs, ys)`: it is called where they are used, and arrays of doubles, such as NumPy's
+        memory-mapped ones, are used where they lie.
 
     Raises
     ------
@@ -144,23 +137,19 @@ def fit(
         does not depend on the model's parameters or the optimizer has none of them, or the `check_targets` of the loss,
         which a function around the loss hides, rejects a target.
     TypeError
-        If an argument is of another kind, the examples have no items by position, as a dict has none, or a loss is not
-        a number.
+        If an argument is of another kind, the examples have no items by position, or a loss is not a number.
     TraceError, CompilerError
         If a backend is asked for by its name, and the model cannot be compiled for it, or there is no C compiler.
     BrokenExecutor
-        If the executor is broken, and there is no other one. The parameters are those after the last whole step, and
-        the error's `history` what there is up to there.
+        If the executor is broken, and there is no other one. The error has the `history` up to there.
     Diverged
         If a loss, or a parameter after a step, is infinite or NaN: a FloatingPointError, with the `history` up to
-        there, whose `failure` tells where the number came from. The parameters are those after the last whole step, or
-        with patience, those of the epoch with the lowest validation loss.
+        there, whose `failure` tells where the number came from. With patience, the parameters are those of the epoch
+        with the lowest validation loss.
     """
     if backend not in BACKENDS:
         raise ValueError(f"unknown backend {backend!r}: expected one of {', '.join(BACKENDS)}")
-    if precision not in PRECISIONS:
-        raise ValueError(f"unknown precision {precision!r}: expected {' or '.join(PRECISIONS)}")
-    if precision != "double" and backend in IN_DOUBLES:
+    if named(precision) != DOUBLE and backend in IN_DOUBLES:
         raise ValueError(f'backend {backend!r} computes in doubles: give backend="c" with precision={precision!r}')
     threads = count("threads", threads)
     if threads > 1 and backend in IN_DOUBLES:
@@ -177,7 +166,9 @@ def fit(
         check_targets(validation[1] if validation else (), "validation[1]")
     if clip_grad_norm is not None:
         clip_grad_norm = limit("clip_grad_norm", clip_grad_norm)
+    history = History()
     most = None if snapshots is None else count("snapshots", snapshots, least=2)
+    recorder = Recorder(history.snapshots, parameters, most) if most else None
     rng = generator(rng)
     for parameter in parameters:
         parameter.data = row(parameter.data)  # lest one of NumPy's numbers has all the others in its precision
@@ -186,13 +177,11 @@ def fit(
         train_data = parts.load(loss)
     n = len(train_data[0])
     size = min(size or n, n)
-    history = History()
-    recorder = None if most is None else Recorder(history.snapshots, parameters, most)
     if optimizer is None:
         optimizer = Adam(parameters, learning_rate=0.01)
     update = Update(parameters, optimizer, clip_grad_norm)
     gradients = EagerGradients(model, loss, train_data, update)
-    sampler = (Unshuffled if loaded_by_workers and size == n else Sampler)(n, size, rng)
+    sampler = Sampler(n, size, None if loaded_by_workers and size == n else rng)  # whole shards need no order
     trainer = Trainer(gradients, update, sampler, schedule, lambda: gradients.losses(validation or ((), ())))
 
     def pause(epoch: int) -> int:
@@ -207,10 +196,8 @@ def fit(
         try:
             with parts or nullcontext():
                 if backend != "eager":
-                    trainer = _compiled(
-                        trainer, gradients, parts, backend, validation=validation, pause=pause,
-                        on_compiled=report.compiled, threads=threads, precision=precision,
-                    )  # fmt: skip
+                    options = Options(backend, threads=threads, precision=named(precision))
+                    trainer = _compiled(trainer, options, parts, gradients, validation, pause, report.compiled)
                 recording = recorder.recording(lambda: trainer.progress) if recorder else nullcontext()
                 with held(trainer.block), recording:
                     freeze()  # what compiling has left
@@ -238,15 +225,13 @@ def fit(
             history.interrupted = True
         except BrokenExecutor as error:
             vars(error).update(history=history)
-            error.add_note(
-                "the parameters are those after the last completed step, if any; the history is in the error's history"
-            )
+            error.add_note("the parameters are those after the last completed step; the error has the history")
             raise
         except Diverged as error:
             history.failure = error.failure
-            left = (
-                f"of epoch {best_epoch}, with the lowest validation loss" if best else "after the last completed step"
-            )
+            left = "after the last completed step"
+            if best:
+                left = f"of epoch {best_epoch}, with the lowest validation loss"
             tables = {"xs": train_data[0], "ys": train_data[1]}
             if validation:
                 tables |= {"validation[0]": validation[0], "validation[1]": validation[1]}
@@ -257,12 +242,12 @@ def fit(
     return history
 
 
-def _compiled(eager: Trainer, engine: EagerGradients, shards: "Shards | None", backend: str, **options: Any) -> Trainer:
+def _compiled(eager: Trainer, options: Options, shards: "Shards | None", *others: Any) -> Trainer:
     """The trainer in generated code; with "auto", the one given where the model or its loss cannot be compiled."""
     try:
-        return compiled(eager, engine, shards=shards, backend=backend, **options)
+        return compiled(eager, options, shards, *others)
     except Exception as error:
-        if backend != "auto" or shards:
+        if options.backend != "auto" or shards:
             raise
         log.warning("training eagerly, since the model cannot be compiled: %s%s", error, _line(error))
         return eager
@@ -286,8 +271,8 @@ def _collector_paused() -> Iterator[tuple[Callable[[], None], Callable[[], None]
     """Pause the garbage collector for the block, and give two functions: to collect after a step, and to freeze.
 
     The first collects what the step has left, next to nothing unless the loss makes cycles; and the garbage of earlier
-    steps once there is a quarter more of it, which is Python's own rule. All that existed before the block is frozen,
-    and so costs no time; the second function freezes all that exists when it is called.
+    steps once there is a quarter more of it, which is Python's own rule. All that exists before the block, or when the
+    second is called, costs no time.
     """
     froze = False
     new, old = 0, 0
@@ -357,26 +342,16 @@ def _check_shards(executor: Any, shards: Any, xs: Any, ys: Any, backend: str, th
     if executor is None and shards is not None:
         raise ValueError("shards need the workers of an executor: give executor=ProcessPoolExecutor() with them")
     if executor is not None and backend == "eager":
-        raise ValueError(
-            'the workers of an executor run generated code: give backend="c", "numpy", "python" or "auto" with it'
-        )
+        raise ValueError('workers run generated code: give backend="c", "numpy", "python" or "auto" with an executor')
     if executor is not None and threads != 1:
-        raise ValueError(
-            f"threads is {threads!r}, but each worker of an executor has a single thread: leave threads at 1"
-        )
+        raise ValueError(f"threads is {threads}, but each worker of an executor has a single thread: leave it at 1")
     if (xs is None or ys is None) and not loaded_by_workers:
-        missing = [name for name, table in (("xs", xs), ("ys", ys)) if table is None]
-        are = "are" if len(missing) > 1 else "is"
-        raise TypeError(
-            f"{' and '.join(missing)} {are} missing: give both xs and ys, or an executor and shards=[...], functions "
-            "that load them"
-        )
+        missing = "xs and ys are" if xs is ys else "xs is" if xs is None else "ys is"
+        raise TypeError(f"{missing} missing: give both xs and ys, or an executor and shards=[functions that load them]")
     if not loaded_by_workers:
         return False
     if xs is not None or ys is not None:
-        raise ValueError(
-            "shards that are loaded take the place of xs and ys: leave those out, or give the number of shards"
-        )
+        raise ValueError("shards that are loaded take the place of xs and ys: leave out one or the other")
     if not shards:
         raise ValueError("shards is an empty list: there is nothing to learn from")
     for i, load in enumerate(shards):
@@ -389,7 +364,6 @@ def _shards(executor: Any, shards: Any, n: int, precision: str) -> "Shards | Non
     if executor is None:
         return None
     from micrograd.compiler.distributed.shards import Shards  # here, since it takes longer to load than all else
-    from micrograd.compiler.dtype import named
 
     if not isinstance(shards, (list, tuple, NoneType)):
         shards = count("shards", shards)

@@ -34,13 +34,7 @@ class Gradients(Protocol):
 
 
 class EagerGradients:
-    """Gradients by the engine.
-
-    Attributes
-    ----------
-    is_unchecked
-        Whether the next loss, if it is the first, has to depend on the model's parameters.
-    """
+    """Gradients by the engine. While `is_unchecked`, the next loss has to depend on the model's parameters."""
 
     def __init__(self, model: Model, loss: Callable[[Any, Any], Any], train_data: Table, update: Update) -> None:
         self.model, self.loss, self.train_data, self.update = model, loss, train_data, update

@@ -15,16 +15,11 @@ __all__ = ["Diverged", "Failure", "History", "Recorder", "Snapshot"]
 
 @dataclass
 class Snapshot:
-    """The parameters of a model at one point of its training.
+    """The parameters of a model at one point of its training, and their gradients, as `model.parameters()` has them.
 
-    Attributes
-    ----------
-    epoch
-        The number of epochs trained; 0 before the first step, and not a whole number if the training ended within an
-        epoch.
-    parameters, gradients
-        The numbers of `model.parameters()`, and their gradients from the step before; or from the next one, if these
-        were not finite and so ended the training.
+    `epoch` is the number of epochs trained: 0 before the first step, and not a whole number if the training ended
+    within an epoch. The gradients are from the step before; or from the next one, if these were not finite and so
+    ended the training.
     """
 
     epoch: float
@@ -34,21 +29,12 @@ class Snapshot:
 
 @dataclass
 class Failure:
-    """Where a training met a number that is infinite or NaN.
+    """Where a training met a number that is infinite or NaN, after `epoch` epochs as in a Snapshot.
 
-    Attributes
-    ----------
-    epoch
-        The number of epochs trained, as in a Snapshot.
-    what
-        The number that was not finite: "the loss is nan".
-    message
-        The same, with the step and what to try.
-    origin
-        The operation that computed it from finite numbers, an input that was not finite, or the gradients that were
-        not; empty if none of these is known.
-    parameters
-        The parameters involved, or whose gradients were not finite, by their positions in `model.parameters()`.
+    `what` says which, "the loss is nan", and `message` also in which step, and what to try. `origin` is the operation
+    that computed it from finite numbers, an input that was not finite, or the gradients that were not; it is empty if
+    none of these is known. `parameters` are those involved, or whose gradients were not finite, by their positions in
+    `model.parameters()`.
     """
 
     epoch: float
@@ -64,19 +50,15 @@ class History(Displayed):
 
     Attributes
     ----------
-    losses
-        The mean loss of the training examples, each at the time it was seen.
-    validation_losses
-        The mean loss of the validation examples after the epoch, if there are any. One fewer than losses if Ctrl-C or
-        a number that is not finite ended the training between the two.
+    losses, validation_losses
+        The mean loss of the training examples, each at the time it was seen, and of the validation examples after the
+        epoch, if there are any: one fewer if Ctrl-C or a number that is not finite ended the training between the two.
     learning_rates
         The learning rate of the last step.
-    interrupted
-        Whether Ctrl-C ended the training.
+    interrupted, failure
+        Whether Ctrl-C ended the training, and what was infinite or NaN, if that did.
     snapshots
         The parameters and gradients at some of the epochs, if `fit` was asked for them.
-    failure
-        What was infinite or NaN, if that ended the training.
     """
 
     losses: list[float] = field(default_factory=list)
@@ -105,19 +87,10 @@ class Diverged(FloatingPointError):
 
 
 class Recorder:
-    """Takes snapshots of the parameters after epochs, evenly spread however many these become.
+    """Takes at most so many snapshots of the parameters after epochs, evenly spread however many these become.
 
     It begins with every epoch; whenever there are too many, every second snapshot is dropped, and from there on every
     second epoch is passed over.
-
-    Parameters
-    ----------
-    snapshots
-        The list to keep them in.
-    parameters
-        The parameters.
-    most
-        The largest number of snapshots, the first and the last included.
     """
 
     def __init__(self, snapshots: list[Snapshot], parameters: list[Value], most: int) -> None:

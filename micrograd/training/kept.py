@@ -1,10 +1,9 @@
-"""What a training has compiled, kept for the next one of the same model: that then takes no time to trace or to build.
+"""What a training has compiled, which the next one of the same model need not trace and build again.
 
 It is kept by the model, and goes with it; copies and pickles of the model do not have it.
 """
 
 from collections.abc import Callable, Sequence
-from operator import is_
 from typing import Any
 
 from micrograd.compiler.frontend.reach import KEPT, Reach, alike
@@ -14,22 +13,9 @@ from micrograd.engine import Value
 
 
 class Kept:
-    """What was compiled of a model and a loss, by the shapes of examples, and what it was compiled from.
+    """What was compiled of a model and a loss, and what the two could read before they were traced.
 
-    Parameters
-    ----------
-    model, loss, parameters, options
-        What it was compiled from: the model, a function of a prediction and a target, all Values with gradients, and
-        the options.
-    thorough
-        Whether all other Values are found, however many objects they can read.
-
-    Attributes
-    ----------
-    reach
-        What the model and the loss could read before they were traced.
-    backends
-        What was compiled.
+    If `thorough`, all Values among that are found, however many objects there are.
     """
 
     def __init__(
@@ -37,7 +23,7 @@ class Kept:
     ) -> None:
         self.reach = Reach({"model": model, "loss": loss}, ignoring=parameters, thorough=thorough)
         self.backends: Backends = {}
-        self._loss, self._parameters, self._options, self._thorough = loss, parameters, options, thorough
+        self._loss, self._parameters, self._options = loss, parameters, (options, thorough)
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
         return type(None), ()
@@ -45,10 +31,9 @@ class Kept:
     def serves(self, loss: Callable[..., Any], parameters: Sequence[Value], options: Options, thorough: bool) -> bool:
         """Whether tracing would come to the same as it did."""
         return (
-            (self._options, self._thorough) == (options, thorough)
+            self._options == (options, thorough)
             and alike(self._loss, loss)
-            and len(self._parameters) == len(parameters)
-            and all(map(is_, self._parameters, parameters))
+            and [*map(id, self._parameters)] == [*map(id, parameters)]
             and not self.reach.unfollowed
             and not self.reach.changed()
         )

@@ -10,10 +10,7 @@ from micrograd.training.history import History
 
 
 class Progress:
-    """Reports to a terminal or a notebook after steps, in a line that updates itself, and to a log after epochs.
-
-    A notebook shows the curves of the losses as well.
-    """
+    """Reports to a terminal or a notebook after steps, in a place that updates itself, and to a log after epochs."""
 
     def __init__(self, stream: bool | TextIO, epochs: int, examples: int, history: History) -> None:
         is_notebook = stream is True and "IPython" in sys.modules

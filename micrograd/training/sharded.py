@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 
 
 class ShardedGradients(CompiledGradients):
-    """Gradients by workers: of each shard by generated code, and where that fails, by the engine, there too.
-
-    They are added up in the order of the shards.
-    """
+    """Gradients by workers, added up in the order of the shards: by generated code, or if that fails by the engine."""
 
     def __init__(
         self, function: Function, shards: "Shards", batch_size: int, eager: EagerGradients, session: Training

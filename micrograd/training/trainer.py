@@ -21,6 +21,7 @@ from micrograd.validation import number, row
 if TYPE_CHECKING:
     from micrograd.compiler.distributed.shards import Shards
     from micrograd.compiler.frontend.reach import Reach
+    from micrograd.compiler.options import Options
     from micrograd.compiler.session import CompiledGradients, Training
 
 Shuffle = Callable[[Any, Any], None]
@@ -32,16 +33,9 @@ PACE = 0.05  # seconds that generated code may run at once
 
 
 class Sampler:
-    """Draws batches of examples: in each epoch all of them, in a new random order.
+    """Draws batches of examples: in each epoch all of them, in a new random order, or without `rng` all at once.
 
-    Attributes
-    ----------
-    order
-        The examples in the order of the epoch.
-    position
-        How many of them have been taken; all of them where the next epoch has not been shuffled yet.
-    batches
-        The number of batches in an epoch.
+    `position` is how many examples of `order` have been taken: all of them, where the next epoch has not been shuffled.
     """
 
     def __init__(self, n: int, size: int, rng: Any) -> None:
@@ -57,6 +51,8 @@ class Sampler:
 
     def draw(self, shuffle: Shuffle | None = None) -> Sequence[int]:
         """The next batch, for whose epoch the examples are shuffled if it is the first: by `rng`, or as it would."""
+        if self.rng is None:
+            return range(self.n)
         if self.position == self.n:
             self.position = 0
             if shuffle is not None:
@@ -68,37 +64,12 @@ class Sampler:
         return self.order[self.position : self.position + self.size]
 
 
-class Unshuffled(Sampler):
-    """Takes all examples at once, in any order."""
-
-    def draw(self, shuffle: Any = None) -> Sequence[int]:
-        """All examples."""
-        return range(self.n)
-
-
 @dataclass(eq=False, repr=False)
 class Trainer:
     """Takes one step after the other: computes the gradients of a batch, then updates the parameters, or neither.
 
-    Parameters
-    ----------
-    gradients, update
-        What a step consists of.
-    sampler
-        Draws the batches.
-    schedule
-        Sets the learning rate of each step.
-    validation_losses
-        Measures the losses of the validation examples.
-    block
-        What the steps are to be taken in.
-
-    Attributes
-    ----------
-    steps
-        The number of steps taken.
-    epoch, seen
-        The epoch of the last one, and how many examples have been seen in it.
+    The steps are to be taken in the `block`. `steps` is the number of those taken, `epoch` that of the last one, and
+    `seen` the number of examples seen in it.
     """
 
     gradients: Gradients
@@ -193,18 +164,12 @@ class Trainer:
 
 @dataclass(eq=False, repr=False)
 class NativeTrainer(Trainer):
-    """Lets C take many steps at a time, and takes those itself that C cannot.
+    """Lets C take many steps at a time, while the block is native, and takes those itself that C cannot.
 
     There are as many as fit into a moment, after which Ctrl-C, progress and validation have their turn; and none beyond
-    an epoch after which something else may look at the parameters or draw random numbers. A schedule of the user's may
-    do both, or change the optimizer: it is called right before its step, the only one.
-
-    Parameters
-    ----------
-    block
-        Where C takes the steps, while it is native.
-    pause
-        A function from a number of epochs trained to the next one after which something looks at the parameters.
+    an epoch after which something else may look at the parameters or draw random numbers: `pause` gives the next one
+    after so many epochs. A schedule of the user's may do both, or change the optimizer: it is called right before its
+    step, the only one.
     """
 
     gradients: "CompiledGradients"
@@ -281,38 +246,22 @@ class NativeUpdate(Update):
 
 
 def compiled(
-    eager: Trainer,
-    engine: EagerGradients,
-    validation: Table | None,
-    shards: "Shards | None",
-    pause: Callable[[int], int],
-    on_compiled: Callable[[int, int], None],
-    backend: str,
-    threads: int,
-    precision: str,
-) -> Trainer:
+    eager: Trainer, options: "Options", shards: "Shards | None", engine: EagerGradients, validation: Table | None,
+    pause: Callable[[int], int], on_compiled: Callable[[int, int], None],
+) -> Trainer:  # fmt: skip
     """A trainer that does with generated code what another one does with the engine.
 
-    Parameters
-    ----------
-    pause
-        As in NativeTrainer.
-    on_compiled
-        Called with the number of shapes of examples that are compiled, and how many there are.
-    backend, threads, precision
-        As in `compile`.
+    `pause` is that of NativeTrainer; `on_compiled` is called with the number of shapes of examples that are compiled,
+    and how many there are.
     """
-    from micrograd.compiler.dtype import named
     from micrograd.compiler.frontend.reach import Reach
     from micrograd.compiler.function import Function  # here, since it takes longer to load than all else
-    from micrograd.compiler.options import Options
     from micrograd.compiler.session import CompiledGradients, Training, check_rule
     from micrograd.training.kept import kept_for
 
     update, sampler, schedule = eager.update, eager.sampler, eager.schedule
     check_rule(update.optimizer)
     (xs, ys), size = engine.train_data, sampler.size
-    options = Options(backend, threads=threads, precision=named(precision))
     watches = schedule is not None and not depends_on_step_only(schedule)  # which may change other Values, too
     kept = kept_for(engine.model, engine.loss, update.all_parameters, options, watches)
     constants = [value for value in kept.reach.values if type(value.data) in (int, float)]
@@ -339,7 +288,9 @@ def compiled(
 
     if schedule is not None and watches:
         roots = {"model": engine.model, "loss": engine.loss}
-        schedule = _watched(schedule, Reach(roots, numbers=False, ignoring=update.all_parameters))
+        schedule = _watched(
+            schedule, Reach(roots, numbers=False, ignoring=update.all_parameters, thorough=False, partly=True)
+        )
     trained = len(set(map(id, update.parameters)))
     learns = all(any(function._graph_of(pack).uses[:trained]) for pack in gradients.examples.packs)
     gradients.by_engine = engine.is_unchecked = not learns  # where that raises what it has to

@@ -26,10 +26,8 @@ for name in chosen:
     if name not in GROUPS:
         parser.error(f"there is no group {name!r}: choose from {', '.join(GROUPS)}")
 
-machine, results = page.machine(), {}
-if options.redraw:
-    machine, results = page.recalled((HERE / "measured.json").read_text(encoding="utf-8"))
-print(machine)
+machines, results = page.recalled((HERE / "measured.json").read_text(encoding="utf-8")) if options.redraw else ({}, {})
+print(page.machine())
 groups = {}
 known_or_chosen = [name for name in GROUPS if name in results or name in chosen]
 for name in known_or_chosen if options.redraw else chosen or GROUPS:
@@ -42,17 +40,18 @@ for name in known_or_chosen if options.redraw else chosen or GROUPS:
         print(*page.text(result), "", sep="\n", flush=True)
     conclusions = list(module.conclude(measured)) if hasattr(module, "conclude") else []
     print(*conclusions, sep="\n")
+    machines[name] = machines[name] if known else page.machine()
     groups[name] = module.__doc__.strip(), measured, conclusions
 
 if options.redraw or not chosen:
     results = {name: measured for name, (_, measured, _) in groups.items()}
     compared = [m for name, measured in results.items() if name != "growth" for m in measured]
     for path, text in (
-        (HERE / "measured.json", page.stored(machine, results)),
+        (HERE / "measured.json", page.stored(machines, results)),
         (PICTURES / "benchmarks.svg", page.draw_engines(compared)),
         (PICTURES / "libraries.svg", page.draw_libraries(compared)),
         (PICTURES / "growth.svg", page.draw_growth(results["growth"])),
-        (HERE / "README.md", "\n".join(page.markdown(machine, groups))),
+        (HERE / "README.md", "\n".join(page.markdown(machines, groups))),
     ):
         path.write_text(text, encoding="utf-8")
         print(f"written: {path}")

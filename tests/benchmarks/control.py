@@ -237,7 +237,7 @@ def casadi_callbacks() -> Measure:
 
 
 def casadi_solution() -> Measure:
-    """By the Ipopt that CasADi brings, without Python."""
+    """By the Ipopt that CasADi brings, which calls its functions without Python."""
     import casadi
 
     (start, low, high), (x, y, constraints) = bounds(), casadi_problem()

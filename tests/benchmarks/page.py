@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from statistics import mode
 
 import micrograd
 from micrograd.compiler.native.toolchain import CompilerError, find_compiler
@@ -52,13 +53,20 @@ def table(measured: Measured) -> Iterator[list[str]]:
 def text(measured: Measured) -> Iterator[str]:
     """The table for a terminal."""
     title, *rows = table(measured)
-    yield f"{title[0]:<62}" + "".join(f"{column:>26}" for column in title[1:])
+    yield f"{title[0]:<62}" + "".join(f" {column:>25}" for column in title[1:])
     for name, *columns in rows:
-        yield f"  {name:<60}" + "".join(f"{column:>26}" for column in columns)
+        yield f"  {name:<60}" + "".join(
+            f" {column:>{max(25, len(head))}}" for head, column in zip(title[1:], columns, strict=True)
+        )
 
 
-def markdown(machine: str, groups: dict[str, tuple[str, list[Measured], list[str]]]) -> Iterator[str]:
-    """The lines of the page: by the name of each group of benchmarks what it is about, what came, and conclusions."""
+def markdown(machines: dict[str, str], groups: dict[str, tuple[str, list[Measured], list[str]]]) -> Iterator[str]:
+    """The lines of the page.
+
+    By the name of each group of benchmarks there is what it was measured on; and what it is about, what came, and
+    conclusions.
+    """
+    usual = mode(machines.values())
     yield "# How fast\n"
     yield (
         "Medians of contestants that took turns in one run, each in a separate process with one thread, and the ratios "
@@ -66,12 +74,14 @@ def markdown(machine: str, groups: dict[str, tuple[str, list[Measured], list[str
         "this page and its charts, in a checkout:\n"
     )
     yield '    pip install ".[benchmarks]" && python -m tests.benchmarks\n'
-    yield f"Measured with {machine}. The numbers are in [measured.json](measured.json).\n"
+    yield f"Measured with {usual}. The numbers are in [measured.json](measured.json).\n"
     yield "![How many times as fast as micrograd 0.1.0 scalar engines are](../pictures/benchmarks.svg)\n"
     yield "![How many times as long as compiled C array libraries take](../pictures/libraries.svg)\n"
     yield "![How the time of a training step grows](../pictures/growth.svg)\n"
     for name, (about, measured, conclusions) in groups.items():
         yield f"## {name}\n\n{about}\n"
+        if machines[name] != usual:
+            yield f"Measured with {machines[name]}.\n"
         for result in measured:
             head, *rows = table(result)
             yield from _row(head)
@@ -118,16 +128,16 @@ def draw_growth(measured: list[Measured]) -> str:
     return charts.curves(panels, "time of a training step")
 
 
-def stored(machine: str, measured: dict[str, list[Measured]]) -> str:
+def stored(machines: dict[str, str], measured: dict[str, list[Measured]]) -> str:
     """All that the page and its charts are made of, as JSON: what was measured on what, by group."""
     told = {
         name: [[m.benchmark.title, m.benchmark.unit, len(m.benchmark.ours), m.medians] for m in results]
         for name, results in measured.items()
     }
-    return json.dumps({"machine": machine, "measured": told}, indent=1) + "\n"
+    return json.dumps({"machines": machines, "measured": told}, indent=1) + "\n"
 
 
-def recalled(text: str) -> tuple[str, dict[str, list[Measured]]]:
+def recalled(text: str) -> tuple[dict[str, str], dict[str, list[Measured]]]:
     """What was stored."""
     found = json.loads(text)
 
@@ -135,7 +145,7 @@ def recalled(text: str) -> tuple[str, dict[str, list[Measured]]]:
         contestants = [Contestant(name, _over) for name in medians]
         return Measured(Benchmark(title, tuple(contestants[:ours]), tuple(contestants[ours:]), unit), medians)
 
-    return found["machine"], {name: [measured(*m) for m in results] for name, results in found["measured"].items()}
+    return found["machines"], {name: [measured(*m) for m in results] for name, results in found["measured"].items()}
 
 
 def _over() -> Measure:

@@ -79,7 +79,7 @@ class Graph:
         self.argnum: tuple[int, ...] | None = None
         self.scatters: list[Scatter] = []
         self.gradients: dict[int, int] = {}
-        inputs = [Value(trace.leaf("x", i)) for i in range(sum(self.sizes))]
+        inputs = list(map(Value, trace.array("x", sum(self.sizes))))
         for x in inputs:
             x.__class__ = Argument
         remaining = iter(inputs)
@@ -98,7 +98,7 @@ class Graph:
             deque(map(setattr, grads.keys(), repeat("grad"), grads.values()), maxlen=0)
             trace.close()
 
-        data = [trace.leaf("p", i) for i in range(len(parameters))]
+        data = trace.array("p", len(parameters))
         with finally_uninterrupted(leave), symbols(parameters, data):
             with backward_hook(keep_gradients):
                 result = _called(function, arguments)
@@ -106,7 +106,7 @@ class Graph:
             if self.output_shape == ():
                 root = result if isinstance(result, Value) else Value(result)
                 with backward_hook(keep_gradients):
-                    self._trace_backward(root, nodes, parameters, inputs, n_constants)
+                    self._trace_backward(root, nodes, parameters, data, inputs, n_constants)
 
     def with_gradients(self, argnum: tuple[int, ...]) -> "Graph":
         """The same graph with the gradients of these arguments alone."""
@@ -153,11 +153,12 @@ class Graph:
         root: Value,
         nodes: Sequence[Value],
         parameters: Sequence[Value],
+        numbers: Sequence[Symbol],
         inputs: Sequence[Value],
         n_constants: int,
     ) -> None:
         trace = self.trace
-        before = [trace.leaf("g", i) for i in range(len(parameters))]
+        before = trace.array("g", len(parameters))
         for parameter, start in zip(parameters, before, strict=True):
             parameter.grad = start + parameter.grad
         for x in inputs:
@@ -165,11 +166,12 @@ class Graph:
         with trace.gradients():
             root.backward(trace.leaf("seed"))
         learnt = len(parameters) - n_constants
-        lines = [trace.id(grad) for grad in [*[p.grad for p in parameters[:learnt]], *before[learnt:]]]
+        grads = [parameter.grad for parameter in parameters]
+        lines = [trace.id(grad) for grad in [*grads[:learnt], *before[learnt:]]]
         self.parameter_gradients, self.scatters = scatter(trace, lines)
         self.argument_gradients = [trace.id(x.grad) for x in inputs]
-        for value in (*nodes, *inputs, *parameters):
-            data, grad = value.data, value.grad
+        of_nodes = [(value.data, value.grad) for value in (*nodes, *inputs)]
+        for data, grad in [*of_nodes, *zip(numbers, grads, strict=True)]:
             if type(data) is type(grad) is Symbol and data.id not in trace.constants:
                 self.gradients.setdefault(grad.id, data.id)
 
@@ -213,10 +215,11 @@ def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
 def _check_symbolic(nodes: Sequence[Value]) -> None:
     """Raise ValueError if a node has a plain number although it was computed from symbols."""
     for node in nodes:
+        if type(node.data) is Symbol:
+            continue
         numbers = [operand.data for operand in node._prev]
         chosen = node._op == "where" and any(number is node.data for number in numbers)
-        lost = type(node.data) is not Symbol and any(type(number) is Symbol for number in numbers)
-        if lost and not chosen:
+        if not chosen and any(type(number) is Symbol for number in numbers):
             raise ValueError(
                 f"the result of {node._op}, {node.data!r}, does not depend on its operands as they are traced: "
                 "if it was computed before the function was called, compute it inside the function; if it is your "

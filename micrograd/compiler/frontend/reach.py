@@ -154,6 +154,8 @@ class Reach:
     thorough
         Whether everything is followed, and what functions import is imported for that. If not, objects above MANY are
         unfollowed, and what is imported later has changed.
+    partly
+        Whether this serves although something is unfollowed. If not, it ends there: the rest may be all of a library.
 
     Attributes
     ----------
@@ -173,6 +175,7 @@ class Reach:
         numbers: bool = True,
         ignoring: Iterable[Any] = (),
         thorough: bool = True,
+        partly: bool = False,
     ) -> None:
         self.values: list[Value] = []
         self.unfollowed: list[str] = []
@@ -180,7 +183,7 @@ class Reach:
         self._places: list[Place] = []
         left: float = math.inf if thorough else MANY
         waiting = deque(roots.items())
-        while waiting:
+        while waiting and (partly or not self.unfollowed):
             path, thing = waiting.popleft()
             if id(thing) in self.found:
                 continue
@@ -402,8 +405,7 @@ def _is_special(name: str) -> bool:
 
 def _is_in_c(kind: type) -> bool:
     """Whether a class is written in C, as those are that a copy calls for a new object."""
-    new = vars(kind).get("__new__")
-    return not kind.__flags__ & HEAP or isinstance(new, BuiltinMethodType)
+    return not kind.__flags__ & HEAP or isinstance(vars(kind).get("__new__"), BuiltinMethodType)
 
 
 def _kind_in_c(thing: Any) -> Any:
@@ -439,9 +441,8 @@ def _numbers(array: Any) -> Any:
 
 
 def _write_numbers(array: Any, numbers: Any) -> None:
-    """Set back the numbers in an array, where it lets us."""
-    with suppress(TypeError):
-        memoryview(array).cast("B")[:] = numbers
+    """Set back the numbers in an array."""
+    memoryview(array).cast("B")[:] = numbers
 
 
 def _has_objects(array: Any) -> bool:

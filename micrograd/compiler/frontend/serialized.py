@@ -29,6 +29,8 @@ class SerializedGraph:
         For each parameter, 1 if the result depends on it, else 0.
     n_results
         How many numbers a call of each kind computes for an example, but for the gradients that it adds up.
+    n_operands
+        How many operands the operations of each kind of call have, about: a measure of its work for an example.
     digest
         Tells it from every other graph, in any process.
     """
@@ -44,6 +46,9 @@ class SerializedGraph:
         ends = graph.parameter_gradients or ()
         self.uses = bytes(line not in graph.trace.leaves or i in scattered for i, line in enumerate(ends))
         self.n_results = {kind: len(graph.ends(kind)[0]) for kind in ("forward", "backward", "value_and_grad")}
+        operands = graph.trace.operands
+        self.n_operands = dict.fromkeys(self.n_results, sum(map(len, operands)))
+        self.n_operands["forward"] = sum(map(len, operands[: graph.forward_end]))
         self._bytes = pickle.dumps(graph)
         self.digest = hashlib.sha256(self._bytes).hexdigest()
         self._graph: Callable[[], Graph | None] = weakref.ref(graph)

@@ -25,6 +25,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, reduce
+from itertools import repeat
 from numbers import Real
 from pathlib import Path
 from traceback import walk_stack, walk_tb
@@ -203,9 +204,7 @@ class Pending(Symbol):
         if name != "id":
             raise AttributeError(name)
         self.__class__ = Symbol  # type: ignore[assignment]
-        lines = tuple(self._parts[: self._n])
-        is_product = self._n == 2 or (self._n == 3 and lines[0] == self.trace.nothing)
-        self.id: int = self.trace.settle("*" if is_product else "dot", lines[-2:] if is_product else lines).id
+        self.id: int = self.trace.settle("*" if self._n == 2 else "dot", tuple(self._parts[: self._n])).id
         return self.id
 
     def __add__(self, other: Any) -> Any:
@@ -214,8 +213,11 @@ class Pending(Symbol):
         return Symbol(self.trace, self.id) + other
 
     def __radd__(self, other: Any) -> Any:
-        is_nothing = type(other) is int and other == 0
-        if self._n == 2 and (is_nothing or (type(other) is Symbol and other.id not in self.trace.leaves)):
+        if type(other) is int and other == 0:
+            return self
+        if self._n == 2 and type(other) is Symbol:
+            if other.id in self.trace.leaves:  # what the gradient was before: this is all that is added
+                return self.trace.settle("dot", (other.id, *self._parts))
             return self.added(other)
         return other + Symbol(self.trace, self.id)
 
@@ -286,9 +288,15 @@ class Trace:
 
     def leaf(self, array: str, index: int = 0) -> Symbol:
         """A new number from outside."""
-        line = self._append("leaf", ())
-        self.leaves[line] = array, index
-        return Symbol(self, line)
+        return self.array(array, 1, index)[0]
+
+    def array(self, name: str, n: int, first: int = 0) -> list[Symbol]:
+        """New numbers from outside: those of an array from an index on."""
+        lines = range(len(self.ops), len(self.ops) + n)
+        self.ops += ["leaf"] * n
+        self.operands += [()] * n
+        self.leaves.update(zip(lines, zip(repeat(name), range(first, first + n), strict=False), strict=True))
+        return [Symbol(self, line) for line in lines]
 
     def id(self, number: Any) -> int:
         """The line of a Symbol, or that of a constant, which is recorded at its first use."""

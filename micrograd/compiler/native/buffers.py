@@ -57,7 +57,7 @@ class Buffers:
                 yield
             finally:  # what the user has assigned since the last step stays
                 visible = {name: attributes[name] for name in self.optimizer.moments}
-                attributes.update({name: list(x) for name, x in visible.items() if isinstance(x, Moments)})
+                attributes.update({name: x[:] for name, x in visible.items() if isinstance(x, Moments)})
 
     def read_constants(self) -> None:
         """Read the numbers of the parameters that do not live here."""
@@ -86,26 +86,37 @@ class Buffers:
 
 
 class Moments(MutableSequence[float]):
-    """A moment in the buffer, in the order of the optimizer's parameters."""
+    """A moment in the buffer, in the order of the optimizer's parameters, which mostly is that of the buffer, too."""
 
     def __init__(self, owner: Buffers, start: int) -> None:
-        self._numbers, self._precision = owner.numbers, owner.precision
-        self._indices = [start + i for i in owner.indices]
+        self._numbers: Any = memoryview(owner.numbers)
+        self._precision = owner.precision
+        self._indices: Any = [start + i for i in owner.indices]
+        first = self._indices[0] if self._indices else 0
+        in_order = self._indices == [*range(first, first + len(self))]
+        self._row: Any = self._numbers[first : first + len(self)] if in_order else None
 
     def __len__(self) -> int:
         return len(self._indices)
 
     def __getitem__(self, i: Any) -> Any:
         if isinstance(i, slice):
-            return [self._numbers[index] for index in self._indices[i]]
+            return [self._numbers[index] for index in self._indices[i]] if self._row is None else self._row[i].tolist()
         return self._numbers[self._indices[i]]
 
     def __setitem__(self, i: Any, number: Any) -> None:
-        if isinstance(i, slice):
-            for index, one in list(zip(self._indices[i], self._precision.array(number, "a moment"), strict=True)):
-                self._numbers[index] = one
+        places = self._indices[i]
+        if not isinstance(i, slice):
+            self._numbers[places] = self._precision.array([number], "a moment")[0]
+            return
+        numbers = array(self._precision.code, self._precision.array(number, "a moment"))
+        if len(numbers) != len(places):
+            raise ValueError(f"{len(numbers)} numbers were assigned to {len(places)} of a moment: give one for each")
+        if self._row is not None:
+            self._row[i] = numbers
         else:
-            [self._numbers[self._indices[i]]] = self._precision.array([number], "a moment")
+            for place, one in zip(places, numbers, strict=True):
+                self._numbers[place] = one
 
     def __delitem__(self, i: Any) -> None:
         raise TypeError("there is exactly one moment for each parameter: none can be added or removed")
@@ -113,6 +124,13 @@ class Moments(MutableSequence[float]):
     def insert(self, i: int, number: float) -> None:
         """Raise TypeError, as deleting does."""
         del self[i]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """The numbers as NumPy asks for them: where they lie, if they are one after the other."""
+        import numpy as np
+
+        numbers = np.asarray(self[:] if self._row is None else self._row)
+        return np.array(numbers, dtype) if copy else numbers.astype(dtype or numbers.dtype, copy=False)
 
     def __repr__(self) -> str:
         return repr(list(self))

@@ -32,6 +32,8 @@ from micrograd.signals import uninterrupted
 
 FEW_EXAMPLES = 4  # up to so many are computed one by one
 TILE_SIZES = (4, 2, 1)  # vectors of examples
+A_THREAD = 1 << 25  # operands of additions and products, about a millisecond of work, for which a thread pays off
+A_GRADIENT = 100  # operands, which take as long as adding the gradient of a parameter to that of another thread
 
 POINTER = ctypes.c_void_p
 RUN = ctypes.CFUNCTYPE(
@@ -64,8 +66,9 @@ class CBackend:
         require_compiler()
         self.stored = SerializedGraph(graph)
         self.options, self.precision = options, options.precision
+        self._threads, self._lanes = options.threads, options.precision.lanes
         self._graph: Graph | None = graph  # until a library is built, since loading it again takes long
-        self._libraries: dict[tuple[str, int], Library] = {}
+        self._libraries: dict[tuple[str, int, int], Library] = {}
         self._programs: dict[str, Program] = {}  # for each kind of call, which libraries for many and for few share
 
     def __getstate__(self) -> dict[str, Any]:
@@ -82,18 +85,24 @@ class CBackend:
 
         Raises CompilerError if it cannot be built.
         """
-        tile = self._tile_size(n)
-        if (kind, tile) not in self._libraries:
-            self._libraries[kind, tile] = Library(self.stored, kind, tile, self.options, self._programs)
+        tile, threads = self._division(kind, n)
+        library = self._libraries.get((kind, tile, threads))
+        if library is None:
+            library = Library(self.stored, kind, tile, threads, self.options, self._programs)
+            self._libraries[kind, tile, threads] = library
             self._graph = None
-        return self._libraries[kind, tile]
+        return library
 
     def is_built(self, kind: str, n: float) -> bool:
         """Whether there is a library for a kind of call with n examples."""
-        return (kind, self._tile_size(n)) in self._libraries
+        return (kind, *self._division(kind, n)) in self._libraries
 
-    def _tile_size(self, n: float) -> int:
-        return tile_size(n / self.options.threads, self.options.precision.lanes)
+    def _division(self, kind: str, n: float) -> tuple[int, int]:
+        """The size of a tile, and how many threads share n examples."""
+        threads = self._threads
+        if threads > 1:
+            threads = max(1, int(min(threads, busy_threads(self.stored, kind, n))))
+        return tile_size(n / threads, self._lanes), threads
 
 
 def check_constants(graph: Graph, precision: Precision) -> None:
@@ -106,6 +115,11 @@ def check_constants(graph: Graph, precision: Precision) -> None:
 def tile_size(n: float, lanes: int = DOUBLE.lanes) -> int:
     """The vectors of examples in a tile, if most calls have n examples; 0 to compute them one by one."""
     return 0 if n <= FEW_EXAMPLES else next(size for size in TILE_SIZES if size * lanes <= n or size == 1)
+
+
+def busy_threads(stored: SerializedGraph, kind: str, n: float) -> float:
+    """How many threads n examples keep busy for long enough."""
+    return n * stored.n_operands[kind] / (A_THREAD + A_GRADIENT * stored.n_parameters)
 
 
 def c_text(
@@ -173,7 +187,13 @@ class Library:
     """
 
     def __init__(
-        self, stored: SerializedGraph, kind: str, tile: int, options: Options, programs: dict[str, Program]
+        self,
+        stored: SerializedGraph,
+        kind: str,
+        tile: int,
+        threads: int,
+        options: Options,
+        programs: dict[str, Program],
     ) -> None:
         precision = options.precision
         self._stored, self._kind, self._precision = stored, kind, precision
@@ -183,7 +203,7 @@ class Library:
         self.sizes = Sizes(stored.n_parameters, stored.n_results[kind], ctypes.c_int64.in_dll(library, "room").value)
         weakref.finalize(self, unload, library).atexit = False  # at exit, threads may still be running in it
         self._run: Any = RUN(("run", library))
-        self._threaded = ThreadedKernel(library, options, self.sizes) if options.threads > 1 else None
+        self._threaded = ThreadedKernel(library, threads, precision, self.sizes) if threads > 1 else None
         self._run = self._threaded.function if self._threaded else self._run
         self.function = ctypes.cast(self._run, POINTER).value
         self._numbers = struct.Struct(precision.format(stored.n_parameters))
@@ -251,10 +271,12 @@ class ThreadedKernel:
     no result depends on which thread is first.
     """
 
-    def __init__(self, library: ctypes.CDLL, options: Options, sizes: Sizes) -> None:
+    def __init__(self, library: ctypes.CDLL, threads: int, precision: Precision, sizes: Sizes) -> None:
         self._run, self._add = RUN(("run", library)), library.add
         self._add.argtypes, self._add.restype = [POINTER, POINTER, ctypes.c_int64], None
-        self._options, self._sizes = options, sizes
+        self._threads, self._lanes, self._sizes = threads, precision.lanes, sizes
+        self._bytes, self._result_bytes = precision.size * sizes.parameters, precision.size * sizes.results
+        self._spare: list[array[int]] = []  # buffers that no call is using
         self._interrupt: BaseException | None = None
         this = weakref.ref(self)  # a strong reference would make a cycle
         self.function = RUN(lambda *call: this()._called(*call))  # type: ignore[union-attr]
@@ -275,32 +297,38 @@ class ThreadedKernel:
             return 1
 
     def _divided(self, p: int, x: int, at: int | None, seed: float, g: int | None, y: int, work: int, n: int) -> int:
-        precision, sizes = self._options.precision, self._sizes
-        count = min(self._options.threads, max(1, n // precision.lanes))
+        count = min(self._threads, max(1, n // self._lanes))
         starts = [n * k // count for k in range(count + 1)]
-        order = array("q", range(n)) if at is None else None
-        first = order.buffer_info()[0] if order else at
-        assert first is not None
-        buffers = [(precision.zeros(sizes.parameters), array("b", bytes(sizes.room))) for _ in starts[2:]]
+        order = array("q", range(n) if at is None else ())
+        first = address(order) if at is None else at
+        buffers = [self._buffer() for _ in starts[2:]]  # of the other threads
+        parts = [(g, work), *((g and start, start + self._bytes) for start in map(address, buffers))]
         flags = [0] * count
 
-        def run(k: int, g: int | None, work: int) -> None:
-            begin, size = starts[k], starts[k + 1] - starts[k]
-            results = y + precision.size * begin * sizes.results
-            flags[k] = self._run(p, x, first + array("q").itemsize * begin, seed, g, results, work, size)
+        def run(k: int) -> None:
+            (gradients, work), (begin, end) = parts[k], starts[k : k + 2]
+            if k and gradients:
+                ctypes.memset(gradients, 0, self._bytes)
+            results, places = y + begin * self._result_bytes, first + begin * order.itemsize
+            flags[k] = self._run(p, x, places, seed, gradients, results, work, end - begin)
 
-        others = [
-            threading.Thread(target=run, args=(k, *(buffer.buffer_info()[0] for buffer in pair)))
-            for k, pair in enumerate(buffers, 1)
-        ]
+        others = [threading.Thread(target=run, args=(k,)) for k in range(1, count)]
         try:
             for thread in others:
                 thread.start()
-            run(0, g, work)
+            run(0)
         finally:
             for thread in others:
                 if thread.ident:  # it was started
                     thread.join()
-        for gradients, _ in buffers if g else ():
-            self._add(g, gradients.buffer_info()[0], sizes.parameters)
+        for gradients, _ in parts[1:] if g else ():
+            self._add(g, gradients, self._sizes.parameters)
+        self._spare += buffers
         return functools.reduce(or_, flags)
+
+    def _buffer(self) -> "array[int]":
+        """The gradients of a part, and room to work in."""
+        try:
+            return self._spare.pop()
+        except IndexError:
+            return array("b", bytes(self._bytes + self._sizes.room))

@@ -104,8 +104,8 @@ class Expressions(list[Node]):
             op = ops[line]
             if op == "*" and self._is_term(line) and self._conditions.keys().isdisjoint(operands[line]):
                 self._products[line] = operands[line]
-            elif op == "+" and operands[line][0] in self._parameter:
-                self._add_to_gradient(line)
+            elif op != "-" and op in SUMS and operands[line][0] in self._parameter:
+                self._add_to_gradient(line, op)
             elif op in SUMS:
                 self._add_sum(line, op)
             else:
@@ -122,7 +122,7 @@ class Expressions(list[Node]):
         if not terms.runs and not (op == "dot" and repr(self._trace.constants.get(left)) == "-0.0"):
             self._add_term(terms, left)
         if op == "dot":
-            terms.add(2, right if self._conditions.keys().isdisjoint(right) else list(map(self._number, right)))
+            self._add_products(terms, right)
         else:
             self._add_term(terms, right[0], 1 if op == "+" else -1)
         if self._sum[line] and self._continues(line):
@@ -136,18 +136,23 @@ class Expressions(list[Node]):
         left = self._trace.operands[user][0]
         return left == line or (self._trace.ops[user] == "+" and left in self._parameter and not self._in_order)
 
-    def _add_to_gradient(self, line: int) -> None:
-        total, part = self._trace.operands[line]
+    def _add_to_gradient(self, line: int, op: str) -> None:
+        total, *parts = self._trace.operands[line]
         parameter = self._parameter[line] = self._parameter[total]
-        goes_on = part in self._sums and total not in self._sums
-        terms = self._sums.pop(part if goes_on else total, None) or Terms()
-        if not goes_on:
-            self._add_term(terms, part)
+        goes_on = op == "+" and parts[0] in self._sums and total not in self._sums
+        terms = self._sums.pop(parts[0] if goes_on else total, None) or Terms()
+        if op == "dot":
+            self._add_products(terms, parts)
+        elif not goes_on:
+            self._add_term(terms, parts[0])
         user = self._sum[line]
-        if user and self._trace.ops[user] == "+" and self._trace.operands[user][0] == line:
+        if user and self._trace.ops[user] != "-" and self._trace.operands[user][0] == line:
             self._sums[line] = terms
         else:
             self._close(line, terms, parameter)
+
+    def _add_products(self, terms: Terms, factors: Sequence[int]) -> None:
+        terms.add(2, factors if self._conditions.keys().isdisjoint(factors) else list(map(self._number, factors)))
 
     def _add_term(self, terms: Terms, line: int, sign: int = 1) -> None:
         """Add a line: a product as its factors."""
