@@ -389,4 +389,4 @@ def test_a_line_tells_what_both_phrasings_take():
     measured = [Measured(b, dict(zip(phrases.PHRASINGS, (90.0, 100.0), strict=True))) for b in phrases.benchmarks()]
     first, *rest = phrases.conclude(measured)
     assert len(rest) == len(phrases.PROGRAMS)
-    assert first == ("GPT of 15 tokens: 90 and 100 lines of the kernel, 90 and 100 of C, 90.0 and 100.0 s to compile.")
+    assert first == ("GPT of 7 tokens: 90 and 100 lines of the kernel, 90 and 100 of C, 90.0 and 100.0 s to compile.")

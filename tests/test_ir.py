@@ -129,6 +129,28 @@ def test_what_a_sum_within_a_fused_loop_reads_is_no_variable(n):
 # Two phrasings
 
 
+LINES = {
+    "heat equation": 36,
+    "bodies in a plane": 201,
+    "LSTM": 255,
+    "two convolutions, taps skipped": 101,
+    "Hessian of predators and prey": 911,
+    "gradient of predators and prey": 156,
+    "Jacobian of residuals": 32,
+    "hidden Markov chain": 59,
+    "filter": 23,
+    "mixture of Gaussians": 44,
+    "waves on a sheet": 121,
+    "springs": 98,
+    "GRU": 229,
+    "soft clusters": 34,
+    "arm of many joints": 18,
+    "polynomial": 15,
+    "product of three matrices": 28,
+}
+"""At most, in either phrasing, at the small size."""
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_two_phrasings_become_about_the_same_kernel(name):
     phrased = PROGRAMS[name].make(*PROGRAMS[name].small)
@@ -136,7 +158,8 @@ def test_two_phrasings_become_about_the_same_kernel(name):
     for function in (phrased.first, phrased.second):
         graph = graph_of(function, phrased.example, phrased.parameters)
         lines.append(length(program(graph, graph.outputs, graph.parameter_gradients or []).kernel))
-    assert max(lines) <= 1.3 * min(lines)
+    assert max(lines) <= LINES[name]
+    assert max(lines) <= 1.25 * min(lines)
 
 
 def shuffled(graph, rng):
@@ -308,6 +331,15 @@ t4[0] = sum(t2[1+i] for i in 3)
 y[1] = t2[1] / t4[0]
 t4[1] = t2[4] + t2[5]
 y[2] = t2[5] / t4[1]
+""",
+    ),
+    "sums in the order of what uses them": (
+        lambda xs: [total.exp() for _, total in sorted((i, xs[i] + W[i]) for i in (2, 0, 3, 1))],
+        ([1.0] * 4,),
+        """\
+for i in 4:
+    v0 = x[i] + p[i]
+    y[i] = exp(v0)
 """,
     ),
     "one loop for what is passed on, in variables": (

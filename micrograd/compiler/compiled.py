@@ -83,9 +83,10 @@ def compile(
         by is not computed, and 0.0 is not added, which leaves all results as they are but the sign of a zero. If the
         promise is broken, a failure may go unnoticed, and a result may be finite where it would be NaN.
     errors
-        "raise", or "ieee" for calls that raise no arithmetic errors: their results and gradients are infinite or NaN
-        where NumPy's are, so an optimizer may try a step that is too long. A `take` of an index that does not exist is
-        NaN. Training steps still raise.
+        "raise" for the engine's errors, which are those of Python's floats: a sum or a product beyond 1.8e308 is
+        infinite without an error, and `check` finds it. Or "ieee" for calls that raise no arithmetic errors: their
+        results and gradients are infinite or NaN where NumPy's are, so an optimizer may try a step that is too long.
+        A `take` of an index that does not exist is NaN. Training steps still raise.
     in_axes
         For each argument, 0 if `map`, `pack`, `backward` and training get an example of it for each result, or None if
         they get one for all: `in_axes=(None, 0)`, as in JAX's `vmap`. 0 alone stands for all arguments.

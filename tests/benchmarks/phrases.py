@@ -15,7 +15,7 @@ from tests.benchmarks.programs import PROGRAMS, Phrased
 
 PHRASINGS = ("one phrasing", "the other")
 MANY = 32  # examples
-GPT = "GPT of 15 tokens"
+GPT = "GPT of 7 tokens"
 NAMES = (GPT, *PROGRAMS)
 
 

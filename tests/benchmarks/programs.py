@@ -48,7 +48,9 @@ def squares(xs: Any) -> Any:
 
 def heat(cells: int, steps: int) -> Phrased:
     """Heat along a rod: by a comprehension, or cell by cell from the far end."""
-    (k,) = values(1)
+    from micrograd import Value
+
+    k = Value(0.3)  # up to 0.5, it spreads; beyond, and below 0, it grows without bounds
 
     def comprehension(x: Any) -> Any:
         for _ in range(steps):
@@ -323,7 +325,9 @@ def mixture(points: int, components: int) -> Phrased:
 
 def wave(size: int, steps: int) -> Phrased:
     """Waves on a sheet: by rows, or in one list from the last cell on."""
-    (speed,) = values(1)
+    from micrograd import Value
+
+    speed = Value(0.3)  # squared: from 0 to 0.5, waves keep their height
     inner = range(1, size - 1)
 
     def by_rows(sheet: Any) -> Any:

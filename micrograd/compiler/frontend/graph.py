@@ -33,8 +33,8 @@ class Graph:
     parameters, n_constants
         The Values that gradients are with respect to, but for so many of the last ones.
     to_roll
-        Whether the backward pass follows the order in which the operations were carried out, so that similar ones are
-        next to each other. Otherwise it goes the engine's way, whose sums it then has to the last bit.
+        Whether the backward pass goes level by level, so that similar operations are next to each other. Otherwise it
+        goes the engine's way, whose sums it then has to the last bit.
     finite, quiet
         As for a Trace.
 
@@ -98,12 +98,14 @@ class Graph:
             trace.close()
 
         data = trace.array("p", len(parameters))
-        with finally_uninterrupted(leave), backward_hook(keep_gradients), symbols(parameters, data):
-            result = _called(function, arguments)
+        with finally_uninterrupted(leave), symbols(parameters, data):
+            with backward_hook(keep_gradients):
+                result = _called(function, arguments)
             nodes = self._trace_forward(result)
             if self.output_shape == ():
                 root = result if isinstance(result, Value) else Value(result)
-                self._trace_backward(root, nodes, parameters, data, inputs, n_constants)
+                with backward_hook(keep_gradients):
+                    self._trace_backward(root, nodes, parameters, data, inputs, n_constants)
 
     @property
     def kinds(self) -> list[Kind]:
@@ -174,16 +176,24 @@ class Graph:
 
 
 def _in_order(nodes: Sequence[Value]) -> list[Value]:
-    """The nodes in the order in which they were computed."""
-    line: dict[int, int] = {}
+    """The nodes level by level, each as soon as its operands are there; those of a level as they were computed.
+
+    A sum of many terms is on one level. So a gradient adds up alike parts one after the other, however the program was
+    written.
+    """
+    order: dict[int, tuple[int, int]] = {}  # the level and the line of each
     for node in nodes:
         data = node.data
         while isinstance(data, Value):
             data = data.data
         # A node that equals an earlier one, or is simplified to it, may have operands that came later.
-        own = data.id if type(data) is Symbol else 0
-        line[id(node)] = max([own, *[line.get(id(operand), 0) for operand in node._prev]])
-    return sorted(nodes, key=lambda node: line[id(node)])
+        level, line = 0, data.id if type(data) is Symbol else 0
+        for operand in node._prev:
+            above, own = order.get(id(operand), (0, 0))
+            level = max(level, above if node._op == operand._op == "+" else above + 1)
+            line = max(line, own)
+        order[id(node)] = level, line
+    return sorted(nodes, key=lambda node: order[id(node)])
 
 
 def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:

@@ -16,7 +16,7 @@ from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Step, Sum
 from micrograd.compiler.passes.expressions import Node
 from micrograd.compiler.passes.roll import FEWEST_ROUNDS, repeats, rolled
 
-NEAR = 2  # levels by which a node may be computed later
+NEAR, MANY_MORE = 2, 4  # levels by which a node may be computed later, to where there are so many times more like it
 
 Place = tuple[str, int]
 """An array and an index."""
@@ -30,16 +30,21 @@ class Statement(NamedTuple):
 
 
 def by_level(nodes: Sequence[Node]) -> Iterator[tuple[Any, list[Node]]]:
-    """Blocks of nodes of one operation that may be computed together, and what they have in common."""
+    """Blocks of nodes of one operation that may be computed together, and what they have in common.
+
+    They are in the order of the trace; sums, whose last terms may come in any order, in that of the operations on them.
+    """
+    used = {line: node.line for node in reversed(nodes) if isinstance(node.form, Call) for line in node.operands}
     blocks: dict[tuple[int, Any], list[Node]] = defaultdict(list)
     for node, at in zip(nodes, _levels(nodes), strict=True):
         blocks[at, _operation(node)].append(node)
     for (_, operation), block in sorted(blocks.items(), key=lambda item: item[0][0]):
-        yield operation, sorted(block)
+        is_sum = operation[0] == "sum"
+        yield operation, sorted(block, key=lambda node: used.get(node.line, node.line) if is_sum else node.line)
 
 
 def _levels(nodes: Sequence[Node]) -> list[int]:
-    """The level of each node: as soon as its operands are there, or a little later if more like it are there.
+    """The level of each node: as soon as its operands are there, or a little later if many more like it are there.
 
     So what skips a step, as the softmax of a single number its sum, comes back to where the others are.
     """
@@ -54,7 +59,8 @@ def _levels(nodes: Sequence[Node]) -> list[int]:
         last = min(latest.get(node.line, first), first + NEAR)
         if last > first:
             alike = [sizes[at, operation] for at in range(first, last + 1)]
-            level[node.line] = first + alike.index(max(alike))
+            if max(alike) > MANY_MORE * alike[0]:
+                level[node.line] = first + alike.index(max(alike))
         before = level[node.line] - 1
         for operand in node.operands:
             latest[operand] = min(latest.get(operand, before), before)
@@ -184,7 +190,8 @@ def _step(kind: Any, places: list[Ref]) -> Step:
                 factors = [ref._replace(strides=(*ref.strides, own)) for ref, own in zip(factors, strides, strict=True)]
             term = Term(sign, tuple(factors))
             terms.append(Loop(rounds, (term,)) if rounds > 1 else term)
-        value = Sum(tuple(rolled(terms, len(to.strides))))
+        may_roll = max(Counter(shape).values()) >= FEWEST_ROUNDS
+        value = Sum(tuple(rolled(terms, len(to.strides)) if may_roll else terms))
     else:
         value = _filled(form, [ref._replace(array=array) for ref, array in zip(remaining, shape, strict=True)])
     return (Accumulate if target == "g" else Assign)(to, value)
