@@ -216,7 +216,7 @@ FUNCTIONS = (
         "atan2", scalar.atan2, mp.atan2, lambda y, x: (x / (x * x + y * y), -y / (x * x + y * y)),
         ((1.0, 2.0), (-1.0, 2.0), (1.0, -2.0), (-3.0, -0.5)),
         ((0.0, 1.0), (1.0, 0.0), (1e-200, 1e-200), (1e200, -1e200)), torch=lambda t, y, x: t.atan2(y, x),
-        smooth=lambda y, x: abs(x) > 0.2,
+        smooth=lambda y, x: x > 0.2 or (x < -0.2 and abs(y) > 0.2),
     ),
     row(
         "hypot", scalar.hypot, mp.hypot, lambda x, y: (x / mp.hypot(x, y), y / mp.hypot(x, y)),
