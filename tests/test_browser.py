@@ -54,7 +54,7 @@ def test_what_it_computes_is_what_python_computes(pyodide, caplog):
         for backend in ("auto", "python")
     ]
     assert repr(fast) == "<loss compiled to JavaScript, 26 parameters>"
-    assert fast.source == slow.source
+    assert [text.split("(")[0] for text in fast.source.split("def ")] == ["", "forward", "backward", "value_and_grad"]
     assert fast(*example) == pytest.approx(slow(*example), rel=1e-14)
     value, gradients = fast.value_and_grad(*example)
     expected, wanted = slow.value_and_grad(*example)

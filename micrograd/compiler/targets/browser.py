@@ -78,7 +78,7 @@ class BrowserBackend(PythonBackend):
 
 def _doubles(numbers: Any) -> Any:
     """The numbers as a buffer of doubles: where they are, if they are in one."""
-    in_place = not isinstance(numbers, list) and memoryview(numbers).format == "d"
+    in_place = not isinstance(numbers, (list, tuple)) and memoryview(numbers).format == "d"
     return numbers if in_place else array("d", numbers)
 
 
