@@ -281,8 +281,8 @@ def _collector_paused() -> Iterator[tuple[Callable[[], None], Callable[[], None]
         nonlocal new, old
         new += gc.get_count()[0] - gc.collect(0)
         if new > max(10_000, old // 4):
-            gc.collect()
-            new, old = 0, len(gc.get_objects())
+            # The list of gc.get_objects() would count them, but break a tuple that another thread is filling.
+            new, old = 0, max(0, old + new - gc.collect())
 
     def leave() -> None:
         if froze:
