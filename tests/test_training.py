@@ -844,8 +844,9 @@ def test_a_table_that_gives_an_array_is_taken_by_its_rows():
     assert found[0] == found[1]
 
 
-def test_cycles_that_outlive_their_step_are_collected_now_and_then():
+def test_cycles_that_outlive_their_step_are_collected_now_and_then(monkeypatch):
     nodes, alive, latest = weakref.WeakSet(), [], []
+    monkeypatch.setattr(gc, "get_objects", None)  # whose list breaks a tuple that another thread is filling
 
     def loss(prediction, target):
         node = cyclic(prediction, target)
