@@ -11,6 +11,11 @@ function larger(a, b) {
   return a > b ? a : b;
 }
 
+// the largest of several numbers
+function largest(numbers) {
+  return numbers.reduce((a, b) => larger(a, b));
+}
+
 function erf(x) {
   return Math.abs(x) < 2 ? series(x) : x < 0 ? fraction(-x) - 1 : 1 - fraction(x);
 }

@@ -43,7 +43,7 @@ def operation(value: Value) -> Operation | None:
     finally:
         trace.close()
         slopes.close()
-    if len(value._prev) > MAX_OPERANDS or value._op == "cross_entropy":  # whose largest logit is a chain of choices
+    if len(value._prev) > MAX_OPERANDS or value._op == "cross_entropy":  # whose gradients are too long to read
         return Operation(code, "", [])
     return Operation(code, _formula(slopes, result), [_formula(slopes, line, result) for line in derivatives])
 
