@@ -40,7 +40,7 @@ from micrograd.compiler.targets.c_runtime import (
     seen,
     vector_functions,
 )  # fmt: skip
-from micrograd.compiler.targets.spelling import call, index
+from micrograd.compiler.targets.spelling import added, call, index
 
 LINES = 150  # lines of C in a function
 MANY_LINES = 500  # outside of loops, above which a tile is one vector: more would be unrolled in each
@@ -199,13 +199,7 @@ class Writer:
 
     def _sum(self, terms: Sequence[Any], text: str = "") -> str:
         """The terms added to what is there, or the largest."""
-        for term in terms:
-            product = " * ".join(map(self._ref, term.factors))
-            if term.sign != ">":
-                text += f" {term.sign} {product}"
-            else:
-                text = self.templates["larger"].format(text, product) if text else product
-        return text.removeprefix(" + ")
+        return added(terms, self._ref, self.templates["larger"], text)
 
     def _ref(self, ref: Ref) -> str:
         array, base, _ = ref

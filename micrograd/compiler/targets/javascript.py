@@ -18,7 +18,7 @@ from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Scatter, 
 from micrograd.compiler.passes import program
 from micrograd.compiler.passes.storage import Slots, chunks_of
 from micrograd.compiler.targets.inlined import inlined, is_inlined, with_slopes
-from micrograd.compiler.targets.spelling import call, index
+from micrograd.compiler.targets.spelling import added, call, index
 from micrograd.scalar import FUNCTIONS, arity, is_composed
 
 LARGEST = 2000  # references in a function: engines do not optimize large ones; a kernel up to this has no loops
@@ -153,13 +153,7 @@ class Writer:
 
     def _sum(self, parts: Sequence[Any], text: str = "") -> str:
         """The terms added to what is there, or the largest."""
-        for term in parts:
-            product = " * ".join(map(self._ref, term.factors))
-            if term.sign != ">":
-                text += f" {term.sign} {product}"
-            else:
-                text = f"larger({text}, {product})" if text else product
-        return text.strip().removeprefix("+ ")
+        return added(parts, self._ref, "larger({}, {})", text)
 
     def _ref(self, ref: Ref) -> str:
         array, base, _ = ref

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from micrograd.compiler.ir import Call, Ref, general
+from micrograd.compiler.ir import Call, Ref, Term, general
 from micrograd.compiler.passes.expressions import Node
 
 
@@ -53,6 +53,17 @@ def terms(node: Node, text: Callable[[Any], str], templates: Mapping[str, str]) 
 def total(signed: Sequence[str]) -> str:
     """Terms with their signs as one text."""
     return " ".join(signed).removeprefix("+ ")
+
+
+def added(parts: Sequence[Term], ref: Callable[[Ref], str], larger: str, text: str = "") -> str:
+    """Terms added to a text, or the largest of them and it: `larger` says what that of two looks like."""
+    for term in parts:
+        product = " * ".join(map(ref, term.factors))
+        if term.sign != ">":
+            text += f" {term.sign} {product}"
+        else:
+            text = larger.format(text, product) if text else product
+    return text.strip().removeprefix("+ ")
 
 
 def index(ref: Ref) -> str:
