@@ -28,6 +28,7 @@ from micrograd.compiler.passes.share import Routine, Run, shared
 from micrograd.compiler.passes.storage import Slots, chunks_of
 from micrograd.compiler.targets.c_runtime import (
     ADD,
+    ALONE,
     CALLS,
     DOUBLES,
     FOR_DOUBLES,
@@ -146,11 +147,11 @@ class Writer:
             text += f"static const double {name}_c[] = {{\n    {numbers}\n}};\n\n#define c {name}_c\n"
         for i, (step, varies) in enumerate(self._routines):
             numbers = "".join(f", long n{k}" for k, named in enumerate(varies) if named)
-            start_of = f"static __attribute__((noinline)) void routine_{i}"
-            text += f"{start_of}{head.format(numbers=numbers)}{_lines(self._step(step))}}}\n\n"
+            text += f"static ALONE void routine_{i}{head.format(numbers=numbers)}{_lines(self._step(step))}}}\n\n"
         parts = [f"{name}_{i}" for i in range(len(self._bodies))] if len(self._bodies) > 1 else [name]
+        alone = "ALONE " if self._routines else ""
         for part, body in zip(parts, self._bodies, strict=True):
-            text += f"static void {part}{head.format(numbers='')}{_lines(body)}}}\n\n"
+            text += f"static {alone}void {part}{head.format(numbers='')}{_lines(body)}}}\n\n"
         if len(parts) > 1:
             calls = _lines([f"{part}(p, x, seed, g, y, t);" for part in parts])
             text += f"static void {name}{head.format(numbers='')}{calls}}}\n\n"
@@ -292,6 +293,7 @@ def library_source(
         [
             "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n",
             NO_PATTERNS + PASSES.format(passes=FOR_TILES if tile else FOR_DOUBLES),
+            ALONE if "ALONE" in body else "",
             "" if failed == "0" else seen(types + body),
             helpers(types + body),
             types,

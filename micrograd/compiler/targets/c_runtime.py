@@ -130,7 +130,12 @@ APART = """#if defined(__GNUC__) && !defined(__clang__) /* vector registers are 
 #define APART inline
 #endif
 """
-
+ALONE = """#if defined(__GNUC__) && !defined(__clang__) /* gcc 12 may miss what a function called several times reads */
+#define ALONE __attribute__((noipa))
+#else
+#define ALONE __attribute__((noinline))
+#endif
+"""
 
 TILES = """#define TILE {tile}
 #define WIDTH (LANES * TILE)
