@@ -25,7 +25,7 @@ from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.frontend.serialized import SerializedGraph
 from micrograd.compiler.native.toolchain import build, require_compiler, unload
 from micrograd.compiler.options import Options
-from micrograd.compiler.passes import Program, program, roll, schedule
+from micrograd.compiler.passes import Program, jam, program, roll, schedule, share
 from micrograd.compiler.targets import c
 from micrograd.compiler.targets.c import library_source
 from micrograd.signals import uninterrupted
@@ -143,7 +143,7 @@ def writer_digest() -> str:
     """What identifies the C that this version of the compiler writes: its code, and the constants it goes by now."""
     numbers = [
         (name, x)
-        for module in (c, passes, roll, schedule)
+        for module in (c, passes, jam, roll, schedule, share)
         for name, x in vars(module).items()
         if name.isupper() and type(x) is int
     ]

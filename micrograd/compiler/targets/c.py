@@ -1,8 +1,9 @@
 """Writing C: a trace as C99, for a library that is loaded here (library.py) or a file to take elsewhere (export.py).
 
-The loops of a kernel (ir.py) are printed as they are, in functions of some 150 lines. A library for many examples
-computes a tile of them at once: vectors with an example in each lane, and up to four vectors for each weight that is
-read. One for few examples computes them one by one, and its dot products use the lanes.
+The loops of a kernel (ir.py) are printed in functions of some 150 lines; loops that are alike share one. A library for
+many examples computes a tile of them at once: vectors with an example in each lane, and up to four vectors for each
+weight that is read; rounds that go through the same numbers go through them together. One for few examples computes
+them one by one, and its dot products use the lanes.
 
 In lanes, sums are added up in the order of the engine, but for a gradient's: that of a parameter adds up over a tile
 first, and the terms of a sum of products are added there one by one. The dot product of one example is added up in
@@ -24,6 +25,7 @@ from micrograd.compiler.frontend.tracer import CONDITIONS
 from micrograd.compiler.ir import ARRAYS, Accumulate, Loop, Ref, Scatter, Sum, Term, replace, start
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.interchange import interchanged, is_dot
+from micrograd.compiler.passes.jam import AT_ONCE, later, may_jam
 from micrograd.compiler.passes.share import Routine, Run, shared
 from micrograd.compiler.passes.storage import Slots, chunks_of
 from micrograd.compiler.targets.c_runtime import (
@@ -163,9 +165,42 @@ class Writer:
             varies = self._routines[step.routine].varies
             numbers = "".join(f", {index(number)}" for number in compress(step.numbers, varies))
             return [f"routine_{step.routine}(p, x, seed, g, y, t{numbers});"]
+        if not isinstance(step, Loop):
+            return self._rows([step], depth)
+        if depth or not self.vectors or not may_jam(step):
+            return _for(depth, step.rounds, [line for inner in step.body for line in self._step(inner, depth + 1)])
+        whole = step.rounds // AT_ONCE * AT_ONCE
+        jammed = zip(*[[later(inner, k) for inner in step.body] for k in range(AT_ONCE)], strict=True)
+        lines = [f"for (long i0 = 0; i0 < {whole}; i0 += {AT_ONCE}) {{"]
+        lines += [*_indented([line for rows in jammed for line in self._rows(rows, 1)]), "}"]
+        if whole < step.rounds:
+            lines += [f"for (long i0 = {whole}; i0 < {step.rounds}; i0++) {{"]
+            lines += [*_indented([line for inner in step.body for line in self._step(inner, 1)]), "}"]
+        return lines
+
+    def _rows(self, steps: Sequence[Any], depth: int) -> list[str]:
+        """The lines for one step in several rounds of the loop around it, which go through their own loops together."""
+        step = steps[0]
         if isinstance(step, Loop):
-            body = [line for inner in step.body for line in self._step(inner, depth + 1)]
-            return _for(depth, step.rounds, body)
+            inner = zip(*[each.body for each in steps], strict=True)
+            return _for(depth, step.rounds, [line for rows in inner for line in self._rows(rows, depth + 1)])
+        if isinstance(step, Scatter) or self._inline(step.value):
+            return [line for each in steps for line in self._single(each)]
+        names = [f"a{k}" for k in range(len(steps))] if len(steps) > 1 else ["a"]
+        lines = self._added_up([each.value for each in steps], names, depth)
+        outside = []
+        for each, a in zip(steps, names, strict=True):
+            target = self._ref(each.target)
+            name = target.removesuffix(self.k)
+            if isinstance(each, Accumulate):
+                lines.append(f"{target} += {f'total({a})' if self.vectors else a};")
+            else:
+                lines.append(f"{self.each}{target} = {a}{self.k};")
+            outside += [f"{self.type} {name};"] if name.isidentifier() else []
+        return [*outside, "{", *_indented(lines), "}"]
+
+    def _single(self, step: Any) -> list[str]:
+        """The lines for a step without loops."""
         if isinstance(step, Scatter):
             row, position, value = map(self._ref, (step.row, step.position, step.value))
             add_at = "v_add_at" if self.vectors else "add_at"
@@ -173,14 +208,11 @@ class Writer:
         adds, target = isinstance(step, Accumulate), self._ref(step.target)
         name = target.removesuffix(self.k)
         text = self._inline(step.value)
-        if text and not (adds and self.vectors):
+        if not (adds and self.vectors):
             if name.isidentifier():
                 return self._declare(name, text, "const ")
             return [f"{target} += {text};" if adds else f"{self.each}{target} = {text};"]
-        lines = self._declare("a", text) if text else self._added_up(step.value, depth)
-        last = f"{target} += {'total(a)' if self.vectors else 'a'};" if adds else f"{self.each}{target} = a{self.k};"
-        block = ["{", *_indented([*lines, last]), "}"]
-        return [f"{self.type} {name};", *block] if name.isidentifier() else block
+        return ["{", *_indented([*self._declare("a", text), f"{target} += total(a);"]), "}"]
 
     def _inline(self, value: Any) -> str:
         """An expression as text; "" for a sum that takes several statements."""
@@ -195,21 +227,28 @@ class Writer:
             [f"T {name};", f"{self.each}{name}[k] = {text};"] if self.vectors else [f"{const}double {name} = {text};"]
         )
 
-    def _added_up(self, value: Any, depth: int) -> list[str]:
-        """A sum with loops, as the variable a."""
-        first = [*takewhile(lambda term: isinstance(term, Term), value.terms[:LONG])]
-        lines = self._declare("a", self._sum(first) if first else self._ref(start(value.terms)))
-        return lines + [line for term in value.terms[len(first) :] for line in self._added(term, depth)]
+    def _added_up(self, values: Sequence[Any], names: Sequence[str], depth: int) -> list[str]:
+        """Sums with loops, as variables of these names."""
+        lines = []
+        n = len([*takewhile(lambda term: isinstance(term, Term), values[0].terms[:LONG])])
+        for value, a in zip(values, names, strict=True):
+            lines += self._declare(a, self._sum(value.terms[:n]) if n else self._ref(start(value.terms)))
+        rest = zip(*[value.terms[n:] for value in values], strict=True)
+        return lines + [line for terms in rest for line in self._added(terms, names, depth)]
 
-    def _added(self, term: Term | Loop, depth: int) -> list[str]:
-        """What adds a term, or a loop of terms, to the variable a."""
-        if isinstance(term, Term):
-            a = f"a{self.k}"
-            return [f"{self.each}{a} = {self._sum([term], a)};"]
+    def _added(self, terms: Sequence[Any], names: Sequence[str], depth: int) -> list[str]:
+        """What adds a term, or a loop of terms, to each of these variables."""
+        if isinstance(terms[0], Term):
+            return [
+                f"{self.each}{a}{self.k} = {self._sum([term], a + self.k)};"
+                for term, a in zip(terms, names, strict=True)
+            ]
+        term = terms[0]
         if self.dots and is_dot(term):
             a, b = (self._ref(_lowest(factor, term.rounds)) for factor in term.body[0].factors)
             return [f"a = dot(a, &{a}, &{b}, {term.rounds});"]
-        body = [line for inner in term.body for line in self._added(inner, depth + 1)]
+        inner = zip(*[loop.body for loop in terms], strict=True)
+        body = [line for each in inner for line in self._added(each, names, depth + 1)]
         # gcc 12 adds up wrongly what has several terms a round, if these lie in an array in reverse and it makes a
         # vector of them. It makes none where the counter is volatile.
         return _for(depth, term.rounds, body, "volatile long" if not self.vectors and len(term.body) > 1 else "long")
