@@ -165,6 +165,44 @@ def test_gcc_is_kept_from_taking_copies_for_aligned(nests):
     assert loops.differences(loops.generate(0, 9), loops.ways()[2:3]) == []  # without that, a crash of gcc 12's code
 
 
+def place(array, base, *strides):
+    return loops.Place(array, base, strides)
+
+
+FAILED = {
+    "what earlier rounds set": (
+        loops.Loop(6, (loops.Loop(1, (loops.Loop(1, (loops.Line(
+            "dot",
+            (place("c", 7, 0, -1, 0), place("w", 7, 0, 0, 1)),
+            (place("r", 37, -6, 3, 1), place("x", 11, 4, -1, -1)),
+            place("s", 6, 1, 1, 1),
+        ),)),)),)),
+    ),
+    "functions of loops": (
+        loops.Loop(4, (loops.Loop(8, (loops.Line(
+            "total of sums",
+            (place("w", 10, 1, 1), place("w", 3, 1, 4)),
+            (place("s", 11, 1, 1), place("m", 9, 0, 1)),
+            place("s", 9, 0, 1),
+        ),)),)),
+    ),
+    "choices in reverse": (
+        loops.Loop(4, (loops.Loop(2, (loops.Line(
+            "branch",
+            (place("w", 12, -3, 1), place("c", 9, 1, -1)),
+            (place("x", 0, 0, 1), place("m", 11, -2, 1)),
+            place("s", 10, -1, 4),
+        ),)),)),
+    ),
+}  # fmt: skip
+"""Programs that have once given other numbers in C."""
+
+
+@pytest.mark.parametrize("program", FAILED.values(), ids=FAILED)
+def test_programs_that_have_failed(program):
+    assert loops.differences(program, loops.ways()[1:3]) == []
+
+
 def test_other_compilers_agree_about_rolled_loops(monkeypatch, nests):
     monkeypatch.undo()
     assert loops.differences(loops.generate(1, 0), loops.ways()[4:]) == []

@@ -6,6 +6,7 @@ from micrograd import compile, losses, nn
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Scatter, Sum, Term
 from micrograd.compiler.passes import jam, program
 from micrograd.compiler.passes.jam import LONG_LOOP, later, may_jam
+from micrograd.compiler.passes.share import Run
 from micrograd.compiler.targets.c import library_source
 from tests.kernels import everything, graph_of
 from tests.support import needs_compiler
@@ -39,6 +40,7 @@ NOT = {
     "what earlier rounds set": layer(Term("+", (Ref("t", 9 - LONG_LOOP, (0, 1)), Ref("x", 0, (0, 1))))),
     "one target": layer(target=Ref("t", 0, (0,))),
     "a scatter": layer(after=(Loop(3, (Scatter(Ref("g"), 1, 3, Ref("x"), Ref("x")),)),)),
+    "a call of a routine": layer(after=(Loop(3, (Run(0, (Ref("", 3, (1, 2)),)),)),)),
     "a name in place of a number": layer(target=Ref("t", "n0", (1,))),
 }
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from micrograd.compiler.ir import ARRAYS, Loop, Ref, Scatter, refs, replace
+from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Loop, Ref, refs, replace
 
 AT_ONCE = 4  # rounds
 LONG_LOOP = 32  # rounds of an inner loop, above which it pays
@@ -11,10 +11,12 @@ LONG_LOOP = 32  # rounds of an inner loop, above which it pays
 
 def may_jam(loop: Loop) -> bool:
     """Whether an outermost loop goes through the same numbers in each round, and its rounds are independent."""
+    if not _assigns(loop):
+        return False
     found = list(refs(loop))
     if any(type(number) is not int for ref, _ in found for number in (ref.base, *ref.strides)):
         return False  # of a routine
-    if not any(_is_read_again(ref, rounds) for ref, rounds in found) or any(map(_scatters, loop.body)):
+    if not any(_is_read_again(ref, rounds) for ref, rounds in found):
         return False
     targets = dict(_targets(loop))
     spans = [(ref.array, *_span(ref, rounds)) for ref, rounds in targets.items()]
@@ -34,8 +36,9 @@ def _is_read_again(ref: Ref, rounds: tuple[int, ...]) -> bool:
     )
 
 
-def _scatters(step: Any) -> bool:
-    return any(map(_scatters, step.body)) if isinstance(step, Loop) else isinstance(step, Scatter)
+def _assigns(step: Any) -> bool:
+    """Whether a step is an assignment, or has nothing else in its loops."""
+    return all(map(_assigns, step.body)) if isinstance(step, Loop) else isinstance(step, Assign | Accumulate)
 
 
 def _targets(step: Any, rounds: tuple[int, ...] = ()) -> Iterator[tuple[Ref, tuple[int, ...]]]:

@@ -22,7 +22,7 @@ from typing import Any
 from micrograd.compiler.dtype import DOUBLE, VECTOR_BYTES, Precision
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import CONDITIONS
-from micrograd.compiler.ir import ARRAYS, Accumulate, Loop, Ref, Scatter, Sum, Term, replace, start
+from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref, Scatter, Sum, Term, refs, replace, start
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.interchange import interchanged, is_dot
 from micrograd.compiler.passes.jam import AT_ONCE, later, may_jam
@@ -168,7 +168,10 @@ class Writer:
         if not isinstance(step, Loop):
             return self._rows([step], depth)
         if depth or not self.vectors or not may_jam(step):
-            return _for(depth, step.rounds, [line for inner in step.body for line in self._step(inner, depth + 1)])
+            lines = [line for inner in step.body for line in self._step(inner, depth + 1)]
+            # gcc 12 takes wrong numbers where it makes vectors of choices that read an array in reverse: with a volatile
+            # counter, it makes none.
+            return _for(depth, step.rounds, lines, "long" if self.vectors or not _chooses(step) else "volatile long")
         whole = step.rounds // AT_ONCE * AT_ONCE
         jammed = zip(*[[later(inner, k) for inner in step.body] for k in range(AT_ONCE)], strict=True)
         lines = [f"for (long i0 = 0; i0 < {whole}; i0 += {AT_ONCE}) {{"]
@@ -268,6 +271,16 @@ class Writer:
         if array in ("x", "y", "t"):
             return element + self.k
         return f"U({element})" if self.vectors and array in ("p", "c") else element
+
+
+def _chooses(loop: Loop) -> bool:
+    """Whether a loop has choices, and reads an array in reverse."""
+    steps = [step for step in loop.body if isinstance(step, Assign | Accumulate)]
+    return any(map(_has_choice, steps)) and any(ref.strides[-1:] < (0,) for ref, _ in refs(tuple(steps)))
+
+
+def _has_choice(part: Any) -> bool:
+    return (isinstance(part, Call) and part.op == "where") or (isinstance(part, tuple) and any(map(_has_choice, part)))
 
 
 def _for(depth: int, rounds: int, body: Sequence[str], counter: str = "long") -> list[str]:
