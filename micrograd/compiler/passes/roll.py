@@ -34,15 +34,16 @@ def rolled(parts: Sequence[Any], depth: int = 0) -> list[Any]:
 
 
 def _stripped(step: Any) -> tuple[Any, tuple[int, ...]]:
-    """A step without the bases of its references, and these."""
+    """What a step has besides the bases of its references, to tell it from others, and these."""
     bases: list[int] = []
 
-    def strip(ref: Ref) -> Ref:
-        bases.append(ref.base)
-        return Ref(ref.array, 0, ref.strides)
+    def strip(part: Any) -> Any:
+        if type(part) is Ref:
+            bases.append(part.base)
+            return part.array, part.strides
+        return (type(part), *map(strip, part)) if isinstance(part, tuple) else part
 
-    kind = replace(step, strip)
-    return (type(step), kind), tuple(bases)
+    return strip(step), tuple(bases)
 
 
 def _loop(rounds: int, body: Sequence[Any], bases: Sequence[tuple[int, ...]], depth: int) -> Loop:
