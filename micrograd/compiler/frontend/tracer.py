@@ -31,7 +31,7 @@ from pathlib import Path
 from traceback import walk_stack, walk_tb
 from typing import Any, NoReturn
 
-from micrograd import reductions, scalar
+from micrograd import levels, reductions, scalar
 from micrograd.compiler.frontend.ieee import quiet
 from micrograd.engine import Value
 
@@ -236,6 +236,9 @@ class Pending(Symbol):
         return self.trace.pending(parts)
 
 
+levels.numbers.update((Symbol, Pending))
+
+
 class Argument(Value):
     """A Value that stands for an argument. What is computed from one is a plain Value."""
 
@@ -358,13 +361,7 @@ class Trace:
     def close(self) -> None:
         """End the trace: from here on, any use of its Symbols is an error."""
         self._known.clear()
-        self.add = self.settle = self.record = self._no_more  # type: ignore[method-assign, assignment]
-
-    def _no_more(self, op: str, operands: Any) -> NoReturn:
-        raise TraceError(
-            f"{users_line()}: {op} uses a traced value that was kept after its function had been compiled, and has no "
-            "number: do not use outside the function what it stored, or run it again on numbers"
-        )
+        self.add = self.settle = self.record = _no_more  # type: ignore[method-assign, assignment]
 
     def record(self, op: str, operands: Iterable[Any]) -> Symbol:
         """The result of an operation on Symbols and numbers."""
@@ -436,6 +433,13 @@ class Trace:
                 for operand in self.operands[id]:
                     is_live[operand] = 1
         return [id for id in range(len(self.ops)) if is_live[id] and self.operands[id]]
+
+
+def _no_more(op: str, operands: Any) -> NoReturn:
+    raise TraceError(
+        f"{users_line()}: {op} uses a traced value that was kept after its function had been compiled, and has no "
+        "number: do not use outside the function what it stored, or run it again on numbers"
+    )
 
 
 def _is_zero(number: float | None, sign: float) -> bool:
