@@ -189,9 +189,9 @@ def _in_order(nodes: Sequence[Value]) -> list[Value]:
         while isinstance(data, Value):
             data = data.data
         # A node that equals an earlier one, or is simplified to it, may have operands that came later.
-        level, line = 0, data.id if type(data) is Symbol else 0
-        for operand in node._prev:
-            above, own = order.get(id(operand), (0, 0))
+        level, line = 1, data.id if type(data) is Symbol else 0
+        for operand in [operand for operand in node._prev if operand._prev]:
+            above, own = order[id(operand)]
             level = max(level, above if node._op == operand._op == "+" else above + 1)
             line = max(line, own)
         order[id(node)] = level, line

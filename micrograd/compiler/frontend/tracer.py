@@ -25,7 +25,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, reduce
-from itertools import repeat
+from itertools import chain, repeat
 from numbers import Real
 from pathlib import Path
 from traceback import walk_stack, walk_tb
@@ -118,7 +118,8 @@ class Symbol:
         """start + w0 * x0 + w1 * x1 + ..., as one operation if no factor is constant."""
         trace = self.trace
         if trace.joins and {*map(type, ws), *map(type, xs)} == {Symbol} and not isinstance(start, Value):
-            factors = [trace.id(number) for pair in zip(ws, xs, strict=True) for number in pair]
+            numbers = chain.from_iterable(zip(ws, xs, strict=True))
+            factors = [number.id if number.trace is trace else trace.id(number) for number in numbers]
             if trace.constants.keys().isdisjoint(factors):
                 return trace.add("dot", (trace.start(start), *factors))
         return reduce(operator.add, map(operator.mul, ws, xs), start)
