@@ -209,8 +209,8 @@ def _attribute(name: str) -> property:
         return place[0][name][place[1]] if _thread.hidden is None else _thread.hidden
 
     def set(self: Value, to: Any) -> None:
-        numbers, place = _thread.numbers[name], _buffers.get(self)
-        if self in numbers or (place is not None and _thread.is_tracing):  # no buffer holds a symbol
+        numbers = _thread.numbers[name]
+        if self in numbers or ((place := _buffers.get(self)) and _thread.is_tracing):  # no buffer holds a symbol
             numbers[self] = to
         elif name == "data" and any_frozen([self]):
             raise RuntimeError(

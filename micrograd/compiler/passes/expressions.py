@@ -147,13 +147,16 @@ class Expressions(list[Node]):
     def _add_to_gradient(self, line: int, op: str) -> None:
         total, *parts = self._trace.operands[line]
         parameter = self._parameter[line] = self._parameter[total]
+        user = self._sum[line]
+        if op == "dot" and not user and total not in self._sums and self._conditions.keys().isdisjoint(parts):
+            self.append(Node(line, (("+", 2, len(parts) // 2),), tuple(parts), parameter))  # as most are
+            return
         goes_on = op == "+" and parts[0] in self._sums and total not in self._sums
         terms = self._sums.pop(parts[0] if goes_on else total, None) or Terms()
         if op == "dot":
             self._add_products(terms, parts)
         elif not goes_on:
             self._add_term(terms, parts[0])
-        user = self._sum[line]
         if user and self._trace.ops[user] != "-" and self._trace.operands[user][0] == line:
             self._sums[line] = terms
         else:
