@@ -26,6 +26,9 @@ getattr(os, "register_at_fork", lambda **hooks: None)(
     before=gradients_lock.acquire, after_in_parent=gradients_lock.release, after_in_child=gradients_lock.release
 )
 
+numbers: set[type] = {float, int}
+"""Types that are quickly seen to be numbers. A compiler adds that of its symbols."""
+
 PROMOTE = "let the operation begin with promote, as in `x, y = promote(x, y)`"
 
 
@@ -98,7 +101,7 @@ def promoted(values: tuple[Any, ...], kind: Any) -> tuple[Any, ...]:
 
 def as_number(data: Any, level: int) -> Any:
     """`data`, if a Value of this level can hold it; a number of NumPy's or PyTorch's as the same number of Python's."""
-    if type(data) is float or type(data) is int:
+    if type(data) in numbers:
         return data
     if isinstance(data, Leveled):
         check_active(max(data._level, level))

@@ -76,12 +76,13 @@ class Function:
         self._blocks: set[object] = set()  # in which they are
         self._shapes = pack([(argument,) for argument in example_args], ()).shapes
         self._positions = tuple(range(len(self._shapes)))
-        if self._shapes not in self._backends:
-            self._backends[self._shapes] = backend_for(self._traced(self._shapes), options)
-        if options.batch_size != math.inf:
-            stored = self._backends[self._shapes].stored
-            kind = "backward" if stored.is_differentiable else "forward"
-            self._build_library(self._shapes, kind, options.batch_size if stored.sizes else 1)
+        with gc_paused():  # until the graph is freed
+            if self._shapes not in self._backends:
+                self._backends[self._shapes] = backend_for(self._traced(self._shapes), options)
+            if options.batch_size != math.inf:
+                stored = self._backends[self._shapes].stored
+                kind = "backward" if stored.is_differentiable else "forward"
+                self._build_library(self._shapes, kind, options.batch_size if stored.sizes else 1)
 
     def __repr__(self) -> str:
         single = "" if self.precision == DOUBLE else " in single precision"
@@ -209,11 +210,12 @@ class Function:
         waiting, tracing = iter(missing), threading.Lock()
 
         def compile_next(_: Packed) -> None:
-            with tracing:  # in order, since a function may draw random numbers, or keep something while it runs
-                pack = next(waiting)
-                self._compiled_for(pack)
-            if self._graph_of(pack).is_differentiable:
-                self._build_library(pack.shapes, kind, examples.share(pack))
+            with gc_paused():  # until the graph is freed
+                with tracing:  # in order, since a function may draw random numbers, or keep something while it runs
+                    pack = next(waiting)
+                    self._compiled_for(pack)
+                if self._graph_of(pack).is_differentiable:
+                    self._build_library(pack.shapes, kind, examples.share(pack))
 
         if missing:
             with ThreadPoolExecutor(1 + (os.cpu_count() or 1) if self._is_in_c() else 1) as threads:

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import islice, repeat
 from numbers import Real
+from operator import add
 from typing import Any
 
 from micrograd.compiler.frontend.redirect import backward_hook, symbols
@@ -98,14 +99,14 @@ class Graph:
             trace.close()
 
         data = trace.array("p", len(parameters))
-        with finally_uninterrupted(leave), symbols(parameters, data):
+        with finally_uninterrupted(leave), symbols(parameters, data) as gradients:
             with backward_hook(keep_gradients):
                 result = _called(function, arguments)
             nodes = self._trace_forward(result)
             if self.output_shape == ():
                 root = result if isinstance(result, Value) else Value(result)
                 with backward_hook(keep_gradients):
-                    self._trace_backward(root, nodes, parameters, data, inputs, n_constants)
+                    self._trace_backward(root, nodes, parameters, data, inputs, gradients, n_constants)
 
     @property
     def kinds(self) -> list[Kind]:
@@ -154,18 +155,19 @@ class Graph:
         parameters: Sequence[Value],
         numbers: Sequence[Symbol],
         inputs: Sequence[Value],
+        gradients: dict[Value, Any],
         n_constants: int,
     ) -> None:
         trace = self.trace
         before = trace.array("g", len(parameters))
-        for parameter, start in zip(parameters, before, strict=True):
-            parameter.grad = start + parameter.grad
+        of_parameters = map(gradients.__getitem__, parameters)
+        gradients.update(zip(parameters, list(map(add, before, of_parameters)), strict=True))
         for x in inputs:
             x.grad = 0  # what a backward() within the function has left there is not part of the gradient
         with trace.gradients():
             root.backward(trace.leaf("seed"))
         learnt = len(parameters) - n_constants
-        grads = [parameter.grad for parameter in parameters]
+        grads = list(map(gradients.__getitem__, parameters))
         lines = [trace.id(grad) for grad in [*grads[:learnt], *before[learnt:]]]
         self.parameter_gradients, self.scatters = scatter(trace, lines)
         self.argument_gradients = [trace.id(x.grad) for x in inputs]
@@ -187,9 +189,9 @@ def _in_order(nodes: Sequence[Value]) -> list[Value]:
         while isinstance(data, Value):
             data = data.data
         # A node that equals an earlier one, or is simplified to it, may have operands that came later.
-        level, line = 0, data.id if type(data) is Symbol else 0
-        for operand in node._prev:
-            above, own = order.get(id(operand), (0, 0))
+        level, line = 1, data.id if type(data) is Symbol else 0
+        for operand in [operand for operand in node._prev if operand._prev]:
+            above, own = order[id(operand)]
             level = max(level, above if node._op == operand._op == "+" else above + 1)
             line = max(line, own)
         order[id(node)] = level, line

@@ -7,11 +7,11 @@ numbers are, and whose `data` cannot be assigned while it is frozen.
 """
 
 import threading
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
-from itertools import chain, compress, repeat
+from itertools import chain, compress, count, repeat
 from operator import ne
 from typing import Any
 
@@ -46,17 +46,20 @@ class _Block(dict[str, memoryview]):
 _thread = _Thread()
 _buffers: dict[Value, tuple[_Block, int]] = {}  # and the index of the numbers of a Value in them
 _trained: set[Value] = set()  # by a training block, in any language
-_redirections: Counter[Value] = Counter()  # the number of blocks in which a Value looks elsewhere for its numbers
-_freezes: Counter[Value] = Counter()  # the number of blocks that freeze it
+_redirections: list[set[Value]] = []  # the Values of each block in which they look elsewhere for their numbers
+_freezes: list[set[Value]] = []  # the Values of each block that freezes them
 
 
 @contextmanager
-def symbols(values: Sequence[Value], data: Sequence[Any]) -> Iterator[None]:
-    """Within the block, and in this thread alone, the Values hold this data, and a gradient of 0."""
+def symbols(values: Sequence[Value], data: Sequence[Any]) -> Iterator[dict[Value, Any]]:
+    """Within the block, and in this thread alone, the Values hold this data, and a gradient of 0.
+
+    The block gets the dict that the gradients are in, which is a faster way to those of many Values.
+    """
     ours = {"data": dict(zip(values, data, strict=True)), "grad": dict.fromkeys(values, 0)}
     numbers = {name: _thread.numbers[name] | ours[name] for name in ATTRIBUTES}
-    with _counted(values, _redirections), _seen(numbers=numbers, is_tracing=True):
-        yield
+    with _within(values, _redirections), _seen(numbers=numbers, is_tracing=True):
+        yield numbers["grad"]
 
 
 def backward_hook(hook: Hook) -> AbstractContextManager[None]:
@@ -136,10 +139,10 @@ def buffers(values: Sequence[Value], data: memoryview, grad: memoryview) -> Iter
         numbers = map(slots["data"].__set__, changed(taken), changed(data)), map(slots["grad"].__set__, taken, grad)
         deque(chain(*numbers, map(_buffers.pop, taken)), maxlen=0)  # in C, where no thread comes between
 
-    with finally_uninterrupted(leave), _counted(values, _redirections):
+    with finally_uninterrupted(leave), _within(values, _redirections):
         with uninterrupted(), gradients_lock:
             block = _Block(data=data, grad=grad)
-            _buffers.update({value: (block, i) for i, value in enumerate(values)})
+            _buffers.update(zip(values, zip(repeat(block), count()), strict=False))
             taken += values
         yield
 
@@ -161,40 +164,36 @@ def data_buffer(values: Sequence[Value]) -> memoryview | None:
 
 def frozen(values: Sequence[Value]) -> AbstractContextManager[None]:
     """Within the block, assigning to the data of the Values is an error."""
-    return _counted(values, _freezes)
+    return _within(values, _freezes)
 
 
 def any_frozen(values: Sequence[Value]) -> bool:
     """Whether one of the Values is frozen."""
-    return bool(_freezes) and not _freezes.keys().isdisjoint(values)
+    return not all(block.isdisjoint(values) for block in _freezes)
 
 
 @contextmanager
-def _counted(values: Sequence[Value], blocks: Counter[Value]) -> Iterator[None]:
-    """Within the block the Values are redirected. Such blocks are counted for each."""
-    taken: list[Value] = []
+def _within(values: Sequence[Value], blocks: list[set[Value]]) -> Iterator[None]:
+    """Within the block, which is one of these, the Values are redirected."""
+    block: set[Value] = set()
 
     def leave() -> None:
         with gradients_lock:
-            blocks.subtract(taken)
-            free = [value for value in taken if not blocks[value]]
-            deque(map(blocks.__delitem__, free), maxlen=0)
-            _assign_classes(free)
+            blocks[:] = [other for other in blocks if other is not block]
+            _assign_classes(block.difference(*_redirections, *_freezes), _kind)
 
     with finally_uninterrupted(leave):
         with uninterrupted(), gradients_lock:
-            blocks.update(values)
-            taken += values
-            _assign_classes(values)
+            block.update(values)
+            blocks.append(block)
+            _assign_classes(block, lambda kind: _redirecting(_kind(kind)))
         yield
 
 
-def _assign_classes(values: Sequence[Value]) -> None:
-    """Give each Value the class for the blocks that it is in."""
-    kinds = [
-        _redirecting(_kind(value)) if value in _redirections or value in _freezes else _kind(value) for value in values
-    ]
-    deque(map(setattr, values, repeat("__class__"), kinds), maxlen=0)
+def _assign_classes(values: Collection[Value], change: Callable[[Any], Any]) -> None:
+    """Change the class of each Value."""
+    kinds = {kind: change(kind) for kind in set(map(type, values))}
+    deque(map(setattr, values, repeat("__class__"), map(kinds.__getitem__, map(type, values))), maxlen=0)
 
 
 def _attribute(name: str) -> property:
@@ -210,10 +209,10 @@ def _attribute(name: str) -> property:
         return place[0][name][place[1]] if _thread.hidden is None else _thread.hidden
 
     def set(self: Value, to: Any) -> None:
-        numbers, place = _thread.numbers[name], _buffers.get(self)
-        if self in numbers or (place is not None and _thread.is_tracing):  # no buffer holds a symbol
+        numbers = _thread.numbers[name]
+        if self in numbers or ((place := _buffers.get(self)) and _thread.is_tracing):  # no buffer holds a symbol
             numbers[self] = to
-        elif name == "data" and self in _freezes:
+        elif name == "data" and any_frozen([self]):
             raise RuntimeError(
                 f"the data of a frozen parameter, {self!r:.80}, is set to {to!r:.80}, which calls would not use: "
                 "leave the block of frozen() first"
@@ -260,6 +259,6 @@ def _redirecting(kind: Any) -> Any:
     return type(kind.__name__, (RedirectedValue, kind), {"__slots__": (), "_kind": kind})
 
 
-def _kind(value: Value) -> Any:
-    """The original class of a Value."""
-    return getattr(type(value), "_kind", type(value))
+def _kind(kind: Any) -> Any:
+    """The original class of a Value of this class."""
+    return getattr(kind, "_kind", kind)

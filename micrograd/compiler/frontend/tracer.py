@@ -25,13 +25,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, reduce
-from itertools import repeat
+from itertools import chain, repeat
 from numbers import Real
 from pathlib import Path
 from traceback import walk_stack, walk_tb
 from typing import Any, NoReturn
 
-from micrograd import reductions, scalar
+from micrograd import levels, reductions, scalar
 from micrograd.compiler.frontend.ieee import quiet
 from micrograd.engine import Value
 
@@ -118,7 +118,8 @@ class Symbol:
         """start + w0 * x0 + w1 * x1 + ..., as one operation if no factor is constant."""
         trace = self.trace
         if trace.joins and {*map(type, ws), *map(type, xs)} == {Symbol} and not isinstance(start, Value):
-            factors = [trace.id(number) for pair in zip(ws, xs, strict=True) for number in pair]
+            numbers = chain.from_iterable(zip(ws, xs, strict=True))
+            factors = [number.id if number.trace is trace else trace.id(number) for number in numbers]
             if trace.constants.keys().isdisjoint(factors):
                 return trace.add("dot", (trace.start(start), *factors))
         return reduce(operator.add, map(operator.mul, ws, xs), start)
@@ -234,6 +235,9 @@ class Pending(Symbol):
             parts = total._parts if len(total._parts) == total._n else total._parts[: total._n]
         parts += self._parts
         return self.trace.pending(parts)
+
+
+levels.numbers.update((Symbol, Pending))
 
 
 class Argument(Value):
@@ -358,13 +362,7 @@ class Trace:
     def close(self) -> None:
         """End the trace: from here on, any use of its Symbols is an error."""
         self._known.clear()
-        self.add = self.settle = self.record = self._no_more  # type: ignore[method-assign, assignment]
-
-    def _no_more(self, op: str, operands: Any) -> NoReturn:
-        raise TraceError(
-            f"{users_line()}: {op} uses a traced value that was kept after its function had been compiled, and has no "
-            "number: do not use outside the function what it stored, or run it again on numbers"
-        )
+        self.add = self.settle = self.record = _no_more  # type: ignore[method-assign, assignment]
 
     def record(self, op: str, operands: Iterable[Any]) -> Symbol:
         """The result of an operation on Symbols and numbers."""
@@ -436,6 +434,13 @@ class Trace:
                 for operand in self.operands[id]:
                     is_live[operand] = 1
         return [id for id in range(len(self.ops)) if is_live[id] and self.operands[id]]
+
+
+def _no_more(op: str, operands: Any) -> NoReturn:
+    raise TraceError(
+        f"{users_line()}: {op} uses a traced value that was kept after its function had been compiled, and has no "
+        "number: do not use outside the function what it stored, or run it again on numbers"
+    )
 
 
 def _is_zero(number: float | None, sign: float) -> bool:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from micrograd.compiler.frontend.graph import Graph
@@ -66,8 +67,6 @@ def _constants(graph: Graph, nodes: Sequence[Node], lines: Sequence[int]) -> lis
     Whole numbers come first, as one counts; the others as they are first used.
     """
     numbers = graph.trace.constants
-    used = dict.fromkeys(
-        [*(o for node in nodes for o in node.operands if o in numbers), *(i for i in lines if i in numbers)]
-    )
+    used = dict.fromkeys(filter(numbers.__contains__, chain(*[node.operands for node in nodes], lines)))
     ordered = sorted(used, key=lambda id: numbers[id] if float(numbers[id]).is_integer() else math.inf)
     return ordered if len(ordered) > MANY_CONSTANTS else []

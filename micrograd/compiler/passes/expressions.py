@@ -6,14 +6,17 @@ written. A condition is part of the expressions that it decides.
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from functools import cache
 from itertools import chain
 from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.scatter import row
-from micrograd.compiler.frontend.tracer import CONDITIONS, Trace
+from micrograd.compiler.frontend.tracer import CONDITIONS, OPERATIONS, Trace
 from micrograd.compiler.ir import Call, Ref
 
-SUMS = ("+", "-", "dot")
+SUMS = frozenset(("+", "-", "dot"))
+PLAIN = OPERATIONS.keys() - SUMS - CONDITIONS - {"where", "take", "largest"}
+"""Operations on numbers that are calls of themselves."""
 LONG_CONDITION = 8  # numbers compared, above which a condition is computed once, as 1 or 0, whatever uses it
 
 
@@ -92,26 +95,27 @@ class Expressions(list[Node]):
         self._in_order = in_order
         ops, operands = trace.ops, trace.operands
         uses = Counter(chain.from_iterable(map(operands.__getitem__, self.live)))
-        uses.update([*results, *named] * 2)  # which keeps it from becoming part of another
+        once = {line for line in self.live if uses[line] == 1}.difference(results, named)  # no part of another
         self._sum = [0] * len(ops)  # the line of the sum or difference that alone uses a line, or 0
         for line in self.live:
-            if ops[line] in SUMS:
-                for operand in operands[line]:
-                    if uses[operand] == 1:
-                        self._sum[operand] = line
+            if ops[line] in SUMS and not once.isdisjoint(operands[line]):
+                for operand in once.intersection(operands[line]):
+                    self._sum[operand] = line
         self._parameter = {line: i for line, (array, i) in trace.leaves.items() if array == "g"}
         self._conditions: dict[int, Call] = {}  # over lines
         self._numbers: set[int] = set()  # conditions that have a node
         self._products: dict[int, tuple[int, ...]] = {}
         self._sums: dict[int, Terms] = {}
         for line in self.live:
-            op = ops[line]
-            if op == "*" and self._is_term(line) and self._conditions.keys().isdisjoint(operands[line]):
-                self._products[line] = operands[line]
-            elif op != "-" and op in SUMS and operands[line][0] in self._parameter:
+            op, of = ops[line], operands[line]
+            if op == "*" and self._is_term(line) and self._conditions.keys().isdisjoint(of):
+                self._products[line] = of
+            elif op != "-" and op in SUMS and of[0] in self._parameter:
                 self._add_to_gradient(line, op)
             elif op in SUMS:
                 self._add_sum(line, op)
+            elif op in PLAIN and self._conditions.keys().isdisjoint(of):
+                self.append(Node(line, _plain(self._special(op, of), len(of)), of))
             else:
                 self._add_call(line, op)
 
@@ -143,13 +147,16 @@ class Expressions(list[Node]):
     def _add_to_gradient(self, line: int, op: str) -> None:
         total, *parts = self._trace.operands[line]
         parameter = self._parameter[line] = self._parameter[total]
+        user = self._sum[line]
+        if op == "dot" and not user and total not in self._sums and self._conditions.keys().isdisjoint(parts):
+            self.append(Node(line, (("+", 2, len(parts) // 2),), tuple(parts), parameter))  # as most are
+            return
         goes_on = op == "+" and parts[0] in self._sums and total not in self._sums
         terms = self._sums.pop(parts[0] if goes_on else total, None) or Terms()
         if op == "dot":
             self._add_products(terms, parts)
         elif not goes_on:
             self._add_term(terms, parts[0])
-        user = self._sum[line]
         if user and self._trace.ops[user] != "-" and self._trace.operands[user][0] == line:
             self._sums[line] = terms
         else:
@@ -215,6 +222,12 @@ class Expressions(list[Node]):
         if op == "/" and not constant:
             return "quotient"
         return f"{op}{constant:.17g}" if op == "**" and constant is not None else op  # 2.0000001 is not 2
+
+
+@cache
+def _plain(op: str, n: int) -> Call:
+    """An operation on n numbers."""
+    return Call(op, tuple(range(n)))
 
 
 def _form(part: Any, operands: list[int]) -> Any:

@@ -22,9 +22,8 @@ def rolled(parts: Sequence[Any], depth: int = 0) -> list[Any]:
     while len(steps) != before and len(steps) >= FEWEST_ROUNDS:
         before = len(steps)
         kinds: dict[Any, int] = {}
-        stripped = [_stripped(step) for step in steps]
-        numbers = [kinds.setdefault(kind, len(kinds)) for kind, _ in stripped]
-        bases = [base for _, base in stripped]
+        bases: list[list[int]] = [[] for _ in steps]
+        numbers = [kinds.setdefault(_stripped(*pair), len(kinds)) for pair in zip(steps, bases, strict=True)]
         found: list[Any] = []
         for start, period, rounds in repeats(numbers, bases):
             body = steps[start : start + period]
@@ -33,19 +32,15 @@ def rolled(parts: Sequence[Any], depth: int = 0) -> list[Any]:
     return steps
 
 
-def _stripped(step: Any) -> tuple[Any, tuple[int, ...]]:
-    """A step without the bases of its references, and these."""
-    bases: list[int] = []
-
-    def strip(ref: Ref) -> Ref:
-        bases.append(ref.base)
-        return Ref(ref.array, 0, ref.strides)
-
-    kind = replace(step, strip)
-    return (type(step), kind), tuple(bases)
+def _stripped(part: Any, bases: list[int]) -> Any:
+    """What a step has besides the bases of its references, which are added to a list, to tell it from others."""
+    if type(part) is Ref:
+        bases.append(part.base)
+        return part.array, part.strides
+    return (type(part), *[_stripped(inner, bases) for inner in part]) if isinstance(part, tuple) else part
 
 
-def _loop(rounds: int, body: Sequence[Any], bases: Sequence[tuple[int, ...]], depth: int) -> Loop:
+def _loop(rounds: int, body: Sequence[Any], bases: Sequence[Sequence[int]], depth: int) -> Loop:
     """The loop whose first round is this body, with the bases of the first two rounds."""
     period = len(body)
     strides = map(sub, chain(*bases[period:]), chain(*bases[:period]))
@@ -57,7 +52,7 @@ def _loop(rounds: int, body: Sequence[Any], bases: Sequence[tuple[int, ...]], de
 
 
 def repeats(
-    kinds: Sequence[int], bases: Sequence[tuple[int, ...]], longest: int = LONGEST_BODY
+    kinds: Sequence[int], bases: Sequence[Sequence[int]], longest: int = LONGEST_BODY
 ) -> Iterator[tuple[int, int, int]]:
     """Where loops begin, the number of steps in a round, and how many rounds: of one round where nothing repeats.
 
@@ -90,7 +85,7 @@ def repeats(
         start += period * rounds
 
 
-def _rounds(kinds: Sequence[int], bases: Sequence[tuple[int, ...]], start: int, period: int) -> int:
+def _rounds(kinds: Sequence[int], bases: Sequence[Sequence[int]], start: int, period: int) -> int:
     """For how many rounds the bases advance evenly, of at least two that are of the same kinds."""
     first = kinds[start : start + period]
     before = list(chain(*bases[start : start + period]))

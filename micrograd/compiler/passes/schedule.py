@@ -15,11 +15,12 @@ WINDOW = 40  # loops, after which a loop is too far away to share
 def fused(statements: Sequence[Statement], nodes: Sequence[Node], results: Sequence[int]) -> Kernel:
     """The statements as a kernel. Loops are one where a round of the second needs only that round of the first."""
     operands = {node.line: node.operands for node in nodes}
-    home = {line: (s, k) for s, statement in enumerate(statements) for k, line in enumerate(statement.lines)}
+    home = {line: s for s, statement in enumerate(statements) for line in statement.lines}
+    turn = {line: k for statement in statements for k, line in enumerate(statement.lines)}
     needs = []
     for statement in statements:
-        used = set(chain.from_iterable(map(operands.__getitem__, statement.lines)))
-        needs.append({home[line][0] for line in used if line in home})
+        used = chain.from_iterable(map(operands.__getitem__, statement.lines))
+        needs.append({s for s in set(map(home.get, used)) if s is not None})
     groups: list[list[int]] = []
     group: dict[int, int] = {}
     shapes = [_shape(statement.step) for statement in statements]
@@ -30,16 +31,18 @@ def fused(statements: Sequence[Statement], nodes: Sequence[Node], results: Seque
             and latest >= 0
             and len(groups) - latest <= WINDOW
             and shapes[groups[latest][0]] == shapes[s]
-            and _meets(statements[s], groups[latest], operands, home)
+            and all(
+                turn[o] == k
+                for k, line in enumerate(statements[s].lines)
+                for o in operands[line]
+                if home.get(o) in groups[latest]
+            )
         ):
             latest = len(groups)
             groups.append([])
         groups[latest].append(s)
         group[s] = latest
-    uses: Counter[int] = Counter()
-    for line, n in Counter(chain(results, *operands.values())).items():
-        if line in home:
-            uses[home[line][0]] += n
+    uses = Counter(map(home.get, chain(results, *operands.values())))
     return [_merged([(statements[s].step, uses[s] / len(statements[s].lines)) for s in members]) for members in groups]
 
 
@@ -69,16 +72,6 @@ def nested(rounds: Sequence[int], body: Sequence[Step]) -> Loop:
     *outer, n = rounds
     loop = Loop(n, tuple(body))
     return nested(outer, [loop]) if outer else loop
-
-
-def _meets(statement: Statement, members: Sequence[int], operands: Any, home: Any) -> bool:
-    """Whether what a statement needs of a loop is computed in the same round of it."""
-    return all(
-        home[o][1] == k
-        for k, line in enumerate(statement.lines)
-        for o in operands[line]
-        if o in home and home[o][0] in members
-    )
 
 
 def _merged(members: Sequence[tuple[Step, float]]) -> Step:

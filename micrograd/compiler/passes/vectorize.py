@@ -7,9 +7,9 @@ computed them.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from itertools import count, repeat
-from operator import eq, sub
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, repeat
+from operator import add, sub
 from typing import Any, NamedTuple
 
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Step, Sum, Term
@@ -20,6 +20,7 @@ NEAR, MANY_MORE = 2, 4  # levels by which a node may be computed later, to where
 
 Place = tuple[str, int]
 """An array and an index."""
+Bases = tuple[int, ...]
 
 
 class Statement(NamedTuple):
@@ -34,37 +35,45 @@ def by_level(nodes: Sequence[Node]) -> Iterator[tuple[Any, list[Node]]]:
 
     They are in the order of the trace; sums, whose last terms may come in any order, in that of the operations on them.
     """
-    used = {line: node.line for node in reversed(nodes) if isinstance(node.form, Call) for line in node.operands}
-    blocks: dict[tuple[int, Any], list[Node]] = defaultdict(list)
-    for node, at in zip(nodes, _levels(nodes), strict=True):
-        blocks[at, _operation(node)].append(node)
-    for (_, operation), block in sorted(blocks.items(), key=lambda item: item[0][0]):
+    numbers: dict[Any, int] = {}
+    kinds = [numbers.setdefault(_operation(node), len(numbers)) for node in nodes]
+    operations = list(numbers)
+    used: dict[int, int] = {}
+    for node in reversed(nodes):
+        if type(node.form) is Call:
+            used.update(zip(node.operands, repeat(node.line), strict=False))
+    blocks: dict[tuple[int, int], list[Node]] = defaultdict(list)
+    for node, key in zip(nodes, zip(_levels(nodes, kinds), kinds, strict=True), strict=True):
+        blocks[key].append(node)
+    for (_, kind), block in sorted(blocks.items(), key=lambda item: item[0][0]):
+        operation = operations[kind]
         is_sum = operation[0] == "sum"
         yield operation, sorted(block, key=lambda node: used.get(node.line, node.line) if is_sum else node.line)
 
 
-def _levels(nodes: Sequence[Node]) -> list[int]:
+def _levels(nodes: Sequence[Node], kinds: Sequence[int]) -> list[int]:
     """The level of each node: as soon as its operands are there, or a little later if many more like it are there.
 
     So what skips a step, as the softmax of a single number its sum, comes back to where the others are.
     """
-    level: dict[int, int] = {}
+    level: dict[int, int] = defaultdict(int)
+    levels = []
     for node in nodes:
-        level[node.line] = 1 + max(map(level.get, node.operands, repeat(0)), default=0)
-    operations = list(map(_operation, nodes))
-    sizes = Counter(zip(level.values(), operations, strict=True))
+        level[node.line] = first = 1 + max(map(level.__getitem__, node.operands), default=0)
+        levels.append(first)
+    sizes = Counter(zip(levels, kinds, strict=True))
     latest: dict[int, int] = {}
-    for node, operation in zip(reversed(nodes), reversed(operations), strict=True):
-        first = level[node.line]
+    for i in sorted(range(len(nodes)), key=levels.__getitem__, reverse=True):  # each after what is computed from it
+        node, first = nodes[i], levels[i]
         last = min(latest.get(node.line, first), first + NEAR)
         if last > first:
-            alike = [sizes[at, operation] for at in range(first, last + 1)]
+            alike = [sizes[at, kinds[i]] for at in range(first, last + 1)]
             if max(alike) > MANY_MORE * alike[0]:
-                level[node.line] = first + alike.index(max(alike))
-        before = level[node.line] - 1
-        for operand in node.operands:
-            latest[operand] = min(latest.get(operand, before), before)
-    return list(level.values())
+                levels[i] = later = first + alike.index(max(alike))
+                latest.update({operand: min(latest.get(operand, later - 1), later - 1) for operand in node.operands})
+                continue
+        latest.update(zip(node.operands, repeat(first - 1), strict=False))  # no other was before that
+    return levels
 
 
 def one_by_one(nodes: Sequence[Node]) -> Iterator[tuple[Any, list[Node]]]:
@@ -96,14 +105,8 @@ def statements(
         for i, line in enumerate(inner, filled[array]):
             place[line] = array, i
         filled[array] += len(inner)
-        kinds: dict[Any, tuple[list[int], list[tuple[int, ...]]]] = {}
-        for node in block:
-            kind, bases = _kind(node, place)
-            lines, all_bases = kinds.setdefault(kind, ([], []))
-            lines.append(node.line)
-            all_bases.append(bases)
-        for kind, (lines, all_bases) in kinds.items():
-            found += _rolled(kind, lines, all_bases)
+        for kind, lines, bases in _kinds(block, place):
+            found += _rolled(kind, lines, bases)
     return found
 
 
@@ -115,55 +118,73 @@ def _descends(first: Node, last: Node, place: dict[int, Place]) -> bool:
     return sum((b > a) - (b < a) for a, b in pairs if a[0] == b[0]) < 0
 
 
-def _kind(node: Node, place: dict[int, Place]) -> tuple[Any, tuple[int, ...]]:
-    """What a node computes but for the bases of its references, and these: of its target first."""
-    target, base = ("g", node.parameter) if node.parameter >= 0 else place[node.line]
-    places = list(map(place.__getitem__, node.operands))
-    if isinstance(node.form, Call):
-        return (node.form, target, tuple([array for array, _ in places])), (base, *[i for _, i in places])
-    shapes: list[Any] = []
-    bases = [base]
+def _kinds(block: Sequence[Node], place: dict[int, Place]) -> Iterator[tuple[Any, list[int], list[Bases]]]:
+    """The nodes by what they compute but for the bases of their references: lines, and bases, of the target first."""
+    alike: dict[Any, list[int]] = defaultdict(list)
+    for i, node in enumerate(block):
+        alike[node.form].append(i)
+    kinds: dict[Any, list[tuple[int, Bases]]] = defaultdict(list)
+    for form, members in alike.items():
+        nodes = [block[i] for i in members]
+        targets = [("g", node.parameter) if node.parameter >= 0 else place[node.line] for node in nodes]
+        columns = [_transposed(map(place.__getitem__, column)) for column in _transposed([n.operands for n in nodes])]
+        for i, (target, base), shape, bases in zip(members, targets, *_shapes(form, columns), strict=True):
+            kinds[form, target, shape].append((i, (base, *bases)))
+    for kind, rows in sorted(kinds.items(), key=lambda item: item[1][0]):
+        yield kind, [block[i].line for i, _ in rows], [bases for _, bases in rows]
+
+
+def _shapes(form: Any, columns: Sequence[Any]) -> tuple[Iterable[Any], Iterable[Bases]]:
+    """For each node of a form what its references have besides bases; and these.
+
+    There is a column for each operand: its arrays, one for each node, and its indices.
+    """
+    if isinstance(form, Call):
+        arrays, indices = _transposed(columns)
+        return _transposed(arrays), _transposed(indices)
+    shapes: Iterable[Any] = repeat(())
+    bases: Iterable[Any] = repeat(())
     at = 0
-    for sign, n, terms in node.form:
+    for sign, n, terms in form:
+        arrays, indices = map(_transposed, _transposed(columns[at : at + n * terms]))
         if terms == 1:  # most sums have few terms
-            shapes.append((sign, tuple([array for array, _ in places[at : at + n]]), 1, ()))
-            bases += [i for _, i in places[at : at + n]]
-            at += n
-            continue
-        columns = [list(zip(*places[at + k : at + n * terms : n], strict=True)) for k in range(n)]
+            arrays = zip(zip(repeat(sign), arrays, repeat(1), repeat(()), strict=False), strict=True)
+        else:
+            arrays, indices = _transposed(_runs(sign, n, arrays, indices))
+        shapes, bases = map(add, shapes, arrays), map(add, bases, indices)
         at += n * terms
-        if terms >= FEWEST_ROUNDS and all(len({*names}) == 1 and _is_even(of) for names, of in columns):
-            strides = tuple([of[1] - of[0] for _, of in columns])
-            shapes.append((sign, tuple([names[0] for names, _ in columns]), terms, strides))
-            bases += [of[0] for _, of in columns]
-            continue
-        arrays, indices = (list(zip(*[column[part] for column in columns], strict=True)) for part in (0, 1))
-        numbers: dict[Any, int] = {}
-        kinds = [numbers.setdefault(each, len(numbers)) for each in arrays]
-        for start, _, rounds in repeats(kinds, indices, 1):
-            strides = tuple(map(sub, indices[start + 1], indices[start])) if rounds > 1 else ()
-            shapes.append((sign, arrays[start], rounds, strides))
-            bases += indices[start]
-    return (None, target, tuple(shapes)), tuple(bases)
+    return shapes, bases
 
 
-def _is_even(indices: Sequence[int]) -> bool:
-    """Whether the indices advance evenly, of which most long sums are, and quickly seen to be."""
-    return all(map(eq, indices, count(indices[0], indices[1] - indices[0])))
+def _runs(sign: str, n: int, arrays: Iterable[Any], indices: Iterable[Any]) -> Iterator[tuple[Any, Bases]]:
+    """For each node the terms, of n factors each, that advance evenly as one each; and the bases of these."""
+    known: dict[Any, tuple[Any, list[int]]] = {}  # most nodes advance alike
+    for names, bases in zip(arrays, indices, strict=True):
+        pattern = names, tuple(map(sub, bases[n:], bases))
+        if pattern not in known:
+            shapes, starts = [], list[int]()
+            of_terms, rows = ([each[k : k + n] for k in range(0, len(each), n)] for each in (names, bases))
+            numbers: dict[Any, int] = {}
+            for term, _, rounds in repeats([numbers.setdefault(each, len(numbers)) for each in of_terms], rows, 1):
+                strides = tuple(map(sub, rows[term + 1], rows[term])) if rounds > 1 else ()
+                shapes.append((sign, of_terms[term], rounds, strides))
+                starts += range(n * term, n * term + n)
+            known[pattern] = tuple(shapes), starts
+        shape, starts = known[pattern]
+        yield shape, tuple(map(bases.__getitem__, starts))
 
 
-def _rolled(kind: Any, lines: Sequence[int], bases: Sequence[tuple[int, ...]]) -> Iterator[Statement]:
+def _transposed(rows: Iterable[Any]) -> Any:
+    return zip(*rows, strict=True)
+
+
+def _rolled(kind: Any, lines: Sequence[int], bases: Sequence[Bases]) -> Iterator[Statement]:
     """Nodes of one kind as loops; as one nest, where they are a grid."""
-    steps, starts = [], []
-    for start, _, rounds in repeats([0] * len(bases), bases, 1):
-        strides = (
-            [(stride,) for stride in map(sub, bases[start + 1], bases[start])]
-            if rounds > 1
-            else [()] * len(bases[start])
-        )
-        step = _step(kind, [Ref("", base, own) for base, own in zip(bases[start], strides, strict=True)])
+    steps = []
+    for start, rounds in _even_runs(bases):
+        strides = zip(map(sub, bases[start + 1], bases[start])) if rounds > 1 else repeat(())
+        step = _step(kind, zip(bases[start], strides, strict=False))
         steps.append(Loop(rounds, (step,)) if rounds > 1 else step)
-        starts.append((start, rounds))
     at = 0
     for step in rolled(steps):
         n = _count(step)
@@ -171,29 +192,44 @@ def _rolled(kind: Any, lines: Sequence[int], bases: Sequence[tuple[int, ...]]) -
         at += n
 
 
+def _even_runs(bases: Sequence[Bases]) -> Iterator[tuple[int, int]]:
+    """Where loops begin in what is of one kind, and their rounds: as `repeats` finds them, in less time."""
+    strides = _transposed(map(sub, column[1:], column) for column in _transposed(bases))
+    start = end = 0
+    for _, alike in groupby(strides):
+        end += len(list(alike))
+        if end - start + 1 >= FEWEST_ROUNDS:
+            yield start, end - start + 1
+            start = end + 1
+        yield from zip(range(start, end), repeat(1), strict=False)
+        start = max(start, end)
+    if start < len(bases):
+        yield start, 1
+
+
 def _count(step: Step) -> int:
     """How many assignments a step carries out."""
     return step.rounds * sum(map(_count, step.body)) if isinstance(step, Loop) else 1
 
 
-def _step(kind: Any, places: list[Ref]) -> Step:
+def _step(kind: Any, places: Iterable[tuple[int, tuple[int, ...]]]) -> Step:
     """The assignment of a kind, with these bases and strides."""
     form, target, shape = kind
-    to = places[0]._replace(array=target)
-    remaining = iter(places[1:])
+    remaining = iter(places)
+    to = Ref(target, *next(remaining))
     value: Any
-    if form is None:
+    if isinstance(form, Call):
+        value = _filled(form, [Ref(array, *place) for array, place in zip(shape, remaining, strict=True)])
+    else:
         terms: list[Any] = []
         for sign, arrays, rounds, strides in shape:
-            factors = [next(remaining)._replace(array=array) for array in arrays]
+            factors = [Ref(array, *next(remaining)) for array in arrays]
             if rounds > 1:
                 factors = [ref._replace(strides=(*ref.strides, own)) for ref, own in zip(factors, strides, strict=True)]
             term = Term(sign, tuple(factors))
             terms.append(Loop(rounds, (term,)) if rounds > 1 else term)
         may_roll = max(Counter(shape).values()) >= FEWEST_ROUNDS
         value = Sum(tuple(rolled(terms, len(to.strides)) if may_roll else terms))
-    else:
-        value = _filled(form, [ref._replace(array=array) for ref, array in zip(remaining, shape, strict=True)])
     return (Accumulate if target == "g" else Assign)(to, value)
 
 
