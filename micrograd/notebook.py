@@ -22,17 +22,16 @@ MAX_VALUES, MAX_PARAMETERS = 20_000, 20_000  # in a picture that nobody asked fo
 def bundle(thing: Any) -> Bundle:
     """The display of a Value, a Module or a History: its text, and its picture if it has one."""
     display = _value if isinstance(thing, Value) else _module if isinstance(thing, Module) else _history
-    try:
-        bundle = {"text/plain": repr(thing)}
-    except Exception:
-        bundle = {"text/plain": object.__repr__(thing)}
+    bundle = {"text/plain": object.__repr__(thing)}
+    with suppress(Exception):
+        bundle["text/plain"] = repr(thing)
     with suppress(Exception):
         display(thing, bundle)
     return _pictured(bundle)
 
 
 def _pictured(bundle: Bundle) -> Bundle:
-    """Add the picture as an image in HTML, which JupyterLab shows of a notebook that it does not trust, too.
+    """Add the picture as an image in HTML, which JupyterLab also shows of a notebook that it does not trust.
 
     There it does not show SVG, and other programs insert SVG into their page, where one picture's style meets others.
     """

@@ -23,16 +23,6 @@ class Model(Protocol):
         """The parameters that the optimizer may change."""
 
 
-class Gradients(Protocol):
-    """Computes gradients for a Trainer."""
-
-    def __call__(self, batch: Sequence[int], /) -> float:
-        """The mean loss of the examples at these positions, whose gradients the parameters have then."""
-
-    def warn_eager_step(self) -> None:
-        """Log, once, why the engine took a step that generated code was asked for."""
-
-
 class EagerGradients:
     """Gradients by the engine. While `is_unchecked`, the next loss has to depend on the model's parameters."""
 
