@@ -7,7 +7,6 @@ Each optimizer states its rule once, for one parameter: a step applies it to all
 import math
 from collections import deque
 from collections.abc import Callable, Iterable
-from functools import partial
 from itertools import chain, repeat
 from typing import Any, ClassVar, Protocol
 
@@ -36,7 +35,8 @@ Update = Callable[..., tuple[Any, ...]]
 """From a parameter's number, its gradient and its moments to its new number and moments."""
 
 
-_share = partial(number, below=1)
+def _share(name: str, value: Any) -> float:
+    return number(name, value, below=1)
 
 
 def _shares(name: str, value: Any) -> tuple[float, ...]:
@@ -280,12 +280,7 @@ class RMSprop(Optimizer):
     """
 
     moments: ClassVar[dict[str, float]] = {"mean_square": 0.0, "velocity": -math.inf, "mean": -math.inf}
-    checks = Optimizer.checks | {
-        "alpha": _share,
-        "eps": positive,
-        "momentum": number,
-        "centered": _flag,
-    }
+    checks = Optimizer.checks | {"alpha": _share, "eps": positive, "momentum": number, "centered": _flag}
 
     alpha: float
     eps: float

@@ -35,10 +35,10 @@ class Module(Displayed):
     def __setattr__(self, name: str, value: Any) -> None:
         before = {part for part in _inside(vars(self).get(name)) if _is_trainable(part)}
         if before and any(_is_made_from(part, before) for part in _inside(value)):
-            _warn(
+            warnings.warn(
                 f"{type(self).__name__}.{name} was a parameter, but a Value computed from it is not one: to change a "
-                "parameter, assign to its data, as in `b.data -= 0.1`"
-            )
+                "parameter, assign to its data, as in `b.data -= 0.1`", stacklevel=2,
+            )  # fmt: skip
         super().__setattr__(name, value)
 
     def named_parameters(self) -> Iterator[tuple[str, Value]]:
@@ -47,12 +47,13 @@ class Module(Displayed):
             if isinstance(part, Value) and not part._prev:
                 yield path, part
             elif isinstance(part, (set, frozenset)) and any(map(_is_trainable, part)):
-                _warn(f"the Values in {path} are not parameters, since a set has no order: keep them in a list")
+                message = f"the Values in {path} are not parameters, since a set has no order: keep them in a list"
+                warnings.warn(message, stacklevel=2)
             elif not isinstance(part, (Module, dict)) and _is_mixed(members):
-                _warn(
+                warnings.warn(
                     f"some Values in {path} are parameters, but others are computed and so are not: to change a "
-                    "parameter, assign to its data, as in `w[0].data -= 0.1`"
-                )
+                    "parameter, assign to its data, as in `w[0].data -= 0.1`", stacklevel=2,
+                )  # fmt: skip
 
     def parameters(self) -> list[Value]:
         """Each parameter once, in a fixed order."""
@@ -150,6 +151,11 @@ def _is_trainable(part: Any) -> bool:
     return isinstance(part, Module) or (isinstance(part, Value) and not part._prev)
 
 
+def _is_mixed(members: list[Any]) -> bool:
+    """Whether some of the Values are computed from others, and some are not."""
+    return len({bool(member._prev) for member in members if isinstance(member, Value)}) > 1
+
+
 def _is_made_from(part: Any, parameters: set[Any]) -> bool:
     """Whether this is a Value computed from these parameters and plain numbers alone."""
     if not _is_computed(part):
@@ -163,13 +169,3 @@ def _is_made_from(part: Any, parameters: set[Any]) -> bool:
                 seen.add(operand)
                 found.append(operand)
     return True
-
-
-def _is_mixed(members: list[Any]) -> bool:
-    """Whether some of the Values are computed from others, and some are not."""
-    return len({bool(member._prev) for member in members if isinstance(member, Value)}) > 1
-
-
-def _warn(message: str) -> None:
-    """Warn the caller of a Module's method."""
-    warnings.warn(message, stacklevel=3)
