@@ -215,11 +215,6 @@ class _Compiled(BaseEstimator):
             self._kept = _Network(*key)
         return self._kept
 
-    @property
-    def _weights(self) -> Any:
-        """`coefs_` and `intercepts_` as a vector."""
-        return _vector(self.coefs_, self.intercepts_)
-
     def _layers(self, vector: Any) -> tuple[list[Any], list[Any]]:
         """The weights and the biases of each layer, from a vector of all."""
         ends = np.cumsum([w.size + b.size for w, b in zip(self.coefs_, self.intercepts_, strict=True)])
@@ -243,13 +238,13 @@ class _Compiled(BaseEstimator):
     def _forward_pass_fast(self, X: Any, check_input: bool = True) -> Any:
         """The outputs for each example."""
         X = validate_data(self, X, accept_sparse=["csr", "csc"], reset=False) if check_input else X
-        return self._network.outputs(self._weights, _doubles(X))
+        return self._network.outputs(_vector(self.coefs_, self.intercepts_), _doubles(X))
 
     def _backprop(self, X: Any, y: Any, sample_weight: Any, *buffers: Any) -> tuple[float, list[Any], list[Any]]:
         """The loss of all examples, and the gradients of the weights and biases, as L-BFGS needs them."""
         weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
         objective, _ = self._network.loss.objective(*self._columns(X, y, weights))
-        mean, gradient = objective(self._weights)
+        mean, gradient = objective(_vector(self.coefs_, self.intercepts_))
         coefs, intercepts = self._layers(gradient)
         coefs = [grad + w * (self.alpha / weights.sum()) for grad, w in zip(coefs, self.coefs_, strict=True)]
         doubled = self.alpha * sum(np.vdot(w, w) for w in self.coefs_) / weights.sum()
@@ -268,7 +263,7 @@ class _Compiled(BaseEstimator):
         network = self._network
         self._begin(network, incremental)
         penalties = [np.full(w.shape, self.alpha) for w in self.coefs_], map(np.zeros_like, self.intercepts_)
-        network.feed(self._weights, _vector(*penalties), columns, weights, size)
+        network.feed(_vector(self.coefs_, self.intercepts_), _vector(*penalties), columns, weights, size)
         self.n_iter_ = 0
         try:
             for _ in range(1 if incremental else self.max_iter):

@@ -310,10 +310,8 @@ def _items(name: str, tree: Any) -> Any:
 
 def _reduced(losses: Any, reduction: str) -> Any:
     """The losses as they are, their mean or their sum."""
-    if reduction == "none":
-        return losses
-    if reduction not in ("mean", "sum"):
+    if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"reduction is {reduction!r}: expected 'mean', 'sum' or 'none'")
-    if isinstance(losses, Value):
+    if reduction == "none" or isinstance(losses, Value):
         return losses
     return mean(flat(losses)) if reduction == "mean" else sum(flat(losses))

@@ -131,12 +131,9 @@ class Optimizer:
     def state_dict(self) -> dict[str, Any]:
         """All that a step depends on besides the parameters, as a dict that JSON can hold."""
         options = {name: getattr(self, name) for name in self._options}
-        return {
-            "optimizer": type(self).__name__,
-            "steps": self.steps,
-            **{name: list(value) if isinstance(value, (tuple, list)) else value for name, value in options.items()},
-            **{name: list(map(plain, getattr(self, name))) for name in self.moments},
-        }
+        options = {name: list(value) if isinstance(value, (tuple, list)) else value for name, value in options.items()}
+        moments = {name: list(map(plain, getattr(self, name))) for name in self.moments}
+        return {"optimizer": type(self).__name__, "steps": self.steps, **options, **moments}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore the state, options included, of an optimizer of the same class with as many parameters.

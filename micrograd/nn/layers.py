@@ -155,22 +155,19 @@ def _name(activation: str | Activation) -> str:
 def _check_inputs(module: Module, expected: int, x: Any) -> None:
     if type(x) is list and len(x) == expected and type(x[0]) is Value:  # from the layer before
         return
-    require_ordered("x", x, f"a list of {_inputs(expected)}")
+    inputs = f"{expected} input" + "s" * (expected != 1)
+    require_ordered("x", x, f"a list of {inputs}")
     if not _has_items(x):
         came = "a single number" if isinstance(x, (Value, Real)) else f"{shown(x)}"
-        raise TypeError(f"{module!r} takes a list of {_inputs(expected)}, not {came}")
+        raise TypeError(f"{module!r} takes a list of {inputs}, not {came}")
     if getattr(x, "ndim", 1) > 1 or _has_items(next(iter(x), None)):
         raise TypeError(
-            f"{module!r} takes one list of {_inputs(expected)}, not many: for the rows of a table X, write "
+            f"{module!r} takes one list of {inputs}, not many: for the rows of a table X, write "
             "[model(x) for x in X] or list(map(model, X))"
         )
     if len(x) != expected:
-        raise ValueError(f"{module!r} takes {_inputs(expected)}, not {len(x)}")
+        raise ValueError(f"{module!r} takes {inputs}, not {len(x)}")
 
 
 def _has_items(x: Any) -> bool:
     return hasattr(x, "__len__") and getattr(x, "shape", None) != () and not isinstance(x, str)
-
-
-def _inputs(n: int) -> str:
-    return f"{n} input" if n == 1 else f"{n} inputs"

@@ -18,8 +18,7 @@ from micrograd.compiler.session import CompiledGradients, Training, check_rule
 from micrograd.engine import Value
 from micrograd.schedules import Schedule, depends_on_step_only
 from micrograd.stepping import NotFinite, Update
-from micrograd.training.gradients import EagerGradients, Table
-from micrograd.training.trainer import Trainer
+from micrograd.training.trainer import EagerGradients, Table, Trainer
 from micrograd.validation import row
 
 if TYPE_CHECKING:

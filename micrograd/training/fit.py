@@ -17,10 +17,9 @@ from micrograd.errors import shown
 from micrograd.optim import Adam, Optimizer, Schedule
 from micrograd.signals import finally_uninterrupted, held, uninterrupted
 from micrograd.stepping import OptimizerLike, Update, restore
-from micrograd.training.gradients import EagerGradients, Model, Table
 from micrograd.training.history import Diverged, History, Recorder
 from micrograd.training.progress import Progress
-from micrograd.training.trainer import Sampler, Trainer
+from micrograd.training.trainer import EagerGradients, Model, Sampler, Table, Trainer
 from micrograd.validation import Rng, as_list, count, examples, generator, limit, renamed, require_attributes, row
 
 if TYPE_CHECKING:
@@ -150,9 +149,9 @@ def fit(
         check_targets(validation[1] if validation else (), "validation[1]")
     if clip_grad_norm is not None:
         clip_grad_norm = limit("clip_grad_norm", clip_grad_norm)
-    history = History()
-    most = None if snapshots is None else count("snapshots", snapshots, least=2)
-    recorder = Recorder(history.snapshots, parameters, most) if most else None
+    history, recorder = History(), None
+    if snapshots is not None:
+        recorder = Recorder(history.snapshots, parameters, count("snapshots", snapshots, least=2))
     rng = generator(rng)
     for parameter in parameters:
         parameter.data = row(parameter.data)  # lest one of NumPy's numbers has all the others in its precision
@@ -296,7 +295,8 @@ def _check_kinds(model: Any, loss: Any, optimizer: Any, schedule: Any, progress:
 
 def _check_shards(executor: Any, shards: Any, xs: Any, ys: Any, backend: str, threads: int) -> bool:
     """Whether the examples are loaded by workers. Raises an error if what is given does not go together."""
-    loaded_by_workers = isinstance(shards, (list, tuple))
+    loaders = shards if isinstance(shards, (list, tuple)) else ()
+    loaded_by_workers = loaders is shards
     if not loaded_by_workers and not isinstance(shards, (int, NoneType)):
         raise TypeError(
             f"shards is {shown(shards)}: expected the number of parts to split xs and ys into, or a list of functions "
@@ -311,15 +311,13 @@ def _check_shards(executor: Any, shards: Any, xs: Any, ys: Any, backend: str, th
     if (xs is None or ys is None) and not loaded_by_workers:
         missing = "xs and ys are" if xs is ys else "xs is" if xs is None else "ys is"
         raise TypeError(f"{missing} missing: give both xs and ys, or an executor and shards=[functions that load them]")
-    if not loaded_by_workers:
-        return False
-    if xs is not None or ys is not None:
+    if loaded_by_workers and (xs is not None or ys is not None):
         raise ValueError("shards that are loaded take the place of xs and ys: leave out one or the other")
-    if not shards:
+    if loaded_by_workers and not shards:
         raise ValueError("shards is an empty list: there is nothing to learn from")
-    for i, load in enumerate(shards):
+    for i, load in enumerate(loaders):
         require_attributes(f"shards[{i}]", load, ["__call__"], "a function that returns (xs, ys)")
-    return True
+    return loaded_by_workers
 
 
 def _shards(executor: Any, shards: Any, n: int, precision: str) -> "Shards | None":

@@ -1,4 +1,4 @@
-"""The Trainer of `fit`: gradients, then the update, step after step. That of generated code is in compiled.py.
+"""The Trainer of `fit`: gradients, by the engine, then the update, step after step. Generated code is in compiled.py.
 
 Whoever computes, the examples come in the same order, and the losses are the same but for rounding.
 """
@@ -8,19 +8,79 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from micrograd.engine import Value
+from micrograd.reductions import mean
 from micrograd.schedules import Schedule
-from micrograd.stepping import NotFinite, OptimizerLike
-from micrograd.training.gradients import EagerGradients
+from micrograd.stepping import NotFinite, OptimizerLike, Update
 from micrograd.training.history import Diverged, Failure
-from micrograd.validation import number
+from micrograd.validation import number, row
 
 if TYPE_CHECKING:
     from micrograd.compiler.session import CompiledGradients
 
+Table = tuple[Sequence[Any], Sequence[Any]]
+"""Inputs and targets, by their positions."""
 Shuffle = Callable[[Any, Any], None]
 """Shuffles an order by a source of random numbers."""
+
+
+class Model(Protocol):
+    """What `fit` needs of a Module."""
+
+    def __call__(self, x: Any, /) -> Any:
+        """The prediction for one input."""
+
+    def parameters(self) -> list[Value]:
+        """The parameters that the optimizer may change."""
+
+
+class EagerGradients:
+    """Gradients by the engine. While `is_unchecked`, the next loss has to depend on the model's parameters."""
+
+    def __init__(self, model: Model, loss: Callable[[Any, Any], Any], train_data: Table, update: Update) -> None:
+        self.model, self.loss, self.train_data, self.update = model, loss, train_data, update
+        self.is_unchecked = True
+
+    def __call__(self, batch: Sequence[int]) -> float:
+        """The mean loss of a batch, whose gradients the parameters have then; its graph is freed."""
+        xs, ys = self.train_data
+        loss = mean([self.loss_of(row(xs[i]), row(ys[i])) for i in batch])
+        self.check_dependence(loss)
+        return self.update.differentiate(loss)
+
+    def warn_eager_step(self) -> None:
+        """Log nothing: the engine was asked for."""
+
+    def losses(self, data: Table) -> list[float]:
+        """The loss of each example, one graph at a time."""
+        xs, ys = data
+        return [self.loss_of(row(xs[i]), row(ys[i])).data for i in range(len(xs))]
+
+    def loss_of(self, x: Any, y: Any) -> Value:
+        """The loss of one example. A TypeError of the loss notes what it is called with, as it may be for a batch."""
+        prediction = self.model(x)
+        try:
+            loss = self.loss(prediction, y)
+        except TypeError as error:
+            error.add_note("fit calls the loss with one prediction and its target, not with lists of a whole batch")
+            raise
+        try:
+            return loss if isinstance(loss, Value) else Value(loss)
+        except TypeError as error:
+            raise TypeError(f"the loss of an example must be a single number: {error}") from None
+
+    def check_dependence(self, loss: Value) -> None:
+        """Raise ValueError if the first loss, unless it is 0 already, does not depend on any of the parameters."""
+        if self.is_unchecked and loss.data != 0 and math.isfinite(loss.data):
+            _, leaves = loss._topological_order()
+            if set(self.update.parameters).isdisjoint(leaves):
+                raise ValueError(
+                    "the loss does not depend on the model's parameters: compute it from the prediction itself, a "
+                    "Value, not from its .data"
+                )
+        self.is_unchecked = False
 
 
 class Sampler:
