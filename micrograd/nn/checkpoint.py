@@ -8,8 +8,7 @@ from typing import Any
 from micrograd import files
 from micrograd.engine import Value
 from micrograd.errors import shown
-from micrograd.nn.layers import MLP, Embedding, Layer, Neuron, activation_of
-from micrograd.nn.module import Module
+from micrograd.nn.layers import MLP, Embedding, Layer, Module, Neuron, activation_of
 from micrograd.validation import plain
 
 

@@ -49,16 +49,13 @@ def fit(
 
     Raises ValueError if there are no examples or parameters, an option or a rate of the schedule is out of its range,
     the first loss does not depend on the model's parameters or the optimizer has none of them, or the `check_targets`
-    of the loss, which a function around the loss hides, rejects a target.
-
-    Raises TypeError if an argument is of another kind, the examples have no items by position, or a loss is not a
-    number; TraceError or CompilerError if a backend is asked for by its name, and the model cannot be compiled for it,
-    or there is no C compiler.
+    of the loss, which a function around the loss hides, rejects a target; TypeError if an argument is of another kind,
+    the examples have no items by position, or a loss is not a number; TraceError or CompilerError if a backend is asked
+    for by its name, and the model cannot be compiled for it, or there is no C compiler.
 
     Raises BrokenExecutor if the executor is broken, and there is no other one; and Diverged, a FloatingPointError, if a
     loss, or a parameter after a step, is infinite or NaN: its `failure` tells where the number came from, and with
-    patience, the parameters are those of the epoch with the lowest validation loss. Both have the `history` up to
-    there.
+    patience, the parameters are those of the epoch with the lowest validation loss. Both have the `history` so far.
 
     Parameters
     ----------
@@ -70,10 +67,8 @@ def fit(
     xs, ys
         The inputs and targets of the examples: lists, arrays or tables with a row for each. The model and the loss get
         the rows of arrays and tables as lists of Python's own numbers.
-    epochs
-        The number of passes over the data, each in a new random order, which `rng` draws.
-    batch_size
-        The number of examples in a step; all by default.
+    epochs, batch_size, rng
+        The number of passes over the data; of examples in a step, by default all; what draws the order of each pass.
     optimizer
         What changes the parameters, with `step()`, `zero_grad()` and a `learning_rate`; by default an Adam of learning
         rate 0.01.

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 Table = tuple[Sequence[Any], Sequence[Any]]
 """Inputs and targets, by their positions."""
-Shuffle = Callable[[Any, Any], None]
-"""Shuffles an order by a source of random numbers."""
 
 
 class Model(Protocol):
@@ -100,7 +98,7 @@ class Sampler:
         """The number of batches left in this epoch."""
         return -(-(self.n - self.position) // self.size)
 
-    def draw(self, shuffle: Shuffle | None = None) -> Sequence[int]:
+    def draw(self, shuffle: Callable[[Any, Any], None] | None = None) -> Sequence[int]:
         """The next batch, for whose epoch the examples are shuffled if it is the first: by `rng`, or as it would."""
         if self.rng is None:
             return range(self.n)
@@ -171,7 +169,7 @@ class Trainer:
                 raise Diverged(Failure(self.progress, what, f"{what} after epoch {self.epoch}", "", []))
         return float(sum(losses) / len(losses))
 
-    def _begin_step(self, shuffle: Shuffle | None = None) -> Sequence[int]:
+    def _begin_step(self, shuffle: Callable[[Any, Any], None] | None = None) -> Sequence[int]:
         """Draw the batch of the next step, and set its learning rate."""
         batch = self.sampler.draw(shuffle)
         if self.schedule is not None:
