@@ -64,19 +64,15 @@ def compiled(
         return eager.validation_losses()  # which raises what it has to
 
     if schedule is not None and watches:
-        roots = {"model": engine.model, "loss": engine.loss}
-        schedule = _watched(
-            schedule, Reach(roots, numbers=False, ignoring=update.all_parameters, thorough=False, partly=True)
-        )
+        roots, known = {"model": engine.model, "loss": engine.loss}, update.all_parameters
+        schedule = _watched(schedule, Reach(roots, numbers=False, ignoring=known, thorough=False, partly=True))
     trained = len(set(map(id, update.parameters)))
     learns = all(any(function._graph_of(pack).uses[:trained]) for pack in gradients.examples.packs)
     gradients.by_engine = engine.is_unchecked = not learns  # where that raises what it has to
+    others = update.optimizer, sampler, schedule, validation_losses, session
     if shards:
-        step = partial(_step, session, update)
-        return Trainer(gradients, step, update.optimizer, sampler, schedule, validation_losses, session)
-    return NativeTrainer(
-        gradients, update, update.optimizer, sampler, schedule, validation_losses, session, pause=pause
-    )
+        return Trainer(gradients, partial(_step, session, update), *others)
+    return NativeTrainer(gradients, update, *others, pause=pause)
 
 
 def _step(session: Training, update: Update) -> None:
