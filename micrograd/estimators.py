@@ -126,13 +126,8 @@ class _Network:
         self._block = ExitStack()
         weakref.finalize(self, self._block.close)
 
-    @cached_property
-    def _loss(self) -> Any:
-        return pickle.loads(_pickled("loss", *self.key))
-
-    @cached_property
-    def _outputs(self) -> Any:
-        return pickle.loads(_pickled("outputs", *self.key))
+    loss = cached_property(lambda self: pickle.loads(_pickled("loss", *self.key)))
+    _outputs = cached_property(lambda self: pickle.loads(_pickled("outputs", *self.key)))
 
     def outputs(self, vector: Any, xs: Any) -> Any:
         """The outputs with these weights for each example: an array of shape (examples, outputs)."""
@@ -141,19 +136,14 @@ class _Network:
         numbers, _ = function._run("forward", packed, parameters=parameters, as_arrays=True)
         return function._unflattened(packed.shapes, packed.n, numbers)
 
-    def value_and_grad(self, vector: Any, columns: Any) -> Any:
-        """The mean loss over all examples with these weights, and its gradient."""
-        mean, _ = self._loss.objective(*columns)
-        return mean(vector)
-
     def begin(self, kind: type[optim.Optimizer], rate: float, **options: Any) -> None:
         """Have a new optimizer of this kind, or the one there is as if it were new."""
         if type(self.optimizer) is not kind:
             self._block.close()
-            self.optimizer = kind(self._loss.parameters, learning_rate=0.0, **options)
-            self._step = self._block.enter_context(self._loss.training(self.optimizer))
+            self.optimizer = kind(self.loss.parameters, learning_rate=0.0, **options)
+            self._step = self._block.enter_context(self.loss.training(self.optimizer))
             self.vector: Any = None
-        self._penalty = np.zeros(len(self._loss.parameters))
+        self._penalty = np.zeros(len(self.loss.parameters))
         for name, value in {**options, "steps": 0, **dict.fromkeys(kind.moments, self._penalty.tolist())}.items():
             setattr(self.optimizer, name, value)
         self.set_rate(rate)
@@ -166,11 +156,11 @@ class _Network:
     def feed(self, vector: Any, penalty: Any, columns: Any, weights: Any, size: int) -> None:
         """Take the next steps from this vector, with a penalty of each number, on batches of so many examples."""
         if not np.array_equal(vector, self.vector):
-            self._loss.load(vector)
+            self.loss.load(vector)
         if not np.array_equal(penalty, self._penalty):
             self._penalty, self.optimizer.penalty = penalty, penalty.tolist()
         self._columns, self._weights, self._starts = columns, weights, np.arange(0, len(weights), size)
-        self._examples = self._loss._examples(columns, size, lambda *_: None)
+        self._examples = self.loss._examples(columns, size, lambda *_: None)
 
     def epoch(self, order: Any) -> tuple[float, float]:
         """Take a step on each batch of the examples in this order. Returns the mean loss, and twice the penalty in it.
@@ -225,11 +215,6 @@ class _Compiled(BaseEstimator):
             self._kept = _Network(*key)
         return self._kept
 
-    @property
-    def _weights(self) -> Any:
-        """`coefs_` and `intercepts_` as a vector."""
-        return _vector(self.coefs_, self.intercepts_)
-
     def _layers(self, vector: Any) -> tuple[list[Any], list[Any]]:
         """The weights and the biases of each layer, from a vector of all."""
         ends = np.cumsum([w.size + b.size for w, b in zip(self.coefs_, self.intercepts_, strict=True)])
@@ -253,12 +238,13 @@ class _Compiled(BaseEstimator):
     def _forward_pass_fast(self, X: Any, check_input: bool = True) -> Any:
         """The outputs for each example."""
         X = validate_data(self, X, accept_sparse=["csr", "csc"], reset=False) if check_input else X
-        return self._network.outputs(self._weights, _doubles(X))
+        return self._network.outputs(_vector(self.coefs_, self.intercepts_), _doubles(X))
 
     def _backprop(self, X: Any, y: Any, sample_weight: Any, *buffers: Any) -> tuple[float, list[Any], list[Any]]:
         """The loss of all examples, and the gradients of the weights and biases, as L-BFGS needs them."""
         weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
-        mean, gradient = self._network.value_and_grad(self._weights, self._columns(X, y, weights))
+        objective, _ = self._network.loss.objective(*self._columns(X, y, weights))
+        mean, gradient = objective(_vector(self.coefs_, self.intercepts_))
         coefs, intercepts = self._layers(gradient)
         coefs = [grad + w * (self.alpha / weights.sum()) for grad, w in zip(coefs, self.coefs_, strict=True)]
         doubled = self.alpha * sum(np.vdot(w, w) for w in self.coefs_) / weights.sum()
@@ -277,7 +263,7 @@ class _Compiled(BaseEstimator):
         network = self._network
         self._begin(network, incremental)
         penalties = [np.full(w.shape, self.alpha) for w in self.coefs_], map(np.zeros_like, self.intercepts_)
-        network.feed(self._weights, _vector(*penalties), columns, weights, size)
+        network.feed(_vector(self.coefs_, self.intercepts_), _vector(*penalties), columns, weights, size)
         self.n_iter_ = 0
         try:
             for _ in range(1 if incremental else self.max_iter):

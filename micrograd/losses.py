@@ -86,12 +86,7 @@ def _for_targets(allowed: Callable[[Any], bool], expected: str) -> Callable[[Los
 @_reducible
 def mse_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
     """The squared error, (input - target)^2."""
-
-    def loss(x: Value, y: Value) -> Any:
-        error = x - y
-        return error * error
-
-    return _reduced(_each(loss, input, target), reduction)
+    return _reduced(_each(lambda x, y: (error := x - y) * error, input, target), reduction)
 
 
 @_reducible
@@ -156,21 +151,16 @@ def cross_entropy(
 ) -> Any:  # fmt: skip
     """The cross-entropy -log(softmax(logits)[target_index]), as one node for each example.
 
+    The logits are those of one example, or a list of such lists; the index of the true class is an int or a number that
+    equals one, or a list of these, one for each example. `label_smoothing` is the share of the target, from 0 to 1,
+    that is spread evenly over all classes (Szegedy et al., 2016).
+
+    `weight` has a number for each class, which the loss of its examples is multiplied by. The mean over a list of
+    examples is divided by the sum of their weights, as in PyTorch. The loss of a single example is weighted, as `fit`
+    needs it, which takes the plain mean; PyTorch's is not, unless its reduction is "sum".
+
     Raises TypeError if the logits are not a list, ValueError if there are none, an index is out of range, there are not
     as many indices as examples or not as many weights as classes, or a weight is negative.
-
-    Parameters
-    ----------
-    logits
-        The logits of one example, or a list of such lists.
-    target_index
-        The index of the true class, an int or a number that equals one; or a list of indices, one for each example.
-    weight
-        A number for each class, which the loss of its examples is multiplied by. The mean over a list of examples is
-        divided by the sum of their weights, as in PyTorch. The loss of a single example is weighted, as `fit` needs it,
-        which takes the plain mean; PyTorch's is not, unless its reduction is "sum".
-    label_smoothing
-        The share of the target that is spread evenly over all classes (Szegedy et al., 2016), from 0 to 1.
     """
     smoothing = number("label_smoothing", label_smoothing)
     if smoothing > 1:
@@ -219,11 +209,8 @@ def cross_entropy_node(logits: Any, target: Any, hit: Any, spread: Sequence[floa
 @_reducible
 def nll_loss(log_probabilities: Any, target_index: Any, *, reduction: str = "mean") -> Any:
     """The negative log-likelihood -log_probabilities[target_index], for `log_softmax`; otherwise as `cross_entropy`."""
-    return _reduced(_each_example(_nll, log_probabilities, target_index), reduction)
-
-
-def _nll(log_probabilities: Any, target: Any) -> Any:
-    return -scalar.take(promote(*log_probabilities), target)
+    losses = _each_example(lambda row, i: -scalar.take(promote(*row), i), log_probabilities, target_index)
+    return _reduced(losses, reduction)
 
 
 # From logits to probabilities. Each output is a node with two operands: its logit, and the logsumexp that all share.
@@ -244,7 +231,7 @@ def log_softmax(input: Any) -> list[Any]:
 
 def _normalized(input: Any, *, logarithm: bool) -> list[Any]:
     rows = _rows(input)
-    if _is_batch(rows):
+    if _items("input", rows[0]) is not None:  # a batch
         return [_normalized(row, logarithm=logarithm) for row in rows]
     nodes = promote(*rows)
     largest, differences, powers, total = exponentials(nodes)
@@ -292,7 +279,7 @@ def _each(loss: Callable[[Value, Value], Any], input: Any, target: Any) -> Any:
 def _each_example(loss: Callable[[Any, Any], Value], rows: Any, targets: Any) -> Any:
     """The loss of each list and its index, or of a single list and index."""
     rows = _rows(rows)
-    if _is_batch(rows):
+    if _items("input", rows[0]) is not None:  # a batch
         indices = _items("target", targets)
         if indices is None or len(indices) != len(rows):
             raise ValueError(f"{len(rows)} examples need a list of {len(rows)} target indices, not {shown(targets)}")
@@ -310,10 +297,6 @@ def _rows(rows: Any) -> Any:
     return items
 
 
-def _is_batch(rows: Any) -> bool:
-    return _items("input", rows[0]) is not None
-
-
 def _items(name: str, tree: Any) -> Any:
     """The items of a list, an array or a table, by position; None for a number."""
     if isinstance(tree, (list, tuple)):
@@ -327,10 +310,8 @@ def _items(name: str, tree: Any) -> Any:
 
 def _reduced(losses: Any, reduction: str) -> Any:
     """The losses as they are, their mean or their sum."""
-    if reduction == "none":
-        return losses
-    if reduction not in ("mean", "sum"):
+    if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"reduction is {reduction!r}: expected 'mean', 'sum' or 'none'")
-    if isinstance(losses, Value):
+    if reduction == "none" or isinstance(losses, Value):
         return losses
     return mean(flat(losses)) if reduction == "mean" else sum(flat(losses))

@@ -21,18 +21,21 @@ MAX_VALUES, MAX_PARAMETERS = 20_000, 20_000  # in a picture that nobody asked fo
 
 def bundle(thing: Any) -> Bundle:
     """The display of a Value, a Module or a History: its text, and its picture if it has one."""
-    display = _value if isinstance(thing, Value) else _module if isinstance(thing, Module) else _history
-    try:
-        bundle = {"text/plain": repr(thing)}
-    except Exception:
-        bundle = {"text/plain": object.__repr__(thing)}
+    bundle = {"text/plain": object.__repr__(thing)}
     with suppress(Exception):
-        display(thing, bundle)
+        bundle["text/plain"] = repr(thing)
+    with suppress(Exception):
+        if isinstance(thing, Value) and thing._prev:  # a leaf has no graph
+            bundle["image/svg+xml"] = to_svg(thing, limit=MAX_VALUES)
+        elif isinstance(thing, Module):
+            _module(thing, bundle)
+        elif isinstance(thing, History):
+            _history(thing, bundle)
     return _pictured(bundle)
 
 
 def _pictured(bundle: Bundle) -> Bundle:
-    """Add the picture as an image in HTML, which JupyterLab shows of a notebook that it does not trust, too.
+    """Add the picture as an image in HTML, which JupyterLab also shows of a notebook that it does not trust.
 
     There it does not show SVG, and other programs insert SVG into their page, where one picture's style meets others.
     """
@@ -41,12 +44,6 @@ def _pictured(bundle: Bundle) -> Bundle:
         words = escape(bundle["text/plain"].split("\n")[0])
         bundle["text/html"] = f'<img alt="{words}" src="data:image/svg+xml;base64,{image}">'
     return bundle
-
-
-def _value(value: Value, bundle: Bundle) -> None:
-    """Add the graph that leads to a Value, if it is not a leaf."""
-    if value._prev:
-        bundle["image/svg+xml"] = to_svg(value, limit=MAX_VALUES)
 
 
 def _module(module: Module, bundle: Bundle) -> None:

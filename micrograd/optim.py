@@ -87,7 +87,7 @@ class Optimizer:
     def __setattr__(self, name: str, value: Any) -> None:
         if name in PYTORCH:  # which no rule would read
             raise AttributeError(f"an optimizer has no attribute {name}: set its {PYTORCH[name]}")
-        super().__setattr__(name, _python_option(value))
+        super().__setattr__(name, _python_option(name, value))
 
     def __repr__(self) -> str:
         options = "".join(f", {name}={getattr(self, name)!r}" for name in self._options)
@@ -131,12 +131,9 @@ class Optimizer:
     def state_dict(self) -> dict[str, Any]:
         """All that a step depends on besides the parameters, as a dict that JSON can hold."""
         options = {name: getattr(self, name) for name in self._options}
-        return {
-            "optimizer": type(self).__name__,
-            "steps": self.steps,
-            **{name: list(value) if isinstance(value, (tuple, list)) else value for name, value in options.items()},
-            **{name: list(map(plain, getattr(self, name))) for name in self.moments},
-        }
+        options = {name: list(value) if isinstance(value, (tuple, list)) else value for name, value in options.items()}
+        moments = {name: list(map(plain, getattr(self, name))) for name in self.moments}
+        return {"optimizer": type(self).__name__, "steps": self.steps, **options, **moments}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore the state, options included, of an optimizer of the same class with as many parameters.
@@ -158,10 +155,7 @@ class Optimizer:
 
     def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
         """The options as Python numbers. Raises ValueError if one of them is out of its range."""
-        return {
-            name: self.checks[name](name, value) if name in self.checks else _python_option(value)
-            for name, value in options.items()
-        }
+        return {name: self.checks.get(name, _python_option)(name, value) for name, value in options.items()}
 
 
 class SGD(Optimizer):
@@ -338,9 +332,9 @@ def clip_grad_norm(
     return norm
 
 
-def _python_option(option: Any) -> Any:
+def _python_option(name: str, value: Any) -> Any:
     """An option as a Python number, since a NumPy scalar would turn all parameters into NumPy scalars."""
-    return tuple(map(plain, option)) if isinstance(option, tuple) else plain(option)
+    return tuple(map(plain, value)) if isinstance(value, tuple) else plain(value)
 
 
 def _python_numbers(numbers: list[Any]) -> list[Any]:

@@ -71,7 +71,7 @@ def save_svg(root: Value, path: str | os.PathLike[str], *, limit: float = math.i
     if the file cannot be written.
     """
     other = "; Graphviz's program dot draws other formats: draw_dot(root, '{0}').render(outfile='{1}')"
-    _save(path, "SVG", (".svg",), partial(to_svg, root, limit=limit), other)
+    _save(path, partial(to_svg, root, limit=limit), "SVG", (".svg",), other)
 
 
 def save_html(root: Value, path: str | os.PathLike[str], *, learning_rate: float = 0.1) -> None:
@@ -88,7 +88,7 @@ def save_html(root: Value, path: str | os.PathLike[str], *, learning_rate: float
     """
     from micrograd.draw.graph import page  # which needs the compiler
 
-    _save(path, "HTML", (".html", ".htm"), partial(page.page, root, learning_rate))
+    _save(path, partial(page.page, root, learning_rate))
 
 
 @contextmanager
@@ -118,27 +118,18 @@ def save_training(
 ) -> None:  # fmt: skip
     """Write a page that replays a training: one HTML file that works offline, written completely or not at all.
 
-    It shows the loss curves, and for each snapshot (`fit(..., snapshots=50)`) the weights and gradients; for a model
-    of two inputs also its output around the examples, and in each neuron's card that neuron's output.
+    It shows the loss curves of the `history` that `fit` returned, or of that of the error that ended it. With the model
+    that was trained, it shows for each snapshot (`fit(..., snapshots=50)`) the weights and gradients; an MLP, a Layer
+    or a Neuron is drawn. For a model of two inputs, it also shows its output around the examples `xs` and `ys`, and in
+    each neuron's card that neuron's output. `at` is the output at which the class changes, as in `plot_boundary`.
 
     Raises TypeError if `history` is not a History, or the examples are not lists or arrays; ValueError if the snapshots
     are of another model, the numbers of inputs and targets differ, or the name ends like that of another kind of file;
     and OSError if the file cannot be written.
-
-    Parameters
-    ----------
-    history
-        The History that `fit` returned, or the `history` of the error that ended it.
-    model
-        The model that was trained. Without it, the page shows the curves alone; an MLP, a Layer or a Neuron is drawn.
-    xs, ys
-        Examples to show, if their inputs are two numbers each.
-    at
-        The output at which the class changes, as in `plot_boundary`.
     """
     from micrograd.draw.training import page
 
-    _save(path, "HTML", (".html", ".htm"), partial(page.page, history, model, xs, ys, at))
+    _save(path, partial(page.page, history, model, xs, ys, at))
 
 
 def save_playground(
@@ -152,34 +143,27 @@ def save_playground(
     model and of each unit, and lets the reader change the examples; for others, a table of predictions. Scripts use
     `window.micrograd`, which the page's source documents.
 
+    The model is a Module, or an object with `parameters()` that can be called on an input, of at most 20,000
+    parameters; or a dict of some by name, among which the reader chooses. The loss is a function of a prediction and
+    its target, as for `fit`. `xs` and `ys` are the inputs and targets of the examples, all of one shape, of at most
+    1,000,000 numbers; `validation` is a pair of such, which are measured, but not learned. The optimizer is an
+    `Optimizer` of the model's parameters, or a function from parameters to one, which several models need; by default
+    Adam with a learning rate of 0.01, as for `fit`. The page changes the learning rate; the optimizer's weight decay is
+    added to the gradient.
+
     Raises TraceError if the model or the loss cannot be compiled; ValueError if there are more parameters or numbers
     than above, if one is not finite, if the examples do not go together, or if the name ends like that of another kind
     of file; TypeError if an argument is of another type; and OSError if the file cannot be written.
-
-    Parameters
-    ----------
-    model
-        A Module, or an object with `parameters()` that can be called on an input, of at most 20,000 parameters. Or a
-        dict of some by name, among which the reader chooses.
-    loss
-        A function of a prediction and its target, as for `fit`.
-    xs, ys
-        The inputs and targets of the examples, all of one shape, of at most 1,000,000 numbers.
-    optimizer
-        An `Optimizer` of the model's parameters, or a function from parameters to one, which several models need. By
-        default Adam with a learning rate of 0.01, as for `fit`. The page changes the learning rate; its weight decay
-        is added to the gradient.
-    validation
-        A pair (xs, ys) of examples that are measured, but not learned.
     """
     from micrograd.draw.playground import page
 
-    _save(path, "HTML", (".html", ".htm"), partial(page.page, model, loss, xs, ys, optimizer, validation))
+    _save(path, partial(page.page, model, loss, xs, ys, optimizer, validation))
 
 
 def _save(
-    path: str | os.PathLike[str], kind: str, suffixes: Sequence[str], drawn: Callable[[], str], other: str = ""
-) -> None:
+    path: str | os.PathLike[str], drawn: Callable[[], str], kind: str = "HTML",
+    suffixes: Sequence[str] = (".html", ".htm"), other: str = "",
+) -> None:  # fmt: skip
     """Write what the function draws, unless the file's name ends like that of another kind, which `other` writes."""
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path is {shown(path)}: expected the name of a file, as the second argument")

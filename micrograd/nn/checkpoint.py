@@ -8,8 +8,7 @@ from typing import Any
 from micrograd import files
 from micrograd.engine import Value
 from micrograd.errors import shown
-from micrograd.nn.layers import MLP, Embedding, Layer, Neuron, activation_of
-from micrograd.nn.module import Module
+from micrograd.nn.layers import MLP, Embedding, Layer, Module, Neuron, activation_of
 from micrograd.validation import plain
 
 
@@ -62,8 +61,7 @@ def _encode(part: Any, at: str = "model") -> Any:
     if isinstance(part, Module):
         if type(part) not in _MEMBERS:
             raise ValueError(f"it knows {_KINDS}, but {at} is of type {type(part).__name__}")
-        public = {name: member for name, member in vars(part).items() if not name.startswith("_")}
-        members = {name: _encode(member, f"{at}.{name}") for name, member in public.items()}
+        members = {name: _encode(member, f"{at}.{name}") for name, member in vars(part).items() if name[:1] != "_"}
         return {"type": type(part).__name__, **members}
     if isinstance(part, list):
         return [_encode(member, f"{at}.{i}") for i, member in enumerate(part)]

@@ -17,16 +17,13 @@ from micrograd.errors import shown
 from micrograd.optim import Adam, Optimizer, Schedule
 from micrograd.signals import finally_uninterrupted, held, uninterrupted
 from micrograd.stepping import OptimizerLike, Update, restore
-from micrograd.training.gradients import EagerGradients, Model, Table
 from micrograd.training.history import Diverged, History, Recorder
 from micrograd.training.progress import Progress
-from micrograd.training.trainer import Sampler, Trainer, compiled
+from micrograd.training.trainer import EagerGradients, Model, Sampler, Table, Trainer
 from micrograd.validation import Rng, as_list, count, examples, generator, limit, renamed, require_attributes, row
 
 if TYPE_CHECKING:
     from micrograd.compiler.distributed.shards import Shards
-
-__all__ = ["Diverged", "History", "fit"]
 
 log = logging.getLogger("micrograd")
 
@@ -38,32 +35,27 @@ ORDER = ", as in fit(model, loss, xs, ys)"
 
 @renamed(**dict.fromkeys(("learning_rate", "lr"), "optimizer=optim.Adam(model.parameters(), learning_rate={})"))
 def fit(
-    model: Model,
-    loss: Loss,
-    xs: Sequence[Any] | None = None,
-    ys: Sequence[Any] | None = None,
-    *,
-    epochs: int,
-    batch_size: int | None = None,
-    optimizer: OptimizerLike | None = None,
-    schedule: Schedule | None = None,
-    validation: Table | None = None,
-    patience: int | None = None,
-    rng: Rng = None,
-    progress: bool | TextIO = True,
-    backend: str = "eager",
-    clip_grad_norm: float | None = None,
-    snapshots: int | None = None,
-    threads: int = 1,
-    precision: str = "double",
-    executor: Any = None,
-    shards: int | Sequence[Callable[[], Table]] | None = None,
-) -> History:
+    model: Model, loss: Loss, xs: Sequence[Any] | None = None, ys: Sequence[Any] | None = None, *, epochs: int,
+    batch_size: int | None = None, optimizer: OptimizerLike | None = None, schedule: Schedule | None = None,
+    validation: Table | None = None, patience: int | None = None, rng: Rng = None, progress: bool | TextIO = True,
+    backend: str = "eager", clip_grad_norm: float | None = None, snapshots: int | None = None, threads: int = 1,
+    precision: str = "double", executor: Any = None, shards: int | Sequence[Callable[[], Table]] | None = None,
+) -> History:  # fmt: skip
     """Train the model on the examples.
 
     Ctrl-C ends the training early: the model keeps all completed steps. Python's garbage collector, which graphs do not
     need, runs only between steps until the training ends. Exceptions of the model, the loss or the optimizer are passed
     on, and the parameters are those after the last completed step.
+
+    Raises ValueError if there are no examples or parameters, an option or a rate of the schedule is out of its range,
+    the first loss does not depend on the model's parameters or the optimizer has none of them, or the `check_targets`
+    of the loss, which a function around the loss hides, rejects a target; TypeError if an argument is of another kind,
+    the examples have no items by position, or a loss is not a number; TraceError or CompilerError if a backend is asked
+    for by its name, and the model cannot be compiled for it, or there is no C compiler.
+
+    Raises BrokenExecutor if the executor is broken, and there is no other one; and Diverged, a FloatingPointError, if a
+    loss, or a parameter after a step, is infinite or NaN: its `failure` tells where the number came from, and with
+    patience, the parameters are those of the epoch with the lowest validation loss. Both have the `history` so far.
 
     Parameters
     ----------
@@ -75,10 +67,8 @@ def fit(
     xs, ys
         The inputs and targets of the examples: lists, arrays or tables with a row for each. The model and the loss get
         the rows of arrays and tables as lists of Python's own numbers.
-    epochs
-        The number of passes over the data, each in a new random order, which `rng` draws.
-    batch_size
-        The number of examples in a step; all by default.
+    epochs, batch_size, rng
+        The number of passes over the data; of examples in a step, by default all; what draws the order of each pass.
     optimizer
         What changes the parameters, with `step()`, `zero_grad()` and a `learning_rate`; by default an Adam of learning
         rate 0.01.
@@ -129,23 +119,6 @@ def fit(
         shards, on machines of one kind, the same each time. In place of xs and ys, a list with a function for each part
         that returns its `(xs, ys)`: it is called where they are used, and arrays of doubles, such as NumPy's
         memory-mapped ones, are used where they lie.
-
-    Raises
-    ------
-    ValueError
-        If there are no examples or parameters, an option or a rate of the schedule is out of its range, the first loss
-        does not depend on the model's parameters or the optimizer has none of them, or the `check_targets` of the loss,
-        which a function around the loss hides, rejects a target.
-    TypeError
-        If an argument is of another kind, the examples have no items by position, or a loss is not a number.
-    TraceError, CompilerError
-        If a backend is asked for by its name, and the model cannot be compiled for it, or there is no C compiler.
-    BrokenExecutor
-        If the executor is broken, and there is no other one. The error has the `history` up to there.
-    Diverged
-        If a loss, or a parameter after a step, is infinite or NaN: a FloatingPointError, with the `history` up to
-        there, whose `failure` tells where the number came from. With patience, the parameters are those of the epoch
-        with the lowest validation loss.
     """
     if backend not in BACKENDS:
         raise ValueError(f"unknown backend {backend!r}: expected one of {', '.join(BACKENDS)}")
@@ -158,7 +131,12 @@ def fit(
     parameters = as_list("model.parameters()", model.parameters())
     loaded_by_workers = _check_shards(executor, shards, xs, ys, backend, threads)
     train_data = ((), ()) if loaded_by_workers else examples(xs, ys)
-    _check(parameters, [None] if loaded_by_workers else train_data[0], optimizer)
+    if not parameters:
+        raise ValueError("the model has no parameters: there is nothing to learn")
+    if isinstance(optimizer, Optimizer) and set(parameters).isdisjoint(optimizer.parameters):
+        raise ValueError("the optimizer has none of the model's parameters: create it with model.parameters()")
+    if not loaded_by_workers and len(train_data[0]) == 0:
+        raise ValueError("xs is empty: there is nothing to learn from")
     epochs, size = count("epochs", epochs), None if batch_size is None else count("batch_size", batch_size)
     validation = _checked(validation, patience)
     if check_targets := getattr(loss, "check_targets", None):
@@ -166,9 +144,9 @@ def fit(
         check_targets(validation[1] if validation else (), "validation[1]")
     if clip_grad_norm is not None:
         clip_grad_norm = limit("clip_grad_norm", clip_grad_norm)
-    history = History()
-    most = None if snapshots is None else count("snapshots", snapshots, least=2)
-    recorder = Recorder(history.snapshots, parameters, most) if most else None
+    history, recorder = History(), None
+    if snapshots is not None:
+        recorder = Recorder(history.snapshots, parameters, count("snapshots", snapshots, least=2))
     rng = generator(rng)
     for parameter in parameters:
         parameter.data = row(parameter.data)  # lest one of NumPy's numbers has all the others in its precision
@@ -182,7 +160,7 @@ def fit(
     update = Update(parameters, optimizer, clip_grad_norm)
     gradients = EagerGradients(model, loss, train_data, update)
     sampler = Sampler(n, size, None if loaded_by_workers and size == n else rng)  # whole shards need no order
-    trainer = Trainer(gradients, update, sampler, schedule, lambda: gradients.losses(validation or ((), ())))
+    trainer = Trainer(gradients, update, optimizer, sampler, schedule, lambda: gradients.losses(validation or ((), ())))
 
     def pause(epoch: int) -> int:
         """The next epoch after which something looks at the parameters."""
@@ -190,8 +168,8 @@ def fit(
             return epoch + 1
         return min(epochs, recorder.due(epoch)) if recorder else epochs
 
-    best: list[Any] = []
-    best_epoch, lowest, waited = 0, math.inf, 0
+    best: list[Any] = []  # with patience, the parameters after the epoch of the lowest validation loss
+    best_epoch, measured = 0, history.validation_losses
     with _collector_paused() as (collect, freeze), Progress(progress, epochs, n, history) as report:
         try:
             with parts or nullcontext():
@@ -201,7 +179,7 @@ def fit(
                 recording = recorder.recording(lambda: trainer.progress) if recorder else nullcontext()
                 with held(trainer.block), recording:
                     freeze()  # what compiling has left
-                    while len(history.losses) < epochs and waited != patience:
+                    while len(history.losses) < epochs and len(measured) - best_epoch != patience:
                         trainer.fetch_gradients()
                         with uninterrupted():
                             ended = trainer.advance()
@@ -210,15 +188,14 @@ def fit(
                         report.step(trainer.epoch, trainer.seen, trainer.loss, optimizer.learning_rate)
                         if not ended:
                             continue
-                        measured = trainer.evaluate() if validation else None
+                        lately = trainer.evaluate() if validation else None
                         with uninterrupted():
-                            if measured is not None:
-                                history.validation_losses.append(measured)
-                                waited = 0 if measured < lowest else waited + 1
-                                if measured < lowest and patience is not None:
-                                    best, best_epoch = [parameter.data for parameter in parameters], trainer.epoch
-                                lowest = min(lowest, measured)
-                        report.epoch(trainer.epoch, *ended[-1], measured)
+                            if lately is not None:
+                                measured.append(lately)
+                                if not best_epoch or lately < measured[best_epoch - 1]:
+                                    best_epoch = len(measured)
+                                    best = [] if patience is None else [parameter.data for parameter in parameters]
+                        report.epoch(trainer.epoch, *ended[-1], lately)
                         if recorder:
                             recorder.epoch(trainer.epoch)
         except KeyboardInterrupt:
@@ -229,15 +206,12 @@ def fit(
             raise
         except Diverged as error:
             history.failure = error.failure
-            left = "after the last completed step"
-            if best:
-                left = f"of epoch {best_epoch}, with the lowest validation loss"
-            tables = {"xs": train_data[0], "ys": train_data[1]}
-            if validation:
-                tables |= {"validation[0]": validation[0], "validation[1]": validation[1]}
-            history.failure.message += f": the parameters are those {left}; {_advice(tables, parameters)}"
+            of_best = f"of epoch {best_epoch}, with the lowest validation loss"
+            left = of_best if best else "after the last completed step"
+            advice = _advice([*train_data, *(validation or ())], parameters)
+            error.failure.message += f": the parameters are those {left}; {advice}"
             restore(parameters, best)
-            raise Diverged(history.failure, history) from None
+            raise Diverged(error.failure, history) from None
         restore(parameters, best)
     return history
 
@@ -245,20 +219,18 @@ def fit(
 def _compiled(eager: Trainer, options: Options, shards: "Shards | None", *others: Any) -> Trainer:
     """The trainer in generated code; with "auto", the one given where the model or its loss cannot be compiled."""
     try:
+        from micrograd.training.compiled import compiled  # here, since it takes longer to load than all else
+
         return compiled(eager, options, shards, *others)
     except Exception as error:
         if options.backend != "auto" or shards:
             raise
-        log.warning("training eagerly, since the model cannot be compiled: %s%s", error, _line(error))
+        from micrograd.compiler.frontend.tracer import users_line
+
+        line = users_line(error.__cause__ or error)
+        where = "" if line in str(error) else f" ({line})"
+        log.warning("training eagerly, since the model cannot be compiled: %s%s", error, where)
         return eager
-
-
-def _line(error: Exception) -> str:
-    """Where in the user's code an error arose, unless it says so itself."""
-    from micrograd.compiler.frontend.tracer import users_line
-
-    line = users_line(error.__cause__ or error)
-    return "" if line in str(error) else f" ({line})"
 
 
 # Garbage collection
@@ -274,8 +246,7 @@ def _collector_paused() -> Iterator[tuple[Callable[[], None], Callable[[], None]
     steps once there is a quarter more of it, which is Python's own rule. All that exists before the block, or when the
     second is called, costs no time.
     """
-    froze = False
-    new, old = 0, 0
+    froze, new, old = False, 0, 0
 
     def collect() -> None:
         nonlocal new, old
@@ -284,11 +255,7 @@ def _collector_paused() -> Iterator[tuple[Callable[[], None], Callable[[], None]
             # The list of gc.get_objects() would count them, but break a tuple that another thread is filling.
             new, old = 0, max(0, old + new - gc.collect())
 
-    def leave() -> None:
-        if froze:
-            gc.unfreeze()
-
-    with gc_paused(), finally_uninterrupted(leave):
+    with gc_paused(), finally_uninterrupted(lambda: gc.unfreeze() if froze else None):
         froze = gc.get_freeze_count() < IMMORTAL
         if froze:
             gc.freeze()
@@ -321,19 +288,10 @@ def _check_kinds(model: Any, loss: Any, optimizer: Any, schedule: Any, progress:
             pass  # the training goes on without it
 
 
-def _check(parameters: list[Value], xs: Sequence[Any], optimizer: OptimizerLike | None) -> None:
-    """Raise ValueError if there is nothing to learn, or to learn from."""
-    if not parameters:
-        raise ValueError("the model has no parameters: there is nothing to learn")
-    if isinstance(optimizer, Optimizer) and set(parameters).isdisjoint(optimizer.parameters):
-        raise ValueError("the optimizer has none of the model's parameters: create it with model.parameters()")
-    if len(xs) == 0:
-        raise ValueError("xs is empty: there is nothing to learn from")
-
-
 def _check_shards(executor: Any, shards: Any, xs: Any, ys: Any, backend: str, threads: int) -> bool:
     """Whether the examples are loaded by workers. Raises an error if what is given does not go together."""
-    loaded_by_workers = isinstance(shards, (list, tuple))
+    loaders = shards if isinstance(shards, (list, tuple)) else ()
+    loaded_by_workers = loaders is shards
     if not loaded_by_workers and not isinstance(shards, (int, NoneType)):
         raise TypeError(
             f"shards is {shown(shards)}: expected the number of parts to split xs and ys into, or a list of functions "
@@ -348,15 +306,13 @@ def _check_shards(executor: Any, shards: Any, xs: Any, ys: Any, backend: str, th
     if (xs is None or ys is None) and not loaded_by_workers:
         missing = "xs and ys are" if xs is ys else "xs is" if xs is None else "ys is"
         raise TypeError(f"{missing} missing: give both xs and ys, or an executor and shards=[functions that load them]")
-    if not loaded_by_workers:
-        return False
-    if xs is not None or ys is not None:
+    if loaded_by_workers and (xs is not None or ys is not None):
         raise ValueError("shards that are loaded take the place of xs and ys: leave out one or the other")
-    if not shards:
+    if loaded_by_workers and not shards:
         raise ValueError("shards is an empty list: there is nothing to learn from")
-    for i, load in enumerate(shards):
+    for i, load in enumerate(loaders):
         require_attributes(f"shards[{i}]", load, ["__call__"], "a function that returns (xs, ys)")
-    return True
+    return loaded_by_workers
 
 
 def _shards(executor: Any, shards: Any, n: int, precision: str) -> "Shards | None":
@@ -392,10 +348,11 @@ def _checked(validation: Table | None, patience: int | None) -> Table | None:
 HUGE = 1e9  # of a weight, from which no lower learning rate brings it back
 
 
-def _advice(tables: dict[str, Any], parameters: list[Value]) -> str:
+def _advice(tables: Sequence[Any], parameters: list[Value]) -> str:
     """What to do about a number that is not finite, depending on where it may come from."""
-    for name, table in tables.items():
-        for where, example in _known(table):
+    for name, table in zip(("xs", "ys", "validation[0]", "validation[1]"), tables, strict=False):
+        all_known = ((f"[{i}]", x) for i, x in enumerate(table))
+        for where, example in table.known.items() if hasattr(table, "known") else all_known:  # of shards, those seen
             for x in _floats(row(example)):
                 if not math.isfinite(x):
                     return f"{name}{where} holds {x}: leave such examples out, or replace it by a finite number"
@@ -403,11 +360,6 @@ def _advice(tables: dict[str, Any], parameters: list[Value]) -> str:
     if largest > HUGE:
         return f"the weights have grown to {largest:.1g}: create a new model and train it at a lower learning rate"
     return "try a lower learning rate, or inputs on a smaller scale"
-
-
-def _known(table: Any) -> Iterator[tuple[str, Any]]:
-    """The examples in a table, each with where it is: of those in shards elsewhere, what has been seen."""
-    yield from table.known.items() if hasattr(table, "known") else ((f"[{i}]", x) for i, x in enumerate(table))
 
 
 def _floats(example: Any) -> Iterator[float]:

@@ -10,8 +10,6 @@ from typing import Any
 from micrograd.display import Displayed
 from micrograd.engine import Value
 
-__all__ = ["Diverged", "Failure", "History", "Recorder", "Snapshot"]
-
 
 @dataclass
 class Snapshot:
@@ -48,17 +46,11 @@ class Failure:
 class History(Displayed):
     """What happened in each whole epoch, and how the training ended.
 
-    Attributes
-    ----------
-    losses, validation_losses
-        The mean loss of the training examples, each at the time it was seen, and of the validation examples after the
-        epoch, if there are any: one fewer if Ctrl-C or a number that is not finite ended the training between the two.
-    learning_rates
-        The learning rate of the last step.
-    interrupted, failure
-        Whether Ctrl-C ended the training, and what was infinite or NaN, if that did.
-    snapshots
-        The parameters and gradients at some of the epochs, if `fit` was asked for them.
+    `losses` are the means of the training examples', each at the time it was seen, and `validation_losses` those of the
+    validation examples after the epoch, if there are any: one fewer if Ctrl-C or a number that is not finite ended the
+    training between the two. `learning_rates` are those of the last steps. `interrupted` says that Ctrl-C ended the
+    training, and `failure` what was infinite or NaN, if that did. `snapshots` are the parameters and gradients at some
+    of the epochs, if `fit` was asked for them.
     """
 
     losses: list[float] = field(default_factory=list)
@@ -80,7 +72,7 @@ class Diverged(FloatingPointError):
     def __init__(self, failure: Failure, history: History | None = None) -> None:
         super().__init__(failure.message)
         self.failure = failure
-        self.history = History() if history is None else history
+        self.history = history or History()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.failure, self.history)
@@ -122,5 +114,5 @@ class Recorder:
             self.snapshots[:] = [snapshot for snapshot in self.snapshots if snapshot.epoch % self.every == 0]
 
     def _taken(self, epoch: float) -> Snapshot:
-        data = array("d", [parameter.data for parameter in self.parameters])
-        return Snapshot(epoch, data, array("d", [parameter.grad for parameter in self.parameters]))
+        numbers = array("d", [p.data for p in self.parameters]), array("d", [p.grad for p in self.parameters])
+        return Snapshot(epoch, *numbers)

@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from contextlib import suppress
 from typing import Self, TextIO
 
 from micrograd import display
@@ -88,21 +89,18 @@ class Progress:
 
 def _clock(seconds: float) -> str:
     """A time as minutes and seconds."""
-    minutes, seconds = divmod(round(seconds), 60)
-    return f"{minutes}:{seconds:02}"
+    return "{}:{:02}".format(*divmod(round(seconds), 60))
 
 
 def _is_terminal(stream: TextIO) -> bool:
     """Whether the stream is an open terminal."""
-    try:
+    with suppress(OSError, ValueError):
         return stream.isatty()
-    except (OSError, ValueError):
-        return False
+    return False
 
 
 def _columns(terminal: TextIO) -> int:
     """The width of a terminal; 80 if it does not know."""
-    try:
+    with suppress(OSError, ValueError):  # the latter if the stream is closed
         return os.get_terminal_size(terminal.fileno()).columns or 80
-    except (OSError, ValueError):  # the latter if the stream is closed
-        return 80
+    return 80

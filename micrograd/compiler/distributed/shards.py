@@ -1,7 +1,7 @@
 """Training on examples in shards, which the workers that compute them cache.
 
 A step is one task for each shard: it sends the parameters, and returns the sum of the losses with its gradient, which
-are then added in the order of the shards (training/sharded.py).
+are then added in the order of the shards (training/compiled.py).
 """
 
 import math

@@ -23,8 +23,7 @@ from micrograd.errors import shown
 from micrograd.files import document
 from micrograd.nn import Embedding, Layer, Module, Neuron
 from micrograd.nn.checkpoint import encoded
-from micrograd.nn.layers import weight_limit
-from micrograd.nn.module import walk
+from micrograd.nn.layers import walk, weight_limit
 from micrograd.optim import Adam
 from micrograd.validation import require_attributes
 

@@ -1,0 +1,253 @@
+"""The Trainer in generated code: in C, many steps at a time; on workers, the gradients. The model keeps the code."""
+
+import logging
+import math
+import time
+from array import array
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from micrograd.compiler.frontend.reach import KEPT, Reach, alike
+from micrograd.compiler.function import Backends, Function
+from micrograd.compiler.native.loop import shuffles_in_c
+from micrograd.compiler.options import Options
+from micrograd.compiler.session import CompiledGradients, Training, check_rule
+from micrograd.engine import Value
+from micrograd.schedules import Schedule, depends_on_step_only
+from micrograd.stepping import NotFinite, Update
+from micrograd.training.trainer import EagerGradients, Table, Trainer
+from micrograd.validation import row
+
+if TYPE_CHECKING:
+    from micrograd.compiler.distributed.shards import Shards
+
+log = logging.getLogger("micrograd")
+
+PACE = 0.05  # seconds that generated code may run at once
+
+
+def compiled(
+    eager: Trainer, options: Options, shards: "Shards | None", engine: EagerGradients, validation: Table | None,
+    pause: Callable[[int], int], on_compiled: Callable[[int, int], None],
+) -> Trainer:  # fmt: skip
+    """A trainer that does with generated code what another one does with the engine.
+
+    `pause` is that of NativeTrainer; `on_compiled` is called with the number of shapes of examples that are compiled,
+    and how many there are.
+    """
+    update, sampler, schedule = engine.update, eager.sampler, eager.schedule
+    check_rule(update.optimizer)
+    (xs, ys), size = engine.train_data, sampler.size
+    watches = schedule is not None and not depends_on_step_only(schedule)  # which may change other Values, too
+    kept = kept_for(engine.model, engine.loss, update.all_parameters, options, watches)
+    constants = [value for value in kept.reach.values if type(value.data) in (int, float)]
+    example = row(xs[0]), row(ys[0])
+    function = Function(engine.loss_of, example, update.all_parameters, options, constants, kept.backends)
+    session = Training(function, update.optimizer, update.max_norm)  # type: ignore[arg-type]  # as was checked
+    gradients: CompiledGradients
+    if shards:
+        gradients = ShardedGradients(function, shards, size, engine, session)
+        gradients.examples = shards.ship(function, lambda: function._examples((xs, ys), size, on_compiled), on_compiled)
+    else:
+        gradients = CompiledGradients(function, engine)
+        gradients.examples = function._examples((xs, ys), size, on_compiled)
+    measured = [function._examples(validation, None, on_compiled, "forward")] if validation else []
+
+    def validation_losses() -> list[float]:
+        with suppress(ArithmeticError, ValueError):
+            losses = session.values(*measured)
+            if all(map(math.isfinite, losses)):
+                return losses
+        return eager.validation_losses()  # which raises what it has to
+
+    if schedule is not None and watches:
+        roots, known = {"model": engine.model, "loss": engine.loss}, update.all_parameters
+        schedule = _watched(schedule, Reach(roots, numbers=False, ignoring=known, thorough=False, partly=True))
+    trained = len(set(map(id, update.parameters)))
+    learns = all(any(function._graph_of(pack).uses[:trained]) for pack in gradients.examples.packs)
+    gradients.by_engine = engine.is_unchecked = not learns  # where that raises what it has to
+    others = update.optimizer, sampler, schedule, validation_losses, session
+    if shards:
+        return Trainer(gradients, partial(_step, session, update), *others)
+    return NativeTrainer(gradients, update, *others, pause=pause)
+
+
+def _step(session: Training, update: Update) -> None:
+    """The optimizer's step in C, while the session is native; one that C cannot take is the optimizer's own."""
+    if not session.run_steps(None, array("d", [update.optimizer.learning_rate]), array("d", [0.0])):
+        update()
+
+
+@dataclass(eq=False, repr=False)
+class Kept:
+    """What was compiled of a model and a loss, for `key`, and what the two could read before they were traced.
+
+    It is kept by the model, and goes with it; copies and pickles of the model do not have it.
+    """
+
+    loss: Callable[..., Any]
+    parameters: Sequence[Value]
+    key: Any
+    reach: Reach
+    backends: Backends = field(default_factory=dict)
+
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        return type(None), ()
+
+
+def kept_for(
+    model: Any, loss: Callable[..., Any], parameters: Sequence[Value], options: Options, thorough: bool
+) -> Kept:
+    """What an earlier training has compiled, or a new one to keep, if the model has attributes.
+
+    The earlier one serves if nothing has changed that the model and the loss can read: attributes of whatever they
+    hold and of its classes, closures, globals that they name, numbers in arrays and in Values, the states of Python's
+    random generators; the parameters' numbers apart. A loss that is made again by the same line of code, of the same
+    objects, is the same. What is not followed, such as an iterator, is never relied on. Not noticed are only changes
+    of what libraries define (of micrograd, methods of classes are, and functions that the model or the loss names),
+    of built-in names, of names of functions and modules, of classes registered with an abstract one, and of what is
+    outside of the program, such as files and the clock. If `thorough`, all Values that the model and the loss can read
+    are found, however many objects there are.
+    """
+    attributes: dict[str, Any] = getattr(model, "__dict__", {})
+    key = options, thorough, [*map(id, parameters)]
+    kept: Kept | None = attributes.get(KEPT)
+    if kept and kept.key == key and alike(kept.loss, loss) and not (kept.reach.unfollowed or kept.reach.changed()):
+        return kept
+    reach = Reach({"model": model, "loss": loss}, ignoring=parameters, thorough=thorough)
+    kept = attributes[KEPT] = Kept(loss, parameters, key, reach)
+    return kept
+
+
+def _watched(schedule: Schedule, reach: Reach) -> Schedule:
+    """The schedule; the log says once what it changes that generated code has as it was."""
+    warned = False
+
+    def watched(step: int) -> float:
+        nonlocal warned
+        rate = schedule(step)
+        if not warned and (name := reach.changed()):
+            warned = True
+            log.warning(
+                "%s has changed, but compiled code still uses its old value: if the model or the loss reads it, make "
+                "it a Value and assign to its data, or train eagerly", name,
+            )  # fmt: skip
+        return rate
+
+    return watched
+
+
+@dataclass(eq=False, repr=False)
+class NativeTrainer(Trainer):
+    """Lets C take many steps at a time, while the block is native, and takes those itself that C cannot.
+
+    There are as many as fit into a moment, after which Ctrl-C, progress and validation have their turn; and none beyond
+    an epoch after which something else may look at the parameters or draw random numbers: `pause` gives the next one
+    after so many epochs. A schedule of the user's may do both, or change the optimizer: it is called right before its
+    step, the only one.
+    """
+
+    gradients: CompiledGradients
+    block: Training
+    pause: Callable[[int], int] = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._is_native = False  # whether C takes the step that has begun
+        self._pace = 1  # how many steps C takes at a time
+        self._shuffles_in_c = shuffles_in_c(self.sampler.rng)
+
+    def fetch_gradients(self) -> None:
+        """Begin the step, of which C then computes the gradients, too."""
+        self._is_native = self.block.is_native and not self.gradients.by_engine
+        if self._is_native:
+            self._begin_step(self.block.shuffle if self._shuffles_in_c else None)
+        else:
+            super().fetch_gradients()
+
+    def advance(self) -> list[tuple[float, float]]:
+        """Take some steps; if one is not whole, none after it, and the next call is for that one."""
+        if not self._is_native:
+            return super().advance()
+        sampler = self.sampler
+        rates = self._rates(min(self._pace, self._most()))
+        losses = array("d", bytes(8 * len(rates)))
+        started = time.perf_counter()
+        done = self.block.run_steps(
+            self.gradients.examples, rates, losses, order=sampler.order, size=sampler.size, position=sampler.position,
+            rng=sampler.rng if len(rates) > sampler.left else None,
+        )  # fmt: skip
+        seconds = time.perf_counter() - started
+        self._pace = max(1, self._pace * 2 if seconds < PACE / 2 else self._pace // 2 if seconds > PACE else self._pace)
+        self.gradients.by_engine = self.block.is_native and done < len(rates)
+        if done:
+            self.optimizer.learning_rate = rates[done - 1]
+        return self._count(losses[:done], rates[:done])
+
+    def _most(self) -> int:
+        """The number of steps that nothing needs to come between."""
+        if self.schedule is not None and not depends_on_step_only(self.schedule):
+            return 1
+        if not self._shuffles_in_c:
+            return self.sampler.left
+        trained = self.epoch - (0 < self.seen < self.sampler.n)
+        return self.sampler.left + (self.pause(trained) - trained - 1) * self.sampler.batches
+
+    def _rates(self, most: int) -> "array[float]":
+        """The learning rates of the next steps, up to one that the schedule has none for."""
+        rates = array("d", [self.optimizer.learning_rate])
+        if self.schedule is None:
+            return rates * most
+        with suppress(Exception):  # which comes again when it is the first
+            while len(rates) < most:
+                rates.append(self._rate_of(self.steps + len(rates)))
+        return rates
+
+
+class ShardedGradients(CompiledGradients):
+    """Gradients by workers, added up in the order of the shards: by generated code, or if that fails by the engine."""
+
+    def __init__(
+        self, function: Function, shards: "Shards", batch_size: int, eager: EagerGradients, session: Training
+    ) -> None:
+        super().__init__(function, self._by_engines)
+        self._shards, self._batch_size, self._eager, self._session = shards, batch_size, eager, session
+
+    def _compiled(self, batch: Sequence[int]) -> float:
+        loss, parts, _ = self._gather(batch, on_values=False)
+        if not math.isfinite(loss) or not math.isfinite(sum(map(sum, parts))):
+            return math.nan
+        self._session.set_gradients(parts)
+        return loss
+
+    def _by_engines(self, batch: Sequence[int]) -> float:
+        loss, parts, failed = self._gather(batch, on_values=True)
+        xs, ys = self._eager.train_data
+        if failed:
+            k, number, arguments = failed
+            for table, argument in zip((xs, ys), arguments, strict=True):
+                getattr(table, "known", {})[f"[{number}] of shard {k}"] = argument
+            self._eager.update.differentiate(self._eager.loss_of(*arguments))  # which raises NotFinite with its origin
+        if not math.isfinite(loss):
+            raise NotFinite("the loss", loss, f"the sum of finite losses is {loss!r}")
+        if self._eager.is_unchecked:
+            self._eager.check_dependence(self._eager.loss_of(row(xs[0]), row(ys[0])))
+        self._session.set_gradients(parts)
+        return loss
+
+    def _gather(
+        self, batch: Sequence[int], on_values: bool
+    ) -> tuple[float, list["array[float]"], tuple[int, int, list[Any]] | None]:
+        """The mean loss and each shard's gradients; or a loss that is not finite, and the example that has it."""
+        losses, parts = [], []
+        numbers = self._session.numbers()
+        for k, (loss, gradients, failed) in self._shards.sums(numbers, batch, self._batch_size, on_values):
+            if failed:
+                return loss, [], (k, *failed)
+            losses.append(loss)
+            if gradients:
+                parts.append(gradients)
+        return sum(losses) / len(batch), parts, None
