@@ -23,7 +23,6 @@ SQRT_HALF = 0.7071067811865476
 TWO_BY_SQRT_PI = 1.1283791670955126
 NORMAL_DENSITY = 0.3989422804014327  # at 0: 1 / sqrt(2 pi)
 
-
 TEXTBOOK: dict[str, Callable[..., Any]] = {}
 """The pullbacks that pages show in place of an accurate one that is harder to read, by the function's name."""
 
@@ -33,17 +32,15 @@ class function:
 
     `value` is a function of `math`, on a float, or one composed of functions of `scalar`, on any kind of number; unless
     `composed` says otherwise, languages without this function can compute the latter. `pullback` is a function of g, x,
-    y and the constants, and `textbook` what pages show if that is hard to read. `constants`, the numbers it takes
-    besides x, are a function from the arguments of a call to the name of each, the number, and what to write to get its
-    gradient.
+    y and the constants, and `textbook` what pages show if that is hard to read. `constants` turns the other arguments
+    of a call into a tuple for each: its name, the number, and what to write to get its gradient.
     """
 
     arity = 1
 
     def __init__(
         self, value: Callable[..., Any], pullback: Callable[..., Any], doc: str,
-        constants: Callable[..., tuple[tuple[str, Any, str], ...]] | None = None,
-        textbook: Callable[..., Any] | None = None, composed: bool | None = None,
+        constants: Any = None, textbook: Callable[..., Any] | None = None, composed: bool | None = None,
     ) -> None:  # fmt: skip
         self.value, self.pullback, self.doc, self.constants, self.name = value, pullback, doc, constants, ""
         self.textbook, self.composed = textbook, composed
@@ -54,14 +51,12 @@ class function:
             scalar.define(name, self.value, self.doc, arity=self.arity, composed=self.composed)
             if self.textbook:
                 TEXTBOOK[name] = self.textbook
-        method = self._method()
+        method = (self._of_constants if self.constants else self._method)(scalar.FUNCTIONS[self.name], self.name)
         method.__name__, method.__qualname__, method.__doc__ = self.name, f"Value.{self.name}", self.doc
         setattr(owner, name, method)
 
-    def _method(self) -> Callable[..., Any]:
-        if self.constants:
-            return self._of_constants(self.constants)
-        value, pullback, name = scalar.FUNCTIONS[self.name], self.pullback, self.name
+    def _method(self, value: Callable[..., Any], name: str) -> Callable[..., Any]:
+        pullback = self.pullback
 
         def method(self: Any) -> Any:
             y = value(self.data)
@@ -73,8 +68,8 @@ class function:
 
         return method
 
-    def _of_constants(self, constants: Callable[..., Any]) -> Callable[..., Any]:
-        value, pullback, name = scalar.FUNCTIONS[self.name], self.pullback, self.name
+    def _of_constants(self, value: Callable[..., Any], name: str) -> Callable[..., Any]:
+        pullback, constants = self.pullback, self.constants
         constants.__name__ = constants.__qualname__ = f"Value.{name}"  # as errors about missing arguments call it
 
         def method(self: Any, *args: Any, **options: Any) -> Any:
@@ -101,8 +96,8 @@ class function_of_two(function):
 
     arity = 2
 
-    def _method(self) -> Callable[..., Any]:
-        value, pullback, name = scalar.FUNCTIONS[self.name], self.pullback, self.name
+    def _method(self, value: Callable[..., Any], name: str) -> Callable[..., Any]:
+        pullback = self.pullback
 
         def method(self: Any, other: Any) -> Any:
             x, y = operands = promoted((self, other), type(self))
