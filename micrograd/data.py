@@ -11,10 +11,8 @@ from typing import Any, NamedTuple
 from micrograd.readers import read_csv, read_idx
 from micrograd.validation import Rng, by_position, count, examples, generator, number, plain
 
-__all__ = [
-    "Scaling", "batches", "circles", "moons", "read_csv", "read_idx", "spirals", "standardize", "train_test_split",
-    "xor",
-]  # fmt: skip
+__all__ = ["Scaling", "batches", "circles", "moons", "spirals", "standardize", "train_test_split", "xor"]
+__all__ += ["read_csv", "read_idx"]
 
 Points = tuple[list[list[float]], list[int]]
 Curve = Callable[[float], tuple[float, float]]
@@ -125,12 +123,11 @@ def train_test_split(
     quantile = {i: (k + 0.5) / len(group) for group in members.values() for k, i in enumerate(group)}
     chosen = set(sorted(order, key=quantile.__getitem__)[:size])
     parts = [i for i in order if i not in chosen], [i for i in order if i in chosen]
-    train_xs, test_xs, train_ys, test_ys = (_selected(items, part) for items in (xs, ys) for part in parts)
-    return train_xs, test_xs, train_ys, test_ys
 
+    def selected(items: Any, part: list[int]) -> Any:
+        return items[part] if hasattr(items, "__array_interface__") else [items[i] for i in part]
 
-def _selected(items: Any, positions: list[int]) -> Any:
-    return items[positions] if hasattr(items, "__array_interface__") else [items[i] for i in positions]
+    return selected(xs, parts[0]), selected(xs, parts[1]), selected(ys, parts[0]), selected(ys, parts[1])
 
 
 class Scaling(NamedTuple):

@@ -9,6 +9,7 @@ import sys
 import zlib
 from array import array
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, BinaryIO
 
 from micrograd.errors import require_ordered, shown
@@ -92,7 +93,7 @@ def read_csv(
     if isinstance(labels, str):
         raise TypeError(f"labels is {labels!r}: expected a list of words")
     require_ordered("labels", labels, "a list of words")
-    words = None if labels is None else list(labels)
+    labels = None if labels is None else list(labels)
     xs: list[list[float]] = []
     ys = []
     with open(path, encoding="utf-8-sig", newline="") as file:
@@ -112,9 +113,9 @@ def read_csv(
                 if not -columns <= target < columns:
                     raise ValueError(f"there is no column {target} among its {columns}")
                 cell = row.pop(target)
-                if words is None and not (xs or hint or _is_number(cell)) and cell.strip():
+                if labels is None and not (xs or hint or _is_number(cell)) and cell.strip():
                     hint = f"; if the targets are words, list them, as in labels=[{shown(cell, 40)}, ...]"
-                ys.append(_label(cell, words))
+                ys.append(_label(cell, labels))
                 xs.append([_number(cell) for cell in row])
         except UnicodeDecodeError as error:
             raise ValueError(f"{os.fspath(path)} is not text in UTF-8: {error}") from None
@@ -162,12 +163,11 @@ def _is_number(cell: str) -> bool:
 
 
 def _label(cell: str, labels: list[str] | None) -> float:
-    if labels is not None:
-        if cell not in labels:
-            raise ValueError(f"{shown(cell, 40)} is not among the labels {labels}")
-        return labels.index(cell)
-    number = _number(cell)
-    try:
-        return int(cell)
-    except ValueError:
+    if labels is None:
+        number = _number(cell)
+        with suppress(ValueError):
+            return int(cell)
         return number
+    if cell not in labels:
+        raise ValueError(f"{shown(cell, 40)} is not among the labels {labels}")
+    return labels.index(cell)

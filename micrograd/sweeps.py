@@ -71,19 +71,16 @@ class Sweeps:
     @gc_paused()
     def symmetric(self) -> list[Row]:
         """The jacobian of a gradient, which is symmetric: the lower half is computed, and mirrored."""
-        n = len(self._variables)
-        columns = self.backward(_unit_rows(n), lower=True)
-        rows = _transposed(columns, n)
-        for column, row in zip(columns, rows, strict=True):
-            row.update(column)
-        return rows
+        columns = self.backward(_unit_rows(len(self._variables)), lower=True)
+        rows = _transposed(columns, len(columns))
+        return [row | column for row, column in zip(rows, columns, strict=True)]
 
     def is_cheaper_forward(self) -> bool:
         """Whether a jacobian takes fewer products forward: both are counted, always the lower, until one is done."""
-        counted = {False: 0, True: 0}
-        products = {False: self._products_backward(), True: self._products_forward()}
+        counted = [0, 0]
+        products = self._products_backward(), self._products_forward()
         while True:
-            forward = counted[True] < counted[False]
+            forward = counted[1] < counted[0]
             found = next(products[forward], None)
             if found is None:
                 return forward
@@ -134,10 +131,9 @@ class Sweeps:
         partials = []
         for operand in operands:
             partial = operand.grad
-            if type(partial) not in PLAIN:
-                partials.append((operand, partial))
-            elif is_plain or partial != 0:  # among symbols or Values, a plain 0 is one for any numbers
-                partials.append((operand, None if partial == 1 else partial))
+            is_number = type(partial) in PLAIN
+            if not is_number or is_plain or partial != 0:  # among symbols or Values, a plain 0 is one for any numbers
+                partials.append((operand, None if is_number and partial == 1 else partial))
         return partials
 
 
