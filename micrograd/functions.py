@@ -123,10 +123,6 @@ def _softplus(x: Any) -> Any:
     return where(x < 0, small, x + small)
 
 
-def _relu(x: Any) -> Any:
-    return where(x <= 0, zero(x), x)
-
-
 def _clip(x: Any, low: Any, high: Any) -> Any:
     kind = zero(x)  # subtracting it makes a float of a bound if x is one
     x = where(x < low, low - kind, where(low != low, low, x))  # a bound of NaN gives NaN
@@ -140,16 +136,6 @@ def tanh_slope(x: Any, y: Any) -> Any:
         return 1.0 - y * y
     e = scalar.exp(-2.0 * size)
     return where(size < 1.0, 1.0 - y * y, 4.0 * e / ((1.0 + e) * (1.0 + e)))
-
-
-def _gelu_slope(x: Any) -> Any:
-    """P(x) + x P'(x), with P(x) the probability of a normal number below x."""
-    return 0.5 * scalar.erfc(-SQRT_HALF * x) + x * (NORMAL_DENSITY * scalar.exp(-0.5 * square(x)))
-
-
-def _hypotenuse(x: Any) -> Any:
-    """sqrt(1 + x^2), also where x^2 is infinite."""
-    return where(abs(x) < 1e150, scalar.sqrt(1 + square(x)), abs(x))
 
 
 def _by_winner(g: Any, x: Any, y: Any) -> tuple[Any, Any]:
@@ -249,7 +235,7 @@ class Functions:
     cosh = function(math.cosh, lambda g, x, y: g * scalar.sinh(x), "The hyperbolic cosine; the derivative is sinh(x).")
     tanh = function(math.tanh, lambda g, x, y: g * tanh_slope(x, y),
         "The hyperbolic tangent; the derivative is 1 - tanh(x)^2.", textbook=lambda g, x, y: g * (1 - y * y))
-    asinh = function(math.asinh, lambda g, x, y: g / _hypotenuse(x),
+    asinh = function(math.asinh, lambda g, x, y: g / where(abs(x) < 1e150, scalar.sqrt(1 + square(x)), abs(x)),
         "The inverse hyperbolic sine; the derivative is 1 / sqrt(1 + x^2).")
     acosh = function(math.acosh, lambda g, x, y: g / (scalar.sqrt(x - 1) * scalar.sqrt(x + 1)),
         "The inverse hyperbolic cosine; the derivative is 1 / sqrt(x^2 - 1), which does not exist at 1.")
@@ -286,14 +272,14 @@ class Functions:
         "The logistic function 1 / (1 + e^-x); the derivative is sigmoid(x) sigmoid(-x).")
     softplus = function(_softplus, lambda g, x, y: g * scalar.sigmoid(x),
         "log(1 + e^x), a smooth relu; the derivative is sigmoid(x).")
-    relu = function(_relu, lambda g, x, y: where(x <= 0, 0, g),
+    relu = function(lambda x: where(x <= 0, zero(x), x), lambda g, x, y: where(x <= 0, 0, g),
         "x where positive, else 0; the derivative is 1 or 0, and 0 at 0.")
     leaky_relu = function(lambda x, slope=0.01: where(x > 0, x, slope * x),
         lambda g, x, y, slope: g * where(x > 0, 1, slope),
         "x where positive, else slope x; the derivative is 1 or the slope, a number that gets no gradient itself.",
         constants=lambda slope=0.01: (("slope", slope, "where(x > 0, x, slope * x)"),))
     gelu = function(lambda x: x * (0.5 * scalar.erfc(-SQRT_HALF * x)),  # 1 + erf would cancel
-        lambda g, x, y: g * _gelu_slope(x),
+        lambda g, x, y: g * (0.5 * scalar.erfc(-SQRT_HALF * x) + x * (NORMAL_DENSITY * scalar.exp(-0.5 * square(x)))),
         "x times the probability of a normal number below x, a smooth relu (Hendrycks and Gimpel, 2016).")
     silu = function(lambda x: x * scalar.sigmoid(x),
         lambda g, x, y: g * (scalar.sigmoid(x) * (1 + x * scalar.sigmoid(-x))),
