@@ -33,14 +33,11 @@ def moons(n: int = 100, noise: float = 0.1, rng: Rng = None) -> Points:
 
     Raises ValueError if `n` is below 0, or the noise is negative or not finite.
     """
-
-    def upper(t: float) -> tuple[float, float]:
-        return math.cos(math.pi * t), math.sin(math.pi * t)
-
-    def lower(t: float) -> tuple[float, float]:
-        return 1.0 - math.cos(math.pi * t), 0.5 - math.sin(math.pi * t)
-
-    return _sample_noisy_curves([upper, lower], n, noise, rng)
+    upper_and_lower: list[Curve] = [
+        lambda t: (math.cos(math.pi * t), math.sin(math.pi * t)),
+        lambda t: (1.0 - math.cos(math.pi * t), 0.5 - math.sin(math.pi * t)),
+    ]
+    return _sample_noisy_curves(upper_and_lower, n, noise, rng)
 
 
 def circles(n: int = 100, noise: float = 0.1, rng: Rng = None, *, factor: float = 0.5) -> Points:

@@ -132,18 +132,12 @@ def _remedy(row: list[str], delimiter: str, header: bool, is_first: bool) -> str
         return "; comments are not skipped: remove them"
     if not is_first:
         return ""
-    if (other := _separator(row)) and other != delimiter:
-        return f"; delimiter={other!r} separates its columns"
-    return "" if header or any(map(_is_number, row)) else "; header=True skips a line of names"
-
-
-def _separator(row: list[str]) -> str | None:
-    """The character that seems to separate columns within the cells of a line, if there is one."""
-    words = [cell for cell in row if not _is_number(cell)]
-    candidates = ";\t|"
-    if len(row) == 1:  # beside others, a comma may be decimal, and a space part of a label
-        candidates += ", "
-    return next((candidate for candidate in candidates if any(candidate in word.strip() for word in words)), None)
+    words = [cell.strip() for cell in row if not _is_number(cell)]
+    separators = ";\t|" + ", " * (len(row) == 1)  # beside others, a comma may be decimal, and a space part of a label
+    found = next((separator for separator in separators if any(separator in word for word in words)), delimiter)
+    if found != delimiter:
+        return f"; delimiter={found!r} separates its columns"
+    return "" if header or len(words) < len(row) else "; header=True skips a line of names"
 
 
 def _number(cell: str) -> float:

@@ -129,11 +129,10 @@ def as_index(index: Any, size: int, name: str = "index") -> Any:
             return number
         if hasattr(number, "__index__"):
             number = number.__index__()
-    real = isinstance(number, (int, float, Real))
-    whole = int(number) if real and 0 <= number < size else None
-    if whole is None or whole != number:
-        raise ValueError(f"the {name} is {short(index)}: expected a whole number from 0 to {size - 1}")
-    return whole
+    is_real = isinstance(number, (int, float, Real))
+    if is_real and 0 <= number < size and (whole := int(number)) == number:
+        return whole
+    raise ValueError(f"the {name} is {short(index)}: expected a whole number from 0 to {size - 1}")
 
 
 def largest(numbers: Sequence[Any]) -> Any:
