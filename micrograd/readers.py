@@ -10,7 +10,7 @@ import zlib
 from array import array
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 from micrograd.errors import require_ordered, shown
 from micrograd.validation import plain
@@ -34,15 +34,12 @@ def read_idx(path: str | os.PathLike[str], *, limit: int = 1 << 30) -> list[Any]
         compressed = file.read(2) == b"\x1f\x8b"
         file.seek(0)
         try:
-            if not compressed:
-                return _read_idx(file, limit)
-            with gzip.GzipFile(fileobj=file) as unpacked:
-                return _read_idx(unpacked, limit)  # type: ignore[arg-type]  # it reads like a file
+            return _read_idx(gzip.GzipFile(fileobj=file) if compressed else file, limit)
         except (ValueError, EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise ValueError(f"{os.fspath(path)} is not a whole IDX file: {error}") from None
 
 
-def _read_idx(file: BinaryIO, limit: int) -> list[Any]:
+def _read_idx(file: IO[bytes] | gzip.GzipFile, limit: int) -> list[Any]:
     zeros, code, dimensions = struct.unpack(">HBB", _exactly(file, 4))
     if zeros != 0 or code not in _IDX_TYPES or dimensions == 0:
         start = bytes([*divmod(zeros, 256), code, dimensions])
@@ -63,7 +60,7 @@ def _read_idx(file: BinaryIO, limit: int) -> list[Any]:
     return [numbers[i : i + width] for i in range(0, len(numbers), width)] if shape else numbers.tolist()
 
 
-def _exactly(file: BinaryIO, size: int) -> bytearray:
+def _exactly(file: IO[bytes] | gzip.GzipFile, size: int) -> bytearray:
     """The next `size` bytes, read in pieces, so that a forged size allocates no memory."""
     content = bytearray()
     while missing := size - len(content):
