@@ -38,7 +38,7 @@ _LATER = {
 }
 """The module of each name that is loaded later; None for a module itself."""
 
-display.use(lambda: import_module("micrograd.notebook"))
+display.notebook = lambda: import_module("micrograd.notebook")
 for _name in (*reductions.__all__, "sum"):  # which were in `engine` once
     setattr(engine, _name, getattr(reductions, _name))
 

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 
 from micrograd.signals import finally_uninterrupted
 
-__all__ = ["gc_paused"]
-
 _lock = threading.RLock()
 _pauses: set[object] = set()  # the blocks that are running, in any thread
 _enabled = False  # whether the collector was enabled before the first of them
@@ -21,6 +19,7 @@ def gc_paused() -> Iterator[None]:
 
     Its search for cycles takes a sixth of the time of making a graph, and most of the time among millions of nodes.
     """
+    global _enabled
     pause = object()
 
     def leave() -> None:
@@ -31,17 +30,11 @@ def gc_paused() -> Iterator[None]:
                     gc.enable()
 
     with finally_uninterrupted(leave):
-        _enter(pause)
+        with _lock:
+            _enabled = _enabled if _pauses else gc.isenabled()
+            _pauses.add(pause)
+            gc.disable()
         yield
-
-
-def _enter(pause: object) -> None:
-    global _enabled
-    with _lock:
-        if not _pauses:
-            _enabled = gc.isenabled()
-        _pauses.add(pause)
-        gc.disable()
 
 
 def _forked() -> None:

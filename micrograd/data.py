@@ -11,10 +11,8 @@ from typing import Any, NamedTuple
 from micrograd.readers import read_csv, read_idx
 from micrograd.validation import Rng, by_position, count, examples, generator, number, plain
 
-__all__ = [
-    "Scaling", "batches", "circles", "moons", "read_csv", "read_idx", "spirals", "standardize", "train_test_split",
-    "xor",
-]  # fmt: skip
+__all__ = ["Scaling", "batches", "circles", "moons", "spirals", "standardize", "train_test_split", "xor"]
+__all__ += ["read_csv", "read_idx"]
 
 Points = tuple[list[list[float]], list[int]]
 Curve = Callable[[float], tuple[float, float]]
@@ -35,14 +33,11 @@ def moons(n: int = 100, noise: float = 0.1, rng: Rng = None) -> Points:
 
     Raises ValueError if `n` is below 0, or the noise is negative or not finite.
     """
-
-    def upper(t: float) -> tuple[float, float]:
-        return math.cos(math.pi * t), math.sin(math.pi * t)
-
-    def lower(t: float) -> tuple[float, float]:
-        return 1.0 - math.cos(math.pi * t), 0.5 - math.sin(math.pi * t)
-
-    return _sample_noisy_curves([upper, lower], n, noise, rng)
+    upper_and_lower: list[Curve] = [
+        lambda t: (math.cos(math.pi * t), math.sin(math.pi * t)),
+        lambda t: (1.0 - math.cos(math.pi * t), 0.5 - math.sin(math.pi * t)),
+    ]
+    return _sample_noisy_curves(upper_and_lower, n, noise, rng)
 
 
 def circles(n: int = 100, noise: float = 0.1, rng: Rng = None, *, factor: float = 0.5) -> Points:
@@ -125,12 +120,11 @@ def train_test_split(
     quantile = {i: (k + 0.5) / len(group) for group in members.values() for k, i in enumerate(group)}
     chosen = set(sorted(order, key=quantile.__getitem__)[:size])
     parts = [i for i in order if i not in chosen], [i for i in order if i in chosen]
-    train_xs, test_xs, train_ys, test_ys = (_selected(items, part) for items in (xs, ys) for part in parts)
-    return train_xs, test_xs, train_ys, test_ys
 
+    def selected(items: Any, part: list[int]) -> Any:
+        return items[part] if hasattr(items, "__array_interface__") else [items[i] for i in part]
 
-def _selected(items: Any, positions: list[int]) -> Any:
-    return items[positions] if hasattr(items, "__array_interface__") else [items[i] for i in positions]
+    return selected(xs, parts[0]), selected(xs, parts[1]), selected(ys, parts[0]), selected(ys, parts[1])
 
 
 class Scaling(NamedTuple):

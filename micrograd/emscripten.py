@@ -10,8 +10,6 @@ from typing import Any
 
 from micrograd.engine import Value
 
-__all__ = ["release"]
-
 _handed_over: list[Any] = []
 _freeing = False
 

@@ -12,8 +12,6 @@ from typing import Any, NoReturn
 
 from micrograd.errors import shown
 
-__all__ = ["document", "move", "read", "replace", "write"]
-
 FORMAT = "micrograd"
 VERSION = 1
 WAITS = (0.01, 0.05, 0.2, 0.5)  # seconds: a virus scanner or an indexer may have a file open
@@ -97,13 +95,12 @@ def read(path: str | os.PathLike[str]) -> Any:
         document = json.loads(text, object_pairs_hook=_object, parse_int=float, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
         raise ValueError(f"it is not JSON, or is incomplete: {error}") from None
-    match document:
-        case {"format": "micrograd", "version": version, "content": content} if len(document) == 3:
-            if version is True or version != VERSION:
-                raise ValueError(f"it has version {shown(version, 20)}, but this micrograd reads version {VERSION}")
-            return content
-        case _:
-            raise ValueError("it is JSON, but was not written by micrograd")
+    is_ours = isinstance(document, dict) and document.keys() == {"format", "version", "content"}
+    if not is_ours or document["format"] != FORMAT:
+        raise ValueError("it is JSON, but was not written by micrograd")
+    if (version := document["version"]) is True or version != VERSION:
+        raise ValueError(f"it has version {shown(version, 20)}, but this micrograd reads version {VERSION}")
+    return document["content"]
 
 
 def _depth(text: str) -> int:

@@ -171,9 +171,9 @@ def _numbers(call: Call, vector: Any, like: Any, n: int, of: str) -> list[Any]:
     numbers = flat(at_path(lambda number: as_number(number, level), "vector", vector))
     if len(numbers) != n:
         raise ValueError(f"the vector must have as many numbers as {of}, {n}, not {len(numbers)}")
-    shapes = shape_of(vector), shape_of(like)
-    if not is_regular(shapes[0]) and shapes[0] != shapes[1]:
-        raise ValueError(f"the vector must have the shape of {of}, {shapes[1]}, not {shapes[0]}")
+    came, expected = shape_of(vector), shape_of(like)
+    if not is_regular(came) and came != expected:
+        raise ValueError(f"the vector must have the shape of {of}, {expected}, not {came}")
     return numbers
 
 

@@ -23,7 +23,6 @@ SQRT_HALF = 0.7071067811865476
 TWO_BY_SQRT_PI = 1.1283791670955126
 NORMAL_DENSITY = 0.3989422804014327  # at 0: 1 / sqrt(2 pi)
 
-
 TEXTBOOK: dict[str, Callable[..., Any]] = {}
 """The pullbacks that pages show in place of an accurate one that is harder to read, by the function's name."""
 
@@ -33,17 +32,15 @@ class function:
 
     `value` is a function of `math`, on a float, or one composed of functions of `scalar`, on any kind of number; unless
     `composed` says otherwise, languages without this function can compute the latter. `pullback` is a function of g, x,
-    y and the constants, and `textbook` what pages show if that is hard to read. `constants`, the numbers it takes
-    besides x, are a function from the arguments of a call to the name of each, the number, and what to write to get its
-    gradient.
+    y and the constants, and `textbook` what pages show if that is hard to read. `constants` turns the other arguments
+    of a call into a tuple for each: its name, the number, and what to write to get its gradient.
     """
 
     arity = 1
 
     def __init__(
         self, value: Callable[..., Any], pullback: Callable[..., Any], doc: str,
-        constants: Callable[..., tuple[tuple[str, Any, str], ...]] | None = None,
-        textbook: Callable[..., Any] | None = None, composed: bool | None = None,
+        constants: Any = None, textbook: Callable[..., Any] | None = None, composed: bool | None = None,
     ) -> None:  # fmt: skip
         self.value, self.pullback, self.doc, self.constants, self.name = value, pullback, doc, constants, ""
         self.textbook, self.composed = textbook, composed
@@ -54,14 +51,12 @@ class function:
             scalar.define(name, self.value, self.doc, arity=self.arity, composed=self.composed)
             if self.textbook:
                 TEXTBOOK[name] = self.textbook
-        method = self._method()
+        method = (self._of_constants if self.constants else self._method)(scalar.FUNCTIONS[self.name], self.name)
         method.__name__, method.__qualname__, method.__doc__ = self.name, f"Value.{self.name}", self.doc
         setattr(owner, name, method)
 
-    def _method(self) -> Callable[..., Any]:
-        if self.constants:
-            return self._of_constants(self.constants)
-        value, pullback, name = scalar.FUNCTIONS[self.name], self.pullback, self.name
+    def _method(self, value: Callable[..., Any], name: str) -> Callable[..., Any]:
+        pullback = self.pullback
 
         def method(self: Any) -> Any:
             y = value(self.data)
@@ -73,8 +68,8 @@ class function:
 
         return method
 
-    def _of_constants(self, constants: Callable[..., Any]) -> Callable[..., Any]:
-        value, pullback, name = scalar.FUNCTIONS[self.name], self.pullback, self.name
+    def _of_constants(self, value: Callable[..., Any], name: str) -> Callable[..., Any]:
+        pullback, constants = self.pullback, self.constants
         constants.__name__ = constants.__qualname__ = f"Value.{name}"  # as errors about missing arguments call it
 
         def method(self: Any, *args: Any, **options: Any) -> Any:
@@ -101,8 +96,8 @@ class function_of_two(function):
 
     arity = 2
 
-    def _method(self) -> Callable[..., Any]:
-        value, pullback, name = scalar.FUNCTIONS[self.name], self.pullback, self.name
+    def _method(self, value: Callable[..., Any], name: str) -> Callable[..., Any]:
+        pullback = self.pullback
 
         def method(self: Any, other: Any) -> Any:
             x, y = operands = promoted((self, other), type(self))
@@ -128,10 +123,6 @@ def _softplus(x: Any) -> Any:
     return where(x < 0, small, x + small)
 
 
-def _relu(x: Any) -> Any:
-    return where(x <= 0, zero(x), x)
-
-
 def _clip(x: Any, low: Any, high: Any) -> Any:
     kind = zero(x)  # subtracting it makes a float of a bound if x is one
     x = where(x < low, low - kind, where(low != low, low, x))  # a bound of NaN gives NaN
@@ -145,16 +136,6 @@ def tanh_slope(x: Any, y: Any) -> Any:
         return 1.0 - y * y
     e = scalar.exp(-2.0 * size)
     return where(size < 1.0, 1.0 - y * y, 4.0 * e / ((1.0 + e) * (1.0 + e)))
-
-
-def _gelu_slope(x: Any) -> Any:
-    """P(x) + x P'(x), with P(x) the probability of a normal number below x."""
-    return 0.5 * scalar.erfc(-SQRT_HALF * x) + x * (NORMAL_DENSITY * scalar.exp(-0.5 * square(x)))
-
-
-def _hypotenuse(x: Any) -> Any:
-    """sqrt(1 + x^2), also where x^2 is infinite."""
-    return where(abs(x) < 1e150, scalar.sqrt(1 + square(x)), abs(x))
 
 
 def _by_winner(g: Any, x: Any, y: Any) -> tuple[Any, Any]:
@@ -254,7 +235,7 @@ class Functions:
     cosh = function(math.cosh, lambda g, x, y: g * scalar.sinh(x), "The hyperbolic cosine; the derivative is sinh(x).")
     tanh = function(math.tanh, lambda g, x, y: g * tanh_slope(x, y),
         "The hyperbolic tangent; the derivative is 1 - tanh(x)^2.", textbook=lambda g, x, y: g * (1 - y * y))
-    asinh = function(math.asinh, lambda g, x, y: g / _hypotenuse(x),
+    asinh = function(math.asinh, lambda g, x, y: g / where(abs(x) < 1e150, scalar.sqrt(1 + square(x)), abs(x)),
         "The inverse hyperbolic sine; the derivative is 1 / sqrt(1 + x^2).")
     acosh = function(math.acosh, lambda g, x, y: g / (scalar.sqrt(x - 1) * scalar.sqrt(x + 1)),
         "The inverse hyperbolic cosine; the derivative is 1 / sqrt(x^2 - 1), which does not exist at 1.")
@@ -291,14 +272,14 @@ class Functions:
         "The logistic function 1 / (1 + e^-x); the derivative is sigmoid(x) sigmoid(-x).")
     softplus = function(_softplus, lambda g, x, y: g * scalar.sigmoid(x),
         "log(1 + e^x), a smooth relu; the derivative is sigmoid(x).")
-    relu = function(_relu, lambda g, x, y: where(x <= 0, 0, g),
+    relu = function(lambda x: where(x <= 0, zero(x), x), lambda g, x, y: where(x <= 0, 0, g),
         "x where positive, else 0; the derivative is 1 or 0, and 0 at 0.")
     leaky_relu = function(lambda x, slope=0.01: where(x > 0, x, slope * x),
         lambda g, x, y, slope: g * where(x > 0, 1, slope),
         "x where positive, else slope x; the derivative is 1 or the slope, a number that gets no gradient itself.",
         constants=lambda slope=0.01: (("slope", slope, "where(x > 0, x, slope * x)"),))
     gelu = function(lambda x: x * (0.5 * scalar.erfc(-SQRT_HALF * x)),  # 1 + erf would cancel
-        lambda g, x, y: g * _gelu_slope(x),
+        lambda g, x, y: g * (0.5 * scalar.erfc(-SQRT_HALF * x) + x * (NORMAL_DENSITY * scalar.exp(-0.5 * square(x)))),
         "x times the probability of a normal number below x, a smooth relu (Hendrycks and Gimpel, 2016).")
     silu = function(lambda x: x * scalar.sigmoid(x),
         lambda g, x, y: g * (scalar.sigmoid(x) * (1 + x * scalar.sigmoid(-x))),

@@ -91,8 +91,7 @@ def promoted(values: tuple[Any, ...], kind: Any) -> tuple[Any, ...]:
     """The values as Values of one level: that of the innermost among them, or of this class if they are all numbers."""
     if {*map(type, values)} == {kind}:
         return values
-    innermost = max((v for v in values if isinstance(v, Leveled)), key=lambda v: v._level, default=None)
-    kind = kind if innermost is None else type(innermost)
+    kind = max((type(v) for v in values if isinstance(v, Leveled)), key=lambda kind: kind._level, default=kind)
     level = kind._level
     return tuple(
         [v if type(v) is kind or getattr(v, "_level", None) == level else kind(v, (), "constant") for v in values]
@@ -135,14 +134,12 @@ def require_double(leaves: Iterable[Any]) -> None:
             leaf.data = number
         if type(grad) is not float:
             try:
-                number = as_number(grad, leaf._level)
+                leaf.grad = as_number(grad, leaf._level)
             except TypeError as error:
                 raise TypeError(
                     f"backward() adds to the grad of each leaf, but {leaf!r:.80} has no number there: "
                     "set it to 0, as zero_grad() does"
                 ) from error
-            if number is not grad:
-                leaf.grad = number
 
 
 def as_constant(beside: Any, name: str, number: Any, remedy: str) -> Any:

@@ -9,7 +9,8 @@ import sys
 import zlib
 from array import array
 from collections.abc import Sequence
-from typing import Any, BinaryIO
+from contextlib import suppress
+from typing import IO, Any
 
 from micrograd.errors import require_ordered, shown
 from micrograd.validation import plain
@@ -33,15 +34,12 @@ def read_idx(path: str | os.PathLike[str], *, limit: int = 1 << 30) -> list[Any]
         compressed = file.read(2) == b"\x1f\x8b"
         file.seek(0)
         try:
-            if not compressed:
-                return _read_idx(file, limit)
-            with gzip.GzipFile(fileobj=file) as unpacked:
-                return _read_idx(unpacked, limit)  # type: ignore[arg-type]  # it reads like a file
+            return _read_idx(gzip.GzipFile(fileobj=file) if compressed else file, limit)
         except (ValueError, EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise ValueError(f"{os.fspath(path)} is not a whole IDX file: {error}") from None
 
 
-def _read_idx(file: BinaryIO, limit: int) -> list[Any]:
+def _read_idx(file: IO[bytes] | gzip.GzipFile, limit: int) -> list[Any]:
     zeros, code, dimensions = struct.unpack(">HBB", _exactly(file, 4))
     if zeros != 0 or code not in _IDX_TYPES or dimensions == 0:
         start = bytes([*divmod(zeros, 256), code, dimensions])
@@ -62,7 +60,7 @@ def _read_idx(file: BinaryIO, limit: int) -> list[Any]:
     return [numbers[i : i + width] for i in range(0, len(numbers), width)] if shape else numbers.tolist()
 
 
-def _exactly(file: BinaryIO, size: int) -> bytearray:
+def _exactly(file: IO[bytes] | gzip.GzipFile, size: int) -> bytearray:
     """The next `size` bytes, read in pieces, so that a forged size allocates no memory."""
     content = bytearray()
     while missing := size - len(content):
@@ -92,7 +90,7 @@ def read_csv(
     if isinstance(labels, str):
         raise TypeError(f"labels is {labels!r}: expected a list of words")
     require_ordered("labels", labels, "a list of words")
-    words = None if labels is None else list(labels)
+    labels = None if labels is None else list(labels)
     xs: list[list[float]] = []
     ys = []
     with open(path, encoding="utf-8-sig", newline="") as file:
@@ -112,9 +110,9 @@ def read_csv(
                 if not -columns <= target < columns:
                     raise ValueError(f"there is no column {target} among its {columns}")
                 cell = row.pop(target)
-                if words is None and not (xs or hint or _is_number(cell)) and cell.strip():
+                if labels is None and not (xs or hint or _is_number(cell)) and cell.strip():
                     hint = f"; if the targets are words, list them, as in labels=[{shown(cell, 40)}, ...]"
-                ys.append(_label(cell, words))
+                ys.append(_label(cell, labels))
                 xs.append([_number(cell) for cell in row])
         except UnicodeDecodeError as error:
             raise ValueError(f"{os.fspath(path)} is not text in UTF-8: {error}") from None
@@ -131,18 +129,12 @@ def _remedy(row: list[str], delimiter: str, header: bool, is_first: bool) -> str
         return "; comments are not skipped: remove them"
     if not is_first:
         return ""
-    if (other := _separator(row)) and other != delimiter:
-        return f"; delimiter={other!r} separates its columns"
-    return "" if header or any(map(_is_number, row)) else "; header=True skips a line of names"
-
-
-def _separator(row: list[str]) -> str | None:
-    """The character that seems to separate columns within the cells of a line, if there is one."""
-    words = [cell for cell in row if not _is_number(cell)]
-    candidates = ";\t|"
-    if len(row) == 1:  # beside others, a comma may be decimal, and a space part of a label
-        candidates += ", "
-    return next((candidate for candidate in candidates if any(candidate in word.strip() for word in words)), None)
+    words = [cell.strip() for cell in row if not _is_number(cell)]
+    separators = ";\t|" + ", " * (len(row) == 1)  # beside others, a comma may be decimal, and a space part of a label
+    found = next((separator for separator in separators if any(separator in word for word in words)), delimiter)
+    if found != delimiter:
+        return f"; delimiter={found!r} separates its columns"
+    return "" if header or len(words) < len(row) else "; header=True skips a line of names"
 
 
 def _number(cell: str) -> float:
@@ -162,12 +154,11 @@ def _is_number(cell: str) -> bool:
 
 
 def _label(cell: str, labels: list[str] | None) -> float:
-    if labels is not None:
-        if cell not in labels:
-            raise ValueError(f"{shown(cell, 40)} is not among the labels {labels}")
-        return labels.index(cell)
-    number = _number(cell)
-    try:
-        return int(cell)
-    except ValueError:
+    if labels is None:
+        number = _number(cell)
+        with suppress(ValueError):
+            return int(cell)
         return number
+    if cell not in labels:
+        raise ValueError(f"{shown(cell, 40)} is not among the labels {labels}")
+    return labels.index(cell)

@@ -25,7 +25,12 @@ def dot(ws: Iterable[Any], xs: Iterable[Any], bias: Any = 0) -> Value:
     if n != len(xs):
         raise ValueError(f"dot() expects two lists of the same length, not of {n} and {len(xs)}")
     operands = promote(*ws, *xs, bias)
-    data = _dot(operands[:n], operands[n:-1], operands[-1])
+    data, first = operands[-1].data, operands[0].data
+    if n and type(first) is not float and hasattr(first, "plus_products"):  # traced numbers make one operation of it
+        data = first.plus_products(data, [w.data for w in operands[:n]], [x.data for x in operands[n:-1]])
+    else:
+        for w, x in zip(operands[:n], operands[n:-1], strict=True):
+            data += w.data * x.data
 
     def _backward(grad: Any) -> None:
         for w, x in zip(operands[:n], operands[n:-1], strict=True):
@@ -199,16 +204,6 @@ def _node(data: Any, operands: tuple[Value, ...], op: str, _backward: Callable[[
     node = type(operands[0])(data, (), op, _backward)
     node._prev = operands
     return node
-
-
-def _dot(ws: Sequence[Value], xs: Sequence[Value], bias: Value) -> Any:
-    """The numbers' dot product, from left to right; traced ones make one operation of it."""
-    data = bias.data
-    if ws and type(ws[0].data) is not float and hasattr(ws[0].data, "plus_products"):
-        return ws[0].data.plus_products(data, [w.data for w in ws], [x.data for x in xs])
-    for w, x in zip(ws, xs, strict=True):
-        data += w.data * x.data
-    return data
 
 
 def _total(operands: tuple[Value, ...]) -> Any:

@@ -18,8 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 __all__ = ["as_index", "divide", "largest", "power", "remainder", "take", "where"]
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {}
-"""Every function of one number or two, by name: the methods that a number-like class must have."""
+FUNCTIONS: dict[str, Any] = {}
+"""Every function of one number or two, by name: the methods that a number-like class must have.
+
+Its `arity` is how many numbers it takes besides its constants; `composed`, whether it is composed of others, which a
+target without a name for it can compute; `__wrapped__`, what it does to floats, without the names in errors.
+"""
 
 
 class DomainError(ValueError):
@@ -27,10 +31,9 @@ class DomainError(ValueError):
 
 
 def define(name: str, value: Callable[..., Any], doc: str, *, arity: int = 1, composed: bool | None = None) -> None:
-    """Add a function of so many numbers to this module.
+    """Add a function to this module, which also accepts number-like objects, and names its operands in errors.
 
-    It also accepts number-like objects, and names itself and its operands in errors. Unless told, it is composed of
-    other functions if `value` is not one of `math`.
+    Unless told, it is composed of other functions if `value` is not one of `math`.
     """
 
     @functools.wraps(value)
@@ -54,28 +57,12 @@ def define(name: str, value: Callable[..., Any], doc: str, *, arity: int = 1, co
                     return getattr(type(operand), name)(x, y)
         return value(x, y)
 
-    function = of_one if arity == 1 else of_two
+    function: Any = of_one if arity == 1 else of_two
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    composed = not isinstance(value, BuiltinFunctionType) if composed is None else composed
-    vars(function).update(arity=arity, composed=composed)
+    function.__doc__, function.arity = doc, arity
+    function.composed = not isinstance(value, BuiltinFunctionType) if composed is None else composed
     FUNCTIONS[name] = globals()[name] = function
     __all__.append(name)
-
-
-def value_of(name: str) -> Callable[..., Any]:
-    """What a function does to floats, without the names in errors."""
-    return vars(FUNCTIONS[name])["__wrapped__"]  # type: ignore[no-any-return]
-
-
-def arity(name: str) -> int:
-    """How many numbers a function takes besides its constants."""
-    return vars(FUNCTIONS[name])["arity"]  # type: ignore[no-any-return]
-
-
-def is_composed(name: str) -> bool:
-    """Whether a function is composed of others, which a target without a name for it can compute."""
-    return vars(FUNCTIONS[name])["composed"]  # type: ignore[no-any-return]
 
 
 if TYPE_CHECKING:
@@ -142,11 +129,10 @@ def as_index(index: Any, size: int, name: str = "index") -> Any:
             return number
         if hasattr(number, "__index__"):
             number = number.__index__()
-    real = isinstance(number, (int, float, Real))
-    whole = int(number) if real and 0 <= number < size else None
-    if whole is None or whole != number:
-        raise ValueError(f"the {name} is {short(index)}: expected a whole number from 0 to {size - 1}")
-    return whole
+    is_real = isinstance(number, (int, float, Real))
+    if is_real and 0 <= number < size and (whole := int(number)) == number:
+        return whole
+    raise ValueError(f"the {name} is {short(index)}: expected a whole number from 0 to {size - 1}")
 
 
 def largest(numbers: Sequence[Any]) -> Any:

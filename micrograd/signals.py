@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
-__all__ = ["entering", "finally_uninterrupted", "held", "uninterrupted"]
-
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGUSR1", "SIGUSR2")
 SIGNALS = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]  # their handlers may raise exceptions
 
@@ -17,33 +15,27 @@ def uninterrupted() -> Iterator[None]:
     """Postpone Ctrl-C, and other signals that the program has handlers for, until the block has ended."""
     here = threading.current_thread() is threading.main_thread()  # only there do signals arrive
     handlers = {number: handler for number in SIGNALS if here and callable(handler := signal.getsignal(number))}
-    waiting: list[Any] = []
     over = False
+    with ExitStack() as calls:  # calls the handlers of the signals that came, all of them, whatever they raise
 
-    def wait(*arguments: Any) -> None:
-        if over:  # the handler of another signal has raised an exception before all were restored
-            handlers[arguments[0]](*arguments)
-        else:
-            waiting.append(arguments)
+        def wait(number: int, frame: Any) -> None:
+            if over:  # the handler of another signal has raised an exception before all were restored
+                handlers[number](number, frame)
+            else:
+                calls.callback(handlers[number], number, frame)
 
-    def call() -> None:
-        with ExitStack() as calls:  # calls all of them, whatever they raise
-            for arguments in waiting:
-                calls.callback(handlers[arguments[0]], *arguments)
-
-    try:
-        with ExitStack() as after:
-            after.callback(call)
-            for number, handler in handlers.items():  # that of Ctrl-C is restored last
-                after.callback(signal.signal, number, handler)
-                signal.signal(number, wait)
-            yield
-    finally:
-        over = True
+        try:
+            with ExitStack() as after:
+                for number, handler in handlers.items():  # that of Ctrl-C is restored last
+                    after.callback(signal.signal, number, handler)
+                    signal.signal(number, wait)
+                yield
+        finally:
+            over = True
 
 
 @contextmanager
-def finally_uninterrupted(leave: Callable[[], None]) -> Iterator[None]:
+def finally_uninterrupted(leave: Callable[[], object]) -> Iterator[None]:
     """Call `leave` after the block, once and uninterrupted, whenever Ctrl-C comes."""
     left = False
 
@@ -75,14 +67,3 @@ def entering(block: AbstractContextManager[Any]) -> Iterator[None]:
         if entered:
             block.__exit__(type(error), error, error.__traceback__)
         raise
-
-
-@contextmanager
-def held(block: AbstractContextManager[Any]) -> Iterator[None]:
-    """Hold a block that may be left twice, and leave it whenever Ctrl-C comes: also just before its own `__exit__`."""
-
-    def leave() -> None:
-        block.__exit__(None, None, None)
-
-    with finally_uninterrupted(leave), block:
-        yield

@@ -96,7 +96,8 @@ def _slopes(function: Callable[..., Any], xs: list[Any], i: int) -> list[float]:
     x = float(xs[i])
     steps: list[float] = []
     differences = []
-    near = _exponents(x)
+    sizes = math.frexp(x)[1], max(math.frexp(x)[1], 0)  # the scale of x, and that of 1 if x is small
+    near = sorted({size - 4 - 2 * n for size in sizes for n in range(STEPS)}, reverse=True)
     for exponent in chain(near, range(near[-1] - 2, -1075, -2)):
         h = math.ldexp(1.0, exponent)
         if x + h == x or (exponent < near[-1] and len(steps) >= STEPS):
@@ -111,12 +112,6 @@ def _slopes(function: Callable[..., Any], xs: list[Any], i: int) -> list[float]:
     if not steps:
         raise ValueError(f"the function is not defined on both sides of {x!r}: it has no slope there to compare with")
     return [_limit(steps, column) for column in zip(*differences, strict=True)]
-
-
-def _exponents(x: float) -> list[int]:
-    """The exponents of the steps around `x`, powers of 2 on the scale of `x` and, if it is small, on that of 1."""
-    _, size = math.frexp(x)
-    return sorted({top - 4 - 2 * n for top in (size, max(size, 0)) for n in range(STEPS)}, reverse=True)
 
 
 def _limit(steps: list[float], differences: tuple[tuple[float, float], ...]) -> float:

@@ -13,8 +13,6 @@ from micrograd.errors import expression
 from micrograd.optim import Optimizer, clip_grad_norm
 from micrograd.signals import uninterrupted
 
-__all__ = ["NotFinite", "OptimizerLike", "Update", "restore"]
-
 
 class OptimizerLike(Protocol):
     """What training needs of an optimizer."""

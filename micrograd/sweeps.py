@@ -9,6 +9,7 @@ Each node has a derivative for the directions that reach it, and for no others: 
 that are not structurally zero (Griewank and Walther, Evaluating Derivatives, 2008, chapter 7).
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -65,51 +66,45 @@ class Sweeps:
     @gc_paused()
     def jacobian(self, *, forward: bool) -> list[Row]:
         """The derivatives of each output by the variables, by the number of the variable, carried in that direction."""
-        n, m = len(self._variables), len(self._outputs)
-        return self.forward(_unit_rows(n)) if forward else _transposed(self.backward(_unit_rows(m)), m)
+        m = len(self._outputs)
+        units = ({i: 1} for i in range(len(self._variables) if forward else m))  # a direction for each
+        return self.forward(units) if forward else _transposed(self.backward(units), m)
 
     @gc_paused()
     def symmetric(self) -> list[Row]:
         """The jacobian of a gradient, which is symmetric: the lower half is computed, and mirrored."""
-        n = len(self._variables)
-        columns = self.backward(_unit_rows(n), lower=True)
-        rows = _transposed(columns, n)
-        for column, row in zip(columns, rows, strict=True):
-            row.update(column)
-        return rows
+        columns = self.backward(({i: 1} for i in range(len(self._variables))), lower=True)
+        rows = _transposed(columns, len(columns))
+        return [row | column for row, column in zip(rows, columns, strict=True)]
 
     def is_cheaper_forward(self) -> bool:
         """Whether a jacobian takes fewer products forward: both are counted, always the lower, until one is done."""
-        counted = {False: 0, True: 0}
-        products = {False: self._products_backward(), True: self._products_forward()}
+        counted = [0, 0]
+        products = self._products(forward=False), self._products(forward=True)
         while True:
-            forward = counted[True] < counted[False]
+            forward = counted[1] < counted[0]
             found = next(products[forward], None)
             if found is None:
                 return forward
             counted[forward] += found
 
-    def _products_forward(self) -> Iterator[int]:
-        """How many products each node takes, in order, in a jacobian that is carried forward."""
-        directions: dict[Value, set[int]] = {}
-        for i, variable in enumerate(self._variables):
-            directions.setdefault(variable, set()).add(i)
-        for node in self._nodes:
-            reached = [directions[operand] for operand in node._prev if operand in directions]
-            directions[node] = set().union(*reached)
-            yield sum(map(len, reached))
-
-    def _products_backward(self) -> Iterator[int]:
-        """How many products each node takes, in reverse order, in a jacobian that is carried backward."""
-        directions: dict[Value, set[int]] = {variable: set() for variable in self._variables}
-        for i, output in enumerate(self._outputs):
-            directions.setdefault(output, set()).add(i)
-        for node in reversed(self._nodes):
-            mine = directions.pop(node)
-            reached = [operand for operand in node._prev if operand._prev or operand in directions]
-            for operand in reached:
-                directions.setdefault(operand, set()).update(mine)
-            yield len(mine) * len(reached)
+    def _products(self, *, forward: bool) -> Iterator[int]:
+        """How many products each node takes, in the order of a sweep that carries a jacobian in that direction."""
+        variables = set(self._variables)
+        directions: dict[Value, set[int]] = defaultdict(set)
+        for i, start in enumerate(self._variables if forward else self._outputs):
+            directions[start].add(i)
+        for node in self._nodes if forward else reversed(self._nodes):
+            operands = [operand for operand in node._prev if operand._prev or operand in variables]
+            if forward:
+                reached = [directions[operand] for operand in operands]
+                directions[node] = set().union(*reached)
+                yield sum(map(len, reached))
+            else:
+                mine = directions.pop(node)
+                for operand in operands:
+                    directions[operand].update(mine)
+                yield len(mine) * len(operands)
 
     def _first_variables(self) -> dict[Value, int]:
         """The lowest number of a variable that each node depends on; the number of variables, if on none."""
@@ -134,10 +129,9 @@ class Sweeps:
         partials = []
         for operand in operands:
             partial = operand.grad
-            if type(partial) not in PLAIN:
-                partials.append((operand, partial))
-            elif is_plain or partial != 0:  # among symbols or Values, a plain 0 is one for any numbers
-                partials.append((operand, None if partial == 1 else partial))
+            is_number = type(partial) in PLAIN
+            if not is_number or is_plain or partial != 0:  # among symbols or Values, a plain 0 is one for any numbers
+                partials.append((operand, None if is_number and partial == 1 else partial))
         return partials
 
 
@@ -147,11 +141,6 @@ def _add(sums: Row, row: Row, partial: Any, least: int = 0) -> None:
         if direction >= least:
             term = number if partial is None else number * partial
             sums[direction] = sums[direction] + term if direction in sums else term
-
-
-def _unit_rows(n: int) -> Iterator[Row]:
-    """A row for each of n nodes, with a direction that no other has."""
-    return ({i: 1} for i in range(n))
 
 
 def _transposed(rows: Sequence[Row], n: int) -> list[Row]:

@@ -62,14 +62,14 @@ def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
         return function(tree)
     tree = as_lists(tree)
     inside = branches(tree)
-    return function(tree) if inside is None else _listed(tree, [mapped(function, branch) for branch in inside])
+    return function(tree) if inside is None else _joined(keys(tree), [mapped(function, branch) for branch in inside])
 
 
 def replaced(function: Callable[[Any], Any], tree: Any) -> Any:
     """The function of each number in a tree, in lists, tuples, dicts and arrays like its own."""
     inside = branches(tree)
     if inside is not None:
-        found = _listed(tree, [replaced(function, branch) for branch in inside])
+        found = _joined(keys(tree), [replaced(function, branch) for branch in inside])
         if isinstance(tree, tuple):
             return tree._make(found) if hasattr(tree, "_make") else tuple(found)  # which a named tuple has
         return found
@@ -108,7 +108,7 @@ def filled(tree: Any, numbers: Iterator[Any]) -> Any:
     inside = branches(tree)
     if inside is None:
         return mapped(lambda _: next(numbers), tree)
-    return _listed(tree, [filled(branch, numbers) for branch in inside])
+    return _joined(keys(tree), [filled(branch, numbers) for branch in inside])
 
 
 def stacked(tree: Any, numbers: Sequence[Any], inner: Sequence[int] = ()) -> Any:
@@ -125,9 +125,9 @@ def has_array(tree: Any) -> bool:
     return is_array(tree) if inside is None else any(map(has_array, inside))
 
 
-def _listed(tree: Any, inside: list[Any]) -> Any:
-    """A dict like the tree, if that is one, which holds these; otherwise the list of them."""
-    return dict(zip(keys(tree), inside, strict=True)) if isinstance(tree, dict) else inside
+def _joined(keys: Any, parts: list[Any]) -> Any:
+    """The branches as a dict with these keys, or as a list if what is given are not the keys of a dict."""
+    return dict(zip(keys, parts, strict=True)) if isinstance(keys, Keys) else parts
 
 
 def as_lists(tree: Any) -> Any:
@@ -180,24 +180,20 @@ def unflatten(numbers: Iterator[Any], shape: Shape) -> Any:
         return next(numbers)
     if len(shape) == 1 and is_regular(shape):
         return list(islice(numbers, shape[0]))
-    return _joined(shape, [unflatten(numbers, branch) for branch in shapes_in(shape)])
+    return _joined(shape[0], [unflatten(numbers, branch) for branch in shapes_in(shape)])
 
 
 def nested(numbers: Any, shape: Shape) -> Any:
-    """The numbers of an array, in that shape: as arrays if it is one of NumPy's, else as nested lists."""
+    """The numbers of an array, in that shape: as arrays, without copies, if it is one of NumPy's, else as lists."""
+    if not shape:
+        return float(numbers[0])
+    if not is_regular(shape):  # lists and dicts only where the shapes in them differ
+        return _joined(shape[0], [nested(numbers[part], branch) for part, branch in _parts(shape)])
     if is_array(numbers):
-        return _split(numbers, shape)
-    if not shape or not is_regular(shape) or 0 in shape:
-        return unflatten(iter(numbers.tolist()), shape)
-    code: Any = numbers.typecode
-    return memoryview(numbers).cast("B").cast(code, shape).tolist()
-
-
-def _split(numbers: Any, shape: Shape) -> Any:
-    """Parts of an array, without copies: lists and dicts only where the shapes in them differ."""
-    if is_regular(shape):
-        return numbers.reshape(shape) if shape else float(numbers[0])
-    return _joined(shape, [_split(numbers[part], branch) for part, branch in _parts(shape)])
+        return numbers.reshape(shape)
+    if 0 in shape:
+        return unflatten(iter(()), shape)
+    return memoryview(numbers).cast("B").cast(numbers.typecode, shape).tolist()
 
 
 @lru_cache
@@ -205,8 +201,3 @@ def _parts(shape: Shape) -> list[tuple[slice, Shape]]:
     """Where the numbers of each branch of this shape are among all, and its shape."""
     ends = accumulate(map(size, shapes_in(shape)), initial=0)
     return list(zip(starmap(slice, pairwise(ends)), shapes_in(shape), strict=True))
-
-
-def _joined(shape: Shape, parts: list[Any]) -> Any:
-    """The branches of this shape as a list, or as a dict."""
-    return dict(zip(shape[0], parts, strict=True)) if isinstance(shape[0], Keys) else parts

@@ -46,10 +46,9 @@ def number(name: str, value: Any, least: float = 0.0, below: float = math.inf) -
 
 def positive(name: str, value: Any) -> float:
     """`value` as a Python number above 0. Raises ValueError otherwise."""
-    result = number(name, value)
-    if not result:
-        raise ValueError(f"{name} is 0: expected a number above 0")
-    return result
+    if result := number(name, value):
+        return result
+    raise ValueError(f"{name} is 0: expected a number above 0")
 
 
 def limit(name: str, value: Any) -> float:

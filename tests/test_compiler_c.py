@@ -192,7 +192,7 @@ RESULTS = {
 @needs_compiler
 def test_infinities_and_nan_follow_ieee(monkeypatch):
     monkeypatch.setattr(library, "failure", lambda *call: None)  # what C computed where Python would have raised
-    assert {name for name in scalar.FUNCTIONS if scalar.arity(name) == 1} <= set(SPECIAL)
+    assert {name for name, function in scalar.FUNCTIONS.items() if function.arity == 1} <= set(SPECIAL)
     fast = micrograd.compile(lambda x: [RESULTS[name](x) for name in SPECIAL], (0.5,), backend="c")
     for k, (name, cases) in enumerate(SPECIAL.items()):
         for x, expected in cases:

@@ -13,7 +13,7 @@ from tests.operations import FUNCTIONS, OPERATORS
 
 INF, NAN = math.inf, math.nan
 BOUNDS = {"clip": (0.0, 1.0), "polygamma": (1,)}
-BOUNDS |= {name: (1.0,) for name in scalar.FUNCTIONS if scalar.arity(name) == 2}
+BOUNDS |= {name: (1.0,) for name, function in scalar.FUNCTIONS.items() if function.arity == 2}
 
 CASES = [
     pytest.param(operation, point, id=f"{operation.name} at {point}")
@@ -87,7 +87,7 @@ def test_nan_goes_in_and_comes_out(name):
 def test_an_object_with_a_method_of_the_name_is_asked_to_compute(name):
     number_like = type("NumberLike", (), {name: lambda self, *options: ("computed", *options)})()
     assert scalar.FUNCTIONS[name](number_like, 0.5) == ("computed", 0.5)
-    if scalar.arity(name) == 1:
+    if scalar.FUNCTIONS[name].arity == 1:
         assert scalar.FUNCTIONS[name](number_like) == ("computed",)
     else:
         assert scalar.FUNCTIONS[name](0.5, number_like) == ("computed", number_like)

@@ -15,7 +15,7 @@ from micrograd.compiler.options import Options
 from micrograd.engine import Value
 from micrograd.errors import shown
 from micrograd.optim import Adam, Optimizer, Schedule
-from micrograd.signals import finally_uninterrupted, held, uninterrupted
+from micrograd.signals import finally_uninterrupted, uninterrupted
 from micrograd.stepping import OptimizerLike, Update, restore
 from micrograd.training.history import Diverged, History, Recorder
 from micrograd.training.progress import Progress
@@ -177,7 +177,8 @@ def fit(
                     options = Options(backend, threads=threads, precision=named(precision))
                     trainer = _compiled(trainer, options, parts, gradients, validation, pause, report.compiled)
                 recording = recorder.recording(lambda: trainer.progress) if recorder else nullcontext()
-                with held(trainer.block), recording:
+                # Ctrl-C may come just before the block's own exit.
+                with finally_uninterrupted(lambda: trainer.block.__exit__(None, None, None)), trainer.block, recording:
                     freeze()  # what compiling has left
                     while len(history.losses) < epochs and len(measured) - best_epoch != patience:
                         trainer.fetch_gradients()

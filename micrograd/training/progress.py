@@ -15,7 +15,7 @@ class Progress:
 
     def __init__(self, stream: bool | TextIO, epochs: int, examples: int, history: History) -> None:
         is_notebook = stream is True and "IPython" in sys.modules
-        self.notebook = display.live(history, epochs) if is_notebook else None
+        self.notebook = display.notebook().live(history, epochs) if is_notebook else None
         self.stream = None if self.notebook else sys.stderr if stream is True else stream or None
         self.terminal = self.stream is not None and _is_terminal(self.stream)
         self.interval = 0.1 if self.terminal else 0.5 if self.notebook else 1.0

@@ -95,7 +95,7 @@ Real.register(Bounded)  # so that a Value takes it for a number
 
 
 def _method(name):
-    arity = scalar.arity(name)
+    arity = scalar.FUNCTIONS[name].arity
 
     def method(*args):
         operands, constants = args[:arity], args[arity:]

@@ -174,7 +174,7 @@ def _operator(name: str, reflected: bool = False) -> Callable[[Symbol, Any], Any
 
 
 def _function(name: str) -> Callable[..., Any]:
-    value, is_composed, arity = scalar.value_of(name), scalar.is_composed(name), scalar.arity(name)
+    value, is_composed, arity = (function := scalar.FUNCTIONS[name]).__wrapped__, function.composed, function.arity
 
     def method(*operands: Any) -> Any:
         if arity > 1 and any(isinstance(operand, Value) for operand in operands):

@@ -90,9 +90,9 @@ def _add_if_any(gradients: Any, at: Any, values: Any, shape: tuple[int, ...]) ->
 def _on_arrays(functions: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
     """These functions on arrays: NumPy's, whose inverse ones have longer names, or where it has none, one by one."""
     found: dict[str, Any] = {}
-    for name in [name for name in scalar.FUNCTIONS if not scalar.is_composed(name)]:
+    for name in [name for name, function in scalar.FUNCTIONS.items() if not function.composed]:
         found[name] = getattr(np, name, None) or getattr(np, name.replace("a", "arc", 1), None)
-        found[name] = found[name] or _each(functions[name], scalar.arity(name))
+        found[name] = found[name] or _each(functions[name], scalar.FUNCTIONS[name].arity)
     return found
 
 
@@ -125,7 +125,7 @@ def _has_flags() -> bool:
 
 def _functions() -> dict[str, Any]:
     """The operations that may fail, by their names in generated code."""
-    found = _on_arrays({name: scalar.value_of(name) for name in scalar.FUNCTIONS})
+    found = _on_arrays({name: function.__wrapped__ for name, function in scalar.FUNCTIONS.items()})
     found |= {"power": operator.pow, "quotient": _quotient, "remainder": _remainder, "take": _take}
     return found if _has_flags() else {name: _checked(function) for name, function in found.items()}
 

@@ -2,7 +2,7 @@
 
 from micrograd import scalar
 
-CALLS = {name: scalar.arity(name) for name in scalar.FUNCTIONS if not scalar.is_composed(name)}
+CALLS = {name: function.arity for name, function in scalar.FUNCTIONS.items() if not function.composed}
 """The functions of the C library that kernels call, and of how many numbers each is."""
 INSTRUCTIONS = ("sqrt", "fabs", "floor")  # of a processor
 

@@ -33,7 +33,7 @@ from micrograd.compiler.passes import program
 from micrograd.compiler.passes.storage import Slots, chunks_of
 from micrograd.compiler.targets.inlined import inlined, is_inlined, with_slopes
 from micrograd.compiler.targets.spelling import added, call, index
-from micrograd.scalar import FUNCTIONS, arity, is_composed
+from micrograd.scalar import FUNCTIONS
 
 LARGEST = 2000  # references in a function: engines do not optimize large ones; a kernel up to this has no loops
 UNROLLED = 400  # references in all rounds, up to which a loop of another kernel is unrolled
@@ -67,9 +67,9 @@ TEMPLATES = {
     "take": "take([{*}], 0, 1, SIZE, {0})",
     "take_at": "take({1}, STEP, SIZE, {0})",
     **{
-        name: f"Math.{name}({{0}}{', {1}' * (arity(name) - 1)})"
-        for name in FUNCTIONS
-        if not is_composed(name) and name not in LIBRARY
+        name: f"Math.{name}({{0}}{', {1}' * (function.arity - 1)})"
+        for name, function in FUNCTIONS.items()
+        if not function.composed and name not in LIBRARY
     },
 }
 """Each operation of a trace in JavaScript; those in functions.js are called by their names."""

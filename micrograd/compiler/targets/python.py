@@ -66,7 +66,7 @@ NAMESPACE = {
     "power": scalar.power,
     "take": scalar.take,
     "add_at": _add_at,
-    **{name: scalar.value_of(name) for name in scalar.FUNCTIONS},
+    **{name: function.__wrapped__ for name, function in scalar.FUNCTIONS.items()},
 }
 QUIET_NAMESPACE = {
     "divide": QUIET["/"],
