@@ -9,15 +9,15 @@ answers None, and everything is sent again.
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
 from itertools import count, islice
 from pickle import PicklingError
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
+from micrograd.compiler.distributed.worker import Answer, Task, forget, run_task
 from micrograd.compiler.native.toolchain import warn_once
 from micrograd.errors import shown
 
@@ -27,34 +27,6 @@ MOST_FAILURES = 3  # of executors that were made one after the other, without an
 PATIENCE = 60.0  # seconds without an answer until the log says so
 SHUTDOWN_TIMEOUT = 1.0  # seconds that workers have to free what they cached
 TICK = 1.0  # seconds between checks for Ctrl-C, where it does not interrupt a wait
-
-_serials = count()
-
-
-@dataclass(frozen=True)
-class Task:
-    """A call of a function, with a program and examples, for a worker to make."""
-
-    name: str  # of the examples, for messages
-    do: Callable[..., Any]  # is called with the program, the examples and the arguments
-    arguments: tuple[Any, ...]
-    token: str  # the key under which the worker caches the program
-    program: bytes | None  # None if the worker should have it; b"" if it needs none
-    shard: int | None  # the key under which it caches the examples; None if it does not
-    source: Any  # the examples, or a function that loads them; None if the worker should have them
-    serial: int = field(default_factory=_serials.__next__)  # some executors compute equal calls only once
-
-    def without_cached(self) -> "Task":
-        """The task for a worker that has the program, and the shard."""
-        return replace(self, program=None, source=self.source if self.shard is None else None)
-
-
-class Answer(NamedTuple):
-    """A worker's answer to a task."""
-
-    result: Any
-    worker: str  # its name
-    remark: str | None  # about all of its results, for the log
 
 
 class WorkersLost(BrokenExecutor):
@@ -120,13 +92,9 @@ class ExecutorSlot:
 
 
 class Pool:
-    """The executors that share the tasks: an Executor, a function that makes one, or a list of these.
+    """The executors that share the tasks: an Executor, a function that makes one, or a list of these."""
 
-    `work` is the function that a worker calls with each task.
-    """
-
-    def __init__(self, given: Any, work: Callable[[Task], Answer | None]) -> None:
-        self.work = work
+    def __init__(self, given: Any) -> None:
         self.slots: list[ExecutorSlot] = []  # those that work
         with ExitStack() as undo:
             undo.callback(self.close, wait=False)
@@ -161,20 +129,12 @@ class Pool:
         finally:
             in_flight.cancel()
 
-    def record_answer(self, slot: ExecutorSlot, task: Task, answer: Answer) -> None:
-        """Note what the executor has been sent, and who has answered."""
-        slot.failures = 0
-        slot.sent.add((task.token, task.shard))
-        slot.workers.add(answer.worker)
-        if answer.remark:
-            warn_once(f"{answer.worker} {answer.remark}")
-
-    def broadcast(self, function: Callable[[str, int], None], token: str, wait: bool) -> None:
-        """Call the function with the token in the workers that have answered, as far as they can be reached."""
+    def forget(self, token: str, wait: bool) -> None:
+        """Free what is cached under this token in the workers that have answered, as far as they can be reached."""
         futures = []
         for slot in self.slots:
             with suppress(Exception):  # it may be broken, or shut down
-                futures += [slot.executor.submit(function, token, i) for i in range(len(slot.workers))]
+                futures += [slot.executor.submit(forget, token, i) for i in range(len(slot.workers))]
         deadline = time.monotonic() + SHUTDOWN_TIMEOUT * wait
         for future in futures:
             with suppress(Exception):  # a worker may be busy
@@ -212,7 +172,7 @@ class InFlight:
             executor = slot.executor
             cached = not whole and (task.token, task.shard) in slot.sent
             try:
-                future = executor.submit(self._pool.work, task.without_cached() if cached else task)
+                future = executor.submit(run_task, task.without_cached() if cached else task)
             except RuntimeError as error:  # it is broken, or shut down
                 self._pool.replace(slot, executor, error)
             else:
@@ -251,7 +211,11 @@ class InFlight:
             self.submit(i, task, whole=True)
         else:
             self._answers[i] = answer
-            self._pool.record_answer(slot, task, answer)
+            slot.failures = 0
+            slot.sent.add((task.token, task.shard))
+            slot.workers.add(answer.worker)
+            if answer.remark:
+                warn_once(f"{answer.worker} {answer.remark}")
 
     def _next_done(self) -> int:
         """Wait for a task to be done. Returns its number."""

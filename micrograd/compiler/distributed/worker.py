@@ -8,15 +8,45 @@ import os
 import pickle
 import socket
 import threading
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any, NamedTuple
 
 from micrograd import _version
 from micrograd.compiler.dataset import Examples
-from micrograd.compiler.distributed.pool import Answer, Task
 from micrograd.compiler.function import Function
 
 MOST_CACHED = 2  # programs, with their shards
 IN_PYTHON = "computes in Python instead of C; its own log says why"
+
+_serials = count()
+
+
+@dataclass(frozen=True)
+class Task:
+    """A call of a function, with a program and examples, for a worker to make."""
+
+    name: str  # of the examples, for messages
+    do: Callable[..., Any]  # is called with the program, the examples and the arguments
+    arguments: tuple[Any, ...]
+    token: str  # the key under which the worker caches the program
+    program: bytes | None  # None if the worker should have it; b"" if it needs none
+    shard: int | None  # the key under which it caches the examples; None if it does not
+    source: Any  # the examples, or a function that loads them; None if the worker should have them
+    serial: int = field(default_factory=_serials.__next__)  # some executors compute equal calls only once
+
+    def without_cached(self) -> "Task":
+        """The task for a worker that has the program, and the shard."""
+        return replace(self, program=None, source=self.source if self.shard is None else None)
+
+
+class Answer(NamedTuple):
+    """A worker's answer to a task."""
+
+    result: Any
+    worker: str  # its name
+    remark: str | None  # about all of its results, for the log
 
 
 class WorkerCache:
