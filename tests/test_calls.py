@@ -472,7 +472,7 @@ def test_an_objective_may_be_infinite(backend):
 
 
 def test_an_objective_without_numpy_begins_from_a_list(monkeypatch):
-    monkeypatch.setattr("micrograd.compiler.objective.find_spec", lambda name: None)
+    monkeypatch.setattr("micrograd.compiler.compiled.find_spec", lambda name: None)
     _, fast, xs, ys = objective("python")
     fun, x0 = fast.objective(xs.tolist(), ys.tolist())
     assert x0 == [0.1, 0.2, 0.3]

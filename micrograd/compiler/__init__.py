@@ -14,7 +14,6 @@ The rooms, in the order of the work; each imports only from those above it:
     function.py    all of it for one function, in this process
     session.py     training: compiled gradients, and in C whole steps, in the block of a compiled function
     distributed/   a function on many processes and machines: worker, pool, shards, map
-    objective.py   the mean over examples, for optimizers of other libraries
     printed.py     a compiled function's code as text, and exported to files
     compiled.py    the public face: `compile` and `Compiled`
 """
