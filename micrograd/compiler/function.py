@@ -60,8 +60,7 @@ class Function:
     ) -> None:
         _check_function(function, example_args)
         self.parameters = [*validation.as_list("parameters", parameters), *constants]
-        self.options = options
-        self._n_constants = len(constants)
+        self.options, self.precision, self._n_constants = options, options.precision, len(constants)
         for parameter in self.parameters:
             if not isinstance(parameter, Value) or parameter._prev:
                 raise TypeError(f"a parameter must be a Value not computed from others, not {shown(parameter)}")
@@ -69,6 +68,7 @@ class Function:
             raise ValueError("a parameter was given twice")
         self._entries = Entries(function) if options.sparse else None
         self._function = on_arrays(self._entries or function, example_args)
+        self._name: str = getattr(self._function, "__name__", "function")
         self._backends = {} if backends is None else backends
         self._shared = options.shared(len(example_args))
         self._reusable: list[Packed] = []  # single examples of earlier calls
@@ -112,15 +112,6 @@ class Function:
         if self._entries:
             return self._entries.matrices(packed.shapes, 1, numbers)[0]
         return nested(numbers, self._graph_of(packed).output_shape)
-
-    @property
-    def precision(self) -> Precision:
-        """The number type of the buffers."""
-        return self.options.precision
-
-    @property
-    def _name(self) -> str:
-        return getattr(self._function, "__name__", "function")
 
     def _numbers(self) -> Sequence[float]:
         """The parameters' numbers: where they are in one buffer, this. Raises TracedError if they are being traced."""
@@ -275,8 +266,7 @@ class Function:
     ) -> tuple[Any, Any]:
         """The results of a call, one after the other, and in a "backward" call the gradients of the parameters.
 
-        They are in arrays of Python's, or of NumPy's, or the results in `out` if they can be computed there. The
-        backend may have to build a library first.
+        They are in arrays of Python's, or of NumPy's, or the results in `out` if they can be computed there.
         """
         numbers = self._numbers() if parameters is None else parameters
         backend = self._backends[packed.shapes]
