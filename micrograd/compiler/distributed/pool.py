@@ -83,9 +83,7 @@ class ExecutorSlot:
                 f'{again and again + "; "}it never answered: start processes under `if __name__ == "__main__":`, and '
                 "define functions that load shards in a module that the processes can import"
             )
-        if again:
-            return f"{again}, before they gave an answer"
-        return (
+        return (again and f"{again}, before they gave an answer") or (
             f"give a function that creates an executor, as in executor=lambda: ProcessPoolExecutor({self.size()}), "
             "which is called again when one breaks, or a list of several executors"
         )
@@ -118,16 +116,17 @@ class Pool:
 
     def answers(self, tasks: Iterable[Task], ahead: int) -> Iterator[Answer]:
         """The answers to the tasks, in their order. At most `ahead` tasks are submitted before their turn."""
-        in_flight, coming, turns = InFlight(self), enumerate(tasks), count()
+        in_flight, coming = InFlight(self), enumerate(tasks)
         try:
-            while True:
+            for turn in count():
                 for i, task in islice(coming, ahead - len(in_flight)):
                     in_flight.submit(i, task)
                 if not len(in_flight):
                     return
-                yield in_flight.answer(next(turns))
+                yield in_flight.answer(turn)
         finally:
-            in_flight.cancel()
+            for *_, future in in_flight.submitted.values():
+                future.cancel()  # if it has not begun
 
     def forget(self, token: str, wait: bool) -> None:
         """Free what is cached under this token in the workers that have answered, as far as they can be reached."""
@@ -157,12 +156,12 @@ class InFlight:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._submitted: dict[int, tuple[Task, ExecutorSlot, Any, Any]] = {}  # with the executor, and its future
+        self.submitted: dict[int, tuple[Task, ExecutorSlot, Any, Any]] = {}  # with the executor, and its future
         self._answers: dict[int, Answer] = {}
         self._done: SimpleQueue[int] = SimpleQueue()
 
     def __len__(self) -> int:
-        return len(self._submitted) + len(self._answers)
+        return len(self.submitted) + len(self._answers)
 
     def submit(self, i: int, task: Task, whole: bool = False) -> None:
         """Give a task to its executor: whole, or without what that has been sent before."""
@@ -176,46 +175,36 @@ class InFlight:
             except RuntimeError as error:  # it is broken, or shut down
                 self._pool.replace(slot, executor, error)
             else:
-                self._submitted[i] = task, slot, executor, future
+                self.submitted[i] = task, slot, executor, future
                 future.add_done_callback(lambda _: self._done.put(i))
                 return
 
     def answer(self, turn: int) -> Answer:
-        """Wait for the answer to the task of this number."""
+        """Wait for the answer to the task of this number. A task that has none is submitted again."""
         while turn not in self._answers:
-            self._receive()
-        return self._answers.pop(turn)
-
-    def cancel(self) -> None:
-        """Cancel the tasks that have not begun."""
-        for *_, future in self._submitted.values():
-            future.cancel()
-
-    def _receive(self) -> None:
-        """Wait for a task to be done. If it has no answer, submit it again."""
-        i = self._next_done()
-        task, slot, executor, future = self._submitted.pop(i)
-        try:
-            answer = future.result()
-        except (BrokenExecutor, CancelledError) as error:
-            self._pool.replace(slot, executor, error)
-            self.submit(i, task)
-            return
-        except (PicklingError, AttributeError, TypeError) as error:
-            if not hasattr(error, "__notes__"):  # a worker's error has them
-                error.add_note(
-                    f"{task.name} cannot be sent: load it with a function defined in a module, or a partial of one"
-                )
-            raise
-        if answer is None:
-            self.submit(i, task, whole=True)
-        else:
+            i = self._next_done()
+            task, slot, executor, future = self.submitted.pop(i)
+            try:
+                answer = future.result()
+            except (BrokenExecutor, CancelledError) as error:
+                self._pool.replace(slot, executor, error)
+                self.submit(i, task)
+                continue
+            except (PicklingError, AttributeError, TypeError) as error:
+                if not hasattr(error, "__notes__"):  # a worker's error has them
+                    remedy = "load it with a function defined in a module, or a partial of one"
+                    error.add_note(f"{task.name} cannot be sent: {remedy}")
+                raise
+            if answer is None:
+                self.submit(i, task, whole=True)
+                continue
             self._answers[i] = answer
             slot.failures = 0
             slot.sent.add((task.token, task.shard))
             slot.workers.add(answer.worker)
             if answer.remark:
                 warn_once(f"{answer.worker} {answer.remark}")
+        return self._answers.pop(turn)
 
     def _next_done(self) -> int:
         """Wait for a task to be done. Returns its number."""
@@ -224,7 +213,7 @@ class InFlight:
             with suppress(Empty):
                 return self._done.get(timeout=TICK)
             if time.monotonic() > deadline:
-                names = ", ".join(task.name for task, *_ in self._submitted.values())
+                names = ", ".join(task.name for task, *_ in self.submitted.values())
                 warn_once(f"no answer for {PATIENCE:g} s: waiting for {names:.200}")
 
 

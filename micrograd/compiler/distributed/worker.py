@@ -54,7 +54,7 @@ class WorkerCache:
 
     def __init__(self) -> None:
         self.program: Function | None = None
-        self._sent_in_c = False
+        self.sent_in_c = False
         self._shards: dict[int, Examples] = {}
         self._lock = threading.Lock()  # threads may share them
 
@@ -63,17 +63,13 @@ class WorkerCache:
         with self._lock:
             if self.program is None and task.program:
                 self.program = _unpickled(task.program)
-                self._sent_in_c = self.program._is_in_c()
+                self.sent_in_c = self.program._is_in_c()
         source = task.source
         if task.shard is not None:
             if source is not None and task.shard not in self._shards:
                 self._shards[task.shard] = source() if callable(source) else source
             source = self._shards.get(task.shard)
         return source if self.program or task.program is not None else None
-
-    def remark(self) -> str | None:
-        """What the log should say about the results."""
-        return IN_PYTHON if self._sent_in_c and self.program and not self.program._is_in_c() else None
 
 
 _caches: dict[str, WorkerCache] = {}  # by token, the most recently used one last
@@ -90,7 +86,8 @@ def run_task(task: Task) -> Answer | None:
         examples = cache.examples(task)
         if examples is None:
             return None
-        return Answer(task.do(cache.program, examples, *task.arguments), name(), cache.remark())
+        result, program = task.do(cache.program, examples, *task.arguments), cache.program
+        return Answer(result, name(), IN_PYTHON if cache.sent_in_c and program and not program._is_in_c() else None)
     except Exception as error:
         raise _portable(error, f"in {task.name}, on {name()}") from error.__cause__
 
