@@ -391,5 +391,5 @@ def _vector(numbers: Any, n: int) -> memoryview:
     """A flat list or array of so many real numbers, as doubles. Raises ValueError or TypeError for all else."""
     if shape_of(numbers) != (n,):
         raise ValueError(f"the vector is {shown(numbers)}: expected {n} numbers, one for each parameter, as in x0")
-    ((doubles, _),) = pack([(numbers,)], [((n,),)]).columns
+    ((doubles, _),) = pack([(numbers,)]).columns
     return doubles[:n]

@@ -8,7 +8,6 @@ import ctypes
 import math
 from array import array
 from collections.abc import Callable, Iterator, Mapping, MappingView, Sequence, Set
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import repeat
 from numbers import Real
@@ -90,16 +89,16 @@ class Packed:
             for i, (shape, argument) in enumerate(zip(self.shapes, arguments, strict=True)):
                 if code == "d" and not shape and isinstance(argument, (float, int)):
                     self.buffers[i][0] = argument
+                elif code == "d" and isinstance(argument, (dict, list)):
+                    _extend(numbers := array("d"), argument, shape)
+                    self.buffers[i][: len(numbers)] = numbers
+                    as_arrays |= len(shape) > 1 and _begins_with_array(argument)
                 elif is_array(argument) and not hasattr(argument, "filled"):
                     view = memoryview(argument)
                     if view.shape != shape or view.format != code:
                         return False
                     self._bytes[i][:] = view.cast("B")
                     as_arrays = True
-                elif code == "d" and isinstance(argument, (dict, list)):
-                    _extend(numbers := array("d"), argument, shape)
-                    self.buffers[i][: len(numbers)] = numbers
-                    as_arrays |= len(shape) > 1 and _begins_with_array(argument)
                 else:
                     return False
         except (TypeError, ValueError, OverflowError):
@@ -184,12 +183,10 @@ class Examples:
         return [unflatten(numbers, shape) for shape in pack.shapes]
 
 
-def pool(
-    batches: Sequence[Any], known: Sequence[Shapes], precision: Precision = DOUBLE, shared: Sequence[bool] | None = None
-) -> Examples:
+def pool(batches: Sequence[Any], precision: Precision = DOUBLE, shared: Sequence[bool] | None = None) -> Examples:
     """The examples of each argument as buffers, as `pack` makes them of those of each shape."""
     try:
-        packed = pack(batches, known, precision, shared)
+        packed = pack(batches, precision, shared)
         return Examples([packed], [range(packed.n)])
     except ShapeError:
         of_each = list(zip(batches, shared or (False,) * len(batches), strict=True))
@@ -197,19 +194,17 @@ def pool(
         arguments = [repeat(x) if is_shared else as_lists(x) for x, is_shared in of_each]
         for i, example in enumerate(zip(*arguments, strict=False)):  # as many as there are of what is not shared
             members.setdefault(tuple(map(shape_of, example)), []).append(i)
-        packs = []
-        for shapes, numbers in members.items():
-            some = [x if is_shared else [x[i] for i in numbers] for x, is_shared in of_each]
-            packs.append(pack(some, [shapes], precision, shared))
+        packs = [
+            pack([x if is_shared else [x[i] for i in numbers] for x, is_shared in of_each], precision, shared)
+            for numbers in members.values()
+        ]
         return Examples(packs, list(members.values()))
 
 
-def pack(
-    batches: Sequence[Any], known: Sequence[Shapes], precision: Precision = DOUBLE, shared: Sequence[bool] | None = None
-) -> Packed:
+def pack(batches: Sequence[Any], precision: Precision = DOUBLE, shared: Sequence[bool] | None = None) -> Packed:
     """The examples of each argument as buffers, or those that were packed before.
 
-    `known` are shapes to try first, `shared` says for each argument whether it is one for all examples.
+    They have the shape of the first; `shared` says for each argument whether it is one for all examples.
     """
     shared = (False,) * len(batches) if shared is None else tuple(shared)
     if len(batches) == 1 and isinstance(batches[0], Packed):
@@ -225,13 +220,8 @@ def pack(
     if n == 0:
         raise ValueError("there are no examples")
 
-    def packed(shapes: Shapes) -> Packed:
-        return Packed(shapes, n, _each(_buffer, batches, precision, shapes), precision, shared, as_arrays)
-
-    for shapes in known:
-        with suppress(ShapeError):
-            return packed(shapes)
-    return packed(tuple(map(_first_shape, batches)))
+    shapes = tuple(_each(_first_shape, batches, precision))
+    return Packed(shapes, n, _each(_buffer, batches, precision, shapes), precision, shared, as_arrays)
 
 
 def _each(
@@ -336,15 +326,18 @@ def _plain(tree: Any, precision: Precision = DOUBLE) -> Any:
         return tree
 
 
-def _first_shape(batch: Any) -> Shape:
+def _first_shape(batch: Any, precision: Precision) -> Shape:
     """The shape of the first example."""
-    return (batch.shape or ())[1:] if isinstance(batch, memoryview) else shape_of(next(iter(batch)))
+    if isinstance(batch, memoryview):
+        return (batch.shape or ())[1:]
+    first = next(iter(batch))
+    return shape_of(first) or shape_of(_plain(first, precision))  # of a buffer that has no attribute of that name
 
 
 def _buffer(batch: Any, precision: Precision, shape: Shape) -> "memoryview | array[float]":
     """The numbers of a batch, one after the other: where they lie, or in an array of our own."""
     if isinstance(batch, memoryview):
-        _expect(shape, _first_shape(batch))
+        _expect(shape, _first_shape(batch, precision))
         if batch.c_contiguous and batch.nbytes and (not batch.readonly or _is_whole_array(batch)):
             return batch
         numbers = precision.zeros(0)

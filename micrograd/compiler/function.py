@@ -74,7 +74,7 @@ class Function:
         self._reusable: list[Packed] = []  # single examples of earlier calls
         self._frozen: Sequence[float] | None = None  # the parameters' numbers, while they are frozen
         self._blocks: set[object] = set()  # in which they are
-        self._shapes = pack([(argument,) for argument in example_args], ()).shapes
+        self._shapes = pack([(argument,) for argument in example_args]).shapes
         self._positions = tuple(range(len(self._shapes)))
         if self._shapes not in self._backends:
             self._backends[self._shapes] = backend_for(self._traced(self._shapes), options)
@@ -111,7 +111,7 @@ class Function:
         self._reusable.append(packed)
         if self._entries:
             return self._entries.matrices(packed.shapes, 1, numbers)[0]
-        return nested(numbers, self._graph_of(packed).output_shape)
+        return nested(numbers, self._backends[packed.shapes].stored.output_shape)
 
     def _numbers(self) -> Sequence[float]:
         """The parameters' numbers: where they are in one buffer, this. Raises TracedError if they are being traced."""
@@ -139,12 +139,12 @@ class Function:
             packed = None
         if packed is None or not packed.refill(args):
             one = [(arg,) for arg in args]
-            packed = self._compiled_for(pack(one, list(self._backends), self.precision, (False,) * len(self._shapes)))
+            packed = self._compiled_for(pack(one, self.precision, (False,) * len(self._shapes)))
         return packed
 
     def _packed(self, batches: Sequence[Any]) -> Packed:
         """The batch for each argument as buffers, whose shapes the function is compiled for."""
-        return self._compiled_for(pack(batches, list(self._backends), self.precision, self._shared))
+        return self._compiled_for(pack(batches, self.precision, self._shared))
 
     def _compiled_for(self, packed: Packed) -> Packed:
         if packed.shapes not in self._backends:
@@ -162,7 +162,7 @@ class Function:
 
         `on_compiled` is called after each new shape with the number of them compiled so far, and that of all.
         """
-        examples = pool(batches, list(self._backends), self.precision, self._shared)
+        examples = pool(batches, self.precision, self._shared)
         examples.size = size or len(examples)
         self._compile_for(examples, on_compiled, kind)
         return examples

@@ -95,7 +95,7 @@ class Shards:
             if not self._starts[-1]:
                 raise ValueError("all shards are empty: there is nothing to learn from")
             xs, ys = zip(*[arguments for shapes in shards for _, arguments in shapes], strict=True)
-            self._examples = pool((xs, ys), (), self._precision)
+            self._examples = pool((xs, ys), self._precision)
         except BaseException as error:
             self.__exit__(type(error), error, None)
             raise
@@ -166,7 +166,7 @@ def loaded(load: Any, precision: Precision) -> Examples:
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise TypeError(f"the loader returned {shown(pair)}: expected a pair (xs, ys) of inputs and targets")
     xs, ys = validation.examples(*pair)
-    return pool((xs, ys), (), precision) if len(xs) else Examples([], [])  # a filter may leave none
+    return pool((xs, ys), precision) if len(xs) else Examples([], [])  # a filter may leave none
 
 
 def describe_shards(_: Any, examples: Examples, loss: Any) -> list[tuple[int, list[Any]]]:
