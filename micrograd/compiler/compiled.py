@@ -162,12 +162,8 @@ class Compiled(Printed):
         The examples are a list or array for each argument, the result of `pack`, or an iterator of chunks, as for
         `map`. If the workers of an `executor` compute them, their gradients are added in a fixed order.
 
-        Raises
-        ------
-        TypeError
-            If the function does not return a single Value, or the `grad` of a parameter is not a number.
-        ValueError
-            If it was compiled without parameters, or the examples do not fit its arguments.
+        Raises TypeError if the function does not return a single Value, or the `grad` of a parameter is not a number;
+        ValueError if it was compiled without parameters, or the examples do not fit its arguments.
         """
         if executor is not None or self._are_chunks(batches):
             from micrograd.compiler.distributed.map import mean
@@ -217,13 +213,8 @@ class Compiled(Printed):
         numbers that the parameters have now: an array, or without NumPy a list. The Values keep theirs until `load`.
         The batches are lists or arrays of examples for each argument, or the result of `pack`.
 
-        Raises
-        ------
-        TypeError
-            If the function does not return a single Value.
-        ValueError
-            If it was compiled without parameters, or the examples do not fit its arguments; from `fun`, if the vector
-            does not have a number for each parameter.
+        Raises TypeError if the function does not return a single Value; ValueError if it was compiled without
+        parameters, or the examples do not fit its arguments; from `fun`, if the vector does not have a number for each.
         """
         objective, x0 = Objective(self, self._differentiable(batches)), array("d", self._numbers())
         return objective, viewed(x0) if find_spec("numpy") else x0.tolist()
@@ -274,16 +265,10 @@ class Compiled(Printed):
                     y = fast(x)
 
         With many parameters, reading them takes longer than a call; the block pays off from some dozens of calls. In
-        it, assigning to the `data` of a parameter is an error, and so is a training step that changes one, in any
+        it, assigning to the `data` of a parameter is a RuntimeError, and so is a training step that changes one, in any
         thread; their `grad` may change. Blocks may be nested, and several threads may begin them. What is copied or
-        pickled in the block is not frozen. A `training` block in C is as fast without.
-
-        Raises
-        ------
-        TypeError, OverflowError
-            On entering the block, if a parameter does not hold a number, or one beyond the precision.
-        RuntimeError
-            In the block, if a parameter is assigned or trained.
+        pickled in the block is not frozen. A `training` block in C is as fast without. Entering the block raises
+        TypeError if a parameter does not hold a number, OverflowError if it is one beyond the precision.
         """
         block = object()
 

@@ -49,14 +49,9 @@ class Printed(Function):
         `model_backward`, `model_parameters`.
 
         `precision` is "double" or "single", for numbers of type double or float; by default that of the function.
-
-        Raises
-        ------
-        ValueError
-            If the path does not end in .c (C++ is another language, and the header has the same stem), or its stem is
-            not a valid start for names in C.
-        OverflowError
-            If a parameter or a constant is too large for single precision.
+        Raises ValueError if the path does not end in .c (C++ is another language, and the header has the same stem), or
+        its stem is not a valid start for names in C; OverflowError if a parameter or a constant is too large for single
+        precision.
         """
         path = Path(path)
         if path.suffix != ".c":

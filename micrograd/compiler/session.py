@@ -151,16 +151,9 @@ class Training:
         """Take a step along the gradient of the mean loss of a batch, which is returned; threads take turns.
 
         The batch is what `pack` has made of it, or a list or array of examples for each argument, of one shape or
-        several. What the function raises comes out as it is.
-
-        Raises
-        ------
-        FloatingPointError
-            If the loss, or a parameter after the step, is infinite or NaN. The parameters are those before the step.
-        ValueError, TypeError
-            If these are no examples of the function's arguments.
-        RuntimeError
-            If the block has not begun, or has ended.
+        several. Raises FloatingPointError if the loss, or a parameter after the step, is infinite or NaN: then the
+        parameters are those before the step. Raises ValueError or TypeError if these are no examples of the function's
+        arguments, RuntimeError if the block has not begun, or has ended. What the function raises comes out as it is.
         """
         with self._turn:
             if not self._inside:
