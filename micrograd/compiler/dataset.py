@@ -91,7 +91,7 @@ class Packed:
                     self.buffers[i][0] = argument
                 elif code == "d" and isinstance(argument, (dict, list)):
                     _extend(numbers := array("d"), argument, shape)
-                    self.buffers[i][: len(numbers)] = numbers
+                    self.columns[i][0][: len(numbers)] = numbers
                     as_arrays |= len(shape) > 1 and _begins_with_array(argument)
                 elif is_array(argument) and not hasattr(argument, "filled"):
                     view = memoryview(argument)
