@@ -29,11 +29,15 @@ def fallback_for(graph: Graph, options: Options, error: CompilerError) -> Backen
     if options.backend == "c":
         raise error
     doubles = "" if options.precision == DOUBLE else ", in double precision"
-    best = "javascript" if sys.platform == "emscripten" else "auto" if find_spec("numpy") else "python"
-    backend = _without_compiler(graph, best)
+    backend = _without_compiler(graph, _best())
     if doubles or backend.language != "JavaScript":  # than which a browser has nothing faster
         warn_once(f"compiled to {backend.language} instead of C{doubles}: {error}")
     return backend
+
+
+def _best() -> str:
+    """The fastest without a compiler."""
+    return "javascript" if sys.platform == "emscripten" else "auto" if find_spec("numpy") else "python"
 
 
 def _without_compiler(graph: Graph, backend: str) -> Backend:
