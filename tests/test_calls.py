@@ -358,6 +358,26 @@ def test_a_training_on_examples_of_several_shapes_shares_arguments(backend):
     np.testing.assert_allclose(*results, rtol=1e-12)
 
 
+def test_check_takes_what_all_examples_share():
+    fast = micrograd.compile(lambda a, x: a[0] / x + a[1], ([1.0] * 2, 1.0), backend="python", in_axes=(None, 0))
+    fast.check([1.0, 2.0], 3.0)
+    with pytest.raises(FloatingPointError, match=r"^in the forward pass, / of \[1.0, 0.0\]: "):
+        fast.check([1.0, 2.0], 0.0)
+
+
+def test_every_call_with_nested_lists_returns_what_the_first_does(backend):
+    fast = micrograd.compile(lambda rows: [sum(row) for row in rows], ([[1.0] * 2] * 2,), backend=backend)
+    for lists, sums in (([[1.0, 2], [3, 4.0]], [3.0, 7.0]), ([[5.0, 6.0], (7.0, True)], [11.0, 8.0])):
+        assert [fast(lists), fast(lists)] == [sums, sums]
+        rows = list(np.array(lists))
+        for found in fast(rows), fast(rows):
+            assert isinstance(found, np.ndarray)
+            assert found.tolist() == sums
+    message = r"^argument 1: expected a number, or a list or an array of numbers, not 'a' \(at \[1\]\[0\]\)"
+    with pytest.raises(TypeError, match=message):
+        fast([[1.0, 2.0], ["a", 4.0]])
+
+
 def test_chunks_and_workers_share_arguments(backend):
     w = Value(2.0)
     fast = micrograd.compile(lambda a, x: w * a * x, (1.0, 1.0), parameters=[w], backend=backend, in_axes=(None, 0))
@@ -472,7 +492,7 @@ def test_an_objective_may_be_infinite(backend):
 
 
 def test_an_objective_without_numpy_begins_from_a_list(monkeypatch):
-    monkeypatch.setattr("micrograd.compiler.objective.find_spec", lambda name: None)
+    monkeypatch.setattr("micrograd.compiler.compiled.find_spec", lambda name: None)
     _, fast, xs, ys = objective("python")
     fun, x0 = fast.objective(xs.tolist(), ys.tolist())
     assert x0 == [0.1, 0.2, 0.3]

@@ -1176,19 +1176,19 @@ def test_c_shuffles_by_the_global_generator(shuffled):
 def test_examples_are_found_by_number_again():
     xs = [[1.0], [1.0, 2.0], [3.0], [[4.0]], []]
     ys = [1.0, 2.0, 3.0, 4.0, 5.0]
-    examples = pool([xs, ys], [])
+    examples = pool([xs, ys])
     assert len(examples) == 5
     assert [examples.arguments(i) for i in range(5)] == [[x, y] for x, y in zip(xs, ys, strict=True)]
     assert len(examples.packs) == 4
     assert examples.share(examples.packs[0]) == 2.0
     examples.size = 1
     assert examples.share(examples.packs[0]) == pytest.approx(0.4)
-    assert len(pool([[[1.0], [2.0]], ys[:2]], [((1,), ())]).packs) == 1
+    assert len(pool([[[1.0], [2.0]], ys[:2]]).packs) == 1
 
 
 def test_rows_are_read_anew_only_where_they_may_change():
     numbers = np.array([1.0, 2.0])
-    packed, copied = pack([numbers], []), pack([[1.0, 2.0]], [])
+    packed, copied = pack([numbers]), pack([[1.0, 2.0]])
     assert copied.rows() is copied.rows()
     assert packed.rows() == [(1.0,), (2.0,)]
     numbers[0] = 5.0

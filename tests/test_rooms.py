@@ -30,7 +30,7 @@ ROOMS = """
     compiler.native
     compiler.backends
     compiler.function
-    compiler.distributed  compiler.objective  compiler.session
+    compiler.distributed  compiler.session
     compiler.printed
     compiler.compiled
     compiler

@@ -226,7 +226,7 @@ def test_a_process_keeps_the_latest_functions():
     with ThreadPoolExecutor(1) as executor:
         for token in "abc":
             source = functools.partial(shards.loaded, lambda: ([1.0], [2.0]), DOUBLE)
-            task = pool.Task("", shards.describe_shards, (None,), token, b"", 0, source)
+            task = worker.Task("", shards.describe_shards, (None,), token, b"", 0, source)
             assert executor.submit(worker.run_task, task).result().result == [(1, [1.0, 2.0])]
     assert list(worker._caches) == ["b", "c"]
     worker._forked()

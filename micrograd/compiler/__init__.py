@@ -13,8 +13,7 @@ The rooms, in the order of the work; each imports only from those above it:
     backends.py    which of them, and Python and NumPy for where there is no compiler
     function.py    all of it for one function, in this process
     session.py     training: compiled gradients, and in C whole steps, in the block of a compiled function
-    distributed/   a function on many processes and machines: pool, worker, shards, map
-    objective.py   the mean over examples, for optimizers of other libraries
+    distributed/   a function on many processes and machines: worker, pool, shards, map
     printed.py     a compiled function's code as text, and exported to files
     compiled.py    the public face: `compile` and `Compiled`
 """

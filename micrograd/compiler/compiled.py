@@ -5,28 +5,31 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
+from importlib.util import find_spec
 from itertools import pairwise, repeat
 from numbers import Real
 from operator import add
 from typing import Any
 
 from micrograd import validation
-from micrograd.compiler.dataset import Packed, are_plain, check_out
-from micrograd.compiler.dtype import named
+from micrograd.arrays import is_array, viewed
+from micrograd.compiler.dataset import Packed, are_plain, check_out, pack
+from micrograd.compiler.dtype import DOUBLE, named
 from micrograd.compiler.frontend.interpret import check
 from micrograd.compiler.frontend.redirect import frozen
 from micrograd.compiler.frontend.tracer import TraceError
 from micrograd.compiler.function import check_numbers, plain
 from micrograd.compiler.native.toolchain import CompilerError
 from micrograd.compiler.native.update import HasUpdateRule
-from micrograd.compiler.objective import Objective, mean_of, starting_point, vector_of
 from micrograd.compiler.options import Options
 from micrograd.compiler.printed import Printed
 from micrograd.compiler.session import Training
 from micrograd.engine import Value
+from micrograd.errors import shown
 from micrograd.levels import gradients_lock
 from micrograd.signals import finally_uninterrupted
-from micrograd.trees import nested
+from micrograd.trees import nested, shape_of
 
 __all__ = ["Compiled", "CompilerError", "TraceError", "compile"]
 
@@ -126,22 +129,12 @@ class Compiled(Printed):
     def map(self, *batches: Any, executor: Any = None, out: Any = None) -> Any:
         """The function's values for many examples: a list or an array, or for chunks, an iterator of one for each.
 
-        Parameters
-        ----------
-        batches
-            A list or array of examples for each argument, or the result of `pack`. Or an iterator of chunks: each is a
-            batch, and for a function of several arguments, a tuple with a batch for each.
-        executor
-            An executor whose workers compute them, as in `fit`: each takes a part of the examples, or some chunks in
-            advance.
-        out
-            A C-contiguous NumPy array that the values are written to, and which is returned. If an operation fails, it
-            may have been written to in part.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If the examples do not fit the arguments, or `out` does not fit the values.
+        Give a list or array of examples for each argument, or the result of `pack`; or an iterator of chunks, each of
+        them a batch, or for a function of several arguments, a tuple with a batch for each. The workers of an
+        `executor`, as in `fit`, compute a part of the examples each, or some chunks in advance. `out` is a C-contiguous
+        NumPy array that the values are written to, and which is returned; if an operation fails, it may have been
+        written to in part. Raises ValueError or TypeError if the examples do not fit the arguments, or `out` does not
+        fit the values.
         """
         if executor is not None or self._are_chunks(batches):
             from micrograd.compiler.distributed.map import mapped  # not at the top: most programs use no workers
@@ -166,19 +159,11 @@ class Compiled(Printed):
     def backward(self, *batches: Any, executor: Any = None) -> float:
         """The mean of the function over the examples. Adds its gradients to the parameters' `grad`.
 
-        Parameters
-        ----------
-        batches
-            A list or array of examples for each argument, the result of `pack`, or an iterator of chunks as for `map`.
-        executor
-            An executor whose workers compute them, as in `fit`. Their gradients are added in a fixed order.
+        The examples are a list or array for each argument, the result of `pack`, or an iterator of chunks, as for
+        `map`. If the workers of an `executor` compute them, their gradients are added in a fixed order.
 
-        Raises
-        ------
-        TypeError
-            If the function does not return a single Value, or the `grad` of a parameter is not a number.
-        ValueError
-            If it was compiled without parameters, or the examples do not fit its arguments.
+        Raises TypeError if the function does not return a single Value, or the `grad` of a parameter is not a number;
+        ValueError if it was compiled without parameters, or the examples do not fit its arguments.
         """
         if executor is not None or self._are_chunks(batches):
             from micrograd.compiler.distributed.map import mean
@@ -189,7 +174,7 @@ class Compiled(Printed):
         else:
             packed = self._differentiable(batches)
             losses, gradients = self._run("backward", packed, 1.0 / packed.n)
-            loss = mean_of(losses)
+            loss = _mean(losses)
         with gradients_lock:
             sums = list(map(add, self._gradients(), gradients))
             deque(map(setattr, self.parameters, repeat("grad"), sums), maxlen=0)  # one call in C: no Ctrl-C in between
@@ -198,19 +183,9 @@ class Compiled(Printed):
     def value_and_grad(self, *args: Any, argnum: int | Sequence[int] | None = None) -> tuple[float, Any]:
         """The function's value for one example, and its gradient with respect to the arguments, in their shape.
 
-        Parameters
-        ----------
-        args
-            The arguments.
-        argnum
-            The position of the argument to differentiate by, as for `grad`, or a tuple of positions, for a tuple of
-            gradients. The others are not computed, and raise no errors. None stands for the only argument, or for the
-            tuple of all.
-
-        Raises
-        ------
-        TypeError
-            If the function does not return a single Value, or `argnum` is not as above.
+        `argnum` is the position of the argument to differentiate by, as for `grad`, or a tuple of positions, for a
+        tuple of gradients. The others are not computed, and raise no errors. None stands for the only argument, or for
+        the tuple of all. Raises TypeError if the function does not return a single Value, or `argnum` is anything else.
         """
         packed = self._example(args)
         self._check_differentiable(packed)
@@ -227,7 +202,7 @@ class Compiled(Printed):
         gradients = nested(flat, ("ragged", *[packed.shapes[i] for i in positions]))
         return value, tuple(gradients) if several else gradients[0]
 
-    def objective(self, *batches: Any) -> tuple[Objective, Any]:
+    def objective(self, *batches: Any) -> "tuple[Objective, Any]":
         """The mean over examples as a function of all parameters in one vector, for optimizers of other libraries.
 
             fun, x0 = fast.objective(xs, ys)
@@ -236,31 +211,20 @@ class Compiled(Printed):
 
         `fun(vector)` returns the mean and its gradient, an array if the vector is one, else a list. `x0` has the
         numbers that the parameters have now: an array, or without NumPy a list. The Values keep theirs until `load`.
+        The batches are lists or arrays of examples for each argument, or the result of `pack`.
 
-        Parameters
-        ----------
-        batches
-            A list or array of examples for each argument, or the result of `pack`.
-
-        Raises
-        ------
-        TypeError
-            If the function does not return a single Value.
-        ValueError
-            If it was compiled without parameters, or the examples do not fit its arguments; from `fun`, if the vector
-            does not have a number for each parameter.
+        Raises TypeError if the function does not return a single Value; ValueError if it was compiled without
+        parameters, or the examples do not fit its arguments; from `fun`, if the vector does not have a number for each.
         """
-        return Objective(self, self._differentiable(batches)), starting_point(self._numbers())
+        objective, x0 = Objective(self, self._differentiable(batches)), array("d", self._numbers())
+        return objective, viewed(x0) if find_spec("numpy") else x0.tolist()
 
     def load(self, vector: Any) -> None:
         """Set the parameters to the numbers of a vector, in their order: that of `x0` of an `objective`.
 
-        Raises
-        ------
-        ValueError, TypeError
-            If it does not have a real number for each.
+        Raises ValueError or TypeError if it does not have a real number for each.
         """
-        numbers = vector_of(vector, len(self.parameters)).tolist()
+        numbers = _vector(vector, len(self.parameters)).tolist()
         with gradients_lock:
             deque(map(setattr, self.parameters, repeat("data"), numbers), maxlen=0)  # in C: all or none, but for errors
 
@@ -277,12 +241,8 @@ class Compiled(Printed):
         the next one. The optimizer must keep its parameters. After the block, however it ends, all is as if the steps
         had been taken outside of it.
 
-        Parameters
-        ----------
-        optimizer
-            An `Optimizer` whose parameters are among those given to `compile`.
-        clip_grad_norm
-            The largest norm of the gradients in a step, as for `optim.clip_grad_norm`.
+        The `optimizer` is an `Optimizer` whose parameters are among those given to `compile`, and `clip_grad_norm` the
+        largest norm of the gradients in a step, as for `optim.clip_grad_norm`.
 
         Raises
         ------
@@ -294,7 +254,6 @@ class Compiled(Printed):
             If it has other parameters, or `clip_grad_norm` is not a number from 0. On entering the block in C, if they
             are being trained in another one.
         """
-        validation.require_attributes("optimizer", optimizer, [], "an optimizer, such as optim.Adam(parameters)")
         return Training(self, optimizer, clip_grad_norm)
 
     @contextmanager
@@ -306,16 +265,10 @@ class Compiled(Printed):
                     y = fast(x)
 
         With many parameters, reading them takes longer than a call; the block pays off from some dozens of calls. In
-        it, assigning to the `data` of a parameter is an error, and so is a training step that changes one, in any
+        it, assigning to the `data` of a parameter is a RuntimeError, and so is a training step that changes one, in any
         thread; their `grad` may change. Blocks may be nested, and several threads may begin them. What is copied or
-        pickled in the block is not frozen. A `training` block in C is as fast without.
-
-        Raises
-        ------
-        TypeError, OverflowError
-            On entering the block, if a parameter does not hold a number, or one beyond the precision.
-        RuntimeError
-            In the block, if a parameter is assigned or trained.
+        pickled in the block is not frozen. A `training` block in C is as fast without. Entering the block raises
+        TypeError if a parameter does not hold a number, OverflowError if it is one beyond the precision.
         """
         block = object()
 
@@ -339,26 +292,19 @@ class Compiled(Printed):
         A C-contiguous array of doubles, or of floats for single precision (NumPy, PyTorch, or the buffer protocol), is
         used in place: later changes to it count. Lists, other arrays, and tables and Series of pandas are copied.
 
-        Raises
-        ------
-        ValueError
-            If there are no examples, or the arguments differ in their number, or the examples in shape.
-        TypeError
-            If an argument is not a list, array or table of real numbers.
+        Raises ValueError if there are no examples, or the arguments differ in their number, or the examples in shape;
+        TypeError if an argument is not a list, array or table of real numbers.
         """
         return self._packed(batches)
 
     def check(self, *args: Any) -> None:
         """Compute one example with its gradients step by step, to find where an infinity or NaN comes from.
 
-        Raises
-        ------
-        FloatingPointError
-            Naming the first operation that produced one or failed, and its operands.
+        Raises FloatingPointError with the first operation that produced one or failed, and its operands.
         """
-        packed, numbers = self._packed([(arg,) for arg in args]), self._numbers()
+        packed, numbers = self._example(args), self._numbers()
         check_numbers(numbers)
-        check(self._graph_of(packed).graph(), numbers, packed.rows()[0])
+        check(self._graph_of(packed).graph(), numbers, packed.row(0))
 
     @property
     def pattern(self) -> tuple[list[int], list[int]]:
@@ -397,3 +343,38 @@ class Compiled(Printed):
                     "set it to 0, as zero_grad() does"
                 )
         return plain(gradients)
+
+
+class Objective:
+    """The mean over packed examples, and its gradient: `Compiled.objective` returns and documents it."""
+
+    def __init__(self, function: Compiled, packed: Packed) -> None:
+        self._function, self._packed = function, packed
+
+    def __repr__(self) -> str:
+        return f"<objective of {self._function!r} on {self._packed!r}>"
+
+    def __call__(self, vector: Any) -> tuple[float, Any]:
+        """The mean, and its gradient with respect to each number in the vector."""
+        function, packed = self._function, self._packed
+        parameters = _vector(vector, len(function.parameters))
+        if function.precision != DOUBLE:
+            numbers = array("d", parameters)
+            floats = array("f", numbers) if function.options.quiet else function.precision.array(numbers, "a parameter")
+            parameters = memoryview(floats)
+        losses, gradients = function._run("backward", packed, 1.0 / packed.n, parameters=parameters)
+        return _mean(losses), viewed(gradients) if is_array(vector) else gradients.tolist()
+
+
+def _mean(numbers: "array[float]") -> float:
+    """The mean, added up from left to right: sum() would round differently from Python 3.12 on."""
+    total: float = reduce(add, numbers)
+    return total / len(numbers)
+
+
+def _vector(numbers: Any, n: int) -> memoryview:
+    """A flat list or array of so many real numbers, as doubles. Raises ValueError or TypeError for all else."""
+    if shape_of(numbers) != (n,):
+        raise ValueError(f"the vector is {shown(numbers)}: expected {n} numbers, one for each parameter, as in x0")
+    ((doubles, _),) = pack([(numbers,)]).columns
+    return doubles[:n]

@@ -8,15 +8,19 @@ import ctypes
 import math
 from array import array
 from collections.abc import Callable, Iterator, Mapping, MappingView, Sequence, Set
-from itertools import zip_longest
+from dataclasses import dataclass, replace
+from itertools import repeat
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 from micrograd.arrays import is_array
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.engine import Value
 from micrograd.errors import shown
-from micrograd.trees import Keys, Shape, has_array, is_regular, leaves, shape_of, shapes_in, size, unflatten
+from micrograd.trees import Keys, Shape, as_lists, has_array, is_regular, leaves, shape_of, shapes_in, size, unflatten
+
+Shapes = tuple[Shape, ...]
+"""Those of a function's arguments."""
 
 NO_LISTS = (Mapping, MappingView, Set, str, bytes, bytearray)
 """What has a length, but no numbers one after the other."""
@@ -25,7 +29,7 @@ NO_LISTS = (Mapping, MappingView, Set, str, bytes, bytearray)
 class ShapeError(ValueError):
     """Arguments whose shape is not what the function takes."""
 
-    def __init__(self, came: Any, expected: Any, why: object) -> None:
+    def __init__(self, came: Any, expected: Any, why: object = "all examples must have the shape of the first") -> None:
         super().__init__(f"got arguments of shape {came}, expected {expected}: {why}")
 
 
@@ -33,60 +37,43 @@ class TracedError(TypeError):
     """A Value came where compiled code needs a number: the function itself takes it."""
 
 
+@dataclass(eq=False, repr=False)
 class Packed:
     """The n examples for each argument, of a shape for each, one after the other as numbers of a precision.
 
-    Attributes
-    ----------
-    pointers
-        Where the numbers of each argument begin, as an array in C.
-    columns
-        The numbers of each argument, and how many an example has.
-    shared
-        Which arguments are one for all examples.
-    as_arrays
-        Whether results are arrays, since an argument is.
+    The `columns` are the numbers of each argument, and how many an example has; the `pointers` where they begin, as an
+    array in C.
     """
 
-    def __init__(
-        self,
-        shapes: tuple[Shape, ...],
-        n: int,
-        buffers: Sequence[Any],
-        precision: Precision = DOUBLE,
-        shared: Sequence[bool] = (),
-        as_arrays: bool = False,
-    ) -> None:
-        self.shapes = shapes
-        self.n = n
-        self.precision = precision
-        self.shared = tuple(shared) or (False,) * len(shapes)
-        self.as_arrays = as_arrays
-        self._buffers, views = buffers, [memoryview(buffer) for buffer in buffers]  # which keep them where they are
+    shapes: Shapes
+    n: int
+    buffers: Sequence[Any]
+    precision: Precision
+    shared: tuple[bool, ...]  # which arguments are one for all examples
+    as_arrays: bool  # whether results are arrays, since an argument is
+
+    def __post_init__(self) -> None:
+        code: Any = self.precision.code
+        views = [memoryview(buffer) for buffer in self.buffers]  # which keep them where they are
         self.pointers = (ctypes.c_void_p * len(views))(*map(_address, views))
-        code: Any = precision.code
         self._bytes = [view.cast("B") for view in views]
-        self.columns = list(zip([view.cast(code) for view in self._bytes], map(size, shapes), strict=True))
+        self.columns = list(zip([view.cast(code) for view in self._bytes], map(size, self.shapes), strict=True))
         self._rows: tuple[list[bytes], list[tuple[float, ...]]] = [], []
 
     def __len__(self) -> int:
         return self.n
 
     def __repr__(self) -> str:
-        shapes = ", ".join(map(str, self.shapes))
-        return f"<{self.n} packed examples of arguments of shape {shapes}>"
+        return f"<{self.n} packed examples of arguments of shape {', '.join(map(str, self.shapes))}>"
 
-    def expect(self, precision: Precision, shared: tuple[bool, ...]) -> None:
-        """Raise TypeError if the numbers are not of this precision, or other arguments are one for all examples."""
+    def expect(self, precision: Precision, shared: tuple[bool, ...]) -> Self:
+        """These. Raises TypeError if they are of another precision, or other arguments are one for all examples."""
+        other = f"in {self.precision.name} precision, expected {precision.name}" * (self.precision != precision)
         if self.shared != shared and len(self.shared) == len(shared):
-            raise TypeError(
-                "got examples packed by a function with other in_axes: pack them with the function that takes them"
-            )
-        if self.precision != precision:
-            raise TypeError(
-                f"got examples packed in {self.precision.name} precision, expected {precision.name}: pack them "
-                "with the function that takes them"
-            )
+            other = "by a function with other in_axes"
+        if other:
+            raise TypeError(f"got examples packed {other}: pack them with the function that takes them")
+        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         buffers = [array(self.precision.code, bytes(view)) for view in self._bytes]
@@ -101,22 +88,20 @@ class Packed:
         try:
             for i, (shape, argument) in enumerate(zip(self.shapes, arguments, strict=True)):
                 if code == "d" and not shape and isinstance(argument, (float, int)):
-                    self._buffers[i][0] = argument
+                    self.buffers[i][0] = argument
+                elif code == "d" and isinstance(argument, (dict, list)):
+                    _extend(numbers := array("d"), argument, shape)
+                    self.columns[i][0][: len(numbers)] = numbers
+                    as_arrays |= len(shape) > 1 and _begins_with_array(argument)
                 elif is_array(argument) and not hasattr(argument, "filled"):
                     view = memoryview(argument)
                     if view.shape != shape or view.format != code:
                         return False
                     self._bytes[i][:] = view.cast("B")
                     as_arrays = True
-                elif code == "d" and type(argument) is list and shape == (len(argument),) and are_plain(argument):
-                    self._buffers[i][: len(argument)] = array("d", argument)
-                elif code == "d" and isinstance(argument, dict):
-                    _extend(numbers := array("d"), argument, shape)
-                    self._buffers[i][: len(numbers)] = numbers
-                    as_arrays |= has_array(argument)
                 else:
                     return False
-        except (TypeError, ValueError, OverflowError, _Mismatch):
+        except (TypeError, ValueError, OverflowError):
             return False
         self.as_arrays = as_arrays
         return True
@@ -128,56 +113,40 @@ class Packed:
 
     def part(self, start: int, stop: int) -> "Packed":
         """The examples from one up to another, where they lie."""
-        parts = [
-            view if is_shared else view[step * start : step * stop]
-            for (view, step), is_shared in zip(self.columns, self.shared, strict=True)
-        ]
-        buffers = [array(self.precision.code, x or [0.0]) if x.readonly or not x else x for x in parts]
-        return Packed(self.shapes, stop - start, buffers, self.precision, self.shared, self.as_arrays)
+        buffers = []
+        for (view, step), is_shared in zip(self.columns, self.shared, strict=True):
+            part = view if is_shared else view[step * start : step * stop]
+            buffers.append(array(self.precision.code, part or [0.0]) if part.readonly or not part else part)
+        return replace(self, n=stop - start, buffers=buffers)
 
     def row(self, i: int) -> tuple[float, ...]:
         """All numbers of an example."""
-        places = [0 if is_shared else i for is_shared in self.shared]
-        return tuple(
-            x for (view, step), k in zip(self.columns, places, strict=True) for x in view[k * step : (k + 1) * step]
-        )
+        parts = []
+        for (view, step), is_shared in zip(self.columns, self.shared, strict=True):
+            start = 0 if is_shared else step * i
+            parts += view[start : start + step].tolist()
+        return tuple(parts)
 
     def rows(self, at: Sequence[int] | None = None) -> list[tuple[float, ...]]:
         """All numbers of each example, or those at these places, as they are now: they may lie where others write."""
         if at is not None:
             return list(map(self.row, at))
         now = list(map(bytes, self._bytes))
-        before, rows = self._rows
-        if now != before or not rows:
-            code: Any = self.precision.code
-            columns = []
-            for numbers, step, is_shared in zip(now, map(size, self.shapes), self.shared, strict=True):
-                column = memoryview(numbers).cast(code).tolist()
-                places = [0] * self.n if is_shared else range(self.n)
-                columns.append([column[i * step : (i + 1) * step] for i in places])
-            rows = [tuple(number for column in columns for number in column[i]) for i in range(self.n)]
-            self._rows = now, rows
-        return rows
+        if now != self._rows[0] or not self._rows[1]:
+            self._rows = now, list(map(self.row, range(self.n)))
+        return self._rows[1]
 
 
 class Examples:
     """Examples of one or several shapes.
 
-    Attributes
-    ----------
-    packs
-        Those of each shape.
-    kind, place
-        Of each example: the number of its shape, and where it is among those of that shape.
-    size
-        How many there are in a batch.
+    The `packs` are those of each shape, and `members` the numbers that these examples have here. Of each example,
+    `kind` is the number of its pack, and `place` where it is in there. A batch has `size` examples.
     """
 
     def __init__(self, packs: Sequence[Packed], members: Sequence[Sequence[int]]) -> None:
-        self.packs = packs
-        n = sum(map(len, members))
-        self.size: float = n
-        self.kind, self.place = array("q", [0]) * n, array("q", [0]) * n
+        self.packs, n = packs, sum(map(len, members))
+        self.kind, self.place, self.size = array("q", [0]) * n, array("q", [0]) * n, float(n)
         for kind, numbers in enumerate(members):
             for place, number in enumerate(numbers):
                 self.kind[number], self.place[number] = kind, place
@@ -214,38 +183,34 @@ class Examples:
         return [unflatten(numbers, shape) for shape in pack.shapes]
 
 
-def pool(
-    batches: Sequence[Any],
-    known: Sequence[tuple[Shape, ...]],
-    precision: Precision = DOUBLE,
-    shared: Sequence[bool] = (),
-) -> Examples:
-    """The examples of each argument as buffers, those of each shape for themselves."""
+def pool(batches: Sequence[Any], precision: Precision = DOUBLE, shared: Sequence[bool] | None = None) -> Examples:
+    """The examples of each argument as buffers, as `pack` makes them of those of each shape."""
     try:
-        packed = pack(batches, known, precision, shared)
+        packed = pack(batches, precision, shared)
         return Examples([packed], [range(packed.n)])
     except ShapeError:
-        of_each: list[tuple[Any, bool]] = list(zip_longest(batches, shared, fillvalue=False))
-        n = next(len(batch) for batch, is_shared in of_each if not is_shared)
-        members: dict[tuple[Shape, ...], list[int]] = {}
-        for i in range(n):
-            shapes = tuple(shape_of(batch if is_shared else batch[i]) for batch, is_shared in of_each)
-            members.setdefault(shapes, []).append(i)
-        packs = []
-        for shapes, numbers in members.items():
-            some = [batch if is_shared else [batch[i] for i in numbers] for batch, is_shared in of_each]
-            packs.append(pack(some, [shapes], precision, shared))
+        of_each = list(zip(batches, shared or (False,) * len(batches), strict=True))
+        members: dict[Shapes, list[int]] = {}
+        arguments = [repeat(x) if is_shared else as_lists(x) for x, is_shared in of_each]
+        for i, example in enumerate(zip(*arguments, strict=False)):  # as many as there are of what is not shared
+            members.setdefault(tuple(map(shape_of, example)), []).append(i)
+        packs = [
+            pack([x if is_shared else [x[i] for i in numbers] for x, is_shared in of_each], precision, shared)
+            for numbers in members.values()
+        ]
         return Examples(packs, list(members.values()))
 
 
-def pack(
-    batches: Sequence[Any],
-    known: Sequence[tuple[Shape, ...]],
-    precision: Precision = DOUBLE,
-    shared: Sequence[bool] = (),
-) -> Packed:
-    """The examples of each argument as buffers. `known` are shapes to try first, `shared` arguments one for all."""
-    shared = tuple(shared) or (False,) * len(batches)
+def pack(batches: Sequence[Any], precision: Precision = DOUBLE, shared: Sequence[bool] | None = None) -> Packed:
+    """The examples of each argument as buffers, or those that were packed before.
+
+    They have the shape of the first; `shared` says for each argument whether it is one for all examples.
+    """
+    shared = (False,) * len(batches) if shared is None else tuple(shared)
+    if len(batches) == 1 and isinstance(batches[0], Packed):
+        return batches[0].expect(precision, shared)
+    if len(batches) != (n := len(shared)):
+        raise ValueError(f"the function takes {n} argument{'s' * (n != 1)}, not {len(batches)}")
     as_arrays = any(map(_begins_with_array, batches))
     batches = _each(_examples, batches, precision, shared)
     lengths = [len(batch) for batch, is_shared in zip(batches, shared, strict=True) if not is_shared]
@@ -254,21 +219,9 @@ def pack(
     n = lengths[0] if lengths else 1
     if n == 0:
         raise ValueError("there are no examples")
-    for shapes in known:
-        try:
-            return Packed(shapes, n, _each(_buffer, batches, precision, shapes), precision, shared, as_arrays)
-        except _Mismatch:
-            pass
-    try:
-        shapes = tuple(map(_first_shape, batches))
-        return Packed(shapes, n, _each(_buffer, batches, precision, shapes), precision, shared, as_arrays)
-    except _Mismatch as mismatch:
-        came, expected = mismatch.args
-        raise ShapeError(came, expected, "all examples must have the shape of the first") from None
 
-
-class _Mismatch(Exception):
-    """The shape that numbers came in, and the one that was expected."""
+    shapes = tuple(_each(_first_shape, batches, precision))
+    return Packed(shapes, n, _each(_buffer, batches, precision, shapes), precision, shared, as_arrays)
 
 
 def _each(
@@ -373,15 +326,18 @@ def _plain(tree: Any, precision: Precision = DOUBLE) -> Any:
         return tree
 
 
-def _first_shape(batch: Any) -> Shape:
+def _first_shape(batch: Any, precision: Precision) -> Shape:
     """The shape of the first example."""
-    return (batch.shape or ())[1:] if isinstance(batch, memoryview) else shape_of(next(iter(batch)))
+    if isinstance(batch, memoryview):
+        return (batch.shape or ())[1:]
+    first = next(iter(batch))
+    return shape_of(first) or shape_of(_plain(first, precision))  # of a buffer that has no attribute of that name
 
 
 def _buffer(batch: Any, precision: Precision, shape: Shape) -> "memoryview | array[float]":
     """The numbers of a batch, one after the other: where they lie, or in an array of our own."""
     if isinstance(batch, memoryview):
-        _expect(shape, _first_shape(batch))
+        _expect(shape, _first_shape(batch, precision))
         if batch.c_contiguous and batch.nbytes and (not batch.readonly or _is_whole_array(batch)):
             return batch
         numbers = precision.zeros(0)
@@ -401,6 +357,9 @@ def _buffer(batch: Any, precision: Precision, shape: Shape) -> "memoryview | arr
 
 def _extend(numbers: "array[float]", tree: Any, shape: Shape) -> None:
     """Append the numbers of a tree of that shape."""
+    if isinstance(tree, (list, tuple)) and shape == (len(tree),) and are_plain(tree):
+        numbers.extend(tree)
+        return
     if not isinstance(tree, (list, tuple, Real)):
         tree = _plain(tree)
     if isinstance(tree, memoryview):
@@ -415,19 +374,14 @@ def _extend(numbers: "array[float]", tree: Any, shape: Shape) -> None:
                 remedy = "give its .data, and get gradients from value_and_grad"
                 raise TracedError(f"expected a real number, not {shown(tree)}: {remedy}") from None
             raise TypeError(f"expected a real number, not {shown(tree)}") from None
-    elif isinstance(tree, dict) or isinstance(shape[0], Keys):
-        if not isinstance(tree, dict) or set(tree) != set(shape[0]):
-            raise _Mismatch(shape_of(tree), shape)
+    elif isinstance(tree, dict) and isinstance(shape[0], Keys) and set(tree) == set(shape[0]):
         for key, branch in zip(shape[0], shapes_in(shape), strict=True):
             _extend(numbers, tree[key], branch)
     else:
-        inner = shapes_in(shape)
-        if not hasattr(tree, "__len__") or len(tree) != len(inner):
-            raise _Mismatch(shape_of(tree), shape)
+        inner, is_list = shapes_in(shape), hasattr(tree, "__len__") and not isinstance(tree, dict)
+        if isinstance(shape[0], Keys) or not is_list or len(tree) != len(inner):
+            raise ShapeError(shape_of(tree), shape)
         if len(shape) == 1:
-            if are_plain(tree):
-                numbers.extend(iter(tree))
-                return
             _expect(shape, shape_of(tree))
         for branch, of_branch in zip(tree, inner, strict=True):
             _extend(numbers, branch, of_branch)
@@ -440,4 +394,4 @@ def are_plain(numbers: Any) -> bool:
 
 def _expect(shape: Shape, came: Any) -> None:
     if came != shape:
-        raise _Mismatch(came, shape)
+        raise ShapeError(came, shape)

@@ -23,17 +23,7 @@ _NUMBERS = re.compile(rf"\b({_FUNCTIONS})(?=\()|{_LITERAL}")
 
 
 class Precision(NamedTuple):
-    """The type of numbers in C.
-
-    Attributes
-    ----------
-    name
-        What users call it.
-    code
-        Its code for `array`, `struct` and `memoryview`.
-    size
-        The bytes of a number.
-    """
+    """The type of numbers in C: what users call it, its code for `array` and the like, and its bytes."""
 
     name: str
     code: str

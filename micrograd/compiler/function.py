@@ -18,7 +18,7 @@ from micrograd import validation
 from micrograd.arrays import empty
 from micrograd.collector import gc_paused
 from micrograd.compiler.backends import Backend, backend_for, fallback_for
-from micrograd.compiler.dataset import Examples, Packed, ShapeError, TracedError, address, are_plain, pack, pool
+from micrograd.compiler.dataset import Examples, Packed, ShapeError, Shapes, TracedError, address, are_plain, pack, pool
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.arrays import on_arrays
 from micrograd.compiler.frontend.graph import Graph, Kind
@@ -27,17 +27,17 @@ from micrograd.compiler.frontend.redirect import data_buffer, is_tracing
 from micrograd.compiler.frontend.serialized import SerializedGraph
 from micrograd.compiler.frontend.sparse import Entries
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
-from micrograd.compiler.native.library import CBackend
+from micrograd.compiler.native.library import CBackend, Library
 from micrograd.compiler.native.toolchain import CompilerError, notice
 from micrograd.compiler.options import Options
 from micrograd.compiler.targets.python import explain
 from micrograd.engine import Value
 from micrograd.errors import shown
-from micrograd.trees import Shape, nested
+from micrograd.trees import nested
 
 log = logging.getLogger("micrograd")
 
-Backends = dict[tuple[Shape, ...], Backend]
+Backends = dict[Shapes, Backend]
 
 MANY_SHAPES = 4  # above which the log says how many there are to compile
 
@@ -60,8 +60,7 @@ class Function:
     ) -> None:
         _check_function(function, example_args)
         self.parameters = [*validation.as_list("parameters", parameters), *constants]
-        self.options = options
-        self._n_constants = len(constants)
+        self.options, self.precision, self._n_constants = options, options.precision, len(constants)
         for parameter in self.parameters:
             if not isinstance(parameter, Value) or parameter._prev:
                 raise TypeError(f"a parameter must be a Value not computed from others, not {shown(parameter)}")
@@ -69,20 +68,21 @@ class Function:
             raise ValueError("a parameter was given twice")
         self._entries = Entries(function) if options.sparse else None
         self._function = on_arrays(self._entries or function, example_args)
+        self._name: str = getattr(self._function, "__name__", "function")
         self._backends = {} if backends is None else backends
         self._shared = options.shared(len(example_args))
         self._reusable: list[Packed] = []  # single examples of earlier calls
         self._frozen: Sequence[float] | None = None  # the parameters' numbers, while they are frozen
         self._blocks: set[object] = set()  # in which they are
-        self._shapes = pack([(argument,) for argument in example_args], ()).shapes
+        self._shapes = pack([(argument,) for argument in example_args]).shapes
         self._positions = tuple(range(len(self._shapes)))
         with gc_paused():  # until the graph is freed
             if self._shapes not in self._backends:
                 self._backends[self._shapes] = backend_for(self._traced(self._shapes), options)
             if options.batch_size != math.inf:
                 stored = self._backends[self._shapes].stored
-                kind = "backward" if stored.is_differentiable else "forward"
-                self._build_library(self._shapes, kind, options.batch_size if stored.sizes else 1)
+                kind: Kind = "backward" if stored.is_differentiable else "forward"
+                self._library(self._shapes, kind, options.batch_size if stored.sizes else 1)
 
     def __repr__(self) -> str:
         single = "" if self.precision == DOUBLE else " in single precision"
@@ -93,9 +93,9 @@ class Function:
     def __getstate__(self) -> dict[str, Any]:
         """The state for a copy or a pickle: the parameters, and the graphs in place of the function."""
         graphs = {shapes: backend.stored for shapes, backend in self._backends.items()}
-        function, backends = GraphFunction(self._name, self.parameters, graphs), dict(self._backends)
+        function = GraphFunction(self._name, self.parameters, graphs)
         of_here: dict[str, Any] = {"_reusable": [], "_frozen": None, "_blocks": set()}
-        return {**vars(self), **of_here, "_function": function, "_backends": backends}
+        return {**vars(self), **of_here, "_function": function, "_backends": dict(self._backends)}
 
     def __call__(self, *args: Any) -> Any:
         """The function's value for one example: a number or a nested list of numbers; arrays if an argument is one.
@@ -112,16 +112,7 @@ class Function:
         self._reusable.append(packed)
         if self._entries:
             return self._entries.matrices(packed.shapes, 1, numbers)[0]
-        return nested(numbers, self._graph_of(packed).output_shape)
-
-    @property
-    def precision(self) -> Precision:
-        """The number type of the buffers."""
-        return self.options.precision
-
-    @property
-    def _name(self) -> str:
-        return getattr(self._function, "__name__", "function")
+        return nested(numbers, self._backends[packed.shapes].stored.output_shape)
 
     def _numbers(self) -> Sequence[float]:
         """The parameters' numbers: where they are in one buffer, this. Raises TracedError if they are being traced."""
@@ -148,60 +139,38 @@ class Function:
         except IndexError:  # it is the first call, or other threads are calling
             packed = None
         if packed is None or not packed.refill(args):
-            self._check_number(args)
-            packed = self._compiled_for(pack([(arg,) for arg in args], list(self._backends), self.precision))
+            one = [(arg,) for arg in args]
+            packed = self._compiled_for(pack(one, self.precision, (False,) * len(self._shapes)))
         return packed
 
     def _packed(self, batches: Sequence[Any]) -> Packed:
         """The batch for each argument as buffers, whose shapes the function is compiled for."""
-        packed = self._given_packed(batches)
-        if packed is None:
-            packed = pack(batches, list(self._backends), self.precision, self._shared)
-        return self._compiled_for(packed)
+        return self._compiled_for(pack(batches, self.precision, self._shared))
 
     def _compiled_for(self, packed: Packed) -> Packed:
         if packed.shapes not in self._backends:
             self._backends[packed.shapes] = backend_for(self._traced(packed.shapes), self.options)
         return packed
 
-    def _given_packed(self, batches: Sequence[Any]) -> Packed | None:
-        """The packed examples that a call was given, if any. Checks their precision, else the number of arguments."""
-        if len(batches) == 1 and isinstance(batches[0], Packed):
-            batches[0].expect(self.precision, self._shared)
-            return batches[0]
-        self._check_number(batches)
-        return None
-
-    def _check_number(self, arguments: Sequence[Any]) -> None:
-        if len(arguments) != len(self._shapes):
-            n = len(self._shapes)
-            raise ValueError(f"the function takes {n} argument{'s' * (n != 1)}, not {len(arguments)}")
-
     def _are_chunks(self, batches: Sequence[Any]) -> bool:
         """Whether a call is given an iterator of chunks."""
         return len(batches) == 1 and isinstance(batches[0], Iterator)
 
     def _examples(
-        self,
-        batches: Sequence[Any],
-        size: int | None,
-        on_compiled: Callable[[int, int], None],
-        kind: str = "backward",
+        self, batches: Sequence[Any], size: int | None, on_compiled: Callable[[int, int], None], kind: Kind = "backward"
     ) -> Examples:
         """Examples of one or several shapes. Compiles what calls of that kind with batches of that size need.
 
         `on_compiled` is called after each new shape with the number of them compiled so far, and that of all.
         """
-        packed = self._given_packed(batches)
-        if packed is None:
-            examples = pool(batches, list(self._backends), self.precision, self._shared)
-        else:
-            examples = Examples([packed], [range(packed.n)])
+        examples = pool(batches, self.precision, self._shared)
         examples.size = size or len(examples)
         self._compile_for(examples, on_compiled, kind)
         return examples
 
-    def _compile_for(self, examples: Examples, on_compiled: Callable[[int, int], None], kind: str = "backward") -> None:
+    def _compile_for(
+        self, examples: Examples, on_compiled: Callable[[int, int], None], kind: Kind = "backward"
+    ) -> None:
         """Compile for all shapes of the examples: the C compilers run side by side, the traces one after the other."""
         missing = [pack for pack in examples.packs if not self._is_built(pack.shapes, kind, examples.share(pack))]
         new = [pack for pack in missing if pack.shapes not in self._backends]
@@ -215,7 +184,7 @@ class Function:
                     pack = next(waiting)
                     self._compiled_for(pack)
                 if self._graph_of(pack).is_differentiable:
-                    self._build_library(pack.shapes, kind, examples.share(pack))
+                    self._library(pack.shapes, kind, examples.share(pack))
 
         if missing:
             with ThreadPoolExecutor(1 + (os.cpu_count() or 1) if self._is_in_c() else 1) as threads:
@@ -225,7 +194,7 @@ class Function:
         for packed in examples.packs:
             self._check_differentiable(packed)
 
-    def _unflattened(self, shapes: tuple[Shape, ...], n: int, numbers: Any) -> Any:
+    def _unflattened(self, shapes: Shapes, n: int, numbers: Any) -> Any:
         """The function's values for n examples of these shapes, from their flat numbers."""
         if self._entries:
             return self._entries.matrices(shapes, n, numbers)
@@ -233,7 +202,7 @@ class Function:
 
     # Compiling
 
-    def _traced(self, shapes: tuple[Shape, ...]) -> Graph:
+    def _traced(self, shapes: Shapes) -> Graph:
         """The graph for arguments of these shapes. Raises ShapeError if the function does not take them."""
         try:
             with notice("tracing the function"), gc_paused():
@@ -251,23 +220,23 @@ class Function:
                 raise
             raise ShapeError(shapes, self._shapes, error) from error
 
-    def _fall_back(self, shapes: tuple[Shape, ...], error: CompilerError) -> None:
+    def _fall_back(self, shapes: Shapes, error: CompilerError) -> None:
         """Use NumPy or Python from now on in place of C; raise the error if the user asked for C."""
         self._backends[shapes] = fallback_for(self._backends[shapes].stored.graph(), self.options, error)
 
-    def _is_built(self, shapes: tuple[Shape, ...], kind: str, n: float) -> bool:
+    def _is_built(self, shapes: Shapes, kind: Kind, n: float) -> bool:
         """Whether a call of this kind with n examples has nothing to build."""
         backend = self._backends.get(shapes)
         return backend.is_built(kind, n) if isinstance(backend, CBackend) else backend is not None
 
-    def _build_library(self, shapes: tuple[Shape, ...], kind: str, n: float) -> None:
-        """Build what calls of this kind with n examples need, if they are in C."""
+    def _library(self, shapes: Shapes, kind: Kind, n: float) -> Library | None:
+        """The library for calls of this kind with n examples, which may have to be built; None if they are not in C."""
         backend = self._backends[shapes]
-        if isinstance(backend, CBackend):
-            try:
-                backend.library(kind, n)
-            except CompilerError as error:
-                self._fall_back(shapes, error)
+        try:
+            return backend.library(kind, n) if isinstance(backend, CBackend) else None
+        except CompilerError as error:
+            self._fall_back(shapes, error)
+            return None
 
     def _graph_of(self, packed: Packed) -> SerializedGraph:
         return self._backends[packed.shapes].stored
@@ -299,8 +268,7 @@ class Function:
     ) -> tuple[Any, Any]:
         """The results of a call, one after the other, and in a "backward" call the gradients of the parameters.
 
-        They are in arrays of Python's, or of NumPy's, or the results in `out` if they can be computed there. The
-        backend may have to build a library first.
+        They are in arrays of Python's, or of NumPy's, or the results in `out` if they can be computed there.
         """
         numbers = self._numbers() if parameters is None else parameters
         backend = self._backends[packed.shapes]
@@ -330,40 +298,23 @@ class Function:
         """
         gradients, total = self.precision.zeros(len(parameters)), 0.0
         for packed, at in examples.of_each_shape(batch):
-            total += self._add_gradients(parameters, gradients, seed, packed, at, examples.share(packed))
+            library = self._library(packed.shapes, "backward", examples.share(packed))
+            backend: Any = self._backends[packed.shapes]
+            results = backend.precision.zeros(packed.n if at is None else len(at))
+            try:
+                if library:
+                    failed = library.run(address(parameters), seed, packed, address(gradients), results, at)
+                    total += math.nan if failed & 1 else 0.0
+                else:
+                    sums = array("d", gradients)
+                    backend.run("backward", parameters, seed, packed, results, sums, at)
+                    gradients[:] = self.precision.array(sums)
+            except (ArithmeticError, ValueError):
+                total = math.nan
+            total += sum(results)
         return total, gradients
 
-    def _add_gradients(
-        self, parameters: "array[float]", gradients: "array[float]", seed: float, packed: Packed, at: Any, n: float
-    ) -> float:
-        """The same sum for the examples at these places, or for all. Adds to `gradients`.
-
-        `n` is the number of examples in most calls.
-        """
-        backend = self._backends[packed.shapes]
-        results = backend.precision.zeros(packed.n if at is None else len(at))
-        try:
-            if isinstance(backend, CBackend):
-                library = backend.library("backward", n)
-                failed = library.run(address(parameters), seed, packed, address(gradients), results, at)
-                return math.nan if failed & 1 else sum(results)
-            sums = array("d", gradients)
-            backend.run("backward", parameters, seed, packed, results, sums, at)
-            gradients[:] = self.precision.array(sums)
-            return sum(results)
-        except CompilerError as error:
-            self._fall_back(packed.shapes, error)
-            return self._add_gradients(parameters, gradients, seed, packed, at, n)
-        except (ArithmeticError, ValueError):
-            return math.nan
-
-    def _library(self, pack: Packed, examples: Examples) -> Any:
-        """The library for steps in C on these of the examples."""
-        backend = self._backends[pack.shapes]
-        assert isinstance(backend, CBackend)
-        return backend.library("backward", examples.share(pack))
-
-    def _takes_steps(self, shapes: Iterable[tuple[Shape, ...]]) -> bool:
+    def _takes_steps(self, shapes: Iterable[Shapes]) -> bool:
         """Whether for all these shapes there is a loop that takes the steps of a training."""
         return all(self._backends[each].language in ("C", "JavaScript") for each in shapes)
 

@@ -18,12 +18,7 @@ class Options:
     """The options of a compiled function.
 
     A new one is a field and its check here, and an argument of `compile`, which documents it. All that compiles gets
-    them, here and in workers.
-
-    Raises
-    ------
-    ValueError
-        If an option is out of its range, or the backend does not support it.
+    them, here and in workers. Raises ValueError if one is out of its range, or the backend does not support it.
     """
 
     backend: str = "auto"
@@ -46,13 +41,19 @@ class Options:
                 raise ValueError(f"{name} is {shown(value)}: expected True or False")
         if self.errors not in ERRORS:
             raise ValueError(f'errors is {shown(self.errors)}: expected "raise" or "ieee"')
-        self._check_axes()
-        if self.backend in IN_PYTHON and self.precision != DOUBLE:
-            raise ValueError(f'backend "{self.backend}" computes in doubles: give backend="c" with precision="single"')
-        if self.backend in IN_PYTHON and self.threads > 1:
+        several = isinstance(self.in_axes, (list, tuple))
+        axes = tuple(self.in_axes) if several else (self.in_axes,)
+        if not all(axis is None or (type(axis) is int and axis == 0) for axis in axes) or (axes and 0 not in axes):
             raise ValueError(
-                f'backend "{self.backend}" runs in one thread: give backend="c" with threads={self.threads}'
+                f"in_axes is {shown(self.in_axes)}: expected 0 for an argument with an example for each result, and "
+                "None for one that all share, which at least one does not: (None, 0), for instance"
             )
+        object.__setattr__(self, "in_axes", axes if several else 0)
+        in_python, give = f'backend "{self.backend}"', 'give backend="c" with'
+        if self.backend in IN_PYTHON and self.precision != DOUBLE:
+            raise ValueError(f'{in_python} computes in doubles: {give} precision="single"')
+        if self.backend in IN_PYTHON and self.threads > 1:
+            raise ValueError(f"{in_python} runs in one thread: {give} threads={self.threads}")
 
     @property
     def quiet(self) -> bool:
@@ -65,14 +66,3 @@ class Options:
         if len(axes) != n:
             raise ValueError(f"in_axes is {axes}: expected {n} of them, one for each argument of the function")
         return tuple(axis is None for axis in axes)
-
-    def _check_axes(self) -> None:
-        several = isinstance(self.in_axes, (list, tuple))
-        axes = tuple(self.in_axes) if several else (self.in_axes,)
-        known = all(axis is None or (type(axis) is int and axis == 0) for axis in axes)
-        if not known or (axes and 0 not in axes):
-            raise ValueError(
-                f"in_axes is {shown(self.in_axes)}: expected 0 for an argument with an example for each result, and "
-                "None for one that all share, which at least one does not: (None, 0), for instance"
-            )
-        object.__setattr__(self, "in_axes", axes if several else 0)

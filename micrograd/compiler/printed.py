@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from micrograd import validation
 from micrograd.compiler.dtype import named
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.function import Function, check_numbers
@@ -49,26 +48,15 @@ class Printed(Function):
         The names in it begin with the file's, so that several such files make one program: `model_forward`,
         `model_backward`, `model_parameters`.
 
-        Parameters
-        ----------
-        path
-            The file for the source.
-        precision
-            "double" or "single", for numbers of type double or float; by default that of the function.
-
-        Raises
-        ------
-        ValueError
-            If the path does not end in .c (C++ is another language, and the header has the same stem), or its stem is
-            not a valid start for names in C.
-        OverflowError
-            If a parameter or a constant is too large for single precision.
+        `precision` is "double" or "single", for numbers of type double or float; by default that of the function.
+        Raises ValueError if the path does not end in .c (C++ is another language, and the header has the same stem), or
+        its stem is not a valid start for names in C; OverflowError if a parameter or a constant is too large for single
+        precision.
         """
         path = Path(path)
         if path.suffix != ".c":
-            raise ValueError(
-                f"{path} is not the name of a C source: give one that ends in .c, such as {path.with_suffix('.c')}"
-            )
+            better = path.with_suffix(".c")
+            raise ValueError(f"{path} is not the name of a C source: give one that ends in .c, such as {better}")
         declarations, definitions = self._exported(path.stem, precision)
         replace(path, (declarations + definitions).encode())
         replace(path.with_suffix(".h"), declarations.encode())
@@ -79,13 +67,9 @@ class Printed(Function):
         It has the parameters' numbers and `forward`; if the function returns a single Value, `backward` and
         `valueAndGrad`; with an optimizer, `update`. A comment at its top documents them. All numbers are doubles.
 
-        Parameters
-        ----------
-        path
-            The file. Its name ends in .js, or in .mjs, which Node takes for a module wherever it lies.
-        optimizer
-            An `Optimizer` of the parameters given to `compile`, whose steps `update` takes. All its options are fixed
-            but the learning rate.
+        The file's name ends in .js, or in .mjs, which Node takes for a module wherever it lies. The steps that `update`
+        takes are those of an `Optimizer` of the parameters given to `compile`, with all options fixed but the learning
+        rate.
 
         Raises
         ------
@@ -97,10 +81,8 @@ class Printed(Function):
         """
         path = Path(path)
         if path.suffix not in (".js", ".mjs"):
-            raise ValueError(
-                f"{path} is not the name of a module in JavaScript: give one that ends in .js or .mjs, such as "
-                f"{path.with_suffix('.js')}"
-            )
+            better = f"one that ends in .js or .mjs, such as {path.with_suffix('.js')}"
+            raise ValueError(f"{path} is not the name of a module in JavaScript: give {better}")
         replace(path, self.js_source(optimizer=optimizer).encode())
 
     def js_source(self, *, optimizer: HasUpdateRule | None = None) -> str:
@@ -109,7 +91,6 @@ class Printed(Function):
         check_numbers(numbers)
         graph, rule = self._first_graph(), None
         if optimizer is not None:
-            validation.require_attributes("optimizer", optimizer, [], "an optimizer, such as optim.Adam(parameters)")
             check_rule(optimizer)
             if set(map(id, self.parameters)) != set(map(id, optimizer.parameters)):
                 raise ValueError("the optimizer has other parameters than the function: give both the same")

@@ -21,6 +21,7 @@ from micrograd.compiler.dataset import Examples
 from micrograd.compiler.dtype import DOUBLE, REMEDY
 from micrograd.compiler.frontend.interpret import check
 from micrograd.compiler.frontend.redirect import any_frozen, hidden, trained
+from micrograd.compiler.function import Function
 from micrograd.compiler.native.buffers import Buffers
 from micrograd.compiler.native.loop import NativeLoop
 from micrograd.compiler.native.toolchain import warn_once
@@ -33,7 +34,6 @@ from micrograd.stepping import Update
 from micrograd.trees import mapped
 
 if TYPE_CHECKING:
-    from micrograd.compiler.function import Function
     from micrograd.compiler.native.browser import BrowserLoop
 
 
@@ -45,7 +45,7 @@ class CompiledGradients:
 
     examples: Examples  # which batches are taken from
 
-    def __init__(self, function: "Function", engine: Callable[[Sequence[int]], float]) -> None:
+    def __init__(self, function: Function, engine: Callable[[Sequence[int]], float]) -> None:
         self._function, self._engine = function, engine
         self.by_engine = False  # whether that computes the next gradients
         self._pending_warning = ""
@@ -86,18 +86,17 @@ class CompiledGradients:
             if i < len(examples):  # of shards that are loaded by workers, only some examples are known
                 pack = examples.packs[examples.kind[i]]
                 try:
-                    check(function._backends[pack.shapes].stored.graph(), numbers, pack.row(examples.place[i]))
+                    check(function._graph_of(pack).graph(), numbers, pack.row(examples.place[i]))
                 except FloatingPointError as error:
-                    return (
-                        f"since it takes no derivative of what take() does not choose, and generated code does: {error}"
-                    )
+                    what = "it takes no derivative of what take() does not choose, and generated code does"
+                    return f"since {what}: {error}"
         return "since an operation may have failed in generated code"
 
 
 class Training:
     """A block in which an optimizer takes steps on compiled gradients: `Compiled.training` returns and documents it."""
 
-    def __init__(self, compiled: "Function", optimizer: HasUpdateRule, clip_grad_norm: float | None) -> None:
+    def __init__(self, compiled: Function, optimizer: HasUpdateRule, clip_grad_norm: float | None) -> None:
         check_rule(optimizer)
         self._compiled, self._optimizer = compiled, optimizer
         self._max_norm = None if clip_grad_norm is None else validation.limit("clip_grad_norm", clip_grad_norm)
@@ -105,12 +104,11 @@ class Training:
             self._max_norm = None  # it scales by 1: what C would divide infinity by for that may have failed
         self._changed = list(optimizer.parameters)
         self._buffers = Buffers(compiled.parameters, optimizer, compiled.precision, compiled._n_constants)
-        self._update = Update(compiled.parameters[: self._buffers.n_held], optimizer, self._max_norm)
-        update = self._update
+        update = self._update = Update(compiled.parameters[: self._buffers.n_held], optimizer, self._max_norm)
 
         def by_engine(batch: Sequence[int]) -> float:  # no method: a block that is in no cycle is left when it is freed
-            function, examples = compiled._function, gradients.examples
-            return update.differentiate(mean([function(*mapped(Value, examples.arguments(i))) for i in batch]))
+            arguments = map(gradients.examples.arguments, batch)
+            return update.differentiate(mean([compiled(*mapped(Value, example)) for example in arguments]))
 
         self._gradients = gradients = CompiledGradients(compiled, by_engine)
         self._turn = threading.RLock()  # of the thread that takes a step
@@ -152,19 +150,10 @@ class Training:
     def __call__(self, *batches: Any) -> float:
         """Take a step along the gradient of the mean loss of a batch, which is returned; threads take turns.
 
-        Parameters
-        ----------
-        batches
-            What `pack` has made of a batch; or a list or array of examples for each argument, of one shape or several.
-
-        Raises
-        ------
-        FloatingPointError
-            If the loss, or a parameter after the step, is infinite or NaN. The parameters are those before the step.
-        ValueError, TypeError
-            If these are no examples of the function's arguments. What else the function raises comes out as it is.
-        RuntimeError
-            If the block has not begun, or has ended.
+        The batch is what `pack` has made of it, or a list or array of examples for each argument, of one shape or
+        several. Raises FloatingPointError if the loss, or a parameter after the step, is infinite or NaN: then the
+        parameters are those before the step. Raises ValueError or TypeError if these are no examples of the function's
+        arguments, RuntimeError if the block has not begun, or has ended. What the function raises comes out as it is.
         """
         with self._turn:
             if not self._inside:
@@ -236,7 +225,10 @@ class Training:
         """Have a loop for the optimizer's rule as it is now, and for these examples; with "auto", only if C can."""
         try:
             if self._loop is None or self._loop.kernel.reach.changed():
-                self._loop = self._new_loop()
+                kind: type[NativeLoop | BrowserLoop] = NativeLoop
+                if not self._compiled._is_in_c():
+                    from micrograd.compiler.native.browser import BrowserLoop as kind  # which only Pyodide can run
+                self._loop = kind(self._compiled, self._buffers, self._max_norm)
             self._buffers.read_constants()
             if examples is not None and self._compiled._takes_steps(pack.shapes for pack in examples.packs):
                 self._loop.bind(examples)
@@ -247,13 +239,6 @@ class Training:
                 raise
             warn_once(f"training in Python instead of C: {error}")
             self._leave_c()
-
-    def _new_loop(self) -> "NativeLoop | BrowserLoop":
-        if self._compiled._is_in_c():
-            return NativeLoop(self._compiled, self._buffers, self._max_norm)
-        from micrograd.compiler.native.browser import BrowserLoop  # which only Pyodide can run
-
-        return BrowserLoop(self._compiled, self._buffers, self._max_norm)
 
     def _leave(self) -> None:
         self._inside, self._latest = False, None
@@ -293,6 +278,7 @@ def set_gradients(parameters: Sequence[Value], gradients: Sequence[float]) -> No
 
 def check_rule(optimizer: Any) -> None:
     """Raise TypeError if the steps of an optimizer are not those of its rule, or it states none."""
+    validation.require_attributes("optimizer", optimizer, [], "an optimizer, such as optim.Adam(parameters)")
     kind, names = type(optimizer).__name__, ("rule", "step", "zero_grad")
     for name in names:
         if not hasattr(optimizer, name):

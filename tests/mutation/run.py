@@ -77,7 +77,7 @@ TESTS = {  # those of the module first
         ]
     },
     **{f"compiler/distributed/{name}": ["shards"] for name in ["pool", "worker", "shards", "map"]},
-    **{name: ["calls", "arrays"] for name in ["arrays", "compiler/objective"]},
+    "arrays": ["calls", "arrays"],
     **{f"compiler/{name}": ["numpy", "calls", "ieee"] for name in ["backends", "targets/numpy", "targets/arrays"]},
     "compiler/frontend/ieee": ["ieee"],
     **{f"compiler/{name}": ["browser"] for name in ["targets/browser", "native/browser"]},

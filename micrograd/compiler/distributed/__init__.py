@@ -1,7 +1,7 @@
 """Compiled functions on many processes and machines, by any Executor in the manner of Python's `concurrent.futures`.
 
-    pool.py      the caller's side: tasks are submitted to executors until they are answered, whatever goes wrong
     worker.py    the worker's side: it caches the programs and examples that come with tasks, and runs the tasks
+    pool.py      the caller's side: tasks are submitted to executors until they are answered, whatever goes wrong
     shards.py    training: examples in shards, and the sum of their gradients at each step
     map.py       `map` and `backward`: examples in chunks, each computed once
 

@@ -14,24 +14,16 @@ from operator import add
 from typing import Any
 
 from micrograd.arrays import viewed
-from micrograd.compiler.dataset import Packed
-from micrograd.compiler.distributed.pool import Pool, Task
-from micrograd.compiler.distributed.worker import pickled, run_task
+from micrograd.compiler.dataset import Packed, Shapes
+from micrograd.compiler.distributed.pool import Pool
+from micrograd.compiler.distributed.worker import Task, pickled
 from micrograd.compiler.function import Function
 from micrograd.errors import shown
-from micrograd.trees import Shape
 
 PREFETCH = 2  # chunks in flight for each worker, so that it does not wait for the next
 
-_shipped: "weakref.WeakKeyDictionary[Function, ShippedFunction]" = weakref.WeakKeyDictionary()
-
-
-class ShippedFunction:
-    """A compiled function as workers get and cache it, with the shapes that it was compiled for at that time."""
-
-    def __init__(self, fast: Function) -> None:
-        self.shapes = len(fast._backends)
-        self.token, self.program = uuid.uuid4().hex, pickled(fast)
+_shipped: weakref.WeakKeyDictionary[Function, tuple[int, str, bytes]] = weakref.WeakKeyDictionary()
+"""Compiled functions as workers get them: for how many shapes, the key under which they cache it, its pickle."""
 
 
 def mapped(fast: Function, batches: Sequence[Any], executor: Any) -> Any:
@@ -45,7 +37,7 @@ def mapped(fast: Function, batches: Sequence[Any], executor: Any) -> Any:
     return _shaped(fast, shapes, as_arrays, n, numbers)
 
 
-def _shaped(fast: Function, shapes: tuple[Shape, ...], as_arrays: bool, n: int, numbers: "array[float]") -> Any:
+def _shaped(fast: Function, shapes: Shapes, as_arrays: bool, n: int, numbers: "array[float]") -> Any:
     """The function's values for n examples of these shapes, as lists or arrays."""
     flat = viewed(numbers).astype(fast.precision.code, copy=False) if as_arrays else numbers
     return fast._unflattened(shapes, n, flat)
@@ -75,15 +67,15 @@ def _results(fast: Function, do: Any, batches: Sequence[Any], executor: Any) -> 
 
     def tasks() -> Iterator[Task]:
         for name, chunk in _chunks(fast, batches, pool.size):
-            shipped = _shipped.get(fast)
-            if shipped is None or shipped.shapes != len(fast._backends):
-                shipped = _shipped[fast] = ShippedFunction(fast)
-            else:  # the workers may have cached it in an earlier call
+            shapes, token, program = _shipped.get(fast, (0, "", b""))
+            if shapes == len(fast._backends):  # the workers may have cached it in an earlier call
                 for slot in pool.slots:
-                    slot.sent.add((shipped.token, None))
-            yield Task(name, do, (parameters,), shipped.token, shipped.program, None, chunk)
+                    slot.sent.add((token, None))
+            else:
+                _, token, program = _shipped[fast] = len(fast._backends), uuid.uuid4().hex, pickled(fast)
+            yield Task(name, do, (parameters,), token, program, None, chunk)
 
-    with Pool(executor, run_task) as pool:
+    with Pool(executor) as pool:
         for answer in pool.answers(tasks(), PREFETCH * pool.size):
             yield answer.result
 

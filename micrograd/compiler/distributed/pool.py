@@ -9,15 +9,15 @@ answers None, and everything is sent again.
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
 from itertools import count, islice
 from pickle import PicklingError
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
+from micrograd.compiler.distributed.worker import Answer, Task, forget, run_task
 from micrograd.compiler.native.toolchain import warn_once
 from micrograd.errors import shown
 
@@ -27,34 +27,6 @@ MOST_FAILURES = 3  # of executors that were made one after the other, without an
 PATIENCE = 60.0  # seconds without an answer until the log says so
 SHUTDOWN_TIMEOUT = 1.0  # seconds that workers have to free what they cached
 TICK = 1.0  # seconds between checks for Ctrl-C, where it does not interrupt a wait
-
-_serials = count()
-
-
-@dataclass(frozen=True)
-class Task:
-    """A call of a function, with a program and examples, for a worker to make."""
-
-    name: str  # of the examples, for messages
-    do: Callable[..., Any]  # is called with the program, the examples and the arguments
-    arguments: tuple[Any, ...]
-    token: str  # the key under which the worker caches the program
-    program: bytes | None  # None if the worker should have it; b"" if it needs none
-    shard: int | None  # the key under which it caches the examples; None if it does not
-    source: Any  # the examples, or a function that loads them; None if the worker should have them
-    serial: int = field(default_factory=_serials.__next__)  # some executors compute equal calls only once
-
-    def without_cached(self) -> "Task":
-        """The task for a worker that has the program, and the shard."""
-        return replace(self, program=None, source=self.source if self.shard is None else None)
-
-
-class Answer(NamedTuple):
-    """A worker's answer to a task."""
-
-    result: Any
-    worker: str  # its name
-    remark: str | None  # about all of its results, for the log
 
 
 class WorkersLost(BrokenExecutor):
@@ -111,22 +83,16 @@ class ExecutorSlot:
                 f'{again and again + "; "}it never answered: start processes under `if __name__ == "__main__":`, and '
                 "define functions that load shards in a module that the processes can import"
             )
-        if again:
-            return f"{again}, before they gave an answer"
-        return (
+        return (again and f"{again}, before they gave an answer") or (
             f"give a function that creates an executor, as in executor=lambda: ProcessPoolExecutor({self.size()}), "
             "which is called again when one breaks, or a list of several executors"
         )
 
 
 class Pool:
-    """The executors that share the tasks: an Executor, a function that makes one, or a list of these.
+    """The executors that share the tasks: an Executor, a function that makes one, or a list of these."""
 
-    `work` is the function that a worker calls with each task.
-    """
-
-    def __init__(self, given: Any, work: Callable[[Task], Answer | None]) -> None:
-        self.work = work
+    def __init__(self, given: Any) -> None:
         self.slots: list[ExecutorSlot] = []  # those that work
         with ExitStack() as undo:
             undo.callback(self.close, wait=False)
@@ -150,31 +116,24 @@ class Pool:
 
     def answers(self, tasks: Iterable[Task], ahead: int) -> Iterator[Answer]:
         """The answers to the tasks, in their order. At most `ahead` tasks are submitted before their turn."""
-        in_flight, coming, turns = InFlight(self), enumerate(tasks), count()
+        in_flight, coming = InFlight(self), enumerate(tasks)
         try:
-            while True:
+            for turn in count():
                 for i, task in islice(coming, ahead - len(in_flight)):
                     in_flight.submit(i, task)
                 if not len(in_flight):
                     return
-                yield in_flight.answer(next(turns))
+                yield in_flight.answer(turn)
         finally:
-            in_flight.cancel()
+            for *_, future in in_flight.submitted.values():
+                future.cancel()  # if it has not begun
 
-    def record_answer(self, slot: ExecutorSlot, task: Task, answer: Answer) -> None:
-        """Note what the executor has been sent, and who has answered."""
-        slot.failures = 0
-        slot.sent.add((task.token, task.shard))
-        slot.workers.add(answer.worker)
-        if answer.remark:
-            warn_once(f"{answer.worker} {answer.remark}")
-
-    def broadcast(self, function: Callable[[str, int], None], token: str, wait: bool) -> None:
-        """Call the function with the token in the workers that have answered, as far as they can be reached."""
+    def forget(self, token: str, wait: bool) -> None:
+        """Free what is cached under this token in the workers that have answered, as far as they can be reached."""
         futures = []
         for slot in self.slots:
             with suppress(Exception):  # it may be broken, or shut down
-                futures += [slot.executor.submit(function, token, i) for i in range(len(slot.workers))]
+                futures += [slot.executor.submit(forget, token, i) for i in range(len(slot.workers))]
         deadline = time.monotonic() + SHUTDOWN_TIMEOUT * wait
         for future in futures:
             with suppress(Exception):  # a worker may be busy
@@ -197,12 +156,12 @@ class InFlight:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._submitted: dict[int, tuple[Task, ExecutorSlot, Any, Any]] = {}  # with the executor, and its future
+        self.submitted: dict[int, tuple[Task, ExecutorSlot, Any, Any]] = {}  # with the executor, and its future
         self._answers: dict[int, Answer] = {}
         self._done: SimpleQueue[int] = SimpleQueue()
 
     def __len__(self) -> int:
-        return len(self._submitted) + len(self._answers)
+        return len(self.submitted) + len(self._answers)
 
     def submit(self, i: int, task: Task, whole: bool = False) -> None:
         """Give a task to its executor: whole, or without what that has been sent before."""
@@ -212,46 +171,40 @@ class InFlight:
             executor = slot.executor
             cached = not whole and (task.token, task.shard) in slot.sent
             try:
-                future = executor.submit(self._pool.work, task.without_cached() if cached else task)
+                future = executor.submit(run_task, task.without_cached() if cached else task)
             except RuntimeError as error:  # it is broken, or shut down
                 self._pool.replace(slot, executor, error)
             else:
-                self._submitted[i] = task, slot, executor, future
+                self.submitted[i] = task, slot, executor, future
                 future.add_done_callback(lambda _: self._done.put(i))
                 return
 
     def answer(self, turn: int) -> Answer:
-        """Wait for the answer to the task of this number."""
+        """Wait for the answer to the task of this number. A task that has none is submitted again."""
         while turn not in self._answers:
-            self._receive()
-        return self._answers.pop(turn)
-
-    def cancel(self) -> None:
-        """Cancel the tasks that have not begun."""
-        for *_, future in self._submitted.values():
-            future.cancel()
-
-    def _receive(self) -> None:
-        """Wait for a task to be done. If it has no answer, submit it again."""
-        i = self._next_done()
-        task, slot, executor, future = self._submitted.pop(i)
-        try:
-            answer = future.result()
-        except (BrokenExecutor, CancelledError) as error:
-            self._pool.replace(slot, executor, error)
-            self.submit(i, task)
-            return
-        except (PicklingError, AttributeError, TypeError) as error:
-            if not hasattr(error, "__notes__"):  # a worker's error has them
-                error.add_note(
-                    f"{task.name} cannot be sent: load it with a function defined in a module, or a partial of one"
-                )
-            raise
-        if answer is None:
-            self.submit(i, task, whole=True)
-        else:
+            i = self._next_done()
+            task, slot, executor, future = self.submitted.pop(i)
+            try:
+                answer = future.result()
+            except (BrokenExecutor, CancelledError) as error:
+                self._pool.replace(slot, executor, error)
+                self.submit(i, task)
+                continue
+            except (PicklingError, AttributeError, TypeError) as error:
+                if not hasattr(error, "__notes__"):  # a worker's error has them
+                    remedy = "load it with a function defined in a module, or a partial of one"
+                    error.add_note(f"{task.name} cannot be sent: {remedy}")
+                raise
+            if answer is None:
+                self.submit(i, task, whole=True)
+                continue
             self._answers[i] = answer
-            self._pool.record_answer(slot, task, answer)
+            slot.failures = 0
+            slot.sent.add((task.token, task.shard))
+            slot.workers.add(answer.worker)
+            if answer.remark:
+                warn_once(f"{answer.worker} {answer.remark}")
+        return self._answers.pop(turn)
 
     def _next_done(self) -> int:
         """Wait for a task to be done. Returns its number."""
@@ -260,7 +213,7 @@ class InFlight:
             with suppress(Empty):
                 return self._done.get(timeout=TICK)
             if time.monotonic() > deadline:
-                names = ", ".join(task.name for task, *_ in self._submitted.values())
+                names = ", ".join(task.name for task, *_ in self.submitted.values())
                 warn_once(f"no answer for {PATIENCE:g} s: waiting for {names:.200}")
 
 

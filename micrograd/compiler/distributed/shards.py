@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, Self
 
 from micrograd import validation
 from micrograd.compiler.dataset import Examples, pool
-from micrograd.compiler.distributed.pool import Pool, Task
-from micrograd.compiler.distributed.worker import forget, pickled, run_task
+from micrograd.compiler.distributed.pool import Pool
+from micrograd.compiler.distributed.worker import Task, forget, pickled
 from micrograd.compiler.dtype import Precision
 from micrograd.compiler.function import Function
 from micrograd.errors import shown
@@ -55,16 +55,12 @@ class RemoteExamples(Sequence[Any]):
 class Shards:
     """The examples of a training, in parts, on the executor or executors of a Pool.
 
-    Parameters
-    ----------
-    shards
-        The number of parts, or the functions by which workers load them; None for one for each worker.
-    n
-        The number of examples, if it is known.
+    `shards` is the number of parts, or the functions by which workers load them; None for one for each worker. `n` is
+    the number of examples, if it is known.
     """
 
     def __init__(self, executor: Any, shards: int | Sequence[Loader] | None, n: int, precision: Precision) -> None:
-        self._pool = Pool(executor, run_task)
+        self._pool = Pool(executor)
         self._precision = precision
         parts = min(n, self._pool.size) if shards is None else shards
         self.loaded_by_workers = not isinstance(parts, int)
@@ -84,7 +80,7 @@ class Shards:
 
     def __exit__(self, kind: Any, error: Any, at: Any) -> None:
         forget(self._token)
-        self._pool.broadcast(forget, self._token, wait=error is None)
+        self._pool.forget(self._token, wait=error is None)
         self._pool.close(wait=error is None)
 
     def load(self, loss: Any) -> tuple[RemoteExamples, RemoteExamples]:
@@ -99,7 +95,7 @@ class Shards:
             if not self._starts[-1]:
                 raise ValueError("all shards are empty: there is nothing to learn from")
             xs, ys = zip(*[arguments for shapes in shards for _, arguments in shapes], strict=True)
-            self._examples = pool((xs, ys), (), self._precision)
+            self._examples = pool((xs, ys), self._precision)
         except BaseException as error:
             self.__exit__(type(error), error, None)
             raise
@@ -128,8 +124,7 @@ class Shards:
 
         `size` is the number of examples in most batches; `on_values` says that the engine computes them.
         """
-        n, share = len(batch) or self._starts[-1], size / len(self)
-        parts = self._parts(batch)
+        n, share, parts = len(batch) or self._starts[-1], size / len(self), self._parts(batch)
         tasks = [
             self._task(sum_losses, k, parameters, Part(numbers, 1.0 / n, self._size(k), share, on_values))
             for k, numbers in parts
@@ -171,7 +166,7 @@ def loaded(load: Any, precision: Precision) -> Examples:
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise TypeError(f"the loader returned {shown(pair)}: expected a pair (xs, ys) of inputs and targets")
     xs, ys = validation.examples(*pair)
-    return pool((xs, ys), (), precision) if len(xs) else Examples([], [])  # a filter may leave none
+    return pool((xs, ys), precision) if len(xs) else Examples([], [])  # a filter may leave none
 
 
 def describe_shards(_: Any, examples: Examples, loss: Any) -> list[tuple[int, list[Any]]]:

@@ -8,15 +8,45 @@ import os
 import pickle
 import socket
 import threading
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any, NamedTuple
 
 from micrograd import _version
 from micrograd.compiler.dataset import Examples
-from micrograd.compiler.distributed.pool import Answer, Task
 from micrograd.compiler.function import Function
 
 MOST_CACHED = 2  # programs, with their shards
 IN_PYTHON = "computes in Python instead of C; its own log says why"
+
+_serials = count()
+
+
+@dataclass(frozen=True)
+class Task:
+    """A call of a function, with a program and examples, for a worker to make."""
+
+    name: str  # of the examples, for messages
+    do: Callable[..., Any]  # is called with the program, the examples and the arguments
+    arguments: tuple[Any, ...]
+    token: str  # the key under which the worker caches the program
+    program: bytes | None  # None if the worker should have it; b"" if it needs none
+    shard: int | None  # the key under which it caches the examples; None if it does not
+    source: Any  # the examples, or a function that loads them; None if the worker should have them
+    serial: int = field(default_factory=_serials.__next__)  # some executors compute equal calls only once
+
+    def without_cached(self) -> "Task":
+        """The task for a worker that has the program, and the shard."""
+        return replace(self, program=None, source=self.source if self.shard is None else None)
+
+
+class Answer(NamedTuple):
+    """A worker's answer to a task."""
+
+    result: Any
+    worker: str  # its name
+    remark: str | None  # about all of its results, for the log
 
 
 class WorkerCache:
@@ -24,7 +54,7 @@ class WorkerCache:
 
     def __init__(self) -> None:
         self.program: Function | None = None
-        self._sent_in_c = False
+        self.sent_in_c = False
         self._shards: dict[int, Examples] = {}
         self._lock = threading.Lock()  # threads may share them
 
@@ -33,17 +63,13 @@ class WorkerCache:
         with self._lock:
             if self.program is None and task.program:
                 self.program = _unpickled(task.program)
-                self._sent_in_c = self.program._is_in_c()
+                self.sent_in_c = self.program._is_in_c()
         source = task.source
         if task.shard is not None:
             if source is not None and task.shard not in self._shards:
                 self._shards[task.shard] = source() if callable(source) else source
             source = self._shards.get(task.shard)
         return source if self.program or task.program is not None else None
-
-    def remark(self) -> str | None:
-        """What the log should say about the results."""
-        return IN_PYTHON if self._sent_in_c and self.program and not self.program._is_in_c() else None
 
 
 _caches: dict[str, WorkerCache] = {}  # by token, the most recently used one last
@@ -60,7 +86,8 @@ def run_task(task: Task) -> Answer | None:
         examples = cache.examples(task)
         if examples is None:
             return None
-        return Answer(task.do(cache.program, examples, *task.arguments), name(), cache.remark())
+        result, program = task.do(cache.program, examples, *task.arguments), cache.program
+        return Answer(result, name(), IN_PYTHON if cache.sent_in_c and program and not program._is_in_c() else None)
     except Exception as error:
         raise _portable(error, f"in {task.name}, on {name()}") from error.__cause__
 

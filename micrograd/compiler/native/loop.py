@@ -310,7 +310,7 @@ class NativeLoop:
 
     def _kernel_call(self, pack: Any, examples: Examples) -> KernelCall:
         """What computes the examples of a shape, and the room it works in."""
-        library = self._function._library(pack, examples)
+        library = self._function._library(pack.shapes, "backward", examples.share(pack))
         if library not in self._work:
             self._work[library] = array("b", bytes(library.sizes.room))
         return KernelCall(library.function, ctypes.addressof(pack.pointers), address(self._work[library]))
