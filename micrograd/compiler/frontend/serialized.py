@@ -65,3 +65,18 @@ class SerializedGraph:
                 graph = pickle.loads(self._bytes)
             self._graph = weakref.ref(graph)
         return graph
+
+
+class ForKinds(dict[Kind, Any]):
+    """What `make` makes of a graph for each kind of call, when it is first asked for. A copy makes its own."""
+
+    def __init__(self, make: Callable[[Graph, Kind], Any], stored: SerializedGraph) -> None:
+        self._make, self._stored = make, stored
+
+    def __missing__(self, kind: Kind) -> Any:
+        with gc_paused():
+            made = self[kind] = self._make(self._stored.graph(), kind)
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ForKinds, (self._make, self._stored)

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from micrograd import scalar
-from micrograd.collector import gc_paused
 from micrograd.compiler.dataset import Packed
 from micrograd.compiler.frontend.graph import Graph, Kind, name_of
 from micrograd.compiler.frontend.interpret import failure
-from micrograd.compiler.frontend.serialized import SerializedGraph
+from micrograd.compiler.frontend.serialized import ForKinds, SerializedGraph
 from micrograd.compiler.frontend.tracer import QUIET
 from micrograd.compiler.passes import program
 from micrograd.compiler.targets.numpy import Writer
@@ -166,20 +165,12 @@ class NumpyBackend(PythonBackend):
     def __init__(self, stored: SerializedGraph, *, few_in_python: bool) -> None:
         super().__init__(stored)
         self._few_in_python = few_in_python
-        self._kernels: dict[Kind, _Kernel] = {}
-        self._operations: dict[Kind, int] = {}  # for an example, in each kind of call
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_kernels": {}}
+        self._kernels, self._operations = ForKinds(_Kernel, stored), ForKinds(_operations, stored)
 
     def _is_for_python(self, kind: Kind, n: int) -> bool:
         """Whether Python computes n examples faster, one operation after the other."""
-        if kind not in self._operations:
-            graph = self.stored.graph()
-            live, operands = graph.trace.live(graph.results(kind)), graph.trace.operands
-            self._operations[kind] = sum(max(1, len(operands[line]) - 1) for line in live)  # a dot is many
-        operations = n * self._operations[kind]
-        return operations < CALL or operations < CALL + STATEMENT * self._kernel(kind).statements
+        operations: int = n * self._operations[kind]
+        return operations < CALL or operations < CALL + STATEMENT * self._kernels[kind].statements
 
     def run(
         self, kind: Kind, parameters: Numbers, seed: float, packed: Packed, results: Any, gradients: Any, at: Any = None
@@ -188,11 +179,11 @@ class NumpyBackend(PythonBackend):
         if self._few_in_python and self._is_for_python(kind, packed.n if at is None else len(at)):
             super().run(kind, parameters, seed, packed, results, gradients, at)
             return
-        kernel, x = self._kernel(kind), _columns(packed)
+        kernel, x = self._kernels[kind], _columns(packed)
         if at is not None:
             x = x[:, at]
         try:
-            with np.errstate(**self._errors):
+            with np.errstate(**{"all": "ignore"} if self.stored.quiet else RAISES):
                 y, g = kernel(parameters, seed, x)
         except FloatingPointError:
             error = failure(self.stored.graph(), kind, parameters, packed, at)
@@ -206,17 +197,13 @@ class NumpyBackend(PythonBackend):
 
     def source(self) -> str:
         """The functions, made to be read."""
-        return "\n\n".join(self._kernel(kind).source for kind in self.stored.graph().kinds)
+        return "\n\n".join(self._kernels[kind].source for kind in self.stored.graph().kinds)
 
-    @property
-    def _errors(self) -> dict[str, Any]:
-        return {"all": "ignore"} if self.stored.quiet else RAISES
 
-    def _kernel(self, kind: Kind) -> "_Kernel":
-        if kind not in self._kernels:
-            with gc_paused():
-                self._kernels[kind] = _Kernel(self.stored.graph(), kind)
-        return self._kernels[kind]
+def _operations(graph: Graph, kind: Kind) -> int:
+    """The operations for an example, of which a dot is many."""
+    operands = graph.trace.operands
+    return sum(max(1, len(operands[line]) - 1) for line in graph.trace.live(graph.results(kind)))
 
 
 class _Kernel:

@@ -11,7 +11,7 @@ from typing import Any
 
 from micrograd.compiler.dataset import Packed
 from micrograd.compiler.frontend.graph import Graph, Kind
-from micrograd.compiler.frontend.serialized import SerializedGraph
+from micrograd.compiler.frontend.serialized import ForKinds, SerializedGraph
 from micrograd.compiler.targets.c import TOTAL
 from micrograd.compiler.targets.inlined import tables
 from micrograd.compiler.targets.javascript import TEMPLATES, Writer, library
@@ -35,19 +35,12 @@ class BrowserBackend(PythonBackend):
 
     def __init__(self, stored: SerializedGraph) -> None:
         super().__init__(stored)
-        self._modules: dict[Kind, Callable[..., bool]] = {}
-        self._operations: dict[Kind, int] = {}  # for an example, in each kind of call
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_modules": {}}
+        self._modules, self._operations = ForKinds(_module, stored), ForKinds(_operations, stored)
 
     def run(
         self, kind: Kind, parameters: Numbers, seed: float, packed: Packed, results: Any, gradients: Any, at: Any = None
     ) -> None:
         """Call a generated function, as `PythonBackend.run` does: that of Python for few operations."""
-        if kind not in self._operations:
-            graph = self.stored.graph()
-            self._operations[kind] = len(graph.trace.live(graph.results(kind)))
         n, sums = packed.n if at is None else len(at), NOTHING if gradients is None else gradients[:]
         is_short = n * self._operations[kind] < CALL
         found = None if is_short else self.results(kind, parameters, seed, packed, sums, at)
@@ -65,15 +58,17 @@ class BrowserBackend(PythonBackend):
 
         Adds the gradients times `seed` to the buffer `gradients`.
         """
-        if kind not in self._modules:
-            self._modules[kind] = _module(self.stored.graph(), kind)
-        called, n = self._modules[kind], packed.n if at is None else len(at)
+        n = packed.n if at is None else len(at)
         results = array("d", [0.0]) * (n * self.stored.n_results(kind))
         places = NOTHING if at is None else array("d", at)
         steps = [0.0 if shared else step for (_, step), shared in zip(packed.columns, packed.shared, strict=True)]
         columns = [_doubles(column) for column, _ in packed.columns]
         given = _doubles(parameters), gradients, results, places, array("d", steps), *columns
-        return results if called(n, seed, *given) else None
+        return results if self._modules[kind](n, seed, *given) else None
+
+
+def _operations(graph: Graph, kind: Kind) -> int:
+    return len(graph.trace.live(graph.results(kind)))
 
 
 def _doubles(numbers: Any) -> Any:

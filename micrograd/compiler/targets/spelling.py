@@ -50,9 +50,14 @@ def terms(node: Node, text: Callable[[Any], str], templates: Mapping[str, str]) 
     return found
 
 
-def total(signed: Sequence[str]) -> str:
+def total(parts: Sequence[str]) -> str:
     """Terms with their signs as one text."""
-    return " ".join(signed).removeprefix("+ ")
+    return " ".join(parts).removeprefix("+ ")
+
+
+def signed(number: str) -> str:
+    """A number as an operand: a negative one in parentheses."""
+    return f"({number})" if number[0] == "-" else number
 
 
 def added(parts: Sequence[Term], ref: Callable[[Ref], str], larger: str, text: str = "") -> str:
