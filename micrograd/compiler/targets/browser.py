@@ -6,14 +6,13 @@ and raises what it raises.
 
 from array import array
 from collections.abc import Callable
-from importlib.resources import files
 from typing import Any
 
 from micrograd.compiler.dataset import Packed
 from micrograd.compiler.frontend.graph import Graph, Kind
 from micrograd.compiler.frontend.serialized import ForKinds, SerializedGraph
 from micrograd.compiler.targets.c import TOTAL
-from micrograd.compiler.targets.inlined import tables
+from micrograd.compiler.targets.inlined import source, tables
 from micrograd.compiler.targets.javascript import TEMPLATES, Writer, library
 from micrograd.compiler.targets.python import Numbers, PythonBackend
 
@@ -89,9 +88,6 @@ def run(called: str, code: str, **words: object) -> Callable[..., bool]:
     """The function of that name in browser.js, beside generated code; words in capitals are replaced."""
     from pyodide.code import run_js  # type: ignore[import-not-found]  # which is nowhere else
 
-    text = files(__package__).joinpath("browser.js").read_text(encoding="utf-8")
     words = {"INPUTS": 0, "RESULTS": 0, "TEMPORARIES": 0, "SIZES": [], "MOMENTS": [], "CALLED": called, **words}
-    for word, replacement in {**words, "CODE": tables(code) + code + library(code)}.items():
-        text = text.replace(word, str(replacement))
-    module: Callable[..., bool] = run_js(text)
+    module: Callable[..., bool] = run_js(source("browser.js", CODE=tables(code) + code + library(code), **words))
     return module

@@ -8,7 +8,6 @@ import math
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.resources import files
 from itertools import count, takewhile
 from typing import Any, ClassVar
 
@@ -17,19 +16,13 @@ from micrograd.compiler.frontend.tracer import CONDITIONS
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Scatter, Step, Sum, Term, refs, replace, start
 from micrograd.compiler.passes import program
 from micrograd.compiler.passes.storage import Slots, chunks_of
-from micrograd.compiler.targets.inlined import inlined, is_inlined, with_slopes
+from micrograd.compiler.targets.inlined import INLINED, functions, inlined, with_slopes
 from micrograd.compiler.targets.spelling import added, call, index
 from micrograd.scalar import FUNCTIONS, arity, is_composed
 
 LARGEST = 2000  # references in a function: engines do not optimize large ones; a kernel up to this has no loops
 UNROLLED = 400  # references in all rounds, up to which a loop of another kernel is unrolled
 LONG = 16  # terms, above which a sum takes several statements
-
-
-def functions(name: str) -> dict[str, str]:
-    """The functions in a file beside this one, each after an empty line, by name."""
-    text = files(__package__).joinpath(name).read_text(encoding="utf-8").rstrip("\n")
-    return {re.findall(r"function (\w+)", part)[0]: f"{part}\n\n" for part in text.split("\n\n")[1:]}
 
 
 LIBRARY = functions("functions.js")
@@ -124,7 +117,7 @@ class Writer:
         target = self._ref(step.target)
         head = f"{target} {'+=' if isinstance(step, Accumulate) else '='}"
         declaration = "const " if target.isidentifier() else ""
-        if isinstance(step.value, Call) and is_inlined(step.value.op):
+        if isinstance(step.value, Call) and step.value.op in INLINED:
             [x] = step.value.operands
             lines = inlined(step.value.op, self._ref(x), next(self._inlined))
             return [line.replace("return", f"{declaration}{head}") for line in lines]
