@@ -25,18 +25,23 @@ def export_c(
     `model_backward`. Raises ValueError if names in C cannot, or if the header's name is that of one of C's own.
     """
     name = _checked(stem)
-    writer = Writer(program(graph, graph.outputs, []), vectors=False)
-    room = writer.temporaries
-    head = f"void {name}_forward(const double *p, const double *x, double *y)"
-    body = _entry(head, writer, "forward_one(p, x, 1.0, 0, y, t)")
+    writers = {"forward": Writer(program(graph, graph.outputs, []), vectors=False)}
     if graph.parameter_gradients is not None and graph.argument_gradients is not None:
-        results = [*graph.outputs, *graph.argument_gradients]
-        writer = Writer(program(graph, results, graph.parameter_gradients), vectors=False)
-        room = max(room, writer.temporaries)
-        head = f"void {name}_backward(const double *p, const double *x, double *g, double *y)"
-        body += "\n" + _entry(head, writer, "backward_one(p, x, 1.0, g, y, t)")
-    rest = ["#include <math.h>\n", NO_PATTERNS, _parameters(name, parameters), helpers(body), body]
-    return precision.text(_header(graph, name, precision.size * room)), precision.text("\n" + "\n".join(rest))
+        both = program(graph, [*graph.outputs, *graph.argument_gradients], graph.parameter_gradients)
+        writers["backward"] = Writer(both, vectors=False)
+    functions = []
+    for kind, writer in writers.items():
+        takes, g = ("double *g, double *y", "g") if kind == "backward" else ("double *y", "0")
+        functions.append(
+            f"{writer.source(f'{kind}_one')}void {name}_{kind}(const double *p, const double *x, {takes})\n{{\n"
+            f"    double t[{max(writer.temporaries, 1)}];\n    {kind}_one(p, x, 1.0, {g}, y, t);\n}}\n"
+        )
+    body = "\n".join(functions)
+    numbers = ",\n".join(f"    {literal(number)}" for number in parameters) or "    0.0 /* there are none */"
+    array = f"const double {name}_parameters[] = {{\n{numbers}\n}};\n"
+    header = _header(graph, name, precision.size * max(writer.temporaries for writer in writers.values()))
+    rest = ["", "#include <math.h>\n", NO_PATTERNS, array, helpers(body), body]
+    return precision.text(header), precision.text("\n".join(rest))
 
 
 def _checked(stem: str) -> str:
@@ -116,14 +121,3 @@ def _span(array: str, n: int, first: int = 0) -> str:
     if n < 2:
         return f"{array}[{first}]" if n else "nothing"
     return f"{array}[{first}] to {array}[{first + n - 1}]"
-
-
-def _parameters(name: str, parameters: Sequence[float]) -> str:
-    numbers = ",\n".join(f"    {literal(number)}" for number in parameters) or "    0.0 /* there are none */"
-    return f"const double {name}_parameters[] = {{\n{numbers}\n}};\n"
-
-
-def _entry(head: str, writer: Writer, call: str) -> str:
-    """A function that calls a generated one, with arrays for its intermediate results."""
-    source = writer.source(call.split("(")[0])
-    return f"{source}{head}\n{{\n    double t[{max(writer.temporaries, 1)}];\n    {call};\n}}\n"
