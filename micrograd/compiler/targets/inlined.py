@@ -1,4 +1,4 @@
-"""JavaScript that stands in files beside this one, and its functions that generated code writes out where it uses them.
+"""The functions in inlined.js, which generated JavaScript writes out where it uses them.
 
 The slope of tanh is one of them: a trace has the operations that it consists of, among which it is recognised.
 """
@@ -6,16 +6,10 @@ The slope of tanh is one of them: a trace has the operations that it consists of
 import copy
 import re
 from functools import cache
-from importlib.resources import files
 
 from micrograd.compiler.frontend.tracer import Trace
+from micrograd.compiler.targets.spelling import source
 from micrograd.functions import tanh_slope
-
-
-def source(name: str, **words: object) -> str:
-    """The text of a file, with something in place of words in capitals."""
-    text = files(__package__).joinpath(name).read_text(encoding="utf-8").rstrip("\n") + "\n"
-    return re.sub("[A-Z]{4,}", lambda word: str(words.get(word[0], word[0])), text)
 
 
 def functions(name: str) -> dict[str, str]:

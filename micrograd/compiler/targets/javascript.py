@@ -9,7 +9,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count, takewhile
-from typing import Any, ClassVar
+from typing import Any
 
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import CONDITIONS
@@ -74,21 +74,19 @@ def library(code: str) -> str:
 class Writer:
     """Prints what computes some lines of a graph for one example as functions in JavaScript.
 
-    They find the example in the array x, put `results` into y, and add to g what is accumulated.
-
-    Attributes
-    ----------
-    text
-        The functions, the last of which is called `name`, a function of p, g and seed.
-    temporaries
-        The length of the array t, in which they work.
-    templates
-        What each operation looks like.
+    They find the example in the array x, put `results` into y, and add to g what is accumulated. The last function of
+    the `text` is called `name`, a function of p, g and seed; they work in the array t, which is as long as
+    `temporaries`. The templates say what each operation looks like.
     """
 
-    templates: ClassVar[Mapping[str, str]] = TEMPLATES
-
-    def __init__(self, name: str, graph: Graph, results: Sequence[int], accumulated: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        graph: Graph,
+        results: Sequence[int],
+        accumulated: Sequence[int] = (),
+        templates: Mapping[str, str] = TEMPLATES,
+    ) -> None:
         graph = copy.copy(graph)
         graph.trace = with_slopes(graph.trace)
         kernel, constants, *_ = program(graph, results, accumulated)
@@ -98,7 +96,7 @@ class Writer:
         parts = list(chunks_of(steps, LARGEST, size))
         self._slots = Slots(parts)
         self._inlined = count()
-        self._table = f"{name}Constants"
+        self._templates, self._table = templates, f"{name}Constants"
         names = [f"{name}{i}" for i in range(len(parts))] if len(parts) > 1 else [name]
         self.text = f"const {self._table} = {array_of(constants)};\n\n" if constants else ""
         for part, steps in zip(names, parts, strict=True):
@@ -122,7 +120,7 @@ class Writer:
             lines = inlined(step.value.op, self._ref(x), next(self._inlined))
             return [line.replace("return", f"{declaration}{head}") for line in lines]
         if not isinstance(step.value, Sum):
-            return [f"{declaration}{head} {call(step.value, self._ref, self.templates)};"]
+            return [f"{declaration}{head} {call(step.value, self._ref, self._templates)};"]
         parts = step.value.terms
         first = [*takewhile(lambda part: isinstance(part, Term), parts[:LONG])]
         begin = self._sum(first) or self._ref(start(parts))

@@ -1,10 +1,18 @@
-"""Expressions as text, by a table of what each operation looks like in a language."""
+"""Text of all languages: files with words to fill in, and expressions, by a table of what each operation looks like."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+from importlib.resources import files
 from typing import Any
 
 from micrograd.compiler.ir import Call, Ref, Term, general
 from micrograd.compiler.passes.expressions import Node
+
+
+def source(name: str, **words: object) -> str:
+    """The text of a file beside this one, with something in place of words in capitals."""
+    text = files(__package__).joinpath(name).read_text(encoding="utf-8").rstrip("\n") + "\n"
+    return re.sub("[A-Z]{4,}", lambda word: str(words.get(word[0], word[0])), text)
 
 
 def call(value: Any, text: Callable[[Any], str], templates: Mapping[str, str]) -> str:
