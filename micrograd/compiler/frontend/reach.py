@@ -132,28 +132,14 @@ class Place:
 class Reach:
     """All that can be read from some objects, the roots, which are given by name.
 
-    Parameters
-    ----------
-    besides
-        Attributes of the roots themselves that do not count.
-    numbers
-        Whether the numbers in leaf Values and arrays count; those of Values in training never do.
-    ignoring
-        Objects that are left out.
-    thorough
-        Whether everything is followed, and what functions import is imported for that. If not, objects above MANY are
-        unfollowed, and what is imported later has changed.
-    partly
-        Whether this serves although something is unfollowed. If not, it ends there: the rest may be all of a library.
+    Attributes `besides` of the roots themselves do not count, and objects in `ignoring` are left out. Without
+    `numbers`, those in leaf Values and arrays do not count; those of Values in training never do. If it is `thorough`,
+    everything is followed, and what functions import is imported for that; if not, objects above MANY are unfollowed,
+    and what is imported later has changed. It ends at what is unfollowed, since the rest may be all of a library,
+    unless it serves `partly`, too.
 
-    Attributes
-    ----------
-    found
-        All objects that were found or left out, by identity.
-    values
-        The leaf Values among what was found.
-    unfollowed
-        What keeps something that cannot be seen, as an iterator does: its kind and its name.
+    `found` has all objects that were found or left out, by identity; `values`, the leaf Values among what was found;
+    `unfollowed`, what keeps something that cannot be seen, as an iterator does: its kind and its name.
     """
 
     def __init__(

@@ -18,20 +18,13 @@ from micrograd.trees import size
 class SerializedGraph:
     """A graph that takes little room until it is asked for, with some of its attributes.
 
-    Attributes
-    ----------
-    uses
-        For each parameter, 1 if the result depends on it, else 0.
-    digest
-        Tells it from every other graph, in any process.
+    Its `uses` have for each parameter 1 if the result depends on it, else 0. Its `digest` tells it from every other
+    graph, in any process.
     """
 
     def __init__(self, graph: Graph) -> None:
-        self.shapes = graph.shapes
-        self.sizes = graph.sizes
-        self.output_shape = graph.output_shape
-        self._n_outputs = size(graph.output_shape)
-        self.n_parameters = graph.n_parameters
+        self.shapes, self.sizes, self.output_shape = graph.shapes, graph.sizes, graph.output_shape
+        self.n_parameters, self._n_outputs = graph.n_parameters, size(graph.output_shape)
         self.quiet = graph.trace.quiet
         self.is_differentiable = graph.parameter_gradients is not None
         scattered = {parameter for scatter in graph.scatters for parameter in scatter.row.parameters()}

@@ -15,14 +15,8 @@ from micrograd.errors import shown
 class Buffers:
     """The buffer, and the Values and the optimizer that show its numbers while it is in use.
 
-    Attributes
-    ----------
-    numbers
-        The parameters, then their first moments, and so on, then the gradients.
-    n, n_held
-        The number of parameters; and how many of the first of them live here, the others are only read.
-    indices
-        The positions of the optimizer's parameters among all.
+    In `numbers` are the `n` parameters, then their first moments, and so on, then the gradients. Of the parameters, the
+    first `n_held` live here, the others are only read. `indices` has the positions of those of the optimizer.
     """
 
     def __init__(
@@ -37,8 +31,7 @@ class Buffers:
                 "compiled function: give compile all parameters that the optimizer changes"
             )
         self.indices = [position[id(parameter)] for parameter in optimizer.parameters]
-        self.n = len(parameters)
-        self.n_held = self.n - n_constants
+        self.n, self.n_held = len(parameters), len(parameters) - n_constants
 
     @contextmanager
     def in_use(self) -> Iterator[None]:

@@ -7,6 +7,7 @@ import math
 import operator
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,20 +31,11 @@ CALL, STATEMENT = 600, 105  # operations of Python that take as long as a call, 
 # What generated functions call
 
 
-def _check_divisor(divisor: Any) -> None:
-    """Raise FloatingPointError if one is 0: infinity / 0 raises no flag."""
-    if np.count_nonzero(divisor) < np.size(divisor):
+def _divided(divide: Callable[..., Any], x: Any, y: Any) -> Any:
+    """A quotient or a remainder. Raises FloatingPointError if a divisor is 0: infinity / 0 raises no flag."""
+    if np.count_nonzero(y) < np.size(y):
         raise FloatingPointError("division by zero")
-
-
-def _quotient(x: Any, y: Any) -> Any:
-    _check_divisor(y)
-    return x / y
-
-
-def _remainder(x: Any, y: Any) -> Any:
-    _check_divisor(y)
-    return np.remainder(x, y)
+    return divide(x, y)
 
 
 def _is_index(index: Any, size: int) -> Any:
@@ -91,14 +83,8 @@ def _on_arrays(functions: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in [name for name in scalar.FUNCTIONS if not scalar.is_composed(name)]:
         found[name] = getattr(np, name, None) or getattr(np, name.replace("a", "arc", 1), None)
-        found[name] = found[name] or _each(functions[name], scalar.arity(name))
+        found[name] = found[name] or np.vectorize(functions[name], [float])
     return found
-
-
-def _each(function: Callable[..., float], arity: int) -> Callable[..., Any]:
-    """A function of `math` on arrays."""
-    ufunc = np.frompyfunc(function, arity, 1)
-    return lambda *operands: np.asarray(ufunc(*operands), float)
 
 
 def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -125,7 +111,8 @@ def _has_flags() -> bool:
 def _functions() -> dict[str, Any]:
     """The operations that may fail, by their names in generated code."""
     found = _on_arrays({name: scalar.value_of(name) for name in scalar.FUNCTIONS})
-    found |= {"power": operator.pow, "quotient": _quotient, "remainder": _remainder, "take": _take}
+    found |= {"quotient": partial(_divided, operator.truediv), "remainder": partial(_divided, np.remainder)}
+    found |= {"power": operator.pow, "take": _take}
     return found if _has_flags() else {name: _checked(function) for name, function in found.items()}
 
 

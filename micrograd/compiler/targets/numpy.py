@@ -54,14 +54,8 @@ class Nest(NamedTuple):
 class Writer:
     """Prints a program of a graph as a function on arrays.
 
-    Attributes
-    ----------
-    constants
-        The numbers in the array c.
-    size
-        How many numbers the arrays have for each example.
-    statements
-        How many are carried out, each on whole arrays.
+    The array c has its `constants`. The arrays have `size` numbers for each example, and so many `statements` are
+    carried out, each on whole arrays.
     """
 
     def __init__(self, graph: Graph, program: Program) -> None:

@@ -91,16 +91,9 @@ class PythonBackend:
     ) -> None:
         """Call a generated function.
 
-        Parameters
-        ----------
-        kind
-            What it computes; the gradient of a "backward" call is that of the sum of the outputs, times `seed`.
-        results
-            A buffer of doubles, which becomes the results for each example, one after the other.
-        gradients
-            A buffer of doubles, which the gradient with respect to the parameters is added to, or None.
-        at
-            The examples of a "backward" call, by their places; None for all.
+        The buffer of doubles `results` becomes the results for each example, one after the other. To that of
+        `gradients`, a "backward" call adds the gradient of the sum of the outputs with respect to the parameters, times
+        `seed`; its examples are those at the places `at`, or all.
         """
         function, rows = self._functions[kind], packed.rows(at)
         if kind == "backward":
