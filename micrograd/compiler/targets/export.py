@@ -85,12 +85,8 @@ def _header(graph: Graph, name: str, room: int) -> str:
 
 def export_js(graph: Graph, parameters: Sequence[float], rule: "UpdateKernel | None" = None) -> str:
     """The text of a module: with its gradients if there are any, and with a step by the rule."""
-    writers = [javascript.Writer("forwardOne", graph, graph.outputs)]
-    names = ["examples", "load", "forward"]
-    if graph.parameter_gradients is not None and graph.argument_gradients is not None:
-        writers.append(javascript.Writer("backwardOne", graph, graph.outputs, graph.parameter_gradients))
-        writers.append(javascript.Writer("valueAndGradOne", graph, [*graph.outputs, *graph.argument_gradients]))
-        names += ["backward", "valueAndGrad"]
+    ones = zip(("forwardOne", "backwardOne", "valueAndGradOne"), graph.kinds, strict=False)
+    writers = [javascript.Writer(name, graph, *graph.ends(kind)) for name, kind in ones]
     n = sum(graph.sizes)
     head = source(
         "head.js",
@@ -103,9 +99,8 @@ def export_js(graph: Graph, parameters: Sequence[float], rule: "UpdateKernel | N
         RESULTS=max(len(graph.outputs), 1 + n),
         TEMPORARIES=max(writer.temporaries for writer in writers),
     )
-    fixed = functions("module.js")
-    code = "".join(fixed[name] for name in names) + (js_update(rule) if rule is not None else "")
-    code += "".join(writer.text for writer in writers)
+    fixed = [*functions("module.js").values()][: 2 + len(writers)]  # after two that all need, one of each kind
+    code = "".join([*fixed, "" if rule is None else js_update(rule), *(writer.text for writer in writers)])
     return f"{head}\n{tables(code)}{code}{javascript.library(code)}".rstrip() + "\n"
 
 
