@@ -17,7 +17,7 @@ from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Scatter, 
 from micrograd.compiler.passes import program
 from micrograd.compiler.passes.storage import Slots, chunks_of
 from micrograd.compiler.targets.inlined import INLINED, functions, inlined, with_slopes
-from micrograd.compiler.targets.spelling import added, call, index
+from micrograd.compiler.targets.spelling import added, call, index, signed
 from micrograd.scalar import FUNCTIONS, arity, is_composed
 
 LARGEST = 2000  # references in a function: engines do not optimize large ones; a kernel up to this has no loops
@@ -58,8 +58,7 @@ CONSTANTS = {"inf": "Infinity", "-inf": "(-Infinity)", "nan": "NaN", "True": "tr
 
 def literal(number: float) -> str:
     """A constant as JavaScript writes it, to the last bit."""
-    text = repr(number)
-    return CONSTANTS.get(text) or (f"({text})" if text[0] == "-" else text)
+    return CONSTANTS.get(repr(number)) or signed(repr(number))
 
 
 def library(code: str) -> str:
@@ -212,7 +211,5 @@ def _function(name: str, body: Sequence[str]) -> str:
 
 def array_of(numbers: Sequence[float]) -> str:
     """The numbers as an array, to the last bit."""
-    text = textwrap.fill(
-        ", ".join(literal(float(n)).strip("()") for n in numbers), 118, initial_indent="  ", subsequent_indent="  "
-    )
-    return "new Float64Array([" + (f"\n{text},\n" if text else "") + "])"
+    text = textwrap.fill(", ".join(literal(float(n)).strip("()") for n in numbers), 116)
+    return "new Float64Array([" + (f"\n{textwrap.indent(text, '  ')},\n" if text else "") + "])"

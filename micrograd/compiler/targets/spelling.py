@@ -16,18 +16,11 @@ def source(name: str, **words: object) -> str:
 
 
 def call(value: Any, text: Callable[[Any], str], templates: Mapping[str, str]) -> str:
-    """An operation as text.
+    """An operation as text: a Call, or what it is of, which `text` says the look of.
 
-    Parameters
-    ----------
-    value
-        A Call, or what it is of.
-    text
-        What the latter looks like.
-    templates
-        What each operation looks like, with `{0}`, `{1}`, ... for its operands, `{*}` for all but the first, SIZE for
-        how many these are, or for the last number in the operation's name, and STEP for the one before. A power to a
-        constant has its own, such as "**2", or that of "**"; a "quotient" that of "/"; others look like calls.
+    A template has `{0}`, `{1}`, ... for the operands, `{*}` for all but the first, SIZE for how many these are, or for
+    the last number in the operation's name, and STEP for the one before. A power to a constant has its own template,
+    such as "**2", or that of "**"; a "quotient" has that of "/"; others look like calls.
     """
     if not isinstance(value, Call):
         return text(value)
