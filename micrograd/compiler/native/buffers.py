@@ -1,6 +1,7 @@
 """The numbers of a training in C: parameters, moments and gradients, one after the other in one buffer."""
 
 from array import array
+from collections import deque
 from collections.abc import Iterator, MutableSequence, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -105,11 +106,7 @@ class Moments(MutableSequence[float]):
         numbers = array(self._precision.code, self._precision.array(number, "a moment"))
         if len(numbers) != len(places):
             raise ValueError(f"{len(numbers)} numbers were assigned to {len(places)} of a moment: give one for each")
-        if self._row is not None:
-            self._row[i] = numbers
-        else:
-            for place, one in zip(places, numbers, strict=True):
-                self._numbers[place] = one
+        deque(map(self._numbers.__setitem__, places, numbers), maxlen=0)
 
     def __delitem__(self, i: Any) -> None:
         raise TypeError("there is exactly one moment for each parameter: none can be added or removed")
