@@ -1,4 +1,4 @@
-"""Writing JavaScript: a trace as functions, for a module (module.py), and the spellings that drawn pages share with it.
+"""Writing JavaScript: a trace as functions, for a module (export.py), and the spellings that drawn pages share with it.
 
 A small program has no loops: in straight-line code, an engine keeps numbers in registers, which takes half the time.
 """
