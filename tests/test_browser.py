@@ -29,7 +29,7 @@ OPTIMIZERS = {
 def _calls(request, monkeypatch):
     """However few operations there are, they are called in JavaScript."""
     if "few" not in request.function.__name__:
-        monkeypatch.setattr("micrograd.compiler.targets.browser.CALL", 0)
+        monkeypatch.setattr("micrograd.compiler.native.browser.CALL", 0)
 
 
 def numbers(parameters):

@@ -7,9 +7,9 @@ The rooms, in the order of the work; each imports only from those above it:
     dataset.py     examples as buffers of numbers
     ir.py          what the passes make: assignments and loops over arrays, in no language
     passes/        from the Graph to a kernel of the IR: expressions, blocks and statements, loops, their order
-    targets/       the IR as text: Python, C and JavaScript; as files for export: C (export), a module (module)
+    targets/       the IR as text: Python, C and JavaScript; C and a module of JavaScript to export (export)
     native/        text as machine code: the compiler (toolchain), the library, a loop that trains with the optimizer's
-                   rule as C (loop, update), on numbers in a buffer (buffers)
+                   rule as C (loop, update), on numbers in a buffer (buffers); JavaScript in a browser (browser)
     backends.py    which of them, and Python and NumPy for where there is no compiler
     function.py    all of it for one function, in this process
     session.py     training: compiled gradients, and in C whole steps, in the block of a compiled function

@@ -44,7 +44,7 @@ def _without_compiler(graph: Graph, backend: str) -> Backend:
     if backend == "python":
         return PythonBackend(SerializedGraph(graph))
     if backend == "javascript":
-        from micrograd.compiler.targets.browser import BrowserBackend  # which only Pyodide can run
+        from micrograd.compiler.native.browser import BrowserBackend  # which only Pyodide can run
 
         return BrowserBackend(SerializedGraph(graph))
     from micrograd.compiler.targets.arrays import NumpyBackend  # here, since only this backend needs NumPy

@@ -11,8 +11,7 @@ from micrograd.compiler.native.library import check_constants
 from micrograd.compiler.native.update import HasUpdateRule, UpdateKernel
 from micrograd.compiler.passes import program
 from micrograd.compiler.session import check_rule
-from micrograd.compiler.targets.export import export_c
-from micrograd.compiler.targets.module import export_js
+from micrograd.compiler.targets.export import export_c, export_js
 from micrograd.compiler.targets.python import source
 from micrograd.files import replace
 

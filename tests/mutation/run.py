@@ -63,7 +63,7 @@ TESTS = {  # those of the module first
     "compiler/frontend/reach": ["reach", *TRAINING],
     **{
         f"compiler/{name}": IN_C
-        for name in ["targets/c", "targets/spelling", "targets/export", "native/library", "native/toolchain", "dataset"]
+        for name in ["targets/c", "targets/spelling", "native/library", "native/toolchain", "dataset"]
     },
     **{
         f"compiler/{name}": [*TRAINING, *IN_C]
@@ -80,8 +80,8 @@ TESTS = {  # those of the module first
     "arrays": ["calls", "arrays"],
     **{f"compiler/{name}": ["numpy", "calls", "ieee"] for name in ["backends", "targets/numpy", "targets/arrays"]},
     "compiler/frontend/ieee": ["ieee"],
-    **{f"compiler/{name}": ["browser"] for name in ["targets/browser", "native/browser"]},
-    "compiler/printed": ["compiler_c", "javascript", "single_precision"],
+    "compiler/native/browser": ["browser"],
+    **{f"compiler/{name}": ["compiler_c", "javascript", "single_precision"] for name in ["printed", "targets/export"]},
 }
 
 

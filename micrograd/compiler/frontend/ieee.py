@@ -30,10 +30,6 @@ def quiet(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return OWN.get(name, in_ieee)
 
 
-def _divide(x: float, y: float) -> float:
-    return x / y if y else x * math.copysign(math.inf, y)
-
-
 def _power(x: float, y: float) -> float:
     try:
         return math.pow(x, y)
@@ -51,4 +47,8 @@ def take(values: Sequence[float], index: float) -> float:
         return math.nan
 
 
-OWN: dict[str, Callable[..., Any]] = {"/": _divide, "**": _power, "take": lambda index, *values: take(values, index)}
+OWN: dict[str, Callable[..., Any]] = {
+    "/": lambda x, y: x / y if y else x * math.copysign(math.inf, y),
+    "**": _power,
+    "take": lambda index, *values: take(values, index),
+}

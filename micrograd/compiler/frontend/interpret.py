@@ -21,11 +21,8 @@ Step = tuple[int, list[Any], Any]
 """A line, the numbers of its operands, and the result, or the error in place of it."""
 
 
-class _Unchosen:
-    """The gradient of what `take` did not choose: it adds nothing to a sum, and stays what it is in a product."""
-
-
-UNCHOSEN = _Unchosen()
+UNCHOSEN = object()
+"""The gradient of what `take` did not choose: it adds nothing to a sum, and stays what it is in a product."""
 
 
 def evaluate(
@@ -82,8 +79,7 @@ class GraphFunction:
     def __init__(
         self, name: str, parameters: Sequence[Value], graphs: dict[tuple[Shape, ...], SerializedGraph]
     ) -> None:
-        self.__name__ = name
-        self._parameters, self._graphs = parameters, graphs
+        self.__name__, self._parameters, self._graphs = name, parameters, graphs
 
     def __call__(self, *args: Any) -> Any:
         """The function's result."""
@@ -116,14 +112,13 @@ def _gradients(graph: Graph, parameters: Sequence[Any], x: Sequence[Any], seed: 
     """The gradients with respect to the parameters and then the arguments, from the gradient of the result."""
     ends = [*(graph.parameter_gradients or ()), *(graph.argument_gradients or ())]
     numbers = _inputs(graph, parameters, x, seed)
-    scattered = [line for scatter in graph.scatters for line in scatter[1:]]
-    deque(evaluate(graph, [*ends, *scattered], numbers, as_engine=True), maxlen=0)
-    terms = [[numbers[end]] for end in ends]
+    deque(evaluate(graph, [*graph.results("backward"), *ends], numbers, as_engine=True), maxlen=0)
+    totals = [_result("+", UNCHOSEN, numbers[end]) for end in ends]
     for row, position, gradient in graph.scatters:
         for i, parameter in enumerate(row.parameters()):
-            terms[parameter].append(scalar.where(numbers[position] == i, numbers[gradient], 0))
-    for gradient_terms in terms:
-        total = reduce(partial(_result, "+"), gradient_terms, UNCHOSEN)
+            chosen = scalar.where(numbers[position] == i, numbers[gradient], 0)
+            totals[parameter] = _result("+", totals[parameter], chosen)
+    for total in totals:
         if isinstance(total, Exception):
             raise total
         yield 0 if total is UNCHOSEN else total
@@ -158,10 +153,8 @@ def _derivative(graph: Graph, id: Any, operands: dict[int, list[Any]]) -> str:
 def check(graph: Graph, parameters: Sequence[float], x: Sequence[float]) -> None:
     """Compute the outputs and gradients for one example.
 
-    Raises
-    ------
-    FloatingPointError
-        Naming the first operation that made an infinity or NaN, or could not be carried out, and its operands.
+    Raises FloatingPointError, which names the first operation that made an infinity or NaN, or could not be carried
+    out, and its operands.
     """
     results = [*graph.results("backward"), *(graph.argument_gradients or ())]
     for id, operands, outcome in evaluate(graph, results, _inputs(graph, parameters, x)):

@@ -57,6 +57,8 @@ DYNAMIC = {
     *("getcontext", "label"),
 }
 """What reads from where no change can be seen; the label of a parameter, too."""
+READING = ("__call__", "__getattr__", "__getattribute__", "__getitem__")
+"""What may be called to read a number, among the methods that Python calls."""
 IMPORT_NAME = dis.opmap["IMPORT_NAME"]
 MANY, OF_FUNCTION = 100_000, 50
 """How many objects are followed where not all have to be, in a second; and how many take as long as a function."""
@@ -67,25 +69,14 @@ KEPT = "_micrograd_compiled"
 
 
 class Place:
-    """A namespace, a list or an array, and what is in it when this is made.
+    """A namespace, a list or an array called `path`, and what is in it when this is made.
 
-    Parameters
-    ----------
-    path, form
-        Its name, and the form of the name of something in it.
-    read
-        Returns the contents: a dict or a list of objects, or anything that is compared by `==`.
-    assign, delete
-        Set and delete an item of a dict; of anything else, `assign` sets all of it.
+    `read` returns that: a dict or a list of objects, whose names have this form, or anything that is compared by `==`.
+    `assign` and `delete` set and delete an item of a dict; of anything else, `assign` sets all of it.
     """
 
     def __init__(
-        self,
-        path: str,
-        form: str,
-        read: Callable[[], Any],
-        assign: Callable[..., Any],
-        delete: Callable[[Any], Any] | None = None,
+        self, path: str, form: str, read: Callable[[], Any], assign: Callable[..., Any], delete: Any = None
     ) -> None:
         self.form, self._path = form, path
         self._read, self._assign, self._delete = read, assign, delete
@@ -128,43 +119,27 @@ class Place:
             return
         now = self._read()
         for key in now.keys() - self.before.keys():
-            self._delete(key)  # type: ignore[misc]  # which every dict has
+            self._delete(key)
         for key, x in self.before.items():
             if now.get(key, self) is not x:
                 self._assign(key, x)
         if [*map(id, self._read())] != [*map(id, self.before)]:
             for key, x in self.before.items():
-                self._delete(key)  # type: ignore[misc]
+                self._delete(key)
                 self._assign(key, x)
 
 
 class Reach:
-    """All that can be read from some objects.
+    """All that can be read from some objects, the roots, which are given by name.
 
-    Parameters
-    ----------
-    roots
-        The objects, by name.
-    besides
-        Attributes of the roots themselves that do not count.
-    numbers
-        Whether the numbers in leaf Values and arrays count; those of Values in training never do.
-    ignoring
-        Objects that are left out.
-    thorough
-        Whether everything is followed, and what functions import is imported for that. If not, objects above MANY are
-        unfollowed, and what is imported later has changed.
-    partly
-        Whether this serves although something is unfollowed. If not, it ends there: the rest may be all of a library.
+    Attributes `besides` of the roots themselves do not count, and objects in `ignoring` are left out. Without
+    `numbers`, those in leaf Values and arrays do not count; those of Values in training never do. If it is `thorough`,
+    everything is followed, and what functions import is imported for that; if not, objects above MANY are unfollowed,
+    and what is imported later has changed. It ends at what is unfollowed, since the rest may be all of a library,
+    unless it serves `partly`, too.
 
-    Attributes
-    ----------
-    found
-        All objects that were found or left out, by identity.
-    values
-        The leaf Values among what was found.
-    unfollowed
-        What keeps something that cannot be seen, as an iterator does: its kind and its name.
+    `found` has all objects that were found or left out, by identity; `values`, the leaf Values among what was found;
+    `unfollowed`, what keeps something that cannot be seen, as an iterator does: its kind and its name.
     """
 
     def __init__(
@@ -193,8 +168,9 @@ class Reach:
                 break
             self.found[id(thing)] = thing
             try:
-                if thorough and isinstance(thing, FunctionType):
-                    _import(thing)
+                for module, names in _imports(thing) if thorough and isinstance(thing, FunctionType) else ():
+                    with suppress(ImportError):
+                        __import__(module, None, None, names)
                 waiting += self._next(path, thing, besides if roots.get(path) is thing else (), numbers)
             except Exception:  # whatever an object raises where it is read
                 self.unfollowed.append(f"the {type(thing).__name__} {path}")
@@ -360,13 +336,6 @@ def _imports(function: FunctionType) -> Iterator[tuple[str, Sequence[str]]]:
                     yield resolve_name("." * level.argval + step.argval, package), names.argval or ()
 
 
-def _import(function: FunctionType) -> None:
-    """Import what a function imports where it runs."""
-    for module, names in _imports(function):
-        with suppress(ImportError):
-            __import__(module, None, None, names)
-
-
 def _imported(function: FunctionType) -> dict[str, Any]:
     """What a function imports of what has been imported already, by the names of modules."""
     found = [(module, *(f"{module}.{name}" for name in names)) for module, names in _imports(function)]
@@ -379,7 +348,7 @@ def _unfollowed(thing: Any) -> str:
     if hasattr(kind, "__next__") and kind not in weakref.ProxyTypes:
         return "the iterator"
     if isinstance(thing, FunctionType):
-        if _is_of_library(thing) or _is_special(thing.__name__):
+        if _is_of_library(thing) or (thing.__name__.startswith("__") and thing.__name__ not in READING):
             return ""
         names = _names(thing.__code__)
         found = names & DYNAMIC
@@ -387,20 +356,14 @@ def _unfollowed(thing: Any) -> str:
             found |= names & BY_NAME
         return f"{min(found)} in" if found else ""
     base = _kind_in_c(thing)
-    if base in FOLLOWED or (base.__module__ in CONSTANT and not isinstance(thing, random.SystemRandom)):
-        return ""
-    return f"the {kind.__name__}"
+    is_constant = base.__module__ in CONSTANT and not isinstance(thing, random.SystemRandom)
+    return "" if base in FOLLOWED or is_constant else f"the {kind.__name__}"
 
 
 def _is_opaque(kind: type) -> bool:
     """Whether nothing is read from objects of this class: numbers and texts, unless they can have attributes."""
     is_plain = kind in OPAQUE or (not kind.__flags__ & HEAP and issubclass(kind, (float, complex, str, bytes)))
     return is_plain or issubclass(kind, (ModuleType, Symbol, logging.Logger))
-
-
-def _is_special(name: str) -> bool:
-    """Whether a method is called by Python alone, and not to read a number."""
-    return name.startswith("__") and name not in ("__call__", "__getattr__", "__getattribute__", "__getitem__")
 
 
 def _is_in_c(kind: type) -> bool:
@@ -428,8 +391,7 @@ def _is_of_library(thing: Any) -> bool:
 def _refill(container: Any, contents: list[Any]) -> None:
     """Set back a list or a set; other containers cannot change."""
     container.clear()
-    fill = container.update if isinstance(container, set) else container.extend
-    fill(contents)
+    (container.update if isinstance(container, set) else container.extend)(contents)
 
 
 def _numbers(array: Any) -> Any:

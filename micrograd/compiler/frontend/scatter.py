@@ -8,7 +8,6 @@ addition to one element of an array.
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from functools import partial, reduce
 from typing import NamedTuple
 
 from micrograd.compiler.frontend.tracer import CONDITIONS, Trace
@@ -78,14 +77,11 @@ def scatter(trace: Trace, gradients: Sequence[int]) -> tuple[list[int], list[Sca
     for parameter, terms in sums.items():
         before, *others = [part for part, term in terms if not term or (parameter, term) in left]
         if 1 + len(others) < len(terms):
-            total = reduce(partial(_plus, trace), others, trace.nothing)
+            total = trace.nothing
+            for part in others:
+                total = trace.add("+" if len(part) == 1 else "dot", (total, *part)).id
             rest[parameter] = trace.add("+", (*before, total)).id
     return rest, scatters
-
-
-def _plus(trace: Trace, total: int, part: Part) -> int:
-    """The line of a sum with one more part."""
-    return trace.add("+" if len(part) == 1 else "dot", (total, *part)).id
 
 
 def _terms(trace: Trace, line: int) -> list[tuple[Part, Term | None]]:

@@ -18,20 +18,13 @@ from micrograd.trees import size
 class SerializedGraph:
     """A graph that takes little room until it is asked for, with some of its attributes.
 
-    Attributes
-    ----------
-    uses
-        For each parameter, 1 if the result depends on it, else 0.
-    digest
-        Tells it from every other graph, in any process.
+    Its `uses` have for each parameter 1 if the result depends on it, else 0. Its `digest` tells it from every other
+    graph, in any process.
     """
 
     def __init__(self, graph: Graph) -> None:
-        self.shapes = graph.shapes
-        self.sizes = graph.sizes
-        self.output_shape = graph.output_shape
-        self._n_outputs = size(graph.output_shape)
-        self.n_parameters = graph.n_parameters
+        self.shapes, self.sizes, self.output_shape = graph.shapes, graph.sizes, graph.output_shape
+        self.n_parameters, self._n_outputs = graph.n_parameters, size(graph.output_shape)
         self.quiet = graph.trace.quiet
         self.is_differentiable = graph.parameter_gradients is not None
         scattered = {parameter for scatter in graph.scatters for parameter in scatter.row.parameters()}
@@ -65,3 +58,18 @@ class SerializedGraph:
                 graph = pickle.loads(self._bytes)
             self._graph = weakref.ref(graph)
         return graph
+
+
+class ForKinds(dict[Kind, Any]):
+    """What `make` makes of a graph for each kind of call, when it is first asked for. A copy makes its own."""
+
+    def __init__(self, make: Callable[[Graph, Kind], Any], stored: SerializedGraph) -> None:
+        self._make, self._stored = make, stored
+
+    def __missing__(self, kind: Kind) -> Any:
+        with gc_paused():
+            made = self[kind] = self._make(self._stored.graph(), kind)
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ForKinds, (self._make, self._stored)

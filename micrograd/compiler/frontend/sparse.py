@@ -11,15 +11,7 @@ from micrograd.trees import Shape, is_regular, replaced, shape_of
 
 
 class Pattern(NamedTuple):
-    """Where a matrix of some shape has numbers.
-
-    Attributes
-    ----------
-    columns
-        The columns of the numbers, in order in each row, and row by row.
-    ends
-        Where each row begins in there, and where the last one ends.
-    """
+    """Where a matrix of some shape has numbers: their columns, row by row; and where each row begins there or ends."""
 
     shape: tuple[int, int]
     columns: "array[int]"
@@ -29,10 +21,7 @@ class Pattern(NamedTuple):
 class Entries:
     """The entries of a jacobian that are not structurally zero, as a function to compile.
 
-    Attributes
-    ----------
-    patterns
-        Where they are, for the shapes of the arguments that it was called with.
+    Its `patterns` say where they are, for the shapes of the arguments that it was called with.
     """
 
     def __init__(self, function: Any) -> None:
@@ -61,9 +50,9 @@ class Entries:
         columns, ends = array("i"), array("i", [0])
         numbers: list[Any] = []
         for row in rows:
-            entries = [(j, row[j]) for j in sorted(row) if not _is_zero(row[j])]
-            columns.extend([j for j, _ in entries])
-            numbers += [number for _, number in entries]
+            found = [j for j in sorted(row) if not _is_zero(row[j])]
+            columns.extend(found)
+            numbers += map(row.__getitem__, found)
             ends.append(len(columns))
         shape = len(call.outputs), len(call.variables)
         self.patterns[tuple(map(shape_of, args))] = Pattern(shape, columns, ends)

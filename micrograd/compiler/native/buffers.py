@@ -1,6 +1,7 @@
 """The numbers of a training in C: parameters, moments and gradients, one after the other in one buffer."""
 
 from array import array
+from collections import deque
 from collections.abc import Iterator, MutableSequence, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -15,14 +16,8 @@ from micrograd.errors import shown
 class Buffers:
     """The buffer, and the Values and the optimizer that show its numbers while it is in use.
 
-    Attributes
-    ----------
-    numbers
-        The parameters, then their first moments, and so on, then the gradients.
-    n, n_held
-        The number of parameters; and how many of the first of them live here, the others are only read.
-    indices
-        The positions of the optimizer's parameters among all.
+    In `numbers` are the `n` parameters, then their first moments, and so on, then the gradients. Of the parameters, the
+    first `n_held` live here, the others are only read. `indices` has the positions of those of the optimizer.
     """
 
     def __init__(
@@ -37,8 +32,7 @@ class Buffers:
                 "compiled function: give compile all parameters that the optimizer changes"
             )
         self.indices = [position[id(parameter)] for parameter in optimizer.parameters]
-        self.n = len(parameters)
-        self.n_held = self.n - n_constants
+        self.n, self.n_held = len(parameters), len(parameters) - n_constants
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
@@ -112,11 +106,7 @@ class Moments(MutableSequence[float]):
         numbers = array(self._precision.code, self._precision.array(number, "a moment"))
         if len(numbers) != len(places):
             raise ValueError(f"{len(numbers)} numbers were assigned to {len(places)} of a moment: give one for each")
-        if self._row is not None:
-            self._row[i] = numbers
-        else:
-            for place, one in zip(places, numbers, strict=True):
-                self._numbers[place] = one
+        deque(map(self._numbers.__setitem__, places, numbers), maxlen=0)
 
     def __delitem__(self, i: Any) -> None:
         raise TypeError("there is exactly one moment for each parameter: none can be added or removed")

@@ -7,16 +7,16 @@ import math
 import operator
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from micrograd import scalar
-from micrograd.collector import gc_paused
 from micrograd.compiler.dataset import Packed
 from micrograd.compiler.frontend.graph import Graph, Kind, name_of
 from micrograd.compiler.frontend.interpret import failure
-from micrograd.compiler.frontend.serialized import SerializedGraph
+from micrograd.compiler.frontend.serialized import ForKinds, SerializedGraph
 from micrograd.compiler.frontend.tracer import QUIET
 from micrograd.compiler.passes import program
 from micrograd.compiler.targets.numpy import Writer
@@ -31,20 +31,11 @@ CALL, STATEMENT = 600, 105  # operations of Python that take as long as a call, 
 # What generated functions call
 
 
-def _check_divisor(divisor: Any) -> None:
-    """Raise FloatingPointError if one is 0: infinity / 0 raises no flag."""
-    if np.count_nonzero(divisor) < np.size(divisor):
+def _divided(divide: Callable[..., Any], x: Any, y: Any) -> Any:
+    """A quotient or a remainder. Raises FloatingPointError if a divisor is 0: infinity / 0 raises no flag."""
+    if np.count_nonzero(y) < np.size(y):
         raise FloatingPointError("division by zero")
-
-
-def _quotient(x: Any, y: Any) -> Any:
-    _check_divisor(y)
-    return x / y
-
-
-def _remainder(x: Any, y: Any) -> Any:
-    _check_divisor(y)
-    return np.remainder(x, y)
+    return divide(x, y)
 
 
 def _is_index(index: Any, size: int) -> Any:
@@ -92,14 +83,8 @@ def _on_arrays(functions: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in [name for name, function in scalar.FUNCTIONS.items() if not function.composed]:
         found[name] = getattr(np, name, None) or getattr(np, name.replace("a", "arc", 1), None)
-        found[name] = found[name] or _each(functions[name], scalar.FUNCTIONS[name].arity)
+        found[name] = found[name] or np.vectorize(functions[name], [float])
     return found
-
-
-def _each(function: Callable[..., float], arity: int) -> Callable[..., Any]:
-    """A function of `math` on arrays."""
-    ufunc = np.frompyfunc(function, arity, 1)
-    return lambda *operands: np.asarray(ufunc(*operands), float)
 
 
 def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -126,7 +111,8 @@ def _has_flags() -> bool:
 def _functions() -> dict[str, Any]:
     """The operations that may fail, by their names in generated code."""
     found = _on_arrays({name: function.__wrapped__ for name, function in scalar.FUNCTIONS.items()})
-    found |= {"power": operator.pow, "quotient": _quotient, "remainder": _remainder, "take": _take}
+    found |= {"quotient": partial(_divided, operator.truediv), "remainder": partial(_divided, np.remainder)}
+    found |= {"power": operator.pow, "take": _take}
     return found if _has_flags() else {name: _checked(function) for name, function in found.items()}
 
 
@@ -166,20 +152,12 @@ class NumpyBackend(PythonBackend):
     def __init__(self, stored: SerializedGraph, *, few_in_python: bool) -> None:
         super().__init__(stored)
         self._few_in_python = few_in_python
-        self._kernels: dict[Kind, _Kernel] = {}
-        self._operations: dict[Kind, int] = {}  # for an example, in each kind of call
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_kernels": {}}
+        self._kernels, self._operations = ForKinds(_Kernel, stored), ForKinds(_operations, stored)
 
     def _is_for_python(self, kind: Kind, n: int) -> bool:
         """Whether Python computes n examples faster, one operation after the other."""
-        if kind not in self._operations:
-            graph = self.stored.graph()
-            live, operands = graph.trace.live(graph.results(kind)), graph.trace.operands
-            self._operations[kind] = sum(max(1, len(operands[line]) - 1) for line in live)  # a dot is many
-        operations = n * self._operations[kind]
-        return operations < CALL or operations < CALL + STATEMENT * self._kernel(kind).statements
+        operations: int = n * self._operations[kind]
+        return operations < CALL or operations < CALL + STATEMENT * self._kernels[kind].statements
 
     def run(
         self, kind: Kind, parameters: Numbers, seed: float, packed: Packed, results: Any, gradients: Any, at: Any = None
@@ -188,11 +166,11 @@ class NumpyBackend(PythonBackend):
         if self._few_in_python and self._is_for_python(kind, packed.n if at is None else len(at)):
             super().run(kind, parameters, seed, packed, results, gradients, at)
             return
-        kernel, x = self._kernel(kind), _columns(packed)
+        kernel, x = self._kernels[kind], _columns(packed)
         if at is not None:
             x = x[:, at]
         try:
-            with np.errstate(**self._errors):
+            with np.errstate(**{"all": "ignore"} if self.stored.quiet else RAISES):
                 y, g = kernel(parameters, seed, x)
         except FloatingPointError:
             error = failure(self.stored.graph(), kind, parameters, packed, at)
@@ -206,17 +184,13 @@ class NumpyBackend(PythonBackend):
 
     def source(self) -> str:
         """The functions, made to be read."""
-        return "\n\n".join(self._kernel(kind).source for kind in self.stored.graph().kinds)
+        return "\n\n".join(self._kernels[kind].source for kind in self.stored.graph().kinds)
 
-    @property
-    def _errors(self) -> dict[str, Any]:
-        return {"all": "ignore"} if self.stored.quiet else RAISES
 
-    def _kernel(self, kind: Kind) -> "_Kernel":
-        if kind not in self._kernels:
-            with gc_paused():
-                self._kernels[kind] = _Kernel(self.stored.graph(), kind)
-        return self._kernels[kind]
+def _operations(graph: Graph, kind: Kind) -> int:
+    """The operations for an example, of which a dot is many."""
+    operands = graph.trace.operands
+    return sum(max(1, len(operands[line]) - 1) for line in graph.trace.live(graph.results(kind)))
 
 
 class _Kernel:

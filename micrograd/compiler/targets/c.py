@@ -169,8 +169,8 @@ class Writer:
             return self._rows([step], depth)
         if depth or not self.vectors or not may_jam(step):
             lines = [line for inner in step.body for line in self._step(inner, depth + 1)]
-            # gcc 12 takes wrong numbers where it makes vectors of choices that read an array in reverse: with a volatile
-            # counter, it makes none.
+            # gcc 12 takes wrong numbers where it makes vectors of choices that read an array in reverse; with a
+            # volatile counter, it makes none.
             return _for(depth, step.rounds, lines, "long" if self.vectors or not _chooses(step) else "volatile long")
         whole = step.rounds // AT_ONCE * AT_ONCE
         jammed = zip(*[[later(inner, k) for inner in step.body] for k in range(AT_ONCE)], strict=True)

@@ -1,14 +1,21 @@
-"""Export: a graph as one C99 file for other programs, which needs only libm."""
+"""Export: a graph as one C99 file that needs only libm, or with the rule of an optimizer, as an ES module."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.passes import program
-from micrograd.compiler.targets.c import Writer, literal
+from micrograd.compiler.passes.expressions import Node
+from micrograd.compiler.targets import c, javascript
 from micrograd.compiler.targets.c_runtime import NO_PATTERNS, helpers
+from micrograd.compiler.targets.inlined import functions, tables
+from micrograd.compiler.targets.spelling import source, terms, total
+
+if TYPE_CHECKING:
+    from micrograd.compiler.native.update import UpdateKernel
 
 STANDARD_HEADERS = """
 assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg stdatomic stdbit
@@ -25,18 +32,23 @@ def export_c(
     `model_backward`. Raises ValueError if names in C cannot, or if the header's name is that of one of C's own.
     """
     name = _checked(stem)
-    writer = Writer(program(graph, graph.outputs, []), vectors=False)
-    room = writer.temporaries
-    head = f"void {name}_forward(const double *p, const double *x, double *y)"
-    body = _entry(head, writer, "forward_one(p, x, 1.0, 0, y, t)")
+    writers = {"forward": c.Writer(program(graph, graph.outputs, []), vectors=False)}
     if graph.parameter_gradients is not None and graph.argument_gradients is not None:
-        results = [*graph.outputs, *graph.argument_gradients]
-        writer = Writer(program(graph, results, graph.parameter_gradients), vectors=False)
-        room = max(room, writer.temporaries)
-        head = f"void {name}_backward(const double *p, const double *x, double *g, double *y)"
-        body += "\n" + _entry(head, writer, "backward_one(p, x, 1.0, g, y, t)")
-    rest = ["#include <math.h>\n", NO_PATTERNS, _parameters(name, parameters), helpers(body), body]
-    return precision.text(_header(graph, name, precision.size * room)), precision.text("\n" + "\n".join(rest))
+        both = program(graph, [*graph.outputs, *graph.argument_gradients], graph.parameter_gradients)
+        writers["backward"] = c.Writer(both, vectors=False)
+    bodies = []
+    for kind, writer in writers.items():
+        takes, g = ("double *g, double *y", "g") if kind == "backward" else ("double *y", "0")
+        bodies.append(
+            f"{writer.source(f'{kind}_one')}void {name}_{kind}(const double *p, const double *x, {takes})\n{{\n"
+            f"    double t[{max(writer.temporaries, 1)}];\n    {kind}_one(p, x, 1.0, {g}, y, t);\n}}\n"
+        )
+    body = "\n".join(bodies)
+    numbers = ",\n".join(f"    {c.literal(number)}" for number in parameters) or "    0.0 /* there are none */"
+    array = f"const double {name}_parameters[] = {{\n{numbers}\n}};\n"
+    header = _header(graph, name, precision.size * max(writer.temporaries for writer in writers.values()))
+    rest = ["", "#include <math.h>\n", NO_PATTERNS, array, helpers(body), body]
+    return precision.text(header), precision.text("\n".join(rest))
 
 
 def _checked(stem: str) -> str:
@@ -55,48 +67,65 @@ def _checked(stem: str) -> str:
 
 def _header(graph: Graph, name: str, room: int) -> str:
     """The header, which documents the functions; `room` is the number of bytes in their arrays on the stack."""
-    backward, places = "", arguments(graph, "\n     {}: argument {}")
+    places = arguments(graph, "\n     {}: argument {}")
+    words: dict[str, object] = {"NAME": name, "COUNT": graph.n_parameters, "PLACES": places, "BACKWARD": ""}
     if graph.argument_gradients is not None:
         n = len(graph.argument_gradients)
         gradient = f", {_span('y', n, 1)} its gradient with respect to the inputs" if n else ""
-        backward = f"""
-/* The output and its gradient.
+        backward = source("backward.h", SUMS=_span("g", graph.n_parameters), GRADIENT=gradient, **words)
+        words["BACKWARD"] = f"\n{backward}"
+    return source(
+        "header.h",
+        STACK=f"Needs {room:,} bytes of the stack, and what" if room else "Needs no more of the stack than what",
+        GUARD=f"MICROGRAD_{name.swapcase()}_H",  # that of Model.h is another than that of model.h
+        OUTPUT=_span("y", len(graph.outputs)) + of_shape(graph.output_shape),
+        **words,
+    )
 
-   p  the {graph.n_parameters} parameters
-   x  the inputs
-   g  the gradient with respect to the parameters is added to {_span("g", graph.n_parameters)}
-   y  y[0] receives the output{gradient} */
-void {name}_backward(const double *p, const double *x, double *g, double *y);
-"""
-    stack = f"Needs {room:,} bytes of the stack, and what" if room else "Needs no more of the stack than what"
-    guard = f"MICROGRAD_{name.swapcase()}_H"  # that of Model.h is another than that of model.h
-    return f"""/* Generated by micrograd. C99, with no dependency beyond libm.
 
-   {stack} the compiler adds: gcc -fstack-usage tells. */
+def export_js(graph: Graph, parameters: Sequence[float], rule: "UpdateKernel | None" = None) -> str:
+    """The text of a module: with its gradients if there are any, and with a step by the rule."""
+    ones = zip(("forwardOne", "backwardOne", "valueAndGradOne"), graph.kinds, strict=False)
+    writers = [javascript.Writer(name, graph, *graph.ends(kind)) for name, kind in ones]
+    n = sum(graph.sizes)
+    head = source(
+        "head.js",
+        USAGE="" if rule is None else f"\n{source('usage.js')}",
+        INPUTS=n,
+        OUTPUTS=len(graph.outputs),
+        ARGUMENTS=arguments(graph, "\n    {}, argument {}"),
+        SHAPE=of_shape(graph.output_shape),
+        PARAMETERS=javascript.array_of(parameters),
+        RESULTS=max(len(graph.outputs), 1 + n),
+        TEMPORARIES=max(writer.temporaries for writer in writers),
+    )
+    fixed = [*functions("module.js").values()][: 2 + len(writers)]  # after two that all need, one of each kind
+    code = "".join([*fixed, "" if rule is None else js_update(rule), *(writer.text for writer in writers)])
+    return f"{head}\n{tables(code)}{code}{javascript.library(code)}".rstrip() + "\n"
 
-#ifndef {guard}
-#define {guard}
 
-#ifdef __cplusplus
-extern "C" {{
-#endif
+def js_update(rule: "UpdateKernel", templates: Mapping[str, str] = javascript.TEMPLATES) -> str:
+    """The function that takes a step with all parameters; `templates` say what each operation looks like."""
+    trace, moments = rule.trace, [f"m{k}" for k in range(len(rule.moments))]
 
-/* The {graph.n_parameters} parameters, as they were when this file was written. */
-extern const double {name}_parameters[];
+    def name(id: int) -> str:
+        if id in trace.constants:
+            return javascript.literal(float(trace.constants[id]))
+        array, i = trace.leaves.get(id, ("t", id))
+        return f"{array}{i}" if array in ("x", "t") else array
 
-/* The outputs.
+    def computed(nodes: Sequence[Node]) -> list[str]:
+        return [f"const t{node.line} = {total(terms(node, name, templates))};" for node in nodes]
 
-   p  the parameters: the array above, or your own numbers
-   x  the inputs, nested lists flattened from left to right:{places}
-   y  receives the output in {_span("y", len(graph.outputs))}{of_shape(graph.output_shape)} */
-void {name}_forward(const double *p, const double *x, double *y);
-{backward}
-#ifdef __cplusplus
-}}
-#endif
-
-#endif
-"""
+    start = [f"const {array} = state.{moment};" for array, moment in zip(moments, rule.moments, strict=True)]
+    start += ["const steps = state.steps++;", *computed(rule.nodes(head=True))]
+    body = [f"const x{i} = {array}[i];" for i, array in enumerate(["p", "g", *moments])]
+    body += computed(rule.nodes(head=False))
+    body += [f"{array}[i] = {name(id)};" for array, id in zip(["p", *moments], rule.results, strict=True)]
+    lines = [*start, "for (let i = 0; i < p.length; i++) {", *javascript.indented(body), "}"]
+    state = ["steps: 0", *(f"{moment}: new Float64Array(parameters.length)" for moment in rule.moments)]
+    rate = javascript.literal(float(rule.learning_rate))
+    return source("update.js", RATE=rate, STATE=", ".join(state), BODY="\n".join(javascript.indented(lines))) + "\n"
 
 
 def arguments(graph: Graph, line: str) -> str:
@@ -116,14 +145,3 @@ def _span(array: str, n: int, first: int = 0) -> str:
     if n < 2:
         return f"{array}[{first}]" if n else "nothing"
     return f"{array}[{first}] to {array}[{first + n - 1}]"
-
-
-def _parameters(name: str, parameters: Sequence[float]) -> str:
-    numbers = ",\n".join(f"    {literal(number)}" for number in parameters) or "    0.0 /* there are none */"
-    return f"const double {name}_parameters[] = {{\n{numbers}\n}};\n"
-
-
-def _entry(head: str, writer: Writer, call: str) -> str:
-    """A function that calls a generated one, with arrays for its intermediate results."""
-    source = writer.source(call.split("(")[0])
-    return f"{source}{head}\n{{\n    double t[{max(writer.temporaries, 1)}];\n    {call};\n}}\n"

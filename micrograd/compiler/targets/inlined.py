@@ -6,34 +6,29 @@ The slope of tanh is one of them: a trace has the operations that it consists of
 import copy
 import re
 from functools import cache
-from importlib.resources import files
 
 from micrograd.compiler.frontend.tracer import Trace
+from micrograd.compiler.targets.spelling import source
 from micrograd.functions import tanh_slope
 
 
-@cache
-def _parts() -> tuple[str, dict[str, list[str]]]:
-    """The tables, and the lines in the body of each function, by its name."""
-    text = files(__package__).joinpath("inlined.js").read_text(encoding="utf-8")
-    _, tables, *functions = text.rstrip("\n").split("\n\n")
-    names = [re.findall(r"function (\w+)", function)[0] for function in functions]
-    return tables, {name: function.split("\n")[2:-1] for name, function in zip(names, functions, strict=True)}
+def functions(name: str) -> dict[str, str]:
+    """The functions in a file, which stand between empty lines, by name."""
+    parts = source(name).split("\n\n")
+    return {found[1]: f"{part.rstrip()}\n\n" for part in parts if (found := re.search(r"function (\w+)\(", part))}
+
+
+INLINED = functions("inlined.js")
 
 
 def tables(code: str) -> str:
     """The tables, if the code uses them."""
-    return f"{_parts()[0]}\n\n" if "TANH[" in code else ""
-
-
-def is_inlined(op: str) -> bool:
-    """Whether an operation is written out."""
-    return op in _parts()[1]
+    return source("inlined.js").split("\n\n")[1] + "\n\n" if "TANH[" in code else ""
 
 
 def inlined(op: str, x: str, number: int) -> list[str]:
     """Lines that compute a function of x, the last of which returns it; their variables are told apart by a number."""
-    body = _parts()[1][op]
+    body = INLINED[op].split("\n")[2:-3]
     names = {name: f"{name}{number}" for name in re.findall(r"(\w+) = ", " ".join(body))} | {"x": x}
     return [re.sub(r"(?<!\.)\b[a-z]+\b", lambda word: names.get(word[0], word[0]), line.strip()) for line in body]
 
@@ -61,13 +56,11 @@ def _argument(trace: Trace, line: int) -> int | None:
     """The line of x, if a line is the slope of tanh at it."""
     pattern, x, root = _pattern()
     found: dict[int, int] = {}
-    pairs = [(line, root)]
-    while pairs:
-        at, of = pairs.pop()
-        if found.setdefault(of, at) != at:
-            return None
-        if of != x:
-            if trace.ops[at] != pattern.ops[of] or trace.constants.get(at) != pattern.constants.get(of):
-                return None
-            pairs += zip(trace.operands[at], pattern.operands[of], strict=True)
-    return found[x]
+
+    def is_like(at: int, of: int) -> bool:
+        if found.setdefault(of, at) != at or of == x:
+            return found[of] == at
+        is_same = trace.ops[at] == pattern.ops[of] and trace.constants.get(at) == pattern.constants.get(of)
+        return is_same and all(map(is_like, trace.operands[at], pattern.operands[of]))
+
+    return found[x] if is_like(line, root) else None

@@ -1,4 +1,4 @@
-"""Writing JavaScript: a trace as functions, for a module (module.py), and the spellings that drawn pages share with it.
+"""Writing JavaScript: a trace as functions, for a module (export.py), and the spellings that drawn pages share with it.
 
 A small program has no loops: in straight-line code, an engine keeps numbers in registers, which takes half the time.
 """
@@ -8,9 +8,8 @@ import math
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.resources import files
 from itertools import count, takewhile
-from typing import Any, ClassVar
+from typing import Any
 
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import CONDITIONS
@@ -31,19 +30,13 @@ from micrograd.compiler.ir import (
 )
 from micrograd.compiler.passes import program
 from micrograd.compiler.passes.storage import Slots, chunks_of
-from micrograd.compiler.targets.inlined import inlined, is_inlined, with_slopes
-from micrograd.compiler.targets.spelling import added, call, index
+from micrograd.compiler.targets.inlined import INLINED, functions, inlined, with_slopes
+from micrograd.compiler.targets.spelling import added, call, index, signed
 from micrograd.scalar import FUNCTIONS
 
 LARGEST = 2000  # references in a function: engines do not optimize large ones; a kernel up to this has no loops
 UNROLLED = 400  # references in all rounds, up to which a loop of another kernel is unrolled
 LONG = 16  # terms, above which a sum takes several statements
-
-
-def functions(name: str) -> dict[str, str]:
-    """The functions in a file beside this one, each after an empty line, by name."""
-    text = files(__package__).joinpath(name).read_text(encoding="utf-8").rstrip("\n")
-    return {re.findall(r"function (\w+)", part)[0]: f"{part}\n\n" for part in text.split("\n\n")[1:]}
 
 
 LIBRARY = functions("functions.js")
@@ -79,8 +72,7 @@ CONSTANTS = {"inf": "Infinity", "-inf": "(-Infinity)", "nan": "NaN", "True": "tr
 
 def literal(number: float) -> str:
     """A constant as JavaScript writes it, to the last bit."""
-    text = repr(number)
-    return CONSTANTS.get(text) or (f"({text})" if text[0] == "-" else text)
+    return CONSTANTS.get(repr(number)) or signed(repr(number))
 
 
 def library(code: str) -> str:
@@ -95,21 +87,19 @@ def library(code: str) -> str:
 class Writer:
     """Prints what computes some lines of a graph for one example as functions in JavaScript.
 
-    They find the example in the array x, put `results` into y, and add to g what is accumulated.
-
-    Attributes
-    ----------
-    text
-        The functions, the last of which is called `name`, a function of p, g and seed.
-    temporaries
-        The length of the array t, in which they work.
-    templates
-        What each operation looks like.
+    They find the example in the array x, put `results` into y, and add to g what is accumulated. The last function of
+    the `text` is called `name`, a function of p, g and seed; they work in the array t, which is as long as
+    `temporaries`. The templates say what each operation looks like.
     """
 
-    templates: ClassVar[Mapping[str, str]] = TEMPLATES
-
-    def __init__(self, name: str, graph: Graph, results: Sequence[int], accumulated: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        graph: Graph,
+        results: Sequence[int],
+        accumulated: Sequence[int] = (),
+        templates: Mapping[str, str] = TEMPLATES,
+    ) -> None:
         graph = copy.copy(graph)
         graph.trace = with_slopes(graph.trace)
         kernel, constants, *_ = program(graph, results, accumulated)
@@ -119,7 +109,7 @@ class Writer:
         parts = list(chunks_of(steps, LARGEST, size))
         slots = Slots(parts)
         self._inlined = count()
-        self._table = f"{name}Constants"
+        self._templates, self._table = templates, f"{name}Constants"
         names = [f"{name}{i}" for i in range(len(parts))] if len(parts) > 1 else [name]
         self.text = f"const {self._table} = {array_of(constants)};\n\n" if constants else ""
         for part, steps in zip(names, parts, strict=True):
@@ -138,12 +128,12 @@ class Writer:
         target = self._ref(step.target)
         head = f"{target} {'+=' if isinstance(step, Accumulate) else '='}"
         declaration = "const " if target.isidentifier() else ""
-        if isinstance(step.value, Call) and is_inlined(step.value.op):
+        if isinstance(step.value, Call) and step.value.op in INLINED:
             [x] = step.value.operands
             lines = inlined(step.value.op, self._ref(x), next(self._inlined))
             return [line.replace("return", f"{declaration}{head}") for line in lines]
         if not isinstance(step.value, Sum):
-            return [f"{declaration}{head} {call(step.value, self._ref, self.templates)};"]
+            return [f"{declaration}{head} {call(step.value, self._ref, self._templates)};"]
         parts = step.value.terms
         first = [*takewhile(lambda part: isinstance(part, Term), parts[:LONG])]
         begin = self._sum(first) or self._ref(start(parts))
@@ -228,7 +218,5 @@ def _function(name: str, body: Sequence[str]) -> str:
 
 def array_of(numbers: Sequence[float]) -> str:
     """The numbers as an array, to the last bit."""
-    text = textwrap.fill(
-        ", ".join(literal(float(n)).strip("()") for n in numbers), 118, initial_indent="  ", subsequent_indent="  "
-    )
-    return "new Float64Array([" + (f"\n{text},\n" if text else "") + "])"
+    text = textwrap.fill(", ".join(literal(float(n)).strip("()") for n in numbers), 116)
+    return "new Float64Array([" + (f"\n{textwrap.indent(text, '  ')},\n" if text else "") + "])"

@@ -15,7 +15,7 @@ from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import CONDITIONS
 from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, Scatter, Step, Sum, Term, refs
 from micrograd.compiler.passes import Program
-from micrograd.compiler.targets.spelling import call
+from micrograd.compiler.targets.spelling import call, signed
 
 FLAT = ("p", "c", "g", "&p")
 """The arrays of numbers that all examples share; "&p" has the indices of parameters."""
@@ -46,18 +46,16 @@ class Nest(NamedTuple):
         """One more loop within."""
         return Nest((*self.rounds, rounds), (*self.axes, len(self.rounds)) if is_axis else self.axes)
 
+    def shape(self) -> str:
+        """That of an array with all axes."""
+        return f"({', '.join([*(str(self.rounds[axis]) for axis in self.axes), 'n'])},)"
+
 
 class Writer:
     """Prints a program of a graph as a function on arrays.
 
-    Attributes
-    ----------
-    constants
-        The numbers in the array c.
-    size
-        How many numbers the arrays have for each example.
-    statements
-        How many are carried out, each on whole arrays.
+    The array c has its `constants`. The arrays have `size` numbers for each example, and so many `statements` are
+    carried out, each on whole arrays.
     """
 
     def __init__(self, graph: Graph, program: Program) -> None:
@@ -80,14 +78,14 @@ class Writer:
             is_axis = not is_carried(step, nest.rounds)
             within = nest.loop(step.rounds, is_axis=is_axis)
             body = [line for inner in step.body for line in self._step(inner, within)]
-            depth = len(nest.rounds)
-            return body if is_axis else [f"for i{depth} in range({step.rounds}):", *[f"    {line}" for line in body]]
+            head = f"for i{len(nest.rounds)} in range({step.rounds}):"
+            return body if is_axis else [head, *[f"    {line}" for line in body]]
         self.statements += math.prod(n for depth, n in enumerate(nest.rounds) if depth not in nest.axes)
         if isinstance(step, Scatter):
             places = step.row._replace(array="&p"), step.position, step.value
             row, position, value = (self._aligned(ref, nest) for ref in places)
             place = f"{row} + {step.step} * whole({position}, {step.size})"
-            return [f"add_at(g, {place}, {value}, {self._shape(nest.axes, nest)})"]
+            return [f"add_at(g, {place}, {value}, {nest.shape()})"]
         return self._accumulate(step, nest) if isinstance(step, Accumulate) else [self._assign(step, nest)]
 
     def _assign(self, step: Assign, nest: Nest) -> str:
@@ -95,19 +93,18 @@ class Writer:
         if target.array[0] != "v":
             return f"{self._place(target, nest)} = {value}"
         self._variables[target.array] = nest.axes
-        return f"{target.array} = broadcast_to({value}, {self._shape(nest.axes, nest)})"
+        return f"{target.array} = broadcast_to({value}, {nest.shape()})"
 
     def _accumulate(self, step: Accumulate, nest: Nest) -> list[str]:
         """The lines that add a value to gradients: the sum over the examples, and the axes they do not have."""
-        lines = []
-        value = step.value
-        assert isinstance(value, Sum)  # as what is added to a gradient is
+        assert isinstance(step.value, Sum)  # as what is added to a gradient is
         kept = [axis for axis in nest.axes if _stride(step.target, axis)]
         summed = [axis for axis in (*nest.axes, EXAMPLES) if axis not in kept]
         target = self._place(step.target, nest)
-        for term, within, more in _products(value.terms, nest):
-            lines.append(f"{target} {term.sign}= {self._contraction(term, within, [*summed, *more], kept)}")
-        return lines
+        return [
+            f"{target} {term.sign}= {self._contraction(term, within, [*summed, *more], kept)}"
+            for term, within, more in _products(step.value.terms, nest)
+        ]
 
     def _value(self, value: Any, nest: Nest) -> str:
         """An expression, with the axes of the nest and then that of examples, or what broadcasts to them."""
@@ -169,7 +166,7 @@ class Writer:
                     if len(both) == 1 and len(b) < 2:
                         return f"{views[0]} @ {views[1]}", left
                     return f"tensordot({views[0]}, {views[1]}, {len(both)})", left
-        subscripts = ["".join(map(_letter, each)) for each in (*axes, left)]
+        subscripts = ["".join(chr(ord("a") + min(axis, 25)) for axis in each) for each in (*axes, left)]
         arrays = ", ".join(self._view(ref, each, nest) for ref, each in zip(factors, axes, strict=True))
         return f'einsum("{subscripts[0]},{subscripts[1]}->{subscripts[2]}", {arrays})', left
 
@@ -193,16 +190,13 @@ class Writer:
         text = self._view(ref, self._axes(ref, nest), nest)
         return f"{text}[:]" if text.startswith("ndarray") else text
 
-    def _shape(self, axes: Sequence[int], nest: Nest) -> str:
-        return f"({', '.join([*(str(nest.rounds[axis]) for axis in axes), 'n'])},)"
-
     def _view(self, ref: Ref, axes: Sequence[int], nest: Nest) -> str:
         """What is at a reference, with its axes in this order."""
         array = ref.array
         if array[0] == "=":
-            return array[1:] if array[1] != "-" else f"({array[1:]})"
+            return signed(array[1:])
         if array == "seed":
-            return "seed"
+            return array
         if array[0] == "v":
             own = self._axes(ref, nest)
             return array if axes == own else f"{array}.transpose({', '.join(str(own.index(axis)) for axis in axes)})"
@@ -251,18 +245,12 @@ def _index(ref: Ref, nest: Nest) -> str:
     return " + ".join([str(ref.base), *(f"{stride} * i{depth}" for depth, stride in loops)])
 
 
-def _letter(axis: int) -> str:
-    return "z" if axis == EXAMPLES else chr(ord("a") + axis)
-
-
 def _spread(text: str, axes: Sequence[int], kept: Sequence[int]) -> str:
     """An array with some of these axes, the others being inserted where broadcasting would not do it."""
-    if not axes:
-        return text
-    index = [":" if axis in axes else "None" for axis in kept[kept.index(axes[0]) :]]
+    index = [":" if axis in axes else "None" for axis in kept[kept.index(axes[0]) :]] if axes else []
     if "None" not in index:
         return text
-    return f"{text}[{', '.join(index)}]" if " @ " not in text else f"({text})[{', '.join(index)}]"
+    return f"{f'({text})' if ' @ ' in text else text}[{', '.join(index)}]"
 
 
 def _products(
@@ -291,25 +279,23 @@ def _sizes(kernel: Kernel) -> dict[str, int]:
 
 def is_carried(loop: Loop, outer: tuple[int, ...]) -> bool:
     """Whether a round of a loop may read what an earlier one computes; or several add to one gradient, of several."""
-    depth = len(outer)
     reads: dict[str, list[tuple[Ref, tuple[int, ...]]]] = defaultdict(list)
     for step, rounds in _statements(loop, outer):
-        if isinstance(step, Scatter):
-            continue
-        for ref, its_rounds in refs(step.value, rounds):
-            reads[ref.array].append((ref, its_rounds))
+        for read in refs(step.value, rounds):
+            reads[read[0].array].append(read)
         target = step.target
         is_read = isinstance(step, Assign) and target.array[0] != "v"  # each gradient is added to once
-        if is_read and any(_meets(target, rounds, *read, depth) for read in reads[target.array]):
+        if is_read and any(_meets(target, rounds, *read, len(outer)) for read in reads[target.array]):
             return True
     return False
 
 
 def _statements(step: Step, rounds: tuple[int, ...]) -> Iterator[tuple[Any, tuple[int, ...]]]:
+    """What a step sets or adds up, with the rounds of the loops around each."""
     if isinstance(step, Loop):
         for inner in step.body:
             yield from _statements(inner, (*rounds, step.rounds))
-    else:
+    elif not isinstance(step, Scatter):
         yield step, rounds
 
 

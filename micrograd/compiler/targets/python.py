@@ -19,10 +19,10 @@ from micrograd.compiler.frontend.graph import Graph, Kind, name_of
 from micrograd.compiler.frontend.ieee import take
 from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.frontend.scatter import Scatter
-from micrograd.compiler.frontend.serialized import SerializedGraph
+from micrograd.compiler.frontend.serialized import ForKinds, SerializedGraph
 from micrograd.compiler.frontend.tracer import CONDITIONS, QUIET
 from micrograd.compiler.passes.expressions import Expressions, Node
-from micrograd.compiler.targets.spelling import terms, total
+from micrograd.compiler.targets.spelling import signed, terms, total
 
 Numbers = Sequence[float]
 
@@ -84,29 +84,18 @@ class PythonBackend:
     language, precision = "Python", DOUBLE
 
     def __init__(self, stored: SerializedGraph) -> None:
-        self.stored = stored
-        self._functions: dict[Kind, Callable[..., Any]] = {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_functions": {}}
+        self.stored, self._functions = stored, ForKinds(_compiled, stored)
 
     def run(
         self, kind: Kind, parameters: Numbers, seed: float, packed: Packed, results: Any, gradients: Any, at: Any = None
     ) -> None:
         """Call a generated function.
 
-        Parameters
-        ----------
-        kind
-            What it computes; the gradient of a "backward" call is that of the sum of the outputs, times `seed`.
-        results
-            A buffer of doubles, which becomes the results for each example, one after the other.
-        gradients
-            A buffer of doubles, which the gradient with respect to the parameters is added to, or None.
-        at
-            The examples of a "backward" call, by their places; None for all.
+        The buffer of doubles `results` becomes the results for each example, one after the other. To that of
+        `gradients`, a "backward" call adds the gradient of the sum of the outputs with respect to the parameters, times
+        `seed`; its examples are those at the places `at`, or all.
         """
-        function, rows = self._function(kind), packed.rows(at)
+        function, rows = self._functions[kind], packed.rows(at)
         if kind == "backward":
             outputs, sums = function(parameters, gradients, seed, rows)
             numbers, gradients[:] = outputs[::-1], array("d", sums)
@@ -117,12 +106,12 @@ class PythonBackend:
             numbers = [value, *gradient]
         memoryview(results)[:] = array("d", numbers)
 
-    def _function(self, kind: Kind) -> Callable[..., Any]:
-        if kind not in self._functions:
-            space: dict[str, Any] = {**NAMESPACE, **(QUIET_NAMESPACE if self.stored.quiet else {})}
-            exec(compile(_text(self.stored.graph(), kind), FILE, "exec"), space)
-            self._functions[kind] = space[name_of(kind)]
-        return self._functions[kind]
+
+def _compiled(graph: Graph, kind: Kind) -> Callable[..., Any]:
+    space: dict[str, Any] = {**NAMESPACE, **(QUIET_NAMESPACE if graph.trace.quiet else {})}
+    exec(compile(_text(graph, kind), FILE, "exec"), space)
+    function: Callable[..., Any] = space[name_of(kind)]
+    return function
 
 
 def explain(error: Exception, stored: SerializedGraph, kind: Kind, parameters: Numbers, packed: Packed) -> None:
@@ -142,9 +131,26 @@ def source(graph: Graph) -> str:
 
 
 def _text(graph: Graph, kind: Kind) -> str:
-    if kind == "forward":
-        return _forward(graph)
-    return _backward(graph) if kind == "backward" else _value_and_grad(graph, kind)
+    """The function for calls of a kind."""
+    returned, summed = graph.ends(kind)
+    lines, names = _write(graph, [*returned, *summed], graph.scatters if kind == "backward" else ())
+    results, sums = [names[id] for id in returned], [names[id] for id in summed]
+    takes, doc = "p, x", "The outputs for the parameters p and one example x, all flat."
+    if kind == "backward":
+        takes = "p, g, seed, examples"
+        doc = (
+            "The output for each example, last first, and the gradients g with those of all outputs, times seed, added."
+        )
+        loop = [*_unpack(graph, "x"), *lines, f"outputs.append({results[0]})"]
+        start = [*_unpack(graph, "p", "g"), "outputs = []", "for x in reversed(examples):"]
+        body = [*start, *[f"    {line}" for line in loop], f"return outputs, {_list(sums)}"]
+    elif kind == "forward":
+        body = [*_unpack(graph, "p", "x"), *lines, f"return {_list(results)}"]
+    else:
+        doc = "The output for one example x, and its gradient with respect to each number in x."
+        value, *gradient = results
+        body = [*_unpack(graph, "p", "x"), "seed = 1.0", *lines, f"return {value}, {_list(gradient)}"]
+    return f"def {name_of(kind)}({takes}):\n" + textwrap.indent("\n".join([f'"""{doc}"""', *body]), "    ") + "\n"
 
 
 def _names(graph: Graph, nodes: Expressions, scatters: Sequence[Scatter]) -> dict[int, str]:
@@ -153,8 +159,7 @@ def _names(graph: Graph, nodes: Expressions, scatters: Sequence[Scatter]) -> dic
     scattered = {parameter for scatter in scatters for parameter in scatter.row.parameters()}
     names = {id: array if array == "seed" else f"{array}{i}" for id, (array, i) in graph.trace.leaves.items()}
     names |= {id: f"g[{i}]" for id, (array, i) in graph.trace.leaves.items() if array == "g" and i in scattered}
-    for id, number in graph.trace.constants.items():
-        names[id] = repr(number) if repr(number)[0] != "-" else f"({number!r})"
+    names |= {id: signed(repr(number)) for id, number in graph.trace.constants.items()}
     for count, node in enumerate(nodes):
         id, of = node.line, graph.gradients.get(node.line)
         if node.parameter >= 0:
@@ -172,19 +177,15 @@ def _write(graph: Graph, results: Sequence[int], scatters: Sequence[Scatter] = (
     needed = [*results, *(line for scatter in scatters for line in scatter[1:])]
     nodes = Expressions(graph.trace, needed, named=graph.gradients, in_order=True)
     names = _names(graph, nodes, scatters)
-    for line, ref in nodes.rows.items():
-        names[line] = f"p[{ref.base}"
+    names |= {line: f"p[{ref.base}" for line, ref in nodes.rows.items()}
     templates = QUIET_TEMPLATES if graph.trace.quiet else TEMPLATES
     lines: list[str] = []
-    backward = False
+    first = next((node.line for node in nodes if node.line >= graph.forward_end), None)
     for node in nodes:
-        if node.line >= graph.forward_end and not backward:
-            backward = True
+        if node.line == first:
             lines.append("# forward ends here, backward begins")
         lines += _assignments(names[node.line], node, names, templates)
-    for row, index, gradient in scatters:
-        numbers = row.parameters()
-        lines.append(f"add_at(g, {numbers!r}, {names[index]}, {names[gradient]})")
+    lines += [f"add_at(g, {row.parameters()!r}, {names[i]}, {names[gradient]})" for row, i, gradient in scatters]
     return lines, names
 
 
@@ -209,38 +210,3 @@ def _unpack(graph: Graph, *arrays: str) -> list[str]:
 
 def _list(names: Iterable[str]) -> str:
     return f"[{', '.join(names)}]"
-
-
-def _function(head: str, doc: str, *body: str) -> str:
-    return f"def {head}:\n" + textwrap.indent("\n".join([f'"""{doc}"""', *body]), "    ") + "\n"
-
-
-def _forward(graph: Graph) -> str:
-    body, names = _write(graph, graph.outputs)
-    doc = "The outputs for the parameters p and one example x, all flat."
-    results = _list(names[id] for id in graph.outputs)
-    return _function("forward(p, x)", doc, *_unpack(graph, "p", "x"), *body, f"return {results}")
-
-
-def _backward(graph: Graph) -> str:
-    gradients = graph.parameter_gradients or []
-    body, names = _write(graph, [*graph.outputs, *gradients], graph.scatters)
-    doc = "The output for each example, last first, and the gradients g with those of all outputs, times seed, added."
-    loop = [*_unpack(graph, "x"), *body, f"outputs.append({names[graph.outputs[0]]})"]
-    return _function(
-        "backward(p, g, seed, examples)",
-        doc,
-        *_unpack(graph, "p", "g"),
-        "outputs = []",
-        "for x in reversed(examples):",
-        *[f"    {line}" for line in loop],
-        f"return outputs, {_list(names[id] for id in gradients)}",
-    )
-
-
-def _value_and_grad(graph: Graph, kind: Kind) -> str:
-    value, *gradients = graph.results(kind)
-    body, names = _write(graph, [value, *gradients])
-    doc = "The output for one example x, and its gradient with respect to each number in x."
-    results = f"{names[value]}, {_list(names[id] for id in gradients)}"
-    return _function("value_and_grad(p, x)", doc, *_unpack(graph, "p", "x"), "seed = 1.0", *body, f"return {results}")

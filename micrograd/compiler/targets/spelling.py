@@ -1,25 +1,26 @@
-"""Expressions as text, by a table of what each operation looks like in a language."""
+"""Text of all languages: files with words to fill in, and expressions, by a table of what each operation looks like."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+from importlib.resources import files
 from typing import Any
 
 from micrograd.compiler.ir import Call, Ref, Term, general
 from micrograd.compiler.passes.expressions import Node
 
 
-def call(value: Any, text: Callable[[Any], str], templates: Mapping[str, str]) -> str:
-    """An operation as text.
+def source(name: str, **words: object) -> str:
+    """The text of a file beside this one, with something in place of words in capitals."""
+    text = files(__package__).joinpath(name).read_text(encoding="utf-8").rstrip("\n") + "\n"
+    return re.sub("[A-Z]{4,}", lambda word: str(words.get(word[0], word[0])), text)
 
-    Parameters
-    ----------
-    value
-        A Call, or what it is of.
-    text
-        What the latter looks like.
-    templates
-        What each operation looks like, with `{0}`, `{1}`, ... for its operands, `{*}` for all but the first, SIZE for
-        how many these are, or for the last number in the operation's name, and STEP for the one before. A power to a
-        constant has its own, such as "**2", or that of "**"; a "quotient" that of "/"; others look like calls.
+
+def call(value: Any, text: Callable[[Any], str], templates: Mapping[str, str]) -> str:
+    """An operation as text: a Call, or what it is of, which `text` says the look of.
+
+    A template has `{0}`, `{1}`, ... for the operands, `{*}` for all but the first, SIZE for how many these are, or for
+    the last number in the operation's name, and STEP for the one before. A power to a constant has its own template,
+    such as "**2", or that of "**"; a "quotient" has that of "/"; others look like calls.
     """
     if not isinstance(value, Call):
         return text(value)
@@ -50,9 +51,14 @@ def terms(node: Node, text: Callable[[Any], str], templates: Mapping[str, str]) 
     return found
 
 
-def total(signed: Sequence[str]) -> str:
+def total(parts: Sequence[str]) -> str:
     """Terms with their signs as one text."""
-    return " ".join(signed).removeprefix("+ ")
+    return " ".join(parts).removeprefix("+ ")
+
+
+def signed(number: str) -> str:
+    """A number as an operand: a negative one in parentheses."""
+    return f"({number})" if number[0] == "-" else number
 
 
 def added(parts: Sequence[Term], ref: Callable[[Ref], str], larger: str, text: str = "") -> str:

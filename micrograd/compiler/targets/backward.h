@@ -1,0 +1,7 @@
+/* The output and its gradient.
+
+   p  the COUNT parameters
+   x  the inputs
+   g  the gradient with respect to the parameters is added to SUMS
+   y  y[0] receives the outputGRADIENT */
+void NAME_backward(const double *p, const double *x, double *g, double *y);
