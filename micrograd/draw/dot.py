@@ -2,11 +2,11 @@
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from micrograd.draw import text
-from micrograd.draw.graph.drawn import DrawnGraph, is_dot
+from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.engine import Value
 
 LIMIT = 2000  # nodes: with more of them Graphviz runs for minutes, and nobody reads the drawing
@@ -68,7 +68,7 @@ def body(root: Value, limit: float) -> list[str]:
         colour = ROOT if node is root else "" if node._prev else LEAF
         fill = f' fillcolor="{colour}"' if colour else ""
         fields = [str(node.label)] * (node.label != "") + [f"data {text.exact(node.data)}"]
-        fields += [f"grad {text.exact(node.grad)}"] * (has_gradients and not graph.is_constant(i))
+        fields += [f"grad {text.exact(node.grad)}"] * (has_gradients and i not in graph.constants)
         tip = _escaped(", ".join(fields))
         lines.append(f'\tn{i} [label="{{{"|".join(map(_escaped, fields))}}}"{fill} tooltip="{tip}"]\n')
         if node._prev:
@@ -76,7 +76,7 @@ def body(root: Value, limit: float) -> list[str]:
             op = _escaped(node._op)
             small = " fontsize=8" * (len(str(node._op)) > 5)
             lines.append(f'\top_n{i} [label="{op}" {CIRCLE}{small}{order} tooltip="{_escaped(_call(node))}"]\n')
-            lines += [f"\tn{operand} -> op_n{i}{role}\n" for operand, role in _roles(node, graph.operands[i])]
+            lines += [f"\tn{operand} -> op_n{i}{role}\n" for operand, role in _roles(graph, i)]
             lines.append(f"\top_n{i} -> n{i} [weight=9]\n")  # a short straight edge: the two belong together
     return lines
 
@@ -87,9 +87,10 @@ def _call(node: Value) -> str:
     return f"{node._op}({', '.join(names + ['...'] * (len(node._prev) > 5))})"
 
 
-def _roles(node: Value, operands: Sequence[int]) -> Iterable[tuple[int, str]]:
+def _roles(graph: DrawnGraph, i: int) -> Iterable[tuple[int, str]]:
     """The operands of a node; those of a dot in pairs, each with its role there."""
-    if not is_dot(node):
+    operands = graph.operands[i]
+    if graph.operations[i] != "dot":
         return ((operand, "") for operand in operands)
     n = len(operands) // 2
     pairs = [(operands[k + side * n], f"{'wx'[side]}{k}") for k in range(n) for side in (0, 1)]

@@ -9,7 +9,7 @@ What is left is called after its formula, `a × b`, if that is short, and otherw
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from micrograd.draw.graph.drawn import POWERS, DrawnGraph, is_dot
+from micrograd.draw.graph.drawn import POWERS, DrawnGraph
 from micrograd.draw.graph.fold import Card, Folded
 from micrograd.draw.text import label, number
 
@@ -42,7 +42,7 @@ def _name_neurons(folded: Folded, found: list[str]) -> None:
     graph, taken = folded.graph, set(found)
 
     def give(i: int | None, name: str) -> None:
-        if i is not None and not found[i] and not graph.is_constant(i) and name not in taken:
+        if i is not None and not found[i] and i not in graph.constants and name not in taken:
             found[i] = name
             taken.add(name)
 
@@ -80,7 +80,7 @@ def _name_others(graph: DrawnGraph, twins: Mapping[int, int], found: list[str]) 
     for i, value in enumerate(graph.values):
         if found[i]:
             continue
-        if graph.is_constant(i):
+        if i in graph.constants:
             found[i] = number(value.data)
             continue
         found[i] = "" if graph.is_leaf(i) else _formula(graph, i, found)
@@ -94,7 +94,7 @@ def _name_others(graph: DrawnGraph, twins: Mapping[int, int], found: list[str]) 
 def _formula(graph: DrawnGraph, i: int, found: Sequence[str]) -> str:
     """The operation of a Value and the names of its operands; only the operation if they are many."""
     title, operands = graph.title(i), [found[k] for k in graph.operands[i]]
-    if len(operands) > 2 or is_dot(graph.values[i]) or not graph.operation(i):
+    if len(operands) > 2 or graph.operations[i] in ("", "dot"):
         return title
     if title.isalpha():
         return f"{title}({', '.join(operands)})"

@@ -77,7 +77,7 @@ def _values(graph: DrawnGraph) -> dict[str, Any]:
     return {
         "data": [_number(value.data) for value in graph.values],
         "operands": graph.operands[graph.first :],
-        "constants": [i for i in range(graph.first) if graph.is_constant(i)],
+        "constants": sorted(graph.constants),
         "lines": {i: value.line for i, value in enumerate(graph.values) if hasattr(value, "line")},
         "exact": {i: exact(value) for i, value in enumerate(graph.values) if type(innermost(value)) is not float},
     }
@@ -87,8 +87,8 @@ def _trained(folded: Folded) -> list[int]:
     """The leaves that a training would move: weights and biases of neurons, or if there are none, all leaves."""
     graph = folded.graph
     found = dict.fromkeys(i for card in folded.cards for i in (*[x.weight for x in card.inputs], card.bias))
-    leaves = [i for i in range(graph.first) if not graph.is_constant(i)]
-    return [i for i in found if i is not None and not graph.is_constant(i)] or leaves
+    leaves = [i for i in range(graph.first) if i not in graph.constants]
+    return [i for i in found if i is not None and i not in graph.constants] or leaves
 
 
 def _operations(graph: DrawnGraph) -> tuple[dict[str, Any], list[str]]:
@@ -123,7 +123,7 @@ def _gradients(graph: DrawnGraph) -> dict[str, Any]:
             values[-1].grad = values[-1].grad + 1
         for i in range(len(values) - 1, graph.first - 1, -1):
             grad = left[i] if was_called else values[i].grad
-            if not graph.operation(i):
+            if not graph.operations[i]:
                 passed[i] = [_number(x) for x in _passed(values[i], grad)]
             values[i]._backward(grad)  # type: ignore[misc]  # None is met below
         sums = [value.grad for value in values]

@@ -156,7 +156,7 @@ def _tip(views: Views, item: Item) -> str:
     for i in reversed(views.cards[item.cards[0]].parts):
         value = views.graph.values[i]
         names = [str(name) for name in (value.label or views.names[i], value._op if value._prev else "") if name != ""]
-        grad = f", grad {exact(value.grad)}" if views.grad and not views.graph.is_constant(i) else ""
+        grad = f", grad {exact(value.grad)}" if views.grad and i not in views.graph.constants else ""
         lines.append(f"{' = '.join(names) or 'leaf'}: data {exact(value.data)}{grad}")
     return "\n".join(lines)
 

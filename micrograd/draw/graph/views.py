@@ -217,7 +217,7 @@ class Views:
             bias=bool(bias),
             header=lines,
             labelled=bool(name),
-            grad=self.grad and not self.graph.is_constant(card.head),
+            grad=self.grad and card.head not in self.graph.constants,
             weight_grads=self._deep,
             stacked=bool(card.stacks),
         )
