@@ -1,11 +1,14 @@
 """Numbers and labels as text, and the width of text."""
 
+import math
 from decimal import Decimal
 from fractions import Fraction
+from numbers import Number
 from typing import Any
 
 from micrograd.engine import Value
 from micrograd.scalar import innermost
+from micrograd.validation import plain
 
 EMS = {
     **dict.fromkeys(map(chr, range(32, 127)), 0.84),
@@ -23,6 +26,17 @@ CONTROLS = {
     **dict.fromkeys((*range(0xD800, 0xE000), 0xFFFE, 0xFFFF), "\ufffd"),
 }
 """Visible symbols for the characters that XML cannot hold."""
+
+
+def real(x: Any) -> float:
+    """The float that is nearest to a number of any kind, or to that of a Value; NaN for what is not a real number."""
+    x = innermost(x)
+    try:
+        return float(x) if isinstance(plain(x), Number) else math.nan
+    except OverflowError:
+        return math.inf if x > 0 else -math.inf
+    except (TypeError, ValueError):  # of a complex number
+        return math.nan
 
 
 def exact(x: Any) -> str:

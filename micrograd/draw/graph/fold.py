@@ -24,6 +24,7 @@ class Input(NamedTuple):
     weight: int | None
     user: int
     place: int
+    card: int = -1  # of the source
 
 
 @dataclass(slots=True)
@@ -34,7 +35,6 @@ class Card:
     parts: list[int]
     title: str
     inputs: list[Input] = field(default_factory=list)
-    sources: list[int] = field(default_factory=list)  # the cards that the inputs come from
     bias: int | None = None
     stacks: tuple[int, ...] = ()  # the stacks that show one example of it at a time, innermost first
 
@@ -85,7 +85,7 @@ class Folded:
             card.parts.append(i)
             return
         card = self._neuron(i) if i in self._sums or graph.operations[i] == "dot" else self._operation(i)
-        card.sources = [self._source(x.source, scope) for x in card.inputs]
+        card.inputs = [x._replace(card=self._source(x.source, scope)) for x in card.inputs]
         card.stacks = self._scopes.stacks_of(scope)
         self._card_of[i, scope] = len(self.cards)
         self.cards.append(card)

@@ -11,10 +11,9 @@ from micrograd.draw.graph import formulas
 from micrograd.draw.graph.card import Shape
 from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.draw.graph.fold import Folded
-from micrograd.draw.graph.names import is_number, names
 from micrograd.draw.graph.svg import counted, style
 from micrograd.draw.graph.views import Edge, Item, View, Views
-from micrograd.draw.text import exact, label
+from micrograd.draw.text import exact, label, real
 from micrograd.engine import Value
 from micrograd.scalar import innermost, zero
 from micrograd.validation import positive
@@ -25,21 +24,22 @@ def page(root: Value, learning_rate: float = 0.1) -> str:
     """The page of the graph that leads to `root`; the reader's steps begin with the learning rate."""
     learning_rate = positive("learning_rate", learning_rate)
     graph = DrawnGraph(root)
-    folded = Folded(graph)
-    named, given = names(folded)
-    shown = [name if is_number(name) else known for name, known in zip(named, given, strict=True)]
-    views = Views(folded, shown, grad=True, deep=True)
-    made, functions = _operations(graph)
+    views = Views(graph, deep=True)
+    operations, functions = _operations(graph)
     shapes: dict[Shape, int] = {}
     code = f"const FUNCTIONS = [{','.join(functions)}];"
     data = {
         "first": graph.first,
-        **_values(graph),
-        **made,
+        "data": [_number(value.data) for value in graph.values],
+        "operands": graph.operands[graph.first :],
+        "constants": sorted(graph.constants),
+        "lines": {i: value.line for i, value in enumerate(graph.values) if hasattr(value, "line")},
+        "exact": {i: exact(value) for i, value in enumerate(graph.values) if type(innermost(value)) is not float},
+        **operations,
         **_gradients(graph),
-        "names": named,
-        "trained": _trained(folded),
-        "stacks": [stack.members for stack in folded.stacks],
+        "names": views.names,
+        "trained": _trained(views.folded),
+        "stacks": [stack.members for stack in views.folded.stacks],
         "views": [_view(views, view, shapes) for view in views.views],
         "places": views.places,
         "shapes": [[s.width, s.height, s.divider, int(s.stacked), s.slots] for s in shapes],
@@ -63,24 +63,7 @@ def _json(data: Any) -> str:
 
 def _number(x: Any) -> float | str:
     """A number for JSON: an infinity or NaN as a string, other kinds of numbers as the nearest float."""
-    try:
-        x = float(innermost(x))
-    except OverflowError:
-        x = math.copysign(math.inf, innermost(x) > 0 or -1)
-    except (TypeError, ValueError):
-        x = math.nan
-    return x if math.isfinite(x) else str(x)
-
-
-def _values(graph: DrawnGraph) -> dict[str, Any]:
-    """The Values' numbers, operands and labels, and as text the numbers that are not floats."""
-    return {
-        "data": [_number(value.data) for value in graph.values],
-        "operands": graph.operands[graph.first :],
-        "constants": sorted(graph.constants),
-        "lines": {i: value.line for i, value in enumerate(graph.values) if hasattr(value, "line")},
-        "exact": {i: exact(value) for i, value in enumerate(graph.values) if type(innermost(value)) is not float},
-    }
+    return x if math.isfinite(x := real(x)) else str(x)
 
 
 def _trained(folded: Folded) -> list[int]:
@@ -94,15 +77,13 @@ def _trained(folded: Folded) -> list[int]:
 def _operations(graph: DrawnGraph) -> tuple[dict[str, Any], list[str]]:
     """The operation of each node, and of each such operation, once, its name, its formulas and its JavaScript."""
     known: dict[tuple[Any, ...], int] = {}
-    ops, shown, functions = [], [], []
+    ops, shown, functions = [], list[list[Any]](), []
     for value in graph.values[graph.first :]:
-        key = formulas.key(value)
-        if key not in known:
-            known[key] = len(known)
+        ops.append(known.setdefault(formulas.key(value), len(known)))
+        if len(known) > len(shown):
             operation = formulas.operation(value)
             shown.append([str(value._op), *(operation[1:] if operation else ("", []))])
             functions.append(operation.code if operation else "null")
-        ops.append(known[key])
     return {"ops": ops, "operations": shown}, functions
 
 
@@ -147,10 +128,9 @@ def _gradients(graph: DrawnGraph) -> dict[str, Any]:
 
 def _rest(grad: Any, total: Any) -> float | str:
     """The part of a gradient that did not come from within the graph; 0 if it is rounding."""
-    grad, total = _number(grad), _number(total)
-    if isinstance(grad, str) or isinstance(total, str):
-        return 0.0
-    return grad - total if abs(grad - total) > 1e-9 * max(abs(grad), abs(total)) else 0.0
+    grad, total = real(grad), real(total)
+    rest = grad - total
+    return rest if math.isfinite(rest) and abs(rest) > 1e-9 * max(abs(grad), abs(total)) else 0.0
 
 
 def _passed(value: Value, grad: Any) -> list[Any]:
@@ -166,16 +146,15 @@ def _passed(value: Value, grad: Any) -> list[Any]:
 
 
 def _view(views: Views, view: View, shapes: dict[Shape, int]) -> list[Any]:
-    items = [_item(views, item, shapes) for item in view.items]
+    items = [_item(views, item, shapes.setdefault(item.shape, len(shapes))) for item in view.items]
     return [view.title, view.place, items, [_edge(edge) for edge in view.edges]]
 
 
-def _item(views: Views, item: Item, shapes: dict[Shape, int]) -> list[Any]:
+def _item(views: Views, item: Item, shape: int) -> list[Any]:
     card = views.cards[item.cards[0]] if len(item.cards) == 1 else None
     more = [part for part in card.parts if part not in item.values] if card else []
-    number = shapes.setdefault(item.shape, len(shapes))
     stacks = card.stacks if card else ()
-    return [number, item.kind, item.texts, item.values, more, item.opens, int(item.is_stub), stacks]
+    return [shape, item.kind, item.texts, item.values, more, item.opens, int(item.is_stub), stacks]
 
 
 def _edge(edge: Edge) -> list[Any]:

@@ -9,14 +9,11 @@ from typing import Any
 
 from micrograd.draw.graph.card import SIZES, Slot
 from micrograd.draw.graph.drawn import DrawnGraph
-from micrograd.draw.graph.fold import Folded
 from micrograd.draw.graph.layout import Passes, Placed
-from micrograd.draw.graph.names import names
-from micrograd.draw.graph.views import Edge, Item, View, Views
-from micrograd.draw.text import CONTROLS, exact, fits_any_font, label, number, width
+from micrograd.draw.graph.views import Item, View, Views
+from micrograd.draw.text import CONTROLS, exact, fits_any_font, label, number, real, width
 from micrograd.draw.theme import COLOURS, GRAPH_COLOURS
 from micrograd.engine import Value
-from micrograd.scalar import innermost
 
 STYLE = (files(__package__) / "cards.css").read_text(encoding="utf-8").splitlines()
 
@@ -53,8 +50,7 @@ def to_svg(root: Value, *, limit: float = math.inf) -> str:
         raise ValueError(
             f"the graph has {len(graph.values)} nodes: draw a smaller part of it, or pass limit={len(graph.values)}"
         )
-    folded, has_gradients = Folded(graph), graph.has_gradients()
-    views = Views(folded, names(folded)[1], grad=has_gradients, deep=False)
+    views = Views(graph, deep=False)
     view, placed = views.views[0], views.places[0]
     size = f"{placed.width:g}", f"{placed.height:g}"
     head = (
@@ -77,7 +73,8 @@ def counted(graph: DrawnGraph) -> str:
 
 
 def _edges(views: Views, view: View, placed: Placed) -> Iterable[str]:
-    weights = [_weight(views, edge) for edge in view.edges]
+    leaves = [edge.inputs[0].weight if len(edge.inputs) == 1 else None for edge in view.edges]
+    weights = [math.nan if leaf is None else real(views.graph.values[leaf].data) for leaf in leaves]
     largest = max(map(abs, filter(math.isfinite, weights)), default=0.0)
     for edge, weight, passes in zip(view.edges, weights, placed.passes, strict=True):
         (x, y), shape = placed.corners[edge.source], view.items[edge.source].shape
@@ -89,17 +86,6 @@ def _edges(views: Views, view: View, placed: Placed) -> Iterable[str]:
             f'<path class="edge{kind}" stroke-width="{3 if len(edge.inputs) > 1 else thickness:.3g}" '
             f'd="{path}m-4-2.5 4 2.5-4 2.5"/>\n'
         )
-
-
-def _weight(views: Views, edge: Edge) -> float:
-    """The weight of an edge; NaN if it has none."""
-    weights = [x.weight for x in edge.inputs]
-    if len(weights) != 1 or weights[0] is None:
-        return math.nan
-    try:
-        return float(innermost(views.graph.values[weights[0]].data))
-    except OverflowError:
-        return math.nan
 
 
 def _curve(start: tuple[float, float], passes: Passes, end: tuple[float, float]) -> str:
@@ -155,7 +141,7 @@ def _tip(views: Views, item: Item) -> str:
     lines = []
     for i in reversed(views.cards[item.cards[0]].parts):
         value = views.graph.values[i]
-        names = [str(name) for name in (value.label or views.names[i], value._op if value._prev else "") if name != ""]
+        names = [str(name) for name in (value.label or views.shown[i], value._op if value._prev else "") if name != ""]
         grad = f", grad {exact(value.grad)}" if views.grad and i not in views.graph.constants else ""
         lines.append(f"{' = '.join(names) or 'leaf'}: data {exact(value.data)}{grad}")
     return "\n".join(lines)
