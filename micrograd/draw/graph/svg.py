@@ -10,10 +10,11 @@ from typing import Any
 from micrograd.draw.graph.card import SIZES, Slot
 from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.draw.graph.layout import Passes, Placed
-from micrograd.draw.graph.views import Item, View, Views
-from micrograd.draw.text import CONTROLS, exact, fits_any_font, label, number, real, width
+from micrograd.draw.graph.views import Edge, Item, View, Views
+from micrograd.draw.text import CONTROLS, exact, fits_any_font, label, number, width
 from micrograd.draw.theme import COLOURS, GRAPH_COLOURS
 from micrograd.engine import Value
+from micrograd.scalar import innermost
 
 STYLE = (files(__package__) / "cards.css").read_text(encoding="utf-8").splitlines()
 
@@ -73,8 +74,7 @@ def counted(graph: DrawnGraph) -> str:
 
 
 def _edges(views: Views, view: View, placed: Placed) -> Iterable[str]:
-    leaves = [edge.inputs[0].weight if len(edge.inputs) == 1 else None for edge in view.edges]
-    weights = [math.nan if leaf is None else real(views.graph.values[leaf].data) for leaf in leaves]
+    weights = [_weight(views, edge) for edge in view.edges]
     largest = max(map(abs, filter(math.isfinite, weights)), default=0.0)
     for edge, weight, passes in zip(view.edges, weights, placed.passes, strict=True):
         (x, y), shape = placed.corners[edge.source], view.items[edge.source].shape
@@ -86,6 +86,15 @@ def _edges(views: Views, view: View, placed: Placed) -> Iterable[str]:
             f'<path class="edge{kind}" stroke-width="{3 if len(edge.inputs) > 1 else thickness:.3g}" '
             f'd="{path}m-4-2.5 4 2.5-4 2.5"/>\n'
         )
+
+
+def _weight(views: Views, edge: Edge) -> float:
+    """The weight of an edge; NaN if it has none, or one beyond all floats."""
+    leaf = edge.inputs[0].weight if len(edge.inputs) == 1 else None
+    try:
+        return math.nan if leaf is None else float(innermost(views.graph.values[leaf].data))
+    except OverflowError:
+        return math.nan
 
 
 def _curve(start: tuple[float, float], passes: Passes, end: tuple[float, float]) -> str:

@@ -7,6 +7,7 @@ import copy
 import json
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
@@ -14,8 +15,8 @@ from micrograd.compiler import compile
 from micrograd.draw import shell
 from micrograd.draw.playground.examples import Table, boundary, kinds_of, numbers_in, table_of
 from micrograd.draw.playground.steps import steps
+from micrograd.draw.text import real
 from micrograd.draw.theme import CHART_STYLE
-from micrograd.draw.training.boundary import real
 from micrograd.draw.training.maps import units_and_outputs
 from micrograd.draw.training.network import CARDS, columns, layers_of, names
 from micrograd.engine import Value
@@ -104,12 +105,8 @@ def _trained(name: str, model: Any, loss: Any, table: Table, optimizer: Any, n: 
     x, y = table[0][0], table[1][0]
     fast = compile(lambda x, y: loss(model(x), y), (x, y), parameters=parameters, backend="python")
     layers = layers_of(model)
-
-    def outputs_of_units(x: Any) -> list[Any]:
-        found, last = units_and_outputs(layers, x)
-        return found + last
-
-    units = compile(outputs_of_units if layers else model, (x,), parameters=parameters, backend="python")
+    outputs = partial(units_and_outputs, layers) if layers else model
+    units = compile(outputs, (x,), parameters=parameters, backend="python")
     drawn = columns(model)
     named = names(model) if isinstance(model, Module) else [f"p{i}" for i in range(len(parameters))]
     part = {

@@ -6,7 +6,7 @@ from html import escape
 from itertools import chain, count, pairwise, product
 from typing import Any, NamedTuple
 
-from micrograd.draw.training.boundary import real
+from micrograd.draw.text import real
 from micrograd.draw.training.charts import text
 from micrograd.nn import MLP, Layer, Neuron
 

@@ -11,9 +11,10 @@ from html import escape
 from typing import Any
 
 from micrograd.draw import shell
+from micrograd.draw.text import real
 from micrograd.draw.theme import CHART_STYLE, CLASSES
 from micrograd.draw.training.axis import labelled, share, ticks
-from micrograd.draw.training.boundary import Plane, by_class, plane, real
+from micrograd.draw.training.boundary import Plane, by_class, plane
 from micrograd.draw.training.charts import NARROW, WIDTH, chart, curves, summary, text
 from micrograd.draw.training.maps import COARSE, FINE, ActivationMaps
 from micrograd.draw.training.network import CARDS, columns, names, network
