@@ -73,18 +73,13 @@ def body(root: Value, limit: float) -> list[str]:
         lines.append(f'\tn{i} [label="{{{"|".join(map(_escaped, fields))}}}"{fill} tooltip="{tip}"]\n')
         if node._prev:
             order = " ordering=in" if len(node._prev) == 2 else ""  # for more operands it would tangle the edges
-            op = _escaped(node._op)
+            names = [str(operand.label) or text.exact(operand.data) for operand in node._prev[:5]]
+            call = _escaped(f"{node._op}({', '.join(names + ['...'] * (len(node._prev) > 5))})")
             small = " fontsize=8" * (len(str(node._op)) > 5)
-            lines.append(f'\top_n{i} [label="{op}" {CIRCLE}{small}{order} tooltip="{_escaped(_call(node))}"]\n')
+            lines.append(f'\top_n{i} [label="{_escaped(node._op)}" {CIRCLE}{small}{order} tooltip="{call}"]\n')
             lines += [f"\tn{operand} -> op_n{i}{role}\n" for operand, role in _roles(graph, i)]
             lines.append(f"\top_n{i} -> n{i} [weight=9]\n")  # a short straight edge: the two belong together
     return lines
-
-
-def _call(node: Value) -> str:
-    """An operation and its operands, for a tooltip."""
-    names = [str(operand.label) or text.exact(operand.data) for operand in node._prev[:5]]
-    return f"{node._op}({', '.join(names + ['...'] * (len(node._prev) > 5))})"
 
 
 def _roles(graph: DrawnGraph, i: int) -> Iterable[tuple[int, str]]:
