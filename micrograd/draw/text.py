@@ -54,7 +54,7 @@ def number(x: Any, room: int = 9) -> str:
     if not isinstance(x, float):
         text = exact(x).replace("-", "−")
         if len(text) <= room or not isinstance(x, (int, Fraction)):
-            return shortened(text, room)
+            return text if len(text) <= room else text[: room - 1] + "…"
         x = Decimal(x.numerator) / x.denominator
     for digits in (4, 3, 2, 1):
         text = _compact(f"{x:.{digits}g}")
@@ -74,16 +74,6 @@ def width(text: str) -> float:
     return sum(EMS.get(c, 1.0) for c in text)
 
 
-def fits_any_font(text: str) -> bool:
-    """Whether the width is known in every font; if not, the drawing has to force it."""
-    return all(c in EMS for c in text)
-
-
-def shortened(text: str, room: int) -> str:
-    """The text cut to at most `room` characters."""
-    return text if len(text) <= room else text[: room - 1] + "…"
-
-
 def label(value: Value) -> str:
     """The label of a Value, of any type, as one line of text that XML can hold."""
     return str(value.label).translate(CONTROLS)
@@ -91,8 +81,7 @@ def label(value: Value) -> str:
 
 def fitted(text: str, ems: float) -> str:
     """The text cut to at most `ems` ems."""
-    if width(text) <= ems:
-        return text
-    while text and width(text) + 1 > ems:
-        text = text[:-1]
-    return text + "…"
+    kept = text
+    while kept and width(kept) + (kept != text) > ems:
+        kept = kept[:-1]
+    return kept if kept == text else kept + "…"

@@ -12,7 +12,7 @@ from micrograd.draw.graph.card import Shape
 from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.draw.graph.fold import Folded
 from micrograd.draw.graph.svg import counted, style
-from micrograd.draw.graph.views import Edge, Item, View, Views
+from micrograd.draw.graph.views import View, Views
 from micrograd.draw.text import exact, label, real
 from micrograd.engine import Value
 from micrograd.scalar import innermost, zero
@@ -44,21 +44,17 @@ def page(root: Value, learning_rate: float = 0.1) -> str:
         "places": views.places,
         "shapes": [[s.width, s.height, s.divider, int(s.stacked), s.slots] for s in shapes],
     }
+    content = json.dumps(data, separators=(",", ":"), allow_nan=False, check_circular=False)
+    content = content.replace("<", "\\u003c").replace("&", "\\u0026")  # so that no label ends the script of HTML
     return shell.page(
         __package__,
         title=f"The graph of {label(root) or 'a Value'}",
         summary=f"{counted(graph)}. Play computes each number, and then, backward, each gradient.",
         main=shell.read(__package__, "page.html").format(learning_rate=f"{learning_rate}".removesuffix(".0")),
-        data=f'<script type="application/json" id="graph">{_json(data)}</script>',
+        data=f'<script type="application/json" id="graph">{content}</script>',
         style=style("#drawing"),
         script=library(code) + code,
     )
-
-
-def _json(data: Any) -> str:
-    """JSON that no label can end, inside a script of HTML."""
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False, check_circular=False)
-    return text.replace("<", "\\u003c").replace("&", "\\u0026")
 
 
 def _number(x: Any) -> float | str:
@@ -146,20 +142,15 @@ def _passed(value: Value, grad: Any) -> list[Any]:
 
 
 def _view(views: Views, view: View, shapes: dict[Shape, int]) -> list[Any]:
-    items = [_item(views, item, shapes.setdefault(item.shape, len(shapes))) for item in view.items]
-    return [view.title, view.place, items, [_edge(edge) for edge in view.edges]]
-
-
-def _item(views: Views, item: Item, shape: int) -> list[Any]:
-    card = views.cards[item.cards[0]] if len(item.cards) == 1 else None
-    more = [part for part in card.parts if part not in item.values] if card else []
-    stacks = card.stacks if card else ()
-    return [shape, item.kind, item.texts, item.values, more, item.opens, int(item.is_stub), stacks]
-
-
-def _edge(edge: Edge) -> list[Any]:
-    if len(edge.inputs) > 1:
-        return [edge.source, edge.target, edge.port, len(edge.inputs)]
-    [x] = edge.inputs
-    weight = -1 if x.weight is None else x.weight
-    return [edge.source, edge.target, edge.port, 1, x.source, weight, x.user, x.place]
+    items: list[Any] = []
+    for item in view.items:
+        card = views.cards[item.cards[0]] if len(item.cards) == 1 else None
+        more = [part for part in card.parts if part not in item.values] if card else []
+        shape, stacks = shapes.setdefault(item.shape, len(shapes)), card.stacks if card else ()
+        items.append([shape, item.kind, item.texts, item.values, more, item.opens, int(item.is_stub), stacks])
+    edges: list[Any] = []
+    for source, target, inputs, port in view.edges:
+        x = inputs[0]
+        only = [x.source, -1 if x.weight is None else x.weight, x.user, x.place] if len(inputs) == 1 else []
+        edges.append([source, target, port, len(inputs), *only])
+    return [view.title, view.place, items, edges]

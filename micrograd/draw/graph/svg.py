@@ -11,7 +11,7 @@ from micrograd.draw.graph.card import SIZES, Slot
 from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.draw.graph.layout import Passes, Placed
 from micrograd.draw.graph.views import Edge, Item, View, Views
-from micrograd.draw.text import CONTROLS, exact, fits_any_font, label, number, width
+from micrograd.draw.text import CONTROLS, EMS, exact, label, number, width
 from micrograd.draw.theme import COLOURS, GRAPH_COLOURS
 from micrograd.engine import Value
 from micrograd.scalar import innermost
@@ -53,18 +53,14 @@ def to_svg(root: Value, *, limit: float = math.inf) -> str:
         )
     views = Views(graph, deep=False)
     view, placed = views.views[0], views.places[0]
-    size = f"{placed.width:g}", f"{placed.height:g}"
+    width, height = f"{placed.width:g}", f"{placed.height:g}"
+    title = f"The graph that leads to {label(root) or 'a Value'}: {counted(graph)}"
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]}" height="{size[1]}" viewBox="0 0 {" ".join(size)}" '
-        f'class="micrograd" role="img"><title>{_escaped(summary(graph))}</title>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        f'class="micrograd" role="img"><title>{_escaped(title)}</title>'
     )
     body = "".join([*_edges(views, view, placed), *_items(views, view, placed)])
     return f"{head}<style>{style('.micrograd')}</style>\n{body}</svg>\n"
-
-
-def summary(graph: DrawnGraph) -> str:
-    """The contents of a drawing, in a few words."""
-    return f"The graph that leads to {label(graph.values[-1]) or 'a Value'}: {counted(graph)}"
 
 
 def counted(graph: DrawnGraph) -> str:
@@ -119,28 +115,24 @@ def _items(views: Views, view: View, placed: Placed) -> Iterable[str]:
             yield f'<rect class="box" x="{shift}" y="{shift}" {size} rx="6"/>'
         if shape.divider:
             yield f'<path class="rule" d="M{shape.divider:g} 5v{shape.height - 10:g}"/>'
-        for slot in shape.slots:
-            yield _slot(views, item, slot)
+        yield from (_slot(views, item, slot) for slot in shape.slots)
         yield "</g>\n"
 
 
 def _slot(views: Views, item: Item, slot: Slot) -> str:
     """One text of a card."""
-    look = slot.look
-    if slot.kind == "text":
+    look, text = slot.look, slot.kind
+    if text == "text":
         text = item.texts[slot.of]
-    elif slot.of < 0:
-        text = slot.kind
-    else:
+    elif slot.of >= 0:
         value = views.graph.values[item.values[slot.of]]
-        text = number(value.data if slot.kind == "data" else value.grad, slot.room)
+        text = number(value.data if text == "data" else value.grad, slot.room)
         if look in ("weight", "grad"):
             look += " minus" if text.startswith("−") else " plus"
     end = ' text-anchor="end"' * (slot.anchor == "end")
-    held = ""
-    if text and not fits_any_font(text):
-        held = f' textLength="{width(text) * SIZES[slot.look]:.4g}" lengthAdjust="spacingAndGlyphs"'
-    return f'<text class="{look}" x="{slot.x:g}" y="{slot.y:g}"{end}{held}>{_escaped(text)}</text>'
+    if not EMS.keys() >= set(text):  # the width of some characters is not known in every font: force it
+        end += f' textLength="{width(text) * SIZES[slot.look]:.4g}" lengthAdjust="spacingAndGlyphs"'
+    return f'<text class="{look}" x="{slot.x:g}" y="{slot.y:g}"{end}>{_escaped(text)}</text>'
 
 
 def _tip(views: Views, item: Item) -> str:
