@@ -12,26 +12,15 @@ from micrograd.engine import Value
 LIMIT = 2000  # nodes: with more of them Graphviz runs for minutes, and nobody reads the drawing
 COLUMNS_PER_NODE = 20  # that edges may pass, for each node of the limit: long edges cost Graphviz time as nodes do
 
+FONT = "Verdana"  # Graphviz knows its metrics without having it, and DejaVu Sans in its place is no wider
 GRAPH = {"bgcolor": "transparent", "nodesep": "0.15", "rankdir": "LR", "ranksep": "0.3"}
 NODE = {
-    "color": "#57606a",
-    "fillcolor": "white",
-    "fontcolor": "#1f2328",
-    "fontname": "Verdana",  # Graphviz knows its metrics without having it, and DejaVu Sans in its place is no wider
-    "fontsize": "11",
-    "height": "0.3",
-    "margin": "0.15,0.05",
-    "shape": "record",
-    "style": "rounded,filled",
-}
+    "color": "#57606a", "fillcolor": "white", "fontcolor": "#1f2328", "fontname": FONT, "fontsize": "11",
+    "height": "0.3", "margin": "0.15,0.05", "shape": "record", "style": "rounded,filled",
+}  # fmt: skip
 EDGE = {
-    "arrowsize": "0.6",
-    "color": "#818b98",
-    "fontcolor": "#6e7781",
-    "fontname": NODE["fontname"],
-    "fontsize": "9",
-    "tailport": "e",
-}
+    "arrowsize": "0.6", "color": "#818b98", "fontcolor": "#6e7781", "fontname": FONT, "fontsize": "9", "tailport": "e",
+}  # fmt: skip
 FAST_LAYOUT = {"mclimit": "0.1", "nslimit": "0", "splines": "line"}  # for graphs whose best layout would take minutes
 LEAF, OPERATION, ROOT = "#ddf4ff", "#fff8c5", "#dafbe1"  # blue goes in, yellow works, green comes out
 CIRCLE = f'shape=circle width=0.65 margin=0 fillcolor="{OPERATION}"'  # one size for all operations of the engine

@@ -56,11 +56,8 @@ def number(x: Any, room: int = 9) -> str:
         if len(text) <= room or not isinstance(x, (int, Fraction)):
             return text if len(text) <= room else text[: room - 1] + "…"
         x = Decimal(x.numerator) / x.denominator
-    for digits in (4, 3, 2, 1):
-        text = _compact(f"{x:.{digits}g}")
-        if len(text) <= room:
-            return text
-    return min(text, _compact(f"{x:.0e}"), key=len)
+    texts = [_compact(f"{x:{form}}") for form in (".4g", ".3g", ".2g", ".1g", ".0e")]
+    return next((text for text in texts[:4] if len(text) <= room), min(texts[3:], key=len))
 
 
 def _compact(text: str) -> str:

@@ -18,7 +18,7 @@ from micrograd.draw.playground.steps import steps
 from micrograd.draw.text import real
 from micrograd.draw.theme import CHART_STYLE
 from micrograd.draw.training.maps import units_and_outputs
-from micrograd.draw.training.network import CARDS, columns, layers_of, names
+from micrograd.draw.training.network import described, layers_of, names
 from micrograd.engine import Value
 from micrograd.errors import shown
 from micrograd.files import document
@@ -107,14 +107,12 @@ def _trained(name: str, model: Any, loss: Any, table: Table, optimizer: Any, n: 
     layers = layers_of(model)
     outputs = partial(units_and_outputs, layers) if layers else model
     units = compile(outputs, (x,), parameters=parameters, backend="python")
-    drawn = columns(model)
     named = names(model) if isinstance(model, Module) else [f"p{i}" for i in range(len(parameters))]
     part = {
         "name": name,
         "title": f"{model!r:.200}" if isinstance(model, Module) else type(model).__name__,
         "outputs": len(numbers_in(model(x))),
-        "columns": [[unit.name for unit in units] for units in drawn],
-        "units": [[u.name, list(u.weights), u.bias, k] for k, units in enumerate(drawn) for u in units[:CARDS]],
+        **described(model),
         "starts": _starts(model, parameters),
         "names": named,
         "steps": _steps(model, loss, table, named),
