@@ -42,8 +42,7 @@ class Card:
 class Folded:
     """The graph as `cards`, each after those of its inputs, and its `stacks` of examples.
 
-    A card belongs to the first example of its stacks. `stacked` has the additions that each stack's mean or sum is made
-    of, itself the last.
+    A card belongs to the first example of its stacks. `stacked` has the means and sums of these.
     """
 
     def __init__(self, graph: DrawnGraph) -> None:
@@ -51,7 +50,7 @@ class Folded:
         self.cards: list[Card] = []
         self._scopes = ExampleScopes(graph)
         self.stacks = self._scopes.stacks
-        self.stacked = {stack.node: graph.chain(stack.node) for stack in self.stacks}
+        self.stacked = {stack.node for stack in self.stacks}
         self._card_of: dict[tuple[int, Scope], int] = {}  # the card of a Value in a scope
         nodes = range(graph.first, len(graph.values))
         shown = [i for i in nodes if not self._scopes.is_hidden(i)]
@@ -61,16 +60,21 @@ class Folded:
             for i in nodes if graph.operations[i] == "dot" for _, places in self._terms(i)
         }  # fmt: skip
         swallowed = {k for found in self._sums.values() for k in found}
-        swallowed |= {k for chain in self.stacked.values() for k in chain[:-1]}
+        swallowed |= {k for node in self.stacked for k in graph.chain(node)[:-1]}
         for i in shown:
             if i not in swallowed:
                 self._add(i)
         if not self.cards:
             self._leaf(len(graph.values) - 1, ())  # a leaf alone
 
-    def unfolded(self, card: Card) -> list[Card]:
-        """A card for each part of the card, with all its operands as inputs."""
-        return [Card(i, [i], self.graph.title(i), self._operands(i), stacks=card.stacks) for i in card.parts]
+    def unfolded(self, card: Card, first: int) -> list[Card]:
+        """A card for each part of the card, numbered from `first` on, with all its operands as inputs."""
+        numbers = {x.source: x.card for x in card.inputs} | {part: first + k for k, part in enumerate(card.parts)}
+        found = []
+        for i in card.parts:
+            inputs = [x._replace(card=numbers[x.source]) for x in self._operands(i)]
+            found.append(Card(i, [i], self.graph.title(i), inputs, stacks=card.stacks))
+        return found
 
     def _operands(self, i: int) -> list[Input]:
         return [Input(operand, None, i, place) for place, operand in enumerate(self.graph.operands[i])]
@@ -155,7 +159,7 @@ class Folded:
         """The card of a node; a number beside it is written into the title."""
         title, inputs = self.graph.title(i), self._operands(i)
         if i in self.stacked:
-            chain = self.stacked[i]
+            chain = self.graph.chain(i)
             title = f"{title if title != '+' else 'sum'} of {len(self.graph.terms(i))}"
             return Card(i, chain, title, self._operands(chain[0])[:1])
         if len(inputs) == 2:

@@ -209,18 +209,13 @@ class Views:
 
     def _unfold(self, parent: View, number: int) -> int:
         """The view of a card that shows each of its Values."""
-        card = self.cards[number]
-        inner = self.folded.unfolded(card)
-        first = len(self.cards)
-        own = {part.head: first + i for i, part in enumerate(inner)}
-        cards = {x.source: x.card for x in card.inputs} | own
-        for part in inner:
-            part.inputs = [x._replace(card=cards[x.source]) for x in part.inputs]
+        card, first = self.cards[number], len(self.cards)
+        inner = self.folded.unfolded(card, first)
         self.cards += inner
         self._takers += [[] for _ in inner]
-        self._takers[own[card.head]] = self._takers[number]
+        self._takers[-1] = self._takers[number]  # its head is the last
         self._columns += columns(inner, first)
-        return self._open(self.shown[card.head] or card.title, parent, list(own.values()))
+        return self._open(self.shown[card.head] or card.title, parent, list(range(first, len(self.cards))))
 
     def _port(self, target: Item, inputs: Sequence[Input]) -> float:
         """How far down an item an edge ends."""

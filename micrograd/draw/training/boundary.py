@@ -82,11 +82,10 @@ def threshold(outputs: Sequence[Sequence[float]]) -> float:
 
 
 def margins(outputs: Sequence[Sequence[float]], at: float) -> list[list[float]]:
-    """The margin of each class over the others at each point."""
-    if len(outputs[0]) == 1:
-        return [[at - output[0] for output in outputs], [output[0] - at for output in outputs]]
-    classes = range(len(outputs[0]))
-    return [[output[k] - max(output[i] for i in classes if i != k) for output in outputs] for k in classes]
+    """The margin of each class over the others at each point; of a single output, over `at` and below it."""
+    scores = [[at, *output] if len(output) == 1 else output for output in outputs]
+    classes = range(len(scores[0]))
+    return [[score[k] - max(score[i] for i in classes if i != k) for score in scores] for k in classes]
 
 
 def by_class(area: Plane, outputs: int, at: float) -> dict[int, tuple[str, list[tuple[float, float]]]]:
