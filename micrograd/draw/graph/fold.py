@@ -80,10 +80,12 @@ class Folded:
         return [Input(operand, None, i, place) for place, operand in enumerate(self.graph.operands[i])]
 
     def _add(self, i: int) -> None:
-        """The card of a node: its own, or that of the neuron whose activation it is."""
+        """The card of a node: its own, or that of the neuron whose activation it is if nothing else uses its dot."""
         graph, scope = self.graph, self._scopes.of[i]
-        inner = self._card_of.get((graph.operands[i][0], scope))
-        if inner is not None and self._is_activation(i):
+        operand, *others = graph.operands[i]
+        inner = self._card_of.get((operand, scope))
+        is_function = not others and graph.operations[i] in ACTIVATIONS
+        if inner is not None and is_function and graph.operations[operand] == "dot" and graph.is_inner(operand):
             card = self.cards[self._card_of.setdefault((i, scope), inner)]
             card.head, card.title = i, graph.title(i)
             card.parts.append(i)
@@ -93,12 +95,6 @@ class Folded:
         card.stacks = self._scopes.stacks_of(scope)
         self._card_of[i, scope] = len(self.cards)
         self.cards.append(card)
-
-    def _is_activation(self, i: int) -> bool:
-        """Whether the node is the function of a dot that nothing else uses and that has no label."""
-        graph, operands = self.graph, self.graph.operands[i]
-        is_function = len(operands) == 1 and graph.operations[i] in ACTIVATIONS
-        return is_function and graph.operations[operands[0]] == "dot" and graph.is_inner(operands[0])
 
     def _sum_inside(self, i: int) -> list[int]:
         """The sums and products inside a function, if they are those of a neuron that is written out; else none."""

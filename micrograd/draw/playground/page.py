@@ -8,7 +8,6 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
-from importlib.resources import files
 from typing import Any
 
 from micrograd.compiler import compile
@@ -68,7 +67,8 @@ def page(
         "kinds": kinds,
         "at": boundary(loss, kinds) if kinds else 0,
     }
-    worker = f"{_source('random.js')}\n{_source('worker.js')}\nserve([\n{', '.join(code for _, code in trained)}]);\n"
+    source = partial(shell.read, __package__)
+    worker = f"{source('random.js')}\n{source('worker.js')}\nserve([\n{', '.join(code for _, code in trained)}]);\n"
     return shell.page(
         __package__,
         title="Playground" if len(models) > 1 else f"Playground: {trained[0][0]['title']}",
@@ -78,15 +78,10 @@ def page(
         data=shell.packed("document", json.dumps(content).encode())
         + f'<script type="text/plain" id="worker">{worker}</script>\n',
         style=CHART_STYLE,
-        script=shell.read("micrograd.draw", "maps.js") + "\n".join(map(_source, SCRIPTS)),
+        script=shell.read("micrograd.draw", "maps.js") + "\n".join(map(source, SCRIPTS)),
         has_controls=False,
         has_workers=True,
     )
-
-
-def _source(name: str) -> str:
-    """A file of this package, as it is."""
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 # Models
