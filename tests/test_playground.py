@@ -14,7 +14,7 @@ import pytest
 from micrograd import Value, data, fit, losses, nn, optim, viz
 from micrograd.draw.playground import page as playground
 from micrograd.draw.playground.examples import boundary, kinds_of, numbers_in
-from micrograd.draw.playground.steps import steps
+from micrograd.draw.playground.page import steps
 from micrograd.draw.training.boundary import plane
 from micrograd.draw.training.network import columns
 from micrograd.draw.training.page import SHAPES

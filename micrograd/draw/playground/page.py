@@ -12,8 +12,9 @@ from typing import Any
 
 from micrograd.compiler import compile
 from micrograd.draw import shell
+from micrograd.draw.graph import page as graph_page
+from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.draw.playground.examples import Table, boundary, kinds_of, numbers_in, table_of
-from micrograd.draw.playground.steps import steps
 from micrograd.draw.text import real
 from micrograd.draw.theme import CHART_STYLE
 from micrograd.draw.training.maps import units_and_outputs
@@ -26,9 +27,11 @@ from micrograd.nn.checkpoint import encoded
 from micrograd.nn.layers import weight_limit
 from micrograd.nn.module import walk
 from micrograd.optim import Adam
+from micrograd.trees import flat
 from micrograd.validation import require_attributes
 
 WEIGHTS = 20_000  # of a model, which take some seconds to trace
+SMALL = 1000  # parameters, above which the graph of an example is too large to be read
 TARGETS = 10  # of which there are graph pages, each some tens of kilobytes
 NORMAL = -1  # the start of a parameter that is drawn normally distributed; others are drawn up to a limit from 0
 SCRIPTS = ("random.js", "data.js", "chart.js", "network.js", "plane.js")  # before page.js
@@ -136,6 +139,37 @@ def _optimizer(optimizer: Any, parameters: list[Value], n: int) -> Any:
 def _module(source: str, names: str) -> str:
     """A module as an expression: an object with these names."""
     return f"(() => {{\n{source.replace('export ', '')}return {{ {names} }};\n}})()"
+
+
+def steps(model: Any, loss: Any, x: Any, y: Any, names: list[str]) -> dict[str, Any] | None:
+    """The page of the loss of an example, and where its leaves are among the page's numbers: None if it has no page.
+
+    `x` and `y` are the inputs and the target of the example, `names` has the name of each parameter.
+    """
+    if len(names) > SMALL:
+        return None
+    inputs, target = _values(x, "x"), _values(y, "y")
+    try:
+        model = copy.deepcopy(model)
+        parameters = model.parameters()
+        for parameter, name in zip(parameters, names, strict=True):
+            parameter.data, parameter.grad = float(parameter.data), 0.0
+            parameter.label = parameter.label or name
+        root = loss(model(inputs), target)
+        root.label = root.label or "loss"
+        places = {id(value): i for i, value in enumerate(DrawnGraph(root).values)}
+        html = graph_page.page(root)
+    except (ArithmeticError, AttributeError, TypeError, ValueError):  # the engine may refuse what the compiler takes
+        return None
+    leaves = [*parameters, *flat(inputs), *flat(target)]
+    return {"html": html, "places": [places.get(id(leaf), -1) for leaf in leaves]}
+
+
+def _values(example: Any, name: str) -> Any:
+    """The numbers in nested lists as Values, which are named by their places."""
+    if isinstance(example, (list, tuple)):
+        return [_values(part, f"{name}{i}") for i, part in enumerate(example)]
+    return Value(float(example), label=name)
 
 
 def _steps(model: Any, loss: Any, table: Table, named: list[str]) -> dict[str, Any] | None:
