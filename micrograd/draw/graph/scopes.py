@@ -141,18 +141,13 @@ class ExampleScopes:
         path = [(first, other)]
         while path:
             a, b = path.pop()
-            if a in matches:
-                if matches[a] != b:
-                    return {}
-                continue
             is_own = self._is_within(a, scope)
-            if self.graph.is_leaf(a):
-                matches[a] = b
-            elif is_own != self._is_within(b, its) or not (is_own or a == b):
+            is_alike = self.graph.is_leaf(a) or (is_own == self._is_within(b, its) and (is_own or a == b))
+            if not is_alike or matches.get(a, b) != b:
                 return {}
-            elif is_own:
-                matches[a] = b
+            if is_own and a not in matches:
                 path += zip(self.graph.operands[a], self.graph.operands[b], strict=True)
+            matches[a] = b
         return matches
 
 

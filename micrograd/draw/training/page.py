@@ -161,7 +161,7 @@ def _parameters(model: Any, snapshots: Sequence[Snapshot]) -> str:
 def _rounded(number: float) -> float | str:
     """A number with the digits that are shown, as JSON can hold it; if it is not finite, its name in JavaScript."""
     if not math.isfinite(number):
-        return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+        return json.dumps(number)
     short = float(f"{number:.5g}")
     if math.isinf(short):  # as the largest floats would be, rounded up
         return number
