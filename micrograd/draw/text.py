@@ -3,7 +3,7 @@
 import math
 from decimal import Decimal
 from fractions import Fraction
-from numbers import Number
+from numbers import Real
 from typing import Any
 
 from micrograd.engine import Value
@@ -32,11 +32,9 @@ def real(x: Any) -> float:
     """The float that is nearest to a number of any kind, or to that of a Value; NaN for what is not a real number."""
     x = innermost(x)
     try:
-        return float(x) if isinstance(plain(x), Number) else math.nan
+        return float(x) if isinstance(plain(x), (Real, Decimal)) else math.nan
     except OverflowError:
         return math.inf if x > 0 else -math.inf
-    except (TypeError, ValueError):  # of a complex number
-        return math.nan
 
 
 def exact(x: Any) -> str:
