@@ -11,6 +11,7 @@ from micrograd import Value, dot, logsumexp, losses, nn, take, where
 from micrograd.compiler import passes
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Scatter, Sum, Term, refs, replace
 from micrograd.compiler.passes import length, program
+from micrograd.compiler.passes.interchange import interchanged
 from micrograd.trees import flat as flatten
 from micrograd.trees import unflatten
 from tests.benchmarks.programs import PROGRAMS, UNTUNED
@@ -50,10 +51,11 @@ def check(function, example, parameters=()):
     expected, gradients = eager(function, example, parameters)
     for lines, added in ((results, accumulated), (results, []), (graph.outputs, accumulated), (graph.outputs, [])):
         made = program(graph, lines, added)
-        computed = interpreted(made, parameters, example)
-        assert computed.results == pytest.approx(expected[: len(lines)], rel=1e-12, abs=1e-12)
-        if added:
-            assert computed.gradients == pytest.approx(gradients, rel=1e-12, abs=1e-12)
+        for kernel in (made.kernel, interchanged(made.kernel)):
+            computed = interpreted(made._replace(kernel=kernel), parameters, example)
+            assert computed.results == pytest.approx(expected[: len(lines)], rel=1e-12, abs=1e-12)
+            if added:
+                assert computed.gradients == pytest.approx(gradients, rel=1e-12, abs=1e-12)
     return program(graph, results, accumulated)
 
 
@@ -124,6 +126,17 @@ def test_what_a_sum_within_a_fused_loop_reads_is_no_variable(n):
     for multiply in (dot, products):
         parameters = [w for row in ws for w in row]
         check(lambda xs, of=multiply: causal(ws, xs, of), ([0.1 * k - 0.2 for k in range(n)],), parameters)
+
+
+@pytest.mark.usefixtures("order")
+def test_sums_in_a_loop_that_begin_with_what_earlier_rounds_have_set():
+    def recurrence(xs):
+        state = xs[:2]
+        for _ in range(5):
+            state.append(micrograd.sum([0.3 * state[-2], 0.4 * state[-1], *(x * x for x in xs)]))
+        return dot(state, state)
+
+    check(recurrence, ([0.1 * k - 0.2 for k in range(9)],))
 
 
 # Two phrasings

@@ -216,7 +216,7 @@ class Function:
                 self._build_library(pack.shapes, kind, examples.share(pack))
 
         if missing:
-            with ThreadPoolExecutor(os.cpu_count() if self._is_in_c() else 1) as threads:
+            with ThreadPoolExecutor(1 + (os.cpu_count() or 1) if self._is_in_c() else 1) as threads:
                 for n, _ in enumerate(threads.map(compile_next, missing), 1 + len(new) - len(missing)):
                     if n > 0:  # the first ones were traced earlier
                         on_compiled(n, len(new))

@@ -26,6 +26,7 @@ from micrograd import Value
 from micrograd.compiler import CompilerError, passes
 from micrograd.compiler.native import toolchain
 from micrograd.compiler.passes import roll
+from micrograd.compiler.targets import c
 from tests.fuzz.bounded import Bounded
 from tests.fuzz.compare import agree
 from tests.fuzz.engines import Result
@@ -35,6 +36,7 @@ FEWEST, MOST = 20, 120  # lines that a nest carries out
 CELLS = 60
 SIZES = {"x": 60, "w": 140, "c": 140}
 EXAMPLES = 6  # more than are computed one by one, and no whole number of lanes
+LINES = 30  # of C in a function: so most programs take several, and share their loops
 STRAIGHT = 10**9  # rounds that no loop has
 TOLERANCE = 1e-12
 """The relative disagreement that is allowed, besides what the rounding errors of the program explain."""
@@ -223,7 +225,7 @@ def eager(program: Program, number: Callable[[float], Any] = float) -> Result:
 
 def compiled(program: Program, way: Way) -> Result:
     """The same in C."""
-    examples, w, c = numbers()
+    examples, w, constants = numbers()
     ws = [Value(p) for p in w]
     gradient: list[float] = []
     flags = [way.level if flag[:2] == "-O" else flag for flag in toolchain.FLAGS]
@@ -232,9 +234,10 @@ def compiled(program: Program, way: Way) -> Result:
         patch.object(toolchain, "FLAGS", flags),
         patch.object(passes, "by_level", getattr(passes, way.order)),
         patch.object(passes, "MANY_CONSTANTS", 4),
+        patch.object(c, "LINES", LINES),
         patch.dict(os.environ, CC=way.compiler),
     ):
-        fast = micrograd.compile(lambda x: run(program, x, ws, c), (examples[0],), parameters=ws, backend="c")
+        fast = micrograd.compile(lambda x: run(program, x, ws, constants), (examples[0],), parameters=ws, backend="c")
         for count in (EXAMPLES, 1):
             for p in ws:
                 p.grad = 0.0

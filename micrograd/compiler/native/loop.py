@@ -17,7 +17,7 @@ from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.native.buffers import Buffers
 from micrograd.compiler.native.toolchain import build, unload
 from micrograd.compiler.native.update import UpdateKernel
-from micrograd.compiler.targets.c_runtime import ADD, UNALIGNED, helpers, vector_functions
+from micrograd.compiler.targets.c_runtime import ADD, FOR_TILES, PASSES, UNALIGNED, helpers, vector_functions
 
 
 class KernelCall(ctypes.Structure):
@@ -199,7 +199,7 @@ def source(kernel: UpdateKernel, precision: Precision = DOUBLE) -> str:
     update = kernel.c_source(all_finite=precision != DOUBLE)
     types = vector_functions(update) + UNALIGNED
     train = TRAIN.replace("CLIPS", str(int(kernel.clips)))
-    heads = "".join(f"#include <{name}.h>\n" for name in ("math", "stdint", "string"))
+    heads = "".join(f"#include <{name}.h>\n" for name in ("math", "stdint", "string")) + PASSES.format(passes=FOR_TILES)
     parts = [helpers(types + update), types, STRUCTURES, ADD, SQUARES, update, SHUFFLE, train]
     wide = "\n".join(line for line in update.split("\n") if "wide" in line and precision != DOUBLE)
     return "\n".join([heads, helpers(wide), precision.text("\n".join(parts))])

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
-from micrograd.compiler.ir import Accumulate, Assign, Kernel, Loop, Ref, Step, Sum, Term, replace, start
+from micrograd.compiler.ir import Accumulate, Assign, Kernel, Loop, Ref, Step, Sum, Term, refs, replace, start
 
 AT_ONCE = 4  # terms that are added before a sum goes back to memory
 
@@ -43,10 +43,9 @@ def _is_column_sum(step: Assign | Accumulate) -> bool:
     *first, last = step.value.terms
     if not isinstance(last, Loop) or is_dot(last) or any(isinstance(term, Loop) for term in (*first, *last.body)):
         return False
-    factors = [factor for term in last.body for factor in term.factors]
-    if any(factor.array == step.target.array for factor in factors):
+    if any(ref.array == step.target.array for ref, _ in refs(step.value)):
         return False  # it may read what an earlier round has set
-    return all(factor.strides[-2] in (0, 1) for factor in factors)
+    return all(factor.strides[-2] in (0, 1) for term in last.body for factor in term.factors)
 
 
 def _columns(rounds: int, step: Assign | Accumulate) -> list[Step]:

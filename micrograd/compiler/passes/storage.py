@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 
-from micrograd.compiler.ir import Kernel, refs
+from micrograd.compiler.ir import Kernel, Ref, refs
 from micrograd.compiler.passes import length
 
 
@@ -43,7 +43,7 @@ class Slots:
                     reach = [(n - 1) * stride for n, stride in zip(rounds, strides, strict=True)]
                     spans[name].add((base + sum(min(r, 0) for r in reach), base + sum(max(r, 0) for r in reach) + 1))
         self.size = 0
-        self._variables: dict[tuple[str, int], str] = {}
+        self._variables: dict[Ref, Ref] = {}
         self._ranges: dict[str, list[tuple[int, int, int]]] = {}  # first and end in an array, and the slot of the first
         for name, found in spans.items():
             ranges = self._ranges[name] = []
@@ -51,14 +51,15 @@ class Slots:
                 ranges.append((first, end, self.size))
                 self.size += end - first
 
-    def __getitem__(self, place: tuple[str, int]) -> int | str:
-        """The slot of an element, or the name of a variable."""
-        name, index = place
-        ranges = self._ranges.get(name, [])
-        at = bisect(ranges, index, key=itemgetter(0)) - 1
-        if at >= 0 and index < ranges[at][1]:
-            return ranges[at][2] + index - ranges[at][0]
-        return self._variables.setdefault(place, f"t{len(self._variables)}")
+    def placed(self, ref: Ref) -> Ref:
+        """A reference to an array t0, t1, ... as one to the array t, or to a variable; others as they are."""
+        if ref.array[0] != "t":
+            return ref
+        ranges = self._ranges.get(ref.array, [])
+        at = bisect(ranges, ref.base, key=itemgetter(0)) - 1
+        if at >= 0 and ref.base < ranges[at][1]:
+            return Ref("t", ranges[at][2] + ref.base - ranges[at][0], ref.strides)
+        return self._variables.setdefault(ref, Ref(f"t{len(self._variables)}"))
 
 
 def _united(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

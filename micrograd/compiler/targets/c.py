@@ -15,18 +15,20 @@ numbers may take more than 16 GB. The numbers of one example, which were traced 
 
 import math
 from collections.abc import Sequence
-from itertools import groupby, takewhile, zip_longest
+from itertools import compress, groupby, takewhile, zip_longest
 from typing import Any
 
 from micrograd.compiler.dtype import DOUBLE, VECTOR_BYTES, Precision
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import CONDITIONS
-from micrograd.compiler.ir import Accumulate, Loop, Ref, Scatter, Step, Sum, Term, start
+from micrograd.compiler.ir import ARRAYS, Accumulate, Loop, Ref, Scatter, Sum, Term, replace, start
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.interchange import interchanged, is_dot
+from micrograd.compiler.passes.share import Routine, Run, shared
 from micrograd.compiler.passes.storage import Slots, chunks_of
 from micrograd.compiler.targets.c_runtime import (
     ADD,
+    ALONE,
     CALLS,
     DOUBLES,
     FOR_DOUBLES,
@@ -105,9 +107,13 @@ class Writer:
         Whether long dot products are left to a function `dot`.
     flagged
         Whether every division by 0 shows in the floating-point flags, also that of an infinity or NaN.
+    routines
+        Whether loops that are alike become one function, in a program of several.
     """
 
-    def __init__(self, program: Program, *, vectors: bool, dots: bool = False, flagged: bool = False) -> None:
+    def __init__(
+        self, program: Program, *, vectors: bool, dots: bool = False, flagged: bool = False, routines: bool = False
+    ) -> None:
         self.vectors = vectors
         self.dots = dots
         self.type = "T" if vectors else "double"
@@ -120,39 +126,50 @@ class Writer:
         self.constants = program.constants
         chunks = list(chunks_of(kernel, LINES))
         self.straight = sum(not isinstance(step, Loop) for step in kernel)
-        self._slots = Slots(chunks)
-        self.temporaries = self._slots.size
-        self._bodies = [[text for step in chunk for text in self._step(step)] for chunk in chunks]
+        slots = Slots(chunks)
+        self.temporaries = slots.size
+        parts: list[list[Any]] = [[replace(step, slots.placed) for step in chunk] for chunk in chunks]
+        self._routines: list[Routine] = []
+        if routines and len(parts) > 1:
+            self._routines, parts = shared(parts)
+        self._bodies = [[line for step in part for line in self._step(step)] for part in parts]
 
     def source(self, name: str) -> str:
         """Functions that compute one example, or one in each lane: the last is called `name`."""
         head = (
             f"(const double *restrict p, const {self.type} *restrict x, const {self.type} seed, "
-            f"double *restrict g, {self.type} *restrict y, {self.type} *restrict t)"
+            f"double *restrict g, {self.type} *restrict y, {self.type} *restrict t{{numbers}})\n{{{{\n"
+            "    (void)p; (void)x; (void)seed; (void)g; (void)y; (void)t;\n"
         )
         text = ""
         if self.constants:
             numbers = ",\n    ".join(map(literal, self.constants))
             text += f"static const double {name}_c[] = {{\n    {numbers}\n}};\n\n#define c {name}_c\n"
+        for i, (step, varies) in enumerate(self._routines):
+            numbers = "".join(f", long n{k}" for k, named in enumerate(varies) if named)
+            text += f"static ALONE void routine_{i}{head.format(numbers=numbers)}{_lines(self._step(step))}}}\n\n"
         parts = [f"{name}_{i}" for i in range(len(self._bodies))] if len(self._bodies) > 1 else [name]
-        unused = "    (void)p; (void)x; (void)seed; (void)g; (void)y; (void)t;\n"
+        alone = "ALONE " if self._routines else ""
         for part, body in zip(parts, self._bodies, strict=True):
-            lines = "".join(f"{line}\n" for line in _indented(body))
-            text += f"static void {part}{head}\n{{\n{unused}{lines}}}\n\n"
+            text += f"static {alone}void {part}{head.format(numbers='')}{_lines(body)}}}\n\n"
         if len(parts) > 1:
-            calls = "".join(f"    {part}(p, x, seed, g, y, t);\n" for part in parts)
-            text += f"static void {name}{head}\n{{\n{calls}}}\n\n"
+            calls = _lines([f"{part}(p, x, seed, g, y, t);" for part in parts])
+            text += f"static void {name}{head.format(numbers='')}{calls}}}\n\n"
         return text + ("#undef c\n" if self.constants else "")
 
-    def _step(self, step: Step, depth: int = 0) -> list[str]:
-        """The lines of C for a step within so many loops."""
+    def _step(self, step: Any, depth: int = 0) -> list[str]:
+        """The lines of C for a step, or a call of a routine, within so many loops."""
+        if isinstance(step, Run):
+            varies = self._routines[step.routine].varies
+            numbers = "".join(f", {index(number)}" for number in compress(step.numbers, varies))
+            return [f"routine_{step.routine}(p, x, seed, g, y, t{numbers});"]
         if isinstance(step, Loop):
             body = [line for inner in step.body for line in self._step(inner, depth + 1)]
             return _for(depth, step.rounds, body)
         if isinstance(step, Scatter):
-            row, index, value = map(self._ref, (step.row, step.position, step.value))
+            row, position, value = map(self._ref, (step.row, step.position, step.value))
             add_at = "v_add_at" if self.vectors else "add_at"
-            return [f"{self.each}{add_at}(&{row}, {step.step}, {step.size}, {index}, {value});"]
+            return [f"{self.each}{add_at}(&{row}, {step.step}, {step.size}, {position}, {value});"]
         adds, target = isinstance(step, Accumulate), self._ref(step.target)
         name = target.removesuffix(self.k)
         text = self._inline(step.value)
@@ -202,17 +219,12 @@ class Writer:
         return added(terms, self._ref, self.templates["larger"], text)
 
     def _ref(self, ref: Ref) -> str:
-        array, base, _ = ref
+        array = ref.array
         if array[0] == "=":
             text = literal(float(array[1:]))
             return f"U({text})" if self.vectors else text
-        if array[0] == "v" or array == "seed":
+        if array not in ARRAYS:
             return array + self.k
-        if array[0] == "t":
-            slot = self._slots[array, base]
-            if isinstance(slot, str):
-                return slot + self.k
-            array, ref = "t", ref._replace(base=slot)
         element = f"{array}[{index(ref)}]"
         if array in ("x", "y", "t"):
             return element + self.k
@@ -229,10 +241,15 @@ def _indented(lines: Sequence[str]) -> list[str]:
     return [f"    {line}" for line in lines]
 
 
+def _lines(lines: Sequence[str]) -> str:
+    return "".join(f"    {line}\n" for line in lines)
+
+
 def _lowest(ref: Ref, rounds: int) -> Ref:
     """The first of neighbouring elements that a loop goes through forwards or backwards."""
     *outer, stride = ref.strides
-    return Ref(ref.array, ref.base + min(0, stride * (rounds - 1)), tuple(outer))
+    base: Any = ref.base if stride > 0 else f"{ref.base} - ({rounds} - 1)"  # of a routine, both may be names
+    return Ref(ref.array, base, tuple(outer))
 
 
 def literal(number: float) -> str:
@@ -252,7 +269,7 @@ def library_source(
     where the code has many lines and few loops. `shared` says which arguments are one for all examples.
     """
     quiet = graph.trace.quiet
-    writer = Writer(program, vectors=tile > 0, dots=tile == 0, flagged=not quiet)
+    writer = Writer(program, vectors=tile > 0, dots=tile == 0, flagged=not quiet, routines=True)
     numbers = sum(graph.sizes) + program.n_results + writer.temporaries
     while tile > 1 and (writer.straight > MANY_LINES or tile * numbers * VECTOR_BYTES > CACHE):
         tile //= 2
@@ -276,6 +293,7 @@ def library_source(
         [
             "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n",
             NO_PATTERNS + PASSES.format(passes=FOR_TILES if tile else FOR_DOUBLES),
+            ALONE if "ALONE" in body else "",
             "" if failed == "0" else seen(types + body),
             helpers(types + body),
             types,

@@ -14,8 +14,9 @@ PASSES = """#if defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__
 #pragma GCC optimize({passes})
 #endif
 """
-FOR_TILES = '"O1", "tree-loop-vectorize"'
-FOR_DOUBLES = '"no-tree-pre", "no-code-hoisting", "no-tree-slp-vectorize", "no-schedule-insns2"'
+QUICK = '"no-tree-bit-ccp", "ira-region=one"'
+FOR_TILES = f'"O1", "tree-loop-vectorize", {QUICK}'
+FOR_DOUBLES = f'"no-tree-pre", "no-code-hoisting", "no-tree-slp-vectorize", "no-schedule-insns2", {QUICK}'
 """The passes of gcc that are worth their time: loops over tiles are written as they are to be carried out."""
 
 HELPERS = {
@@ -129,7 +130,12 @@ APART = """#if defined(__GNUC__) && !defined(__clang__) /* vector registers are 
 #define APART inline
 #endif
 """
-
+ALONE = """#if defined(__GNUC__) && !defined(__clang__) /* gcc 12 may miss what a function called several times reads */
+#define ALONE __attribute__((noipa))
+#else
+#define ALONE __attribute__((noinline))
+#endif
+"""
 
 TILES = """#define TILE {tile}
 #define WIDTH (LANES * TILE)

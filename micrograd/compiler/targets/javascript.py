@@ -14,7 +14,21 @@ from typing import Any, ClassVar
 
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import CONDITIONS
-from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Scatter, Step, Sum, Term, refs, replace, start
+from micrograd.compiler.ir import (
+    ARRAYS,
+    Accumulate,
+    Assign,
+    Call,
+    Loop,
+    Ref,
+    Scatter,
+    Step,
+    Sum,
+    Term,
+    refs,
+    replace,
+    start,
+)
 from micrograd.compiler.passes import program
 from micrograd.compiler.passes.storage import Slots, chunks_of
 from micrograd.compiler.targets.inlined import inlined, is_inlined, with_slopes
@@ -103,16 +117,16 @@ class Writer:
         numbers = count()
         steps = [step for each in kernel for step in unrolled(each, most, numbers)]
         parts = list(chunks_of(steps, LARGEST, size))
-        self._slots = Slots(parts)
+        slots = Slots(parts)
         self._inlined = count()
         self._table = f"{name}Constants"
         names = [f"{name}{i}" for i in range(len(parts))] if len(parts) > 1 else [name]
         self.text = f"const {self._table} = {array_of(constants)};\n\n" if constants else ""
         for part, steps in zip(names, parts, strict=True):
-            self.text += _function(part, [line for step in steps for line in self._step(step)])
+            self.text += _function(part, [line for step in steps for line in self._step(replace(step, slots.placed))])
         if len(parts) > 1:
             self.text += _function(name, [f"{part}(p, g, seed);" for part in names])
-        self.temporaries = self._slots.size
+        self.temporaries = slots.size
 
     def _step(self, step: Step, depth: int = 0) -> list[str]:
         """The lines for a step within so many loops."""
@@ -156,19 +170,12 @@ class Writer:
         return added(parts, self._ref, "larger({}, {})", text)
 
     def _ref(self, ref: Ref) -> str:
-        array, base, _ = ref
+        array = ref.array
         if array[0] == "=":
             return literal(float(array[1:]))
-        if array[0] == "v" or array == "seed":
-            return array
-        if array[0] == "t":
-            slot = self._slots[array, base]
-            if isinstance(slot, str):
-                return slot
-            ref = ref._replace(array="t", base=slot)
         if array == "&p":
             return f"p, {index(ref)}"
-        return f"{self._table if array == 'c' else ref.array}[{index(ref)}]"
+        return f"{self._table if array == 'c' else array}[{index(ref)}]" if array in ARRAYS else array
 
 
 def size(part: Any) -> int:
