@@ -7,6 +7,7 @@ import json
 import math
 import random
 import re
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from tests.support import flat
 
 XS, YS = data.moons(20, 0.1, rng=1)
 LOGITS = losses.binary_cross_entropy_with_logits
-SOURCES = playground.files(playground.__package__)
+SOURCES = files(playground.__package__)
 
 
 def model_of(sizes=(2, 3, 1), seed=1, **options):

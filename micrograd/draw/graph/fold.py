@@ -7,6 +7,7 @@ the cards show one at a time. Every other Value is a card.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from micrograd.draw.graph.drawn import DrawnGraph
@@ -55,10 +56,6 @@ class Folded:
         nodes = range(graph.first, len(graph.values))
         shown = [i for i in nodes if not self._scopes.is_hidden(i)]
         self._sums = {i: found for i in shown if (found := self._sum_inside(i))}
-        self._weights = {
-            self._weight([graph.operands[i][place] for place in places])
-            for i in nodes if graph.operations[i] == "dot" for _, places in self._terms(i)
-        }  # fmt: skip
         swallowed = {k for found in self._sums.values() for k in found}
         swallowed |= {k for node in self.stacked for k in graph.chain(node)[:-1]}
         for i in shown:
@@ -66,6 +63,13 @@ class Folded:
                 self._add(i)
         if not self.cards:
             self._leaf(len(graph.values) - 1, ())  # a leaf alone
+
+    @cached_property
+    def _weights(self) -> set[int | None]:
+        """The leaves that are a weight or the bias of a dot."""
+        operands = self.graph.operands
+        terms = [term for i, op in enumerate(self.graph.operations) if op == "dot" for term in self._terms(i)]
+        return {self._weight([operands[i][place] for place in places]) for i, places in terms}
 
     def unfolded(self, card: Card, first: int) -> list[Card]:
         """A card for each part of the card, numbered from `first` on, with all its operands as inputs."""
@@ -140,7 +144,7 @@ class Folded:
         for node, places in self._terms(i):
             factors = [graph.operands[node][place] for place in places]
             weight = self._weight(factors)
-            if weight is None and factors[0] == factors[-1] and factors[0] in self._weights:
+            if weight is None and len(set(factors)) < len(factors) and factors[0] in self._weights:
                 weight = factors[0]  # whose square this is, as in a penalty
             if weight is not None:
                 leaves.append(weight)

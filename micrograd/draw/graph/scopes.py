@@ -82,7 +82,9 @@ class ExampleScopes:
                 operands = self.graph.operands[i]
                 scopes = [outer] * len(operands)
             for operand, scope in zip(operands, scopes, strict=True):
-                self.of[operand] = _common(self.of.get(operand, scope), scope)
+                known = self.of.setdefault(operand, scope)
+                if known is not scope:
+                    self.of[operand] = _common(known, scope)
         return found
 
     def _shapes(self) -> list[int]:
@@ -141,16 +143,18 @@ class ExampleScopes:
         path = [(first, other)]
         while path:
             a, b = path.pop()
+            if matches.get(a) == b:
+                continue
             is_own = self._is_within(a, scope)
             is_alike = self.graph.is_leaf(a) or (is_own == self._is_within(b, its) and (is_own or a == b))
-            if not is_alike or matches.get(a, b) != b:
+            if a in matches or not is_alike:
                 return {}
-            if is_own and a not in matches:
-                path += zip(self.graph.operands[a], self.graph.operands[b], strict=True)
             matches[a] = b
+            if is_own:
+                path += zip(self.graph.operands[a], self.graph.operands[b], strict=True)
         return matches
 
 
 def _common(a: Scope, b: Scope) -> Scope:
     """The innermost scope around both."""
-    return a if a is b else tuple(x for x, y in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
+    return tuple(x for x, y in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
