@@ -94,9 +94,9 @@ def test_a_leaf_of_two_examples_that_differs_in_the_next_is_an_alias():
     number = {value: i for i, value in enumerate(graph.values)}
     [stack] = scopes.stacks
     first = scopes.of[stack.members[0][-1]]
-    assert scopes.of[number[x[1]]] == 0
+    assert scopes.of[number[x[1]]] == ()
     assert scopes.home(number[x[1]], first) == first
-    assert scopes.home(number[w], first) == 0
+    assert scopes.home(number[w], first) == ()
     places = stack.members[0].index(number[x[1]])
     assert stack.members[1][places] == number[x[2]]
 

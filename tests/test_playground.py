@@ -7,6 +7,7 @@ import json
 import math
 import random
 import re
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from micrograd import Value, data, fit, losses, nn, optim, viz
 from micrograd.draw.playground import page as playground
 from micrograd.draw.playground.examples import boundary, kinds_of, numbers_in
-from micrograd.draw.playground.steps import steps
+from micrograd.draw.playground.page import steps
 from micrograd.draw.training.boundary import plane
 from micrograd.draw.training.network import columns
 from micrograd.draw.training.page import SHAPES
@@ -24,7 +25,7 @@ from tests.support import flat
 
 XS, YS = data.moons(20, 0.1, rng=1)
 LOGITS = losses.binary_cross_entropy_with_logits
-SOURCES = playground.files(playground.__package__)
+SOURCES = files(playground.__package__)
 
 
 def model_of(sizes=(2, 3, 1), seed=1, **options):

@@ -2,36 +2,25 @@
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from micrograd.draw import text
-from micrograd.draw.graph.drawn import DrawnGraph, is_dot
+from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.engine import Value
 
 LIMIT = 2000  # nodes: with more of them Graphviz runs for minutes, and nobody reads the drawing
 COLUMNS_PER_NODE = 20  # that edges may pass, for each node of the limit: long edges cost Graphviz time as nodes do
 
+FONT = "Verdana"  # Graphviz knows its metrics without having it, and DejaVu Sans in its place is no wider
 GRAPH = {"bgcolor": "transparent", "nodesep": "0.15", "rankdir": "LR", "ranksep": "0.3"}
 NODE = {
-    "color": "#57606a",
-    "fillcolor": "white",
-    "fontcolor": "#1f2328",
-    "fontname": "Verdana",  # Graphviz knows its metrics without having it, and DejaVu Sans in its place is no wider
-    "fontsize": "11",
-    "height": "0.3",
-    "margin": "0.15,0.05",
-    "shape": "record",
-    "style": "rounded,filled",
-}
+    "color": "#57606a", "fillcolor": "white", "fontcolor": "#1f2328", "fontname": FONT, "fontsize": "11",
+    "height": "0.3", "margin": "0.15,0.05", "shape": "record", "style": "rounded,filled",
+}  # fmt: skip
 EDGE = {
-    "arrowsize": "0.6",
-    "color": "#818b98",
-    "fontcolor": "#6e7781",
-    "fontname": NODE["fontname"],
-    "fontsize": "9",
-    "tailport": "e",
-}
+    "arrowsize": "0.6", "color": "#818b98", "fontcolor": "#6e7781", "fontname": FONT, "fontsize": "9", "tailport": "e",
+}  # fmt: skip
 FAST_LAYOUT = {"mclimit": "0.1", "nslimit": "0", "splines": "line"}  # for graphs whose best layout would take minutes
 LEAF, OPERATION, ROOT = "#ddf4ff", "#fff8c5", "#dafbe1"  # blue goes in, yellow works, green comes out
 CIRCLE = f'shape=circle width=0.65 margin=0 fillcolor="{OPERATION}"'  # one size for all operations of the engine
@@ -68,28 +57,24 @@ def body(root: Value, limit: float) -> list[str]:
         colour = ROOT if node is root else "" if node._prev else LEAF
         fill = f' fillcolor="{colour}"' if colour else ""
         fields = [str(node.label)] * (node.label != "") + [f"data {text.exact(node.data)}"]
-        fields += [f"grad {text.exact(node.grad)}"] * (has_gradients and not graph.is_constant(i))
+        fields += [f"grad {text.exact(node.grad)}"] * (has_gradients and i not in graph.constants)
         tip = _escaped(", ".join(fields))
         lines.append(f'\tn{i} [label="{{{"|".join(map(_escaped, fields))}}}"{fill} tooltip="{tip}"]\n')
         if node._prev:
             order = " ordering=in" if len(node._prev) == 2 else ""  # for more operands it would tangle the edges
-            op = _escaped(node._op)
+            names = [str(operand.label) or text.exact(operand.data) for operand in node._prev[:5]]
+            call = _escaped(f"{node._op}({', '.join(names + ['...'] * (len(node._prev) > 5))})")
             small = " fontsize=8" * (len(str(node._op)) > 5)
-            lines.append(f'\top_n{i} [label="{op}" {CIRCLE}{small}{order} tooltip="{_escaped(_call(node))}"]\n')
-            lines += [f"\tn{operand} -> op_n{i}{role}\n" for operand, role in _roles(node, graph.operands[i])]
+            lines.append(f'\top_n{i} [label="{_escaped(node._op)}" {CIRCLE}{small}{order} tooltip="{call}"]\n')
+            lines += [f"\tn{operand} -> op_n{i}{role}\n" for operand, role in _roles(graph, i)]
             lines.append(f"\top_n{i} -> n{i} [weight=9]\n")  # a short straight edge: the two belong together
     return lines
 
 
-def _call(node: Value) -> str:
-    """An operation and its operands, for a tooltip."""
-    names = [str(operand.label) or text.exact(operand.data) for operand in node._prev[:5]]
-    return f"{node._op}({', '.join(names + ['...'] * (len(node._prev) > 5))})"
-
-
-def _roles(node: Value, operands: Sequence[int]) -> Iterable[tuple[int, str]]:
+def _roles(graph: DrawnGraph, i: int) -> Iterable[tuple[int, str]]:
     """The operands of a node; those of a dot in pairs, each with its role there."""
-    if not is_dot(node):
+    operands = graph.operands[i]
+    if graph.operations[i] != "dot":
         return ((operand, "") for operand in operands)
     n = len(operands) // 2
     pairs = [(operands[k + side * n], f"{'wx'[side]}{k}") for k in range(n) for side in (0, 1)]

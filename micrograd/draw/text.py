@@ -1,11 +1,14 @@
 """Numbers and labels as text, and the width of text."""
 
+import math
 from decimal import Decimal
 from fractions import Fraction
+from numbers import Real
 from typing import Any
 
 from micrograd.engine import Value
 from micrograd.scalar import innermost
+from micrograd.validation import plain
 
 EMS = {
     **dict.fromkeys(map(chr, range(32, 127)), 0.84),
@@ -25,6 +28,15 @@ CONTROLS = {
 """Visible symbols for the characters that XML cannot hold."""
 
 
+def real(x: Any) -> float:
+    """The float that is nearest to a number of any kind, or to that of a Value; NaN for what is not a real number."""
+    x = innermost(x)
+    try:
+        return float(x) if isinstance(plain(x), (Real, Decimal)) else math.nan
+    except OverflowError:
+        return math.inf if x > 0 else -math.inf
+
+
 def exact(x: Any) -> str:
     """A number with four significant digits; a short int or fraction as it is."""
     x = innermost(x)
@@ -40,13 +52,10 @@ def number(x: Any, room: int = 9) -> str:
     if not isinstance(x, float):
         text = exact(x).replace("-", "−")
         if len(text) <= room or not isinstance(x, (int, Fraction)):
-            return shortened(text, room)
+            return text if len(text) <= room else text[: room - 1] + "…"
         x = Decimal(x.numerator) / x.denominator
-    for digits in (4, 3, 2, 1):
-        text = _compact(f"{x:.{digits}g}")
-        if len(text) <= room:
-            return text
-    return min(text, _compact(f"{x:.0e}"), key=len)
+    texts = [_compact(f"{x:{form}}") for form in (".4g", ".3g", ".2g", ".1g", ".0e")]
+    return next((text for text in texts[:4] if len(text) <= room), min(texts[3:], key=len))
 
 
 def _compact(text: str) -> str:
@@ -60,16 +69,6 @@ def width(text: str) -> float:
     return sum(EMS.get(c, 1.0) for c in text)
 
 
-def fits_any_font(text: str) -> bool:
-    """Whether the width is known in every font; if not, the drawing has to force it."""
-    return all(c in EMS for c in text)
-
-
-def shortened(text: str, room: int) -> str:
-    """The text cut to at most `room` characters."""
-    return text if len(text) <= room else text[: room - 1] + "…"
-
-
 def label(value: Value) -> str:
     """The label of a Value, of any type, as one line of text that XML can hold."""
     return str(value.label).translate(CONTROLS)
@@ -77,8 +76,7 @@ def label(value: Value) -> str:
 
 def fitted(text: str, ems: float) -> str:
     """The text cut to at most `ems` ems."""
-    if width(text) <= ems:
-        return text
-    while text and width(text) + 1 > ems:
-        text = text[:-1]
-    return text + "…"
+    kept = text
+    while kept and width(kept) + (kept != text) > ems:
+        kept = kept[:-1]
+    return kept if kept == text else kept + "…"

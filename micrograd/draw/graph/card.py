@@ -23,8 +23,8 @@ class Slot(NamedTuple):
     anchor: str
     look: str
     kind: str  # "text", "data" or "grad"; or the word itself
-    of: int  # the index in the card's texts or values; -1 for a word
-    room: int  # the most characters of a number
+    of: int = -1  # the index in the card's texts or values; -1 for a word
+    room: int = 0  # the most characters of a number
 
 
 class Shape(NamedTuple):
@@ -46,7 +46,7 @@ class Shape(NamedTuple):
 STUB = Shape(0.0, 10.0, (), (), 0.0, False)
 """The end of an edge that leads out of a view."""
 
-GROUP_SLOTS = Slot(PAD, 15, "start", "title", "text", 0, 0), Slot(PAD, 31, "start", "word", "text", 1, 0)
+GROUP_SLOTS = Slot(PAD, 15, "start", "title", "text", 0), Slot(PAD, 31, "start", "word", "text", 1)
 GROUP = Shape(MAIN, 40.0, (20.0,), GROUP_SLOTS, 0.0, True)
 """A card for a group: a title and a count."""
 
@@ -61,31 +61,28 @@ def shape(
     heads = weight_grads and rows > 0
     left = (COLUMN + GRADS * heads) if rows else 0.0
     slots: list[Slot] = []
-    y = 2.0
+    y = 15.0 if header else 2.0
     if header:
-        y += 13
-        slots.append(Slot(left + PAD, y, "start", "label" if labelled else "title", "text", int(not labelled), 0))
-    if labelled and header == 2:
-        y += 14
-        slots.append(Slot(left + PAD, y, "start", "title", "text", 1, 0))
-    elif labelled:
-        slots.append(Slot(left + MAIN - PAD, y, "end", "title", "text", 1, 0))
+        slots.append(Slot(left + PAD, y, "start", "label" if labelled else "title", "text", int(not labelled)))
+    if labelled:
+        y += 14 * (header - 1)
+        x, anchor = (left + PAD, "start") if header == 2 else (left + MAIN - PAD, "end")
+        slots.append(Slot(x, y, anchor, "title", "text", 1))
     y += 17
     slots.append(Slot(left + PAD, y, "start", "data", "data", 0, 9))
     if grad:
         y += 15
-        slots.append(Slot(left + PAD, y, "start", "word", "grad", -1, 0))
-        slots.append(Slot(left + PAD + 32, y, "start", "grad", "grad", 0, 8))
+        slots += Slot(left + PAD, y, "start", "word", "grad"), Slot(left + PAD + 32, y, "start", "grad", "grad", 0, 8)
     height = max(y + 8, (rows + heads) * ROW + 10)
     top = (height - (rows - heads) * ROW) / 2
     if heads:
-        slots.append(Slot(left - 6, top - 3, "end", "word", "grad", -1, 0))
+        slots.append(Slot(left - 6, top - 3, "end", "word", "grad"))
     for i in range(rows):
-        slots.append(Slot(COLUMN - 4, top + ROW * i + 10, "end", "weight", "data", i + 1, 6))
+        y = top + ROW * i + 10
+        slots.append(Slot(COLUMN - 4, y, "end", "weight", "data", i + 1, 6))
         if heads:
-            slots.append(Slot(left - 6, top + ROW * i + 10, "end", "weight", "grad", i + 1, 6))
-        name = "b" if i == weights else f"w{i}"
-        slots.append(Slot(5, top + ROW * i + 10, "start", "word", name, -1, 0))
+            slots.append(Slot(left - 6, y, "end", "weight", "grad", i + 1, 6))
+        slots.append(Slot(5, y, "start", "word", "b" if i == weights else f"w{i}"))
     if weights:
         ports = tuple(top + ROW * i + ROW / 2 for i in range(weights))
     else:

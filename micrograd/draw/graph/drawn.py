@@ -20,7 +20,8 @@ class DrawnGraph:
     """The Values that lead to a root, by number: leaves first, then each after its operands, the root last.
 
     `operands` and `users` have the numbers of each Value's operands, in order, and of the Values that have it as an
-    operand, each once. `first` is the number of the first Value that is not a leaf.
+    operand, each once; `operations` what `operation_of` says of each. `first` is the number of the first Value that is
+    not a leaf, `constants` has the numbers of the plain numbers beside a Value, which have no gradient to show.
     """
 
     def __init__(self, root: Value) -> None:
@@ -29,6 +30,8 @@ class DrawnGraph:
         nodes, leaves = root._topological_order()
         self.values = leaves + nodes
         self.first = len(leaves)
+        self.constants = {i for i, leaf in enumerate(leaves) if is_constant(leaf)}
+        self.operations = [operation_of(value) for value in self.values]
         numbers = {value: i for i, value in enumerate(self.values)}
         self.operands = [tuple([numbers[operand] for operand in value._prev]) for value in self.values]
         self.users: list[list[int]] = [[] for _ in self.values]
@@ -39,14 +42,6 @@ class DrawnGraph:
     def is_leaf(self, i: int) -> bool:
         """Whether the Value has no operands."""
         return i < self.first
-
-    def is_constant(self, i: int) -> bool:
-        """Whether the Value is a plain number beside a Value, which has no gradient to show."""
-        return is_constant(self.values[i])
-
-    def operation(self, i: int) -> str:
-        """The engine's operation that made the Value; "" if it is the user's own, and for a leaf."""
-        return operation_of(self.values[i])
 
     def title(self, i: int) -> str:
         """The operation as a card calls it; "" for a leaf."""
@@ -66,10 +61,10 @@ class DrawnGraph:
 
     def continues(self, i: int) -> bool:
         """Whether the Value adds to a sum that nothing else uses."""
-        if self.operation(i) != "+":
+        if self.operations[i] != "+":
             return False
         left = self.operands[i][0]
-        return self.operation(left) == "+" and self.is_inner(left)
+        return self.operations[left] == "+" and self.is_inner(left)
 
     def terms(self, i: int) -> Sequence[int]:
         """The terms of a chain of additions, and the operands of any other node."""
@@ -90,8 +85,3 @@ def operation_of(value: Value) -> str:
     """The engine's operation that made the Value, such as `tanh` or `dot`; "" for a user's own, and for a leaf."""
     module = getattr(value._backward, "__module__", None)
     return value._op if module in ENGINE or (module == losses.__name__ and value._op in LOSSES) else ""
-
-
-def is_dot(value: Value) -> bool:
-    """Whether the Value is a dot product of the engine."""
-    return operation_of(value) == "dot"

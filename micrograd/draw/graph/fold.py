@@ -7,10 +7,11 @@ the cards show one at a time. Every other Value is a card.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
-from micrograd.draw.graph.drawn import DrawnGraph, is_dot
-from micrograd.draw.graph.scopes import ExampleScopes
+from micrograd.draw.graph.drawn import DrawnGraph
+from micrograd.draw.graph.scopes import ExampleScopes, Scope
 from micrograd.draw.text import number
 from micrograd.scalar import FUNCTIONS, innermost
 
@@ -24,6 +25,7 @@ class Input(NamedTuple):
     weight: int | None
     user: int
     place: int
+    card: int = -1  # of the source
 
 
 @dataclass(slots=True)
@@ -34,7 +36,6 @@ class Card:
     parts: list[int]
     title: str
     inputs: list[Input] = field(default_factory=list)
-    sources: list[int] = field(default_factory=list)  # the cards that the inputs come from
     bias: int | None = None
     stacks: tuple[int, ...] = ()  # the stacks that show one example of it at a time, innermost first
 
@@ -42,8 +43,7 @@ class Card:
 class Folded:
     """The graph as `cards`, each after those of its inputs, and its `stacks` of examples.
 
-    A card belongs to the first example of its stacks. `stacked` has the additions that each stack's mean or sum is made
-    of, itself the last.
+    A card belongs to the first example of its stacks. `stacked` has the means and sums of these.
     """
 
     def __init__(self, graph: DrawnGraph) -> None:
@@ -51,101 +51,67 @@ class Folded:
         self.cards: list[Card] = []
         self._scopes = ExampleScopes(graph)
         self.stacks = self._scopes.stacks
-        self.stacked = {stack.node: graph.chain(stack.node) for stack in self.stacks}
-        self._card_of: dict[tuple[int, int], int] = {}  # the card of a Value in a scope
+        self.stacked = {stack.node for stack in self.stacks}
+        self._card_of: dict[tuple[int, Scope], int] = {}  # the card of a Value in a scope
         nodes = range(graph.first, len(graph.values))
-        self._weights = {w for i in nodes if is_dot(graph.values[i]) for w in self._dot_weights(graph.operands[i])}
         shown = [i for i in nodes if not self._scopes.is_hidden(i)]
-        self._sums = {i: terms for i in shown if (terms := self._terms(i))}
-        swallowed = {k for terms in self._sums.values() for k in terms}
-        swallowed |= {k for chain in self.stacked.values() for k in chain[:-1]}
+        self._sums = {i: found for i in shown if (found := self._sum_inside(i))}
+        swallowed = {k for found in self._sums.values() for k in found}
+        swallowed |= {k for node in self.stacked for k in graph.chain(node)[:-1]}
         for i in shown:
             if i not in swallowed:
                 self._add(i)
         if not self.cards:
-            self._leaf(len(graph.values) - 1, 0)  # a leaf alone
+            self._leaf(len(graph.values) - 1, ())  # a leaf alone
 
-    def unfolded(self, card: Card) -> list[Card]:
-        """A card for each part of the card, with all its operands as inputs."""
-        return [Card(i, [i], self.graph.title(i), self._operands(i), stacks=card.stacks) for i in card.parts]
+    @cached_property
+    def _weights(self) -> set[int | None]:
+        """The leaves that are a weight or the bias of a dot."""
+        operands = self.graph.operands
+        terms = [term for i, op in enumerate(self.graph.operations) if op == "dot" for term in self._terms(i)]
+        return {self._weight([operands[i][place] for place in places]) for i, places in terms}
+
+    def unfolded(self, card: Card, first: int) -> list[Card]:
+        """A card for each part of the card, numbered from `first` on, with all its operands as inputs."""
+        numbers = {x.source: x.card for x in card.inputs} | {part: first + k for k, part in enumerate(card.parts)}
+        found = []
+        for i in card.parts:
+            inputs = [x._replace(card=numbers[x.source]) for x in self._operands(i)]
+            found.append(Card(i, [i], self.graph.title(i), inputs, stacks=card.stacks))
+        return found
 
     def _operands(self, i: int) -> list[Input]:
         return [Input(operand, None, i, place) for place, operand in enumerate(self.graph.operands[i])]
 
-    def _weight(self, a: int, b: int) -> int | None:
-        """Which of two factors is the weight on the other's edge: a leaf, the first if both are."""
-        if a == b:
-            return None
-        return a if self.graph.is_leaf(a) else b if self.graph.is_leaf(b) else None
-
-    def _dot_weights(self, operands: Sequence[int]) -> list[int]:
-        """The leaves that are a weight or the bias of a dot."""
-        n = len(operands) // 2
-        found = [self._weight(*pair) for pair in zip(operands[:n], operands[n:-1], strict=True)]
-        bias = [operands[-1]] if self.graph.is_leaf(operands[-1]) else []
-        return [w for w in found if w is not None] + bias
-
     def _add(self, i: int) -> None:
-        """The card of a node: its own, or that of the neuron whose activation it is."""
+        """The card of a node: its own, or that of the neuron whose activation it is if nothing else uses its dot."""
         graph, scope = self.graph, self._scopes.of[i]
-        inner = self._card_of.get((graph.operands[i][0], scope))
-        if inner is not None and self._is_activation(i):
+        operand, *others = graph.operands[i]
+        inner = self._card_of.get((operand, scope))
+        is_function = not others and graph.operations[i] in ACTIVATIONS
+        if inner is not None and is_function and graph.operations[operand] == "dot" and graph.is_inner(operand):
             card = self.cards[self._card_of.setdefault((i, scope), inner)]
             card.head, card.title = i, graph.title(i)
             card.parts.append(i)
             return
-        if i in self._sums:
-            card = self._written_out(i)
-        elif is_dot(graph.values[i]):
-            card = self._neuron(i)
-        else:
-            card = self._operation(i)
-        card.sources = [self._source(x.source, scope) for x in card.inputs]
+        card = self._neuron(i) if i in self._sums or graph.operations[i] == "dot" else self._operation(i)
+        card.inputs = [x._replace(card=self._source(x.source, scope)) for x in card.inputs]
         card.stacks = self._scopes.stacks_of(scope)
         self._card_of[i, scope] = len(self.cards)
         self.cards.append(card)
 
-    def _is_activation(self, i: int) -> bool:
-        """Whether the node is the function of a dot that nothing else uses and that has no label."""
-        graph, operands = self.graph, self.graph.operands[i]
-        is_function = len(operands) == 1 and graph.operation(i) in ACTIVATIONS
-        return is_function and is_dot(graph.values[operands[0]]) and graph.is_inner(operands[0])
-
-    def _neuron(self, i: int) -> Card:
-        graph, operands = self.graph, self.graph.operands[i]
-        n = len(operands) // 2
-        card = Card(i, [], "dot")
-        for k in range(n):
-            w, x = operands[k], operands[n + k]
-            weight = self._weight(w, x)
-            if weight is not None:
-                card.parts.append(weight)
-                card.inputs.append(Input(x, w, i, n + k) if weight == w else Input(w, x, i, k))
-            elif w == x and w in self._weights:  # the square of a weight, as in a penalty
-                card.parts.append(w)
-            else:
-                card.inputs += [Input(w, None, i, k), Input(x, None, i, n + k)]
-        bias = operands[-1]
-        if graph.is_leaf(bias):
-            card.parts.append(bias)
-            card.bias = None if graph.is_constant(bias) and innermost(graph.values[bias].data) == 0 else bias
-        else:
-            card.inputs.append(Input(bias, None, i, 2 * n))
-        card.parts.append(i)
-        return card
-
-    def _terms(self, i: int) -> list[int]:
+    def _sum_inside(self, i: int) -> list[int]:
         """The sums and products inside a function, if they are those of a neuron that is written out; else none."""
         graph, found, path = self.graph, list[int](), list(self.graph.operands[i])
-        if len(path) != 1 or graph.operation(i) not in ACTIVATIONS:
+        if len(path) != 1 or graph.operations[i] not in ACTIVATIONS:
             return []
         biases = products = 0
         while path:
             k = path.pop()
-            op = graph.operation(k) if graph.is_inner(k) else ""
+            op = graph.operations[k] if graph.is_inner(k) else ""
             if op == "+":
                 path += reversed(graph.operands[k])
-            elif op == "*" and self._weight(*graph.operands[k]) is not None:
+            elif op == "*" and self._weight(graph.operands[k]) is not None:
                 products += 1
             elif graph.is_leaf(k):
                 biases += 1
@@ -155,45 +121,62 @@ class Folded:
             found.append(k)
         return found if products > 1 and biases < 2 else []
 
-    def _written_out(self, i: int) -> Card:
-        """The card of a neuron that is written out as a sum of products."""
-        graph, card, leaves = self.graph, Card(i, [], self.graph.title(i)), []
+    def _terms(self, i: int) -> list[tuple[int, tuple[int, ...]]]:
+        """The terms of a neuron: where two factors of each, or the bias, are operands, as a node and its places."""
+        graph, terms = self.graph, list[tuple[int, tuple[int, ...]]]()
+        if i not in self._sums:
+            n = len(graph.operands[i]) // 2
+            return [*((i, (k, n + k)) for k in range(n)), (i, (2 * n,))]
         for k in self._sums[i]:
-            operands = graph.operands[k]
-            if graph.operation(k) == "*":
-                weight = self._weight(*operands)
-                place = int(weight == operands[0])
-                card.inputs.append(Input(operands[place], weight, k, place))
-                leaves.append(operands[1 - place])
-            else:
-                biases = [operand for operand in operands if graph.is_leaf(operand)]
-                card.bias = biases[0] if biases else card.bias
-                leaves += biases
-        card.parts = [*dict.fromkeys(leaves), *sorted(self._sums[i]), i]
+            is_product = graph.operations[k] == "*"
+            biases = [(place,) for place, operand in enumerate(graph.operands[k]) if graph.is_leaf(operand)]
+            terms += [(k, places) for places in ([(0, 1)] if is_product else biases)]
+        return terms
+
+    def _weight(self, factors: Sequence[int]) -> int | None:
+        """Which factor of a term is the weight on the other's edge, or the bias: a leaf, the first if both are."""
+        leaves = [factor for factor in factors if self.graph.is_leaf(factor)]
+        return leaves[0] if leaves and len(set(factors)) == len(factors) else None
+
+    def _neuron(self, i: int) -> Card:
+        """The card of a dot, or of a neuron that is written out as a sum of products."""
+        graph, card, leaves = self.graph, Card(i, [], self.graph.title(i)), list[int]()
+        for node, places in self._terms(i):
+            factors = [graph.operands[node][place] for place in places]
+            weight = self._weight(factors)
+            if weight is None and len(set(factors)) < len(factors) and factors[0] in self._weights:
+                weight = factors[0]  # whose square this is, as in a penalty
+            if weight is not None:
+                leaves.append(weight)
+                is_zero = weight in graph.constants and innermost(graph.values[weight].data) == 0
+                card.bias = weight if len(factors) == 1 and not is_zero else card.bias
+            rest = zip(factors, places, strict=True)
+            card.inputs += [Input(factor, weight, node, place) for factor, place in rest if factor != weight]
+        card.parts = [*dict.fromkeys(leaves), *sorted(self._sums.get(i, [])), i]
         return card
 
     def _operation(self, i: int) -> Card:
         """The card of a node; a number beside it is written into the title."""
         title, inputs = self.graph.title(i), self._operands(i)
         if i in self.stacked:
-            chain = self.stacked[i]
+            chain = self.graph.chain(i)
             title = f"{title if title != '+' else 'sum'} of {len(self.graph.terms(i))}"
             return Card(i, chain, title, self._operands(chain[0])[:1])
         if len(inputs) == 2:
             for place, side in ((1, "{0} {1}"), (0, "{1} {0}")):
                 operand = inputs[place].source
-                if self.graph.is_constant(operand):
+                if operand in self.graph.constants:
                     title = side.format(title, number(self.graph.values[operand].data))
                     return Card(i, [operand, i], title, [inputs[1 - place]])
         return Card(i, [i], title, inputs)
 
-    def _source(self, i: int, scope: int) -> int:
+    def _source(self, i: int, scope: Scope) -> int:
         """The number of the card of an operand that is used in a scope; a leaf's is made when it is first needed."""
         if self.graph.is_leaf(i):
             return self._leaf(i, self._scopes.home(i, scope))
         return self._card_of[i, self._scopes.of[i]]
 
-    def _leaf(self, i: int, scope: int) -> int:
+    def _leaf(self, i: int, scope: Scope) -> int:
         at = self._card_of.setdefault((i, scope), len(self.cards))
         if at == len(self.cards):
             self.cards.append(Card(i, [i], "", stacks=self._scopes.stacks_of(scope)))

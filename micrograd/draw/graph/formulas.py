@@ -11,7 +11,7 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 from micrograd import losses, reductions, scalar
-from micrograd.compiler.frontend.tracer import CONDITIONS, Trace
+from micrograd.compiler.frontend.tracer import ARITHMETIC, CONDITIONS, Trace
 from micrograd.compiler.passes.expressions import Expressions
 from micrograd.compiler.targets.javascript import TEMPLATES, literal
 from micrograd.compiler.targets.spelling import terms, total
@@ -45,7 +45,8 @@ def operation(value: Value) -> Operation | None:
         slopes.close()
     if len(value._prev) > MAX_OPERANDS or value._op == "cross_entropy":  # whose gradients are too long to read
         return Operation(code, "", [])
-    return Operation(code, _formula(slopes, result), [_formula(slopes, line, result) for line in derivatives])
+    formulas = [_expression(slopes, line, result)[0] for line in derivatives]
+    return Operation(code, _expression(slopes, result)[0], formulas)
 
 
 def key(value: Value) -> tuple[Any, ...]:
@@ -66,36 +67,30 @@ def _dot(*operands: Value) -> Any:
 
 
 CALLS: dict[str, Callable[..., Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "%": operator.mod,
+    **{op: getattr(operator, name) for op, name in ARITHMETIC.items()},
     "neg": operator.neg,
     "abs": abs,
     "dot": _dot,
-    "sum": lambda *operands: reductions.sum(operands),
-    "mean": lambda *operands: reductions.mean(operands),
-    "logsumexp": lambda *operands: reductions.logsumexp(operands),
     "take": lambda *operands: reductions.take(operands, 0),
     "where": lambda *operands, condition: reductions.where(bool(condition), *operands),
     "binary_cross_entropy": losses.binary_cross_entropy_with_logits,
     "cross_entropy": lambda *operands, **constants: losses.cross_entropy_node(operands, **constants),
 }
-"""How to repeat an operation on its operands, if it is not a method of Value of that name."""
+"""How to repeat an operation on its operands, if it is not a method of Value or a reduction of that name."""
 
 VALUES = {"logsumexp": lambda *xs: scalar.log(reduce(operator.add, map(scalar.exp, xs)))}
 """The values that pages show in place of an accurate one that is harder to read, as TEXTBOOK has the pullbacks."""
 
 
-def _repeated(value: Value, operands: Sequence[Value]) -> Value:
+def _repeated(value: Value, operands: Sequence[Any]) -> Value:
     """The operation that made a Value, on other operands."""
     op, constants = value._op, _constants(value)
     if op == "**":
-        result = operator.pow(*[constants.get(i, x) for i, x in enumerate(operands)])
-    else:
-        result = (CALLS.get(op) or getattr(Value, op))(*operands, **constants)
-    return result  # type: ignore[no-any-return]
+        operands, constants = [constants.get(i, x) for i, x in enumerate(operands)], {}
+    if op in ("sum", "mean", "logsumexp"):
+        operands = [operands]
+    call: Callable[..., Value] = CALLS.get(op) or getattr(Value, op, None) or getattr(reductions, op)
+    return call(*operands, **constants)
 
 
 def _traced(trace: Trace, value: Value, seed: Any, *, shown: bool = False) -> tuple[int, list[int]]:
@@ -128,13 +123,8 @@ def _function(trace: Trace, results: Sequence[int]) -> str:
 LEVELS = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2, "neg": 2, "**": 3}  # how tightly an operation binds its operands
 
 
-def _formula(trace: Trace, line: int, result: int | None = None) -> str:
-    """A line as an expression of the operands, and of the result."""
-    return _expression(trace, line, result)[0]
-
-
-def _expression(trace: Trace, line: int, result: int | None) -> tuple[str, int]:
-    """The expression, and how tightly its last operation binds."""
+def _expression(trace: Trace, line: int, result: int | None = None) -> tuple[str, int]:
+    """A line as an expression of the operands, and of the result; and how tightly its last operation binds."""
     if line == result:
         return "{y}", 4
     if line in trace.leaves:

@@ -6,7 +6,7 @@ mean position of their neighbours (Sugiyama, Tagawa and Toda, 1981).
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 MARGIN = 10.0
@@ -29,8 +29,7 @@ class Placed(NamedTuple):
 
 def place(sizes: Sequence[tuple[float, float]], columns: Sequence[int], edges: Sequence[tuple[int, int]]) -> Placed:
     """Lay out boxes of these sizes in these columns, with edges that run from lower columns to higher ones."""
-    heights = [height for _, height in sizes]
-    column_of = list(columns)
+    heights, column_of = [height for _, height in sizes], list(columns)
     chains = _chains(edges, heights, column_of)
     steps = sorted({step for chain in chains for step in pairwise(chain)})
     before: list[list[int]] = [[] for _ in heights]
@@ -47,13 +46,10 @@ def place(sizes: Sequence[tuple[float, float]], columns: Sequence[int], edges: S
     ys = [round(y - top + MARGIN, 1) for y in ys]
     bottom = max(y + h / 2 for y, h in zip(ys, heights, strict=True))
 
-    widths = [0.0] * len(orders)
-    for (width, _), column in zip(sizes, columns, strict=True):
-        widths[column] = max(widths[column], width)
+    widths = [max((sizes[box][0] for box in order if box < len(sizes)), default=0.0) for order in orders]
     crossing = Counter(column_of[a] for a, _ in steps)  # more edges between two columns need a wider gap
-    lefts = [MARGIN]
-    for column, width in enumerate(widths):
-        lefts.append(lefts[-1] + width + 30 + 2 * min(crossing[column], 12))
+    gaps = (width + 30 + 2 * min(crossing[column], 12) for column, width in enumerate(widths))
+    lefts = list(accumulate(gaps, initial=MARGIN))
     corners = [
         (round(lefts[column] + (widths[column] - width) / 2, 1), round(ys[box] - height / 2, 1))
         for box, ((width, height), column) in enumerate(zip(sizes, columns, strict=True))
@@ -81,17 +77,13 @@ def _chains(edges: Sequence[tuple[int, int]], heights: list[float], column_of: l
 
 def _order(orders: list[list[int]], before: list[list[int]], after: list[list[int]]) -> None:
     """Order the boxes of each column by the mean position of their neighbours, so that few edges cross."""
-    place = [0.0] * len(before)
-    for order in orders:
-        for i, box in enumerate(order):
-            place[box] = (i + 0.5) / len(order)
+    place = {box: (i + 0.5) / len(order) for order in orders for i, box in enumerate(order)}
     for sweep in range(SWEEPS):
         neighbours = after if sweep % 2 else before
         for order in reversed(orders) if sweep % 2 else orders:
             means = {box: _mean([place[n] for n in neighbours[box]], place[box]) for box in order}
             order.sort(key=means.__getitem__)
-            for i, box in enumerate(order):
-                place[box] = (i + 0.5) / len(order)
+            place.update((box, (i + 0.5) / len(order)) for i, box in enumerate(order))
 
 
 def _heights(
@@ -101,11 +93,11 @@ def _heights(
     ys = [0.0] * len(heights)
     for order in orders:
         _separate(order, heights, ys)
-    for sweep in range(2 * SWEEPS):
+    both = [a + b for a, b in zip(before, after, strict=True)]
+    for sweep, neighbours in enumerate([before, after, *[both] * (2 * SWEEPS - 2)]):
         for order in reversed(orders) if sweep % 2 else orders:
             for box in order:
-                near = (before[box] + after[box]) if sweep > 1 else after[box] if sweep else before[box]
-                ys[box] = _mean([ys[n] for n in near], ys[box])
+                ys[box] = _mean([ys[n] for n in neighbours[box]], ys[box])
             _separate(order, heights, ys)
     return ys
 
@@ -113,13 +105,10 @@ def _heights(
 def _separate(order: Sequence[int], heights: Sequence[float], ys: list[float]) -> None:
     """Move the boxes of a column apart; a block of touching boxes goes to the mean of the wishes of its boxes."""
     blocks: list[tuple[float, int]] = []  # the top of each, without the boxes above, and its number of boxes
-    offset = 0.0
-    offsets = []
-    for box in order:
-        offset += heights[box] / 2
-        offsets.append(offset)
+    tops = accumulate((heights[box] + GAP for box in order), initial=0.0)
+    offsets = [top + heights[box] / 2 for top, box in zip(tops, order, strict=False)]
+    for box, offset in zip(order, offsets, strict=True):
         wish, n = ys[box] - offset, 1
-        offset += heights[box] / 2 + GAP
         while blocks and blocks[-1][0] > wish:
             earlier, m = blocks.pop()
             wish, n = (earlier * m + wish * n) / (m + n), m + n

@@ -6,35 +6,35 @@ What is left is called after its formula, `a × b`, if that is short, and otherw
 `result`. The examples of a stack share their names.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
-from micrograd.draw.graph.drawn import POWERS, DrawnGraph, is_dot
-from micrograd.draw.graph.fold import Card, Folded
+from micrograd.draw.graph.drawn import POWERS, DrawnGraph
+from micrograd.draw.graph.fold import Folded
 from micrograd.draw.text import label, number
 
 SHORT = 20  # the most characters of a formula that is a name
 
 
-def names(folded: Folded) -> tuple[list[str], list[str]]:
-    """The names of all Values of a folded graph, and the same with "" for what is named by a formula or a number."""
+def names(folded: Folded, *, numbered: bool = False) -> tuple[list[str], list[str]]:
+    """The names of all Values of a folded graph, and those on its cards, which have their formulas beside them.
+
+    These are "" for what is named by a formula, and unless `numbered`, by a number as `v1`, of which no text tells.
+    """
     graph = folded.graph
     found = [label(value) for value in graph.values]
     _name_neurons(folded, found)
-    twins: dict[int, int] = {}  # in the first example of the stack
-    for _, (first, *others) in folded.stacks:
-        for other in others:
-            twins.update(zip(other, first, strict=True))
+    pairs = [zip(other, first, strict=True) for _, (first, *others) in folded.stacks for other in others]
+    twins = dict(chain.from_iterable(pairs))  # in the first example of the stack
     for i, twin in twins.items():
         found[i] = found[i] or found[twin]
     given = list(found)
     _name_others(graph, twins, found)
+    if numbered:
+        given = [name if re.fullmatch(r"v\d+", name) else known for name, known in zip(found, given, strict=True)]
     return found, given
-
-
-def is_number(name: str) -> bool:
-    """Whether a name is a number as `v1`, which tells a reader nothing but on a card."""
-    return name[0] == "v" and name[1:].isdecimal()
 
 
 def _name_neurons(folded: Folded, found: list[str]) -> None:
@@ -42,15 +42,19 @@ def _name_neurons(folded: Folded, found: list[str]) -> None:
     graph, taken = folded.graph, set(found)
 
     def give(i: int | None, name: str) -> None:
-        if i is not None and not found[i] and not graph.is_constant(i) and name not in taken:
+        if i is not None and not found[i] and i not in graph.constants and name not in taken:
             found[i] = name
             taken.add(name)
 
-    layers = _layers(folded)
-    last = max(layers, default=0)
+    layers, depths = defaultdict(list), list[int]()  # by the most neurons on a way to a card, itself included
+    for card in folded.cards:
+        is_neuron = any(x.weight is not None for x in card.inputs)
+        depths.append(max([depths[x.card] for x in card.inputs], default=0) + is_neuron)
+        if is_neuron:
+            layers[depths[-1]].append(card)
     for depth, layer in layers.items():
         for i, card in enumerate(layer):
-            name = "out" if depth == last else f"h{depth}"
+            name = "out" if depth == max(layers) else f"h{depth}"
             give(card.head, name + f"[{i}]" * (len(layer) > 1))
             name = found[card.head]
             for k, x in enumerate(card.inputs):
@@ -62,25 +66,13 @@ def _name_neurons(folded: Folded, found: list[str]) -> None:
             give(z if z in card.parts else None, f"{name}.z")
 
 
-def _layers(folded: Folded) -> dict[int, list[Card]]:
-    """The neurons by the most neurons on a way to them, themselves included."""
-    layers: defaultdict[int, list[Card]] = defaultdict(list)
-    depths: list[int] = []
-    for card in folded.cards:
-        is_neuron = any(x.weight is not None for x in card.inputs)
-        depths.append(max([depths[source] for source in card.sources], default=0) + is_neuron)
-        if is_neuron:
-            layers[depths[-1]].append(card)
-    return layers
-
-
 def _name_others(graph: DrawnGraph, twins: Mapping[int, int], found: list[str]) -> None:
     """Name what is left by its formula, or else by a number."""
     taken, numbered = set(found), 0
     for i, value in enumerate(graph.values):
         if found[i]:
             continue
-        if graph.is_constant(i):
+        if i in graph.constants:
             found[i] = number(value.data)
             continue
         found[i] = "" if graph.is_leaf(i) else _formula(graph, i, found)
@@ -94,7 +86,7 @@ def _name_others(graph: DrawnGraph, twins: Mapping[int, int], found: list[str]) 
 def _formula(graph: DrawnGraph, i: int, found: Sequence[str]) -> str:
     """The operation of a Value and the names of its operands; only the operation if they are many."""
     title, operands = graph.title(i), [found[k] for k in graph.operands[i]]
-    if len(operands) > 2 or is_dot(graph.values[i]) or not graph.operation(i):
+    if len(operands) > 2 or graph.operations[i] in ("", "dot"):
         return title
     if title.isalpha():
         return f"{title}({', '.join(operands)})"

@@ -11,10 +11,9 @@ from micrograd.draw.graph import formulas
 from micrograd.draw.graph.card import Shape
 from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.draw.graph.fold import Folded
-from micrograd.draw.graph.names import is_number, names
 from micrograd.draw.graph.svg import counted, style
-from micrograd.draw.graph.views import Edge, Item, View, Views
-from micrograd.draw.text import exact, label
+from micrograd.draw.graph.views import View, Views
+from micrograd.draw.text import exact, label, real
 from micrograd.engine import Value
 from micrograd.scalar import innermost, zero
 from micrograd.validation import positive
@@ -25,84 +24,62 @@ def page(root: Value, learning_rate: float = 0.1) -> str:
     """The page of the graph that leads to `root`; the reader's steps begin with the learning rate."""
     learning_rate = positive("learning_rate", learning_rate)
     graph = DrawnGraph(root)
-    folded = Folded(graph)
-    named, given = names(folded)
-    shown = [name if is_number(name) else known for name, known in zip(named, given, strict=True)]
-    views = Views(folded, shown, grad=True, deep=True)
-    made, functions = _operations(graph)
+    views = Views(graph, deep=True)
+    operations, functions = _operations(graph)
     shapes: dict[Shape, int] = {}
     code = f"const FUNCTIONS = [{','.join(functions)}];"
     data = {
         "first": graph.first,
-        **_values(graph),
-        **made,
+        "data": [_number(value.data) for value in graph.values],
+        "operands": graph.operands[graph.first :],
+        "constants": sorted(graph.constants),
+        "lines": {i: value.line for i, value in enumerate(graph.values) if hasattr(value, "line")},
+        "exact": {i: exact(value) for i, value in enumerate(graph.values) if type(innermost(value)) is not float},
+        **operations,
         **_gradients(graph),
-        "names": named,
-        "trained": _trained(folded),
-        "stacks": [stack.members for stack in folded.stacks],
+        "names": views.names,
+        "trained": _trained(views.folded),
+        "stacks": [stack.members for stack in views.folded.stacks],
         "views": [_view(views, view, shapes) for view in views.views],
         "places": views.places,
         "shapes": [[s.width, s.height, s.divider, int(s.stacked), s.slots] for s in shapes],
     }
+    content = json.dumps(data, separators=(",", ":"), allow_nan=False, check_circular=False)
+    content = content.replace("<", "\\u003c").replace("&", "\\u0026")  # so that no label ends the script of HTML
     return shell.page(
         __package__,
         title=f"The graph of {label(root) or 'a Value'}",
         summary=f"{counted(graph)}. Play computes each number, and then, backward, each gradient.",
         main=shell.read(__package__, "page.html").format(learning_rate=f"{learning_rate}".removesuffix(".0")),
-        data=f'<script type="application/json" id="graph">{_json(data)}</script>',
+        data=f'<script type="application/json" id="graph">{content}</script>',
         style=style("#drawing"),
         script=library(code) + code,
     )
 
 
-def _json(data: Any) -> str:
-    """JSON that no label can end, inside a script of HTML."""
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False, check_circular=False)
-    return text.replace("<", "\\u003c").replace("&", "\\u0026")
-
-
 def _number(x: Any) -> float | str:
     """A number for JSON: an infinity or NaN as a string, other kinds of numbers as the nearest float."""
-    try:
-        x = float(innermost(x))
-    except OverflowError:
-        x = math.copysign(math.inf, innermost(x) > 0 or -1)
-    except (TypeError, ValueError):
-        x = math.nan
-    return x if math.isfinite(x) else str(x)
-
-
-def _values(graph: DrawnGraph) -> dict[str, Any]:
-    """The Values' numbers, operands and labels, and as text the numbers that are not floats."""
-    return {
-        "data": [_number(value.data) for value in graph.values],
-        "operands": graph.operands[graph.first :],
-        "constants": [i for i in range(graph.first) if graph.is_constant(i)],
-        "lines": {i: value.line for i, value in enumerate(graph.values) if hasattr(value, "line")},
-        "exact": {i: exact(value) for i, value in enumerate(graph.values) if type(innermost(value)) is not float},
-    }
+    return x if math.isfinite(x := real(x)) else str(x)
 
 
 def _trained(folded: Folded) -> list[int]:
     """The leaves that a training would move: weights and biases of neurons, or if there are none, all leaves."""
     graph = folded.graph
     found = dict.fromkeys(i for card in folded.cards for i in (*[x.weight for x in card.inputs], card.bias))
-    leaves = [i for i in range(graph.first) if not graph.is_constant(i)]
-    return [i for i in found if i is not None and not graph.is_constant(i)] or leaves
+    leaves = [i for i in range(graph.first) if i not in graph.constants]
+    return [i for i in found if i is not None and i not in graph.constants] or leaves
 
 
 def _operations(graph: DrawnGraph) -> tuple[dict[str, Any], list[str]]:
     """The operation of each node, and of each such operation, once, its name, its formulas and its JavaScript."""
     known: dict[tuple[Any, ...], int] = {}
-    ops, shown, functions = [], [], []
+    ops, shown, functions = [], list[list[Any]](), []
     for value in graph.values[graph.first :]:
-        key = formulas.key(value)
-        if key not in known:
-            known[key] = len(known)
+        ops.append(known.setdefault(formulas.key(value), len(known)))
+        if len(known) > len(shown):
             operation = formulas.operation(value)
             shown.append([str(value._op), *(operation[1:] if operation else ("", []))])
             functions.append(operation.code if operation else "null")
-        ops.append(known[key])
     return {"ops": ops, "operations": shown}, functions
 
 
@@ -123,7 +100,7 @@ def _gradients(graph: DrawnGraph) -> dict[str, Any]:
             values[-1].grad = values[-1].grad + 1
         for i in range(len(values) - 1, graph.first - 1, -1):
             grad = left[i] if was_called else values[i].grad
-            if not graph.operation(i):
+            if not graph.operations[i]:
                 passed[i] = [_number(x) for x in _passed(values[i], grad)]
             values[i]._backward(grad)  # type: ignore[misc]  # None is met below
         sums = [value.grad for value in values]
@@ -147,10 +124,9 @@ def _gradients(graph: DrawnGraph) -> dict[str, Any]:
 
 def _rest(grad: Any, total: Any) -> float | str:
     """The part of a gradient that did not come from within the graph; 0 if it is rounding."""
-    grad, total = _number(grad), _number(total)
-    if isinstance(grad, str) or isinstance(total, str):
-        return 0.0
-    return grad - total if abs(grad - total) > 1e-9 * max(abs(grad), abs(total)) else 0.0
+    grad, total = real(grad), real(total)
+    rest = grad - total
+    return rest if math.isfinite(rest) and abs(rest) > 1e-9 * max(abs(grad), abs(total)) else 0.0
 
 
 def _passed(value: Value, grad: Any) -> list[Any]:
@@ -166,21 +142,15 @@ def _passed(value: Value, grad: Any) -> list[Any]:
 
 
 def _view(views: Views, view: View, shapes: dict[Shape, int]) -> list[Any]:
-    items = [_item(views, item, shapes) for item in view.items]
-    return [view.title, view.place, items, [_edge(edge) for edge in view.edges]]
-
-
-def _item(views: Views, item: Item, shapes: dict[Shape, int]) -> list[Any]:
-    card = views.cards[item.cards[0]] if len(item.cards) == 1 else None
-    more = [part for part in card.parts if part not in item.values] if card else []
-    number = shapes.setdefault(item.shape, len(shapes))
-    stacks = card.stacks if card else ()
-    return [number, item.kind, item.texts, item.values, more, item.opens, int(item.is_stub), stacks]
-
-
-def _edge(edge: Edge) -> list[Any]:
-    if len(edge.inputs) > 1:
-        return [edge.source, edge.target, edge.port, len(edge.inputs)]
-    [x] = edge.inputs
-    weight = -1 if x.weight is None else x.weight
-    return [edge.source, edge.target, edge.port, 1, x.source, weight, x.user, x.place]
+    items: list[Any] = []
+    for item in view.items:
+        card = views.cards[item.cards[0]] if len(item.cards) == 1 else None
+        more = [part for part in card.parts if part not in item.values] if card else []
+        shape, stacks = shapes.setdefault(item.shape, len(shapes)), card.stacks if card else ()
+        items.append([shape, item.kind, item.texts, item.values, more, item.opens, int(item.is_stub), stacks])
+    edges: list[Any] = []
+    for source, target, inputs, port in view.edges:
+        x = inputs[0]
+        only = [x.source, -1 if x.weight is None else x.weight, x.user, x.place] if len(inputs) == 1 else []
+        edges.append([source, target, port, len(inputs), *only])
+    return [view.title, view.place, items, edges]

@@ -17,9 +17,13 @@ alias, and gets a card there.
 """
 
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from micrograd.draw.graph.drawn import DrawnGraph
+
+Scope = tuple[tuple[int, int], ...]
+"""The examples around a Value, outermost first: of each, the mean or sum and its number there. The root's is ()."""
 
 
 class Stack(NamedTuple):
@@ -33,63 +37,55 @@ class Stack(NamedTuple):
 
 
 class ExampleScopes:
-    """The scope of each Value, and the stacks. A scope is a number: 0 is the root's, each example has one inside.
-
-    `of` has the scope of each Value, `stacks` the means and sums whose examples are alike.
-    """
+    """The scope of each Value as `of`, and as `stacks` the means and sums whose examples are alike."""
 
     def __init__(self, graph: DrawnGraph) -> None:
         self.graph = graph
         self.stacks: list[Stack] = []
-        self.of = [-1] * len(graph.values)
-        self._parent, self._example, self._stack = [0], [0], [-1]  # of each scope, after those around it
-        self._aliases: dict[int, set[int]] = {}  # of the scope of each first example
-        for node, first in self._find_scopes():
-            self._match_examples(node, first)
-        self._drop_unmatched()
+        self.of: dict[int, Scope] = {len(graph.values) - 1: ()}
+        self._aliases: dict[int, set[int]] = {}  # in the first example of a stack's node
+        for node in self._find_scopes():
+            self._match_examples(node)
+        self._numbers = {stack.node: number for number, stack in enumerate(self.stacks)}
+        self.of = {i: tuple(step for step in scope if step[0] in self._numbers) for i, scope in self.of.items()}
 
     def is_hidden(self, i: int) -> bool:
         """Whether the Value belongs to an example other than the first."""
-        return self._hidden[self.of[i]]
+        return any(example > 0 for _, example in self.of[i])
 
-    def stacks_of(self, scope: int) -> tuple[int, ...]:
+    def stacks_of(self, scope: Scope) -> tuple[int, ...]:
         """The stacks around a scope, innermost first."""
-        found = []
-        while scope:
-            found.append(self._stack[scope])
-            scope = self._parent[scope]
-        return tuple(found)
+        return tuple(self._numbers[node] for node, _ in reversed(scope))
 
-    def home(self, leaf: int, scope: int) -> int:
+    def home(self, leaf: int, scope: Scope) -> Scope:
         """The scope in which to draw a leaf that is used in a scope: its own, or one in which it is an alias."""
-        while scope and leaf not in self._aliases.get(scope, ()):
-            scope = self._parent[scope]
+        while scope and leaf not in self._aliases[scope[-1][0]]:
+            scope = scope[:-1]
         return scope or self.of[leaf]
 
-    def _find_scopes(self) -> list[tuple[int, int]]:
-        """Give each Value its scope, from the root back; return the nodes that may be stacks and their first scope."""
-        candidates: list[tuple[int, int]] = []
+    def _find_scopes(self) -> list[int]:
+        """Give each Value its scope, from the root back, as if all that may be stacks were; return their nodes."""
+        found: list[int] = []
         shapes = self._shapes()
         lengths = self._chain_lengths(shapes)
         chained: set[int] = set()
-        self.of[-1] = 0
-        for i in range(len(self.of) - 1, self.graph.first - 1, -1):
+        for i in range(len(shapes) - 1, self.graph.first - 1, -1):
             if i in chained:
                 continue
-            outer, examples = self.of[i], self._examples(i, shapes, lengths)
-            operands = examples or self.graph.operands[i]
-            scopes = [outer] * len(operands)
-            if examples:
-                scopes = [self._new_scope(outer, j) for j in range(len(operands))]
-                candidates.append((i, scopes[0]))
-                inner = self.graph.chain(i)[:-1]
-                chained.update(inner)
-                for k in inner:
-                    self.of[k] = outer
+            outer, operands = self.of[i], self._examples(i, shapes, lengths)
+            if operands:
+                found.append(i)
+                scopes: list[Scope] = [(*outer, (i, j)) for j in range(len(operands))]
+                chained.update(inner := self.graph.chain(i)[:-1])
+                self.of.update(dict.fromkeys(inner, outer))
+            else:
+                operands = self.graph.operands[i]
+                scopes = [outer] * len(operands)
             for operand, scope in zip(operands, scopes, strict=True):
-                known = self.of[operand]
-                self.of[operand] = scope if known < 0 else self._common(known, scope)
-        return candidates
+                known = self.of.setdefault(operand, scope)
+                if known is not scope:
+                    self.of[operand] = _common(known, scope)
+        return found
 
     def _shapes(self) -> list[int]:
         """A number for each Value, equal for those computed by the same operations, whatever the leaves are."""
@@ -104,7 +100,7 @@ class ExampleScopes:
         """How many terms of the same shape each addition ends a chain of; 0 for a sum of products or of leaves."""
         graph, lengths = self.graph, [0] * len(shapes)
         for i in range(graph.first, len(shapes)):
-            if graph.operation(i) != "+":
+            if graph.operations[i] != "+":
                 continue
             left, right = graph.operands[i]
             if graph.continues(i):
@@ -117,70 +113,48 @@ class ExampleScopes:
     def _is_example(self, i: int) -> bool:
         """Whether the Value is computed in several steps, unlike a weighted input."""
         leaves = [self.graph.is_leaf(operand) for operand in self.graph.operands[i]]
-        return not all(leaves) and not (self.graph.operation(i) == "*" and any(leaves))
+        return not all(leaves) and not (self.graph.operations[i] == "*" and any(leaves))
 
     def _examples(self, i: int, shapes: Sequence[int], lengths: Sequence[int]) -> Sequence[int]:
         """The operands of a mean or sum, or of a chain of additions, that may be examples."""
-        if lengths[i] < 3 and self.graph.operation(i) not in ("mean", "sum"):
+        if lengths[i] < 3 and self.graph.operations[i] not in ("mean", "sum"):
             return ()
         terms = self.graph.terms(i)
         is_alike = len({shapes[term] for term in terms}) == 1 and not self.graph.is_leaf(terms[0])
         return terms if is_alike and len(set(terms)) == len(terms) > 1 else ()
 
-    def _new_scope(self, parent: int, example: int) -> int:
-        self._parent.append(parent)
-        self._example.append(example)
-        self._stack.append(-1)
-        return len(self._parent) - 1
+    def _is_within(self, i: int, scope: Scope) -> bool:
+        return self.of[i][: len(scope)] == scope
 
-    def _common(self, a: int, b: int) -> int:
-        """The innermost scope around both."""
-        while a != b:
-            a, b = self._parent[max(a, b)], min(a, b)
-        return a
-
-    def _is_within(self, i: int, scope: int) -> bool:
-        return self._common(self.of[i], scope) == scope
-
-    def _match_examples(self, node: int, first: int) -> None:
-        """Make a stack of a node's operands, the first of which has that scope, if all are like the first."""
+    def _match_examples(self, node: int) -> None:
+        """Make a stack of a node's operands if all are like the first."""
         operands = self.graph.terms(node)
-        matches = [self._match(operands[0], operand, first, first + j) for j, operand in enumerate(operands)]
-        if not all(matches):
-            return
-        own = {k for k in matches[0] if self._is_within(k, first)}
-        differing = {k for k in matches[0] if any(match[k] != k for match in matches)}
-        self._aliases[first] = differing - own
-        for j in range(len(operands)):
-            self._stack[first + j] = len(self.stacks)
-        self.stacks.append(Stack(node, [[match[k] for k in sorted(own | differing)] for match in matches]))
+        scopes: list[Scope] = [(*self.of[node], (node, j)) for j in range(len(operands))]
+        matches = [self._match(operands[0], *other, scopes[0]) for other in zip(operands, scopes, strict=True)]
+        if all(matches):
+            own = {k for k in matches[0] if self._is_within(k, scopes[0])}
+            differing = {k for k in matches[0] if any(match[k] != k for match in matches)}
+            self._aliases[node] = differing - own
+            self.stacks.append(Stack(node, [[match[k] for k in sorted(own | differing)] for match in matches]))
 
-    def _match(self, first: int, other: int, scope: int, its: int) -> dict[int, int]:
+    def _match(self, first: int, other: int, its: Scope, scope: Scope) -> dict[int, int]:
         """For each Value of the first example, its place in the other one; {} if the two are not alike."""
         matches: dict[int, int] = {}
         path = [(first, other)]
         while path:
             a, b = path.pop()
-            if a in matches:
-                if matches[a] != b:
-                    return {}
+            if matches.get(a) == b:
                 continue
             is_own = self._is_within(a, scope)
-            if self.graph.is_leaf(a):
-                matches[a] = b
-            elif is_own != self._is_within(b, its) or not (is_own or a == b):
+            is_alike = self.graph.is_leaf(a) or (is_own == self._is_within(b, its) and (is_own or a == b))
+            if a in matches or not is_alike:
                 return {}
-            elif is_own:
-                matches[a] = b
+            matches[a] = b
+            if is_own:
                 path += zip(self.graph.operands[a], self.graph.operands[b], strict=True)
         return matches
 
-    def _drop_unmatched(self) -> None:
-        """Merge the scopes that became no stack's example into those around them."""
-        into, self._hidden = [0], [False]
-        for scope in range(1, len(self._parent)):
-            parent = self._parent[scope] = into[self._parent[scope]]
-            is_kept = self._stack[scope] >= 0
-            into.append(scope if is_kept else parent)
-            self._hidden.append(self._hidden[parent] or (is_kept and self._example[scope] > 0))
-        self.of = [into[scope] for scope in self.of]
+
+def _common(a: Scope, b: Scope) -> Scope:
+    """The innermost scope around both."""
+    return tuple(x for x, y in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))

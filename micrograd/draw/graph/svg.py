@@ -9,11 +9,9 @@ from typing import Any
 
 from micrograd.draw.graph.card import SIZES, Slot
 from micrograd.draw.graph.drawn import DrawnGraph
-from micrograd.draw.graph.fold import Folded
 from micrograd.draw.graph.layout import Passes, Placed
-from micrograd.draw.graph.names import names
 from micrograd.draw.graph.views import Edge, Item, View, Views
-from micrograd.draw.text import CONTROLS, exact, fits_any_font, label, number, width
+from micrograd.draw.text import CONTROLS, EMS, exact, label, number, width
 from micrograd.draw.theme import COLOURS, GRAPH_COLOURS
 from micrograd.engine import Value
 from micrograd.scalar import innermost
@@ -53,21 +51,16 @@ def to_svg(root: Value, *, limit: float = math.inf) -> str:
         raise ValueError(
             f"the graph has {len(graph.values)} nodes: draw a smaller part of it, or pass limit={len(graph.values)}"
         )
-    folded, has_gradients = Folded(graph), graph.has_gradients()
-    views = Views(folded, names(folded)[1], grad=has_gradients, deep=False)
+    views = Views(graph, deep=False)
     view, placed = views.views[0], views.places[0]
-    size = f"{placed.width:g}", f"{placed.height:g}"
+    width, height = f"{placed.width:g}", f"{placed.height:g}"
+    title = f"The graph that leads to {label(root) or 'a Value'}: {counted(graph)}"
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]}" height="{size[1]}" viewBox="0 0 {" ".join(size)}" '
-        f'class="micrograd" role="img"><title>{_escaped(summary(graph))}</title>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        f'class="micrograd" role="img"><title>{_escaped(title)}</title>'
     )
     body = "".join([*_edges(views, view, placed), *_items(views, view, placed)])
     return f"{head}<style>{style('.micrograd')}</style>\n{body}</svg>\n"
-
-
-def summary(graph: DrawnGraph) -> str:
-    """The contents of a drawing, in a few words."""
-    return f"The graph that leads to {label(graph.values[-1]) or 'a Value'}: {counted(graph)}"
 
 
 def counted(graph: DrawnGraph) -> str:
@@ -92,12 +85,10 @@ def _edges(views: Views, view: View, placed: Placed) -> Iterable[str]:
 
 
 def _weight(views: Views, edge: Edge) -> float:
-    """The weight of an edge; NaN if it has none."""
-    weights = [x.weight for x in edge.inputs]
-    if len(weights) != 1 or weights[0] is None:
-        return math.nan
+    """The weight of an edge; NaN if it has none, or one beyond all floats."""
+    leaf = edge.inputs[0].weight if len(edge.inputs) == 1 else None
     try:
-        return float(innermost(views.graph.values[weights[0]].data))
+        return math.nan if leaf is None else float(innermost(views.graph.values[leaf].data))
     except OverflowError:
         return math.nan
 
@@ -124,28 +115,24 @@ def _items(views: Views, view: View, placed: Placed) -> Iterable[str]:
             yield f'<rect class="box" x="{shift}" y="{shift}" {size} rx="6"/>'
         if shape.divider:
             yield f'<path class="rule" d="M{shape.divider:g} 5v{shape.height - 10:g}"/>'
-        for slot in shape.slots:
-            yield _slot(views, item, slot)
+        yield from (_slot(views, item, slot) for slot in shape.slots)
         yield "</g>\n"
 
 
 def _slot(views: Views, item: Item, slot: Slot) -> str:
     """One text of a card."""
-    look = slot.look
-    if slot.kind == "text":
+    look, text = slot.look, slot.kind
+    if text == "text":
         text = item.texts[slot.of]
-    elif slot.of < 0:
-        text = slot.kind
-    else:
+    elif slot.of >= 0:
         value = views.graph.values[item.values[slot.of]]
-        text = number(value.data if slot.kind == "data" else value.grad, slot.room)
+        text = number(value.data if text == "data" else value.grad, slot.room)
         if look in ("weight", "grad"):
             look += " minus" if text.startswith("−") else " plus"
     end = ' text-anchor="end"' * (slot.anchor == "end")
-    held = ""
-    if text and not fits_any_font(text):
-        held = f' textLength="{width(text) * SIZES[slot.look]:.4g}" lengthAdjust="spacingAndGlyphs"'
-    return f'<text class="{look}" x="{slot.x:g}" y="{slot.y:g}"{end}{held}>{_escaped(text)}</text>'
+    if not EMS.keys() >= set(text):  # the width of some characters is not known in every font: force it
+        end += f' textLength="{width(text) * SIZES[slot.look]:.4g}" lengthAdjust="spacingAndGlyphs"'
+    return f'<text class="{look}" x="{slot.x:g}" y="{slot.y:g}"{end}>{_escaped(text)}</text>'
 
 
 def _tip(views: Views, item: Item) -> str:
@@ -155,8 +142,8 @@ def _tip(views: Views, item: Item) -> str:
     lines = []
     for i in reversed(views.cards[item.cards[0]].parts):
         value = views.graph.values[i]
-        names = [str(name) for name in (value.label or views.names[i], value._op if value._prev else "") if name != ""]
-        grad = f", grad {exact(value.grad)}" if views.grad and not views.graph.is_constant(i) else ""
+        names = [str(name) for name in (value.label or views.shown[i], value._op if value._prev else "") if name != ""]
+        grad = f", grad {exact(value.grad)}" if views.grad and i not in views.graph.constants else ""
         lines.append(f"{' = '.join(names) or 'leaf'}: data {exact(value.data)}{grad}")
     return "\n".join(lines)
 

@@ -5,15 +5,19 @@ for each Value. A view other than the whole has stubs on its left and right, for
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from micrograd.draw.graph import card as shape
 from micrograd.draw.graph import layout
 from micrograd.draw.graph.card import Shape
+from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.draw.graph.fold import Card, Folded, Input
-from micrograd.draw.graph.layout import Placed
+from micrograd.draw.graph.names import names
+
+T = TypeVar("T")
 
 DEEP = 16  # columns of a view
 WIDE = 16  # cards of a column
@@ -61,40 +65,41 @@ class View:
 class Views:
     """All views of a folded graph, the first of which is the whole, and their layouts, shared by views that are alike.
 
-    `names` has the name of each Value that its card shows, or "". Cards show gradients if `grad`. If `deep`, groups and
-    neurons have views of their contents, and neurons show the gradients of their weights.
+    `names` has the name of each Value, `shown` what its card shows of it. If `deep`, groups and neurons have views of
+    their contents, and neurons show the gradients of their weights; if not, there may be no gradients to show.
     """
 
-    def __init__(self, folded: Folded, names: Sequence[str], *, grad: bool, deep: bool) -> None:
-        self.folded = folded
-        self.names = names
-        self.graph = folded.graph
+    def __init__(self, graph: DrawnGraph, *, deep: bool) -> None:
+        self.graph = graph
+        self.folded = folded = Folded(graph)
+        self.names, self.shown = names(folded, numbered=deep)
         self.cards = list(folded.cards)
         self.views = [View("", None, list(range(len(self.cards))))]
-        self.places: list[Placed] = []
-        self.grad = grad
+        self.grad = deep or graph.has_gradients()
         self._deep = deep
-        self._known: dict[Any, int] = {}
+        self._layouts: dict[Any, int] = {}  # the number of each, by the arguments of `layout.place`
         self._columns = columns(self.cards)
         self._takers: list[list[tuple[int, Input]]] = [[] for _ in self.cards]
         for i, card in enumerate(self.cards):
-            for x, source in zip(card.inputs, card.sources, strict=True):
-                self._takers[source].append((i, x))
+            for x in card.inputs:
+                self._takers[x.card].append((i, x))
         for view in self.views:  # which grows meanwhile
             self._arrange(view)
+        self.places = [layout.place(*arguments) for arguments in self._layouts]
 
     # The contents of a view
 
     def _arrange(self, view: View) -> None:
-        ranks = {column: i for i, column in enumerate(sorted({self._columns[card] for card in view.members}))}
-        by_column: list[list[int]] = [[] for _ in ranks]
+        by_column = defaultdict(list)
         for card in view.members:
-            by_column[ranks[self._columns[card]]].append(card)
-        if len(by_column) > DEEP:
-            view.items += self._blocks(by_column)
+            by_column[self._columns[card]].append(card)
+        found = [cards for _, cards in sorted(by_column.items())]
+        if len(found) > DEEP:
+            runs = [[card for cards in run for card in cards] for run in _runs(found, DEEP)]
+            view.items += [Item(run, column, self._range(run)) for column, run in enumerate(runs)]
         else:
-            for column, cards in enumerate(by_column):
-                view.items += self._in_column(cards, column, alone=len(by_column) == 1)
+            for column, cards in enumerate(found):
+                view.items += self._in_column(cards, column, alone=len(found) == 1)
         for at, item in enumerate(view.items):
             view.where.update(dict.fromkeys(item.cards, at))
             self._dress(view, item)
@@ -102,19 +107,7 @@ class Views:
         sizes = tuple(item.shape.outer for item in view.items)
         columns = tuple(item.column for item in view.items)
         ends = tuple((edge.source, edge.target) for edge in view.edges)
-        view.place = self._known.setdefault((sizes, columns, ends), len(self.places))
-        if view.place == len(self.places):
-            self.places.append(layout.place(sizes, columns, ends))
-
-    def _blocks(self, by_column: Sequence[Sequence[int]]) -> list[Item]:
-        """Items for runs of columns, of equal length except the last."""
-        length = even(len(by_column), DEEP)
-        items = []
-        for column, start in enumerate(range(0, len(by_column), length)):
-            run = by_column[start : start + length]
-            members = [card for cards in run for card in cards]
-            items.append(Item(members, column, self._range(members)))
-        return items
+        view.place = self._layouts.setdefault((sizes, columns, ends), len(self._layouts))
 
     def _range(self, members: Sequence[int]) -> str:
         """The operations of some cards, or the leaves if there are no others, by number as the steps count them."""
@@ -123,51 +116,46 @@ class Views:
         kind = "operations" if nodes else "inputs"
         return f"{kind}\n{min(nodes or parts) + 1}–{max(nodes or parts) + 1}"
 
-    def _in_column(self, cards: Sequence[int], column: int, *, alone: bool) -> list[Item]:
+    def _in_column(self, cards: list[int], column: int, *, alone: bool) -> list[Item]:
         """Items for the cards of one column: one for each, or if they are too many, one for each kind or run."""
         if len(cards) <= WIDE:
             return [Item([card], column) for card in cards]
-        kinds: dict[tuple[str, int], list[int]] = {}
+        kinds = defaultdict(list)
         for card in cards:
-            kinds.setdefault((self.cards[card].title, len(self.cards[card].inputs)), []).append(card)
+            kinds[self.cards[card].title, len(self.cards[card].inputs)].append(card)
         if len(kinds) > WIDE or (alone and len(kinds) == 1):
-            length = even(len(cards), WIDE)
-            runs = [list(cards[start : start + length]) for start in range(0, len(cards), length)]
-            return [Item(run, column, self._range(run)) for run in runs]
-        items = []
-        for (title, _), members in kinds.items():
-            name = f"{len(members)} × {title}" if title else f"{len(members)} inputs"
-            items.append(Item(members, column, name if len(members) > 1 else ""))
-        return items
+            return [Item(run, column, self._range(run)) for run in _runs(cards, WIDE)]
+        return [
+            Item(members, column, f"{len(members)} × {title}" if title else f"{len(members)} inputs")
+            for (title, _), members in kinds.items()
+        ]
 
     # What is around it
 
     def _connect(self, view: View) -> None:
         """Set the edges of a view, between its items; those from and to the outside end at stubs."""
-        items, where, cards = view.items, view.where, self.cards
-        bundles: dict[tuple[int, int], list[Input]] = {}
+        items, where = view.items, view.where
+        bundles = defaultdict(list)
         last = max(item.column for item in items)
         before: dict[int, int] = {}
         behind: dict[int, int] = {}
         for card in view.members:
             at = where[card]
-            for x, source in zip(cards[card].inputs, cards[card].sources, strict=True):
-                there = where[source] if source in where else self._stub(view, source, -1, before)
-                if there == at:
-                    continue
-                if len(items[at].cards) == len(items[there].cards) == 1:
-                    view.edges.append(Edge(there, at, [x], self._port(items[at], [x])))
+            for x in self.cards[card].inputs:
+                there = where[x.card] if x.card in where else self._stub(view, x.card, -1, before)
+                if len(items[at].cards) > 1 or len(items[there].cards) != 1:
+                    bundles[there, at].append(x)
                 else:
-                    bundles.setdefault((there, at), []).append(x)
+                    view.edges.append(Edge(there, at, [x], self._port(items[at], [x])))
         for card in view.members:
             for taker, x in self._takers[card]:
                 if taker not in where:
-                    bundles.setdefault((where[card], self._stub(view, taker, last + 1, behind)), []).append(x)
+                    bundles[where[card], self._stub(view, taker, last + 1, behind)].append(x)
         for (source, target), inputs in bundles.items():
-            view.edges.append(Edge(source, target, inputs, self._port(items[target], inputs)))
-        if before:
-            for item in items:
-                item.column += 1
+            if source != target:
+                view.edges.append(Edge(source, target, inputs, self._port(items[target], inputs)))
+        for item in items:
+            item.column += bool(before)
 
     def _stub(self, view: View, card: int, column: int, stubs: dict[int, int]) -> int:
         """The item of a view for a card outside of it, as the views around show it; `stubs` has those of a column."""
@@ -189,38 +177,31 @@ class Views:
 
     def _dress(self, view: View, item: Item) -> None:
         """Set an item's texts, values and shape, and the view that it opens."""
-        if len(item.cards) > 1:
-            n = len({part for card in item.cards for part in self.cards[card].parts})
+        number, *others = item.cards
+        card = self.cards[number]
+        if others:
+            n = len({part for each in item.cards for part in self.cards[each].parts})
             title, _, numbers = item.title.partition("\n")
             item.texts = (shape.header("", title)[1][1], numbers or f"{n:,} Values")
             if self._deep:
                 item.opens = self._open(item.title.replace("\n", " "), view, item.cards)
-        else:
-            card = self.cards[item.cards[0]]
-            self._dress_card(item, card)
-            if self._deep and 2 < len(card.parts) <= WIDE and card.head not in self.folded.stacked:
-                item.opens = self._unfold(view, item.cards[0])
-
-    def _dress_card(self, item: Item, card: Card) -> None:
+            return
         weights = [x.weight for x in card.inputs if x.weight is not None]
         if not len(weights) == len(card.inputs) <= shape.ROWS:
             weights = []
         bias = [card.bias] if weights and card.bias is not None else []
-        name = self.names[card.head]
+        name = self.shown[card.head]
         is_root = card.head == len(self.graph.values) - 1
         item.kind = "leaf" if not card.title else "root" if is_root else "node"
         item.values = [card.head, *weights, *bias]
         lines, item.texts = shape.header(name, card.title)
+        has_grad = self.grad and card.head not in self.graph.constants
         item.shape = shape.shape(
-            inputs=len(card.inputs),
-            weights=len(weights),
-            bias=bool(bias),
-            header=lines,
-            labelled=bool(name),
-            grad=self.grad and not self.graph.is_constant(card.head),
-            weight_grads=self._deep,
-            stacked=bool(card.stacks),
-        )
+            inputs=len(card.inputs), weights=len(weights), bias=bool(bias), header=lines, labelled=bool(name),
+            grad=has_grad, weight_grads=self._deep, stacked=bool(card.stacks),
+        )  # fmt: skip
+        if self._deep and 2 < len(card.parts) <= WIDE and card.head not in self.folded.stacked:
+            item.opens = self._unfold(view, number)
 
     def _open(self, title: str, parent: View, members: list[int]) -> int:
         self.views.append(View(title, parent, members))
@@ -228,18 +209,13 @@ class Views:
 
     def _unfold(self, parent: View, number: int) -> int:
         """The view of a card that shows each of its Values."""
-        card = self.cards[number]
-        inner = self.folded.unfolded(card)
-        first = len(self.cards)
-        own = {part.head: first + i for i, part in enumerate(inner)}
-        cards = {x.source: source for x, source in zip(card.inputs, card.sources, strict=True)} | own
-        for part in inner:
-            part.sources = [cards[x.source] for x in part.inputs]
+        card, first = self.cards[number], len(self.cards)
+        inner = self.folded.unfolded(card, first)
         self.cards += inner
         self._takers += [[] for _ in inner]
-        self._takers[own[card.head]] = self._takers[number]
+        self._takers[-1] = self._takers[number]  # its head is the last
         self._columns += columns(inner, first)
-        return self._open(self.names[card.head] or card.title, parent, list(own.values()))
+        return self._open(self.shown[card.head] or card.title, parent, list(range(first, len(self.cards))))
 
     def _port(self, target: Item, inputs: Sequence[Input]) -> float:
         """How far down an item an edge ends."""
@@ -253,21 +229,22 @@ class Views:
 def columns(cards: Sequence[Card], first: int = 0) -> list[int]:
     """The column of each card: after all its inputs, but right before its first use where that is as near."""
     found = [0] * len(cards)
-    inner = [[source - first for source in card.sources if source >= first] for card in cards]
+    inner = [[x.card - first for x in card.inputs if x.card >= first] for card in cards]
     users: list[list[int]] = [[] for _ in cards]
     for i, card in enumerate(cards):
-        found[i] = 1 + max((found[source] for source in inner[i]), default=0 if card.sources else -1)
+        found[i] = 1 + max((found[source] for source in inner[i]), default=0 if card.inputs else -1)
         for source in inner[i]:
             users[source].append(i)
     for i in reversed(range(len(cards))):
-        if users[i] and sum(bool(cards[source].sources) for source in inner[i]) < max(len(users[i]), 2):
+        if users[i] and sum(bool(cards[source].inputs) for source in inner[i]) < max(len(users[i]), 2):
             found[i] = min(found[user] for user in users[i]) - 1
     return found
 
 
-def even(n: int, most: int) -> int:
-    """How many of n to group, so that each level of groups has at most `most`, and about equally many."""
+def _runs(things: list[T], most: int) -> list[list[T]]:
+    """Runs of equal length except the last, so that each level of groups has at most `most`, and about equally many."""
     levels = 1
-    while most**levels < n:
+    while most**levels < len(things):
         levels += 1
-    return math.ceil(math.pow(n, (levels - 1) / levels))
+    length = math.ceil(math.pow(len(things), (levels - 1) / levels))
+    return [things[start : start + length] for start in range(0, len(things), length)]

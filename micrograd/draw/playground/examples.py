@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from micrograd.draw.training.boundary import real
+from micrograd.draw.text import real
 from micrograd.engine import Value
 from micrograd.errors import shown
 from micrograd.validation import examples, row

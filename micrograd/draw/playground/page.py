@@ -7,17 +7,18 @@ import copy
 import json
 import math
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
+from functools import partial
 from typing import Any
 
 from micrograd.compiler import compile
 from micrograd.draw import shell
+from micrograd.draw.graph import page as graph_page
+from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.draw.playground.examples import Table, boundary, kinds_of, numbers_in, table_of
-from micrograd.draw.playground.steps import steps
+from micrograd.draw.text import real
 from micrograd.draw.theme import CHART_STYLE
-from micrograd.draw.training.boundary import real
 from micrograd.draw.training.maps import units_and_outputs
-from micrograd.draw.training.network import CARDS, columns, layers_of, names
+from micrograd.draw.training.network import described, layers_of, names
 from micrograd.engine import Value
 from micrograd.errors import shown
 from micrograd.files import document
@@ -25,9 +26,11 @@ from micrograd.nn import Embedding, Layer, Module, Neuron
 from micrograd.nn.checkpoint import encoded
 from micrograd.nn.layers import walk, weight_limit
 from micrograd.optim import Adam
+from micrograd.trees import flat
 from micrograd.validation import require_attributes
 
 WEIGHTS = 20_000  # of a model, which take some seconds to trace
+SMALL = 1000  # parameters, above which the graph of an example is too large to be read
 TARGETS = 10  # of which there are graph pages, each some tens of kilobytes
 NORMAL = -1  # the start of a parameter that is drawn normally distributed; others are drawn up to a limit from 0
 SCRIPTS = ("random.js", "data.js", "chart.js", "network.js", "plane.js")  # before page.js
@@ -66,7 +69,8 @@ def page(
         "kinds": kinds,
         "at": boundary(loss, kinds) if kinds else 0,
     }
-    worker = f"{_source('random.js')}\n{_source('worker.js')}\nserve([\n{', '.join(code for _, code in trained)}]);\n"
+    source = partial(shell.read, __package__)
+    worker = f"{source('random.js')}\n{source('worker.js')}\nserve([\n{', '.join(code for _, code in trained)}]);\n"
     return shell.page(
         __package__,
         title="Playground" if len(models) > 1 else f"Playground: {trained[0][0]['title']}",
@@ -76,15 +80,10 @@ def page(
         data=shell.packed("document", json.dumps(content).encode())
         + f'<script type="text/plain" id="worker">{worker}</script>\n',
         style=CHART_STYLE,
-        script=shell.read("micrograd.draw", "maps.js") + "\n".join(map(_source, SCRIPTS)),
+        script=shell.read("micrograd.draw", "maps.js") + "\n".join(map(source, SCRIPTS)),
         has_controls=False,
         has_workers=True,
     )
-
-
-def _source(name: str) -> str:
-    """A file of this package, as it is."""
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 # Models
@@ -103,20 +102,14 @@ def _trained(name: str, model: Any, loss: Any, table: Table, optimizer: Any, n: 
     x, y = table[0][0], table[1][0]
     fast = compile(lambda x, y: loss(model(x), y), (x, y), parameters=parameters, backend="python")
     layers = layers_of(model)
-
-    def outputs_of_units(x: Any) -> list[Any]:
-        found, last = units_and_outputs(layers, x)
-        return found + last
-
-    units = compile(outputs_of_units if layers else model, (x,), parameters=parameters, backend="python")
-    drawn = columns(model)
+    outputs = partial(units_and_outputs, layers) if layers else model
+    units = compile(outputs, (x,), parameters=parameters, backend="python")
     named = names(model) if isinstance(model, Module) else [f"p{i}" for i in range(len(parameters))]
     part = {
         "name": name,
         "title": f"{model!r:.200}" if isinstance(model, Module) else type(model).__name__,
         "outputs": len(numbers_in(model(x))),
-        "columns": [[unit.name for unit in units] for units in drawn],
-        "units": [[u.name, list(u.weights), u.bias, k] for k, units in enumerate(drawn) for u in units[:CARDS]],
+        **described(model),
         "starts": _starts(model, parameters),
         "names": named,
         "steps": _steps(model, loss, table, named),
@@ -145,6 +138,37 @@ def _optimizer(optimizer: Any, parameters: list[Value], n: int) -> Any:
 def _module(source: str, names: str) -> str:
     """A module as an expression: an object with these names."""
     return f"(() => {{\n{source.replace('export ', '')}return {{ {names} }};\n}})()"
+
+
+def steps(model: Any, loss: Any, x: Any, y: Any, names: list[str]) -> dict[str, Any] | None:
+    """The page of the loss of an example, and where its leaves are among the page's numbers: None if it has no page.
+
+    `x` and `y` are the inputs and the target of the example, `names` has the name of each parameter.
+    """
+    if len(names) > SMALL:
+        return None
+    inputs, target = _values(x, "x"), _values(y, "y")
+    try:
+        model = copy.deepcopy(model)
+        parameters = model.parameters()
+        for parameter, name in zip(parameters, names, strict=True):
+            parameter.data, parameter.grad = float(parameter.data), 0.0
+            parameter.label = parameter.label or name
+        root = loss(model(inputs), target)
+        root.label = root.label or "loss"
+        places = {id(value): i for i, value in enumerate(DrawnGraph(root).values)}
+        html = graph_page.page(root)
+    except (ArithmeticError, AttributeError, TypeError, ValueError):  # the engine may refuse what the compiler takes
+        return None
+    leaves = [*parameters, *flat(inputs), *flat(target)]
+    return {"html": html, "places": [places.get(id(leaf), -1) for leaf in leaves]}
+
+
+def _values(example: Any, name: str) -> Any:
+    """The numbers in nested lists as Values, which are named by their places."""
+    if isinstance(example, (list, tuple)):
+        return [_values(part, f"{name}{i}") for i, part in enumerate(example)]
+    return Value(float(example), label=name)
 
 
 def _steps(model: Any, loss: Any, table: Table, named: list[str]) -> dict[str, Any] | None:

@@ -4,10 +4,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from micrograd.draw.training.axis import widened
+from micrograd.draw.text import real
+from micrograd.draw.training.axis import spaced, widened
 from micrograd.engine import Value
 from micrograd.errors import shown
-from micrograd.scalar import DomainError, innermost
+from micrograd.scalar import DomainError
 from micrograd.validation import examples, plain, row
 
 MARGIN = 0.15  # of the examples' extent, on each side
@@ -26,25 +27,27 @@ class Plane(NamedTuple):
     points: list[tuple[float, float]]
     targets: list[float]
 
+    def grid(self, n: int) -> list[tuple[float, float]]:
+        """`n` by `n` points of the plane, row by row from below."""
+        across, up = spaced(self.left, self.right, n), spaced(self.bottom, self.top, n)
+        return [(x, y) for y in up for x in across]
+
 
 def plane(xs: Sequence[Any], ys: Sequence[Any]) -> Plane:
     """The plane of these examples. Raises ValueError unless each is two finite inputs with one number as target."""
     xs, ys = examples(xs, ys)
     if len(xs) == 0:
         raise ValueError("xs is empty: a decision boundary needs examples to be drawn around")
-    points, targets = [], []
-    for i in range(len(xs)):
-        numbers = [real(x) for x in xs[i]] if hasattr(xs[i], "__len__") else [math.nan]
-        if len(numbers) != 2 or not all(map(math.isfinite, [*numbers, real(ys[i])])):
+    rows = [[*map(real, x if hasattr(x, "__len__") else ()), real(y)] for x, y in zip(xs, ys, strict=True)]
+    for i, numbers in enumerate(rows):
+        if len(numbers) != 3 or not all(map(math.isfinite, numbers)):
             raise ValueError(
                 f"xs[{i}] is {shown(xs[i])} and ys[{i}] is {shown(ys[i])}: a decision boundary needs examples with two "
                 "finite inputs and a number as their target"
             )
-        points.append((numbers[0], numbers[1]))
-        targets.append(real(ys[i]))
-    across, up = zip(*points, strict=True)
+    across, up, targets = zip(*rows, strict=True)
     (left, right), (bottom, top) = (widened(min(axis), max(axis), MARGIN, least=1.0) for axis in (across, up))
-    return Plane(left, right, bottom, top, points, targets)
+    return Plane(left, right, bottom, top, list(zip(across, up, strict=True)), list(targets))
 
 
 def evaluator(function: Callable[[Any], Any], parameters: Sequence[Value] | None = None) -> Evaluator:
@@ -79,11 +82,10 @@ def threshold(outputs: Sequence[Sequence[float]]) -> float:
 
 
 def margins(outputs: Sequence[Sequence[float]], at: float) -> list[list[float]]:
-    """The margin of each class over the others at each point."""
-    if len(outputs[0]) == 1:
-        return [[at - output[0] for output in outputs], [output[0] - at for output in outputs]]
-    classes = range(len(outputs[0]))
-    return [[output[k] - max(output[i] for i in classes if i != k) for output in outputs] for k in classes]
+    """The margin of each class over the others at each point; of a single output, over `at` and below it."""
+    scores = [[at, *output] if len(output) == 1 else output for output in outputs]
+    classes = range(len(scores[0]))
+    return [[score[k] - max(score[i] for i in classes if i != k) for score in scores] for k in classes]
 
 
 def by_class(area: Plane, outputs: int, at: float) -> dict[int, tuple[str, list[tuple[float, float]]]]:
@@ -97,12 +99,6 @@ def by_class(area: Plane, outputs: int, at: float) -> dict[int, tuple[str, list[
             kind, name = int(target > at), f"above {at:g}" if target > at else f"{at:g} or below"
         found.setdefault(kind, (name, []))[1].append(point)
     return found
-
-
-def real(number: Any) -> float:
-    """A number, or that of a Value, as a float; NaN if it is not a number."""
-    number = plain(innermost(number))
-    return float(number) if isinstance(number, (int, float)) else math.nan
 
 
 def _outputs(model: Callable[[Any], Any], point: tuple[float, float]) -> Any:

@@ -29,12 +29,13 @@ def sparkline(numbers: Sequence[float], width: int = 60, encoding: str | None = 
     """
     width = min(count("width", width), len(numbers))
     groups = [numbers[len(numbers) * i // width : len(numbers) * (i + 1) // width] for i in range(width)]
-    heights = _heights([_mean(group) for group in groups])
-    finite = [height for height in heights if math.isfinite(height)]
-    low, high = min(finite, default=0.0), max(finite, default=0.0)
+    means = [_mean(group) for group in groups]
+    finite = [mean for mean in means if math.isfinite(mean)]
+    scaled = math.log if all(mean > 0 for mean in finite) else float
+    low, high = (scaled(bound(finite, default=1.0)) for bound in (min, max))
     steps = _steps(encoding)
     top = len(steps) - 1
-    return "".join(steps[round(top * share(h, low, high))] if math.isfinite(h) else "x" for h in heights)
+    return "".join(steps[round(top * share(scaled(m), low, high))] if math.isfinite(m) else "x" for m in means)
 
 
 def text(x: float, y: float, words: str, look: str = "", anchor: str = "") -> str:
@@ -57,8 +58,8 @@ def chart(
     drawn = {title: _thinned(numbers) for title, numbers in lines.items()}
     finite = [number for points in drawn.values() for _, _, number in points]
     logarithmic = bool(finite) and min(finite) > 0
-    scale = math.log10 if logarithmic else float
-    low, high = (scale(bound(finite, default=1.0)) for bound in (min, max))
+    scaled = math.log10 if logarithmic else float
+    low, high = (scaled(bound(finite, default=1.0)) for bound in (min, max))
     low, high = widened(low, high, margin=0.05, least=0.5)
     epochs = max(epochs, 1)
     is_narrow = width < WIDTH
@@ -69,11 +70,10 @@ def chart(
         return LEFT + (right - LEFT) * epoch / epochs
 
     def y(number: float) -> float:
-        return bottom - (bottom - top) * share(scale(number), low, high)
+        return bottom - (bottom - top) * share(scaled(number), low, high)
 
     parts = [text(LEFT, 18, caption)]
-    rows = _powers(low, high) if logarithmic else ticks(low, high, 5)
-    for row, name in labelled(rows):
+    for row, name in labelled(_powers(low, high) if logarithmic else ticks(low, high, 5)):
         parts.append(f'<path class="mg-grid" d="M{LEFT} {y(row):.1f}H{right}"/>')
         parts.append(text(LEFT - 7, y(row) + 4, name, "mg-soft", "end"))
     whole = [tick for tick in ticks(0, epochs, 6) if tick == int(tick)]
@@ -90,7 +90,8 @@ def chart(
         if points:
             last = next(number for number in reversed(lines[title]) if math.isfinite(number))
             ends.append((LINE * i + 33 if is_narrow else y(last), f"mg-name{i}", f"{title} {last:.4g}"))
-    for at, (_, look, words) in zip(apart([end[0] for end in sorted(ends)]), sorted(ends), strict=True):
+    ends.sort()
+    for at, (_, look, words) in zip(apart([end[0] for end in ends]), ends, strict=True):
         parts.append(text(LEFT if is_narrow else right + 6, at + 4, words, look))
     for epoch, words in marks.items():
         parts.append(f'<path class="mg-mark" d="M{x(epoch):.1f} {top}V{bottom}"/>')
@@ -141,12 +142,6 @@ def _mean(numbers: Sequence[float]) -> float:
     """The mean, clipped to the range of the numbers, beyond which rounding could take it."""
     mean = sum(number / len(numbers) for number in numbers)
     return min(max(mean, min(numbers)), max(numbers))
-
-
-def _heights(numbers: Sequence[float]) -> list[float]:
-    """The logarithms, if all finite numbers are positive; else the numbers."""
-    positive = all(number > 0 for number in numbers if math.isfinite(number))
-    return [math.log(number) if positive and math.isfinite(number) else number for number in numbers]
 
 
 def _thinned(numbers: Sequence[float]) -> list[tuple[bool, int, float]]:

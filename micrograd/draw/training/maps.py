@@ -5,9 +5,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from micrograd.draw.training.axis import spaced
 from micrograd.draw.training.boundary import Plane, evaluator, margins, threshold
-from micrograd.draw.training.network import CARDS, layers_of
+from micrograd.draw.training.network import CARDS, columns, layers_of
 from micrograd.nn import Module
 from micrograd.training.history import Snapshot
 
@@ -27,41 +26,32 @@ class ActivationMaps:
     def __init__(self, model: Module, snapshots: Sequence[Snapshot], area: Plane, at: float | None) -> None:
         model = copy.deepcopy(model)  # whose parameters may be changed
         layers = layers_of(model)
-        fine = [(x, y) for y in spaced(area.bottom, area.top, FINE) for x in spaced(area.left, area.right, FINE)]
-        some = range(0, FINE, FINE // COARSE)
+        fine, some = area.grid(FINE), range(0, FINE, FINE // COARSE)
         coarse = [row * FINE + column for row in some for column in some]
-        self.outputs = 1
-
-        def outputs(x: Any) -> list[Any]:
-            """The outputs of the drawn units of each layer, and then those of the model."""
-            found, last = units_and_outputs(layers or [model], x)
-            self.outputs = len(last)
-            return found + last
-
-        evaluate = evaluator(outputs, model.parameters())
+        evaluate = evaluator(lambda x: units_and_outputs(layers or [model], x), model.parameters())
+        inner = sum(min(len(units), CARDS) for units in columns(model)[1:-1])
         frames = []
         for snapshot in reversed(snapshots):  # the last tells best whether outputs are probabilities
             for parameter, number in zip(model.parameters(), snapshot.parameters, strict=True):
                 parameter.data = number
             found = evaluate(fine)
-            last = [numbers[-self.outputs :] for numbers in found]
+            last = [numbers[inner:] for numbers in found]
             at = threshold(last) if at is None else at
-            leads = margins(last, at)[self.outputs == 1 :]
-            shown = len(found[0]) - max(self.outputs - CARDS, 0) if layers else 0
-            units = [*zip(*fine, strict=True), *zip(*found, strict=True)][: shown and shown + 2]
+            leads = margins(last, at)[len(last[0]) == 1 :]
+            units = [*zip(*fine, strict=True), *zip(*found, strict=True)][: inner + CARDS + 2] if layers else []
             frames.append(b"".join(map(_lead, leads)) + b"".join(_map([unit[i] for i in coarse]) for unit in units))
         assert at is not None
-        self.bytes, self.leads, self.at = b"".join(reversed(frames)), len(leads), at
+        self.bytes, self.leads, self.outputs, self.at = b"".join(reversed(frames)), len(leads), len(last[0]), at
 
 
-def units_and_outputs(layers: Sequence[Any], x: Any) -> tuple[list[Any], list[Any]]:
+def units_and_outputs(layers: Sequence[Any], x: Any) -> list[Any]:
     """The outputs of the units that have a card, of all layers but the last one, and those of the last one."""
     found: list[Any] = []
     for i, layer in enumerate(layers):
         x = layer(x)
         x = list(x) if isinstance(x, (list, tuple)) else [x]
-        found += x[:CARDS] if i < len(layers) - 1 else ()
-    return found, x
+        found += x[: CARDS if i < len(layers) - 1 else None]
+    return found
 
 
 def _lead(margins: Sequence[float]) -> bytes:

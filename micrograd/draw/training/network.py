@@ -6,7 +6,7 @@ from html import escape
 from itertools import chain, count, pairwise, product
 from typing import Any, NamedTuple
 
-from micrograd.draw.training.boundary import real
+from micrograd.draw.text import real
 from micrograd.draw.training.charts import text
 from micrograd.nn import MLP, Layer, Neuron
 
@@ -51,14 +51,20 @@ def columns(model: Any) -> list[list[Unit]]:
         return []
     number = {id(parameter): i for i, parameter in enumerate(model.parameters())}
     found = [[Unit(f"x{i}") for i in range(len(neurons[0][0].w))]]
-    for k, layer in enumerate(neurons):
-        units = []
-        for i, neuron in enumerate(layer):
-            name = "out" if k == len(neurons) - 1 else f"h{k + 1}"
-            name += f"[{i}]" if len(layer) > 1 else ""
-            units.append(Unit(name, neuron, [number[id(w)] for w in neuron.w], number[id(neuron.b)]))
-        found.append(units)
+    for k, layer in enumerate(neurons, 1):
+        name = "out" if k == len(neurons) else f"h{k}"
+        known = [(neuron, [number[id(w)] for w in neuron.w], number[id(neuron.b)]) for neuron in layer]
+        found.append([Unit(name + f"[{i}]" * (len(layer) > 1), *parts) for i, parts in enumerate(known)])
     return found
+
+
+def described(model: Any) -> dict[str, Any]:
+    """The network as the scripts of pages know it: names by column; of each card name, weights, bias and column."""
+    every = columns(model)
+    return {
+        "columns": [[unit.name for unit in units] for units in every],
+        "units": [[u.name, list(u.weights), u.bias, k] for k, units in enumerate(every) for u in units[:CARDS]],
+    }
 
 
 def names(model: Any) -> list[str]:

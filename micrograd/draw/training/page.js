@@ -103,9 +103,9 @@
     place.replaceChildren(...(unit < 0 ? hint : []));
     network.classList.toggle("chosen", unit >= 0);
     if (unit < 0) return;
-    const [name, own, bias, sources] = replay.units[unit], heads = ["parameter", "number", "gradient"];
+    const [name, own, bias, column] = replay.units[unit], heads = ["parameter", "number", "gradient"];
     const row = (parameter, i) => [parameter, text(weights[i]), text(gradients[i])];
-    const rows = own.map((i, k) => row(`${name}.w${k}, of ${replay.columns[sources][k]}`, i));
+    const rows = own.map((i, k) => row(`${name}.w${k}, of ${replay.columns[column - 1][k]}`, i));
     if (bias >= 0) rows.push(row(`${name}.b`, bias));
     place.append(table(`${name}, ${replay.captions[now].split(",")[0]}`, rows.length ? heads : [], rows));
   }

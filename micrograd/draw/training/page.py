@@ -7,16 +7,18 @@ import json
 import math
 from array import array
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from html import escape
 from typing import Any
 
 from micrograd.draw import shell
+from micrograd.draw.text import real
 from micrograd.draw.theme import CHART_STYLE, CLASSES
 from micrograd.draw.training.axis import labelled, share, ticks
-from micrograd.draw.training.boundary import Plane, by_class, plane, real
+from micrograd.draw.training.boundary import Plane, by_class, plane
 from micrograd.draw.training.charts import NARROW, WIDTH, chart, curves, summary, text
 from micrograd.draw.training.maps import COARSE, FINE, ActivationMaps
-from micrograd.draw.training.network import CARDS, columns, names, network
+from micrograd.draw.training.network import described, names, network
 from micrograd.nn import Module
 from micrograd.training.history import History, Snapshot
 from micrograd.validation import examples
@@ -34,18 +36,23 @@ def page(
     if not isinstance(history, History):
         raise TypeError(f"history is of type {type(history).__name__}: expected the History that fit returned")
     snapshots = _snapshots(history, model)
-    layers = columns(model)
-    area = _area(xs, ys)
+    area = None
+    if xs is not None and ys is not None:
+        examples(xs, ys)
+        with suppress(ValueError):  # unless each is two inputs and a number
+            area = plane(xs, ys)
     maps = ActivationMaps(model, snapshots, area, at) if area and isinstance(model, Module) and snapshots else None
+    picture, failure = network(model, legend=False), history.failure
+    origin = f" Where it began: {failure.origin}." if failure and failure.origin else ""
+    told = escape(f"{failure.message}.{origin}") if failure else ""
     cards = " In each card: the unit's output, with stripes where it is below 0." * bool(maps)
     document = {
         "captions": [_caption(history, snapshot) for snapshot in snapshots],
         "epochs": [_rounded(snapshot.epoch) for snapshot in snapshots],
         "parameters": [list(map(_rounded, snapshot.parameters)) for snapshot in snapshots],
         "gradients": [list(map(_rounded, snapshot.gradients)) for snapshot in snapshots],
-        "columns": [[unit.name for unit in units] for units in layers],
-        "units": [[u.name, list(u.weights), u.bias, k - 1] for k, units in enumerate(layers) for u in units[:CARDS]],
-        "bad": history.failure.parameters if history.failure else [],
+        **described(model),
+        "bad": failure.parameters if failure else [],
         "maps": {"leads": maps.leads, "fine": FINE, "coarse": COARSE} if maps else None,
     }
     return shell.page(
@@ -54,10 +61,10 @@ def page(
         summary=summary(history).split("\n")[0],
         main=_section(
             "page",
-            failure=_failure(history),
+            failure=f'<p class="failure" role="note"><strong>!</strong> {told}</p>\n' * bool(told),
             curves="\n".join(_curves(history)),
             plane=_section("plane", picture=_plane(area, maps)) if area and maps else "",
-            network=_section("network", picture=network(model, legend=False), cards=cards) if layers else "",
+            network=_section("network", picture=picture, cards=cards) if picture else "",
             parameters=_parameters(model, snapshots),
         ),
         data=shell.packed("document", json.dumps(document, separators=(",", ":")).encode())
@@ -99,14 +106,6 @@ def _caption(history: History, snapshot: Snapshot) -> str:
     return ", ".join([*words, f"gradient norm {math.hypot(*snapshot.gradients):.3g}"])
 
 
-def _failure(history: History) -> str:
-    failure = history.failure
-    if failure is None:
-        return ""
-    origin = f" Where it began: {failure.origin}." if failure.origin else ""
-    return f'<p class="failure" role="note"><strong>!</strong> {escape(failure.message + "." + origin)}</p>\n'
-
-
 def _curves(history: History) -> Iterator[str]:
     """The charts, for wide windows and for narrow ones: of the losses, and of the learning rate if it changed."""
     last = max([len(history.losses), *(snapshot.epoch for snapshot in history.snapshots)])
@@ -115,17 +114,6 @@ def _curves(history: History) -> Iterator[str]:
     if len(set(history.learning_rates)) > 1:
         for width in (WIDTH, NARROW):
             yield chart({"rate": history.learning_rates}, epochs=last, caption="learning rate", width=width, height=180)
-
-
-def _area(xs: Sequence[Any] | None, ys: Sequence[Any] | None) -> Plane | None:
-    """The plane of the examples, if each is two inputs and a number."""
-    if xs is None or ys is None:
-        return None
-    examples(xs, ys)
-    try:
-        return plane(xs, ys)
-    except ValueError:
-        return None
 
 
 def _plane(area: Plane, maps: ActivationMaps) -> str:
@@ -138,9 +126,8 @@ def _plane(area: Plane, maps: ActivationMaps) -> str:
     def y(number: float) -> float:
         return bottom - SIDE * share(number, area.bottom, area.top)
 
-    across, up = (labelled(ticks(low, high, 5)) for low, high in (area[:2], area[2:4]))
-    parts = [text(x(tick), bottom + 16, label, "mg-soft", "middle") for tick, label in across]
-    parts += [text(LEFT - 6, y(tick) + 4, label, "mg-soft", "end") for tick, label in up]
+    parts = [text(x(at), bottom + 16, words, "mg-soft", "middle") for at, words in labelled(ticks(*area[:2], 5))]
+    parts += [text(LEFT - 6, y(at) + 4, words, "mg-soft", "end") for at, words in labelled(ticks(*area[2:4], 5))]
     parts += [text(right - 6, bottom - 6, "x0", "mg-soft", "end"), text(LEFT + 6, TOP + 16, "x1", "mg-soft")]
     classes = sorted(by_class(area, maps.outputs, maps.at).items())
     for i, (kind, (name, points)) in enumerate(classes):
@@ -174,7 +161,7 @@ def _parameters(model: Any, snapshots: Sequence[Snapshot]) -> str:
 def _rounded(number: float) -> float | str:
     """A number with the digits that are shown, as JSON can hold it; if it is not finite, its name in JavaScript."""
     if not math.isfinite(number):
-        return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+        return json.dumps(number)
     short = float(f"{number:.5g}")
     if math.isinf(short):  # as the largest floats would be, rounded up
         return number

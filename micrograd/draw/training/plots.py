@@ -37,15 +37,12 @@ def plot_history(history: "History", ax: Any = None) -> Any:
     if validation:
         ax.plot(range(1, len(validation) + 1), validation, color=orange, linestyle="--", label="validation loss")
         best = lowest(validation)
-        ax.plot(
-            best + 1, validation[best], "v", color=orange, label=f"lowest: {validation[best]:.4g} in epoch {best + 1}"
-        )
+        words = f"lowest: {validation[best]:.4g} in epoch {best + 1}"
+        ax.plot(best + 1, validation[best], "v", color=orange, label=words)
+        ax.legend(frameon=False)
     if losses and all(loss > 0 for loss in losses + validation if math.isfinite(loss)):
         ax.set_yscale("log")
-    ax.set_xlabel("epoch")
-    ax.set_ylabel("loss")
-    if validation:
-        ax.legend(frameon=False)
+    ax.set(xlabel="epoch", ylabel="loss")
     return ax
 
 
@@ -54,21 +51,13 @@ def plot_boundary(
 ) -> Any:
     """Plot the output of a model of two inputs around the examples: a shade for each class, and lines between them.
 
+    `model` is a function of two inputs with one output, or with one for each class: then the largest is the model's
+    class. `xs` and `ys` are the examples to draw, and their classes: any two numbers for a model with one output, else
+    0, 1, ... `ax` is drawn in and returned, as by `plot_history`. `at` is the value of one output at which the class
+    changes; by default 0.5 if all outputs are from 0 to 1, as probabilities are, else 0, as for logits.
+
     Raises ImportError if matplotlib is not installed, and ValueError if an example is not two finite inputs with a
     number as target, or an input is beyond 1e307.
-
-    Parameters
-    ----------
-    model
-        A function of two inputs with one output, or with one for each class: then the largest is the model's class.
-    xs, ys
-        The examples to draw, and their classes: any two numbers for a model with one output, else 0, 1, ...
-    ax
-        The `matplotlib.axes.Axes` to draw in, in colours for light or dark as they are; by default, those of a new
-        figure. They are returned.
-    at
-        The value of one output at which the class changes; by default 0.5 if all outputs are from 0 to 1, as
-        probabilities are, else 0, as for logits.
     """
     area = plane(xs, ys)
     for i, point in enumerate(area.points):
@@ -77,7 +66,7 @@ def plot_boundary(
     ax = _axes(ax)
     theme = is_dark(*ax.get_facecolor())
     across, up = spaced(area.left, area.right, FINE), spaced(area.bottom, area.top, FINE)
-    outputs = evaluator(model)([(x, y) for y in up for x in across])
+    outputs = evaluator(model)(area.grid(FINE))
     at = threshold(outputs) if at is None else at
     for k, lead in enumerate(margins(outputs, at)):
         rows = [lead[start : start + FINE] for start in range(0, len(lead), FINE)]
