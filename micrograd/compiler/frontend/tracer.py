@@ -118,8 +118,8 @@ class Symbol:
         """start + w0 * x0 + w1 * x1 + ..., as one operation if no factor is constant."""
         trace = self.trace
         if trace.joins and {*map(type, ws), *map(type, xs)} == {Symbol} and not isinstance(start, Value):
-            numbers = chain.from_iterable(zip(ws, xs, strict=True))
-            factors = [number.id if number.trace is trace else trace.id(number) for number in numbers]
+            pairs = zip(ws, xs, strict=True)
+            factors = [x.id if x.trace is trace else trace.id(x) for x in chain.from_iterable(pairs)]
             if trace.constants.keys().isdisjoint(factors):
                 return trace.add("dot", (trace.start(start), *factors))
         return reduce(operator.add, map(operator.mul, ws, xs), start)
@@ -237,9 +237,6 @@ class Pending(Symbol):
         return self.trace.pending(parts)
 
 
-levels.numbers.update((Symbol, Pending))
-
-
 class Argument(Value):
     """A Value that stands for an argument. What is computed from one is a plain Value."""
 
@@ -252,6 +249,7 @@ class Argument(Value):
 
 
 Argument.__name__ = Argument.__qualname__ = "Value"  # as errors of Python's call it
+levels.numbers.update((Symbol, Pending))
 
 
 class Trace:
@@ -281,10 +279,7 @@ class Trace:
     def __init__(
         self, *, keeps_composed: bool = False, finite: bool = False, quiet: bool = False, joins: bool = False
     ) -> None:
-        self.keeps_composed = keeps_composed
-        self.finite = finite
-        self.quiet = quiet
-        self.joins = joins
+        self.keeps_composed, self.finite, self.quiet, self.joins = keeps_composed, finite, quiet, joins
         self.ops: list[str] = []
         self.operands: list[tuple[int, ...]] = []
         self.leaves: dict[int, tuple[str, int]] = {}
