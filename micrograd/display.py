@@ -1,4 +1,4 @@
-"""Displays in notebooks: the classes that have one. They are drawn in `micrograd.notebook`, far above these classes."""
+"""Displays in notebooks: the classes that have one. `micrograd.notebook` draws them, far above these classes."""
 
 from typing import Any
 

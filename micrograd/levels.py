@@ -27,7 +27,7 @@ getattr(os, "register_at_fork", lambda **hooks: None)(
 )
 
 numbers: set[type] = {float, int}
-"""Types that are quickly seen to be numbers. A compiler adds that of its symbols."""
+"""Types known to be numbers, which are checked first. The compiler adds the type of its symbols."""
 
 PROMOTE = "let the operation begin with promote, as in `x, y = promote(x, y)`"
 

@@ -33,7 +33,7 @@ class DomainError(ValueError):
 def define(name: str, value: Callable[..., Any], doc: str, *, arity: int = 1, composed: bool | None = None) -> None:
     """Add a function to this module, which also accepts number-like objects, and names its operands in errors.
 
-    Unless told, it is composed of other functions if `value` is not one of `math`.
+    By default, it counts as composed of other functions if `value` is not one of `math`.
     """
 
     @functools.wraps(value)

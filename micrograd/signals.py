@@ -16,7 +16,7 @@ def uninterrupted() -> Iterator[None]:
     here = threading.current_thread() is threading.main_thread()  # only there do signals arrive
     handlers = {number: handler for number in SIGNALS if here and callable(handler := signal.getsignal(number))}
     over = False
-    with ExitStack() as calls:  # calls the handlers of the signals that came, all of them, whatever they raise
+    with ExitStack() as calls:  # calls the handlers of all signals that came, whatever they raise
 
         def wait(number: int, frame: Any) -> None:
             if over:  # the handler of another signal has raised an exception before all were restored

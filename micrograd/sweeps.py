@@ -89,7 +89,7 @@ class Sweeps:
             counted[forward] += found
 
     def _products(self, *, forward: bool) -> Iterator[int]:
-        """How many products each node takes, in the order of a sweep that carries a jacobian in that direction."""
+        """The number of products for each node, in the order of a sweep that carries a jacobian in that direction."""
         variables = set(self._variables)
         directions: dict[Value, set[int]] = defaultdict(set)
         for i, start in enumerate(self._variables if forward else self._outputs):

@@ -126,7 +126,7 @@ def has_array(tree: Any) -> bool:
 
 
 def _joined(keys: Any, parts: list[Any]) -> Any:
-    """The branches as a dict with these keys, or as a list if what is given are not the keys of a dict."""
+    """The branches as a dict with these keys, or as a list if these are not the keys of a dict."""
     return dict(zip(keys, parts, strict=True)) if isinstance(keys, Keys) else parts
 
 
@@ -186,7 +186,7 @@ def unflatten(numbers: Iterator[Any], shape: Shape) -> Any:
 
 
 def nested(numbers: Any, shape: Shape) -> Any:
-    """The numbers of an array, in that shape: as arrays, without copies, if it is one of NumPy's, else as lists."""
+    """The numbers of an array in that shape: as arrays, without copies, if it is NumPy's, else as lists."""
     if not shape:
         return float(numbers[0])
     if not is_regular(shape):  # lists and dicts only where the shapes in them differ

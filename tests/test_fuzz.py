@@ -170,7 +170,7 @@ def place(array, base, *strides):
 
 
 FAILED = {
-    "what earlier rounds set": (
+    "reads of earlier rounds": (
         loops.Loop(6, (loops.Loop(1, (loops.Loop(1, (loops.Line(
             "dot",
             (place("c", 7, 0, -1, 0), place("w", 7, 0, 0, 1)),
@@ -178,7 +178,7 @@ FAILED = {
             place("s", 6, 1, 1, 1),
         ),)),)),)),
     ),
-    "functions of loops": (
+    "calls of routines": (
         loops.Loop(4, (loops.Loop(8, (loops.Line(
             "total of sums",
             (place("w", 10, 1, 1), place("w", 3, 1, 4)),
@@ -195,11 +195,11 @@ FAILED = {
         ),)),)),
     ),
 }  # fmt: skip
-"""Programs that have once given other numbers in C."""
+"""Programs that once computed wrong numbers in C."""
 
 
 @pytest.mark.parametrize("program", FAILED.values(), ids=FAILED)
-def test_programs_that_have_failed(program):
+def test_programs_that_once_failed(program):
     assert loops.differences(program, loops.ways()[1:3]) == []
 
 

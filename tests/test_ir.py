@@ -129,7 +129,7 @@ def test_what_a_sum_within_a_fused_loop_reads_is_no_variable(n):
 
 
 @pytest.mark.usefixtures("order")
-def test_sums_in_a_loop_that_begin_with_what_earlier_rounds_have_set():
+def test_sums_in_a_loop_that_begin_with_results_of_earlier_rounds():
     def recurrence(xs):
         state = xs[:2]
         for _ in range(5):

@@ -1,63 +1,61 @@
-"""Rounds that go through the same numbers are carried out together, where that changes no result."""
+"""Unroll and jam: rounds that read the same numbers run together, where that changes no result."""
 
 import pytest
 
 from micrograd import compile, losses, nn
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Scatter, Sum, Term
 from micrograd.compiler.passes import jam, program
-from micrograd.compiler.passes.jam import LONG_LOOP, later, may_jam
-from micrograd.compiler.passes.share import Run
+from micrograd.compiler.passes.jam import LONG_LOOP, can_jam, shifted
+from micrograd.compiler.passes.share import RoutineCall
 from micrograd.compiler.targets.c import library_source
 from tests.kernels import everything, graph_of
 from tests.support import needs_compiler
 
 X = Term("+", (Ref("p", 0, (50, 1)), Ref("x", 0, (0, 1))))
-
-
 Y = Ref("t", 0, (1,))
 
 
 def layer(term=X, target=Y, rounds=LONG_LOOP, after=()):
-    """A loop over products of each row of a matrix with the inputs."""
+    """A loop over the rows of a matrix: the dot product of each with the inputs."""
     return Loop(9, (Assign(target, Sum((Term("+", (Ref("p", 40, (50,)),)), Loop(rounds, (term,))))), *after))
 
 
-def test_a_layer_and_its_activation_may():
-    assert may_jam(layer())
-    assert may_jam(layer(after=(Assign(Ref("t", 100, (1,)), Call("tanh", (Y,))),)))
+def test_a_layer_is_jammed_with_its_activation():
+    assert can_jam(layer())
+    assert can_jam(layer(after=(Assign(Ref("t", 100, (1,)), Call("tanh", (Y,))),)))
 
 
-def test_gradients_of_weights_may():
+def test_gradients_of_weights_are_jammed_unless_rounds_share_some():
     gradient = Sum((Term("+", (Ref("t", 0, (1, 0)), Ref("x", 0, (0, 1)))),))
-    assert may_jam(Loop(9, (Loop(LONG_LOOP, (Accumulate(Ref("g", 0, (LONG_LOOP, 1)), gradient),)),)))
-    assert not may_jam(Loop(9, (Loop(LONG_LOOP, (Accumulate(Ref("g", 0, (LONG_LOOP - 1, 1)), gradient),)),)))
+    assert can_jam(Loop(9, (Loop(LONG_LOOP, (Accumulate(Ref("g", 0, (LONG_LOOP, 1)), gradient),)),)))
+    assert not can_jam(Loop(9, (Loop(LONG_LOOP, (Accumulate(Ref("g", 0, (LONG_LOOP - 1, 1)), gradient),)),)))
 
 
-NOT = {
+NOT_JAMMED = {
     "a short loop": layer(rounds=LONG_LOOP - 1),
-    "a row of its own each": layer(Term("+", (Ref("p", 0, (50, 1)), Ref("x", 0, (50, 1))))),
-    "one number": layer(Term("+", (Ref("p", 0, (50, 1)), Ref("x", 0, (0, 0))))),
-    "what earlier rounds set": layer(Term("+", (Ref("t", 9 - LONG_LOOP, (0, 1)), Ref("x", 0, (0, 1))))),
-    "one target": layer(target=Ref("t", 0, (0,))),
+    "no shared row": layer(Term("+", (Ref("p", 0, (50, 1)), Ref("x", 0, (50, 1))))),
+    "a single shared number": layer(Term("+", (Ref("p", 0, (50, 1)), Ref("x", 0, (0, 0))))),
+    "reads of earlier rounds": layer(Term("+", (Ref("t", 9 - LONG_LOOP, (0, 1)), Ref("x", 0, (0, 1))))),
+    "a shared target": layer(target=Ref("t", 0, (0,))),
     "a scatter": layer(after=(Loop(3, (Scatter(Ref("g"), 1, 3, Ref("x"), Ref("x")),)),)),
-    "a call of a routine": layer(after=(Loop(3, (Run(0, (Ref("", 3, (1, 2)),)),)),)),
+    "a call of a routine": layer(after=(Loop(3, (RoutineCall(0, (Ref("", 3, (1, 2)),)),)),)),
     "a name in place of a number": layer(target=Ref("t", "n0", (1,))),
 }
 
 
-@pytest.mark.parametrize("loop", NOT.values(), ids=NOT)
-def test_others_may_not(loop):
-    assert not may_jam(loop)
+@pytest.mark.parametrize("loop", NOT_JAMMED.values(), ids=NOT_JAMMED)
+def test_other_loops_are_not_jammed(loop):
+    assert not can_jam(loop)
 
 
-def test_later_rounds_have_variables_of_their_own():
+def test_later_rounds_have_separate_variables():
     step = Assign(Ref("v0"), Call("*", (Ref("v0"), Ref("x", 3, (2, 5)))))
-    assert later(step, 0) == step
-    assert later(step, 2) == Assign(Ref("v0_2"), Call("*", (Ref("v0_2"), Ref("x", 7, (2, 5)))))
+    assert shifted(step, 0) == step
+    assert shifted(step, 2) == Assign(Ref("v0_2"), Call("*", (Ref("v0_2"), Ref("x", 7, (2, 5)))))
 
 
 @needs_compiler
-def test_it_changes_no_bit(monkeypatch):
+def test_jamming_changes_no_bit(monkeypatch):
     model = nn.MLP(40, [13, 5], activation="tanh", rng=1)
     examples = [[[0.1 * i - 0.01 * k for i in range(40)] for k in range(32)], [float(k % 5) for k in range(32)]]
     found = []

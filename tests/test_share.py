@@ -1,11 +1,11 @@
-"""Routines: steps that differ only in numbers are one function, whose calls do what the steps did."""
+"""Routines: steps that differ only in numbers become calls of one function, which compute the same."""
 
 import pytest
 
 from micrograd import Value, compile, dot, losses
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Sum, Term, replace, show
 from micrograd.compiler.passes import program
-from micrograd.compiler.passes.share import FEWEST_CALLS, Run, shared
+from micrograd.compiler.passes.share import FEWEST_CALLS, RoutineCall, shared
 from micrograd.compiler.passes.storage import Slots
 from micrograd.compiler.targets.c import library_source
 from tests.benchmarks.programs import PROGRAMS
@@ -13,41 +13,41 @@ from tests.kernels import everything, graph_of
 
 
 def expanded(step, routines, depth=0):
-    """A step without calls of routines: these, with the numbers of the call in place of their names."""
+    """A step in which each call of a routine is replaced by the routine, with arguments in place of parameters."""
     if isinstance(step, Loop):
         return Loop(step.rounds, tuple(expanded(inner, routines, depth + 1) for inner in step.body))
-    if not isinstance(step, Run):
+    if not isinstance(step, RoutineCall):
         return step
     numbers = {f"n{i}": number for i, number in enumerate(step.numbers)}
 
-    def plain(part):
+    def inlined(part):
         if isinstance(part, Ref):
             base = numbers.get(part.base, Ref("", part.base, (0,) * depth))
             own = [numbers.get(stride, Ref("", stride)) for stride in part.strides]
             return Ref(part.array, base.base, (*base.strides, *(stride.base for stride in own)))
         if isinstance(part, Loop):
-            return Loop(numbers.get(part.rounds, Ref("", part.rounds)).base, tuple(map(plain, part.body)))
+            return Loop(numbers.get(part.rounds, Ref("", part.rounds)).base, tuple(map(inlined, part.body)))
         if not isinstance(part, tuple):
             return part
-        parts = map(plain, part)
+        parts = map(inlined, part)
         return tuple(parts) if type(part) is tuple else type(part)(*parts)
 
-    return plain(routines[step.routine].step)
+    return inlined(routines[step.routine].step)
 
 
 def check(kernel):
-    """See that calls of routines stand for the same steps, and return the routines and the steps with calls."""
+    """Assert that calls of routines expand to the same steps; return the routines, and the steps with calls."""
     routines, [steps] = shared([kernel])
     assert show([expanded(step, routines) for step in steps]) == show(kernel)
     return routines, steps
 
 
 def calls(steps):
-    return sum(calls(step.body) if isinstance(step, Loop) else isinstance(step, Run) for step in steps)
+    return sum(calls(step.body) if isinstance(step, Loop) else isinstance(step, RoutineCall) for step in steps)
 
 
 def causal(n):
-    """A causal attention over n places: each reads those before it."""
+    """Causal attention over n positions: each attends to itself and those before it."""
     ws = [Value(0.1 * i - 0.3) for i in range(4)]
 
     def function(xs):
@@ -69,7 +69,7 @@ def test_programs(name):
     check([replace(step, Slots([kernel]).placed) for step in kernel])
 
 
-def test_longer_attention_has_more_calls_of_as_many_routines():
+def test_longer_attention_calls_the_same_number_of_routines_more_often():
     found = []
     for n in (12, 18):
         graph = graph_of(*causal(n))
@@ -81,7 +81,7 @@ def test_longer_attention_has_more_calls_of_as_many_routines():
 
 
 @pytest.mark.parametrize("batch", [1, 32])
-def test_code_with_routines_computes_the_same(batch):
+def test_code_with_routines_agrees_with_python(batch):
     function, (xs,), ws = causal(16)
     c, python = (compile(function, (xs,), parameters=ws, backend=name, batch_size=batch) for name in ("c", "python"))
     batches = [[x + 0.01 * k for x in xs] for k in range(batch)]
@@ -101,23 +101,23 @@ def loop(rounds, target, base, *strides):
     return Loop(rounds, (Assign(Ref("y", target, (1,)), Sum((term,))),))
 
 
-def test_what_differs_is_a_parameter_and_what_does_not_is_none():
+def test_only_what_differs_between_calls_is_a_parameter():
     [routine], steps = check([loop(5, 0, 3, 4), loop(6, 5, 3, 4), loop(7, 11, 3, 4)])
     assert [sum(routine.varies), len(steps)] == [2, 3]  # the rounds, and where the target begins
     assert show([routine.step]) == "for i in n0:\n    y[n1+i] = sum(p[3+4i+j] * x[4i+j] for j in 4)\n"
 
 
-def test_fewer_stay_as_they_are():
+def test_too_few_similar_steps_stay_as_they_are():
     steps = [loop(5, 0, 3, 4), loop(6, 5, 3, 4)]
     assert shared([steps]) == ([], [steps])
 
 
-def test_strides_of_innermost_loops_tell_routines_apart():
+def test_steps_with_other_innermost_strides_share_no_routine():
     steps = [Loop(4, (Assign(Ref("y", 9 * k, (k,)), Call("neg", (Ref("x", 0, (1,)),))),)) for k in range(1, 4)]
     assert shared([steps]) == ([], [steps])
 
 
-def test_a_variable_of_a_loop_around_keeps_a_step_from_being_apart():
+def test_a_step_that_reads_a_variable_of_an_outer_loop_is_no_routine():
     def around(k):
         term = Loop(4, (Term("+", (Ref("p", 0, (0, 1)), Ref("v0"))),))
         return [

@@ -6,7 +6,8 @@ The rooms, in the order of the work; each imports only from those above it:
     frontend/      the function runs on symbols (tracer), then `backward()` on its result: a Graph of both (graph)
     dataset.py     examples as buffers of numbers
     ir.py          what the passes make: assignments and loops over arrays, in no language
-    passes/        from the Graph to a kernel of the IR: expressions, blocks and statements, loops, their order
+    passes/        from the Graph to a kernel of the IR: expressions, blocks and statements, loops, their order; for C,
+                   rounds that run together (jam) and functions that similar loops share (share)
     targets/       the IR as text: Python, C and JavaScript; C and a module of JavaScript to export (export)
     native/        text as machine code: the compiler (toolchain), the library, a loop that trains with the optimizer's
                    rule as C (loop, update), on numbers in a buffer (buffers); JavaScript in a browser (browser)

@@ -20,7 +20,7 @@ from micrograd.errors import shown
 from micrograd.trees import Keys, Shape, as_lists, has_array, is_regular, leaves, shape_of, shapes_in, size, unflatten
 
 Shapes = tuple[Shape, ...]
-"""Those of a function's arguments."""
+"""The shapes of a function's arguments."""
 
 NO_LISTS = (Mapping, MappingView, Set, str, bytes, bytearray)
 """What has a length, but no numbers one after the other."""
@@ -41,7 +41,7 @@ class TracedError(TypeError):
 class Packed:
     """The n examples for each argument, of a shape for each, one after the other as numbers of a precision.
 
-    The `columns` are the numbers of each argument, and how many an example has; the `pointers` where they begin, as an
+    The `columns` are the numbers of each argument, and how many an example has; the `pointers` their addresses, as an
     array in C.
     """
 
@@ -49,12 +49,12 @@ class Packed:
     n: int
     buffers: Sequence[Any]
     precision: Precision
-    shared: tuple[bool, ...]  # which arguments are one for all examples
+    shared: tuple[bool, ...]  # which arguments all examples share
     as_arrays: bool  # whether results are arrays, since an argument is
 
     def __post_init__(self) -> None:
         code: Any = self.precision.code
-        views = [memoryview(buffer) for buffer in self.buffers]  # which keep them where they are
+        views = [memoryview(buffer) for buffer in self.buffers]  # which keep the buffers from moving
         self.pointers = (ctypes.c_void_p * len(views))(*map(_address, views))
         self._bytes = [view.cast("B") for view in views]
         self.columns = list(zip([view.cast(code) for view in self._bytes], map(size, self.shapes), strict=True))
@@ -67,7 +67,7 @@ class Packed:
         return f"<{self.n} packed examples of arguments of shape {', '.join(map(str, self.shapes))}>"
 
     def expect(self, precision: Precision, shared: tuple[bool, ...]) -> Self:
-        """These. Raises TypeError if they are of another precision, or other arguments are one for all examples."""
+        """These examples. Raises TypeError if they have a different precision, or share other arguments."""
         other = f"in {self.precision.name} precision, expected {precision.name}" * (self.precision != precision)
         if self.shared != shared and len(self.shared) == len(shared):
             other = "by a function with other in_axes"
@@ -140,8 +140,8 @@ class Packed:
 class Examples:
     """Examples of one or several shapes.
 
-    The `packs` are those of each shape, and `members` the numbers that these examples have here. Of each example,
-    `kind` is the number of its pack, and `place` where it is in there. A batch has `size` examples.
+    `packs` has the examples of each shape, and `members` their numbers here. For each example, `kind` is the number of
+    its pack, and `place` its position in that. A batch has `size` examples.
     """
 
     def __init__(self, packs: Sequence[Packed], members: Sequence[Sequence[int]]) -> None:
@@ -184,7 +184,7 @@ class Examples:
 
 
 def pool(batches: Sequence[Any], precision: Precision = DOUBLE, shared: Sequence[bool] | None = None) -> Examples:
-    """The examples of each argument as buffers, as `pack` makes them of those of each shape."""
+    """The examples of each argument as buffers: those of each shape in a pack."""
     try:
         packed = pack(batches, precision, shared)
         return Examples([packed], [range(packed.n)])
@@ -204,7 +204,7 @@ def pool(batches: Sequence[Any], precision: Precision = DOUBLE, shared: Sequence
 def pack(batches: Sequence[Any], precision: Precision = DOUBLE, shared: Sequence[bool] | None = None) -> Packed:
     """The examples of each argument as buffers, or those that were packed before.
 
-    They have the shape of the first; `shared` says for each argument whether it is one for all examples.
+    They have the shape of the first; `shared` says for each argument whether all examples share it.
     """
     shared = (False,) * len(batches) if shared is None else tuple(shared)
     if len(batches) == 1 and isinstance(batches[0], Packed):

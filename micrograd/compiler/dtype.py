@@ -23,7 +23,7 @@ _NUMBERS = re.compile(rf"\b({_FUNCTIONS})(?=\()|{_LITERAL}")
 
 
 class Precision(NamedTuple):
-    """The type of numbers in C: what users call it, its code for `array` and the like, and its bytes."""
+    """The type of numbers in C: its name for users, its code in `array` and the like, and its size in bytes."""
 
     name: str
     code: str

@@ -71,7 +71,7 @@ class Loop(NamedTuple):
     body: "tuple[Any, ...]"
 
 
-ARRAYS = frozenset(("p", "&p", "x", "c", "g", "y", "t"))  # when one array has the place of t0, t1, ...; not variables
+ARRAYS = frozenset(("p", "&p", "x", "c", "g", "y", "t"))  # once storage puts t0, t1, ... into t; others are variables
 Expression = Ref | Sum | Call
 Step = Assign | Accumulate | Scatter | Loop
 Kernel = list[Step]

@@ -67,7 +67,7 @@ class Printed(Function):
         `valueAndGrad`; with an optimizer, `update`. A comment at its top documents them. All numbers are doubles.
 
         The file's name ends in .js, or in .mjs, which Node takes for a module wherever it lies. The steps that `update`
-        takes are those of an `Optimizer` of the parameters given to `compile`, with all options fixed but the learning
+        takes are those of an `Optimizer` of the parameters given to `compile`, with all options fixed except the learning
         rate.
 
         Raises

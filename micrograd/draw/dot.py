@@ -12,7 +12,7 @@ from micrograd.engine import Value
 LIMIT = 2000  # nodes: with more of them Graphviz runs for minutes, and nobody reads the drawing
 COLUMNS_PER_NODE = 20  # that edges may pass, for each node of the limit: long edges cost Graphviz time as nodes do
 
-FONT = "Verdana"  # Graphviz knows its metrics without having it, and DejaVu Sans in its place is no wider
+FONT = "Verdana"  # Graphviz knows its metrics even if it is missing; DejaVu Sans, its substitute, is no wider
 GRAPH = {"bgcolor": "transparent", "nodesep": "0.15", "rankdir": "LR", "ranksep": "0.3"}
 NODE = {
     "color": "#57606a", "fillcolor": "white", "fontcolor": "#1f2328", "fontname": FONT, "fontsize": "11",

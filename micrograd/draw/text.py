@@ -29,7 +29,7 @@ CONTROLS = {
 
 
 def real(x: Any) -> float:
-    """The float that is nearest to a number of any kind, or to that of a Value; NaN for what is not a real number."""
+    """The float nearest to a number of any kind, or to a Value's; NaN for anything but a real number."""
     x = innermost(x)
     try:
         return float(x) if isinstance(plain(x), (Real, Decimal)) else math.nan

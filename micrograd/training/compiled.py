@@ -1,4 +1,4 @@
-"""The Trainer in generated code: in C, many steps at a time; on workers, the gradients. The model keeps the code."""
+"""Training with generated code: in C, many steps at a time; on workers, the gradients. The model keeps the code."""
 
 import logging
 import math
@@ -26,27 +26,27 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("micrograd")
 
-PACE = 0.05  # seconds that generated code may run at once
+PACE = 0.05  # seconds that generated code may run at a time
 
 
 def compiled(
     eager: Trainer, options: Options, shards: "Shards | None", engine: EagerGradients, validation: Table | None,
     pause: Callable[[int], int], on_compiled: Callable[[int, int], None],
 ) -> Trainer:  # fmt: skip
-    """A trainer that does with generated code what another one does with the engine.
+    """A trainer that does with generated code what `eager` does with the engine.
 
-    `pause` is that of NativeTrainer; `on_compiled` is called with the number of shapes of examples that are compiled,
-    and how many there are.
+    `pause` is as in NativeTrainer; `on_compiled` is called with the number of example shapes compiled so far, and how
+    many there are.
     """
     update, sampler, schedule = engine.update, eager.sampler, eager.schedule
     check_rule(update.optimizer)
     (xs, ys), size = engine.train_data, sampler.size
-    watches = schedule is not None and not depends_on_step_only(schedule)  # which may change other Values, too
+    watches = schedule is not None and not depends_on_step_only(schedule)  # it may also change other Values
     kept = kept_for(engine.model, engine.loss, update.all_parameters, options, watches)
     constants = [value for value in kept.reach.values if type(value.data) in (int, float)]
     example = row(xs[0]), row(ys[0])
     function = Function(engine.loss_of, example, update.all_parameters, options, constants, kept.backends)
-    session = Training(function, update.optimizer, update.max_norm)  # type: ignore[arg-type]  # as was checked
+    session = Training(function, update.optimizer, update.max_norm)  # type: ignore[arg-type]  # check_rule has checked it
     gradients: CompiledGradients
     if shards:
         gradients = ShardedGradients(function, shards, size, engine, session)
@@ -61,14 +61,14 @@ def compiled(
             losses = session.values(*measured)
             if all(map(math.isfinite, losses)):
                 return losses
-        return eager.validation_losses()  # which raises what it has to
+        return eager.validation_losses()  # which raises the error, if there is one
 
     if schedule is not None and watches:
         roots, known = {"model": engine.model, "loss": engine.loss}, update.all_parameters
         schedule = _watched(schedule, Reach(roots, numbers=False, ignoring=known, thorough=False, partly=True))
     trained = len(set(map(id, update.parameters)))
     learns = all(any(function._graph_of(pack).uses[:trained]) for pack in gradients.examples.packs)
-    gradients.by_engine = engine.is_unchecked = not learns  # where that raises what it has to
+    gradients.by_engine = engine.is_unchecked = not learns  # which raises the error
     others = update.optimizer, sampler, schedule, validation_losses, session
     if shards:
         return Trainer(gradients, partial(_step, session, update), *others)
@@ -76,16 +76,16 @@ def compiled(
 
 
 def _step(session: Training, update: Update) -> None:
-    """The optimizer's step in C, while the session is native; one that C cannot take is the optimizer's own."""
+    """Take the optimizer's step: in C while the session is native, and by the optimizer if C cannot take it."""
     if not session.run_steps(None, array("d", [update.optimizer.learning_rate]), array("d", [0.0])):
         update()
 
 
 @dataclass(eq=False, repr=False)
 class Kept:
-    """What was compiled of a model and a loss, for `key`, and what the two could read before they were traced.
+    """The code compiled for a model, a loss and `key`, and what the two could read before they were traced.
 
-    It is kept by the model, and goes with it; copies and pickles of the model do not have it.
+    It is an attribute of the model; copies and pickles of the model omit it.
     """
 
     loss: Callable[..., Any]
@@ -101,16 +101,16 @@ class Kept:
 def kept_for(
     model: Any, loss: Callable[..., Any], parameters: Sequence[Value], options: Options, thorough: bool
 ) -> Kept:
-    """What an earlier training has compiled, or a new one to keep, if the model has attributes.
+    """The Kept of an earlier training if it is still valid, else a new one, which the model keeps if it has attributes.
 
-    The earlier one serves if nothing has changed that the model and the loss can read: attributes of whatever they
-    hold and of its classes, closures, globals that they name, numbers in arrays and in Values, the states of Python's
-    random generators; the parameters' numbers apart. A loss that is made again by the same line of code, of the same
-    objects, is the same. What is not followed, such as an iterator, is never relied on. Not noticed are only changes
-    of what libraries define (of micrograd, methods of classes are, and functions that the model or the loss names),
-    of built-in names, of names of functions and modules, of classes registered with an abstract one, and of what is
-    outside of the program, such as files and the clock. If `thorough`, all Values that the model and the loss can read
-    are found, however many objects there are.
+    It is valid if nothing that the model and the loss can read has changed: attributes of whatever they hold and of
+    its classes, closures, globals that they name, numbers in arrays and in Values, the states of Python's random
+    generators; the parameters' numbers do not count. A loss created again by the same line of code, from the same
+    objects, is the same. If there is an object that cannot be followed, such as an iterator, it is not valid. Changes
+    go unnoticed only in what libraries define (except micrograd's methods, and its functions that the model or the
+    loss names), in built-in names, names of functions and modules, classes registered with an abstract one, and
+    outside the program, as in files and the clock. If `thorough`, all Values that the model and the loss can read are
+    found, however many objects there are.
     """
     attributes: dict[str, Any] = getattr(model, "__dict__", {})
     key = options, thorough, [*map(id, parameters)]
@@ -123,7 +123,7 @@ def kept_for(
 
 
 def _watched(schedule: Schedule, reach: Reach) -> Schedule:
-    """The schedule; the log says once what it changes that generated code has as it was."""
+    """The schedule, with one warning in the log if it changes something whose old value is in generated code."""
     warned = False
 
     def watched(step: int) -> float:
@@ -142,12 +142,11 @@ def _watched(schedule: Schedule, reach: Reach) -> Schedule:
 
 @dataclass(eq=False, repr=False)
 class NativeTrainer(Trainer):
-    """Lets C take many steps at a time, while the block is native, and takes those itself that C cannot.
+    """Lets C take many steps at a time while the block is native, and takes the steps that C cannot.
 
-    There are as many as fit into a moment, after which Ctrl-C, progress and validation have their turn; and none beyond
-    an epoch after which something else may look at the parameters or draw random numbers: `pause` gives the next one
-    after so many epochs. A schedule of the user's may do both, or change the optimizer: it is called right before its
-    step, the only one.
+    C returns after about PACE seconds, for Ctrl-C, progress and validation, and at the latest after an epoch at whose
+    end other code may read the parameters or draw random numbers: `pause(n)` is the first such epoch after `n`. The
+    user's schedule may do both, or change the optimizer, so it is called right before each step, and C takes just one.
     """
 
     gradients: CompiledGradients
@@ -161,7 +160,7 @@ class NativeTrainer(Trainer):
         self._shuffles_in_c = shuffles_in_c(self.sampler.rng)
 
     def fetch_gradients(self) -> None:
-        """Begin the step, of which C then computes the gradients, too."""
+        """Begin the step; if C takes it, it computes the gradients, too."""
         self._is_native = self.block.is_native and not self.gradients.by_engine
         if self._is_native:
             self._begin_step(self.block.shuffle if self._shuffles_in_c else None)
@@ -169,11 +168,11 @@ class NativeTrainer(Trainer):
             super().fetch_gradients()
 
     def advance(self) -> list[tuple[float, float]]:
-        """Take some steps; if one is not whole, none after it, and the next call is for that one."""
+        """Take some steps, up to one that fails, which the next call takes."""
         if not self._is_native:
             return super().advance()
         sampler = self.sampler
-        rates = self._rates(min(self._pace, self._most()))
+        rates = self._rates(min(self._pace, self._max_steps()))
         losses = array("d", bytes(8 * len(rates)))
         started = time.perf_counter()
         done = self.block.run_steps(
@@ -187,8 +186,8 @@ class NativeTrainer(Trainer):
             self.optimizer.learning_rate = rates[done - 1]
         return self._count(losses[:done], rates[:done])
 
-    def _most(self) -> int:
-        """The number of steps that nothing needs to come between."""
+    def _max_steps(self) -> int:
+        """The number of steps that C may take in one go."""
         if self.schedule is not None and not depends_on_step_only(self.schedule):
             return 1
         if not self._shuffles_in_c:
@@ -197,18 +196,18 @@ class NativeTrainer(Trainer):
         return self.sampler.left + (self.pause(trained) - trained - 1) * self.sampler.batches
 
     def _rates(self, most: int) -> "array[float]":
-        """The learning rates of the next steps, up to one that the schedule has none for."""
+        """The learning rates of the next steps, up to one for which the schedule raises an error."""
         rates = array("d", [self.optimizer.learning_rate])
         if self.schedule is None:
             return rates * most
-        with suppress(Exception):  # which comes again when it is the first
+        with suppress(Exception):  # it is raised again when that step comes first
             while len(rates) < most:
                 rates.append(self._rate_of(self.steps + len(rates)))
         return rates
 
 
 class ShardedGradients(CompiledGradients):
-    """Gradients by workers, added up in the order of the shards: by generated code, or if that fails by the engine."""
+    """Gradients from workers, added in the order of the shards: by generated code, or if that fails, by the engine."""
 
     def __init__(
         self, function: Function, shards: "Shards", batch_size: int, eager: EagerGradients, session: Training
@@ -241,7 +240,7 @@ class ShardedGradients(CompiledGradients):
     def _gather(
         self, batch: Sequence[int], on_values: bool
     ) -> tuple[float, list["array[float]"], tuple[int, int, list[Any]] | None]:
-        """The mean loss and each shard's gradients; or a loss that is not finite, and the example that has it."""
+        """The mean loss and each shard's gradients; or a loss that is not finite, and its example."""
         losses, parts = [], []
         numbers = self._session.numbers()
         for k, (loss, gradients, failed) in self._shards.sums(numbers, batch, self._batch_size, on_values):

@@ -1,4 +1,4 @@
-"""The Trainer of `fit`: gradients, by the engine, then the update, step after step. Generated code is in compiled.py.
+"""The Trainer of `fit`: gradients from the engine, then the update, step by step. Generated code is in compiled.py.
 
 Whoever computes, the examples come in the same order, and the losses are the same but for rounding.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from micrograd.compiler.session import CompiledGradients
 
 Table = tuple[Sequence[Any], Sequence[Any]]
-"""Inputs and targets, by their positions."""
+"""Inputs and targets, by position."""
 
 
 class Model(Protocol):
@@ -35,21 +35,21 @@ class Model(Protocol):
 
 
 class EagerGradients:
-    """Gradients by the engine. While `is_unchecked`, the next loss has to depend on the model's parameters."""
+    """Gradients from the engine. While `is_unchecked`, the next loss has to depend on the model's parameters."""
 
     def __init__(self, model: Model, loss: Callable[[Any, Any], Any], train_data: Table, update: Update) -> None:
         self.model, self.loss, self.train_data, self.update = model, loss, train_data, update
         self.is_unchecked = True
 
     def __call__(self, batch: Sequence[int]) -> float:
-        """The mean loss of a batch, whose gradients the parameters have then; its graph is freed."""
+        """The mean loss of a batch, after setting its gradients on the parameters; the graph is freed."""
         xs, ys = self.train_data
         loss = mean([self.loss_of(row(xs[i]), row(ys[i])) for i in batch])
         self.check_dependence(loss)
         return self.update.differentiate(loss)
 
     def warn_eager_step(self) -> None:
-        """Log nothing: the engine was asked for."""
+        """Log nothing: the user chose the engine."""
 
     def losses(self, data: Table) -> list[float]:
         """The loss of each example, one graph at a time."""
@@ -57,7 +57,7 @@ class EagerGradients:
         return [self.loss_of(row(xs[i]), row(ys[i])).data for i in range(len(xs))]
 
     def loss_of(self, x: Any, y: Any) -> Value:
-        """The loss of one example. A TypeError of the loss notes what it is called with, as it may be for a batch."""
+        """The loss of one example. If it raises TypeError, a note says what it is called with: it may expect a batch."""
         prediction = self.model(x)
         try:
             loss = self.loss(prediction, y)

@@ -36,7 +36,7 @@ FEWEST, MOST = 20, 120  # lines that a nest carries out
 CELLS = 60
 SIZES = {"x": 60, "w": 140, "c": 140}
 EXAMPLES = 6  # more than are computed one by one, and no whole number of lanes
-LINES = 30  # of C in a function: so most programs take several, and share their loops
+LINES = 30  # of C in a function, so that most programs take several, and share routines
 STRAIGHT = 10**9  # rounds that no loop has
 TOLERANCE = 1e-12
 """The relative disagreement that is allowed, besides what the rounding errors of the program explain."""

@@ -23,7 +23,7 @@ from micrograd.errors import shown
 PREFETCH = 2  # chunks in flight for each worker, so that it does not wait for the next
 
 _shipped: weakref.WeakKeyDictionary[Function, tuple[int, str, bytes]] = weakref.WeakKeyDictionary()
-"""Compiled functions as workers get them: for how many shapes, the key under which they cache it, its pickle."""
+"""Compiled functions as sent to workers: the number of shapes, the key under which workers cache it, its pickle."""
 
 
 def mapped(fast: Function, batches: Sequence[Any], executor: Any) -> Any:

@@ -129,7 +129,7 @@ class Pool:
                 future.cancel()  # if it has not begun
 
     def forget(self, token: str, wait: bool) -> None:
-        """Free what is cached under this token in the workers that have answered, as far as they can be reached."""
+        """Free what is cached under this token in the workers that have answered, if they can be reached."""
         futures = []
         for slot in self.slots:
             with suppress(Exception):  # it may be broken, or shut down

@@ -31,7 +31,7 @@ class Task:
     do: Callable[..., Any]  # is called with the program, the examples and the arguments
     arguments: tuple[Any, ...]
     token: str  # the key under which the worker caches the program
-    program: bytes | None  # None if the worker should have it; b"" if it needs none
+    program: bytes | None  # None if the worker should have it; b"" if the task needs none
     shard: int | None  # the key under which it caches the examples; None if it does not
     source: Any  # the examples, or a function that loads them; None if the worker should have them
     serial: int = field(default_factory=_serials.__next__)  # some executors compute equal calls only once

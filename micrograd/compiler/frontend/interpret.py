@@ -22,7 +22,7 @@ Step = tuple[int, list[Any], Any]
 
 
 UNCHOSEN = object()
-"""The gradient of what `take` did not choose: it adds nothing to a sum, and stays what it is in a product."""
+"""The gradient of what `take` did not choose: it adds nothing to a sum, and a product with it is itself."""
 
 
 def evaluate(

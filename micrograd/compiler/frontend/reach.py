@@ -58,7 +58,7 @@ DYNAMIC = {
 }
 """What reads from where no change can be seen; the label of a parameter, too."""
 READING = ("__call__", "__getattr__", "__getattribute__", "__getitem__")
-"""What may be called to read a number, among the methods that Python calls."""
+"""The special methods that may be called to read a number."""
 IMPORT_NAME = dis.opmap["IMPORT_NAME"]
 MANY, OF_FUNCTION = 100_000, 50
 """How many objects are followed where not all have to be, in a second; and how many take as long as a function."""
@@ -135,11 +135,11 @@ class Reach:
     Attributes `besides` of the roots themselves do not count, and objects in `ignoring` are left out. Without
     `numbers`, those in leaf Values and arrays do not count; those of Values in training never do. If it is `thorough`,
     everything is followed, and what functions import is imported for that; if not, objects above MANY are unfollowed,
-    and what is imported later has changed. It ends at what is unfollowed, since the rest may be all of a library,
-    unless it serves `partly`, too.
+    and what is imported later has changed. The search ends at the first unfollowed object, since the rest may be all of a
+    library, unless a part is useful (`partly`).
 
     `found` has all objects that were found or left out, by identity; `values`, the leaf Values among what was found;
-    `unfollowed`, what keeps something that cannot be seen, as an iterator does: its kind and its name.
+    `unfollowed`, the kind and the name of an object whose contents cannot be seen, such as an iterator.
     """
 
     def __init__(

@@ -46,7 +46,7 @@ class _Block(dict[str, memoryview]):
 _thread = _Thread()
 _buffers: dict[Value, tuple[_Block, int]] = {}  # and the index of the numbers of a Value in them
 _trained: set[Value] = set()  # by a training block, in any language
-_redirections: list[set[Value]] = []  # the Values of each block in which they look elsewhere for their numbers
+_redirections: list[set[Value]] = []  # the Values of each block that redirects them
 _freezes: list[set[Value]] = []  # the Values of each block that freezes them
 
 
@@ -54,7 +54,7 @@ _freezes: list[set[Value]] = []  # the Values of each block that freezes them
 def symbols(values: Sequence[Value], data: Sequence[Any]) -> Iterator[dict[Value, Any]]:
     """Within the block, and in this thread alone, the Values hold this data, and a gradient of 0.
 
-    The block gets the dict that the gradients are in, which is a faster way to those of many Values.
+    The block gets the dict of the gradients, which is faster for many Values.
     """
     ours = {"data": dict(zip(values, data, strict=True)), "grad": dict.fromkeys(values, 0)}
     numbers = {name: _thread.numbers[name] | ours[name] for name in ATTRIBUTES}
@@ -174,7 +174,7 @@ def any_frozen(values: Sequence[Value]) -> bool:
 
 @contextmanager
 def _within(values: Sequence[Value], blocks: list[set[Value]]) -> Iterator[None]:
-    """Within the block, which is one of these, the Values are redirected."""
+    """Within the block, the Values are redirected, and `blocks` has them."""
     block: set[Value] = set()
 
     def leave() -> None:

@@ -18,8 +18,7 @@ from micrograd.trees import size
 class SerializedGraph:
     """A graph that takes little room until it is asked for, with some of its attributes.
 
-    Its `uses` have for each parameter 1 if the result depends on it, else 0. Its `digest` tells it from every other
-    graph, in any process.
+    `uses` has for each parameter 1 if the result depends on it, else 0. `digest` identifies the graph in any process.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -61,7 +60,7 @@ class SerializedGraph:
 
 
 class ForKinds(dict[Kind, Any]):
-    """What `make` makes of a graph for each kind of call, when it is first asked for. A copy makes its own."""
+    """What `make` makes of a graph for each kind of call, made on first use. A copy makes its own."""
 
     def __init__(self, make: Callable[[Graph, Kind], Any], stored: SerializedGraph) -> None:
         self._make, self._stored = make, stored

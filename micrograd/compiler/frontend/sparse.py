@@ -11,7 +11,7 @@ from micrograd.trees import Shape, is_regular, replaced, shape_of
 
 
 class Pattern(NamedTuple):
-    """Where a matrix of some shape has numbers: their columns, row by row; and where each row begins there or ends."""
+    """Where a matrix of some shape has numbers: their columns, row by row, and where each row begins and ends there."""
 
     shape: tuple[int, int]
     columns: "array[int]"

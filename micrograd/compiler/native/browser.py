@@ -1,7 +1,7 @@
 """The backend in a browser: generated JavaScript, which Pyodide runs beside Python, on Python's buffers.
 
-What an operation that fails gives in JavaScript, an infinity or NaN, is noticed: then the generated Python is called,
-and raises what it raises. The steps of a training are an optimizer's rule in JavaScript, on gradients by the backend.
+If an operation yields an infinity or NaN in JavaScript, the generated Python is called, and raises the error. A training
+step is an optimizer's rule in JavaScript, on gradients by the backend.
 """
 
 import math
@@ -25,9 +25,9 @@ from micrograd.compiler.targets.python import Numbers, PythonBackend
 from micrograd.compiler.targets.spelling import source
 
 NOTHING = array("d")
-CALL = 3000  # operations that Python takes as long for as for a call of JavaScript
+CALL = 3000  # operations that take Python as long as a call of JavaScript does
 CHECKED = {op: text if op in TOTAL else f"checked({text})" for op, text in TEMPLATES.items()}
-"""Operations that count what may have failed."""
+"""The templates of the operations; those that may fail count their failures."""
 
 
 class BrowserBackend(PythonBackend):
@@ -42,7 +42,7 @@ class BrowserBackend(PythonBackend):
     def run(
         self, kind: Kind, parameters: Numbers, seed: float, packed: Packed, results: Any, gradients: Any, at: Any = None
     ) -> None:
-        """Call a generated function, as `PythonBackend.run` does: that of Python for few operations."""
+        """Call a generated function, as `PythonBackend.run` does: the one in Python if there are few operations."""
         n, sums = packed.n if at is None else len(at), NOTHING if gradients is None else gradients[:]
         is_short = n * self._operations[kind] < CALL
         found = None if is_short else self.results(kind, parameters, seed, packed, sums, at)
@@ -74,7 +74,7 @@ def _operations(graph: Graph, kind: Kind) -> int:
 
 
 def _doubles(numbers: Any) -> Any:
-    """The numbers as a buffer of doubles: where they are, if they are in one."""
+    """The numbers as a buffer of doubles: themselves if they are one, else a copy."""
     in_place = not isinstance(numbers, (list, tuple)) and memoryview(numbers).format == "d"
     return numbers if in_place else array("d", numbers)
 
@@ -89,7 +89,7 @@ def _module(graph: Graph, kind: Kind) -> Callable[..., bool]:
 
 def run(called: str, code: str, **words: object) -> Callable[..., bool]:
     """The function of that name in browser.js, beside generated code; words in capitals are replaced."""
-    from pyodide.code import run_js  # type: ignore[import-not-found]  # which is nowhere else
+    from pyodide.code import run_js  # type: ignore[import-not-found]  # only Pyodide has it
 
     words = {"INPUTS": 0, "RESULTS": 0, "TEMPORARIES": 0, "SIZES": [], "MOMENTS": [], "CALLED": called, **words}
     module: Callable[..., bool] = run_js(source("browser.js", CODE=tables(code) + code + library(code), **words))

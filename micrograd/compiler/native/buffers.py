@@ -16,8 +16,8 @@ from micrograd.errors import shown
 class Buffers:
     """The buffer, and the Values and the optimizer that show its numbers while it is in use.
 
-    In `numbers` are the `n` parameters, then their first moments, and so on, then the gradients. Of the parameters, the
-    first `n_held` live here, the others are only read. `indices` has the positions of those of the optimizer.
+    `numbers` has the `n` parameters, then their first moments, and so on, then the gradients. The first `n_held`
+    parameters live here, the others are only read. `indices` has the positions of the optimizer's parameters.
     """
 
     def __init__(

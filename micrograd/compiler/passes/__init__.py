@@ -14,7 +14,7 @@ from micrograd.compiler.passes.vectorize import Place, by_level, one_by_one, sta
 
 MANY_CONSTANTS = 8  # above which they are kept in a table
 MANY_LINES = 1000  # of a kernel, above which another order is tried
-FEW_LOOPS = 0.1  # lines for each expression, above which most are in no loop
+FEW_LOOPS = 0.1  # lines per expression, above which most are outside loops
 
 
 class Program(NamedTuple):
@@ -27,7 +27,7 @@ class Program(NamedTuple):
 
 
 def program(graph: Graph, results: Sequence[int], accumulated: Sequence[int]) -> Program:
-    """What computes some lines of a graph: `results` go to the array "y", and `accumulated` are those of "g"."""
+    """The program for some lines of a graph: `results` go to the array "y", and `accumulated` are added to "g"."""
     scatters = graph.scatters if accumulated else []
     lines = [*results, *accumulated, *(line for scatter in scatters for line in scatter[1:])]
     nodes = Expressions(graph.trace, lines)
@@ -64,7 +64,7 @@ def length(kernel: Sequence[object]) -> int:
 def _constants(graph: Graph, nodes: Sequence[Node], lines: Sequence[int]) -> list[int]:
     """The constants that go into a table, so that loops can run over them: none, if they are few.
 
-    Whole numbers come first, as one counts; the others as they are first used.
+    Whole numbers come first, in ascending order; the others in order of first use.
     """
     numbers = graph.trace.constants
     used = dict.fromkeys(filter(numbers.__contains__, chain(*[node.operands for node in nodes], lines)))

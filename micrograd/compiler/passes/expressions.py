@@ -16,7 +16,7 @@ from micrograd.compiler.ir import Call, Ref
 
 SUMS = frozenset(("+", "-", "dot"))
 PLAIN = OPERATIONS.keys() - SUMS - CONDITIONS - {"where", "take", "largest"}
-"""Operations on numbers that are calls of themselves."""
+"""Operations that become a Call whose operands are just numbers."""
 LONG_CONDITION = 8  # numbers compared, above which a condition is computed once, as 1 or 0, whatever uses it
 
 
@@ -95,7 +95,7 @@ class Expressions(list[Node]):
         self._in_order = in_order
         ops, operands = trace.ops, trace.operands
         uses = Counter(chain.from_iterable(map(operands.__getitem__, self.live)))
-        once = {line for line in self.live if uses[line] == 1}.difference(results, named)  # no part of another
+        once = {line for line in self.live if uses[line] == 1}.difference(results, named)  # these stay nodes
         self._sum = [0] * len(ops)  # the line of the sum or difference that alone uses a line, or 0
         for line in self.live:
             if ops[line] in SUMS and not once.isdisjoint(operands[line]):
@@ -149,7 +149,7 @@ class Expressions(list[Node]):
         parameter = self._parameter[line] = self._parameter[total]
         user = self._sum[line]
         if op == "dot" and not user and total not in self._sums and self._conditions.keys().isdisjoint(parts):
-            self.append(Node(line, (("+", 2, len(parts) // 2),), tuple(parts), parameter))  # as most are
+            self.append(Node(line, (("+", 2, len(parts) // 2),), tuple(parts), parameter))  # the common case
             return
         goes_on = op == "+" and parts[0] in self._sums and total not in self._sums
         terms = self._sums.pop(parts[0] if goes_on else total, None) or Terms()

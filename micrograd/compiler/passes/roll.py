@@ -33,7 +33,7 @@ def rolled(parts: Sequence[Any], depth: int = 0) -> list[Any]:
 
 
 def _stripped(part: Any, bases: list[int]) -> Any:
-    """What a step has besides the bases of its references, which are added to a list, to tell it from others."""
+    """A key that equal steps share whatever the bases of their references, which are appended to `bases`."""
     if type(part) is Ref:
         bases.append(part.base)
         return part.array, part.strides

@@ -13,7 +13,7 @@ WINDOW = 40  # loops, after which a loop is too far away to share
 
 
 def fused(statements: Sequence[Statement], nodes: Sequence[Node], results: Sequence[int]) -> Kernel:
-    """The statements as a kernel. Loops are one where a round of the second needs only that round of the first."""
+    """The statements as a kernel. Loops are fused if a round of the second needs only that round of the first."""
     operands = {node.line: node.operands for node in nodes}
     home = {line: s for s, statement in enumerate(statements) for line in statement.lines}
     turn = {line: k for statement in statements for k, line in enumerate(statement.lines)}

@@ -1,7 +1,7 @@
-"""Routines: steps that differ only in some numbers are written once, as functions of these.
+"""Routines: steps that differ only in some numbers become calls of one function, with these numbers as arguments.
 
-A C compiler takes its time for each loop, and those of a causal attention, or of one layer after the other, differ only
-in where they begin and how many rounds they have.
+A C compiler spends time on every loop it reads. The loops of causal attention, and those of successive layers, differ
+only in where they start and how many rounds they run, so that one routine serves them all.
 """
 
 from collections import Counter
@@ -11,56 +11,56 @@ from typing import Any, NamedTuple
 
 from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Kernel, Loop, Ref, Sum, refs
 
-FEWEST_CALLS = 3  # of a routine
+FEWEST_CALLS = 3  # below which steps do not become a routine
 
 
 class Routine(NamedTuple):
-    """A step with the names n0, n1, ... in place of some of its bases, strides and rounds."""
+    """A step in which some bases, strides and rounds are parameters, called n0, n1, ..."""
 
     step: Any
-    varies: tuple[bool, ...]  # for each of these numbers, whether it has a name
+    varies: tuple[bool, ...]  # whether each of its numbers is a parameter
 
 
-class Run(NamedTuple):
-    """A step of a kernel: a routine, by its place in a list, with these numbers, each as the index of a reference."""
+class RoutineCall(NamedTuple):
+    """A step that calls a routine, by its place in a list. An argument is the index of a Ref: it depends on outer loops."""
 
     routine: int
     numbers: tuple[Ref, ...]
 
 
 def shared(chunks: Sequence[Kernel]) -> tuple[list[Routine], list[list[Any]]]:
-    """The routines of a kernel in parts, and the parts, with calls of them: for outer loops rather than inner ones."""
+    """The routines of a kernel in chunks, and the chunks with calls of them: of outer loops rather than inner ones."""
     uses = Counter(shape for chunk in chunks for step in chunk for shape in _shapes(step, 0))
     places: dict[Any, int] = {}
-    found: list[tuple[Any, int, list[tuple[Ref, ...]]]] = []  # an example, the loops around it, the numbers of all
+    found: list[tuple[Any, int, list[tuple[Ref, ...]]]] = []  # a step, its depth, the numbers of each call
 
-    def calling(step: Any, depth: int = 0) -> Any:
-        if _is_apart(step):
+    def with_calls(step: Any, depth: int = 0) -> Any:
+        if _is_self_contained(step):
             shape, numbers = _shape(step, depth)
             if uses[shape] >= FEWEST_CALLS:
                 if shape not in places:
                     places[shape] = len(found)
                     found.append((step, depth, []))
                 found[places[shape]][2].append(numbers)
-                return Run(places[shape], numbers)
+                return RoutineCall(places[shape], numbers)
         if isinstance(step, Loop):
-            return Loop(step.rounds, tuple([calling(inner, depth + 1) for inner in step.body]))
+            return Loop(step.rounds, tuple([with_calls(inner, depth + 1) for inner in step.body]))
         return step
 
-    parts = [[calling(step) for step in chunk] for chunk in chunks]
+    parts = [[with_calls(step) for step in chunk] for chunk in chunks]
     return [_routine(*each) for each in found], parts
 
 
 def _shapes(step: Any, depth: int) -> Iterator[Any]:
-    """The shapes of a step within so many loops, and of all steps in it, that could be routines."""
-    if _is_apart(step):
+    """The shapes of a step in `depth` loops, and of the steps inside it, as far as they could become routines."""
+    if _is_self_contained(step):
         yield _shape(step, depth)[0]
     for inner in step.body if isinstance(step, Loop) else ():
         yield from _shapes(inner, depth + 1)
 
 
-def _is_apart(step: Any) -> bool:
-    """Whether a step has a loop, and no variables but those that it declares."""
+def _is_self_contained(step: Any) -> bool:
+    """Whether a step contains a loop, and uses no variables except those that it declares."""
     if not isinstance(step, Loop):
         if not isinstance(step, Assign | Accumulate) or step.target.array not in ARRAYS:
             return False
@@ -71,7 +71,7 @@ def _is_apart(step: Any) -> bool:
 
 
 def _declared(step: Any) -> Iterator[str]:
-    """What steps assign to."""
+    """The names that a step assigns to."""
     if isinstance(step, Loop):
         yield from chain.from_iterable(map(_declared, step.body))
     elif isinstance(step, Assign):
@@ -79,20 +79,20 @@ def _declared(step: Any) -> Iterator[str]:
 
 
 def _shape(step: Any, depth: int) -> tuple[Any, tuple[Ref, ...]]:
-    """A step within so many loops without its numbers, and these."""
+    """A step in `depth` loops with 0 for each of its numbers, and these numbers."""
     numbers: list[Ref] = []
 
-    def kept(number: Ref) -> int:
+    def cleared(number: Ref) -> int:
         numbers.append(number)
         return 0
 
-    return (type(step), _renumbered(step, depth, kept)), tuple(numbers)
+    return (type(step), _renumbered(step, depth, cleared)), tuple(numbers)
 
 
 def _renumbered(part: Any, depth: int, change: Callable[[Ref], Any]) -> Any:
-    """The part with something in place of each number: where a reference begins, its strides, and the rounds of loops.
+    """The part with `change` applied to each number: the base and strides of references, and the rounds of loops.
 
-    The stride of an innermost loop stays, so that a compiler knows whether it runs over neighbours.
+    The stride of an innermost loop stays, so that the C compiler sees whether it reads adjacent elements.
     """
     if type(part) is Ref:
         if part.array not in ARRAYS:
@@ -110,7 +110,7 @@ def _renumbered(part: Any, depth: int, change: Callable[[Ref], Any]) -> Any:
 
 
 def _routine(step: Any, depth: int, calls: Sequence[tuple[Ref, ...]]) -> Routine:
-    """The routine for steps like this one, with a name for each number that differs, or depends on a loop around."""
+    """The routine for steps like this one: what differs between calls, or depends on an outer loop, is a parameter."""
     varies = tuple([len({*column}) > 1 or any(column[0].strides) for column in zip(*calls, strict=True)])
     names = iter([f"n{i}" if named else None for i, named in enumerate(varies)])
     return Routine(_renumbered(step, depth, lambda number: next(names) or number.base), varies)

@@ -52,7 +52,7 @@ class Slots:
                 self.size += end - first
 
     def placed(self, ref: Ref) -> Ref:
-        """A reference to an array t0, t1, ... as one to the array t, or to a variable; others as they are."""
+        """A reference to t0, t1, ... as a reference to the array t or to a variable; others are unchanged."""
         if ref.array[0] != "t":
             return ref
         ranges = self._ranges.get(ref.array, [])

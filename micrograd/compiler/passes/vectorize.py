@@ -1,8 +1,8 @@
-"""Loops from the dependence graph: what is alike, and does not depend on one another, is brought together.
+"""Loops from the dependence graph: similar expressions that do not depend on one another are brought together.
 
-Expressions on one level of the graph (about as soon as their operands are there) with one operation make a block. Its
-results lie next to one another, in the order of the trace, so that what reads them can advance evenly, too. Within a
-block, expressions of one kind, which read the same arrays, roll into loops: whatever the order in which the program
+Expressions with the same operation on one level of the graph (mostly, as soon as their operands are computed) make a
+block. Its results are adjacent, in the order of the trace, so that what reads them can advance evenly, too. Within a
+block, expressions of one kind, which read the same arrays, roll into loops, whatever the order in which the program
 computed them.
 """
 
@@ -16,7 +16,7 @@ from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Step, Sum
 from micrograd.compiler.passes.expressions import Node
 from micrograd.compiler.passes.roll import FEWEST_ROUNDS, repeats, rolled
 
-NEAR, MANY_MORE = 2, 4  # levels by which a node may be computed later, to where there are so many times more like it
+NEAR, MANY_MORE = 2, 4  # the levels by which a node may be delayed to join so many times more like it
 
 Place = tuple[str, int]
 """An array and an index."""
@@ -31,7 +31,7 @@ class Statement(NamedTuple):
 
 
 def by_level(nodes: Sequence[Node]) -> Iterator[tuple[Any, list[Node]]]:
-    """Blocks of nodes of one operation that may be computed together, and what they have in common.
+    """Blocks of nodes that can be computed together, each with the operation that its nodes share.
 
     They are in the order of the trace; sums, whose last terms may come in any order, in that of the operations on them.
     """
@@ -52,9 +52,9 @@ def by_level(nodes: Sequence[Node]) -> Iterator[tuple[Any, list[Node]]]:
 
 
 def _levels(nodes: Sequence[Node], kinds: Sequence[int]) -> list[int]:
-    """The level of each node: as soon as its operands are there, or a little later if many more like it are there.
+    """The level of each node: right after its operands, or a little later, to join many more nodes like it.
 
-    So what skips a step, as the softmax of a single number its sum, comes back to where the others are.
+    So a node that needs fewer steps, such as the softmax of a single number, which has no sum, joins the others.
     """
     level: dict[int, int] = defaultdict(int)
     levels = []
@@ -63,7 +63,7 @@ def _levels(nodes: Sequence[Node], kinds: Sequence[int]) -> list[int]:
         levels.append(first)
     sizes = Counter(zip(levels, kinds, strict=True))
     latest: dict[int, int] = {}
-    for i in sorted(range(len(nodes)), key=levels.__getitem__, reverse=True):  # each after what is computed from it
+    for i in sorted(range(len(nodes)), key=levels.__getitem__, reverse=True):  # each after its users
         node, first = nodes[i], levels[i]
         last = min(latest.get(node.line, first), first + NEAR)
         if last > first:
@@ -72,7 +72,7 @@ def _levels(nodes: Sequence[Node], kinds: Sequence[int]) -> list[int]:
                 levels[i] = later = first + alike.index(max(alike))
                 latest.update({operand: min(latest.get(operand, later - 1), later - 1) for operand in node.operands})
                 continue
-        latest.update(zip(node.operands, repeat(first - 1), strict=False))  # no other was before that
+        latest.update(zip(node.operands, repeat(first - 1), strict=False))  # as low as a level gets
     return levels
 
 
@@ -91,7 +91,7 @@ def _operation(node: Node) -> Any:
 def statements(
     blocks: Iterator[tuple[Any, list[Node]]], place: dict[int, Place], results: Sequence[int]
 ) -> list[Statement]:
-    """Blocks as statements. The places of their results are added to `place`, which has those of leaves."""
+    """Blocks as statements. `place`, which has the places of leaves, receives those of the results."""
     for i, line in reversed(list(enumerate(results))):
         place.setdefault(line, ("y", i))
     arrays: dict[Any, str] = {}
@@ -99,7 +99,7 @@ def statements(
     found: list[Statement] = []
     for operation, block in blocks:
         if _descends(block[0], block[-1], place):
-            block.reverse()  # as in a backward pass: arrays are read forwards then
+            block.reverse()  # as in a backward pass: this reads arrays forwards
         inner = [node.line for node in block if node.parameter < 0 and node.line not in place]
         array = arrays.setdefault((operation, len(inner)), f"t{len(arrays)}")
         for i, line in enumerate(inner, filled[array]):
@@ -111,7 +111,7 @@ def statements(
 
 
 def _descends(first: Node, last: Node, place: dict[int, Place]) -> bool:
-    """Whether the last node of a block mostly reads what lies before what the first one reads."""
+    """Whether the last node of a block mostly reads lower indices than the first."""
     if first.parameter >= 0:
         return last.parameter < first.parameter
     pairs = [(place[a], place[b]) for a, b in zip(first.operands, last.operands, strict=False)]
@@ -119,7 +119,7 @@ def _descends(first: Node, last: Node, place: dict[int, Place]) -> bool:
 
 
 def _kinds(block: Sequence[Node], place: dict[int, Place]) -> Iterator[tuple[Any, list[int], list[Bases]]]:
-    """The nodes by what they compute but for the bases of their references: lines, and bases, of the target first."""
+    """The nodes grouped by all but the bases of their references: each kind, its lines, and the bases, target first."""
     alike: dict[Any, list[int]] = defaultdict(list)
     for i, node in enumerate(block):
         alike[node.form].append(i)
@@ -135,9 +135,9 @@ def _kinds(block: Sequence[Node], place: dict[int, Place]) -> Iterator[tuple[Any
 
 
 def _shapes(form: Any, columns: Sequence[Any]) -> tuple[Iterable[Any], Iterable[Bases]]:
-    """For each node of a form what its references have besides bases; and these.
+    """For each node of a form, the shape of its references, which is all but their bases; and the bases.
 
-    There is a column for each operand: its arrays, one for each node, and its indices.
+    There is a column for each operand: its array and its index for each node.
     """
     if isinstance(form, Call):
         arrays, indices = _transposed(columns)
@@ -157,8 +157,8 @@ def _shapes(form: Any, columns: Sequence[Any]) -> tuple[Iterable[Any], Iterable[
 
 
 def _runs(sign: str, n: int, arrays: Iterable[Any], indices: Iterable[Any]) -> Iterator[tuple[Any, Bases]]:
-    """For each node the terms, of n factors each, that advance evenly as one each; and the bases of these."""
-    known: dict[Any, tuple[Any, list[int]]] = {}  # most nodes advance alike
+    """For each node, its terms of n factors, with those that advance evenly as one; and the bases of these."""
+    known: dict[Any, tuple[Any, list[int]]] = {}  # most nodes share a pattern
     for names, bases in zip(arrays, indices, strict=True):
         pattern = names, tuple(map(sub, bases[n:], bases))
         if pattern not in known:
@@ -179,7 +179,7 @@ def _transposed(rows: Iterable[Any]) -> Any:
 
 
 def _rolled(kind: Any, lines: Sequence[int], bases: Sequence[Bases]) -> Iterator[Statement]:
-    """Nodes of one kind as loops; as one nest, where they are a grid."""
+    """Nodes of one kind as loops, or as a single nest if they form a grid."""
     steps = []
     for start, rounds in _even_runs(bases):
         strides = zip(map(sub, bases[start + 1], bases[start])) if rounds > 1 else repeat(())
@@ -193,7 +193,7 @@ def _rolled(kind: Any, lines: Sequence[int], bases: Sequence[Bases]) -> Iterator
 
 
 def _even_runs(bases: Sequence[Bases]) -> Iterator[tuple[int, int]]:
-    """Where loops begin in what is of one kind, and their rounds: as `repeats` finds them, in less time."""
+    """The start and the rounds of each loop over nodes of one kind: what `repeats` finds, in less time."""
     strides = _transposed(map(sub, column[1:], column) for column in _transposed(bases))
     start = end = 0
     for _, alike in groupby(strides):

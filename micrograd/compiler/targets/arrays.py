@@ -188,7 +188,7 @@ class NumpyBackend(PythonBackend):
 
 
 def _operations(graph: Graph, kind: Kind) -> int:
-    """The operations for an example, of which a dot is many."""
+    """The number of operations for an example; a dot counts as many."""
     operands = graph.trace.operands
     return sum(max(1, len(operands[line]) - 1) for line in graph.trace.live(graph.results(kind)))
 

@@ -1,17 +1,16 @@
 """Writing C: a trace as C99, for a library that is loaded here (library.py) or a file to take elsewhere (export.py).
 
-The loops of a kernel (ir.py) are printed in functions of some 150 lines; loops that are alike share one. A library for
-many examples computes a tile of them at once: vectors with an example in each lane, and up to four vectors for each
-weight that is read; rounds that go through the same numbers go through them together. One for few examples computes
-them one by one, and its dot products use the lanes.
+The loops of a kernel (ir.py) are printed in functions of about 150 lines; loops that differ only in numbers call one
+routine (share.py). A library for many examples computes a tile of them at once: vectors with an example in each lane,
+and up to four vectors for each weight that is read; rounds that read the same numbers are jammed, to load them once
+(jam.py). A library for few examples computes them one by one, and uses the lanes for dot products.
 
-In lanes, sums are added up in the order of the engine, but for a gradient's: that of a parameter adds up over a tile
-first, and the terms of a sum of products are added there one by one. The dot product of one example is added up in
-eight parts: so its last bits may differ between few examples and many, and where numbers near 1e308 cancel, it may
-overflow.
+In lanes, sums are added up in the engine's order, except gradients: that of a parameter is first added up over a tile,
+where the terms of a sum of products are added one by one. The dot product of one example is added up in eight parts,
+so its last bits may differ between few examples and many, and it may overflow where numbers near 1e308 cancel.
 
-Examples are counted by int64_t on both sides of a library's border, since on Windows a long has 32 bits and their
-numbers may take more than 16 GB. The numbers of one example, which were traced one by one, are counted by long.
+Examples are counted by int64_t inside a library and outside, since on Windows a long has 32 bits and their numbers may
+take more than 16 GB. The numbers of one example, which were traced one by one, are counted by long.
 """
 
 import math
@@ -25,18 +24,18 @@ from micrograd.compiler.frontend.tracer import CONDITIONS
 from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref, Scatter, Sum, Term, refs, replace, start
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.interchange import interchanged, is_dot
-from micrograd.compiler.passes.jam import AT_ONCE, later, may_jam
-from micrograd.compiler.passes.share import Routine, Run, shared
+from micrograd.compiler.passes.jam import JAM_FACTOR, can_jam, shifted
+from micrograd.compiler.passes.share import Routine, RoutineCall, shared
 from micrograd.compiler.passes.storage import Slots, chunks_of
 from micrograd.compiler.targets.c_runtime import (
     ADD,
-    ALONE,
     CALLS,
     DOUBLES,
     FOR_DOUBLES,
     FOR_TILES,
     GATHER,
     NO_PATTERNS,
+    NOINLINE,
     PASSES,
     RUN,
     TILES,
@@ -47,7 +46,7 @@ from micrograd.compiler.targets.c_runtime import (
 from micrograd.compiler.targets.spelling import added, call, index
 
 LINES = 150  # lines of C in a function
-MANY_LINES = 500  # outside of loops, above which a tile is one vector: more would be unrolled in each
+MANY_LINES = 500  # outside loops, above which a tile is one vector, since each line is unrolled over the tile
 LONG = 8  # terms, above which a sum takes several statements
 CACHE = 1 << 19  # bytes, beyond which a tile is smaller
 
@@ -93,7 +92,7 @@ TOTAL = CONDITIONS | {
     *("+", "-", "*", "dot", "neg", "abs", "where", "largest"),
     *("tanh", "erf", "erfc", "atan", "atan2", "asinh", "floor"),
 }
-"""The operations that have a result, if an infinite one, for all operands; the others may raise in Python."""
+"""The operations with a result, which may be infinite, for all operands; the others may raise in Python."""
 
 
 class Writer:
@@ -106,11 +105,11 @@ class Writer:
     vectors
         Whether the arithmetic is on vectors V, with one example in each lane, or on doubles.
     dots
-        Whether long dot products are left to a function `dot`.
+        Whether long dot products call a function `dot`.
     flagged
-        Whether every division by 0 shows in the floating-point flags, also that of an infinity or NaN.
+        Whether every division by 0 raises a floating-point flag, even that of an infinity or NaN.
     routines
-        Whether loops that are alike become one function, in a program of several.
+        Whether loops that differ only in numbers call one routine, in a program of several functions.
     """
 
     def __init__(
@@ -119,7 +118,7 @@ class Writer:
         self.vectors = vectors
         self.dots = dots
         self.type = "T" if vectors else "double"
-        self.each, self.k = ("EACH ", "[k]") if vectors else ("", "")  # a statement is of each vector of a tile
+        self.each, self.k = ("EACH ", "[k]") if vectors else ("", "")  # repeat a statement for each vector of a tile
         self.templates = dict(VECTOR if vectors else SCALAR)
         if flagged:
             quotient, one = ("v_quotient", "U(1.0)") if vectors else ("quotient", "1.0")
@@ -149,44 +148,45 @@ class Writer:
             text += f"static const double {name}_c[] = {{\n    {numbers}\n}};\n\n#define c {name}_c\n"
         for i, (step, varies) in enumerate(self._routines):
             numbers = "".join(f", long n{k}" for k, named in enumerate(varies) if named)
-            text += f"static ALONE void routine_{i}{head.format(numbers=numbers)}{_lines(self._step(step))}}}\n\n"
+            text += f"static NOINLINE void routine_{i}{head.format(numbers=numbers)}{_lines(self._step(step))}}}\n\n"
         parts = [f"{name}_{i}" for i in range(len(self._bodies))] if len(self._bodies) > 1 else [name]
-        alone = "ALONE " if self._routines else ""
+        noinline = "NOINLINE " if self._routines else ""
         for part, body in zip(parts, self._bodies, strict=True):
-            text += f"static {alone}void {part}{head.format(numbers='')}{_lines(body)}}}\n\n"
+            text += f"static {noinline}void {part}{head.format(numbers='')}{_lines(body)}}}\n\n"
         if len(parts) > 1:
             calls = _lines([f"{part}(p, x, seed, g, y, t);" for part in parts])
             text += f"static void {name}{head.format(numbers='')}{calls}}}\n\n"
         return text + ("#undef c\n" if self.constants else "")
 
     def _step(self, step: Any, depth: int = 0) -> list[str]:
-        """The lines of C for a step, or a call of a routine, within so many loops."""
-        if isinstance(step, Run):
+        """The lines of C for a step, or for a call of a routine, in `depth` loops."""
+        if isinstance(step, RoutineCall):
             varies = self._routines[step.routine].varies
             numbers = "".join(f", {index(number)}" for number in compress(step.numbers, varies))
             return [f"routine_{step.routine}(p, x, seed, g, y, t{numbers});"]
         if not isinstance(step, Loop):
-            return self._rows([step], depth)
-        if depth or not self.vectors or not may_jam(step):
+            return self._jammed([step], depth)
+        if depth or not self.vectors or not can_jam(step):
             lines = [line for inner in step.body for line in self._step(inner, depth + 1)]
-            # gcc 12 takes wrong numbers where it makes vectors of choices that read an array in reverse; with a
-            # volatile counter, it makes none.
-            return _for(depth, step.rounds, lines, "long" if self.vectors or not _chooses(step) else "volatile long")
-        whole = step.rounds // AT_ONCE * AT_ONCE
-        jammed = zip(*[[later(inner, k) for inner in step.body] for k in range(AT_ONCE)], strict=True)
-        lines = [f"for (long i0 = 0; i0 < {whole}; i0 += {AT_ONCE}) {{"]
-        lines += [*_indented([line for rows in jammed for line in self._rows(rows, 1)]), "}"]
+            # gcc 12 reads wrong elements when it vectorizes choices that read an array in reverse; a volatile counter
+            # keeps it from doing so.
+            counter = "long" if self.vectors or not _chooses_in_reverse(step) else "volatile long"
+            return _for(depth, step.rounds, lines, counter)
+        whole = step.rounds // JAM_FACTOR * JAM_FACTOR
+        jammed = zip(*[[shifted(inner, k) for inner in step.body] for k in range(JAM_FACTOR)], strict=True)
+        lines = [f"for (long i0 = 0; i0 < {whole}; i0 += {JAM_FACTOR}) {{"]
+        lines += [*_indented([line for copies in jammed for line in self._jammed(copies, 1)]), "}"]
         if whole < step.rounds:
             lines += [f"for (long i0 = {whole}; i0 < {step.rounds}; i0++) {{"]
             lines += [*_indented([line for inner in step.body for line in self._step(inner, 1)]), "}"]
         return lines
 
-    def _rows(self, steps: Sequence[Any], depth: int) -> list[str]:
-        """The lines for one step in several rounds of the loop around it, which go through their own loops together."""
+    def _jammed(self, steps: Sequence[Any], depth: int) -> list[str]:
+        """The lines for one step in several rounds of an outer loop, or in one: these share its inner loops."""
         step = steps[0]
         if isinstance(step, Loop):
             inner = zip(*[each.body for each in steps], strict=True)
-            return _for(depth, step.rounds, [line for rows in inner for line in self._rows(rows, depth + 1)])
+            return _for(depth, step.rounds, [line for copies in inner for line in self._jammed(copies, depth + 1)])
         if isinstance(step, Scatter) or self._inline(step.value):
             return [line for each in steps for line in self._single(each)]
         names = [f"a{k}" for k in range(len(steps))] if len(steps) > 1 else ["a"]
@@ -218,7 +218,7 @@ class Writer:
         return ["{", *_indented([*self._declare("a", text), f"{target} += total(a);"]), "}"]
 
     def _inline(self, value: Any) -> str:
-        """An expression as text; "" for a sum that takes several statements."""
+        """An expression as text, or "" for a sum that takes several statements."""
         if not isinstance(value, Sum):
             return call(value, self._ref, self.templates)
         terms = [term for term in value.terms if isinstance(term, Term)]
@@ -252,12 +252,12 @@ class Writer:
             return [f"a = dot(a, &{a}, &{b}, {term.rounds});"]
         inner = zip(*[loop.body for loop in terms], strict=True)
         body = [line for each in inner for line in self._added(each, names, depth + 1)]
-        # gcc 12 adds up wrongly what has several terms a round, if these lie in an array in reverse and it makes a
-        # vector of them. It makes none where the counter is volatile.
+        # gcc 12 gets sums wrong when it vectorizes several terms a round that read an array in reverse; a volatile
+        # counter keeps it from doing so.
         return _for(depth, term.rounds, body, "volatile long" if not self.vectors and len(term.body) > 1 else "long")
 
     def _sum(self, terms: Sequence[Any], text: str = "") -> str:
-        """The terms added to what is there, or the largest."""
+        """The terms added to `text`, or the largest of all."""
         return added(terms, self._ref, self.templates["larger"], text)
 
     def _ref(self, ref: Ref) -> str:
@@ -273,8 +273,8 @@ class Writer:
         return f"U({element})" if self.vectors and array in ("p", "c") else element
 
 
-def _chooses(loop: Loop) -> bool:
-    """Whether a loop has choices, and reads an array in reverse."""
+def _chooses_in_reverse(loop: Loop) -> bool:
+    """Whether a loop has choices and reads an array in reverse."""
     steps = [step for step in loop.body if isinstance(step, Assign | Accumulate)]
     return any(map(_has_choice, steps)) and any(ref.strides[-1:] < (0,) for ref, _ in refs(tuple(steps)))
 
@@ -298,9 +298,9 @@ def _lines(lines: Sequence[str]) -> str:
 
 
 def _lowest(ref: Ref, rounds: int) -> Ref:
-    """The first of neighbouring elements that a loop goes through forwards or backwards."""
+    """The element with the lowest index among adjacent ones that a loop reads, forwards or backwards."""
     *outer, stride = ref.strides
-    base: Any = ref.base if stride > 0 else f"{ref.base} - ({rounds} - 1)"  # of a routine, both may be names
+    base: Any = ref.base if stride > 0 else f"{ref.base} - ({rounds} - 1)"  # in a routine, both may be parameters
     return Ref(ref.array, base, tuple(outer))
 
 
@@ -314,11 +314,11 @@ def literal(number: float) -> str:
 def library_source(
     graph: Graph, program: Program, *, tile: int, precision: Precision = DOUBLE, shared: Sequence[bool] = ()
 ) -> str:
-    """A library with one function, `run`, that carries out a graph's program for many examples, and its `room`.
+    """A library with the function `run`, which runs a graph's program for many examples, and the size `room` it needs.
 
-    It computes so many vectors of examples at once, or if `tile` is 0, one example after the other. A tile is smaller
-    where its numbers would not stay in the processor's cache, from which each weight is read once for all of it, or
-    where the code has many lines and few loops. `shared` says which arguments are one for all examples.
+    It computes `tile` vectors of examples at once, or if that is 0, one example after the other. A tile is smaller if
+    its numbers would not stay in the processor's cache, from which each weight is read once for the whole tile, or if
+    the code has many lines and few loops. `shared` says which arguments all examples share.
     """
     quiet = graph.trace.quiet
     writer = Writer(program, vectors=tile > 0, dots=tile == 0, flagged=not quiet, routines=True)
@@ -339,13 +339,13 @@ def library_source(
     failed = (
         "0" if quiet or program.operations <= TOTAL else "fetestexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW) != 0"
     )
-    if precision != DOUBLE and not quiet:  # there what is too large for it, and not for Python, is no failure by itself
+    if precision != DOUBLE and not quiet:  # an overflow that Python would not have is not a failure by itself
         failed = f"({failed.replace(' | FE_OVERFLOW', '')}) | (fetestexcept(FE_OVERFLOW) ? 2 : 0)"
     source = "\n".join(
         [
             "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n",
             NO_PATTERNS + PASSES.format(passes=FOR_TILES if tile else FOR_DOUBLES),
-            ALONE if "ALONE" in body else "",
+            NOINLINE if "NOINLINE" in body else "",
             "" if failed == "0" else seen(types + body),
             helpers(types + body),
             types,

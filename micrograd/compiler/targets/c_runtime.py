@@ -14,10 +14,10 @@ PASSES = """#if defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__
 #pragma GCC optimize({passes})
 #endif
 """
-QUICK = '"no-tree-bit-ccp", "ira-region=one"'
-FOR_TILES = f'"O1", "tree-loop-vectorize", {QUICK}'
-FOR_DOUBLES = f'"no-tree-pre", "no-code-hoisting", "no-tree-slp-vectorize", "no-schedule-insns2", {QUICK}'
-"""The passes of gcc that are worth their time: loops over tiles are written as they are to be carried out."""
+FAST_COMPILE = '"no-tree-bit-ccp", "ira-region=one"'
+FOR_TILES = f'"O1", "tree-loop-vectorize", {FAST_COMPILE}'
+FOR_DOUBLES = f'"no-tree-pre", "no-code-hoisting", "no-tree-slp-vectorize", "no-schedule-insns2", {FAST_COMPILE}'
+"""The gcc passes that are worth their compile time: loops over tiles are already written in the best order."""
 
 HELPERS = {
     "quotient": """const volatile double unit = 1.0; /* which no compiler divides by 0.0 itself, without a flag */
@@ -130,10 +130,10 @@ APART = """#if defined(__GNUC__) && !defined(__clang__) /* vector registers are 
 #define APART inline
 #endif
 """
-ALONE = """#if defined(__GNUC__) && !defined(__clang__) /* gcc 12 may miss what a function called several times reads */
-#define ALONE __attribute__((noipa))
+NOINLINE = """#if defined(__GNUC__) && !defined(__clang__) /* gcc 12 loses what routines read if it sees their calls */
+#define NOINLINE __attribute__((noipa))
 #else
-#define ALONE __attribute__((noinline))
+#define NOINLINE __attribute__((noinline))
 #endif
 """
 

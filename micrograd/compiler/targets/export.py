@@ -1,4 +1,4 @@
-"""Export: a graph as one C99 file that needs only libm, or with the rule of an optimizer, as an ES module."""
+"""Export: a graph as one C99 file that needs only libm, or as an ES module, with an optimizer's rule if there is one."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -77,14 +77,14 @@ def _header(graph: Graph, name: str, room: int) -> str:
     return source(
         "header.h",
         STACK=f"Needs {room:,} bytes of the stack, and what" if room else "Needs no more of the stack than what",
-        GUARD=f"MICROGRAD_{name.swapcase()}_H",  # that of Model.h is another than that of model.h
+        GUARD=f"MICROGRAD_{name.swapcase()}_H",  # so that those of Model.h and model.h differ
         OUTPUT=_span("y", len(graph.outputs)) + of_shape(graph.output_shape),
         **words,
     )
 
 
 def export_js(graph: Graph, parameters: Sequence[float], rule: "UpdateKernel | None" = None) -> str:
-    """The text of a module: with its gradients if there are any, and with a step by the rule."""
+    """The text of a module, with gradients if there are any, and with a training step if there is a rule."""
     ones = zip(("forwardOne", "backwardOne", "valueAndGradOne"), graph.kinds, strict=False)
     writers = [javascript.Writer(name, graph, *graph.ends(kind)) for name, kind in ones]
     n = sum(graph.sizes)
@@ -99,13 +99,13 @@ def export_js(graph: Graph, parameters: Sequence[float], rule: "UpdateKernel | N
         RESULTS=max(len(graph.outputs), 1 + n),
         TEMPORARIES=max(writer.temporaries for writer in writers),
     )
-    fixed = [*functions("module.js").values()][: 2 + len(writers)]  # after two that all need, one of each kind
+    fixed = [*functions("module.js").values()][: 2 + len(writers)]  # two that all need, then one for each kind
     code = "".join([*fixed, "" if rule is None else js_update(rule), *(writer.text for writer in writers)])
     return f"{head}\n{tables(code)}{code}{javascript.library(code)}".rstrip() + "\n"
 
 
 def js_update(rule: "UpdateKernel", templates: Mapping[str, str] = javascript.TEMPLATES) -> str:
-    """The function that takes a step with all parameters; `templates` say what each operation looks like."""
+    """The function that takes a step with all parameters; `templates` has the spelling of each operation."""
     trace, moments = rule.trace, [f"m{k}" for k in range(len(rule.moments))]
 
     def name(id: int) -> str:

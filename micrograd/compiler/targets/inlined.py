@@ -13,7 +13,7 @@ from micrograd.functions import tanh_slope
 
 
 def functions(name: str) -> dict[str, str]:
-    """The functions in a file, which stand between empty lines, by name."""
+    """The functions in a file, where empty lines separate them, by name."""
     parts = source(name).split("\n\n")
     return {found[1]: f"{part.rstrip()}\n\n" for part in parts if (found := re.search(r"function (\w+)\(", part))}
 

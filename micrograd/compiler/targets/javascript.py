@@ -87,9 +87,8 @@ def library(code: str) -> str:
 class Writer:
     """Prints what computes some lines of a graph for one example as functions in JavaScript.
 
-    They find the example in the array x, put `results` into y, and add to g what is accumulated. The last function of
-    the `text` is called `name`, a function of p, g and seed; they work in the array t, which is as long as
-    `temporaries`. The templates say what each operation looks like.
+    They read the example from the array x, write `results` to y, and add what is accumulated to g. The last function of
+    the `text` is called `name`, and takes p, g and seed; all use the array t, of `temporaries` numbers, as work space. The templates have the spelling of each operation.
     """
 
     def __init__(

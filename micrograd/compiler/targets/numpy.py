@@ -47,15 +47,15 @@ class Nest(NamedTuple):
         return Nest((*self.rounds, rounds), (*self.axes, len(self.rounds)) if is_axis else self.axes)
 
     def shape(self) -> str:
-        """That of an array with all axes."""
+        """The index of an array with all axes."""
         return f"({', '.join([*(str(self.rounds[axis]) for axis in self.axes), 'n'])},)"
 
 
 class Writer:
     """Prints a program of a graph as a function on arrays.
 
-    The array c has its `constants`. The arrays have `size` numbers for each example, and so many `statements` are
-    carried out, each on whole arrays.
+    The array c has its `constants`. The arrays have `size` numbers for each example; `statements` is the number of
+    statements, each on whole arrays, that run.
     """
 
     def __init__(self, graph: Graph, program: Program) -> None:

@@ -1,4 +1,4 @@
-"""Text of all languages: files with words to fill in, and expressions, by a table of what each operation looks like."""
+"""Text in any language: files with words to fill in, and expressions, from a table of each operation's spelling."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -10,15 +10,15 @@ from micrograd.compiler.passes.expressions import Node
 
 
 def source(name: str, **words: object) -> str:
-    """The text of a file beside this one, with something in place of words in capitals."""
+    """The text of a file beside this one, with its words in capitals replaced."""
     text = files(__package__).joinpath(name).read_text(encoding="utf-8").rstrip("\n") + "\n"
     return re.sub("[A-Z]{4,}", lambda word: str(words.get(word[0], word[0])), text)
 
 
 def call(value: Any, text: Callable[[Any], str], templates: Mapping[str, str]) -> str:
-    """An operation as text: a Call, or what it is of, which `text` says the look of.
+    """An operation as text: a Call, or an operand, which `text` prints.
 
-    A template has `{0}`, `{1}`, ... for the operands, `{*}` for all but the first, SIZE for how many these are, or for
+    A template has `{0}`, `{1}`, ... for the operands, `{*}` for all but the first, SIZE for the number of these, or for
     the last number in the operation's name, and STEP for the one before. A power to a constant has its own template,
     such as "**2", or that of "**"; a "quotient" has that of "/"; others look like calls.
     """

@@ -21,7 +21,7 @@ SHORT = 20  # the most characters of a formula that is a name
 def names(folded: Folded, *, numbered: bool = False) -> tuple[list[str], list[str]]:
     """The names of all Values of a folded graph, and those on its cards, which have their formulas beside them.
 
-    These are "" for what is named by a formula, and unless `numbered`, by a number as `v1`, of which no text tells.
+    These are "" for what a formula names, and unless `numbered`, for numbered names such as `v1`, which no text mentions.
     """
     graph = folded.graph
     found = [label(value) for value in graph.values]
@@ -46,7 +46,7 @@ def _name_neurons(folded: Folded, found: list[str]) -> None:
             found[i] = name
             taken.add(name)
 
-    layers, depths = defaultdict(list), list[int]()  # by the most neurons on a way to a card, itself included
+    layers, depths = defaultdict(list), list[int]()  # by the most neurons on a path to a card, itself included
     for card in folded.cards:
         is_neuron = any(x.weight is not None for x in card.inputs)
         depths.append(max([depths[x.card] for x in card.inputs], default=0) + is_neuron)

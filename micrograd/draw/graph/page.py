@@ -45,7 +45,7 @@ def page(root: Value, learning_rate: float = 0.1) -> str:
         "shapes": [[s.width, s.height, s.divider, int(s.stacked), s.slots] for s in shapes],
     }
     content = json.dumps(data, separators=(",", ":"), allow_nan=False, check_circular=False)
-    content = content.replace("<", "\\u003c").replace("&", "\\u0026")  # so that no label ends the script of HTML
+    content = content.replace("<", "\\u003c").replace("&", "\\u0026")  # so that no label ends the script element
     return shell.page(
         __package__,
         title=f"The graph of {label(root) or 'a Value'}",

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from micrograd.draw.graph.drawn import DrawnGraph
 
 Scope = tuple[tuple[int, int], ...]
-"""The examples around a Value, outermost first: of each, the mean or sum and its number there. The root's is ()."""
+"""The examples around a Value, outermost first: for each, the mean or sum and its number in it. The root's is ()."""
 
 
 class Stack(NamedTuple):
@@ -64,7 +64,7 @@ class ExampleScopes:
         return scope or self.of[leaf]
 
     def _find_scopes(self) -> list[int]:
-        """Give each Value its scope, from the root back, as if all that may be stacks were; return their nodes."""
+        """Give each Value its scope, from the root back, as if every candidate were a stack; return the candidates."""
         found: list[int] = []
         shapes = self._shapes()
         lengths = self._chain_lengths(shapes)

@@ -85,7 +85,7 @@ def _edges(views: Views, view: View, placed: Placed) -> Iterable[str]:
 
 
 def _weight(views: Views, edge: Edge) -> float:
-    """The weight of an edge; NaN if it has none, or one beyond all floats."""
+    """The weight of an edge; NaN if it has none, or one too large for a float."""
     leaf = edge.inputs[0].weight if len(edge.inputs) == 1 else None
     try:
         return math.nan if leaf is None else float(innermost(views.graph.values[leaf].data))

@@ -30,7 +30,7 @@ from micrograd.trees import flat
 from micrograd.validation import require_attributes
 
 WEIGHTS = 20_000  # of a model, which take some seconds to trace
-SMALL = 1000  # parameters, above which the graph of an example is too large to be read
+SMALL = 1000  # parameters, above which the graph of an example is too large to read
 TARGETS = 10  # of which there are graph pages, each some tens of kilobytes
 NORMAL = -1  # the start of a parameter that is drawn normally distributed; others are drawn up to a limit from 0
 SCRIPTS = ("random.js", "data.js", "chart.js", "network.js", "plane.js")  # before page.js
@@ -141,7 +141,7 @@ def _module(source: str, names: str) -> str:
 
 
 def steps(model: Any, loss: Any, x: Any, y: Any, names: list[str]) -> dict[str, Any] | None:
-    """The page of the loss of an example, and where its leaves are among the page's numbers: None if it has no page.
+    """The page of the loss of an example, and where its leaves are among the page's numbers; None if it has no page.
 
     `x` and `y` are the inputs and the target of the example, `names` has the name of each parameter.
     """
@@ -165,7 +165,7 @@ def steps(model: Any, loss: Any, x: Any, y: Any, names: list[str]) -> dict[str, 
 
 
 def _values(example: Any, name: str) -> Any:
-    """The numbers in nested lists as Values, which are named by their places."""
+    """The numbers in nested lists as Values, named by their indices."""
     if isinstance(example, (list, tuple)):
         return [_values(part, f"{name}{i}") for i, part in enumerate(example)]
     return Value(float(example), label=name)

@@ -59,7 +59,7 @@ def columns(model: Any) -> list[list[Unit]]:
 
 
 def described(model: Any) -> dict[str, Any]:
-    """The network as the scripts of pages know it: names by column; of each card name, weights, bias and column."""
+    """The network for the scripts of pages: names by column; for each card its name, weights, bias and column."""
     every = columns(model)
     return {
         "columns": [[unit.name for unit in units] for units in every],
