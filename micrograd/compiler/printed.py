@@ -67,8 +67,8 @@ class Printed(Function):
         `valueAndGrad`; with an optimizer, `update`. A comment at its top documents them. All numbers are doubles.
 
         The file's name ends in .js, or in .mjs, which Node takes for a module wherever it lies. The steps that `update`
-        takes are those of an `Optimizer` of the parameters given to `compile`, with all options fixed except the learning
-        rate.
+        takes are those of an `Optimizer` of the parameters given to `compile`, with fixed options, except for the
+        learning rate.
 
         Raises
         ------

@@ -57,7 +57,7 @@ class EagerGradients:
         return [self.loss_of(row(xs[i]), row(ys[i])).data for i in range(len(xs))]
 
     def loss_of(self, x: Any, y: Any) -> Value:
-        """The loss of one example. If it raises TypeError, a note says what it is called with: it may expect a batch."""
+        """The loss of one example. If it raises TypeError, a note says that it is not called with a batch."""
         prediction = self.model(x)
         try:
             loss = self.loss(prediction, y)

@@ -135,11 +135,11 @@ class Reach:
     Attributes `besides` of the roots themselves do not count, and objects in `ignoring` are left out. Without
     `numbers`, those in leaf Values and arrays do not count; those of Values in training never do. If it is `thorough`,
     everything is followed, and what functions import is imported for that; if not, objects above MANY are unfollowed,
-    and what is imported later has changed. The search ends at the first unfollowed object, since the rest may be all of a
-    library, unless a part is useful (`partly`).
+    and what is imported later has changed. The search ends at the first unfollowed object, since the rest may be all of
+    a library, unless a part of it is useful (`partly`).
 
     `found` has all objects that were found or left out, by identity; `values`, the leaf Values among what was found;
-    `unfollowed`, the kind and the name of an object whose contents cannot be seen, such as an iterator.
+    `unfollowed`, the kind and the name of each whose contents cannot be seen, such as an iterator.
     """
 
     def __init__(

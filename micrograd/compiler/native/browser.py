@@ -1,7 +1,7 @@
 """The backend in a browser: generated JavaScript, which Pyodide runs beside Python, on Python's buffers.
 
-If an operation yields an infinity or NaN in JavaScript, the generated Python is called, and raises the error. A training
-step is an optimizer's rule in JavaScript, on gradients by the backend.
+If an operation yields an infinity or NaN in JavaScript, the generated Python is called, and raises the error. In a
+training, steps are an optimizer's rule in JavaScript, on gradients by the backend.
 """
 
 import math

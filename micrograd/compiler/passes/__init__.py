@@ -1,4 +1,4 @@
-"""From a trace to a kernel: each pass is a function, in the order of `program`."""
+"""From a trace to a kernel: each pass is a function, in the order of `program`. Targets call the rest themselves."""
 
 import math
 from collections.abc import Sequence

@@ -30,7 +30,7 @@ def can_jam(loop: Loop) -> bool:
 
 
 def _is_reused(ref: Ref, rounds: tuple[int, ...]) -> bool:
-    """Whether an inner loop, which is a long one, reads the same elements in each round of the outer loop."""
+    """Whether a long inner loop reads the same elements in each round of the outer loop."""
     return (
         len(rounds) > 1 and len(ref.strides) > 1 and ref.strides[0] == 0 != ref.strides[-1] and rounds[-1] >= LONG_LOOP
     )

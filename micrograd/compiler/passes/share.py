@@ -22,7 +22,7 @@ class Routine(NamedTuple):
 
 
 class RoutineCall(NamedTuple):
-    """A step that calls a routine, by its place in a list. An argument is the index of a Ref: it depends on outer loops."""
+    """A step that calls a routine, by its place in a list. Arguments are indices of Refs: they may use outer loops."""
 
     routine: int
     numbers: tuple[Ref, ...]

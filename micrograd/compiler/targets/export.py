@@ -1,4 +1,4 @@
-"""Export: a graph as one C99 file that needs only libm, or as an ES module, with an optimizer's rule if there is one."""
+"""Export: a graph as one C99 file that needs only libm, or as an ES module, which may have an optimizer's rule."""
 
 import re
 from collections.abc import Mapping, Sequence

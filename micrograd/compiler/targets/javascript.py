@@ -88,7 +88,8 @@ class Writer:
     """Prints what computes some lines of a graph for one example as functions in JavaScript.
 
     They read the example from the array x, write `results` to y, and add what is accumulated to g. The last function of
-    the `text` is called `name`, and takes p, g and seed; all use the array t, of `temporaries` numbers, as work space. The templates have the spelling of each operation.
+    the `text` is called `name`, and takes p, g and seed; all use the array t, of `temporaries` numbers.
+    The templates have the spelling of each operation.
     """
 
     def __init__(

@@ -47,15 +47,15 @@ class Nest(NamedTuple):
         return Nest((*self.rounds, rounds), (*self.axes, len(self.rounds)) if is_axis else self.axes)
 
     def shape(self) -> str:
-        """The index of an array with all axes."""
+        """The shape of an array with all axes."""
         return f"({', '.join([*(str(self.rounds[axis]) for axis in self.axes), 'n'])},)"
 
 
 class Writer:
     """Prints a program of a graph as a function on arrays.
 
-    The array c has its `constants`. The arrays have `size` numbers for each example; `statements` is the number of
-    statements, each on whole arrays, that run.
+    The array c has its `constants`. The arrays have `size` numbers for each example; `statements` counts the
+    statements that run, each on whole arrays.
     """
 
     def __init__(self, graph: Graph, program: Program) -> None:

@@ -21,7 +21,7 @@ SHORT = 20  # the most characters of a formula that is a name
 def names(folded: Folded, *, numbered: bool = False) -> tuple[list[str], list[str]]:
     """The names of all Values of a folded graph, and those on its cards, which have their formulas beside them.
 
-    These are "" for what a formula names, and unless `numbered`, for numbered names such as `v1`, which no text mentions.
+    These are "" for what a formula names, and unless `numbered`, for names such as `v1`, which no text mentions.
     """
     graph = folded.graph
     found = [label(value) for value in graph.values]

@@ -64,7 +64,7 @@ class ExampleScopes:
         return scope or self.of[leaf]
 
     def _find_scopes(self) -> list[int]:
-        """Give each Value its scope, from the root back, as if every candidate were a stack; return the candidates."""
+        """Give each Value its scope, from the root back, as if every candidate were a stack; return their nodes."""
         found: list[int] = []
         shapes = self._shapes()
         lengths = self._chain_lengths(shapes)
