@@ -132,7 +132,7 @@ class Compiled(Printed):
         Give a list or array of examples for each argument, or the result of `pack`; or an iterator of chunks, each of
         them a batch, or for a function of several arguments, a tuple with a batch for each. The workers of an
         `executor`, as in `fit`, compute a part of the examples each, or some chunks in advance. `out` is a C-contiguous
-        NumPy array that the values are written to, and which is returned; if an operation fails, it may have been
+        NumPy array that receives the values and is returned; if an operation fails, it may have been
         written to in part. Raises ValueError or TypeError if the examples do not fit the arguments, or `out` does not
         fit the values.
         """
@@ -267,8 +267,8 @@ class Compiled(Printed):
         With many parameters, reading them takes longer than a call; the block pays off from some dozens of calls. In
         it, assigning to the `data` of a parameter is a RuntimeError, and so is a training step that changes one, in any
         thread; their `grad` may change. Blocks may be nested, and several threads may begin them. What is copied or
-        pickled in the block is not frozen. A `training` block in C is as fast without. Entering the block raises
-        TypeError if a parameter does not hold a number, OverflowError if it is one beyond the precision.
+        pickled in the block is not frozen. A `training` block in C is as fast without it. Entering the block raises
+        TypeError if a parameter does not hold a number, OverflowError if that is too large for the precision.
         """
         block = object()
 
@@ -373,7 +373,7 @@ def _mean(numbers: "array[float]") -> float:
 
 
 def _vector(numbers: Any, n: int) -> memoryview:
-    """A flat list or array of so many real numbers, as doubles. Raises ValueError or TypeError for all else."""
+    """A flat list or array of `n` real numbers, as doubles. Raises ValueError or TypeError for anything else."""
     if shape_of(numbers) != (n,):
         raise ValueError(f"the vector is {shown(numbers)}: expected {n} numbers, one for each parameter, as in x0")
     ((doubles, _),) = pack([(numbers,)]).columns

@@ -230,7 +230,7 @@ class Function:
         return backend.is_built(kind, n) if isinstance(backend, CBackend) else backend is not None
 
     def _library(self, shapes: Shapes, kind: Kind, n: float) -> Library | None:
-        """The library for calls of this kind with n examples, which may have to be built; None if they are not in C."""
+        """The library for calls of this kind with n examples, built if need be; None if they do not run in C."""
         backend = self._backends[shapes]
         try:
             return backend.library(kind, n) if isinstance(backend, CBackend) else None
@@ -268,7 +268,7 @@ class Function:
     ) -> tuple[Any, Any]:
         """The results of a call, one after the other, and in a "backward" call the gradients of the parameters.
 
-        They are in arrays of Python's, or of NumPy's, or the results in `out` if they can be computed there.
+        They are in arrays of Python or NumPy, and the results in `out` if they can be computed there.
         """
         numbers = self._numbers() if parameters is None else parameters
         backend = self._backends[packed.shapes]

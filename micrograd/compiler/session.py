@@ -152,8 +152,8 @@ class Training:
 
         The batch is what `pack` has made of it, or a list or array of examples for each argument, of one shape or
         several. Raises FloatingPointError if the loss, or a parameter after the step, is infinite or NaN: then the
-        parameters are those before the step. Raises ValueError or TypeError if these are no examples of the function's
-        arguments, RuntimeError if the block has not begun, or has ended. What the function raises comes out as it is.
+        parameters are those before the step. Raises ValueError or TypeError if the examples do not fit the function's
+        arguments, RuntimeError outside of the block. Whatever the function raises is passed on.
         """
         with self._turn:
             if not self._inside:

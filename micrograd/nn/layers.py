@@ -29,7 +29,7 @@ class Module(Displayed):
     """
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
-        """The output for the inputs. Each subclass defines its own."""
+        """The output for the inputs. Each subclass defines it."""
         remedy = "rename its forward() to __call__" if hasattr(self, "forward") else "define one to call it"
         raise TypeError(f"{type(self).__name__} is a Module without a __call__: {remedy}")
 
@@ -112,7 +112,7 @@ class Module(Displayed):
                 state[name] = member
             elif not all(map(_is_computed, inside)):
                 memo.update({id(part): None if _is_computed(part) else part for part in inside})
-                state[name] = deepcopy(member, memo)  # copies the lists and dicts alone
+                state[name] = deepcopy(member, memo)  # copies only the lists and dicts
         return state
 
 

@@ -46,7 +46,7 @@ class Failure:
 class History(Displayed):
     """What happened in each whole epoch, and how the training ended.
 
-    `losses` are the means of the training examples', each at the time it was seen, and `validation_losses` those of the
+    `losses` has the mean loss of the training examples, each when it was seen, and `validation_losses` that of the
     validation examples after the epoch, if there are any: one fewer if Ctrl-C or a number that is not finite ended the
     training between the two. `learning_rates` are those of the last steps. `interrupted` says that Ctrl-C ended the
     training, and `failure` what was infinite or NaN, if that did. `snapshots` are the parameters and gradients at some

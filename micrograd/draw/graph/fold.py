@@ -134,7 +134,7 @@ class Folded:
         return terms
 
     def _weight(self, factors: Sequence[int]) -> int | None:
-        """Which factor of a term is the weight on the other's edge, or the bias: a leaf, the first if both are."""
+        """The factor of a term that is the weight on the other's edge, or the bias: a leaf, the first if both are."""
         leaves = [factor for factor in factors if self.graph.is_leaf(factor)]
         return leaves[0] if leaves and len(set(factors)) == len(factors) else None
 

@@ -124,7 +124,7 @@ LEVELS = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2, "neg": 2, "**": 3}  # how tigh
 
 
 def _expression(trace: Trace, line: int, result: int | None = None) -> tuple[str, int]:
-    """A line as an expression of the operands, and of the result; and how tightly its last operation binds."""
+    """A line as an expression of the operands and the result, and how tightly its last operation binds."""
     if line == result:
         return "{y}", 4
     if line in trace.leaves:

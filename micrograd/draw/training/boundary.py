@@ -28,7 +28,7 @@ class Plane(NamedTuple):
     targets: list[float]
 
     def grid(self, n: int) -> list[tuple[float, float]]:
-        """`n` by `n` points of the plane, row by row from below."""
+        """`n` by `n` points of the plane, row by row from the bottom."""
         across, up = spaced(self.left, self.right, n), spaced(self.bottom, self.top, n)
         return [(x, y) for y in up for x in across]
 
@@ -82,7 +82,7 @@ def threshold(outputs: Sequence[Sequence[float]]) -> float:
 
 
 def margins(outputs: Sequence[Sequence[float]], at: float) -> list[list[float]]:
-    """The margin of each class over the others at each point; of a single output, over `at` and below it."""
+    """The margin of each class over the others at each point; of a single output, above `at` and below it."""
     scores = [[at, *output] if len(output) == 1 else output for output in outputs]
     classes = range(len(scores[0]))
     return [[score[k] - max(score[i] for i in classes if i != k) for score in scores] for k in classes]
