@@ -252,8 +252,8 @@ class Writer:
             return [f"a = dot(a, &{a}, &{b}, {term.rounds});"]
         inner = zip(*[loop.body for loop in terms], strict=True)
         body = [line for each in inner for line in self._added(each, names, depth + 1)]
-        # gcc 12 adds up wrongly what has several terms a round, also of a loop that it unrolls, if these lie in an array
-        # in reverse and it makes a vector of them. It makes none where the counter is volatile.
+        # gcc 12 adds up wrongly what has several terms a round, as an unrolled loop has, if these lie in an array in
+        # reverse and it makes a vector of them. It makes none where the counter is volatile.
         several = len(term.body) > 1 or isinstance(term.body[0], Loop)
         return _for(depth, term.rounds, body, "volatile long" if several and not self.vectors else "long")
 
