@@ -190,7 +190,8 @@ def nested(numbers: Any, shape: Shape) -> Any:
     if not shape:
         return float(numbers[0])
     if not is_regular(shape):  # lists and dicts only where the shapes in them differ
-        return _joined(shape[0], [nested(numbers[part], branch) for part, branch in _parts(shape)])
+        parts = _parts(shape)
+        return _joined(shape[0], [nested(numbers[at], of) if of else float(numbers[at.start]) for at, of in parts])
     if is_array(numbers):
         return numbers.reshape(shape)
     if 0 in shape:

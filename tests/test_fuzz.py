@@ -194,6 +194,14 @@ FAILED = {
             place("s", 10, -1, 4),
         ),)),)),
     ),
+    "sums of short loops in reverse": (
+        loops.Loop(5, (loops.Loop(4, (loops.Loop(2, (loops.Line(
+            "total of sums",
+            (place("w", 4, 1, 0, 0), place("w", 75, -15, 1, 5)),
+            (place("s", 1, 1, 0, 0), place("m", 2, 15, 3, 1)),
+            place("s", 12, -2, 2, 1),
+        ),)),)),)),
+    ),
 }  # fmt: skip
 """Programs that once computed wrong numbers in C."""
 

@@ -252,9 +252,10 @@ class Writer:
             return [f"a = dot(a, &{a}, &{b}, {term.rounds});"]
         inner = zip(*[loop.body for loop in terms], strict=True)
         body = [line for each in inner for line in self._added(each, names, depth + 1)]
-        # gcc 12 gets sums wrong when it vectorizes several terms a round that read an array in reverse; a volatile
-        # counter keeps it from doing so.
-        return _for(depth, term.rounds, body, "volatile long" if not self.vectors and len(term.body) > 1 else "long")
+        # gcc 12 gets sums wrong when it vectorizes several terms a round (or an unrolled loop) that read an array in
+        # reverse; a volatile counter keeps it from doing so.
+        several = len(term.body) > 1 or isinstance(term.body[0], Loop)
+        return _for(depth, term.rounds, body, "volatile long" if several and not self.vectors else "long")
 
     def _sum(self, terms: Sequence[Any], text: str = "") -> str:
         """The terms added to `text`, or the largest of all."""
