@@ -129,6 +129,12 @@ def test_what_a_sum_within_a_fused_loop_reads_is_no_variable(n):
 
 
 @pytest.mark.usefixtures("order")
+def test_conditions_as_factors():
+    ws = [Value(0.1 * k - 0.2) for k in range(5)]
+    check(lambda xs: dot(ws, [x > 0.1 for x in xs]), ([0.1, -0.3, 0.5, 0.7, 0.2],), ws)
+
+
+@pytest.mark.usefixtures("order")
 def test_sums_in_a_loop_that_begin_with_results_of_earlier_rounds():
     def recurrence(xs):
         state = xs[:2]

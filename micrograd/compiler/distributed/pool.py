@@ -116,14 +116,14 @@ class Pool:
 
     def answers(self, tasks: Iterable[Task], ahead: int) -> Iterator[Answer]:
         """The answers to the tasks, in their order. At most `ahead` tasks are submitted before their turn."""
-        in_flight, coming = InFlight(self), enumerate(tasks)
+        in_flight, coming, turns = InFlight(self), enumerate(tasks), count()
         try:
-            for turn in count():
+            while True:
                 for i, task in islice(coming, ahead - len(in_flight)):
                     in_flight.submit(i, task)
                 if not len(in_flight):
                     return
-                yield in_flight.answer(turn)
+                yield in_flight.answer(next(turns))
         finally:
             for *_, future in in_flight.submitted.values():
                 future.cancel()  # if it has not begun
