@@ -100,6 +100,12 @@ def refs(part: Any, rounds: tuple[int, ...] = ()) -> Iterator[tuple[Ref, tuple[i
             yield from refs(inner, rounds)
 
 
+def span(ref: Ref, rounds: Sequence[int]) -> tuple[int, int]:
+    """The lowest and the highest index that a reference reaches in loops of so many rounds."""
+    reach = [(n - 1) * stride for n, stride in zip(rounds, ref.strides, strict=True)]
+    return ref.base + sum(min(r, 0) for r in reach), ref.base + sum(max(r, 0) for r in reach)
+
+
 def replace(part: Any, change: Callable[[Ref], Any]) -> Any:
     """The part with something in place of each of its references, in the order of `refs`."""
     if type(part) is Ref:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Loop, Ref, refs, replace
+from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Loop, Ref, refs, replace, span
 
 JAM_FACTOR = 4  # rounds of the outer loop that run together
 LONG_LOOP = 32  # rounds of an inner loop, from which jamming pays
@@ -19,11 +19,11 @@ def can_jam(loop: Loop) -> bool:
     if not any(_is_reused(ref, rounds) for ref, rounds in found):
         return False
     targets = dict(_targets(loop))
-    spans = [(ref.array, *_span(ref, rounds)) for ref, rounds in targets.items()]
+    spans = [(ref.array, *span(ref, rounds)) for ref, rounds in targets.items()]
     for ref, rounds in found:
         if ref in targets or ref.array not in ARRAYS:
             continue
-        low, high = _span(ref, rounds)
+        low, high = span(ref, rounds)
         if any(ref.array == array and low <= last and first <= high for array, first, last in spans):
             return False  # it may read what another round has set
     return all(_is_disjoint(ref, rounds) for ref, rounds in targets.items())
@@ -50,15 +50,9 @@ def _targets(step: Any, rounds: tuple[int, ...] = ()) -> Iterator[tuple[Ref, tup
         yield step.target, rounds
 
 
-def _span(ref: Ref, rounds: Sequence[int]) -> tuple[int, int]:
-    """The lowest and the highest index that a reference reaches."""
-    reach = [(n - 1) * stride for n, stride in zip(rounds, ref.strides, strict=False)]
-    return ref.base + sum(min(r, 0) for r in reach), ref.base + sum(max(r, 0) for r in reach)
-
-
 def _is_disjoint(ref: Ref, rounds: Sequence[int]) -> bool:
     """Whether no two rounds of the outer loop set the same element."""
-    first, last = _span(Ref(ref.array, 0, ref.strides[1:]), rounds[1:])
+    first, last = span(Ref(ref.array, 0, ref.strides[1:]), rounds[1:])
     return abs(ref.strides[0]) > last - first
 
 

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 
-from micrograd.compiler.ir import Kernel, Ref, refs
+from micrograd.compiler.ir import Kernel, Ref, refs, span
 from micrograd.compiler.passes import length
 
 
@@ -38,10 +38,10 @@ class Slots:
         spans: dict[str, set[tuple[int, int]]] = defaultdict(set)
         user: dict[tuple[str, int], int] = {}
         for number, chunk in enumerate(chunks):
-            for (name, base, strides), rounds in refs(tuple(chunk)):
-                if name[0] == "t" and (rounds or user.setdefault((name, base), number) != number):
-                    reach = [(n - 1) * stride for n, stride in zip(rounds, strides, strict=True)]
-                    spans[name].add((base + sum(min(r, 0) for r in reach), base + sum(max(r, 0) for r in reach) + 1))
+            for ref, rounds in refs(tuple(chunk)):
+                if ref.array[0] == "t" and (rounds or user.setdefault((ref.array, ref.base), number) != number):
+                    first, last = span(ref, rounds)
+                    spans[ref.array].add((first, last + 1))
         self.size = 0
         self._variables: dict[Ref, Ref] = {}
         self._ranges: dict[str, list[tuple[int, int, int]]] = {}  # first and end in an array, and the slot of the first

@@ -174,11 +174,9 @@ class Writer:
             return _for(depth, step.rounds, lines, counter)
         whole = step.rounds // JAM_FACTOR * JAM_FACTOR
         jammed = zip(*[[shifted(inner, k) for inner in step.body] for k in range(JAM_FACTOR)], strict=True)
-        lines = [f"for (long i0 = 0; i0 < {whole}; i0 += {JAM_FACTOR}) {{"]
-        lines += [*_indented([line for copies in jammed for line in self._jammed(copies, 1)]), "}"]
+        lines = _for(0, whole, [line for copies in jammed for line in self._jammed(copies, 1)], by=JAM_FACTOR)
         if whole < step.rounds:
-            lines += [f"for (long i0 = {whole}; i0 < {step.rounds}; i0++) {{"]
-            lines += [*_indented([line for inner in step.body for line in self._step(inner, 1)]), "}"]
+            lines += _for(0, step.rounds, [line for inner in step.body for line in self._step(inner, 1)], first=whole)
         return lines
 
     def _jammed(self, steps: Sequence[Any], depth: int) -> list[str]:
@@ -187,8 +185,9 @@ class Writer:
         if isinstance(step, Loop):
             inner = zip(*[each.body for each in steps], strict=True)
             return _for(depth, step.rounds, [line for copies in inner for line in self._jammed(copies, depth + 1)])
-        if isinstance(step, Scatter) or self._inline(step.value):
-            return [line for each in steps for line in self._single(each)]
+        single = [line for each in steps for line in self._single(each)]
+        if single:
+            return single
         names = [f"a{k}" for k in range(len(steps))] if len(steps) > 1 else ["a"]
         lines = self._added_up([each.value for each in steps], names, depth)
         outside = []
@@ -203,14 +202,16 @@ class Writer:
         return [*outside, "{", *_indented(lines), "}"]
 
     def _single(self, step: Any) -> list[str]:
-        """The lines for a step without loops."""
+        """The lines for a step without loops; none for a sum that takes several statements."""
         if isinstance(step, Scatter):
             row, position, value = map(self._ref, (step.row, step.position, step.value))
             add_at = "v_add_at" if self.vectors else "add_at"
             return [f"{self.each}{add_at}(&{row}, {step.step}, {step.size}, {position}, {value});"]
+        text = self._inline(step.value)
+        if not text:
+            return []
         adds, target = isinstance(step, Accumulate), self._ref(step.target)
         name = target.removesuffix(self.k)
-        text = self._inline(step.value)
         if not (adds and self.vectors):
             if name.isidentifier():
                 return self._declare(name, text, "const ")
@@ -284,9 +285,10 @@ def _has_choice(part: Any) -> bool:
     return (isinstance(part, Call) and part.op == "where") or (isinstance(part, tuple) and any(map(_has_choice, part)))
 
 
-def _for(depth: int, rounds: int, body: Sequence[str], counter: str = "long") -> list[str]:
+def _for(depth: int, end: int, body: Sequence[str], counter: str = "long", *, first: int = 0, by: int = 1) -> list[str]:
     """A loop over i0, i1, ..."""
-    head = f"for ({counter} i{depth} = 0; i{depth} < {rounds}; i{depth}++)"
+    step = f"i{depth}++" if by == 1 else f"i{depth} += {by}"
+    head = f"for ({counter} i{depth} = {first}; i{depth} < {end}; {step})"
     return [head, *_indented(body)] if len(body) == 1 else [f"{head} {{", *_indented(body), "}"]
 
 
@@ -295,7 +297,7 @@ def _indented(lines: Sequence[str]) -> list[str]:
 
 
 def _lines(lines: Sequence[str]) -> str:
-    return "".join(f"    {line}\n" for line in lines)
+    return "".join(f"{line}\n" for line in _indented(lines))
 
 
 def _lowest(ref: Ref, rounds: int) -> Ref:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import CONDITIONS
-from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, Scatter, Step, Sum, Term, refs
+from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, Scatter, Step, Sum, Term, refs, span
 from micrograd.compiler.passes import Program
 from micrograd.compiler.targets.spelling import call, signed
 
@@ -269,8 +269,7 @@ def _sizes(kernel: Kernel) -> dict[str, int]:
     sizes: dict[str, int] = defaultdict(int)
     for ref, rounds in refs(tuple(kernel)):
         if ref.array[0] == "t":
-            reach = sum(max(0, (n - 1) * stride) for n, stride in zip(rounds, ref.strides, strict=False))
-            sizes[ref.array] = max(sizes[ref.array], ref.base + reach + 1)
+            sizes[ref.array] = max(sizes[ref.array], span(ref, rounds)[1] + 1)
     return dict(sizes)
 
 
