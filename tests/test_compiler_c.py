@@ -504,7 +504,7 @@ def test_results_and_arguments_are_copied_in_loops_however_many_they_are(monkeyp
     fast = micrograd.compile(lambda *xs: [x.exp() for x in xs] + [xs[0], xs[-1]], tuple([0.5] * 300), backend="python")
     assert len(walks) == 1
     (graph,) = [backend.stored.graph() for backend in fast._backends.values()]
-    source = c.library_source(graph, passes.program(graph, graph.outputs, []), tile=1)
+    source = c.library_source(graph, passes.program(graph, graph.outputs, []), tile=1).library
     assert source.count("\n") < 130
     assert source.count("gather(xs + ") == 1
 
@@ -541,7 +541,7 @@ def test_few_examples_are_computed_one_by_one_with_dot():
     backend = assert_trains_alike(model, loss, batch[:3])._backends[((21,),)]
     assert ("backward", 0, 1) in backend._libraries
     graph = backend.stored.graph()
-    source = c.library_source(graph, passes.program(graph, graph.outputs, graph.parameter_gradients), tile=0)
+    source = c.library_source(graph, passes.program(graph, graph.outputs, graph.parameter_gradients), tile=0).library
     assert " = dot(a, " in source
 
 
@@ -572,7 +572,7 @@ def test_long_code_without_loops_is_of_one_vector_at_a_time(monkeypatch):
     graph = chained(100)._backends[((),)].stored.graph()
     for lines, tile in ((200, 4), (50, 1)):
         monkeypatch.setattr(c, "MANY_LINES", lines)
-        source = c.library_source(graph, passes.program(graph, graph.outputs, []), tile=4)
+        source = c.library_source(graph, passes.program(graph, graph.outputs, []), tile=4).library
         assert f"#define TILE {tile}\n" in source
 
 
@@ -667,7 +667,7 @@ def test_a_tile_whose_numbers_would_not_stay_in_the_cache_is_smaller(monkeypatch
     graph = fast._backends[((100,),)].stored.graph()
     for cache, size in ((1 << 19, 4), (100 * 8 * 8 * 4, 2), (1000, 1)):
         monkeypatch.setattr(c, "CACHE", cache)
-        source = c.library_source(graph, passes.program(graph, graph.outputs, []), tile=4)
+        source = c.library_source(graph, passes.program(graph, graph.outputs, []), tile=4).library
         assert f"#define TILE {size}\n" in source
 
 

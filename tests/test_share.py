@@ -5,7 +5,7 @@ import pytest
 from micrograd import Value, compile, dot, losses
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Sum, Term, replace, show
 from micrograd.compiler.passes import program
-from micrograd.compiler.passes.share import FEWEST_CALLS, RoutineCall, shared
+from micrograd.compiler.passes.share import FEWEST_CALLS, RoutineCall, Routines, shared
 from micrograd.compiler.passes.storage import Slots
 from micrograd.compiler.targets.c import library_source
 from tests.benchmarks.programs import PROGRAMS
@@ -37,7 +37,9 @@ def expanded(step, routines, depth=0):
 
 def check(kernel):
     """Assert that calls of routines expand to the same steps; return the routines, and the steps with calls."""
-    routines, [steps] = shared([kernel])
+    routines = Routines()
+    called, [steps] = shared([kernel], routines)
+    assert called == list(range(len(routines)))
     assert show([expanded(step, routines) for step in steps]) == show(kernel)
     return routines, steps
 
@@ -92,7 +94,7 @@ def test_code_with_routines_agrees_with_python(batch):
         gradients.append([fast.backward(batches), *(w.grad for w in ws)])
     assert gradients[0] == pytest.approx(gradients[1], rel=1e-12, abs=1e-12)
     graph = graph_of(function, (xs,), ws)
-    source = library_source(graph, program(graph, *everything(graph)), tile=batch // 32)
+    source = library_source(graph, program(graph, *everything(graph)), tile=batch // 32).library
     assert source.count("routine_0(") > FEWEST_CALLS
 
 
@@ -103,18 +105,18 @@ def loop(rounds, target, base, *strides):
 
 def test_only_what_differs_between_calls_is_a_parameter():
     [routine], steps = check([loop(5, 0, 3, 4), loop(6, 5, 3, 4), loop(7, 11, 3, 4)])
-    assert [sum(routine.varies), len(steps)] == [2, 3]  # the rounds, and where the target begins
+    assert [routine.fixed.count(None), len(steps)] == [2, 3]  # the rounds, and where the target begins
     assert show([routine.step]) == "for i in n0:\n    y[n1+i] = sum(p[3+4i+j] * x[4i+j] for j in 4)\n"
 
 
 def test_too_few_similar_steps_stay_as_they_are():
     steps = [loop(5, 0, 3, 4), loop(6, 5, 3, 4)]
-    assert shared([steps]) == ([], [steps])
+    assert shared([steps], Routines()) == ([], [steps])
 
 
 def test_steps_with_other_innermost_strides_share_no_routine():
     steps = [Loop(4, (Assign(Ref("y", 9 * k, (k,)), Call("neg", (Ref("x", 0, (1,)),))),)) for k in range(1, 4)]
-    assert shared([steps]) == ([], [steps])
+    assert shared([steps], Routines()) == ([], [steps])
 
 
 def test_a_step_that_reads_a_variable_of_an_outer_loop_is_no_routine():
@@ -126,6 +128,6 @@ def test_a_step_that_reads_a_variable_of_an_outer_loop_is_no_routine():
         ]
 
     steps = [Loop(3 + k, tuple(around(k) + around(k + 1)[1:])) for k in range(2)]
-    assert shared([steps]) == ([], [steps])
+    assert shared([steps], Routines()) == ([], [steps])
     routines, called = check([Loop(3 + k, tuple(around(k))) for k in range(3)])
     assert (len(routines), calls(called)) == (1, 3)
