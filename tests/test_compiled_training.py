@@ -896,7 +896,7 @@ def test_a_batch_of_another_size_finds_no_compiler_any_more(monkeypatch):
         line = Line(backend)  # for many
         state = line.state()
         with line.block as step, monkeypatch.context() as patch:
-            patch.setattr(micrograd.compiler.native.library, "build", no_build)
+            patch.setattr(micrograd.compiler.native.library, "prepared", no_build)
             if backend == "c":
                 with pytest.raises(CompilerError, match="no longer"):
                     step([1.0], [2.0])

@@ -14,7 +14,7 @@ from typing import Any
 from micrograd import validation
 from micrograd.arrays import empty
 from micrograd.collector import gc_paused
-from micrograd.compiler.backends import Backend, backend_for, fallback_for
+from micrograd.compiler.backends import Backend, backend_for, fallback_for, search
 from micrograd.compiler.dataset import Examples, Packed, ShapeError, Shapes, TracedError, address, are_plain, pack, pool
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.arrays import on_arrays
@@ -75,7 +75,8 @@ class Function:
         self._positions = tuple(range(len(self._shapes)))
         with gc_paused():  # until the graph is freed
             if self._shapes not in self._backends:
-                self._backends[self._shapes] = backend_for(self._traced(self._shapes), options)
+                compiler = search(options)
+                self._backends[self._shapes] = backend_for(self._traced(self._shapes), options, compiler)
             if options.batch_size != math.inf:
                 stored = self._backends[self._shapes].stored
                 kind: Kind = "backward" if stored.is_differentiable else "forward"
