@@ -1,7 +1,8 @@
 """Routines: steps that differ only in some numbers become calls of one function, with these numbers as arguments.
 
 A C compiler spends time on every loop it reads. The loops of causal attention, and those of successive layers, differ
-only in where they start and how many rounds they run, so that one routine serves them all.
+only in where they start and how many rounds they run, so that one routine serves them all. Programs for longer or
+shorter examples have mostly the same loops, too: they can share routines, of which a longer text needs a few more.
 """
 
 from collections import Counter, defaultdict
