@@ -91,11 +91,10 @@ def promoted(values: tuple[Any, ...], kind: Any) -> tuple[Any, ...]:
     """The values as Values of one level: that of the innermost among them, or of this class if they are all numbers."""
     if {*map(type, values)} == {kind}:
         return values
-    kind = max((type(v) for v in values if isinstance(v, Leveled)), key=lambda kind: kind._level, default=kind)
-    level = kind._level
-    return tuple(
-        [v if type(v) is kind or getattr(v, "_level", None) == level else kind(v, (), "constant") for v in values]
-    )
+    leveled = [each for each in dict.fromkeys(map(type, values)) if issubclass(each, Leveled)]
+    kind = max(leveled, key=lambda each: each._level, default=kind)
+    innermost = {each for each in leveled if each._level == kind._level}
+    return tuple([v if type(v) in innermost else kind(v, (), "constant") for v in values])
 
 
 def as_number(data: Any, level: int) -> Any:

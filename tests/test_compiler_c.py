@@ -437,7 +437,7 @@ def test_the_largest_of_many_numbers_is_that_of_the_engine(precision):
 @needs_compiler
 def test_what_is_called_first_is_built_at_once_and_only_once(monkeypatch):
     built = []
-    monkeypatch.setattr(library, "build", lambda *source: built.append(source) or toolchain.build(*source))
+    monkeypatch.setattr(library, "prepared", lambda *source: built.append(source) or toolchain.prepared(*source))
     w = Value(2.0)
     fast = micrograd.compile(lambda x: w * x, (1.0,), parameters=[w], backend="c")
     fast.backward([1.0] * 32)
@@ -473,7 +473,7 @@ def test_libraries_for_many_and_for_few_examples_are_of_one_program(monkeypatch,
 @needs_compiler
 def test_a_training_builds_what_it_needs_before_its_first_step(monkeypatch):
     built = []
-    monkeypatch.setattr(library, "build", lambda *source: built.append(source) or toolchain.build(*source))
+    monkeypatch.setattr(library, "prepared", lambda *source: built.append(source) or toolchain.prepared(*source))
     w = Value(2.0)
     fast = micrograd.compile(lambda x: (w * x - 1.0) ** 2, (1.0,), parameters=[w], backend="c")
     with fast.training(SGD([w], 0.1)) as step:
@@ -504,7 +504,7 @@ def test_results_and_arguments_are_copied_in_loops_however_many_they_are(monkeyp
     fast = micrograd.compile(lambda *xs: [x.exp() for x in xs] + [xs[0], xs[-1]], tuple([0.5] * 300), backend="python")
     assert len(walks) == 1
     (graph,) = [backend.stored.graph() for backend in fast._backends.values()]
-    source = c.library_source(graph, passes.program(graph, graph.outputs, []), tile=1)
+    source = c.library_source(graph, passes.program(graph, graph.outputs, []), tile=1).library
     assert source.count("\n") < 130
     assert source.count("gather(xs + ") == 1
 
@@ -541,7 +541,7 @@ def test_few_examples_are_computed_one_by_one_with_dot():
     backend = assert_trains_alike(model, loss, batch[:3])._backends[((21,),)]
     assert ("backward", 0, 1) in backend._libraries
     graph = backend.stored.graph()
-    source = c.library_source(graph, passes.program(graph, graph.outputs, graph.parameter_gradients), tile=0)
+    source = c.library_source(graph, passes.program(graph, graph.outputs, graph.parameter_gradients), tile=0).library
     assert " = dot(a, " in source
 
 
@@ -572,7 +572,7 @@ def test_long_code_without_loops_is_of_one_vector_at_a_time(monkeypatch):
     graph = chained(100)._backends[((),)].stored.graph()
     for lines, tile in ((200, 4), (50, 1)):
         monkeypatch.setattr(c, "MANY_LINES", lines)
-        source = c.library_source(graph, passes.program(graph, graph.outputs, []), tile=4)
+        source = c.library_source(graph, passes.program(graph, graph.outputs, []), tile=4).library
         assert f"#define TILE {tile}\n" in source
 
 
@@ -626,9 +626,11 @@ def test_more_than_four_examples_are_computed_in_tiles_of_up_to_four_vectors():
     tiles = {1: 0, 4: 0, 5: 1, 15: 1, 16: 2, 31: 2, 32: 4, 1000: 4}
     for n, tile in tiles.items():
         fast = micrograd.compile(lambda x: p * x, (1.0,), parameters=[p], backend="c", batch_size=n)
-        libraries = fast._backends[((),)]._libraries
-        assert list(libraries) == [("backward", tile, 1)]
+        backend = fast._backends[((),)]
+        libraries = backend._libraries
+        assert [*backend._started] == [("backward", tile, 1)]
         assert fast.backward([1.0] * n) == 2.0
+        assert [backend._started, *libraries] == [{}, ("backward", tile, 1)]
         assert fast.map([1.0] * n) == [2.0] * n
         assert set(libraries) == {("backward", tile, 1), ("forward", tile, 1)}
         assert fast.value_and_grad(1.0) == (2.0, 2.0)
@@ -667,15 +669,14 @@ def test_a_tile_whose_numbers_would_not_stay_in_the_cache_is_smaller(monkeypatch
     graph = fast._backends[((100,),)].stored.graph()
     for cache, size in ((1 << 19, 4), (100 * 8 * 8 * 4, 2), (1000, 1)):
         monkeypatch.setattr(c, "CACHE", cache)
-        source = c.library_source(graph, passes.program(graph, graph.outputs, []), tile=4)
+        source = c.library_source(graph, passes.program(graph, graph.outputs, []), tile=4).library
         assert f"#define TILE {size}\n" in source
 
 
 def test_a_library_works_on_the_numbers_of_the_widest_lanes_and_what_is_before_the_first_multiple_of_64_bytes():
     graph = micrograd.compile(lambda x, y: x * y, (1.0, 1.0), backend="python")._backends[(), ()].stored.graph()
-    assert f"const int64_t room = {(2 + 1) * 64 + 64};" in c.library_source(
-        graph, passes.program(graph, graph.outputs, []), tile=1
-    )
+    source = c.library_source(graph, passes.program(graph, graph.outputs, []), tile=1).library
+    assert f"const int64_t room = {(2 + 1) * 64 + 64};" in source
 
 
 @needs_compiler
@@ -790,8 +791,8 @@ def test_threads_are_used_where_there_is_work_for_them():
     backend = fast._backends[((),)]
     n = library.A_THREAD // backend.stored.n_operands("backward")
     for examples, threads in (1, 1), (n, 1), (2 * n + 100, 2), (4 * n, 3), (math.inf, 3):
-        assert backend._division("backward", examples)[1] == threads
-    assert backend._division("forward", 2 * n + 100)[1] == 1
+        assert backend._division("backward", examples).threads == threads
+    assert backend._division("forward", 2 * n + 100).threads == 1
     assert backend.library("backward", 32) is backend.library("backward", 40)
     assert fast.backward([1.0] * 32) == pytest.approx(49.5)
 

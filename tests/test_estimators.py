@@ -169,7 +169,7 @@ def test_clones_and_later_fits_trace_and_compile_nothing(monkeypatch):
     ours = MLPClassifier(**SMALL).fit(*WINE)
     expected = ours.predict_proba(WINE[0])
     monkeypatch.setattr(function, "Graph", None)
-    monkeypatch.setattr(library, "c_text", None)
+    monkeypatch.setattr(library, "c_source", None)
     np.testing.assert_array_equal(ours.fit(*WINE).predict_proba(WINE[0]), expected)
     np.testing.assert_array_equal(clone(ours).fit(*WINE).predict_proba(WINE[0]), expected)
     clone(ours).set_params(alpha=1.0, learning_rate_init=0.1, batch_size=50, solver="sgd").fit(*WINE)

@@ -208,7 +208,8 @@ FAILED = {
 
 @pytest.mark.parametrize("program", FAILED.values(), ids=FAILED)
 def test_programs_that_once_failed(program):
-    assert loops.differences(program, loops.ways()[1:3]) == []
+    _, first, second, *_, in_routines = loops.ways()
+    assert loops.differences(program, [first, second, in_routines]) == []
 
 
 def test_other_compilers_agree_about_rolled_loops(monkeypatch, nests):

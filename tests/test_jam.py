@@ -67,7 +67,7 @@ def test_jamming_changes_no_bit(monkeypatch):
 
         example = [column[0] for column in examples]
         graph = graph_of(loss, example, model.parameters())
-        source = library_source(graph, program(graph, *everything(graph)), tile=2)
+        source = library_source(graph, program(graph, *everything(graph)), tile=2).library
         assert ("i0 += 4" in source) == (long == LONG_LOOP)
         fast = compile(loss, tuple(example), parameters=model.parameters(), backend="c", batch_size=32)
         model.zero_grad()

@@ -1,15 +1,23 @@
 """Routines: steps that differ only in numbers become calls of one function, which compute the same."""
 
+import os
+import threading
+from types import SimpleNamespace
+
 import pytest
 
 from micrograd import Value, compile, dot, losses
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Sum, Term, replace, show
+from micrograd.compiler.native import background, toolchain
+from micrograd.compiler.native.background import Background
 from micrograd.compiler.passes import program
-from micrograd.compiler.passes.share import FEWEST_CALLS, RoutineCall, shared
+from micrograd.compiler.passes.share import FEWEST_CALLS, RoutineCall, Routines, shared
 from micrograd.compiler.passes.storage import Slots
 from micrograd.compiler.targets.c import library_source
+from micrograd.optim import SGD
 from tests.benchmarks.programs import PROGRAMS
 from tests.kernels import everything, graph_of
+from tests.support import needs_compiler
 
 
 def expanded(step, routines, depth=0):
@@ -35,10 +43,11 @@ def expanded(step, routines, depth=0):
     return inlined(routines[step.routine].step)
 
 
-def check(kernel):
+def check(kernel, routines=None):
     """Assert that calls of routines expand to the same steps; return the routines, and the steps with calls."""
-    routines, [steps] = shared([kernel])
-    assert show([expanded(step, routines) for step in steps]) == show(kernel)
+    routines = Routines() if routines is None else routines
+    called, [steps] = shared([kernel], routines)
+    assert show([expanded(step, [routines[number] for number in called]) for step in steps]) == show(kernel)
     return routines, steps
 
 
@@ -92,7 +101,7 @@ def test_code_with_routines_agrees_with_python(batch):
         gradients.append([fast.backward(batches), *(w.grad for w in ws)])
     assert gradients[0] == pytest.approx(gradients[1], rel=1e-12, abs=1e-12)
     graph = graph_of(function, (xs,), ws)
-    source = library_source(graph, program(graph, *everything(graph)), tile=batch // 32)
+    source = library_source(graph, program(graph, *everything(graph)), tile=batch // 32).library
     assert source.count("routine_0(") > FEWEST_CALLS
 
 
@@ -103,18 +112,18 @@ def loop(rounds, target, base, *strides):
 
 def test_only_what_differs_between_calls_is_a_parameter():
     [routine], steps = check([loop(5, 0, 3, 4), loop(6, 5, 3, 4), loop(7, 11, 3, 4)])
-    assert [sum(routine.varies), len(steps)] == [2, 3]  # the rounds, and where the target begins
+    assert [routine.fixed.count(None), len(steps)] == [2, 3]  # the rounds, and where the target begins
     assert show([routine.step]) == "for i in n0:\n    y[n1+i] = sum(p[3+4i+j] * x[4i+j] for j in 4)\n"
 
 
 def test_too_few_similar_steps_stay_as_they_are():
     steps = [loop(5, 0, 3, 4), loop(6, 5, 3, 4)]
-    assert shared([steps]) == ([], [steps])
+    assert shared([steps], Routines()) == ([], [steps])
 
 
 def test_steps_with_other_innermost_strides_share_no_routine():
     steps = [Loop(4, (Assign(Ref("y", 9 * k, (k,)), Call("neg", (Ref("x", 0, (1,)),))),)) for k in range(1, 4)]
-    assert shared([steps]) == ([], [steps])
+    assert shared([steps], Routines()) == ([], [steps])
 
 
 def test_a_step_that_reads_a_variable_of_an_outer_loop_is_no_routine():
@@ -126,6 +135,82 @@ def test_a_step_that_reads_a_variable_of_an_outer_loop_is_no_routine():
         ]
 
     steps = [Loop(3 + k, tuple(around(k) + around(k + 1)[1:])) for k in range(2)]
-    assert shared([steps]) == ([], [steps])
+    assert shared([steps], Routines()) == ([], [steps])
     routines, called = check([Loop(3 + k, tuple(around(k))) for k in range(3)])
     assert (len(routines), calls(called)) == (1, 3)
+
+
+def several(*kernels):
+    """How many routines there are after each of these kernels."""
+    routines = Routines(several=True)
+    return [len(check(kernel, routines)[0]) for kernel in kernels]
+
+
+def test_programs_share_a_routine_that_starts_elsewhere():
+    assert several([loop(5, 0, 3, 4)], [loop(5, 7, 9, 4)]) == [1, 1]
+
+
+def test_what_differs_in_a_second_program_is_a_parameter_for_the_third():
+    assert several(*([loop(n, 0, 3, 4)] for n in (5, 6, 7, 5))) == [1, 2, 2, 2]
+
+
+def test_the_table_of_constants_is_of_one_program():
+    step = Loop(4, (Assign(Ref("y", 0, (1,)), Call("*", (Ref("c", 0, (1,)), Ref("x", 0, (1,))))),))
+    assert several([step], [step]) == [0, 0]
+
+
+def test_longer_attention_needs_hardly_any_new_routines():
+    kernels = []
+    for n in range(8, 12):
+        graph = graph_of(*causal(n))
+        kernel = program(graph, *everything(graph)).kernel
+        kernels.append([replace(step, Slots([kernel]).placed) for step in kernel])
+    first, *others = several(*kernels)
+    assert first > 20
+    assert others[-1] - others[0] < 12
+
+
+@needs_compiler
+@pytest.mark.parametrize("precision", ["double", "single"])
+def test_lengths_that_share_routines_train_as_python_does(monkeypatch, tmp_path, precision):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    compiled, compile_file = [], toolchain._compiled
+    monkeypatch.setattr(toolchain, "_compiled", lambda *file: compiled.append(file[1:3]) or compile_file(*file))
+    function, _, ws = causal(4)
+    start = [w.data for w in ws]
+    texts = [[0.1 * i - 0.2 * (i % 3) + 0.01 * k for i in range(n)] for k, n in enumerate((8, 9, 10, 8, 11, 9))]
+    found = []
+    for options in {"backend": "c", "precision": precision}, {"backend": "python"}:
+        for w, number in zip(ws, start, strict=True):
+            w.data = number
+        fast = compile(function, (texts[0],), parameters=ws, **options)
+        with fast.training(SGD(ws, 0.01)) as step:
+            found.append([step(texts) for _ in range(3)])
+        found[-1] += [w.data for w in ws]
+    assert found[0] == pytest.approx(found[1], rel=1e-12 if precision == "double" else 1e-5)
+    names = [name for name, _ in compiled]
+    assert names.count("program") == 5  # one for each length, and the training's own loop
+    assert 1 < len(names) - 5 == len(dict.fromkeys(compiled)) - 5
+
+
+def test_in_a_forked_child_work_begins_anew_that_a_thread_had_begun():
+    may_end = threading.Event()
+    begun = Background(lambda: may_end.wait() and os.getpid())
+    child = os.fork()
+    if not child:
+        may_end.set()
+        os._exit(begun.result() != os.getpid())
+    may_end.set()
+    assert os.waitpid(child, 0)[1] == 0
+    assert begun.result() == os.getpid()
+
+
+def test_work_that_finds_no_thread_is_done_when_its_result_is_asked_for(monkeypatch):
+    def no_thread(work):
+        raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+
+    monkeypatch.setattr(background, "_threads", lambda process: SimpleNamespace(submit=no_thread))
+    done = []
+    begun = Background(lambda: done.append(1) or len(done))
+    assert not done
+    assert begun.result() == 1

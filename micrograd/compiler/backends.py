@@ -6,19 +6,27 @@ from importlib.util import find_spec
 from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.serialized import SerializedGraph
+from micrograd.compiler.native.background import Background
 from micrograd.compiler.native.library import CBackend
-from micrograd.compiler.native.toolchain import CompilerError, warn_once
+from micrograd.compiler.native.toolchain import Compiler, CompilerError, require_compiler, warn_once
 from micrograd.compiler.options import IN_PYTHON, Options
 from micrograd.compiler.targets.python import PythonBackend
 
 Backend = PythonBackend | CBackend
 
 
-def backend_for(graph: Graph, options: Options) -> Backend:
-    """A backend, which builds what is called when it is first called."""
+def search(options: Options) -> Background[Compiler] | None:
+    """The search for a C compiler, which goes on while the function is traced; None if no backend here needs one."""
+    return None if options.backend in IN_PYTHON else Background(require_compiler)
+
+
+def backend_for(graph: Graph, options: Options, compiler: Background[Compiler] | None = None) -> Backend:
+    """A backend, which builds what is called when it is first called, after the search for a compiler."""
     if options.backend in IN_PYTHON:
         return _without_compiler(graph, options.backend)
     try:
+        if compiler:
+            compiler.result()
         return CBackend(graph, options)
     except CompilerError as error:
         return fallback_for(graph, options, error)

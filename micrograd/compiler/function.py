@@ -6,18 +6,15 @@ Workers (distributed/) and training (session.py) build on this class; compiled.p
 import inspect
 import logging
 import math
-import os
 import struct
-import threading
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from micrograd import validation
 from micrograd.arrays import empty
 from micrograd.collector import gc_paused
-from micrograd.compiler.backends import Backend, backend_for, fallback_for
+from micrograd.compiler.backends import Backend, backend_for, fallback_for, search
 from micrograd.compiler.dataset import Examples, Packed, ShapeError, Shapes, TracedError, address, are_plain, pack, pool
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.arrays import on_arrays
@@ -27,7 +24,7 @@ from micrograd.compiler.frontend.redirect import data_buffer, is_tracing
 from micrograd.compiler.frontend.serialized import SerializedGraph
 from micrograd.compiler.frontend.sparse import Entries
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
-from micrograd.compiler.native.library import CBackend, Library
+from micrograd.compiler.native.library import CBackend, Library, SharedCode
 from micrograd.compiler.native.toolchain import CompilerError, notice
 from micrograd.compiler.options import Options
 from micrograd.compiler.targets.python import explain
@@ -78,11 +75,12 @@ class Function:
         self._positions = tuple(range(len(self._shapes)))
         with gc_paused():  # until the graph is freed
             if self._shapes not in self._backends:
-                self._backends[self._shapes] = backend_for(self._traced(self._shapes), options)
+                compiler = search(options)
+                self._backends[self._shapes] = backend_for(self._traced(self._shapes), options, compiler)
             if options.batch_size != math.inf:
                 stored = self._backends[self._shapes].stored
                 kind: Kind = "backward" if stored.is_differentiable else "forward"
-                self._library(self._shapes, kind, options.batch_size if stored.sizes else 1)
+                self._start(self._shapes, kind, options.batch_size if stored.sizes else 1)
 
     def __repr__(self) -> str:
         single = "" if self.precision == DOUBLE else " in single precision"
@@ -171,28 +169,22 @@ class Function:
     def _compile_for(
         self, examples: Examples, on_compiled: Callable[[int, int], None], kind: Kind = "backward"
     ) -> None:
-        """Compile for all shapes of the examples: the C compilers run side by side, the traces one after the other."""
+        """Compile for all shapes of the examples: C compilers work on the first ones while the next ones are traced."""
         missing = [pack for pack in examples.packs if not self._is_built(pack.shapes, kind, examples.share(pack))]
         new = [pack for pack in missing if pack.shapes not in self._backends]
         if len(new) > MANY_SHAPES:
             log.warning("compiling once for each of %d shapes of examples", len(new))
-        waiting, tracing = iter(missing), threading.Lock()
-
-        def compile_next(_: Packed) -> None:
+        code = SharedCode() if len(examples.packs) > 1 else None
+        for n, packed in enumerate(missing, 1 + len(new) - len(missing)):
             with gc_paused():  # until the graph is freed
-                with tracing:  # in order, since a function may draw random numbers, or keep something while it runs
-                    pack = next(waiting)
-                    self._compiled_for(pack)
-                if self._graph_of(pack).is_differentiable:
-                    self._library(pack.shapes, kind, examples.share(pack))
-
-        if missing:
-            with ThreadPoolExecutor(1 + (os.cpu_count() or 1) if self._is_in_c() else 1) as threads:
-                for n, _ in enumerate(threads.map(compile_next, missing), 1 + len(new) - len(missing)):
-                    if n > 0:  # the first ones were traced earlier
-                        on_compiled(n, len(new))
+                self._compiled_for(packed)
+                if self._graph_of(packed).is_differentiable:
+                    self._start(packed.shapes, kind, examples.share(packed), code)
+            if n > 0:  # the first ones were traced earlier
+                on_compiled(n, len(new))
         for packed in examples.packs:
             self._check_differentiable(packed)
+            self._library(packed.shapes, kind, examples.share(packed))
 
     def _unflattened(self, shapes: Shapes, n: int, numbers: Any) -> Any:
         """The function's values for n examples of these shapes, from their flat numbers."""
@@ -228,6 +220,15 @@ class Function:
         """Whether a call of this kind with n examples has nothing to build."""
         backend = self._backends.get(shapes)
         return backend.is_built(kind, n) if isinstance(backend, CBackend) else backend is not None
+
+    def _start(self, shapes: Shapes, kind: Kind, n: float, code: SharedCode | None = None) -> None:
+        """Begin to build what `_library` returns."""
+        backend = self._backends[shapes]
+        try:
+            if isinstance(backend, CBackend):
+                backend.start(kind, n, code)
+        except CompilerError as error:
+            self._fall_back(shapes, error)
 
     def _library(self, shapes: Shapes, kind: Kind, n: float) -> Library | None:
         """The library for calls of this kind with n examples, built if need be; None if they do not run in C."""

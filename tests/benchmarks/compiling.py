@@ -272,7 +272,9 @@ def source_of(program: Program, graph: Any) -> str:
 
     tile = tile_size(len(program.batch[0]))
     with gc_paused():
-        return library_source(graph, passes.program(graph, graph.outputs, graph.parameter_gradients or []), tile=tile)
+        return library_source(
+            graph, passes.program(graph, graph.outputs, graph.parameter_gradients or []), tile=tile
+        ).library
 
 
 def size(name: str, what: str) -> Measure:

@@ -25,6 +25,7 @@ import micrograd
 from micrograd import Value
 from micrograd.compiler import CompilerError, passes
 from micrograd.compiler.native import toolchain
+from micrograd.compiler.native.library import SharedCode
 from micrograd.compiler.passes import jam, roll
 from micrograd.compiler.targets import c
 from tests.fuzz.bounded import Bounded
@@ -184,11 +185,13 @@ class Way(NamedTuple):
     compiler: str
     level: str
     order: str = "by_level"
+    shares: bool = False  # whether single examples are computed by the routines of several programs
 
     def __str__(self) -> str:
         how = f"loops from {self.fewest} rounds on" if self.fewest < STRAIGHT else "straight"
         order = "" if self.order == "by_level" else ", each by itself"
-        return f"{how}{order}, {self.compiler} {self.level}"
+        routines = ", in routines" * self.shares
+        return f"{how}{order}{routines}, {self.compiler} {self.level}"
 
 
 def ways() -> list[Way]:
@@ -200,7 +203,8 @@ def ways() -> list[Way]:
     level = next(flag for flag in toolchain.FLAGS if flag[:2] == "-O")
     looped = [Way(2, cc, option) for cc in (first, *others) for option in (level, "-O0")]
     in_turn = Way(2, first, "-O0", "one_by_one")
-    return [Way(STRAIGHT, first, "-O0"), Way(roll.FEWEST_ROUNDS, first, level), *looped, in_turn]
+    shares = Way(2, first, level, shares=True)
+    return [Way(STRAIGHT, first, "-O0"), Way(roll.FEWEST_ROUNDS, first, level), *looped, in_turn, shares]
 
 
 def numbers() -> tuple[list[list[float]], list[float], list[float]]:
@@ -239,6 +243,8 @@ def compiled(program: Program, way: Way) -> Result:
         patch.dict(os.environ, CC=way.compiler),
     ):
         fast = micrograd.compile(lambda x: run(program, x, ws, constants), (examples[0],), parameters=ws, backend="c")
+        if way.shares:
+            fast._backends[fast._shapes].start("backward", 1, SharedCode())
         for count in (EXAMPLES, 1):
             for p in ws:
                 p.grad = 0.0

@@ -369,7 +369,7 @@ class Trace:
         key = (lines[1], lines[0]) if op in COMMUTATIVE and lines[0] > lines[1] else lines
         line = known.get(key)
         if line is None:
-            if lines[0] in self.constants or lines[-1] in self.constants:
+            if op != "dot" and (lines[0] in self.constants or lines[-1] in self.constants):
                 line = self._simplified(op, lines)
             elif self.finite and op == "-" and lines[0] == lines[1]:
                 line = self.id(0.0)

@@ -8,7 +8,7 @@ import struct
 import threading
 import weakref
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import resources
 from importlib.resources.abc import Traversable
 from itertools import chain
@@ -23,9 +23,11 @@ from micrograd.compiler.dtype import DOUBLE, REMEDY, Precision
 from micrograd.compiler.frontend.graph import Graph, Kind
 from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.frontend.serialized import SerializedGraph
-from micrograd.compiler.native.toolchain import build, require_compiler, unload
+from micrograd.compiler.native.background import Background
+from micrograd.compiler.native.toolchain import Object, Source, prepared, require_compiler, unload
 from micrograd.compiler.options import Options
 from micrograd.compiler.passes import Program, jam, program, roll, schedule, share
+from micrograd.compiler.passes.share import Routines
 from micrograd.compiler.targets import c
 from micrograd.compiler.targets.c import library_source
 from micrograd.signals import uninterrupted
@@ -68,11 +70,13 @@ class CBackend:
         self.options, self.precision = options, options.precision
         self._threads, self._lanes = options.threads, options.precision.lanes
         self._graph: Graph | None = graph  # until a library is built, since loading it again takes long
-        self._libraries: dict[tuple[Kind, int, int], Library] = {}
+        self._libraries: dict[Division, Library] = {}
+        self._started: dict[Division, Background[ctypes.CDLL]] = {}
         self._programs: dict[Kind, Program] = {}  # for each kind of call, which libraries for many and for few share
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_graph": None, "_libraries": {}, "_programs": {}}  # built again, or found in the cache
+        nothing_built: dict[str, Any] = {"_graph": None, "_libraries": {}, "_started": {}, "_programs": {}}
+        return {**vars(self), **nothing_built}  # built again, or found in the cache
 
     def run(
         self, kind: Kind, parameters: Sequence[float], seed: float, packed: Packed, results: Any, gradients: Any = None
@@ -80,29 +84,78 @@ class CBackend:
         """Call a generated function, as `PythonBackend.run` does, on buffers of numbers of the precision."""
         self.library(kind, packed.n)(parameters, seed, packed, results, gradients)
 
+    def start(self, kind: Kind, n: float, code: "SharedCode | None" = None) -> None:
+        """Begin to build the library for calls of this kind with n examples, from code that others share.
+
+        Raises CompilerError if there is no compiler; if this rejects the code, `library` raises it.
+        """
+        key = self._division(kind, n)
+        if key not in self._libraries and key not in self._started:
+            self._started[key] = Background(self._prepared(key, code))
+
     def library(self, kind: Kind, n: float) -> "Library":
         """The library for a kind of call with n examples, which it computes in tiles or one by one.
 
         Raises CompilerError if it cannot be built.
         """
-        tile, threads = self._division(kind, n)
-        library = self._libraries.get((kind, tile, threads))
+        key = self._division(kind, n)
+        library = self._libraries.get(key)
         if library is None:
-            library = Library(self.stored, kind, tile, threads, self.options, self._programs)
-            self._libraries[kind, tile, threads] = library
-            self._graph = None
+            started = self._started.pop(key, None)
+            loaded = started.result() if started else self._prepared(key)()
+            library = self._libraries[key] = Library(self.stored, kind, key.threads, self.options, loaded)
         return library
 
     def is_built(self, kind: Kind, n: float) -> bool:
-        """Whether there is a library for a kind of call with n examples."""
-        return (kind, *self._division(kind, n)) in self._libraries
+        """Whether the library for a kind of call with n examples is built, or will be."""
+        key = self._division(kind, n)
+        return key in self._libraries or key in self._started
 
-    def _division(self, kind: Kind, n: float) -> tuple[int, int]:
-        """The size of a tile, and how many threads share n examples."""
+    def _prepared(self, key: "Division", code: "SharedCode | None" = None) -> Callable[[], ctypes.CDLL]:
+        """What compiles and loads a library; all that Python has to do for it is done."""
+        kind, tile, _ = key
+        precision, shared = self.precision, self.options.shared(len(self.stored.shapes))
+        code = None if tile else code
+
+        def write() -> Source:
+            routines = code.routines if code else None
+            source = c_source(self.stored, kind, tile, precision, self._programs, shared, routines)
+            return Source(source.library, code.linked(source) if code else ())
+
+        made_of = f"{self.stored.digest} {kind} {tile} {shared} {precision.name} {code is None} {writer_digest()}"
+        compile_and_load = prepared(write, made_of)
+        self._graph = None
+        return compile_and_load
+
+    def _division(self, kind: Kind, n: float) -> "Division":
+        """The library for n examples: the size of its tiles, and how many threads share them."""
         threads = self._threads
         if threads > 1:
             threads = max(1, int(min(threads, busy_threads(self.stored, kind, n))))
-        return tile_size(n / threads, self._lanes), threads
+        return Division(kind, tile_size(n / threads, self._lanes), threads)
+
+
+class Division(NamedTuple):
+    """What a library computes at once: tiles of so many vectors, in so many threads."""
+
+    kind: Kind
+    tile: int
+    threads: int
+
+
+class SharedCode:
+    """The routines of several libraries, of a function for examples of different shapes, each compiled once."""
+
+    def __init__(self) -> None:
+        self.routines = Routines(several=True)
+        self._objects: dict[int, Object] = {}  # by the numbers of the routines in them
+
+    def linked(self, source: c.Source) -> list[Object]:
+        """What a library links, after it has added its routines."""
+        if source.routines:
+            added = Object(source.routines)
+            self._objects |= dict.fromkeys(range(len(self._objects), len(self.routines)), added)
+        return list(dict.fromkeys(map(self._objects.__getitem__, source.called)))
 
 
 def check_constants(graph: Graph, precision: Precision) -> None:
@@ -122,21 +175,22 @@ def busy_threads(stored: SerializedGraph, kind: Kind, n: float) -> float:
     return n * stored.n_operands(kind) / (A_THREAD + A_GRADIENT * stored.n_parameters)
 
 
-def c_text(
+def c_source(
     stored: SerializedGraph,
     kind: Kind,
     tile: int,
     precision: Precision,
     programs: dict[Kind, Program] | None = None,
     shared: Sequence[bool] = (),
-) -> str:
+    routines: Routines | None = None,
+) -> c.Source:
     """The C for a kind of call. `programs` keeps the program for each kind, which is the same for all tiles."""
     graph = stored.graph()
     programs = {} if programs is None else programs
     with gc_paused():
         if kind not in programs:
             programs[kind] = program(graph, *graph.ends(kind))
-        return library_source(graph, programs[kind], tile=tile, precision=precision, shared=shared)
+        return library_source(graph, programs[kind], tile=tile, precision=precision, shared=shared, routines=routines)
 
 
 def writer_digest() -> str:
@@ -187,19 +241,10 @@ class Library:
     """
 
     def __init__(
-        self,
-        stored: SerializedGraph,
-        kind: Kind,
-        tile: int,
-        threads: int,
-        options: Options,
-        programs: dict[Kind, Program],
+        self, stored: SerializedGraph, kind: Kind, threads: int, options: Options, library: ctypes.CDLL
     ) -> None:
         precision = options.precision
         self._stored, self._kind, self._precision = stored, kind, precision
-        shared = options.shared(len(stored.shapes))
-        made_of = f"{stored.digest} {kind} {tile} {shared} {precision.name} {writer_digest()}"
-        library = build(lambda: c_text(stored, kind, tile, precision, programs, shared), made_of)
         self.sizes = Sizes(stored.n_parameters, stored.n_results(kind), ctypes.c_int64.in_dll(library, "room").value)
         weakref.finalize(self, unload, library).atexit = False  # at exit, threads may still be running in it
         self._run: Any = RUN(("run", library))

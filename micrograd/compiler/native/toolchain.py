@@ -26,8 +26,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -149,7 +150,7 @@ def _probed(compiler: Compiler) -> Compiler:
         )
     for native in NATIVE:
         try:
-            unload(_built(lambda: PROBE, PROBE, compiler._replace(native=native)))
+            unload(_prepared(lambda: Source(PROBE), PROBE, compiler._replace(native=native))())
         except CompilerError as error:
             failure = error  # the last one, without flags, is raised
         else:
@@ -157,14 +158,26 @@ def _probed(compiler: Compiler) -> Compiler:
     raise failure
 
 
-def build(source: str | Callable[[], str], made_of: str = "") -> ctypes.CDLL:
+class Source(NamedTuple):
+    """The C of a library, and what it links."""
+
+    text: str
+    objects: "Sequence[Object]" = ()
+
+
+def build(source: str | Callable[[], Source], made_of: str = "") -> ctypes.CDLL:
     """The source, compiled and loaded. Raises CompilerError if there is no compiler, or it rejects the source.
 
     The source may be a function that writes it, and is called only if the cache has no library `made_of` the same.
     """
+    return prepared(source, made_of)()
+
+
+def prepared(source: str | Callable[[], Source], made_of: str = "") -> Callable[[], ctypes.CDLL]:
+    """What `build` leaves to the compiler, which may run in another thread: all that is written in Python is done."""
     if isinstance(source, str):
-        return _built(lambda: source, source, require_compiler())
-    return _built(source, made_of, require_compiler())
+        return _prepared(lambda: Source(source), source, require_compiler())
+    return _prepared(source, made_of, require_compiler())
 
 
 def require_compiler() -> Compiler:
@@ -172,19 +185,22 @@ def require_compiler() -> Compiler:
     return find_compiler(os.environ.get("CC"), os.environ.get("PATH"))
 
 
-def _built(write: Callable[[], str], made_of: str, compiler: Compiler) -> ctypes.CDLL:
+def _prepared(write: Callable[[], Source], made_of: str, compiler: Compiler) -> Callable[[], ctypes.CDLL]:
     command, version, native = compiler
     vectors = ["-mprefer-vector-width=512"] if platform.machine() in ("x86_64", "AMD64") else []
     flags = [*FLAGS, *native, *vectors]
     machine = platform.machine(), platform.platform(), _processor()
     key = hashlib.sha256("\0".join([made_of, *command, version, *flags, *machine]).encode()).hexdigest()[:32]
     directory = _cache_directory()
+    library = directory and _load(directory, key)
+    return (lambda: library) if library else partial(_built, directory, key, write(), [*command, *flags])
+
+
+def _built(directory: Path | None, key: str, source: Source, command: list[str]) -> ctypes.CDLL:
+    """The library, built in the cache, or without one in a temporary directory."""
     if directory is not None:
-        library = _load(directory, key)
-        if library is not None:
-            return library
         try:
-            library = _compile_into(directory, key, write(), [*command, *flags])
+            library = _compile_into(directory, key, source, command)
             _tidy(directory)
             return library
         except OSError as error:
@@ -192,7 +208,7 @@ def _built(write: Callable[[], str], made_of: str, compiler: Compiler) -> ctypes
     try:
         _remove_abandoned(Path(tempfile.gettempdir()), "micrograd-build-*")  # Windows keeps loaded libraries
         with tempfile.TemporaryDirectory(prefix="micrograd-build-", ignore_cleanup_errors=True) as temporary:
-            return _compile_into(Path(temporary), key, write(), [*command, *flags])
+            return _compile_into(Path(temporary), key, source, command)
     except OSError as error:
         raise CompilerError(f"the library cannot be built: {error}") from error
 
@@ -251,24 +267,48 @@ def _file_name(key: str, content: bytes) -> str:
     return f"{key}-{hashlib.sha256(content).hexdigest()[:32]}.so"
 
 
-def _compile_into(directory: Path, key: str, source: str, command: list[str]) -> ctypes.CDLL:
+def _compile_into(directory: Path, key: str, source: Source, command: list[str]) -> ctypes.CDLL:
     with tempfile.TemporaryDirectory(prefix="build-", dir=directory, ignore_cleanup_errors=True) as temporary:
-        c_file, built = Path(temporary, "program.c"), Path(temporary, "program.so")
-        c_file.write_text(source)
-        slow = "ziglang; the first time can take a minute or two"  # it builds a C library, too
-        compiler = slow if "ziglang" in command else command[0]
-        with notice(f"compiling {source.count(chr(10)):,} lines of C with {compiler}"):
-            result = subprocess.run(
-                [*command, str(c_file), "-o", str(built), "-lm"], capture_output=True, text=True, errors="replace"
-            )
-        if result.returncode != 0:
-            if shutil.disk_usage(directory).free < 1 << 20:
-                raise OSError("the disk is full")
-            raise CompilerError(f"{shlex.join(command)} failed:\n{result.stderr[-2000:]}")
+        objects = [each.in_file(Path(temporary), f"object_{i}", command) for i, each in enumerate(source.objects)]
+        built = _compiled(Path(temporary), "program", source.text, ".so", [*command, *objects])
         library = ctypes.CDLL(str(built))  # if this fails, the file is not kept
         built.chmod(0o700)  # whatever the umask: `_load` refuses files that others can write to
         move(built, directory / _file_name(key, built.read_bytes()))
     return library
+
+
+class Object:
+    """Functions in C that several libraries link: the first that is built compiles them."""
+
+    def __init__(self, text: str) -> None:
+        self._text, self._code, self._lock = text, b"", threading.Lock()
+
+    def in_file(self, directory: Path, name: str, command: list[str]) -> str:
+        """The file in this directory into which the machine code is written."""
+        with self._lock:
+            if not self._code:
+                only = [word for word in command if word != "-shared"]
+                self._code = _compiled(directory, name, self._text, ".o", [*only, "-c"]).read_bytes()
+        file = directory / f"{name}.o"
+        file.write_bytes(self._code)
+        return str(file)
+
+
+def _compiled(directory: Path, name: str, text: str, suffix: str, command: list[str]) -> Path:
+    """The file that the compiler makes of a text. Raises CompilerError if it rejects the text, OSError without room."""
+    c_file, built = directory / f"{name}.c", directory / f"{name}{suffix}"
+    c_file.write_text(text)
+    slow = "ziglang; the first time can take a minute or two"  # it builds a C library, too
+    compiler = slow if "ziglang" in command else command[0]
+    with notice(f"compiling {text.count(chr(10)):,} lines of C with {compiler}"):
+        result = subprocess.run(
+            [*command, str(c_file), "-o", str(built), "-lm"], capture_output=True, text=True, errors="replace"
+        )
+    if result.returncode != 0:
+        if shutil.disk_usage(directory).free < 1 << 20:
+            raise OSError("the disk is full")
+        raise CompilerError(f"{shlex.join(command)} failed:\n{result.stderr[-2000:]}")
+    return built
 
 
 def _cache_directory() -> Path | None:

@@ -1,24 +1,31 @@
 """Routines: steps that differ only in some numbers become calls of one function, with these numbers as arguments.
 
 A C compiler spends time on every loop it reads. The loops of causal attention, and those of successive layers, differ
-only in where they start and how many rounds they run, so that one routine serves them all.
+only in where they start and how many rounds they run, so that one routine serves them all. Programs for longer or
+shorter examples have mostly the same loops, too: they can share routines, of which a longer text needs a few more.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Kernel, Loop, Ref, Sum, refs
 
-FEWEST_CALLS = 3  # below which steps do not become a routine
+FEWEST_CALLS = 3  # below which steps of a single program do not become a routine
+BASE = "base"  # in place of an array, for a number that tells where something begins
 
 
 class Routine(NamedTuple):
     """A step in which some bases, strides and rounds are parameters, called n0, n1, ..."""
 
     step: Any
-    varies: tuple[bool, ...]  # whether each of its numbers is a parameter
+    fixed: tuple[int | None, ...]  # each of its numbers; None for a parameter
+
+    def fits(self, numbers: Sequence[Ref]) -> bool:
+        """Whether a call with these numbers has those that are fixed here."""
+        pairs = zip(self.fixed, numbers, strict=True)
+        return all(own is None or (own == number.base and not any(number.strides)) for own, number in pairs)
 
 
 class RoutineCall(NamedTuple):
@@ -28,27 +35,73 @@ class RoutineCall(NamedTuple):
     numbers: tuple[Ref, ...]
 
 
-def shared(chunks: Sequence[Kernel]) -> tuple[list[Routine], list[list[Any]]]:
-    """The routines of a kernel in chunks, and the chunks with calls of them: of outer loops rather than inner ones."""
+class Routines(list[Routine]):
+    """The routines of one program, or of several: those of one function for examples of different lengths.
+
+    Several programs have the same loops in other places, so every loop becomes a routine that can start anywhere.
+    """
+
+    def __init__(self, *, several: bool = False) -> None:
+        super().__init__()
+        self.several = several
+        self._alike: dict[Any, list[int]] = defaultdict(list)  # the numbers of routines, by the shape of their steps
+
+    def number(self, shape: Any, step: Any, depth: int, calls: Sequence[tuple[Ref, ...]]) -> int:
+        """The number of a routine for these calls of a step in `depth` loops: of an earlier one, if they fit.
+
+        What differs between calls, or depends on an outer loop, is a parameter.
+        """
+        alike = self._alike[shape]
+        for number in alike:
+            if all(map(self[number].fits, calls)):
+                return number
+        known = zip(*[self[number].fixed for number in alike], strict=True) if alike else repeat(())
+        fixed = tuple(map(self._fixed, zip(*calls, strict=True), known))
+        names = iter([f"n{i}" if number is None else number for i, number in enumerate(fixed)])
+        alike.append(len(self))
+        self.append(Routine(_renumbered(step, depth, lambda _: next(names)), fixed))
+        return alike[-1]
+
+    def _fixed(self, column: Sequence[Ref], known: Sequence[int | None]) -> int | None:
+        """The number that all calls have here, and all routines for the same shape; None if it is a parameter."""
+        first = column[0]
+        if (
+            (self.several and first.array == BASE)
+            or any(first.strides)
+            or len({*column}) > 1
+            or {*known} - {first.base}
+        ):
+            return None
+        return first.base
+
+
+def shared(chunks: Sequence[Kernel], routines: Routines) -> tuple[list[int], list[list[Any]]]:
+    """The numbers of the routines that a kernel calls, and its chunks with these calls. New ones join `routines`.
+
+    Outer loops become routines rather than inner ones.
+    """
     uses = Counter(shape for chunk in chunks for step in chunk for shape in _shapes(step, 0))
+    fewest = 1 if routines.several else FEWEST_CALLS
     places: dict[Any, int] = {}
-    found: list[tuple[Any, int, list[tuple[Ref, ...]]]] = []  # a step, its depth, the numbers of each call
+    found: list[
+        tuple[Any, Any, int, list[tuple[Ref, ...]]]
+    ] = []  # a shape, a step, its depth, the numbers of each call
 
     def with_calls(step: Any, depth: int = 0) -> Any:
-        if _is_self_contained(step):
+        if _is_self_contained(step) and not (routines.several and _reads_constants(step)):
             shape, numbers = _shape(step, depth)
-            if uses[shape] >= FEWEST_CALLS:
+            if uses[shape] >= fewest:
                 if shape not in places:
                     places[shape] = len(found)
-                    found.append((step, depth, []))
-                found[places[shape]][2].append(numbers)
+                    found.append((shape, step, depth, []))
+                found[places[shape]][-1].append(numbers)
                 return RoutineCall(places[shape], numbers)
         if isinstance(step, Loop):
             return Loop(step.rounds, tuple([with_calls(inner, depth + 1) for inner in step.body]))
         return step
 
     parts = [[with_calls(step) for step in chunk] for chunk in chunks]
-    return [_routine(*each) for each in found], parts
+    return [routines.number(*each) for each in found], parts
 
 
 def _shapes(step: Any, depth: int) -> Iterator[Any]:
@@ -70,6 +123,11 @@ def _is_self_contained(step: Any) -> bool:
     return used <= set(_declared(step))
 
 
+def _reads_constants(step: Any) -> bool:
+    """Whether a step reads the table of constants, which is different in each program."""
+    return any(ref.array == "c" for ref, _ in refs(step))
+
+
 def _declared(step: Any) -> Iterator[str]:
     """The names that a step assigns to."""
     if isinstance(step, Loop):
@@ -79,12 +137,11 @@ def _declared(step: Any) -> Iterator[str]:
 
 
 def _shape(step: Any, depth: int) -> tuple[Any, tuple[Ref, ...]]:
-    """A step in `depth` loops with 0 for each of its numbers, and these numbers."""
+    """A step in `depth` loops with None for each of its numbers, and these numbers."""
     numbers: list[Ref] = []
 
-    def cleared(number: Ref) -> int:
+    def cleared(number: Ref) -> None:
         numbers.append(number)
-        return 0
 
     return (type(step), _renumbered(step, depth, cleared)), tuple(numbers)
 
@@ -92,14 +149,15 @@ def _shape(step: Any, depth: int) -> tuple[Any, tuple[Ref, ...]]:
 def _renumbered(part: Any, depth: int, change: Callable[[Ref], Any]) -> Any:
     """The part with `change` applied to each number: the base and strides of references, and the rounds of loops.
 
-    The stride of an innermost loop stays, so that the C compiler sees whether it reads adjacent elements.
+    A stride of 1, 0 or -1 in an innermost loop stays, so that the C compiler sees that it reads adjacent elements.
     """
     if type(part) is Ref:
         if part.array not in ARRAYS:
             return part
-        base = change(Ref("", part.base, part.strides[:depth]))
-        *strides, last = part.strides[depth:] or (0,)
-        return Ref(part.array, base, (*[change(Ref("", stride)) for stride in strides], last))
+        base = change(Ref(BASE, part.base, part.strides[:depth]))
+        *outer, last = part.strides[depth:] or (0,)
+        own = [change(Ref("", stride)) for stride in outer]
+        return Ref(part.array, base, (*own, last if abs(last) <= 1 else change(Ref("", last))))
     if type(part) is Loop:
         rounds = change(Ref("", part.rounds))
         return Loop(rounds, tuple([_renumbered(inner, depth, change) for inner in part.body]))
@@ -107,10 +165,3 @@ def _renumbered(part: Any, depth: int, change: Callable[[Ref], Any]) -> Any:
         return part
     parts = [_renumbered(inner, depth, change) for inner in part]
     return tuple(parts) if type(part) is tuple else type(part)(*parts)
-
-
-def _routine(step: Any, depth: int, calls: Sequence[tuple[Ref, ...]]) -> Routine:
-    """The routine for steps like this one: what differs between calls, or depends on an outer loop, is a parameter."""
-    varies = tuple([len({*column}) > 1 or any(column[0].strides) for column in zip(*calls, strict=True)])
-    names = iter([f"n{i}" if named else None for i, named in enumerate(varies)])
-    return Routine(_renumbered(step, depth, lambda number: next(names) or number.base), varies)

@@ -15,8 +15,8 @@ take more than 16 GB. The numbers of one example, which were traced one by one, 
 
 import math
 from collections.abc import Sequence
-from itertools import compress, groupby, takewhile, zip_longest
-from typing import Any
+from itertools import groupby, takewhile, zip_longest
+from typing import Any, NamedTuple
 
 from micrograd.compiler.dtype import DOUBLE, VECTOR_BYTES, Precision
 from micrograd.compiler.frontend.graph import Graph
@@ -25,7 +25,8 @@ from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref, S
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.interchange import interchanged, is_dot
 from micrograd.compiler.passes.jam import JAM_FACTOR, can_jam, shifted
-from micrograd.compiler.passes.share import Routine, RoutineCall, shared
+from micrograd.compiler.passes.share import RoutineCall, Routines
+from micrograd.compiler.passes.share import shared as with_routines
 from micrograd.compiler.passes.storage import Slots, chunks_of
 from micrograd.compiler.targets.c_runtime import (
     ADD,
@@ -109,11 +110,18 @@ class Writer:
     flagged
         Whether every division by 0 raises a floating-point flag, even that of an infinity or NaN.
     routines
-        Whether loops that differ only in numbers call one routine, in a program of several functions.
+        Loops that differ only in numbers call one of these, in a program of several functions; it adds its own. Those
+        that are shared by several programs are functions of a file of their own.
     """
 
     def __init__(
-        self, program: Program, *, vectors: bool, dots: bool = False, flagged: bool = False, routines: bool = False
+        self,
+        program: Program,
+        *,
+        vectors: bool,
+        dots: bool = False,
+        flagged: bool = False,
+        routines: Routines | None = None,
     ) -> None:
         self.vectors = vectors
         self.dots = dots
@@ -130,40 +138,60 @@ class Writer:
         slots = Slots(chunks)
         self.temporaries = slots.size
         parts: list[list[Any]] = [[replace(step, slots.placed) for step in chunk] for chunk in chunks]
-        self._routines: list[Routine] = []
-        if routines and len(parts) > 1:
-            self._routines, parts = shared(parts)
+        self.called: list[int] = []
+        self._routines = Routines() if routines is None else routines
+        before = len(self._routines)
+        if routines is not None and (len(parts) > 1 or routines.several):
+            self.called, parts = with_routines(parts, routines)
+        self.added = range(before, len(self._routines))
         self._bodies = [[line for step in part for line in self._step(step)] for part in parts]
+
+    def _head(self, name: str, numbers: str = "") -> str:
+        """The head of a function."""
+        return (
+            f"void {name}(const double *restrict p, const {self.type} *restrict x, const {self.type} seed, "
+            f"double *restrict g, {self.type} *restrict y, {self.type} *restrict t{numbers})"
+        )
+
+    def _routine_head(self, number: int) -> str:
+        names = [f"n{k}" for k, own in enumerate(self._routines[number].fixed) if own is None]
+        return self._head(f"routine_{number}", "".join(f", long {name}" for name in names))
+
+    def _function(self, head: str, lines: Sequence[str]) -> str:
+        """The text of a function."""
+        return f"{head}\n{{\n    (void)p; (void)x; (void)seed; (void)g; (void)y; (void)t;\n{_lines(lines)}}}\n\n"
+
+    def routines(self, kind: str = "") -> str:
+        """The routines that this program has added, as functions of this kind."""
+        return "".join(
+            self._function(f"{kind}{self._routine_head(i)}", self._step(self._routines[i].step)) for i in self.added
+        )
 
     def source(self, name: str) -> str:
         """Functions that compute one example, or one in each lane: the last is called `name`."""
-        head = (
-            f"(const double *restrict p, const {self.type} *restrict x, const {self.type} seed, "
-            f"double *restrict g, {self.type} *restrict y, {self.type} *restrict t{{numbers}})\n{{{{\n"
-            "    (void)p; (void)x; (void)seed; (void)g; (void)y; (void)t;\n"
-        )
         text = ""
         if self.constants:
             numbers = ",\n    ".join(map(literal, self.constants))
             text += f"static const double {name}_c[] = {{\n    {numbers}\n}};\n\n#define c {name}_c\n"
-        for i, (step, varies) in enumerate(self._routines):
-            numbers = "".join(f", long n{k}" for k, named in enumerate(varies) if named)
-            text += f"static NOINLINE void routine_{i}{head.format(numbers=numbers)}{_lines(self._step(step))}}}\n\n"
+        if self._routines.several:
+            text += "".join(f"{self._routine_head(number)};\n" for number in sorted({*self.called}))
+        else:
+            text += self.routines("static NOINLINE ")
         parts = [f"{name}_{i}" for i in range(len(self._bodies))] if len(self._bodies) > 1 else [name]
-        noinline = "NOINLINE " if self._routines else ""
+        noinline = "NOINLINE " if self.called else ""
         for part, body in zip(parts, self._bodies, strict=True):
-            text += f"static {noinline}void {part}{head.format(numbers='')}{_lines(body)}}}\n\n"
+            text += self._function(f"static {noinline}{self._head(part)}", body)
         if len(parts) > 1:
-            calls = _lines([f"{part}(p, x, seed, g, y, t);" for part in parts])
-            text += f"static void {name}{head.format(numbers='')}{calls}}}\n\n"
+            text += self._function(f"static {self._head(name)}", [f"{part}(p, x, seed, g, y, t);" for part in parts])
         return text + ("#undef c\n" if self.constants else "")
 
     def _step(self, step: Any, depth: int = 0) -> list[str]:
         """The lines of C for a step, or for a call of a routine, in `depth` loops."""
         if isinstance(step, RoutineCall):
-            varies = self._routines[step.routine].varies
-            numbers = "".join(f", {index(number)}" for number in compress(step.numbers, varies))
-            return [f"routine_{step.routine}(p, x, seed, g, y, t{numbers});"]
+            called = self.called[step.routine]
+            pairs = zip(step.numbers, self._routines[called].fixed, strict=True)
+            numbers = "".join(f", {index(number)}" for number, own in pairs if own is None)
+            return [f"routine_{called}(p, x, seed, g, y, t{numbers});"]
         if not isinstance(step, Loop):
             return self._jammed([step], depth)
         if depth or not self.vectors or not can_jam(step):
@@ -276,9 +304,10 @@ class Writer:
 
 
 def _chooses_in_reverse(loop: Loop) -> bool:
-    """Whether a loop has choices and reads an array in reverse."""
+    """Whether a loop has choices and reads an array in reverse, or by a stride that is a parameter."""
     steps = [step for step in loop.body if isinstance(step, Assign | Accumulate)]
-    return any(map(_has_choice, steps)) and any(ref.strides[-1:] < (0,) for ref, _ in refs(tuple(steps)))
+    strides = {stride for ref, _ in refs(tuple(steps)) for stride in ref.strides[-1:]}
+    return any(map(_has_choice, steps)) and any(isinstance(stride, str) or stride < 0 for stride in strides)
 
 
 def _has_choice(part: Any) -> bool:
@@ -314,17 +343,33 @@ def literal(number: float) -> str:
     return "NAN" if number != number else "INFINITY" if number > 0 else "(-INFINITY)"
 
 
+class Source(NamedTuple):
+    """The C of a library, and of the routines that it has added to those of several programs: "" for none."""
+
+    library: str
+    routines: str
+    called: list[int]  # the numbers of the routines that it links
+
+
 def library_source(
-    graph: Graph, program: Program, *, tile: int, precision: Precision = DOUBLE, shared: Sequence[bool] = ()
-) -> str:
+    graph: Graph,
+    program: Program,
+    *,
+    tile: int,
+    precision: Precision = DOUBLE,
+    shared: Sequence[bool] = (),
+    routines: Routines | None = None,
+) -> Source:
     """A library with the function `run`, which runs a graph's program for many examples, and the size `room` it needs.
 
     It computes `tile` vectors of examples at once, or if that is 0, one example after the other. A tile is smaller if
     its numbers would not stay in the processor's cache, from which each weight is read once for the whole tile, or if
-    the code has many lines and few loops. `shared` says which arguments all examples share.
+    the code has many lines and few loops. `shared` says which arguments all examples share. The `routines` of several
+    programs are for code that computes one example after the other.
     """
     quiet = graph.trace.quiet
-    writer = Writer(program, vectors=tile > 0, dots=tile == 0, flagged=not quiet, routines=True)
+    routines = Routines() if routines is None else routines
+    writer = Writer(program, vectors=tile > 0, dots=tile == 0, flagged=not quiet, routines=routines)
     numbers = sum(graph.sizes) + program.n_results + writer.temporaries
     while tile > 1 and (writer.straight > MANY_LINES or tile * numbers * VECTOR_BYTES > CACHE):
         tile //= 2
@@ -337,15 +382,16 @@ def library_source(
         else:
             gather += f"        gather(xs + {offset}, x + {k}, {count}, {size}, at, b, m);\n"
         k, offset = k + count, offset + count * size
-    body = writer.source("one")
-    types = vector_functions(body) + TILES.format(tile=tile) if tile else DOUBLES
     failed = (
         "0" if quiet or program.operations <= TOTAL else "fetestexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW) != 0"
     )
     if precision != DOUBLE and not quiet:  # an overflow that Python would not have is not a failure by itself
         failed = f"({failed.replace(' | FE_OVERFLOW', '')}) | (fetestexcept(FE_OVERFLOW) ? 2 : 0)"
-    source = "\n".join(
-        [
+
+    def file(body: str, *rest: str) -> str:
+        """A file with what the functions in it call."""
+        types = vector_functions(body) + TILES.format(tile=tile) if tile else DOUBLES
+        parts = (
             "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n",
             NO_PATTERNS + PASSES.format(passes=FOR_TILES if tile else FOR_DOUBLES),
             NOINLINE if "NOINLINE" in body else "",
@@ -353,16 +399,18 @@ def library_source(
             helpers(types + body),
             types,
             body,
-            GATHER if gather or once else "",
-            RUN.format(
-                inputs=offset,
-                outputs=program.n_results,
-                once=once,
-                gather=gather,
-                failed=failed,
-                room=(numbers * max(tile, 1) + 1) * VECTOR_BYTES,
-            ),
-            ADD,
-        ]
+            *rest,
+        )
+        return precision.text("\n".join(parts))
+
+    run = RUN.format(
+        inputs=offset,
+        outputs=program.n_results,
+        once=once,
+        gather=gather,
+        failed=failed,
+        room=(numbers * max(tile, 1) + 1) * VECTOR_BYTES,
     )
-    return precision.text(source)
+    library = file(writer.source("one"), GATHER if gather or once else "", run, ADD)
+    added = file(writer.routines()) if routines.several and writer.added else ""
+    return Source(library, added, writer.called)
