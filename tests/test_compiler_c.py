@@ -1701,8 +1701,16 @@ def test_what_is_in_the_cache_is_found_by_its_trace_and_not_written_again(monkey
 
 
 @needs_compiler
-@pytest.mark.parametrize("compiled_files", [False, True], ids=["sources", "compiled files"])
-def test_a_package_in_a_zip_uses_no_library_of_another_one(cache, tmp_path, compiled_files):
+@pytest.mark.parametrize(
+    ("file", "text", "compiled_files"),
+    [
+        ("c.py", '**{op: f"{{0}} {op} {{1}}" for op in ("+", "-", "*", "/")}', False),
+        ("c.py", '**{op: f"{{0}} {op} {{1}}" for op in ("+", "-", "*", "/")}', True),
+        ("runtime.c", "+ i] = ((double *)&ys[i])[l];", False),
+    ],
+    ids=["sources", "compiled files", "text in C"],
+)
+def test_a_package_in_a_zip_uses_no_library_of_another_one(cache, tmp_path, file, text, compiled_files):
     """As after an upgrade: `5 * x` is written as `5 * x`, and then as `50 * x`."""
     program = (
         "import micrograd; print(micrograd.compile(lambda x: 5 * x, (1.0,), backend='c')(2.0), micrograd.__file__)"
@@ -1711,16 +1719,16 @@ def test_a_package_in_a_zip_uses_no_library_of_another_one(cache, tmp_path, comp
         package = tmp_path / "content" / "micrograd"
         shutil.rmtree(package, ignore_errors=True)
         shutil.copytree(Path(c.__file__).parents[2], package, ignore=shutil.ignore_patterns("__pycache__"))
-        source = package / "compiler" / "targets" / "c.py"
-        text = source.read_text()
-        line = '**{op: f"{{0}} {op} {{1}}" for op in ("+", "-", "*", "/")}'
-        assert line in text
+        source = package / "compiler" / "targets" / file
+        before = source.read_text()
+        assert text in before
         if expected == "100.0":
-            source.write_text(text.replace(line, line.replace('f"', 'f"10.0 * ')))
+            changed = text.replace('f"', 'f"10.0 * ').replace("= ", "= 10.0 * ")
+            source.write_text(before.replace(text, changed))
         if compiled_files:
             assert compileall.compile_dir(package, legacy=True, quiet=1)
-            for file in package.rglob("*.py"):
-                file.unlink()
+            for module in package.rglob("*.py"):
+                module.unlink()
         archive = shutil.make_archive(str(tmp_path / "package"), "zip", package.parent)
         done = subprocess.run(
             [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": archive}, cwd=tmp_path,

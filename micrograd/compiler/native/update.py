@@ -13,7 +13,7 @@ from micrograd.compiler.frontend.redirect import hidden
 from micrograd.compiler.frontend.tracer import Trace, TraceError
 from micrograd.compiler.passes.expressions import Expressions, Node
 from micrograd.compiler.targets.c import SCALAR, TOTAL, VECTOR, literal
-from micrograd.compiler.targets.spelling import terms, total
+from micrograd.compiler.targets.spelling import source, terms, total
 from micrograd.errors import shown
 from micrograd.signals import finally_uninterrupted
 from micrograd.stepping import OptimizerLike
@@ -37,24 +37,6 @@ ONLY = (
     "in C it may depend only on the numbers it is given, learning_rate, steps and options, and change only what it "
     'returns. Train with backend="numpy" or "python", or eagerly'
 )
-UPDATE = """/* A step with n of all parameters: 1, or 0 if one is infinite or NaN then, or an operation failed. */
-static int update(double *p, double *g, double *m, int64_t all, int64_t n, wide rate, wide steps, wide norm)
-{{
-    (void)m; (void)all; (void)rate; (void)steps; (void)norm;
-    W sums = {{0.0}};
-    double sum = 0.0; /* of x - x, which is 0 for all that is finite */
-{head}    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES) {{
-{vectors}        sums += {result} - {result};
-    }}
-    for (; i < n; i++) {{
-{scalars}        sum += {result} - {result};
-    }}
-    for (int64_t l = 0; l < LANES; l++)
-        sum += sums[l];
-    return sum == 0.0;
-}}
-"""
 
 
 class UpdateKernel:
@@ -112,7 +94,7 @@ class UpdateKernel:
         """The function `update`: a step fails if a parameter is not finite then, or if `all_finite`, a moment."""
         texts = [self._text(type, all_finite) for type in ("V", "double")]
         head = "".join(self._lines(SCALAR, "wide", "    ", True))
-        return UPDATE.format(head=head, vectors=texts[0], scalars=texts[1], result="r0")
+        return source("update.c", HEAD=head, VECTORS=texts[0], SCALARS=texts[1])
 
     def _text(self, type: str, all_finite: bool) -> str:
         """One round of the loop on numbers of this type."""

@@ -73,7 +73,7 @@ def _header(graph: Graph, name: str, room: int) -> str:
         n = len(graph.argument_gradients)
         gradient = f", {_span('y', n, 1)} its gradient with respect to the inputs" if n else ""
         backward = source("backward.h", SUMS=_span("g", graph.n_parameters), GRADIENT=gradient, **words)
-        words["BACKWARD"] = f"\n{backward}"
+        words["BACKWARD"] = f"{backward}\n"
     return source(
         "header.h",
         STACK=f"Needs {room:,} bytes of the stack, and what" if room else "Needs no more of the stack than what",
@@ -125,7 +125,7 @@ def js_update(rule: "UpdateKernel", templates: Mapping[str, str] = javascript.TE
     lines = [*start, "for (let i = 0; i < p.length; i++) {", *javascript.indented(body), "}"]
     state = ["steps: 0", *(f"{moment}: new Float64Array(parameters.length)" for moment in rule.moments)]
     rate = javascript.literal(float(rule.learning_rate))
-    return source("update.js", RATE=rate, STATE=", ".join(state), BODY="\n".join(javascript.indented(lines))) + "\n"
+    return source("update.js", RATE=rate, STATE=", ".join(state), BODY="".join(f"  {line}\n" for line in lines)) + "\n"
 
 
 def arguments(graph: Graph, line: str) -> str:
