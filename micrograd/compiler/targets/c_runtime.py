@@ -60,12 +60,12 @@ def helpers(body: str) -> str:
 def vector_functions(body: str) -> str:
     """The definition of vectors, and the functions of them that are called."""
     called = {name: n for name, n in {**CALLS, "fabs": 1, "pow": 2, "remainder_": 2}.items() if f"v_{name}(" in body}
-    kind = {name: "inline" if name in INSTRUCTIONS else "APART" for name in called}
+    kind = {name: "inline" if name in INSTRUCTIONS else "CALLS_LIBM" for name in called}
     functions = [
         f"static {kind[name]} V v_{name}({', '.join(['V a', 'V b'][:n])}) "
         f"LANE_BY_LANE({name}({', '.join(['a[l]', 'b[l]'][:n])}))\n"
         for name, n in called.items()
     ]
-    attribute = PARTS["apart"] if "APART" in kind.values() else ""
+    attribute = PARTS["calls_libm"] if "CALLS_LIBM" in kind.values() else ""
     own = [PARTS[name] for name in ("v_quotient", "v_larger", "v_take") if name in body]
     return PARTS["vectors"] + attribute + "".join(functions + own)

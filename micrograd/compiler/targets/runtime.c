@@ -94,11 +94,11 @@ static inline V choose(M condition, V a, V b)
 
 #define LANE_BY_LANE(call) { V r; for (int l = 0; l < LANES; l++) r[l] = call; return r; }
 
-/* PART apart */
+/* PART calls_libm */
 #if defined(__GNUC__) && !defined(__clang__) /* vector registers are cleared before libm is called */
-#define APART __attribute__((noinline, optimize("expensive-optimizations")))
+#define CALLS_LIBM __attribute__((noinline, optimize("expensive-optimizations")))
 #else
-#define APART inline
+#define CALLS_LIBM inline
 #endif
 
 /* PART v_quotient */
