@@ -301,19 +301,12 @@ def _statements(step: Step, rounds: tuple[int, ...]) -> Iterator[tuple[Any, tupl
 def _meets(write: Ref, written: Sequence[int], read: Ref, rounds: Sequence[int], depth: int) -> bool:
     """Whether a round of the loop at this depth may read what an earlier one writes."""
     low = high = write.base - read.base
-    steps = []
     for i, (a, b) in enumerate(zip_longest(write.strides, read.strides, fillvalue=0)):
         if a == b and i <= depth:
             continue  # the same round of an outer loop
         for reach in (a * (written[i] - 1) if a else 0, -b * (rounds[i] - 1) if b else 0):
             low, high = low + min(0, reach), high + max(0, reach)
-        steps += [a, b]
     own = _stride(write, depth)
-    divisor = math.gcd(*steps, own)
-    if divisor and (write.base - read.base) % divisor:
-        return False
-    if own != _stride(read, depth) or own == 0:
+    if own != _stride(read, depth):
         return low <= 0 <= high
-    if own < 0:
-        low, high, own = -high, -low, -own
-    return max(1, -(-low // own)) <= min(rounds[depth] - 1, high // own)
+    return any(low <= own * k <= high for k in range(1, rounds[depth]))
