@@ -8,6 +8,8 @@ import random
 import weakref
 from array import array
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import repeat
 from operator import add
 from typing import Any
@@ -130,22 +132,18 @@ class NativeLoop:
         arguments.rates, arguments.losses = address(rates), address(losses)
         arguments.size, arguments.position = size, position
         arguments.steps, arguments.taken = len(rates), attributes["steps"]
-        state = None if rng is None else RandomState(rng)
-        arguments.random = state and address(state.words)
-        # From the first step to the count all is in C: a Ctrl-C between them would leave a step uncounted.
-        counts = map(add, repeat(arguments.taken), map(self._train, self._reference))
-        deque(map(attributes.__setitem__, ("steps",), counts), maxlen=0)
-        if state:
-            state.set_back()
+        with random_state(rng) as arguments.random:
+            # From the first step to the count all is in C: a Ctrl-C between them would leave a step uncounted.
+            counts = map(add, repeat(arguments.taken), map(self._train, self._reference))
+            deque(map(attributes.__setitem__, ("steps",), counts), maxlen=0)
         for library in self._work:
             library.check_interrupt()
         return int(attributes["steps"] - arguments.taken)
 
     def shuffle(self, order: "array[int]", rng: Any) -> None:
         """Make of the order what `rng.shuffle` makes of a list of the numbers from 0."""
-        state = RandomState(rng)
-        self._shuffle(address(state.words), address(order), len(order))
-        state.set_back()
+        with random_state(rng) as state:
+            self._shuffle(state, address(order), len(order))
 
     def add_gradients(self, gradients: "array[float]") -> None:
         """Add gradients to those in the buffers."""
@@ -159,17 +157,16 @@ class NativeLoop:
         return KernelCall(library.function, ctypes.addressof(pack.pointers), address(self._work[library]))
 
 
-class RandomState:
-    """The state of Python's generator, for C to go on with."""
-
-    def __init__(self, rng: Any) -> None:
-        self._rng = rng
-        self._version, words, self._gauss = rng.getstate()
-        self.words = array("I", words)
-
-    def set_back(self) -> None:
-        """Let the generator be where C has left it."""
-        self._rng.setstate((self._version, tuple(self.words), self._gauss))
+@contextmanager
+def random_state(rng: Any) -> Iterator[int | None]:
+    """Where C finds the state of Python's generator, which is where C has left it after the block; None for none."""
+    if rng is None:
+        yield None
+        return
+    version, words, gauss = rng.getstate()
+    state = array("I", words)
+    yield address(state)
+    rng.setstate((version, tuple(state), gauss))
 
 
 def shuffles_in_c(rng: Any) -> bool:

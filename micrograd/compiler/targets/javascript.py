@@ -12,26 +12,11 @@ from itertools import count, takewhile
 from typing import Any
 
 from micrograd.compiler.frontend.graph import Graph
-from micrograd.compiler.frontend.tracer import CONDITIONS
-from micrograd.compiler.ir import (
-    ARRAYS,
-    Accumulate,
-    Assign,
-    Call,
-    Loop,
-    Ref,
-    Scatter,
-    Step,
-    Sum,
-    Term,
-    refs,
-    replace,
-    start,
-)
+from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref, Scatter, Sum, Term, refs, replace, start
 from micrograd.compiler.passes import program
 from micrograd.compiler.passes.storage import Slots, chunks_of
 from micrograd.compiler.targets.inlined import INLINED, functions, inlined, with_slopes
-from micrograd.compiler.targets.spelling import added, call, index, signed
+from micrograd.compiler.targets.spelling import added, call, index, signed, spellings
 from micrograd.scalar import FUNCTIONS
 
 LARGEST = 2000  # references in a function: engines do not optimize large ones; a kernel up to this has no loops
@@ -41,29 +26,10 @@ LONG = 16  # terms, above which a sum takes several statements
 
 LIBRARY = functions("functions.js")
 """The functions that JavaScript lacks."""
-TEMPLATES = {
-    **{op: f"{{0}} {op} {{1}}" for op in "+-*/"},
-    **{op: f"({{0}} {op} {{1}})" for op in CONDITIONS},
-    "==": "({0} === {1})",
-    "!=": "({0} !== {1})",
-    "and": "({0} && {1})",
-    "or": "({0} || {1})",
-    "condition": "({0} ? 1 : 0)",
-    "truth": "({0} !== 0)",
-    "neg": "-{0}",
-    "where": "({0} ? {1} : {2})",
-    "%": "remainder({0}, {1})",
-    "**2": "{0} * {0}",
-    "**3": "{0} * {0} * {0}",
-    "**": "power({0}, {1})",
-    "abs": "Math.abs({0})",
-    "take": "take([{*}], 0, 1, SIZE, {0})",
-    "take_at": "take({1}, STEP, SIZE, {0})",
-    **{
-        name: f"Math.{name}({{0}}{', {1}' * (function.arity - 1)})"
-        for name, function in FUNCTIONS.items()
-        if not function.composed and name not in LIBRARY
-    },
+TEMPLATES = spellings("javascript") | {
+    name: f"Math.{name}({{0}}{', {1}' * (function.arity - 1)})"
+    for name, function in FUNCTIONS.items()
+    if not function.composed and name not in LIBRARY
 }
 """Each operation of a trace in JavaScript; those in functions.js are called by their names."""
 
@@ -118,7 +84,7 @@ class Writer:
             self.text += _function(name, [f"{part}(p, g, seed);" for part in names])
         self.temporaries = slots.size
 
-    def _step(self, step: Step, depth: int = 0) -> list[str]:
+    def _step(self, step: Any, depth: int = 0) -> list[str]:
         """The lines for a step within so many loops."""
         if isinstance(step, Loop):
             return _for(depth, step.rounds, [line for inner in step.body for line in self._step(inner, depth + 1)])

@@ -12,28 +12,15 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.graph import Graph
-from micrograd.compiler.frontend.tracer import CONDITIONS
 from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, Scatter, Step, Sum, Term, refs, span
 from micrograd.compiler.passes import Program
-from micrograd.compiler.targets.spelling import call, signed
+from micrograd.compiler.targets.spelling import call, signed, spellings
 
 FLAT = ("p", "c", "g", "&p")
 """The arrays of numbers that all examples share; "&p" has the indices of parameters."""
 EXAMPLES = 1 << 30
 """The axis of the examples, after those of all loops."""
-TEMPLATES = {
-    **{op: f"{{0}} {op} {{1}}" for op in ("+", "-", "*", "/")},
-    **{op: f"({{0}} {op} {{1}})" for op in CONDITIONS},
-    "and": "({0} & {1})",
-    "or": "({0} | {1})",
-    "neg": "-{0}",
-    "quotient": "quotient({0}, {1})",
-    "%": "remainder({0}, {1})",
-    "**": "power({0}, {1})",
-    "condition": "where({0}, 1.0, 0.0)",
-    "truth": "({0} != 0.0)",
-    "take_at": "at(p, {1} + STEP * whole({0}, SIZE))",
-}
+TEMPLATES = spellings("numpy")
 
 
 class Nest(NamedTuple):

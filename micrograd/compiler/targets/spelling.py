@@ -25,6 +25,13 @@ def parts(name: str) -> dict[str, str]:
     return dict(zip(found[::2], found[1::2], strict=True))
 
 
+def spellings(language: str) -> dict[str, str]:
+    """The templates for `call` in a column of spelling.txt, in which a dot stands for none."""
+    columns = zip(*[re.split(" {2,}", line) for line in source("spelling.txt").splitlines()], strict=True)
+    templates = {language: words for language, *words in columns}
+    return {op: word for op, word in zip(templates["operation"], templates[language], strict=True) if word != "."}
+
+
 def call(value: Any, text: Callable[[Any], str], templates: Mapping[str, str]) -> str:
     """An operation as text: a Call, or an operand, which `text` prints.
 
