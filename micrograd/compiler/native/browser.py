@@ -19,7 +19,6 @@ from micrograd.compiler.native.toolchain import CompilerError
 from micrograd.compiler.native.update import UpdateKernel
 from micrograd.compiler.targets.c import TOTAL
 from micrograd.compiler.targets.export import js_update
-from micrograd.compiler.targets.inlined import tables
 from micrograd.compiler.targets.javascript import TEMPLATES, Writer, library
 from micrograd.compiler.targets.python import Numbers, PythonBackend
 from micrograd.compiler.targets.spelling import source
@@ -92,7 +91,7 @@ def run(called: str, code: str, **words: object) -> Callable[..., bool]:
     from pyodide.code import run_js  # type: ignore[import-not-found]  # only Pyodide has it
 
     words = {"INPUTS": 0, "RESULTS": 0, "TEMPORARIES": 0, "SIZES": [], "MOMENTS": [], "CALLED": called, **words}
-    module: Callable[..., bool] = run_js(source("browser.js", CODE=tables(code) + code + library(code), **words))
+    module: Callable[..., bool] = run_js(source("browser.js", CODE=code + library(code), **words))
     return module
 
 

@@ -11,7 +11,6 @@ from micrograd.compiler.passes import program
 from micrograd.compiler.passes.expressions import Node
 from micrograd.compiler.targets import c, javascript
 from micrograd.compiler.targets.c_runtime import NO_PATTERNS, helpers
-from micrograd.compiler.targets.inlined import functions, tables
 from micrograd.compiler.targets.spelling import source, terms, total
 
 if TYPE_CHECKING:
@@ -99,9 +98,9 @@ def export_js(graph: Graph, parameters: Sequence[float], rule: "UpdateKernel | N
         RESULTS=max(len(graph.outputs), 1 + n),
         TEMPORARIES=max(writer.temporaries for writer in writers),
     )
-    fixed = [*functions("module.js").values()][: 2 + len(writers)]  # two that all need, then one for each kind
+    fixed = list(javascript.functions("module.js").values())[: 2 + len(writers)]  # two for all, one for each kind
     code = "".join([*fixed, "" if rule is None else js_update(rule), *(writer.text for writer in writers)])
-    return f"{head}\n{tables(code)}{code}{javascript.library(code)}".rstrip() + "\n"
+    return f"{head}\n{code}{javascript.library(code)}".rstrip() + "\n"
 
 
 def js_update(rule: "UpdateKernel", templates: Mapping[str, str] = javascript.TEMPLATES) -> str:
