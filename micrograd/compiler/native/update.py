@@ -92,44 +92,33 @@ class UpdateKernel:
 
     def c_source(self, *, all_finite: bool = False) -> str:
         """The function `update`: a step fails if a parameter is not finite then, or if `all_finite`, a moment."""
-        texts = [self._text(type, all_finite) for type in ("V", "double")]
-        head = "".join(self._lines(SCALAR, "wide", "    ", True))
-        return source("update.c", HEAD=head, VECTORS=texts[0], SCALARS=texts[1])
-
-    def _text(self, type: str, all_finite: bool) -> str:
-        """One round of the loop on numbers of this type."""
-        vector = type == "V"
         places = ["p", "g", *(f"m + {k} * all" for k in range(len(self.moments)))]
-        load = "*(const W *)({} + i)" if vector else "*({} + i)"
-        indent = "        "
-        text = "".join(f"{indent}const {type} x{i} = {load.format(place)};\n" for i, place in enumerate(places))
-        templates = VECTOR if vector else SCALAR
-        text += "".join(self._lines(templates, type, indent, False))
+        lines = [f"const V x{i} = *(const W *)({place} + i);" for i, place in enumerate(places)]
+        lines += self._lines("V", VECTOR)
         places.append(places.pop(1))
         for k, (place, id) in enumerate(zip(places, self.results, strict=False)):
-            text += f"{indent}const {type} r{k} = {self._name(id, type)};\n"
+            lines.append(f"const V r{k} = {self._name(id, 'V')};")
             if k == 0 or k > len(self.moments) or k <= self.n_changed:  # not a moment that stays as it is
-                text += f"{indent}{load.replace('const ', '').format(place)} = r{k};\n"
+                lines.append(f"*(W *)({place} + i) = r{k};")
                 if k and all_finite:
-                    text += f"{indent}{'sums' if vector else 'sum'} += r{k} - r{k};\n"
-        return text
+                    lines.append(f"sums += r{k} - r{k};")
+        head = "".join(f"    {line}\n" for line in self._lines("wide", SCALAR))
+        rule = "".join(f"        {line}\n" for line in lines)
+        return source("update.c", HEAD=head, RULE=rule, MOMENTS=len(self.moments))
 
-    def _lines(self, templates: Mapping[str, str], type: str, indent: str, head: bool) -> Iterator[str]:
-        """The statements of the loop, or those before it."""
-        for node in self.nodes(head=head):
+    def _lines(self, type: str, templates: Mapping[str, str]) -> Iterator[str]:
+        """The statements for a vector of parameters, or those before."""
+        for node in self.nodes(head=type == "wide"):
             id = node.line
-            text = total(terms(node, lambda operand: self._name(operand, type), templates))
-            yield f"{indent}const {type} t{id} = {text};\n"
+            yield f"const {type} t{id} = {total(terms(node, lambda operand: self._name(operand, type), templates))};"
             if self.trace.ops[id] not in TOTAL:
-                yield f"{indent}{'sums' if type == 'V' else 'sum'} += t{id} - t{id};\n"
+                yield f"{'sums' if type == 'V' else 'sum'} += t{id} - t{id};"
 
     def _name(self, id: int, type: str) -> str:
-        constant = id in self.trace.constants
         array, i = self.trace.leaves.get(id, ("t", id))
-        name = literal(self.trace.constants[id]) if constant else f"{array}{i}" if array in ("x", "t") else array
-        if id not in self.uniform or type == "wide":
-            return name
-        return f"U({name})" if type == "V" else name if constant else f"(double){name}"
+        name = f"{array}{i}" if array in ("x", "t") else array
+        name = literal(self.trace.constants[id]) if id in self.trace.constants else name
+        return f"U({name})" if id in self.uniform and type == "V" else name
 
     def _uniform(self) -> set[int]:
         """The lines that are the same for all parameters."""

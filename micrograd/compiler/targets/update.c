@@ -7,14 +7,22 @@ static int update(double *p, double *g, double *m, int64_t all, int64_t n, wide 
 HEAD
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES) {
-VECTORS
+RULE
         sums += r0 - r0;
-    }
-    for (; i < n; i++) {
-SCALARS
-        sum += r0 - r0;
     }
     for (int64_t l = 0; l < LANES; l++)
         sum += sums[l];
-    return sum == 0.0;
+    if (i == n)
+        return sum == 0.0;
+    double rest[(2 + MOMENTS) * LANES]; /* the last ones, and in the lanes that are left, the first of them again */
+    for (int64_t k = 0; k < 2 + MOMENTS; k++) {
+        const double *from = k == 0 ? p : k == 1 ? g : m + (k - 2) * all;
+        for (int64_t l = 0; l < LANES; l++)
+            rest[k * LANES + l] = from[l < n - i ? i + l : i];
+    }
+    int whole = update(rest, rest + LANES, rest + 2 * LANES, LANES, LANES, rate, steps, norm);
+    for (int64_t k = 0; k < 2 + MOMENTS; k++)
+        for (int64_t l = 0; l < n - i; l++)
+            (k == 0 ? p : k == 1 ? g : m + (k - 2) * all)[i + l] = rest[k * LANES + l];
+    return whole && sum == 0.0;
 }
