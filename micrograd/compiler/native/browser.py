@@ -7,7 +7,6 @@ training, steps are an optimizer's rule in JavaScript, on gradients by the backe
 import math
 from array import array
 from collections.abc import Callable, Sequence
-from operator import add
 from typing import Any
 
 from micrograd.compiler.dataset import Examples, Packed
@@ -128,30 +127,14 @@ class BrowserLoop:
         buffers, n = self._buffers, len(self._examples or [0])
         attributes = vars(buffers.optimizer)
         for step, rate in enumerate(rates):
-            numbers, drawn = buffers.numbers[:], None
-            if position == n and order is not None:
-                position, drawn = 0, (order[:], rng.getstate())
-                self.shuffle(order, rng)
+            numbers = buffers.numbers[:]
             batch = range(n) if order is None else order[position : position + size]
             if not self._is_taken(batch, rate, losses, step):
                 buffers.numbers[:] = numbers
-                if drawn is not None and order is not None:
-                    order[:] = drawn[0]
-                    rng.setstate(drawn[1])
                 return step
             attributes["steps"] += 1
             position += len(batch)
         return len(rates)
-
-    def shuffle(self, order: "array[int]", rng: Any) -> None:
-        """Make of the order what `rng.shuffle` makes of a list of the numbers from 0."""
-        numbers = list(range(len(order)))
-        rng.shuffle(numbers)
-        order[:] = array("q", numbers)
-
-    def add_gradients(self, gradients: "array[float]") -> None:
-        """Add gradients to those in the buffers."""
-        self._buffers.grads[:] = array("d", map(add, self._buffers.grads, gradients))
 
     def _is_taken(self, batch: Sequence[int], rate: float, losses: "array[float]", step: int) -> bool:
         """Take a step on these examples, and note their mean loss. False if it is not whole."""

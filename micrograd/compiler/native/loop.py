@@ -4,7 +4,6 @@ It knows a program by its function `run` alone, so it is built once for an optim
 """
 
 import ctypes
-import random
 import weakref
 from array import array
 from collections import deque
@@ -167,8 +166,3 @@ def random_state(rng: Any) -> Iterator[int | None]:
     state = array("I", words)
     yield address(state)
     rng.setstate((version, tuple(state), gauss))
-
-
-def shuffles_in_c(rng: Any) -> bool:
-    """Whether C can do what this source of random numbers does."""
-    return rng is random or type(rng) is random.Random
