@@ -52,14 +52,8 @@ def source(kernel: UpdateKernel, precision: Precision = DOUBLE) -> str:
 class NativeLoop:
     """The loaded loop, on the numbers in buffers that are in use.
 
-    Parameters
-    ----------
-    function
-        The compiled function, whose libraries compute the gradients.
-    buffers
-        The numbers, and whose they are.
-    max_norm
-        What the norm of the gradients is scaled down to; None for no limit.
+    The libraries of the compiled function compute the gradients, whose norm is scaled down to `max_norm`, if that is
+    not None.
     """
 
     def __init__(self, function: Any, buffers: Buffers, max_norm: float | None) -> None:
@@ -115,16 +109,10 @@ class NativeLoop:
     ) -> int:
         """Take steps up to one that fails, which changes nothing. Returns how many, which `optimizer.steps` counts.
 
-        Parameters
-        ----------
-        rates
-            The learning rate of each step.
-        losses
-            Becomes the mean loss of each batch; where no examples are bound, it is given, and the gradients are too.
-        order, size, position
-            The examples in the order of this epoch, None for as they come; how many a batch has; how many come before.
-        rng
-            Shuffles the order for each epoch that begins.
+        `rates` has the learning rate of each step, and `losses` becomes the mean loss of each batch; where no examples
+        are bound, it is given, and the gradients are too. `order` has the examples in the order of this epoch, None for
+        as they come; a batch has `size` of them, and `position` come before. `rng` shuffles the order for each epoch
+        that begins.
         """
         arguments, attributes = self._arguments, self._attributes
         arguments.order = None if order is None else address(order)

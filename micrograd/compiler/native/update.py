@@ -42,28 +42,13 @@ ONLY = (
 class UpdateKernel:
     """The traced rule of an optimizer's next steps, with all options but the learning rate as they are now.
 
-    Parameters
-    ----------
-    optimizer
-        The optimizer that states the rule.
-    max_norm
-        The limit on the norm of the gradients; None for no limit.
+    `max_norm` limits the norm of the gradients, unless it is None. `reach` is what the rule can read besides its
+    arguments: if that has changed, the kernel is outdated. `trace` is the traced rule, `results` its lines of the new
+    parameter and moments, and of the gradient if that is clipped; `uniform`, the lines that are the same for all
+    parameters, and `before`, those of them that others or results need. `moments` are the names of the moments, and
+    `n_changed` is the number of the first of them up to the last that changes.
 
-    Attributes
-    ----------
-    reach
-        What the rule can read besides its arguments: if that has changed, the kernel is outdated.
-    trace, results
-        The traced rule, and its lines of the new parameter and moments; and of the gradient, if that is clipped.
-    uniform, before
-        The lines that are the same for all parameters, and those of them that others or results need.
-    moments, n_changed
-        The names of the moments, and the number of the first of them up to the last that changes.
-
-    Raises
-    ------
-    TypeError
-        If the rule returns anything else, has side effects, or is not the same each time.
+    Raises TypeError if the rule returns anything else, has side effects, or is not the same each time.
     """
 
     def __init__(self, optimizer: HasUpdateRule, max_norm: float | None) -> None:
@@ -72,12 +57,14 @@ class UpdateKernel:
         self.reach = Reach({kind: optimizer}, ("learning_rate", "steps", "parameters", *optimizer.moments))
         with _as_it_was(optimizer, self.reach):
             try:
-                (self.trace, self.results), again = [_traced(optimizer, max_norm, self.reach) for _ in range(2)]
+                traced = [_traced(optimizer, max_norm, self.reach) for _ in range(2)]
             except TraceError as error:
                 raise TraceError(f"the rule of {kind} cannot be traced, {error}; {ONLY}") from error
-        if _written(self.trace, self.results) != _written(*again):
+        one, other = (repr((trace.ops, trace.operands, trace.constants, lines)) for trace, lines in traced)
+        if one != other:  # as text, in which NaN is NaN
             raise TypeError(f"the rule of {kind} is not the same each time: {ONLY}")
-        trace, self.uniform = self.trace, self._uniform()
+        trace, self.results = traced[0]
+        self.trace, self.uniform = trace, _uniform(trace)
         varying = [id for id in trace.live(self.results) if id not in self.uniform]
         before = {i for id in varying for i in trace.operands[id] if i in self.uniform and trace.operands[i]}
         self.before = sorted(before | {id for id in self.results if id in self.uniform and trace.operands[id]})
@@ -120,13 +107,14 @@ class UpdateKernel:
         name = literal(self.trace.constants[id]) if id in self.trace.constants else name
         return f"U({name})" if id in self.uniform and type == "V" else name
 
-    def _uniform(self) -> set[int]:
-        """The lines that are the same for all parameters."""
-        uniform: set[int] = set()
-        for id, operands in enumerate(self.trace.operands):
-            if uniform.issuperset(operands) and self.trace.leaves.get(id, ("", 0))[0] != "x":
-                uniform.add(id)
-        return uniform
+
+def _uniform(trace: Trace) -> set[int]:
+    """The lines that are the same for all parameters."""
+    uniform: set[int] = set()
+    for id, operands in enumerate(trace.operands):
+        if uniform.issuperset(operands) and trace.leaves.get(id, ("", 0))[0] != "x":
+            uniform.add(id)
+    return uniform
 
 
 def _traced(optimizer: HasUpdateRule, max_norm: float | None, reach: Reach) -> tuple[Trace, list[int]]:
@@ -161,11 +149,6 @@ def _traced(optimizer: HasUpdateRule, max_norm: float | None, reach: Reach) -> t
         raise TypeError(f"the rule of {kind} depends on all parameters, gradients or moments: {ONLY}")
     trace.close()
     return trace, results
-
-
-def _written(trace: Trace, results: list[int]) -> str:
-    """All of a trace, as text, in which NaN is NaN."""
-    return repr((trace.ops, trace.operands, trace.constants, results))
 
 
 @contextmanager
