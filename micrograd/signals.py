@@ -1,5 +1,6 @@
 """Ctrl-C and other signals, postponed during operations that must not be interrupted."""
 
+import _signal  # type: ignore[import-not-found]  # without the enumerations of `signal`, which take most of the time
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -7,14 +8,14 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGUSR1", "SIGUSR2")
-SIGNALS = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]  # their handlers may raise exceptions
+SIGNALS = [int(getattr(signal, name)) for name in NAMES if hasattr(signal, name)]  # their handlers may raise exceptions
 
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
     """Postpone Ctrl-C, and other signals that the program has handlers for, until the block has ended."""
     here = threading.current_thread() is threading.main_thread()  # only there do signals arrive
-    handlers = {number: handler for number in SIGNALS if here and callable(handler := signal.getsignal(number))}
+    handlers = {number: handler for number in SIGNALS if here and callable(handler := _signal.getsignal(number))}
     over = False
     with ExitStack() as calls:  # calls the handlers of all signals that came, whatever they raise
 
@@ -27,8 +28,8 @@ def uninterrupted() -> Iterator[None]:
         try:
             with ExitStack() as after:
                 for number, handler in handlers.items():  # that of Ctrl-C is restored last
-                    after.callback(signal.signal, number, handler)
-                    signal.signal(number, wait)
+                    after.callback(_signal.signal, number, handler)
+                    _signal.signal(number, wait)
                 yield
         finally:
             over = True

@@ -18,7 +18,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from micrograd import Value, nn
+from micrograd import Value, nn, signals
 from micrograd.data import batches, moons, xor
 from micrograd.losses import binary_cross_entropy_with_logits as cross_entropy
 from micrograd.losses import hinge_loss, mse_loss
@@ -455,7 +455,7 @@ def test_other_signals_wait_too(handlers):
 
 
 def test_a_handler_that_is_not_set_back_since_another_raised_is_called_all_the_same(handlers, monkeypatch):
-    original = signal.signal
+    original = signals._signal.signal
 
     def interrupted(number, handler):
         if number == signal.SIGALRM and handler is handlers[number]:
@@ -463,7 +463,7 @@ def test_a_handler_that_is_not_set_back_since_another_raised_is_called_all_the_s
         return original(number, handler)
 
     with monkeypatch.context() as patch:
-        patch.setattr(signal, "signal", interrupted)
+        patch.setattr(signals._signal, "signal", interrupted)
         with pytest.raises(Called), uninterrupted():
             pass
     assert signal.getsignal(signal.SIGUSR1) is handlers[signal.SIGUSR1]

@@ -19,7 +19,6 @@ from contextlib import suppress
 from functools import partial
 from importlib.util import resolve_name
 from itertools import chain
-from operator import is_
 from types import BuiltinMethodType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
@@ -42,6 +41,8 @@ ATTRIBUTES: dict[type, tuple[str, ...]] = {
     defaultdict: ("default_factory", "__class__"),
 }
 """What can be read from objects of these types, besides what is in their `__dict__`."""
+READ_ONLY = (MethodType, BuiltinMethodType, staticmethod, classmethod, property, partial)
+"""Of these, the attributes above cannot be assigned."""
 FOLLOWED = {
     *(object, type, dict, OrderedDict, defaultdict, *CONTAINERS, array, memoryview, range, slice, MappingProxyType),
     *(*ATTRIBUTES, *OPAQUE),
@@ -72,15 +73,20 @@ class Place:
     """A namespace, a list or an array called `path`, and what is in it when this is made.
 
     `read` returns that: a dict or a list of objects, whose names have this form, or anything that is compared by `==`.
-    `assign` and `delete` set and delete an item of a dict; of anything else, `assign` sets all of it.
+    `assign` and `delete` set and delete an item of a dict; of anything else, `assign` sets all of it. Without `assign`,
+    the contents are always the same.
     """
 
-    def __init__(
-        self, path: str, form: str, read: Callable[[], Any], assign: Callable[..., Any], delete: Any = None
-    ) -> None:
+    def __init__(self, path: str, form: str, read: Callable[[], Any], assign: Any = None, delete: Any = None) -> None:
         self.form, self._path = form, path
         self._read, self._assign, self._delete = read, assign, delete
         self.before = read()
+        self._identities = _identities(self.before)
+
+    @property
+    def can_change(self) -> bool:
+        """Whether there is anything to compare later."""
+        return self._assign is not None
 
     def objects(self) -> Iterable[tuple[Any, Any]]:
         """The objects in it, by keys; and these."""
@@ -96,21 +102,20 @@ class Place:
     def changed(self) -> str:
         """The name of what has changed in it; "" if nothing has."""
         try:
-            return self.difference(self._read())
+            now = self._read()
+            return "" if _identities(now) == self._identities else self.difference(now)
         except Exception:  # whatever a user's class raises where it is read
             return self._path
 
     def difference(self, now: Any) -> str:
         """The name of what these contents have another of; "" if they are the same."""
-        before = self.before
-        if isinstance(before, dict):
-            if len(now) == len(before) and all(map(is_, chain(now, now.values()), chain(before, before.values()))):
-                return ""
-            names = (self.name(key) for key in {**before, **now} if before.get(key, self) is not now.get(key, self))
-            return next(names, self._path)  # of which only the order has changed
-        are_objects = isinstance(before, list)
-        is_same = len(now) == len(before) and all(map(is_, now, before)) if are_objects else now == before
-        return "" if is_same else self._path
+        if _identities(now) == self._identities:
+            return ""
+        before, path = self.before, self._path
+        if not isinstance(before, dict):
+            return path
+        names = (self.name(key) for key in {**before, **now} if before.get(key, self) is not now.get(key, self))
+        return next(names, path)  # of which only the order has changed
 
     def restore(self) -> None:
         """Set it back."""
@@ -127,6 +132,13 @@ class Place:
             for key, x in self.before.items():
                 self._delete(key)
                 self._assign(key, x)
+
+
+def _identities(contents: Any) -> Any:
+    """What tells contents from others: the identity of each object in a dict or a list; anything else as it is."""
+    if type(contents) is dict:
+        return [*map(id, contents), *map(id, contents.values())]
+    return [*map(id, contents)] if type(contents) is list else contents
 
 
 class Reach:
@@ -188,9 +200,10 @@ class Reach:
         kinds = [*thing.__mro__[1:], type(thing)] if isinstance(thing, type) else [type(thing)]
         found = [(kind.__name__, kind) for kind in kinds if not _is_of_library(kind)]
         for place in _places(path, thing, besides):
-            self._places.append(place)
+            if place.can_change:
+                self._places.append(place)
             for key, x in place.objects():
-                if id(x) in self.found:
+                if id(x) in self.found or key == "__annotations__":  # which decide nothing
                     continue
                 if not _is_opaque(type(x)):
                     found.append((place.name(key), x))
@@ -226,12 +239,16 @@ def _places(path: str, thing: Any, besides: Collection[str]) -> Iterator[Place]:
         if not _is_of_library(thing):
             yield _attributes(path, thing, lambda: {**dict(sorted(vars(thing).items())), "__bases__": thing.__bases__})
         return
+    if isinstance(thing, FunctionType) and _is_of_library(thing):  # only what is in its closure can change
+        yield from _closures(thing)
+        return
     space = getattr(thing, "__dict__", None)
     if isinstance(space, dict) and not isinstance(thing, Value):
         left_out = {*besides, KEPT}
         yield _items(path, ATTRIBUTE, space, lambda: {name: space[name] for name in space if name not in left_out})
     if names := _attribute_names(thing):
-        yield _attributes(path, thing, lambda: {name: getattr(thing, name) for name in names if hasattr(thing, name)})
+        read = lambda: {name: getattr(thing, name) for name in names if hasattr(thing, name)}  # noqa: E731
+        yield Place(path, ATTRIBUTE, read) if isinstance(thing, READ_ONLY) else _attributes(path, thing, read)
     if isinstance(thing, FunctionType):
         yield from _variables(thing)
     elif isinstance(thing, MappingProxyType):
@@ -241,7 +258,7 @@ def _places(path: str, thing: Any, besides: Collection[str]) -> Iterator[Place]:
     elif isinstance(thing, dict):
         yield _items(path, ITEM, thing, lambda: dict(thing))
     elif isinstance(thing, CONTAINERS):
-        yield Place(path, ITEM, lambda: list(thing), partial(_refill, thing))
+        yield Place(path, ITEM, lambda: list(thing), partial(_refill, thing) if hasattr(thing, "clear") else None)
     elif hasattr(type(thing), "tolist"):
         yield Place(path, ITEM, lambda: _numbers(thing), partial(_write_numbers, thing))
 
@@ -270,23 +287,30 @@ def _items(path: str, form: str, space: dict[Any, Any], read: Callable[[], dict[
 
 
 def _variables(function: FunctionType) -> Iterator[Place]:
-    """The closure of a function, the globals that it names, and what it names in modules."""
-    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    """The closure of a user's function, what it imports, the globals that it names, and what it names in modules."""
     if any(_imports(function)):
         path = f"the imports of {function.__name__}"
         yield Place(path, NAME, lambda: [*_imported(function).values()], lambda before: None)
-    yield Place(
-        "",
-        NAME,
-        lambda: _closure(function),
-        lambda name, x: setattr(cells[name], "cell_contents", x),
-        lambda name: delattr(cells[name], "cell_contents"),
-    )
-    if not _is_of_library(function):
-        names = sorted(_names(function.__code__))
-        yield _items("", NAME, function.__globals__, lambda: _named(function.__globals__, names))
-        for path, module in _modules(function, names).items():
-            yield _items(f"{path}.", NAME, vars(module), partial(_named, vars(module), names))
+    yield from _closures(function)
+    names = sorted(_names(function.__code__))
+    yield _items("", NAME, function.__globals__, lambda: _named(function.__globals__, names))
+    for path, module in _modules(function, names).items():
+        yield _items(f"{path}.", NAME, vars(module), partial(_named, vars(module), names))
+
+
+def _closures(function: FunctionType) -> Iterator[Place]:
+    """The closure of a function, if it has one."""
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    if cells and _is_of_library(function):
+        yield Place("", NAME, lambda: _closure(function))
+    elif cells:
+        yield Place(
+            "",
+            NAME,
+            lambda: _closure(function),
+            lambda name, x: setattr(cells[name], "cell_contents", x),
+            lambda name: delattr(cells[name], "cell_contents"),
+        )
 
 
 def _closure(function: FunctionType) -> dict[str, Any]:
@@ -389,7 +413,7 @@ def _is_of_library(thing: Any) -> bool:
 
 
 def _refill(container: Any, contents: list[Any]) -> None:
-    """Set back a list or a set; other containers cannot change."""
+    """Set back a list, a set or a deque."""
     container.clear()
     (container.update if isinstance(container, set) else container.extend)(contents)
 
