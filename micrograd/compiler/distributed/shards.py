@@ -150,7 +150,7 @@ def _with_checks(loss: Any) -> Any:
 
 
 def loaded(load: Any, precision: Precision, n: int | None = None) -> Examples:
-    """A shard from the user's function, of n examples if that is known. Its arrays of this precision are used in place."""
+    """A shard from the user's function, of n examples if that is known. Arrays of this precision are used in place."""
     pair = load()
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise TypeError(f"the loader returned {shown(pair)}: expected a pair (xs, ys) of inputs and targets")

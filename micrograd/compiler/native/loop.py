@@ -42,7 +42,7 @@ class LoopArguments(ctypes.Structure):
 def source(kernel: UpdateKernel, precision: Precision = DOUBLE) -> str:
     """The C of the loop."""
     update = kernel.c_source(all_finite=precision != DOUBLE)
-    types = vector_functions(update) + UNALIGNED
+    types = vector_functions(update, precision) + UNALIGNED
     heads = "".join(f"#include <{name}.h>\n" for name in ("math", "stdint", "string")) + PASSES.format(passes=FOR_TILES)
     train = spelling.source("loop.c", ADDITION=ADD, UPDATE=update, CLIPS=int(kernel.clips))
     wide = "\n".join(line for line in update.split("\n") if "wide" in line and precision != DOUBLE)

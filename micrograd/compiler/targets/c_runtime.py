@@ -1,6 +1,7 @@
 """The C around a kernel: vectors, the functions that the C library lacks, and the loop over examples."""
 
 from micrograd import scalar
+from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.targets.spelling import filled, parts
 
 CALLS = {name: function.arity for name, function in scalar.FUNCTIONS.items() if not function.composed}
@@ -57,9 +58,15 @@ def helpers(body: str) -> str:
     return "\n".join(PARTS[name] for name in LACKING if f"{name}(" in body)
 
 
-def vector_functions(body: str) -> str:
-    """The definition of vectors, and the functions of them that are called."""
-    called = {name: n for name, n in {**CALLS, "fabs": 1, "pow": 2, "remainder_": 2}.items() if f"v_{name}(" in body}
+def vector_functions(body: str, precision: Precision = DOUBLE) -> str:
+    """The definition of vectors, and the functions of them that are called.
+
+    Of doubles, those that networks need most compute all lanes at once; others call the C library for each lane.
+    """
+    used = body + PARTS["v_tanh"] * ("v_tanh(" in body)  # which calls v_exp
+    own = [name for name in ("v_exp", "v_tanh") if f"{name}(" in used and precision == DOUBLE]
+    names = {name: n for name, n in {**CALLS, "fabs": 1, "pow": 2, "remainder_": 2}.items() if f"v_{name}(" in body}
+    called = {name: n for name, n in names.items() if f"v_{name}" not in own}
     kind = {name: "inline" if name in INSTRUCTIONS else "CALLS_LIBM" for name in called}
     functions = [
         f"static {kind[name]} V v_{name}({', '.join(['V a', 'V b'][:n])}) "
@@ -67,5 +74,5 @@ def vector_functions(body: str) -> str:
         for name, n in called.items()
     ]
     attribute = PARTS["calls_libm"] if "CALLS_LIBM" in kind.values() else ""
-    own = [PARTS[name] for name in ("v_quotient", "v_larger", "v_take") if name in body]
-    return PARTS["vectors"] + attribute + "".join(functions + own)
+    own += [name for name in ("v_quotient", "v_larger", "v_take") if name in body]
+    return PARTS["vectors"] + attribute + "".join([*functions, *map(PARTS.__getitem__, own)])
