@@ -6,6 +6,7 @@ not finite changes nothing: the engine computes its gradients, and raises what i
 """
 
 import math
+import random
 import threading
 from array import array
 from collections import deque
@@ -189,23 +190,26 @@ class Training:
         self._bind(examples)
         return self._loop.run_steps(rates, losses, **options) if self._loop else 0
 
+    def shuffles_in_c(self, rng: Any) -> bool:
+        """Whether C can do what this source of random numbers does."""
+        return self._compiled._is_in_c() and (rng is random or type(rng) is random.Random)
+
     def shuffle(self, order: "array[int]", rng: Any) -> None:
         """Shuffle as `NativeLoop.shuffle` does."""
-        assert self._loop is not None
+        assert isinstance(self._loop, NativeLoop)
         self._loop.shuffle(order, rng)
 
     def set_gradients(self, parts: Sequence["array[float]"]) -> None:
         """Let the parameters have the sum of these gradients."""
-        buffers, precision = self._buffers, self._compiled.precision
-        total = precision.zeros(buffers.n)
-        if self._loop is not None:
+        buffers, total = self._buffers, self._compiled.precision.zeros(self._buffers.n)
+        if isinstance(self._loop, NativeLoop):
             buffers.grads[:] = memoryview(total)
             for part in parts:
                 self._loop.add_gradients(part)
-        else:
-            for part in parts:
-                total = precision.array(map(add, total, part))
-            set_gradients(buffers.parameters[: buffers.n_held], total)
+            return
+        for part in parts:
+            total = self._compiled.precision.array(map(add, total, part))
+        set_gradients(buffers.parameters[: buffers.n_held], total)
 
     def numbers(self) -> "array[float]":
         """The parameters' numbers."""

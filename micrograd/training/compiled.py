@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from micrograd.compiler.frontend.reach import KEPT, Reach, alike
 from micrograd.compiler.function import Backends, Function
-from micrograd.compiler.native.loop import shuffles_in_c
 from micrograd.compiler.options import Options
 from micrograd.compiler.session import CompiledGradients, Training, check_rule
 from micrograd.engine import Value
@@ -157,7 +156,7 @@ class NativeTrainer(Trainer):
         super().__post_init__()
         self._is_native = False  # whether C takes the step that has begun
         self._pace = 1  # how many steps C takes at a time
-        self._shuffles_in_c = shuffles_in_c(self.sampler.rng)
+        self._shuffles_in_c = self.block.shuffles_in_c(self.sampler.rng)
 
     def fetch_gradients(self) -> None:
         """Begin the step; if C takes it, it computes the gradients, too."""

@@ -11,11 +11,11 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from itertools import count, islice
 from pickle import PicklingError
 from queue import Empty, SimpleQueue
-from typing import Any, Self
+from typing import Any
 
 from micrograd.compiler.distributed.worker import Answer, Task, forget, run_task
 from micrograd.compiler.native.toolchain import warn_once
@@ -89,7 +89,7 @@ class ExecutorSlot:
         )
 
 
-class Pool:
+class Pool(AbstractContextManager["Pool"]):
     """The executors that share the tasks: an Executor, a function that makes one, or a list of these."""
 
     def __init__(self, given: Any) -> None:
@@ -102,9 +102,6 @@ class Pool:
         if not self.slots:
             raise ValueError("executor is an empty list: expected at least one executor")
         self.size = sum(slot.size() for slot in self.slots)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, kind: Any, error: Any, at: Any) -> None:
         self.close(wait=error is None)

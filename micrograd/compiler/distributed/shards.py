@@ -11,9 +11,10 @@ import uuid
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 from micrograd import validation
 from micrograd.compiler.dataset import Examples, pool
@@ -26,16 +27,6 @@ from micrograd.errors import shown
 Loader = Callable[[], tuple[Any, Any]]
 Sums = tuple[float, "array[float]", tuple[int, list[Any]] | None]
 """The sum of losses, its gradient if that is finite, and the first example whose loss is not, if known."""
-
-
-class Part(NamedTuple):
-    """A shard's part of a step."""
-
-    numbers: Sequence[int]  # of its examples in the batch
-    seed: float  # the factor of each loss in the gradient
-    n: int  # how many examples the shard has
-    size: float  # how many of them most steps have, on average
-    on_values: bool  # whether the engine computes it
 
 
 class RemoteExamples(Sequence[Any]):
@@ -52,7 +43,7 @@ class RemoteExamples(Sequence[Any]):
         return [*self.known.values()][i]
 
 
-class Shards:
+class Shards(AbstractContextManager["Shards"]):
     """The examples of a training, in parts, on the executor or executors of a Pool.
 
     `shards` is the number of parts, or the functions by which workers load them; None for one for each worker. `n` is
@@ -75,9 +66,6 @@ class Shards:
     def __len__(self) -> int:
         return len(self._sources)
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, kind: Any, error: Any, at: Any) -> None:
         forget(self._token)
         self._pool.forget(self._token, wait=error is None)
@@ -92,6 +80,7 @@ class Shards:
             tasks = [self._task(describe_shards, k, _with_checks(loss)) for k in range(len(self))]
             shards = [answer.result for answer in self._pool.answers(tasks, len(tasks))]
             self._starts = [0, *accumulate(sum(n for n, _ in shapes) for shapes in shards)]
+            self._sources = [partial(load, n=self._size(k)) for k, load in enumerate(self._sources)]
             if not self._starts[-1]:
                 raise ValueError("all shards are empty: there is nothing to learn from")
             xs, ys = zip(*[arguments for shapes in shards for _, arguments in shapes], strict=True)
@@ -126,7 +115,7 @@ class Shards:
         """
         n, share, parts = len(batch) or self._starts[-1], size / len(self), self._parts(batch)
         tasks = [
-            self._task(sum_losses, k, parameters, Part(numbers, 1.0 / n, self._size(k), share, on_values))
+            self._task(sum_on_values if on_values else sum_losses, k, parameters, numbers, 1.0 / n, share)
             for k, numbers in parts
         ]
         for answer, (k, _) in zip(self._pool.answers(tasks, len(tasks)), parts, strict=True):
@@ -160,12 +149,14 @@ def _with_checks(loss: Any) -> Any:
 # What tasks do with a shard
 
 
-def loaded(load: Any, precision: Precision) -> Examples:
-    """The examples of a shard from the user's function. Arrays of numbers of this precision are used in place."""
+def loaded(load: Any, precision: Precision, n: int | None = None) -> Examples:
+    """A shard from the user's function, of n examples if that is known. Arrays of this precision are used in place."""
     pair = load()
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise TypeError(f"the loader returned {shown(pair)}: expected a pair (xs, ys) of inputs and targets")
     xs, ys = validation.examples(*pair)
+    if n not in (None, len(xs)):
+        raise ValueError(f"the loader returned {len(xs)} examples, but {n} when it was first called")
     return pool((xs, ys), precision) if len(xs) else Examples([], [])  # a filter may leave none
 
 
@@ -177,31 +168,31 @@ def describe_shards(_: Any, examples: Examples, loss: Any) -> list[tuple[int, li
     return [(pack.n, examples.arguments(examples.kind.index(kind))) for kind, pack in enumerate(examples.packs)]
 
 
-def sum_losses(program: Function, examples: Examples, parameters: "array[float]", part: Part) -> Sums:
-    """The sum of a part's losses and its gradient. Raises what the engine raises."""
-    if len(examples) != part.n:
-        raise ValueError(f"the loader returned {len(examples)} examples, but {part.n} when it was first called")
-    if part.on_values:
-        return _on_values(program, examples, parameters, part)
-    examples.size = part.size
-    total, gradients = program._sums(parameters, examples, part.numbers, part.seed)
+def sum_losses(
+    program: Function, examples: Examples, parameters: "array[float]", numbers: Sequence[int], seed: float, size: float
+) -> Sums:
+    """The sum of the losses of some examples, and its gradient times `seed`; most steps have `size` of them."""
+    examples.size = size
+    total, gradients = program._sums(parameters, examples, numbers, seed)
     return total, gradients if math.isfinite(total) else program.precision.zeros(0), None
 
 
 _turn = threading.Lock()  # for the Values of a program, which threads share
 
 
-def _on_values(program: Function, examples: Examples, parameters: "array[float]", part: Part) -> Sums:
-    """The sums by the engine."""
+def sum_on_values(
+    program: Function, examples: Examples, parameters: "array[float]", numbers: Sequence[int], seed: float, _: float
+) -> Sums:
+    """The same by the engine. Raises what that raises."""
     with _turn:
         for parameter, number in zip(program.parameters, parameters, strict=True):
             parameter.data, parameter.grad = number, 0.0
         total = 0.0
-        for number in part.numbers:
+        for number in numbers:
             arguments = examples.arguments(number)
             loss = program._function(*arguments)
             if not math.isfinite(loss.data):
                 return loss.data, program.precision.zeros(0), (number, arguments)
             total += loss.data
-            (loss * part.seed).backward()
+            (loss * seed).backward()
         return total, program.precision.array([parameter.grad for parameter in program.parameters]), None

@@ -14,7 +14,6 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from micrograd import _version
-from micrograd.compiler.dataset import Examples
 from micrograd.compiler.function import Function
 
 MOST_CACHED = 2  # programs, with their shards
@@ -49,30 +48,8 @@ class Answer(NamedTuple):
     remark: str | None  # about all of its results, for the log
 
 
-class WorkerCache:
-    """A program and its shards, as far as this process has them."""
-
-    def __init__(self) -> None:
-        self.program: Function | None = None
-        self.sent_in_c = False
-        self._shards: dict[int, Examples] = {}
-        self._lock = threading.Lock()  # threads may share them
-
-    def examples(self, task: Task) -> Examples | None:
-        """The examples of a task; None if they or the program are missing. Caches what comes with the task."""
-        with self._lock:
-            if self.program is None and task.program:
-                self.program = _unpickled(task.program)
-                self.sent_in_c = self.program._is_in_c()
-        source = task.source
-        if task.shard is not None:
-            if source is not None and task.shard not in self._shards:
-                self._shards[task.shard] = source() if callable(source) else source
-            source = self._shards.get(task.shard)
-        return source if self.program or task.program is not None else None
-
-
-_caches: dict[str, WorkerCache] = {}  # by token, the most recently used one last
+_caches: dict[str, dict[int | None, Any]] = {}
+"""By token, the most recently used one last: under None a program, and whether it came in C; and its shards."""
 _lock = threading.Lock()
 
 
@@ -80,14 +57,22 @@ def run_task(task: Task) -> Answer | None:
     """The answer to a task; None if this process lacks something that it needs."""
     try:
         with _lock:
-            cache = _caches[task.token] = _caches.pop(task.token) if task.token in _caches else WorkerCache()
+            cache = _caches[task.token] = _caches.pop(task.token, {})
             for token in list(_caches)[:-MOST_CACHED]:
                 del _caches[token]
-        examples = cache.examples(task)
-        if examples is None:
+            if task.program and None not in cache:  # which threads share
+                program = _unpickled(task.program)
+                cache[None] = program, program._is_in_c()
+        source = task.source
+        if task.shard is not None:
+            if source is not None and task.shard not in cache:
+                cache[task.shard] = source() if callable(source) else source
+            source = cache.get(task.shard)
+        program, came_in_c = cache.get(None, (None, False))
+        if source is None or (program is None and task.program is None):
             return None
-        result, program = task.do(cache.program, examples, *task.arguments), cache.program
-        return Answer(result, name(), IN_PYTHON if cache.sent_in_c and program and not program._is_in_c() else None)
+        result = task.do(program, source, *task.arguments)
+        return Answer(result, name(), IN_PYTHON if came_in_c and not program._is_in_c() else None)
     except Exception as error:
         raise _portable(error, f"in {task.name}, on {name()}") from error.__cause__
 

@@ -7,7 +7,6 @@ training, steps are an optimizer's rule in JavaScript, on gradients by the backe
 import math
 from array import array
 from collections.abc import Callable, Sequence
-from operator import add
 from typing import Any
 
 from micrograd.compiler.dataset import Examples, Packed
@@ -19,7 +18,6 @@ from micrograd.compiler.native.toolchain import CompilerError
 from micrograd.compiler.native.update import UpdateKernel
 from micrograd.compiler.targets.c import TOTAL
 from micrograd.compiler.targets.export import js_update
-from micrograd.compiler.targets.inlined import tables
 from micrograd.compiler.targets.javascript import TEMPLATES, Writer, library
 from micrograd.compiler.targets.python import Numbers, PythonBackend
 from micrograd.compiler.targets.spelling import source
@@ -92,7 +90,7 @@ def run(called: str, code: str, **words: object) -> Callable[..., bool]:
     from pyodide.code import run_js  # type: ignore[import-not-found]  # only Pyodide has it
 
     words = {"INPUTS": 0, "RESULTS": 0, "TEMPORARIES": 0, "SIZES": [], "MOMENTS": [], "CALLED": called, **words}
-    module: Callable[..., bool] = run_js(source("browser.js", CODE=tables(code) + code + library(code), **words))
+    module: Callable[..., bool] = run_js(source("browser.js", CODE=code + library(code), **words))
     return module
 
 
@@ -129,30 +127,14 @@ class BrowserLoop:
         buffers, n = self._buffers, len(self._examples or [0])
         attributes = vars(buffers.optimizer)
         for step, rate in enumerate(rates):
-            numbers, drawn = buffers.numbers[:], None
-            if position == n and order is not None:
-                position, drawn = 0, (order[:], rng.getstate())
-                self.shuffle(order, rng)
+            numbers = buffers.numbers[:]
             batch = range(n) if order is None else order[position : position + size]
             if not self._is_taken(batch, rate, losses, step):
                 buffers.numbers[:] = numbers
-                if drawn is not None and order is not None:
-                    order[:] = drawn[0]
-                    rng.setstate(drawn[1])
                 return step
             attributes["steps"] += 1
             position += len(batch)
         return len(rates)
-
-    def shuffle(self, order: "array[int]", rng: Any) -> None:
-        """Make of the order what `rng.shuffle` makes of a list of the numbers from 0."""
-        numbers = list(range(len(order)))
-        rng.shuffle(numbers)
-        order[:] = array("q", numbers)
-
-    def add_gradients(self, gradients: "array[float]") -> None:
-        """Add gradients to those in the buffers."""
-        self._buffers.grads[:] = array("d", map(add, self._buffers.grads, gradients))
 
     def _is_taken(self, batch: Sequence[int], rate: float, losses: "array[float]", step: int) -> bool:
         """Take a step on these examples, and note their mean loss. False if it is not whole."""

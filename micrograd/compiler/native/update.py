@@ -13,7 +13,7 @@ from micrograd.compiler.frontend.redirect import hidden
 from micrograd.compiler.frontend.tracer import Trace, TraceError
 from micrograd.compiler.passes.expressions import Expressions, Node
 from micrograd.compiler.targets.c import SCALAR, TOTAL, VECTOR, literal
-from micrograd.compiler.targets.spelling import terms, total
+from micrograd.compiler.targets.spelling import source, terms, total
 from micrograd.errors import shown
 from micrograd.signals import finally_uninterrupted
 from micrograd.stepping import OptimizerLike
@@ -37,51 +37,18 @@ ONLY = (
     "in C it may depend only on the numbers it is given, learning_rate, steps and options, and change only what it "
     'returns. Train with backend="numpy" or "python", or eagerly'
 )
-UPDATE = """/* A step with n of all parameters: 1, or 0 if one is infinite or NaN then, or an operation failed. */
-static int update(double *p, double *g, double *m, int64_t all, int64_t n, wide rate, wide steps, wide norm)
-{{
-    (void)m; (void)all; (void)rate; (void)steps; (void)norm;
-    W sums = {{0.0}};
-    double sum = 0.0; /* of x - x, which is 0 for all that is finite */
-{head}    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES) {{
-{vectors}        sums += {result} - {result};
-    }}
-    for (; i < n; i++) {{
-{scalars}        sum += {result} - {result};
-    }}
-    for (int64_t l = 0; l < LANES; l++)
-        sum += sums[l];
-    return sum == 0.0;
-}}
-"""
 
 
 class UpdateKernel:
     """The traced rule of an optimizer's next steps, with all options but the learning rate as they are now.
 
-    Parameters
-    ----------
-    optimizer
-        The optimizer that states the rule.
-    max_norm
-        The limit on the norm of the gradients; None for no limit.
+    `max_norm` limits the norm of the gradients, unless it is None. `reach` is what the rule can read besides its
+    arguments: if that has changed, the kernel is outdated. `trace` is the traced rule, `results` its lines of the new
+    parameter and moments, and of the gradient if that is clipped; `uniform`, the lines that are the same for all
+    parameters, and `before`, those of them that others or results need. `moments` are the names of the moments, and
+    `n_changed` is the number of the first of them up to the last that changes.
 
-    Attributes
-    ----------
-    reach
-        What the rule can read besides its arguments: if that has changed, the kernel is outdated.
-    trace, results
-        The traced rule, and its lines of the new parameter and moments; and of the gradient, if that is clipped.
-    uniform, before
-        The lines that are the same for all parameters, and those of them that others or results need.
-    moments, n_changed
-        The names of the moments, and the number of the first of them up to the last that changes.
-
-    Raises
-    ------
-    TypeError
-        If the rule returns anything else, has side effects, or is not the same each time.
+    Raises TypeError if the rule returns anything else, has side effects, or is not the same each time.
     """
 
     def __init__(self, optimizer: HasUpdateRule, max_norm: float | None) -> None:
@@ -90,12 +57,14 @@ class UpdateKernel:
         self.reach = Reach({kind: optimizer}, ("learning_rate", "steps", "parameters", *optimizer.moments))
         with _as_it_was(optimizer, self.reach):
             try:
-                (self.trace, self.results), again = [_traced(optimizer, max_norm, self.reach) for _ in range(2)]
+                traced = [_traced(optimizer, max_norm, self.reach) for _ in range(2)]
             except TraceError as error:
                 raise TraceError(f"the rule of {kind} cannot be traced, {error}; {ONLY}") from error
-        if _written(self.trace, self.results) != _written(*again):
+        one, other = (repr((trace.ops, trace.operands, trace.constants, lines)) for trace, lines in traced)
+        if one != other:  # as text, in which NaN is NaN
             raise TypeError(f"the rule of {kind} is not the same each time: {ONLY}")
-        trace, self.uniform = self.trace, self._uniform()
+        trace, self.results = traced[0]
+        self.trace, self.uniform = trace, _uniform(trace)
         varying = [id for id in trace.live(self.results) if id not in self.uniform]
         before = {i for id in varying for i in trace.operands[id] if i in self.uniform and trace.operands[i]}
         self.before = sorted(before | {id for id in self.results if id in self.uniform and trace.operands[id]})
@@ -110,52 +79,42 @@ class UpdateKernel:
 
     def c_source(self, *, all_finite: bool = False) -> str:
         """The function `update`: a step fails if a parameter is not finite then, or if `all_finite`, a moment."""
-        texts = [self._text(type, all_finite) for type in ("V", "double")]
-        head = "".join(self._lines(SCALAR, "wide", "    ", True))
-        return UPDATE.format(head=head, vectors=texts[0], scalars=texts[1], result="r0")
-
-    def _text(self, type: str, all_finite: bool) -> str:
-        """One round of the loop on numbers of this type."""
-        vector = type == "V"
         places = ["p", "g", *(f"m + {k} * all" for k in range(len(self.moments)))]
-        load = "*(const W *)({} + i)" if vector else "*({} + i)"
-        indent = "        "
-        text = "".join(f"{indent}const {type} x{i} = {load.format(place)};\n" for i, place in enumerate(places))
-        templates = VECTOR if vector else SCALAR
-        text += "".join(self._lines(templates, type, indent, False))
+        lines = [f"const V x{i} = *(const W *)({place} + i);" for i, place in enumerate(places)]
+        lines += self._lines("V", VECTOR)
         places.append(places.pop(1))
         for k, (place, id) in enumerate(zip(places, self.results, strict=False)):
-            text += f"{indent}const {type} r{k} = {self._name(id, type)};\n"
+            lines.append(f"const V r{k} = {self._name(id, 'V')};")
             if k == 0 or k > len(self.moments) or k <= self.n_changed:  # not a moment that stays as it is
-                text += f"{indent}{load.replace('const ', '').format(place)} = r{k};\n"
+                lines.append(f"*(W *)({place} + i) = r{k};")
                 if k and all_finite:
-                    text += f"{indent}{'sums' if vector else 'sum'} += r{k} - r{k};\n"
-        return text
+                    lines.append(f"sums += r{k} - r{k};")
+        head = "".join(f"    {line}\n" for line in self._lines("wide", SCALAR))
+        rule = "".join(f"        {line}\n" for line in lines)
+        return source("update.c", HEAD=head, RULE=rule, MOMENTS=len(self.moments))
 
-    def _lines(self, templates: Mapping[str, str], type: str, indent: str, head: bool) -> Iterator[str]:
-        """The statements of the loop, or those before it."""
-        for node in self.nodes(head=head):
+    def _lines(self, type: str, templates: Mapping[str, str]) -> Iterator[str]:
+        """The statements for a vector of parameters, or those before."""
+        for node in self.nodes(head=type == "wide"):
             id = node.line
-            text = total(terms(node, lambda operand: self._name(operand, type), templates))
-            yield f"{indent}const {type} t{id} = {text};\n"
+            yield f"const {type} t{id} = {total(terms(node, lambda operand: self._name(operand, type), templates))};"
             if self.trace.ops[id] not in TOTAL:
-                yield f"{indent}{'sums' if type == 'V' else 'sum'} += t{id} - t{id};\n"
+                yield f"{'sums' if type == 'V' else 'sum'} += t{id} - t{id};"
 
     def _name(self, id: int, type: str) -> str:
-        constant = id in self.trace.constants
         array, i = self.trace.leaves.get(id, ("t", id))
-        name = literal(self.trace.constants[id]) if constant else f"{array}{i}" if array in ("x", "t") else array
-        if id not in self.uniform or type == "wide":
-            return name
-        return f"U({name})" if type == "V" else name if constant else f"(double){name}"
+        name = f"{array}{i}" if array in ("x", "t") else array
+        name = literal(self.trace.constants[id]) if id in self.trace.constants else name
+        return f"U({name})" if id in self.uniform and type == "V" else name
 
-    def _uniform(self) -> set[int]:
-        """The lines that are the same for all parameters."""
-        uniform: set[int] = set()
-        for id, operands in enumerate(self.trace.operands):
-            if uniform.issuperset(operands) and self.trace.leaves.get(id, ("", 0))[0] != "x":
-                uniform.add(id)
-        return uniform
+
+def _uniform(trace: Trace) -> set[int]:
+    """The lines that are the same for all parameters."""
+    uniform: set[int] = set()
+    for id, operands in enumerate(trace.operands):
+        if uniform.issuperset(operands) and trace.leaves.get(id, ("", 0))[0] != "x":
+            uniform.add(id)
+    return uniform
 
 
 def _traced(optimizer: HasUpdateRule, max_norm: float | None, reach: Reach) -> tuple[Trace, list[int]]:
@@ -190,11 +149,6 @@ def _traced(optimizer: HasUpdateRule, max_norm: float | None, reach: Reach) -> t
         raise TypeError(f"the rule of {kind} depends on all parameters, gradients or moments: {ONLY}")
     trace.close()
     return trace, results
-
-
-def _written(trace: Trace, results: list[int]) -> str:
-    """All of a trace, as text, in which NaN is NaN."""
-    return repr((trace.ops, trace.operands, trace.constants, results))
 
 
 @contextmanager

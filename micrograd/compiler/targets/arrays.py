@@ -70,10 +70,7 @@ def _take_or_none(index: Any, *values: Any) -> Any:
 
 
 def _add_at(gradients: Any, at: Any, values: Any, shape: tuple[int, ...]) -> None:
-    np.add.at(gradients, np.broadcast_to(at, shape), np.broadcast_to(values, shape))
-
-
-def _add_if_any(gradients: Any, at: Any, values: Any, shape: tuple[int, ...]) -> None:
+    """Add values where there is an index, and not NaN."""
     at, values = np.broadcast_to(at, shape), np.broadcast_to(values, shape)
     np.add.at(gradients, at[at >= 0].astype(np.int64), values[at >= 0])
 
@@ -134,7 +131,6 @@ QUIET_NAMESPACE = {
     "take": _take_or_none,
     "whole": _whole_or_none,
     "at": _at,
-    "add_at": _add_if_any,
     **_on_arrays(QUIET),
 }
 
@@ -208,11 +204,9 @@ class _Kernel:
     def __call__(self, parameters: Sequence[float], seed: float, x: Any) -> tuple[Any, Any]:
         is_buffer = isinstance(parameters, memoryview) and parameters.format == "d"
         numbers: Any = parameters if is_buffer else struct.pack(f"{len(parameters)}d", *parameters)
-        p, n = np.frombuffer(numbers), x.shape[1]
+        p = np.frombuffer(numbers)
         g = np.zeros(len(p))
-        if n <= self._tile:
-            return self._function(p, np.ascontiguousarray(x), seed, g, n), g
-        parts = [np.ascontiguousarray(x[:, i : i + self._tile]) for i in range(0, n, self._tile)]
+        parts = [np.ascontiguousarray(x[:, i : i + self._tile]) for i in range(0, x.shape[1], self._tile)]
         return np.concatenate([self._function(p, part, seed, g, part.shape[1]) for part in parts], 1), g
 
 

@@ -7,7 +7,8 @@ and up to four vectors for each weight that is read; rounds that read the same n
 
 In lanes, sums are added up in the engine's order, except gradients: that of a parameter is first added up over a tile,
 where the terms of a sum of products are added one by one. The dot product of one example is added up in eight parts,
-so its last bits may differ between few examples and many, and it may overflow where numbers near 1e308 cancel.
+so its last bits may differ between few examples and many, and it may overflow where numbers near 1e308 cancel. So may
+the last bits of exp and tanh, which are computed for all lanes at once.
 
 Examples are counted by int64_t inside a library and outside, since on Windows a long has 32 bits and their numbers may
 take more than 16 GB. The numbers of one example, which were traced one by one, are counted by long.
@@ -390,7 +391,7 @@ def library_source(
 
     def file(body: str, *rest: str) -> str:
         """A file with what the functions in it call."""
-        types = vector_functions(body) + TILES.format(tile=tile) if tile else DOUBLES
+        types = vector_functions(body, precision) + TILES.format(tile=tile) if tile else DOUBLES
         parts = (
             "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n",
             NO_PATTERNS + PASSES.format(passes=FOR_TILES if tile else FOR_DOUBLES),

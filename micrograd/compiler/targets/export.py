@@ -11,7 +11,6 @@ from micrograd.compiler.passes import program
 from micrograd.compiler.passes.expressions import Node
 from micrograd.compiler.targets import c, javascript
 from micrograd.compiler.targets.c_runtime import NO_PATTERNS, helpers
-from micrograd.compiler.targets.inlined import functions, tables
 from micrograd.compiler.targets.spelling import source, terms, total
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def _header(graph: Graph, name: str, room: int) -> str:
         n = len(graph.argument_gradients)
         gradient = f", {_span('y', n, 1)} its gradient with respect to the inputs" if n else ""
         backward = source("backward.h", SUMS=_span("g", graph.n_parameters), GRADIENT=gradient, **words)
-        words["BACKWARD"] = f"\n{backward}"
+        words["BACKWARD"] = f"{backward}\n"
     return source(
         "header.h",
         STACK=f"Needs {room:,} bytes of the stack, and what" if room else "Needs no more of the stack than what",
@@ -99,9 +98,9 @@ def export_js(graph: Graph, parameters: Sequence[float], rule: "UpdateKernel | N
         RESULTS=max(len(graph.outputs), 1 + n),
         TEMPORARIES=max(writer.temporaries for writer in writers),
     )
-    fixed = [*functions("module.js").values()][: 2 + len(writers)]  # two that all need, then one for each kind
+    fixed = list(javascript.functions("module.js").values())[: 2 + len(writers)]  # two for all, one for each kind
     code = "".join([*fixed, "" if rule is None else js_update(rule), *(writer.text for writer in writers)])
-    return f"{head}\n{tables(code)}{code}{javascript.library(code)}".rstrip() + "\n"
+    return f"{head}\n{code}{javascript.library(code)}".rstrip() + "\n"
 
 
 def js_update(rule: "UpdateKernel", templates: Mapping[str, str] = javascript.TEMPLATES) -> str:
@@ -125,7 +124,7 @@ def js_update(rule: "UpdateKernel", templates: Mapping[str, str] = javascript.TE
     lines = [*start, "for (let i = 0; i < p.length; i++) {", *javascript.indented(body), "}"]
     state = ["steps: 0", *(f"{moment}: new Float64Array(parameters.length)" for moment in rule.moments)]
     rate = javascript.literal(float(rule.learning_rate))
-    return source("update.js", RATE=rate, STATE=", ".join(state), BODY="\n".join(javascript.indented(lines))) + "\n"
+    return source("update.js", RATE=rate, STATE=", ".join(state), BODY="".join(f"  {line}\n" for line in lines)) + "\n"
 
 
 def arguments(graph: Graph, line: str) -> str:

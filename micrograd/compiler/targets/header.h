@@ -18,6 +18,7 @@ extern const double NAME_parameters[];
    x  the inputs, nested lists flattened from left to right:PLACES
    y  receives the output in OUTPUT */
 void NAME_forward(const double *p, const double *x, double *y);
+
 BACKWARD
 #ifdef __cplusplus
 }

@@ -1,6 +1,8 @@
 """Writing JavaScript: a trace as functions, for a module (export.py), and the spellings that drawn pages share with it.
 
 A small program has no loops: in straight-line code, an engine keeps numbers in registers, which takes half the time.
+Functions in inlined.js are written out where they are used. The slope of tanh is one of them: a trace has the
+operations that it consists of, among which it is recognised.
 """
 
 import copy
@@ -8,30 +10,17 @@ import math
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from itertools import count, takewhile
 from typing import Any
 
 from micrograd.compiler.frontend.graph import Graph
-from micrograd.compiler.frontend.tracer import CONDITIONS
-from micrograd.compiler.ir import (
-    ARRAYS,
-    Accumulate,
-    Assign,
-    Call,
-    Loop,
-    Ref,
-    Scatter,
-    Step,
-    Sum,
-    Term,
-    refs,
-    replace,
-    start,
-)
+from micrograd.compiler.frontend.tracer import Trace
+from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref, Scatter, Sum, Term, refs, replace, start
 from micrograd.compiler.passes import program
 from micrograd.compiler.passes.storage import Slots, chunks_of
-from micrograd.compiler.targets.inlined import INLINED, functions, inlined, with_slopes
-from micrograd.compiler.targets.spelling import added, call, index, signed
+from micrograd.compiler.targets.spelling import added, call, index, signed, source, spellings
+from micrograd.functions import tanh_slope
 from micrograd.scalar import FUNCTIONS
 
 LARGEST = 2000  # references in a function: engines do not optimize large ones; a kernel up to this has no loops
@@ -39,31 +28,20 @@ UNROLLED = 400  # references in all rounds, up to which a loop of another kernel
 LONG = 16  # terms, above which a sum takes several statements
 
 
-LIBRARY = functions("functions.js")
-"""The functions that JavaScript lacks."""
-TEMPLATES = {
-    **{op: f"{{0}} {op} {{1}}" for op in "+-*/"},
-    **{op: f"({{0}} {op} {{1}})" for op in CONDITIONS},
-    "==": "({0} === {1})",
-    "!=": "({0} !== {1})",
-    "and": "({0} && {1})",
-    "or": "({0} || {1})",
-    "condition": "({0} ? 1 : 0)",
-    "truth": "({0} !== 0)",
-    "neg": "-{0}",
-    "where": "({0} ? {1} : {2})",
-    "%": "remainder({0}, {1})",
-    "**2": "{0} * {0}",
-    "**3": "{0} * {0} * {0}",
-    "**": "power({0}, {1})",
-    "abs": "Math.abs({0})",
-    "take": "take([{*}], 0, 1, SIZE, {0})",
-    "take_at": "take({1}, STEP, SIZE, {0})",
-    **{
-        name: f"Math.{name}({{0}}{', {1}' * (function.arity - 1)})"
-        for name, function in FUNCTIONS.items()
-        if not function.composed and name not in LIBRARY
-    },
+def functions(name: str) -> dict[str, str]:
+    """The functions in a file, where empty lines separate them, or the tables for some of them, by name."""
+    parts = source(name).split("\n\n")
+    found = [(re.search(r"function (\w+)\(|^const (\w+)", part, re.MULTILINE), part) for part in parts]
+    return {(name[1] or name[2]): f"{part.rstrip()}\n\n" for name, part in found if name}
+
+
+INLINED = functions("inlined.js")
+LIBRARY = functions("functions.js") | {"TANH": INLINED.pop("TANH")}
+"""The functions that JavaScript lacks, and the tables of those that are written out."""
+TEMPLATES = spellings("javascript") | {
+    name: f"Math.{name}({{0}}{', {1}' * (function.arity - 1)})"
+    for name, function in FUNCTIONS.items()
+    if not function.composed and name not in LIBRARY
 }
 """Each operation of a trace in JavaScript; those in functions.js are called by their names."""
 
@@ -76,9 +54,9 @@ def literal(number: float) -> str:
 
 
 def library(code: str) -> str:
-    """The functions that JavaScript lacks and this code calls, with those that they call."""
+    """What this code calls of the library, with what that calls."""
     called = set[str]()
-    while more := {name for name in LIBRARY.keys() - called if re.search(rf"\b{name}\(", code)}:
+    while more := {name for name in LIBRARY.keys() - called if re.search(rf"\b{name}[(\[]", code)}:
         called |= more
         code += "".join(LIBRARY[name] for name in more)
     return "".join(text for name, text in LIBRARY.items() if name in called)
@@ -118,7 +96,7 @@ class Writer:
             self.text += _function(name, [f"{part}(p, g, seed);" for part in names])
         self.temporaries = slots.size
 
-    def _step(self, step: Step, depth: int = 0) -> list[str]:
+    def _step(self, step: Any, depth: int = 0) -> list[str]:
         """The lines for a step within so many loops."""
         if isinstance(step, Loop):
             return _for(depth, step.rounds, [line for inner in step.body for line in self._step(inner, depth + 1)])
@@ -220,3 +198,46 @@ def array_of(numbers: Sequence[float]) -> str:
     """The numbers as an array, to the last bit."""
     text = textwrap.fill(", ".join(literal(float(n)).strip("()") for n in numbers), 116)
     return "new Float64Array([" + (f"\n{textwrap.indent(text, '  ')},\n" if text else "") + "])"
+
+
+# Functions that are written out
+
+
+def inlined(op: str, x: str, number: int) -> list[str]:
+    """Lines that compute a function of x, the last of which returns it; their variables are told apart by a number."""
+    body = INLINED[op].split("\n")[2:-3]
+    names = {name: f"{name}{number}" for name in re.findall(r"(\w+) = ", " ".join(body))} | {"x": x}
+    return [re.sub(r"(?<!\.)\b[a-z]+\b", lambda word: names.get(word[0], word[0]), line.strip()) for line in body]
+
+
+def with_slopes(trace: Trace) -> Trace:
+    """The trace, with the slopes of tanh as single operations."""
+    found = {line: x for line in range(len(trace.ops)) if (x := _argument(trace, line)) is not None}
+    if not found:
+        return trace
+    trace = copy.copy(trace)
+    trace.ops = ["tanh_slope" if line in found else op for line, op in enumerate(trace.ops)]
+    trace.operands = [(found[line],) if line in found else of for line, of in enumerate(trace.operands)]
+    return trace
+
+
+@cache
+def _pattern() -> tuple[Trace, int, int]:
+    """A trace of the slope, and its lines of x and of the slope."""
+    trace = Trace()
+    x = trace.leaf("x")
+    return trace, x.id, tanh_slope(x, trace.record("tanh", (x,))).id
+
+
+def _argument(trace: Trace, line: int) -> int | None:
+    """The line of x, if a line is the slope of tanh at it."""
+    pattern, x, root = _pattern()
+    found: dict[int, int] = {}
+
+    def is_like(at: int, of: int) -> bool:
+        if found.setdefault(of, at) != at or of == x:
+            return found[of] == at
+        is_same = trace.ops[at] == pattern.ops[of] and trace.constants.get(at) == pattern.constants.get(of)
+        return is_same and all(map(is_like, trace.operands[at], pattern.operands[of]))
+
+    return found[x] if is_like(line, root) else None

@@ -12,28 +12,15 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.graph import Graph
-from micrograd.compiler.frontend.tracer import CONDITIONS
 from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, Scatter, Step, Sum, Term, refs, span
 from micrograd.compiler.passes import Program
-from micrograd.compiler.targets.spelling import call, signed
+from micrograd.compiler.targets.spelling import call, signed, spellings
 
 FLAT = ("p", "c", "g", "&p")
 """The arrays of numbers that all examples share; "&p" has the indices of parameters."""
 EXAMPLES = 1 << 30
 """The axis of the examples, after those of all loops."""
-TEMPLATES = {
-    **{op: f"{{0}} {op} {{1}}" for op in ("+", "-", "*", "/")},
-    **{op: f"({{0}} {op} {{1}})" for op in CONDITIONS},
-    "and": "({0} & {1})",
-    "or": "({0} | {1})",
-    "neg": "-{0}",
-    "quotient": "quotient({0}, {1})",
-    "%": "remainder({0}, {1})",
-    "**": "power({0}, {1})",
-    "condition": "where({0}, 1.0, 0.0)",
-    "truth": "({0} != 0.0)",
-    "take_at": "at(p, {1} + STEP * whole({0}, SIZE))",
-}
+TEMPLATES = spellings("numpy")
 
 
 class Nest(NamedTuple):
@@ -301,19 +288,12 @@ def _statements(step: Step, rounds: tuple[int, ...]) -> Iterator[tuple[Any, tupl
 def _meets(write: Ref, written: Sequence[int], read: Ref, rounds: Sequence[int], depth: int) -> bool:
     """Whether a round of the loop at this depth may read what an earlier one writes."""
     low = high = write.base - read.base
-    steps = []
     for i, (a, b) in enumerate(zip_longest(write.strides, read.strides, fillvalue=0)):
         if a == b and i <= depth:
             continue  # the same round of an outer loop
         for reach in (a * (written[i] - 1) if a else 0, -b * (rounds[i] - 1) if b else 0):
             low, high = low + min(0, reach), high + max(0, reach)
-        steps += [a, b]
     own = _stride(write, depth)
-    divisor = math.gcd(*steps, own)
-    if divisor and (write.base - read.base) % divisor:
-        return False
-    if own != _stride(read, depth) or own == 0:
+    if own != _stride(read, depth):
         return low <= 0 <= high
-    if own < 0:
-        low, high, own = -high, -low, -own
-    return max(1, -(-low // own)) <= min(rounds[depth] - 1, high // own)
+    return any(low <= own * k <= high for k in range(1, rounds[depth]))

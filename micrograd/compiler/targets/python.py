@@ -20,32 +20,16 @@ from micrograd.compiler.frontend.ieee import take
 from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.frontend.scatter import Scatter
 from micrograd.compiler.frontend.serialized import ForKinds, SerializedGraph
-from micrograd.compiler.frontend.tracer import CONDITIONS, QUIET
+from micrograd.compiler.frontend.tracer import QUIET
 from micrograd.compiler.passes.expressions import Expressions, Node
-from micrograd.compiler.targets.spelling import signed, terms, total
+from micrograd.compiler.targets.spelling import signed, spellings, terms, total
 
 Numbers = Sequence[float]
 
 WIDTH = 60  # characters of a line, after which a long sum goes on in the next
 FILE = "<compiled by micrograd>"
-TEMPLATES = {
-    **{op: f"{{0}} {op} {{1}}" for op in ("+", "-", "*", "/", "%")},
-    **{op: f"({{0}} {op} {{1}})" for op in CONDITIONS},
-    "**": "power({0}, {1})",
-    **{f"**{n}": "{0} ** {1}" for n in range(2, 10)},  # which is never complex
-    "condition": "(1.0 if {0} else 0.0)",
-    "truth": "{0}",
-    "neg": "-{0}",
-    "where": "{1} if {0} else {2}",
-    "take": "take([{*}], {0})",
-    "take_at": "take({1}:][::STEP][:SIZE], {0})",
-}
-QUIET_TEMPLATES = {
-    **{op: text for op, text in TEMPLATES.items() if not op.startswith("**")},
-    "quotient": "divide({0}, {1})",
-    "%": "remainder({0}, {1})",
-    "**": "power({0}, {1})",
-}
+TEMPLATES = {**spellings("python"), **{f"**{n}": "{0} ** {1}" for n in range(2, 10)}}  # which is never complex
+QUIET_TEMPLATES = {**spellings("python"), **spellings("quiet")}
 """The same where nothing may raise an error."""
 
 

@@ -11,8 +11,25 @@ from micrograd.compiler.passes.expressions import Node
 
 def source(name: str, **words: object) -> str:
     """The text of a file beside this one, with its words in capitals replaced."""
-    text = files(__package__).joinpath(name).read_text(encoding="utf-8").rstrip("\n") + "\n"
-    return re.sub("[A-Z]{4,}", lambda word: str(words.get(word[0], word[0])), text)
+    return filled(files(__package__).joinpath(name).read_text(encoding="utf-8").rstrip("\n") + "\n", **words)
+
+
+def filled(text: str, **words: object) -> str:
+    """A text with words in capitals replaced: one that is alone on its line, by whole lines."""
+    return re.sub("(?m)^[A-Z]{4,}\n|[A-Z]{4,}", lambda word: str(words.get(word[0].strip(), word[0])), text)
+
+
+def parts(name: str) -> dict[str, str]:
+    """The parts of a file in C, each after a line with its name."""
+    _, *found = re.split(r"\n/\* PART (\w+) \*/\n", source(name))
+    return dict(zip(found[::2], found[1::2], strict=True))
+
+
+def spellings(language: str) -> dict[str, str]:
+    """The templates for `call` in a column of spelling.txt, in which a dot stands for none."""
+    columns = zip(*[re.split(" {2,}", line) for line in source("spelling.txt").splitlines()], strict=True)
+    templates = {language: words for language, *words in columns}
+    return {op: word for op, word in zip(templates["operation"], templates[language], strict=True) if word != "."}
 
 
 def call(value: Any, text: Callable[[Any], str], templates: Mapping[str, str]) -> str:

@@ -1,0 +1,158 @@
+typedef int (*function)(const double *p, const double *const *x, const int64_t *at, wide seed,
+                        double *g, double *y, double *work, int64_t n);
+typedef struct {
+    function run;
+    const double *const *x;
+    double *work;
+} program;
+typedef struct {
+    double *p, *g;               /* the parameters, which their moments and the gradients follow */
+    double *before;              /* room for what steps change of these */
+    double *y;                   /* room for the losses of a batch */
+    int64_t *at;                 /* room for the places of its examples */
+    const program *programs;     /* none where gradients and losses are given */
+    const int64_t *kind, *place; /* of each example: its program, and where it is among those */
+    const int64_t *ranges;       /* of the parameters that are changed: the first, and how many */
+    int64_t *order, *spare;      /* the examples in the order of this epoch, NULL for as they come; room for them */
+    uint32_t *random;            /* the generator that shuffles them for the epochs that begin; NULL for none */
+    const wide *rates;           /* the learning rate of each step */
+    wide *losses;                /* becomes the loss of each step */
+    int64_t n, n_before, n_programs, n_ranges; /* numbers of parameters, of what changes, of programs and ranges */
+    int64_t n_examples, size;    /* in an epoch and in a batch, but for the last one of an epoch */
+    int64_t position;            /* in the epoch */
+    int64_t steps;               /* to take */
+    int64_t taken;               /* before these */
+} job;
+
+
+ADDITION
+
+static wide squares(const double *g, int64_t n)
+{
+    wide sum = 0.0;
+    for (int64_t i = 0; i < n; i++)
+        sum += (wide)g[i] * g[i];
+    return sum;
+}
+
+
+UPDATE
+
+/* Python's random.shuffle, by the generator of its random.Random: the Mersenne Twister MT19937 of
+   Matsumoto and Nishimura (1998), whose 624 words and position in them are the state. */
+static uint32_t word(uint32_t *state)
+{
+    if (state[624] >= 624) {
+        for (int i = 0; i < 624; i++) {
+            uint32_t y = (state[i] & 0x80000000u) | (state[i < 623 ? i + 1 : 0] & 0x7fffffffu);
+            state[i] = state[i < 227 ? i + 397 : i - 227] ^ (y >> 1) ^ (y & 1u ? 0x9908b0dfu : 0u);
+        }
+        state[624] = 0;
+    }
+    uint32_t y = state[state[624]++];
+    y ^= y >> 11;
+    y ^= (y << 7) & 0x9d2c5680u;
+    y ^= (y << 15) & 0xefc60000u;
+    return y ^ (y >> 18);
+}
+
+void shuffle(uint32_t *state, int64_t *order, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        order[i] = i;
+    int bits = 32;
+    for (int64_t i = n - 1; i > 0; i--) {
+        while (!((i + 1) >> (bits - 1)))
+            bits--;
+        int64_t j;
+        do
+            j = (int64_t)(word(state) >> (32 - bits));
+        while (j > i);
+        int64_t swapped = order[i];
+        order[i] = order[j];
+        order[j] = swapped;
+    }
+}
+
+
+/* The losses of a batch, with gradients in g: their sum, or NaN if an operation may have failed. */
+static wide losses(const job *t, const int64_t *batch, int64_t n)
+{
+    wide sum = 0.0;
+    int failed = 0;
+    for (int64_t k = 0; k < t->n_programs; k++) {
+        const program *q = t->programs + k;
+        int64_t m = 0;
+        if (batch)
+            for (int64_t i = 0; i < n; i++)
+                if (t->kind[batch[i]] == k)
+                    t->at[m++] = t->place[batch[i]];
+        if (batch ? m : (m = n))
+            failed |= 1 & q->run(t->p, q->x, batch ? t->at : 0, 1.0 / (wide)n, t->g, t->y, q->work, m);
+        for (int64_t i = 0; i < m; i++)
+            sum += t->y[i];
+    }
+    return failed ? NAN : sum;
+}
+
+/* Takes the steps, up to one that fails. Returns how many it has taken. */
+static int64_t steps(const job *t)
+{
+    int64_t position = t->position;
+    for (int64_t s = 0; s < t->steps; s++) {
+        if (position == t->n_examples) {
+            position = 0;
+            if (t->random)
+                shuffle(t->random, t->order, t->n_examples);
+        }
+        int64_t n = t->size < t->n_examples - position ? t->size : t->n_examples - position;
+        if (t->n_programs) {
+            memset(t->g, 0, sizeof(double) * (size_t)t->n);
+            t->losses[s] = losses(t, t->order ? t->order + position : 0, n) / (wide)n;
+        }
+        int whole = isfinite(t->losses[s]) != 0;
+        wide sum = 0.0;
+        if (CLIPS)
+            for (int64_t r = 0; r < t->n_ranges; r++)
+                sum += squares(t->g + t->ranges[2 * r], t->ranges[2 * r + 1]);
+        wide norm = sqrt(sum);
+        whole &= isfinite(norm);
+        for (int64_t r = 0; whole && r < t->n_ranges; r++) {
+            int64_t first = t->ranges[2 * r], many = t->ranges[2 * r + 1];
+            double *p = t->p + first;
+            wide rate = t->rates[s], taken = (wide)(t->taken + s);
+            whole = update(p, t->g + first, p + t->n, t->n, many, rate, taken, norm);
+        }
+        if (!whole)
+            return s;
+        position += n;
+    }
+    return t->steps;
+}
+
+/* Takes the steps. Returns how many; if one fails, those before it are taken again, from where all began. */
+int64_t train(const job *t)
+{
+    size_t size = sizeof(double) * (size_t)t->n_before, gradients = sizeof(double) * (size_t)t->n;
+    size_t order = sizeof(int64_t) * (size_t)t->n_examples;
+    uint32_t state[625];
+    memcpy(t->before, t->p, size);
+    memcpy(t->before + t->n_before, t->g, gradients);
+    if (t->random) {
+        memcpy(state, t->random, sizeof state);
+        memcpy(t->spare, t->order, order);
+    }
+    int64_t done = steps(t);
+    if (done < t->steps) {
+        job again = *t;
+        again.steps = done;
+        memcpy(t->p, t->before, size);
+        memcpy(t->g, t->before + t->n_before, gradients);
+        if (t->random) {
+            memcpy(t->random, state, sizeof state);
+            memcpy(t->order, t->spare, order);
+        }
+        steps(&again);
+    }
+    return done;
+}

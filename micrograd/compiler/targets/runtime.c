@@ -1,0 +1,256 @@
+/* The C around a kernel, in parts; c_runtime.py tells which of them a library has. */
+
+/* PART no_patterns */
+#if defined(__GNUC__) && !defined(__clang__) /* gcc 12 may take copies for aligned */
+#pragma GCC optimize("no-tree-loop-distribute-patterns")
+#endif
+
+/* PART passes */
+#if defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize(PASSES)
+#endif
+
+/* PART noinline */
+#if defined(__GNUC__) && !defined(__clang__) /* gcc 12 loses what routines read if it sees their calls */
+#define NOINLINE __attribute__((noipa))
+#else
+#define NOINLINE __attribute__((noinline))
+#endif
+
+/* PART windows */
+#ifdef _WIN32 /* where some of libm's functions, those of MinGW, raise no floating-point flags */
+static double seen(double x, double result, int infinite)
+{
+    if (isnan(result) && !isnan(x))
+        feraiseexcept(FE_INVALID);
+    if (isinf(result) && isfinite(x))
+        feraiseexcept(infinite);
+    return result;
+}
+MACROS
+#endif
+
+/* PART quotient */
+static const volatile double unit = 1.0; /* which no compiler divides by 0.0 itself, without a flag */
+
+static inline double quotient(double x, double y)
+{
+    return (y == 0.0 ? unit : x) / y; /* so that inf / 0.0 is seen in the floating-point flags as 1.0 / 0.0 is */
+}
+
+/* PART larger */
+static inline double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* PART remainder_ */
+static double remainder_(double x, double y)
+{
+    double r = fmod(y == 0.0 ? 1.0 : x, y); /* has the sign of x, Python's remainder that of y */
+    if (r == 0.0)
+        return copysign(r, y);
+    return (r < 0.0) == (y < 0.0) ? r : r + y;
+}
+
+/* PART take_at */
+static double take_at(const double *row, long step, long size, double index)
+{
+    volatile double none = 0.0;
+    if (!(index >= 0.0 && index < size && index == (double)(long)index))
+        return none / none; /* not a number, which is seen in the floating-point flags */
+    return row[step * (long)index];
+}
+
+/* PART add_at */
+static void add_at(double *row, long step, long size, double index, double gradient)
+{
+    if (index >= 0.0 && index < size && index == (double)(long)index)
+        row[step * (long)index] += gradient;
+}
+
+/* PART vectors */
+#ifdef __AVX512F__
+#define BYTES 64
+#else
+#define BYTES 32
+#endif
+enum { LANES = BYTES / sizeof(double) };
+typedef double V __attribute__((vector_size(BYTES)));
+typedef long long M __attribute__((vector_size(BYTES)));
+
+static inline V U(double x)
+{
+    V v;
+    for (int l = 0; l < LANES; l++)
+        v[l] = x;
+    return v;
+}
+
+static inline V choose(M condition, V a, V b)
+{
+    return (V)((condition & (M)a) | (~condition & (M)b));
+}
+
+#define LANE_BY_LANE(call) { V r; for (int l = 0; l < LANES; l++) r[l] = call; return r; }
+
+/* PART calls_libm */
+#if defined(__GNUC__) && !defined(__clang__) /* vector registers are cleared before libm is called */
+#define CALLS_LIBM __attribute__((noinline, optimize("expensive-optimizations")))
+#else
+#define CALLS_LIBM inline
+#endif
+
+/* PART v_exp */
+/* e^x = 2^n e^r with |r| <= log(2) / 2, and e^r by its series: within 1 ULP, on all lanes at once. */
+static __attribute__((noinline)) V v_exp(V x)
+{
+    const V most = U(1000.0); /* beyond what is finite */
+    x = choose(x > most, most, choose(x < -most, -most, x));
+    const V shift = U(6755399441055744.0); /* 1.5 * 2^52: added to it, a number is rounded to the lowest bits */
+    const V shifted = x * U(1.4426950408889634) + shift, n = shifted - shift;
+    const V r = x - n * U(0.693147180369123816490) - n * U(1.90821492927058770002e-10); /* log(2) in two parts */
+    static const double inverse[] = {
+        1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0, 1.0 / 40320.0, 1.0 / 5040.0,
+        1.0 / 720.0,       1.0 / 120.0,      1.0 / 24.0,      1.0 / 6.0,      0.5,
+    }; /* factorials */
+    V sum = U(1.0 / 6227020800.0);
+    for (int i = 0; i < 11; i++)
+        sum = sum * r + U(inverse[i]);
+    sum = U(1.0) + (r + r * r * sum);
+    const M power = (M)shifted - (M)shift, half = power >> 1, one = (M)U(1.0);
+    return sum * (V)((half << 52) + one) * (V)(((power - half) << 52) + one); /* in two steps, down to the smallest */
+}
+
+/* PART v_tanh */
+/* By the rational function of S. L. Moshier's Cephes where |x| < 0.625, and beyond as 1 - 2 / (e^2x + 1). */
+static __attribute__((noinline)) V v_tanh(V x)
+{
+    const M sign = (M)U(-0.0);
+    V size = (V)((M)x & ~sign);
+    size = choose(size > U(20.0), U(20.0), size); /* from where it is rounded to 1 */
+    const V z = size * size;
+    const V p = (U(-0.964399179425052238628) * z + U(-99.2877231001918586564)) * z + U(-1614.68768441708447952);
+    const V q = ((z + U(112.811678491632931402)) * z + U(2235.48839060100448583)) * z + U(4844.06305325125486048);
+    const V small = size + size * z * (p / q), large = U(1.0) - U(2.0) / (v_exp(size + size) + U(1.0));
+    return (V)((M)choose(size < U(0.625), small, large) | ((M)x & sign));
+}
+
+/* PART v_quotient */
+static inline V v_quotient(V x, V y)
+{
+    return choose(y == U(0.0), U(unit), x) / y;
+}
+
+/* PART v_larger */
+static inline V v_larger(V a, V b)
+{
+    return choose(a > b, a, b);
+}
+
+/* PART v_take */
+static inline V v_take_at(const double *row, long step, long size, V index)
+{
+    V r;
+    for (int l = 0; l < LANES; l++)
+        r[l] = take_at(row, step, size, index[l]);
+    return r;
+}
+
+static inline V v_take(const V *values, long size, V index)
+{
+    V r;
+    for (int l = 0; l < LANES; l++)
+        r[l] = take_at((const double *)values + l, LANES, size, index[l]);
+    return r;
+}
+
+static inline void v_add_at(double *row, long step, long size, V index, V gradient)
+{
+    for (int l = 0; l < LANES; l++)
+        add_at(row, step, size, index[l], gradient[l]);
+}
+
+/* PART tiles */
+#define TILE SIZE
+#define WIDTH (LANES * TILE)
+#define EACH _Pragma("GCC unroll 8") for (int k = 0; k < TILE; k++)
+typedef V T[TILE]; /* a number for each example of a tile */
+
+static inline double total(const V *tile)
+{
+    typedef double H __attribute__((vector_size(BYTES / 2)));
+    typedef double Q __attribute__((vector_size(BYTES / 4)));
+    union { V v; H h[2]; } whole = { .v = tile[0] };
+    for (int k = 1; k < TILE; k++)
+        whole.v += tile[k];
+    union { H h; Q q[2]; } half = { .h = whole.h[0] + whole.h[1] };
+    Q quarter = half.q[0] + half.q[1];
+    double sum = quarter[0];
+    for (int l = 1; l < LANES / 4; l++)
+        sum += quarter[l];
+    return sum;
+}
+
+
+/* PART doubles */
+#define WIDTH 1
+typedef double T;
+typedef double W __attribute__((vector_size(8 * sizeof(double)), aligned(sizeof(double)), may_alias));
+
+static inline double dot(double start, const double *a, const double *b, long n)
+{
+    W sums = {0.0};
+    const long whole = n / 8 * 8;
+    for (long i = 0; i < whole; i += 8)
+        sums += *(const W *)(a + i) * *(const W *)(b + i);
+    for (long i = whole; i < n; i++)
+        start += a[i] * b[i];
+    return start + (((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7])));
+}
+
+/* PART unaligned */
+typedef double W __attribute__((vector_size(BYTES), aligned(sizeof(double)), may_alias));
+
+/* PART gather */
+/* Copies arguments of one size, for the examples from b on, into lanes: so many, or the first again. */
+static inline void gather(T *to, const double *const *x, int64_t arguments, int64_t size,
+                          const int64_t *at, int64_t b, int64_t m)
+{
+    for (int64_t k = 0; k < arguments; k++)
+        for (int64_t l = 0; l < WIDTH; l++) {
+            int64_t e = b + (l < m ? l : 0);
+            const double *from = x[k] + (at ? at[e] : e) * size;
+            for (int64_t i = 0; i < size; i++)
+                ((double *)&to[k * size + i])[l] = from[i];
+        }
+}
+
+/* PART run */
+const int64_t room = ROOM; /* bytes for work */
+
+int run(const double *p, const double *const *x, const int64_t *at, wide seed,
+        double *g, double *y, double *work, int64_t n)
+{
+    feclearexcept(FE_ALL_EXCEPT);
+    T *xs = (T *)(((uintptr_t)work + 63) & ~(uintptr_t)63), *ys = xs + INPUTS;
+    T *t = ys + OUTPUTS, seeds;
+ONCE
+    for (int64_t b = 0, m = n % WIDTH ? n % WIDTH : WIDTH; b < n; b += m, m = WIDTH) {
+        for (int64_t l = 0; l < WIDTH; l++) /* those that repeat an example have no gradient */
+            ((double *)&seeds)[l] = l < m ? seed : 0.0;
+GATHER
+        one(p, xs, seeds, g, ys, t);
+        for (int64_t l = 0; l < m; l++)
+            for (int64_t i = 0; i < OUTPUTS; i++)
+                y[(b + l) * OUTPUTS + i] = ((double *)&ys[i])[l];
+    }
+    return FAILED;
+}
+
+/* PART add */
+void add(double *to, const double *from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] += from[i];
+}

@@ -1,0 +1,28 @@
+/* A step with n of all parameters: 1, or 0 if one is infinite or NaN then, or an operation failed. */
+static int update(double *p, double *g, double *m, int64_t all, int64_t n, wide rate, wide steps, wide norm)
+{
+    (void)m; (void)all; (void)rate; (void)steps; (void)norm;
+    W sums = {0.0};
+    double sum = 0.0; /* of x - x, which is 0 for all that is finite */
+HEAD
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+RULE
+        sums += r0 - r0;
+    }
+    for (int64_t l = 0; l < LANES; l++)
+        sum += sums[l];
+    if (i == n)
+        return sum == 0.0;
+    double rest[(2 + MOMENTS) * LANES]; /* the last ones, and in the lanes that are left, the first of them again */
+    for (int64_t k = 0; k < 2 + MOMENTS; k++) {
+        const double *from = k == 0 ? p : k == 1 ? g : m + (k - 2) * all;
+        for (int64_t l = 0; l < LANES; l++)
+            rest[k * LANES + l] = from[l < n - i ? i + l : i];
+    }
+    int whole = update(rest, rest + LANES, rest + 2 * LANES, LANES, LANES, rate, steps, norm);
+    for (int64_t k = 0; k < 2 + MOMENTS; k++)
+        for (int64_t l = 0; l < n - i; l++)
+            (k == 0 ? p : k == 1 ? g : m + (k - 2) * all)[i + l] = rest[k * LANES + l];
+    return whole && sum == 0.0;
+}
