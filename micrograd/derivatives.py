@@ -10,8 +10,8 @@ from micrograd import scalar
 from micrograd.engine import Value
 from micrograd.errors import shown
 from micrograd.levels import active_levels, check_active
-from micrograd.trees import at_path, filled, flat, has_array, mapped, stacked
-from micrograd.validation import positions, row
+from micrograd.trees import as_lists, at_path, filled, flat, has_array, mapped, stacked
+from micrograd.validation import positions
 
 Function = Callable[..., Any]
 Argnum = int | Sequence[int]
@@ -29,7 +29,7 @@ class Call:
     def __init__(
         self, kind: type[Value], f: Function, argnum: Argnum, args: Sequence[Any], options: Any, lifts: bool
     ) -> None:
-        argnum = row(argnum)
+        argnum = as_lists(argnum)
         several = isinstance(argnum, Sequence) and not isinstance(argnum, str)
         places = positions("argnum", tuple(argnum) if several else argnum, len(args))  # type: ignore[arg-type]
         arguments = list(args)

@@ -149,8 +149,3 @@ def examples(xs: Any, ys: Any) -> tuple[Sequence[Any], Sequence[Any]]:
     if len(xs) != len(ys):
         raise ValueError(f"xs and ys must have the same length, not {len(xs)} and {len(ys)}")
     return xs, ys
-
-
-def row(example: Any) -> Any:
-    """A NumPy array as nested lists of Python numbers, or a NumPy number as one; anything else as it is."""
-    return example.tolist() if hasattr(example, "tolist") else example
