@@ -132,13 +132,17 @@ def as_list(name: str, values: Any) -> list[Any]:
     return list(values)
 
 
+def is_sized(items: Any) -> bool:
+    """Whether it has a length, which an array without dimensions has not."""
+    return hasattr(items, "__len__") and getattr(items, "shape", None) != ()
+
+
 def by_position(name: str, items: Any) -> Any:
     """A list or an array as it is, a table of pandas as an array. Raises TypeError for anything without positions."""
     require_ordered(name, items)
     if hasattr(items, "__array__") and not hasattr(items, "__array_interface__"):
         items = items.__array__()
-    sized = hasattr(items, "__len__") and getattr(items, "shape", None) != ()
-    if not sized or not hasattr(items, "__getitem__"):
+    if not is_sized(items) or not hasattr(items, "__getitem__"):
         raise TypeError(f"{name} is of type {type(items).__name__}: expected a list or an array")
     return items
 
