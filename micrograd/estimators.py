@@ -121,8 +121,9 @@ class _Network:
 
     def __init__(self, *key: Any) -> None:
         self.key = key
-        self.optimizer: Any = None
-        self._theirs: Any = None  # scikit-learn's optimizer, whose steps ours takes
+        self.optimizer: Any = None  # takes the steps of scikit-learn's,
+        self._theirs: Any = None
+        self.vector: Any = None  # and has left these weights
         self._block = ExitStack()
         weakref.finalize(self, self._block.close)
 
@@ -146,18 +147,12 @@ class _Network:
             kind: type[optim.Optimizer] = _SGD if is_sgd else _Adam
             names = ("momentum", "nesterov") if is_sgd else ("beta_1", "beta_2", "epsilon")
             options = {name: getattr(theirs, name) for name in names}
-            if type(self.optimizer) is not kind:
-                self._block.close()
-                self.optimizer = kind(self.loss.parameters, learning_rate=0.0, **options)
-                self._step = self._block.enter_context(self.loss.training(self.optimizer))
-                self.vector: Any = None
-            moments = dict.fromkeys(kind.moments, [0.0] * len(self.loss.parameters))
-            for name, value in {**options, "steps": 0, **moments}.items():
-                setattr(self.optimizer, name, value)
+            self.optimizer = kind(self.loss.parameters, learning_rate=0.0, **options)
             if state := vars(theirs).pop("state", None):
                 self.optimizer.load_state_dict(state)
-            self._theirs = theirs
-            self._rate = self._penalty = math.nan
+            self._block.close()
+            self._step = self._block.enter_context(self.loss.training(self.optimizer))
+            self._theirs, self.vector, self._rate, self._penalty = theirs, None, math.nan, math.nan
         rate = theirs.learning_rate if is_sgd else theirs.learning_rate_init
         if rate != self._rate:
             self._rate, self.optimizer.rate = rate, [rate] * len(self.loss.parameters)

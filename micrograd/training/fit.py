@@ -182,7 +182,8 @@ def fit(
                         trainer.fetch_gradients()
                         with uninterrupted():
                             ended = trainer.advance()
-                            history.add(ended)
+                            history.losses += [loss for loss, _ in ended]
+                            history.learning_rates += [rate for _, rate in ended]
                         report.step(trainer.epoch, trainer.seen, trainer.loss, optimizer.learning_rate)
                         if not ended:
                             continue
