@@ -111,14 +111,6 @@ def filled(tree: Any, numbers: Iterator[Any]) -> Any:
     return _joined(keys(tree), [filled(branch, numbers) for branch in inside])
 
 
-def stacked(tree: Any, numbers: Sequence[Any], inner: Sequence[int] = ()) -> Any:
-    """The numbers as an array in the shape of nested lists, then in the inner one; None if they are not one array."""
-    outer = shape_of(tree)
-    if not is_regular(outer):
-        return None
-    return array_of(numbers, (*outer, *inner)) if outer or inner else numbers[0]
-
-
 def has_array(tree: Any) -> bool:
     """Whether there is an array in a tree."""
     inside = branches(tree)
