@@ -25,8 +25,13 @@ def viewed(numbers: Any) -> Any:
     return np.asarray(memoryview(numbers))
 
 
+def are_plain(numbers: Any) -> bool:
+    """Whether these are Python's own numbers, which an array takes all at once."""
+    return {float, int}.issuperset(map(type, numbers))
+
+
 def array_of(numbers: Sequence[Any], shape: Sequence[int]) -> Any:
     """The flat numbers as an array of that shape: of doubles, or of objects if there are others than Python's own."""
-    array = empty((len(numbers),), "d" if {float, int}.issuperset(map(type, numbers)) else "O")
+    array = empty((len(numbers),), "d" if are_plain(numbers) else "O")
     array[:] = numbers
     return array.reshape(shape)

@@ -7,11 +7,12 @@ from numbers import Real
 from typing import Any
 
 from micrograd import scalar
+from micrograd.arrays import array_of
 from micrograd.engine import Value
 from micrograd.errors import shown
 from micrograd.levels import active_levels, check_active
-from micrograd.trees import at_path, filled, flat, has_array, mapped, stacked
-from micrograd.validation import positions, row
+from micrograd.trees import as_lists, at_path, filled, flat, has_array, is_regular, mapped, shape_of
+from micrograd.validation import positions
 
 Function = Callable[..., Any]
 Argnum = int | Sequence[int]
@@ -29,7 +30,7 @@ class Call:
     def __init__(
         self, kind: type[Value], f: Function, argnum: Argnum, args: Sequence[Any], options: Any, lifts: bool
     ) -> None:
-        argnum = row(argnum)
+        argnum = as_lists(argnum)
         several = isinstance(argnum, Sequence) and not isinstance(argnum, str)
         places = positions("argnum", tuple(argnum) if several else argnum, len(args))  # type: ignore[arg-type]
         arguments = list(args)
@@ -52,8 +53,9 @@ class Call:
 
     def shaped(self, numbers: Sequence[Any]) -> Any:
         """A number for each output, in the shape of the result: as an array, if there is one among the arguments."""
-        array = stacked(self.result, numbers) if has_array(self.args) else None
-        return filled(self.result, iter(numbers)) if array is None else array
+        shape = shape_of(self.result)
+        is_array = shape and is_regular(shape) and has_array(self.args)
+        return array_of(numbers, shape) if is_array else filled(self.result, iter(numbers))
 
 
 def derivative(f: Function, argnum: Argnum, taken: Callable[[Call], Any], *, lifts: bool = False) -> Function:

@@ -12,6 +12,7 @@ import weakref
 from array import array
 from collections.abc import Callable
 from contextlib import ExitStack
+from copy import copy
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
@@ -19,9 +20,7 @@ try:
     import numpy as np
     from scipy.special import xlogy
     from sklearn import neural_network
-    from sklearn.base import BaseEstimator, is_classifier
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.model_selection import train_test_split
+    from sklearn.base import BaseEstimator
     from sklearn.utils.validation import validate_data
 except ImportError as error:
     raise ImportError("micrograd.estimators needs scikit-learn, 1.7 or newer: pip install scikit-learn") from error
@@ -122,7 +121,9 @@ class _Network:
 
     def __init__(self, *key: Any) -> None:
         self.key = key
-        self.optimizer: Any = None
+        self.optimizer: Any = None  # takes the steps of scikit-learn's,
+        self._theirs: Any = None
+        self.vector: Any = None  # and has left these weights
         self._block = ExitStack()
         weakref.finalize(self, self._block.close)
 
@@ -136,45 +137,48 @@ class _Network:
         numbers, _ = function._run("forward", packed, parameters=parameters, as_arrays=True)
         return function._unflattened(packed.shapes, packed.n, numbers)
 
-    def begin(self, kind: type[optim.Optimizer], rate: float, **options: Any) -> None:
-        """Have a new optimizer of this kind, or the one there is as if it were new."""
-        if type(self.optimizer) is not kind:
-            self._block.close()
+    def follow(self, theirs: Any) -> None:
+        """Take steps at the rate of scikit-learn's optimizer; if that is a new one, with its options and from anew.
+
+        A copied or unpickled one has the `state` of the optimizer here.
+        """
+        is_sgd = hasattr(theirs, "momentum")
+        if theirs is not self._theirs:
+            kind: type[optim.Optimizer] = _SGD if is_sgd else _Adam
+            names = ("momentum", "nesterov") if is_sgd else ("beta_1", "beta_2", "epsilon")
+            options = {name: getattr(theirs, name) for name in names}
             self.optimizer = kind(self.loss.parameters, learning_rate=0.0, **options)
+            if state := vars(theirs).pop("state", None):
+                self.optimizer.load_state_dict(state)
+            self._block.close()
             self._step = self._block.enter_context(self.loss.training(self.optimizer))
-            self.vector: Any = None
-        self._penalty = np.zeros(len(self.loss.parameters))
-        for name, value in {**options, "steps": 0, **dict.fromkeys(kind.moments, self._penalty.tolist())}.items():
-            setattr(self.optimizer, name, value)
-        self.set_rate(rate)
+            self._theirs, self.vector, self._rate, self._penalty = theirs, None, math.nan, math.nan
+        rate = theirs.learning_rate if is_sgd else theirs.learning_rate_init
+        if rate != self._rate:
+            self._rate, self.optimizer.rate = rate, [rate] * len(self.loss.parameters)
 
-    def set_rate(self, rate: float) -> None:
-        """Set the learning rate of the next steps."""
-        self.rate = rate
-        self.optimizer.rate = [rate] * len(self._penalty)
+    def feed(self, columns: list[Any], size: int) -> None:
+        """Have these examples, and batches of so many, for the next epochs."""
+        self.columns, self._size = columns, size
+        self._examples = self.loss._examples(columns, size, lambda *_: None)
 
-    def feed(self, vector: Any, penalty: Any, columns: Any, weights: Any, size: int) -> None:
-        """Take the next steps from this vector, with a penalty of each number, on batches of so many examples."""
+    def epoch(self, vector: Any, penalty: Any, order: Any, weights: Any) -> tuple[float, float]:
+        """Take a step from this vector, with a penalty of each number, on each batch of the examples in this order.
+
+        Returns the mean loss, and twice the penalty in it. Raises ArithmeticError if a number is not finite.
+        """
         if not np.array_equal(vector, self.vector):
             self.loss.load(vector)
         if not np.array_equal(penalty, self._penalty):
             self._penalty, self.optimizer.penalty = penalty, penalty.tolist()
-        self._columns, self._weights, self._starts = columns, weights, np.arange(0, len(weights), size)
-        self._examples = self.loss._examples(columns, size, lambda *_: None)
-
-    def epoch(self, order: Any) -> tuple[float, float]:
-        """Take a step on each batch of the examples in this order. Returns the mean loss, and twice the penalty in it.
-
-        Raises ArithmeticError if a number is not finite.
-        """
-        lengths = np.diff(self._starts, append=len(order))
-        totals = np.add.reduceat(self._weights[order], self._starts)
-        self._columns[-1][order] = self._weights[order] * np.repeat(lengths / totals, lengths)  # 1, on average of each
+        starts = np.arange(0, len(order), self._size)
+        lengths, totals = np.diff(starts, append=len(order)), np.add.reduceat(weights, starts)
+        self.columns[-1][order] = weights * np.repeat(lengths / totals, lengths)  # 1, on average of each batch
         self.vector, found, doubled = None, 0.0, 0.0  # or an interrupted epoch would pass for one that has not begun
         for length in np.unique(lengths)[::-1].tolist():  # the last batch may be smaller, and weighs less
-            batches, size = lengths == length, int(lengths[0])
-            self.optimizer.added[:] = array("d", bytes(8 * len(self._penalty)))
-            found += length * self._steps(order, 1 / totals[batches], int(self._starts[batches][0]), size)
+            batches = lengths == length
+            self.optimizer.added[:] = array("d", bytes(8 * len(penalty)))
+            found += length * self._steps(order, 1 / totals[batches], int(starts[batches][0]), length)
             doubled += length * float(np.sum(self.optimizer.added))
         self.vector = np.array(self._step.numbers())
         return found / len(order), doubled / len(order)
@@ -188,7 +192,7 @@ class _Network:
             raise FloatingPointError("a loss or a weight is not finite")
         for k in range(done, len(rates)):  # without a C compiler
             self.optimizer.learning_rate, first = rates[k], start + k * size
-            found[k] = self._step(*[column[order[first : first + size]] for column in self._columns])
+            found[k] = self._step(*[column[order[first : first + size]] for column in self.columns])
         return float(sum(found))
 
 
@@ -197,14 +201,14 @@ class _Compiled(BaseEstimator):
 
     coefs_: list[Any]
     intercepts_: list[Any]
-    t_: int
-    _no_improvement_count: int
+    batch_size: Any
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
         network = state.pop("_kept", None)
         if network and network.optimizer:
-            state["_state"] = network.optimizer.state_dict()
+            state["_optimizer"] = copy(self._optimizer)
+            state["_optimizer"].state = network.optimizer.state_dict()
         return state
 
     @property
@@ -222,10 +226,11 @@ class _Compiled(BaseEstimator):
         layers = [part.reshape(len(b), -1) for part, b in parts]
         return [layer[:, :-1].T.copy() for layer in layers], [layer[:, -1].copy() for layer in layers]
 
-    def _columns(self, X: Any, y: Any, weights: Any) -> list[Any]:
+    def _columns(self, X: Any, y: Any, sample_weight: Any) -> list[Any]:
         """The arguments of the compiled loss; the target of one class among many is its index."""
         targets = y.argmax(axis=1) if self.out_activation_ == "softmax" else y
-        return [_doubles(column) for column in (X, targets, weights / weights.mean())]
+        weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight / sample_weight.mean()
+        return [_doubles(column) for column in (X, targets, weights)]
 
     def _loss_of(self, mean: float, y: Any, weights: Any, doubled: float) -> float:
         """scikit-learn's loss, from the mean of the network's and twice the penalty."""
@@ -236,107 +241,53 @@ class _Compiled(BaseEstimator):
         return float(mean + 0.5 * doubled)
 
     def _forward_pass_fast(self, X: Any, check_input: bool = True) -> Any:
-        """The outputs for each example."""
-        X = validate_data(self, X, accept_sparse=["csr", "csc"], reset=False) if check_input else X
-        return self._network.outputs(_vector(self.coefs_, self.intercepts_), _doubles(X))
+        """The outputs for each example; in the loop, which does not check them, for those of these numbers."""
+        if check_input:
+            X = _doubles(validate_data(self, X, accept_sparse=["csr", "csc"], reset=False))
+        else:
+            X = self._network.columns[0][X[:, 0]]
+        return self._network.outputs(_vector(self.coefs_, self.intercepts_), X)
 
-    def _backprop(self, X: Any, y: Any, sample_weight: Any, *buffers: Any) -> tuple[float, list[Any], list[Any]]:
-        """The loss of all examples, and the gradients of the weights and biases, as L-BFGS needs them."""
-        weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
-        objective, _ = self._network.loss.objective(*self._columns(X, y, weights))
-        mean, gradient = objective(_vector(self.coefs_, self.intercepts_))
-        coefs, intercepts = self._layers(gradient)
-        coefs = [grad + w * (self.alpha / weights.sum()) for grad, w in zip(coefs, self.coefs_, strict=True)]
-        doubled = self.alpha * sum(np.vdot(w, w) for w in self.coefs_) / weights.sum()
-        return self._loss_of(mean, y, weights, doubled), coefs, intercepts
-
-    def _fit_stochastic(self, X: Any, y: Any, sample_weight: Any, *buffers: Any) -> None:
-        """Train by Adam or SGD, for one epoch if incremental."""
-        incremental, held_out = buffers[-1], (None, None, None)
-        weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
-        if self.early_stopping:
-            X, y, weights, held_out = self._split(X, y, weights, incremental)
-        n, columns, order = X.shape[0], self._columns(X, y, weights), np.arange(X.shape[0])
-        size = min(200 if self.batch_size == "auto" else self.batch_size, n)
-        if self.batch_size not in ("auto", size):
-            warnings.warn(f"batch_size={self.batch_size} is clipped to the number of examples, {n}", stacklevel=5)
-        network = self._network
-        self._begin(network, incremental)
-        penalties = [np.full(w.shape, self.alpha) for w in self.coefs_], map(np.zeros_like, self.intercepts_)
-        network.feed(_vector(self.coefs_, self.intercepts_), _vector(*penalties), columns, weights, size)
-        self.n_iter_ = 0
+    def _fit_stochastic(self, X: Any, y: Any, sample_weight: Any, *others: Any) -> None:
+        """Train by Adam or SGD, in scikit-learn's loop: it has the numbers of the examples, and all are one batch."""
+        n, given = X.shape[0], self.batch_size
+        n -= math.ceil(self.validation_fraction * n) if self.early_stopping else 0
+        size = min(200 if given == "auto" else given, n)
+        if given not in ("auto", size):
+            warnings.warn(f"batch_size={given} is clipped to the number of examples, {n}", stacklevel=5)
+        self._network.feed(self._columns(X, y, sample_weight), size)
+        self.batch_size = n
         try:
-            for _ in range(1 if incremental else self.max_iter):
-                order = order[self._random_state.permutation(n)] if self.shuffle else order
-                loss, doubled = network.epoch(order)
-                self.coefs_, self.intercepts_ = self._layers(network.vector)
-                self.loss_ = self._loss_of(loss, y, columns[-1], doubled)
-                self.loss_curve_.append(self.loss_)
-                self.n_iter_, self.t_ = self.n_iter_ + 1, self.t_ + n
-                self._say(f"Iteration {self.n_iter_}, loss = {self.loss_:.8f}")
-                self._update_no_improvement_count(self.early_stopping, *held_out)
-                if self._ends(network):
-                    break
-            else:
-                if not incremental:
-                    message = f"Maximum iterations ({self.max_iter}) reached and the optimization hasn't converged yet."
-                    warnings.warn(f"Stochastic Optimizer: {message}", ConvergenceWarning, stacklevel=5)
-        except KeyboardInterrupt:
-            warnings.warn("Training interrupted by user.", stacklevel=5)
+            super()._fit_stochastic(np.arange(X.shape[0])[:, np.newaxis], y, sample_weight, *others)
         except ArithmeticError as error:
             raise ValueError(
                 "Solver produced non-finite parameter weights. The input data may contain large values and need to be "
                 "preprocessed: put a StandardScaler before the estimator, or lower its learning_rate_init"
             ) from error
-        if self.early_stopping:
-            self.coefs_, self.intercepts_ = self._best_coefs, self._best_intercepts
+        finally:
+            self.batch_size = given
 
-    def _split(self, X: Any, y: Any, weights: Any, incremental: bool) -> tuple[Any, Any, Any, tuple[Any, Any, Any]]:
-        """The examples to learn from, and those that are held out to tell when to stop."""
-        if incremental:
-            raise ValueError("partial_fit does not support early_stopping=True: set it to False, or use fit")
-        X, held_X, y, held_y, weights, held_weights = train_test_split(
-            X, y, weights, random_state=self._random_state, test_size=self.validation_fraction,
-            stratify=y if is_classifier(self) and self.n_outputs_ == 1 else None,
-        )  # fmt: skip
-        if held_X.shape[0] < 2:
-            raise ValueError("The validation set is too small. Increase 'validation_fraction', or give more examples.")
-        if is_classifier(self):
-            held_y = self._label_binarizer.inverse_transform(held_y)
-        return X, y, weights, (held_X, held_y, held_weights)
+    def _backprop(self, X: Any, y: Any, sample_weight: Any, *buffers: Any) -> tuple[float, list[Any], list[Any]]:
+        """The loss of all examples, and the gradients of the weights and biases, as L-BFGS needs them.
 
-    def _begin(self, network: _Network, incremental: bool) -> None:
-        """Have an optimizer as the arguments say, or for partial_fit, go on with that of the call before."""
-        kind: type[optim.Optimizer] = _SGD if self.solver == "sgd" else _Adam
-        options = {"momentum": self.momentum, "nesterov": self.nesterovs_momentum}
-        if kind is _Adam:
-            options = {"beta_1": self.beta_1, "beta_2": self.beta_2, "epsilon": self.epsilon}
-        state = self.__dict__.pop("_state", None)
-        if not incremental or type(network.optimizer) is not kind:
-            network.begin(kind, self.learning_rate_init, **options)
-            if incremental and state and state["optimizer"] == kind.__name__:
-                network.optimizer.load_state_dict(state)
-                network.set_rate(state["rate"][0])
-
-    def _ends(self, network: _Network) -> bool:
-        """Whether there was no improvement for too long. Sets the learning rate of the next epoch."""
-        if self.solver == "sgd" and self.learning_rate == "invscaling":
-            network.set_rate(self.learning_rate_init / (self.t_ + 1) ** self.power_t)
-        if self._no_improvement_count <= self.n_iter_no_change:
-            return False
-        what = "Validation score" if self.early_stopping else "Training loss"
-        message = f"{what} did not improve more than tol={self.tol:f} for {self.n_iter_no_change} consecutive epochs."
-        if self.solver != "sgd" or self.learning_rate != "adaptive" or network.rate <= 1e-6:
-            self._say(f"{message} Stopping.")
-            return True
-        network.set_rate(network.rate / 5)
-        self._no_improvement_count = 0
-        self._say(f"{message} Setting learning rate to {network.rate:f}")
-        return False
-
-    def _say(self, message: str) -> None:
-        if self.verbose:
-            print(message)
+        In the loop, it takes the steps of an epoch, and the gradients are 0: then scikit-learn's optimizer takes none.
+        """
+        weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
+        network, vector = self._network, _vector(self.coefs_, self.intercepts_)
+        if self.solver == "lbfgs":
+            objective, _ = network.loss.objective(*self._columns(X, y, weights))
+            mean, gradient = objective(vector)
+            coefs, intercepts = self._layers(gradient)
+            coefs = [grad + w * (self.alpha / weights.sum()) for grad, w in zip(coefs, self.coefs_, strict=True)]
+            doubled = self.alpha * sum(np.vdot(w, w) for w in self.coefs_) / weights.sum()
+        else:
+            network.follow(self._optimizer)
+            penalty = _vector([np.full(w.shape, self.alpha) for w in self.coefs_], map(np.zeros_like, self.intercepts_))
+            mean, doubled = network.epoch(vector, penalty, X[:, 0], weights)
+            weights = network.columns[-1][X[:, 0]]
+            self.coefs_, self.intercepts_ = self._layers(network.vector)
+            coefs = intercepts = [0.0] * len(self.coefs_)
+        return self._loss_of(mean, y, weights, doubled), coefs, intercepts
 
 
 class MLPClassifier(_Compiled, neural_network.MLPClassifier):

@@ -22,14 +22,14 @@ function closes over one.
 
 from typing import Any
 
-from micrograd.arrays import is_array
+from micrograd.arrays import array_of, is_array
 from micrograd.derivatives import Argnum, Call, Function, check_function, constant_zero, derivative, gradient
 from micrograd.errors import require_ordered
 from micrograd.levels import as_number
 from micrograd.reductions import dot
 from micrograd.slopes import GradientError, gradcheck
 from micrograd.sweeps import Row, Sweeps
-from micrograd.trees import at_path, filled, flat, is_regular, shape_of, stacked
+from micrograd.trees import at_path, filled, flat, is_regular, shape_of
 from micrograd.validation import renamed
 
 __all__ = ["GradientError", "grad", "gradcheck", "hessian", "hvp", "jacobian", "jvp", "value_and_grad", "vjp"]
@@ -146,8 +146,10 @@ def _dense(call: Call) -> Any:
     found = Sweeps(call.variables, call.outputs).jacobian(forward=few_variables)
     zeros = [constant_zero(variable.data) for variable in call.variables]
     rows = [[zero + row[i] if i in row else zero for i, zero in enumerate(zeros)] for row in found]
-    array = stacked(call.result, [x for row in rows for x in row], call.args.shape) if is_array(call.args) else None
-    return filled(call.result, map(call.gradient, rows)) if array is None else array
+    shape = shape_of(call.result)
+    if is_array(call.args) and is_regular(shape):
+        return array_of([x for row in rows for x in row], (*shape, *call.args.shape))
+    return filled(call.result, map(call.gradient, rows))
 
 
 def _product(name: str, f: Function, argnum: Argnum, taken: Any) -> Function:

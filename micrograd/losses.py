@@ -21,7 +21,7 @@ from micrograd.engine import Value, promote
 from micrograd.errors import shown
 from micrograd.reductions import candidate_indices, dot, exponentials, logsumexp_of, mean, sum
 from micrograd.trees import flat, leaves
-from micrograd.validation import as_list, by_position, number, plain, positive
+from micrograd.validation import as_list, by_position, is_sized, number, plain, positive
 
 __all__ = [
     "binary_cross_entropy_with_logits", "cross_entropy", "hinge_loss", "huber_loss", "l1_loss", "l2_penalty",
@@ -301,7 +301,7 @@ def _items(name: str, tree: Any) -> Any:
     """The items of a list, an array or a table, by position; None for a number."""
     if isinstance(tree, (list, tuple)):
         return tree
-    if not hasattr(tree, "__len__") or getattr(tree, "shape", None) == ():
+    if not is_sized(tree):
         return None
     if isinstance(tree, str):
         raise TypeError(f"{name} is {shown(tree)}: expected a number, or a list or an array of numbers")

@@ -13,7 +13,8 @@ from typing import Any, ClassVar, Protocol
 from micrograd import scalar
 from micrograd.errors import shown
 from micrograd.schedules import Schedule, constant, cosine, exponential, linear, step, warmup
-from micrograd.validation import as_list, count, limit, number, plain, positive, renamed, row
+from micrograd.trees import plain_numbers
+from micrograd.validation import as_list, count, limit, number, plain, positive, renamed
 
 __all__ = [
     "SGD", "Adam", "AdamW", "Optimizer", "RMSprop", "Schedule", "clip_grad_norm", "constant", "cosine", "exponential",
@@ -105,8 +106,8 @@ class Optimizer:
 
     def step(self) -> None:
         """Change each parameter by its gradient, following the rule. Raises TypeError if one has no gradient."""
-        data = _python_numbers([p.data for p in self.parameters])
-        grads = _python_numbers([p.grad for p in self.parameters])
+        data = plain_numbers([p.data for p in self.parameters])
+        grads = plain_numbers([p.grad for p in self.parameters])
         changed = map(self.rule(), data, grads, *[getattr(self, name) for name in self.moments])
         try:
             data, *moments = map(list, zip(*changed, strict=True))
@@ -335,11 +336,6 @@ def clip_grad_norm(
 def _python_option(name: str, value: Any) -> Any:
     """An option as a Python number, since a NumPy scalar would turn all parameters into NumPy scalars."""
     return tuple(map(plain, value)) if isinstance(value, tuple) else plain(value)
-
-
-def _python_numbers(numbers: list[Any]) -> list[Any]:
-    """The numbers, with NumPy's as Python's: they would reduce the others to their precision."""
-    return numbers if set(map(type, numbers)) == {float} else list(map(row, numbers))
 
 
 def _check_gradients(parameters: list[Parameter]) -> None:

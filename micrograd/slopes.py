@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
-from micrograd.derivatives import Call, derivative, gradient
+from micrograd.derivatives import derivative, gradient
 from micrograd.engine import Value
 from micrograd.reductions import dot
 from micrograd.scalar import innermost
@@ -44,10 +44,7 @@ def gradcheck(f: Callable[..., Any], inputs: Any, *, rtol: float = 1e-7, atol: f
         each = iter(numbers)
         return flat(f(*replaced(lambda _: next(each), arguments)))
 
-    def thrice(call: Call) -> list[list[tuple[float, ...]]]:
-        return [_thrice(output, call.variables) for output in call.outputs]
-
-    gradients = derivative(on_numbers, 0, thrice)(xs)
+    gradients = derivative(on_numbers, 0, lambda call: [_thrice(y, call.variables) for y in call.outputs])(xs)
     for i, name in enumerate(names):
         for found, slope in zip(gradients, _slopes(on_numbers, xs, i), strict=True):
             gradient, begun, ended, scaled = found[i]

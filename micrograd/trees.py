@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import accumulate, islice, pairwise, starmap
 from typing import Any
 
-from micrograd.arrays import array_of, is_array
+from micrograd.arrays import are_plain, array_of, is_array
 from micrograd.engine import Value
 from micrograd.errors import shown
 
@@ -111,14 +111,6 @@ def filled(tree: Any, numbers: Iterator[Any]) -> Any:
     return _joined(keys(tree), [filled(branch, numbers) for branch in inside])
 
 
-def stacked(tree: Any, numbers: Sequence[Any], inner: Sequence[int] = ()) -> Any:
-    """The numbers as an array in the shape of nested lists, then in the inner one; None if they are not one array."""
-    outer = shape_of(tree)
-    if not is_regular(outer):
-        return None
-    return array_of(numbers, (*outer, *inner)) if outer or inner else numbers[0]
-
-
 def has_array(tree: Any) -> bool:
     """Whether there is an array in a tree."""
     inside = branches(tree)
@@ -136,6 +128,11 @@ def as_lists(tree: Any) -> Any:
     return tree.tolist() if hasattr(tree, "tolist") else tree
 
 
+def plain_numbers(numbers: list[Any]) -> list[Any]:
+    """The numbers as Python's own: NumPy's would make all that is computed from them have their precision."""
+    return numbers if are_plain(numbers) else list(map(as_lists, numbers))
+
+
 def _by_position(tree: Any) -> Any:
     """A table or a Series of pandas as an array; anything else as it is."""
     return tree.to_numpy() if hasattr(tree, "to_numpy") else tree
@@ -149,7 +146,7 @@ def shape_of(tree: Any) -> Shape:
     if not isinstance(tree, (list, tuple, range, array, dict)):
         shape = getattr(tree, "shape", ())
         return tuple(shape) if isinstance(shape, (tuple, list)) else ()
-    if isinstance(tree, (list, tuple)) and {float, int}.issuperset(map(type, tree)):
+    if isinstance(tree, (list, tuple)) and are_plain(tree):
         return (len(tree),)  # as below, but faster
     shapes = [shape_of(branch) for branch in branches(as_lists(tree)) or ()]
     if isinstance(tree, dict):

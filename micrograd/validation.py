@@ -132,13 +132,17 @@ def as_list(name: str, values: Any) -> list[Any]:
     return list(values)
 
 
+def is_sized(items: Any) -> bool:
+    """Whether it has a length, which an array without dimensions has not."""
+    return hasattr(items, "__len__") and getattr(items, "shape", None) != ()
+
+
 def by_position(name: str, items: Any) -> Any:
     """A list or an array as it is, a table of pandas as an array. Raises TypeError for anything without positions."""
     require_ordered(name, items)
     if hasattr(items, "__array__") and not hasattr(items, "__array_interface__"):
         items = items.__array__()
-    sized = hasattr(items, "__len__") and getattr(items, "shape", None) != ()
-    if not sized or not hasattr(items, "__getitem__"):
+    if not is_sized(items) or not hasattr(items, "__getitem__"):
         raise TypeError(f"{name} is of type {type(items).__name__}: expected a list or an array")
     return items
 
@@ -149,8 +153,3 @@ def examples(xs: Any, ys: Any) -> tuple[Sequence[Any], Sequence[Any]]:
     if len(xs) != len(ys):
         raise ValueError(f"xs and ys must have the same length, not {len(xs)} and {len(ys)}")
     return xs, ys
-
-
-def row(example: Any) -> Any:
-    """A NumPy array as nested lists of Python numbers, or a NumPy number as one; anything else as it is."""
-    return example.tolist() if hasattr(example, "tolist") else example

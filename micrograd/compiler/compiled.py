@@ -13,13 +13,13 @@ from operator import add
 from typing import Any
 
 from micrograd import validation
-from micrograd.arrays import is_array, viewed
-from micrograd.compiler.dataset import Packed, are_plain, check_out, pack
+from micrograd.arrays import are_plain, is_array, viewed
+from micrograd.compiler.dataset import Packed, check_out, pack
 from micrograd.compiler.dtype import DOUBLE, named
 from micrograd.compiler.frontend.interpret import check
 from micrograd.compiler.frontend.redirect import frozen
 from micrograd.compiler.frontend.tracer import TraceError
-from micrograd.compiler.function import check_numbers, plain
+from micrograd.compiler.function import check_numbers
 from micrograd.compiler.native.toolchain import CompilerError
 from micrograd.compiler.native.update import HasUpdateRule
 from micrograd.compiler.options import Options
@@ -29,7 +29,7 @@ from micrograd.engine import Value
 from micrograd.errors import shown
 from micrograd.levels import gradients_lock
 from micrograd.signals import finally_uninterrupted
-from micrograd.trees import nested, shape_of
+from micrograd.trees import nested, plain_numbers, shape_of
 
 __all__ = ["Compiled", "CompilerError", "TraceError", "compile"]
 
@@ -342,7 +342,7 @@ class Compiled(Printed):
                     f"backward() adds to the grad of each parameter, but {parameter!r} has no number there: "
                     "set it to 0, as zero_grad() does"
                 )
-        return plain(gradients)
+        return plain_numbers(gradients)
 
 
 class Objective:

@@ -13,7 +13,7 @@ from itertools import repeat
 from numbers import Real
 from typing import Any, Self
 
-from micrograd.arrays import is_array
+from micrograd.arrays import are_plain, is_array
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.engine import Value
 from micrograd.errors import shown
@@ -385,11 +385,6 @@ def _extend(numbers: "array[float]", tree: Any, shape: Shape) -> None:
             _expect(shape, shape_of(tree))
         for branch, of_branch in zip(tree, inner, strict=True):
             _extend(numbers, branch, of_branch)
-
-
-def are_plain(numbers: Any) -> bool:
-    """Whether these are Python's own numbers, which an array takes all at once."""
-    return {float, int}.issuperset(map(type, numbers))
 
 
 def _expect(shape: Shape, came: Any) -> None:

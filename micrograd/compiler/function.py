@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from micrograd import validation
-from micrograd.arrays import empty
+from micrograd.arrays import are_plain, empty
 from micrograd.collector import gc_paused
 from micrograd.compiler.backends import Backend, backend_for, fallback_for, search
-from micrograd.compiler.dataset import Examples, Packed, ShapeError, Shapes, TracedError, address, are_plain, pack, pool
+from micrograd.compiler.dataset import Examples, Packed, ShapeError, Shapes, TracedError, address, pack, pool
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.arrays import on_arrays
 from micrograd.compiler.frontend.graph import Graph, Kind
@@ -30,7 +30,7 @@ from micrograd.compiler.options import Options
 from micrograd.compiler.targets.python import explain
 from micrograd.engine import Value
 from micrograd.errors import shown
-from micrograd.trees import nested
+from micrograd.trees import as_lists, nested, plain_numbers
 
 log = logging.getLogger("micrograd")
 
@@ -106,7 +106,7 @@ class Function:
         except TracedError:
             if self._entries:
                 raise
-            return self._function(*map(validation.row, args))
+            return self._function(*map(as_lists, args))
         self._reusable.append(packed)
         if self._entries:
             return self._entries.matrices(packed.shapes, 1, numbers)[0]
@@ -126,7 +126,7 @@ class Function:
             return numbers
         if any(isinstance(number, (Symbol, Value)) for number in numbers):
             raise TracedError("the numbers of the parameters are being traced: call the function with one example")
-        return plain(numbers)
+        return plain_numbers(numbers)
 
     # Examples
 
@@ -337,11 +337,6 @@ def _takes(function: Callable[..., Any], *args: Any) -> bool:
     except (TypeError, ValueError):  # a ValueError if it has no signature
         return False
     return True
-
-
-def plain(numbers: list[Any]) -> list[float]:
-    """The numbers as Python's own: NumPy's would make all that is computed from them have their precision."""
-    return numbers if are_plain(numbers) else list(map(validation.row, numbers))
 
 
 def check_numbers(numbers: Sequence[Any], precision: Precision = DOUBLE) -> None:

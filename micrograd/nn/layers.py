@@ -18,7 +18,7 @@ from micrograd.display import Displayed
 from micrograd.engine import Value
 from micrograd.errors import require_ordered, shown
 from micrograd.reductions import dot, take
-from micrograd.validation import Rng, count, generator, require_attributes
+from micrograd.validation import Rng, count, generator, is_sized, require_attributes
 
 
 class Module(Displayed):
@@ -261,20 +261,17 @@ def _check_inputs(module: Module, expected: int, x: Any) -> None:
         return
     inputs = f"{expected} input" + "s" * (expected != 1)
     require_ordered("x", x, f"a list of {inputs}")
-    if not _has_items(x):
+    if not is_sized(x) or isinstance(x, str):
         came = "a single number" if isinstance(x, (Value, Real)) else f"{shown(x)}"
         raise TypeError(f"{module!r} takes a list of {inputs}, not {came}")
-    if getattr(x, "ndim", 1) > 1 or _has_items(next(iter(x), None)):
+    first = next(iter(x), None)
+    if getattr(x, "ndim", 1) > 1 or (is_sized(first) and not isinstance(first, str)):
         raise TypeError(
             f"{module!r} takes one list of {inputs}, not many: for the rows of a table X, write "
             "[model(x) for x in X] or list(map(model, X))"
         )
     if len(x) != expected:
         raise ValueError(f"{module!r} takes {inputs}, not {len(x)}")
-
-
-def _has_items(x: Any) -> bool:
-    return hasattr(x, "__len__") and getattr(x, "shape", None) != () and not isinstance(x, str)
 
 
 # The parts of a Module
@@ -330,14 +327,6 @@ def _is_mixed(members: list[Any]) -> bool:
 
 def _is_made_from(part: Any, parameters: set[Any]) -> bool:
     """Whether this is a Value computed from these parameters and plain numbers alone."""
-    if not _is_computed(part):
-        return False
-    seen, found = {part}, [part]
-    while found:
-        for operand in found.pop()._prev:
-            if not (operand._prev or operand._op == "constant" or operand in parameters):
-                return False
-            if operand not in seen:
-                seen.add(operand)
-                found.append(operand)
-    return True
+    return _is_computed(part) and all(
+        leaf._op == "constant" or leaf in parameters for leaf in part._topological_order()[1]
+    )

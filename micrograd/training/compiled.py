@@ -18,7 +18,7 @@ from micrograd.engine import Value
 from micrograd.schedules import Schedule, depends_on_step_only
 from micrograd.stepping import NotFinite, Update
 from micrograd.training.trainer import EagerGradients, Table, Trainer
-from micrograd.validation import row
+from micrograd.trees import as_lists
 
 if TYPE_CHECKING:
     from micrograd.compiler.distributed.shards import Shards
@@ -43,7 +43,7 @@ def compiled(
     watches = schedule is not None and not depends_on_step_only(schedule)  # it may also change other Values
     kept = kept_for(engine.model, engine.loss, update.all_parameters, options, watches)
     constants = [value for value in kept.reach.values if type(value.data) in (int, float)]
-    example = row(xs[0]), row(ys[0])
+    example = as_lists(xs[0]), as_lists(ys[0])
     function = Function(engine.loss_of, example, update.all_parameters, options, constants, kept.backends)
     session = Training(function, update.optimizer, update.max_norm)  # type: ignore[arg-type]  # check_rule has checked it
     gradients: CompiledGradients
@@ -232,7 +232,7 @@ class ShardedGradients(CompiledGradients):
         if not math.isfinite(loss):
             raise NotFinite("the loss", loss, f"the sum of finite losses is {loss!r}")
         if self._eager.is_unchecked:
-            self._eager.check_dependence(self._eager.loss_of(row(xs[0]), row(ys[0])))
+            self._eager.check_dependence(self._eager.loss_of(as_lists(xs[0]), as_lists(ys[0])))
         self._session.set_gradients(parts)
         return loss
 

@@ -1,15 +1,13 @@
 """The training loop: `fit` trains a model on its examples for some epochs, and returns the history of its losses."""
 
-import gc
 import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from types import NoneType
 from typing import TYPE_CHECKING, Any, TextIO
 
-from micrograd.collector import gc_paused
 from micrograd.compiler.dtype import DOUBLE, named
 from micrograd.compiler.options import Options
 from micrograd.engine import Value
@@ -20,7 +18,8 @@ from micrograd.stepping import OptimizerLike, Update, restore
 from micrograd.training.history import Diverged, History, Recorder
 from micrograd.training.progress import Progress
 from micrograd.training.trainer import EagerGradients, Model, Sampler, Table, Trainer
-from micrograd.validation import Rng, as_list, count, examples, generator, limit, renamed, require_attributes, row
+from micrograd.trees import as_lists, flat
+from micrograd.validation import Rng, as_list, count, examples, generator, limit, renamed, require_attributes
 
 if TYPE_CHECKING:
     from micrograd.compiler.distributed.shards import Shards
@@ -44,8 +43,8 @@ def fit(
     """Train the model on the examples.
 
     Ctrl-C ends the training early: the model keeps all completed steps. Python's garbage collector, which graphs do not
-    need, runs only between steps until the training ends. Exceptions of the model, the loss or the optimizer are passed
-    on, and the parameters are those after the last completed step.
+    need, is paused while there are any. Exceptions of the model, the loss or the optimizer are passed on, and the
+    parameters are those after the last completed step.
 
     Raises ValueError if there are no examples or parameters, an option or a rate of the schedule is out of its range,
     the first loss does not depend on the model's parameters or the optimizer has none of them, or the `check_targets`
@@ -149,7 +148,7 @@ def fit(
         recorder = Recorder(history.snapshots, parameters, count("snapshots", snapshots, least=2))
     rng = generator(rng)
     for parameter in parameters:
-        parameter.data = row(parameter.data)  # lest one of NumPy's numbers has all the others in its precision
+        parameter.data = as_lists(parameter.data)  # lest one of NumPy's numbers has all the others in its precision
     parts = _shards(executor, shards, len(train_data[0]), precision)
     if parts and loaded_by_workers:
         train_data = parts.load(loss)
@@ -170,7 +169,7 @@ def fit(
 
     best: list[Any] = []  # with patience, the parameters after the epoch of the lowest validation loss
     best_epoch, measured = 0, history.validation_losses
-    with _collector_paused() as (collect, freeze), Progress(progress, epochs, n, history) as report:
+    with Progress(progress, epochs, n, history) as report:
         try:
             with parts or nullcontext():
                 if backend != "eager":
@@ -179,13 +178,12 @@ def fit(
                 recording = recorder.recording(lambda: trainer.progress) if recorder else nullcontext()
                 # Ctrl-C may come just before the block's own exit.
                 with finally_uninterrupted(lambda: trainer.block.__exit__(None, None, None)), trainer.block, recording:
-                    freeze()  # what compiling has left
                     while len(history.losses) < epochs and len(measured) - best_epoch != patience:
                         trainer.fetch_gradients()
                         with uninterrupted():
                             ended = trainer.advance()
-                            history.add(ended)
-                        collect()
+                            history.losses += [loss for loss, _ in ended]
+                            history.learning_rates += [rate for _, rate in ended]
                         report.step(trainer.epoch, trainer.seen, trainer.loss, optimizer.learning_rate)
                         if not ended:
                             continue
@@ -232,35 +230,6 @@ def _compiled(eager: Trainer, options: Options, shards: "Shards | None", *others
         where = "" if line in str(error) else f" ({line})"
         log.warning("training eagerly, since the model cannot be compiled: %s%s", error, where)
         return eager
-
-
-# Garbage collection
-
-IMMORTAL = 1000  # objects, more than CPython 3.12 by itself freezes; a program that freezes has several thousand
-
-
-@contextmanager
-def _collector_paused() -> Iterator[tuple[Callable[[], None], Callable[[], None]]]:
-    """Pause the garbage collector for the block, and give two functions: to collect after a step, and to freeze.
-
-    The first collects what the step has left, next to nothing unless the loss makes cycles; and the garbage of earlier
-    steps once there is a quarter more of it, which is Python's own rule. All that exists before the block, or when the
-    second is called, costs no time.
-    """
-    froze, new, old = False, 0, 0
-
-    def collect() -> None:
-        nonlocal new, old
-        new += gc.get_count()[0] - gc.collect(0)
-        if new > max(10_000, old // 4):
-            # The list of gc.get_objects() would count them, but break a tuple that another thread is filling.
-            new, old = 0, max(0, old + new - gc.collect())
-
-    with gc_paused(), finally_uninterrupted(lambda: gc.unfreeze() if froze else None):
-        froze = gc.get_freeze_count() < IMMORTAL
-        if froze:
-            gc.freeze()
-        yield collect, gc.freeze if froze else lambda: None
 
 
 # Checks
@@ -354,19 +323,10 @@ def _advice(tables: Sequence[Any], parameters: list[Value]) -> str:
     for name, table in zip(("xs", "ys", "validation[0]", "validation[1]"), tables, strict=False):
         all_known = ((f"[{i}]", x) for i, x in enumerate(table))
         for where, example in table.known.items() if hasattr(table, "known") else all_known:  # of shards, those seen
-            for x in _floats(row(example)):
-                if not math.isfinite(x):
+            for x in flat(example):
+                if isinstance(x, float) and not math.isfinite(x):
                     return f"{name}{where} holds {x}: leave such examples out, or replace it by a finite number"
     largest = max(abs(float(parameter.data)) for parameter in parameters)
     if largest > HUGE:
         return f"the weights have grown to {largest:.1g}: create a new model and train it at a lower learning rate"
     return "try a lower learning rate, or inputs on a smaller scale"
-
-
-def _floats(example: Any) -> Iterator[float]:
-    """The floats in an example: of numbers, these alone may be infinite or NaN."""
-    if isinstance(example, float):
-        yield example
-    elif isinstance(example, (list, tuple)):
-        for branch in example:
-            yield from _floats(branch)

@@ -2,7 +2,7 @@
 
 import math
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -59,11 +59,6 @@ class History(Displayed):
     interrupted: bool = False
     snapshots: list[Snapshot] = field(default_factory=list, repr=False)
     failure: Failure | None = None
-
-    def add(self, epochs: Sequence[tuple[float, float]]) -> None:
-        """Note the mean loss and the last learning rate of epochs."""
-        self.losses += [loss for loss, _ in epochs]
-        self.learning_rates += [rate for _, rate in epochs]
 
 
 class Diverged(FloatingPointError):

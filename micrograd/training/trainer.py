@@ -10,12 +10,14 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from micrograd.collector import gc_paused
 from micrograd.engine import Value
 from micrograd.reductions import mean
 from micrograd.schedules import Schedule
 from micrograd.stepping import NotFinite, OptimizerLike, Update
 from micrograd.training.history import Diverged, Failure
-from micrograd.validation import number, row
+from micrograd.trees import as_lists
+from micrograd.validation import number
 
 if TYPE_CHECKING:
     from micrograd.compiler.session import CompiledGradients
@@ -41,20 +43,22 @@ class EagerGradients:
         self.model, self.loss, self.train_data, self.update = model, loss, train_data, update
         self.is_unchecked = True
 
+    @gc_paused()
     def __call__(self, batch: Sequence[int]) -> float:
         """The mean loss of a batch, after setting its gradients on the parameters; the graph is freed."""
         xs, ys = self.train_data
-        loss = mean([self.loss_of(row(xs[i]), row(ys[i])) for i in batch])
+        loss = mean([self.loss_of(as_lists(xs[i]), as_lists(ys[i])) for i in batch])
         self.check_dependence(loss)
         return self.update.differentiate(loss)
 
     def warn_eager_step(self) -> None:
         """Log nothing: the user chose the engine."""
 
+    @gc_paused()
     def losses(self, data: Table) -> list[float]:
         """The loss of each example, one graph at a time."""
         xs, ys = data
-        return [self.loss_of(row(xs[i]), row(ys[i])).data for i in range(len(xs))]
+        return [self.loss_of(as_lists(xs[i]), as_lists(ys[i])).data for i in range(len(xs))]
 
     def loss_of(self, x: Any, y: Any) -> Value:
         """The loss of one example. If it raises TypeError, a note says that it is not called with a batch."""

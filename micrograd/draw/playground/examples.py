@@ -6,7 +6,8 @@ from typing import Any
 from micrograd.draw.text import real
 from micrograd.engine import Value
 from micrograd.errors import shown
-from micrograd.validation import examples, row
+from micrograd.trees import as_lists
+from micrograd.validation import examples
 
 NUMBERS = 1_000_000  # in all examples, some megabytes of the page
 
@@ -15,7 +16,7 @@ Table = tuple[list[Any], list[Any]]
 
 def table_of(loss: Any, names: tuple[str, str], xs: Any, ys: Any, size: int = 0) -> tuple[Table, list[list[float]]]:
     """The examples as lists, and the numbers of each one. Raises ValueError for those that a page cannot hold."""
-    xs, ys = ([row(item) for item in table] for table in examples(xs, ys))
+    xs, ys = ([as_lists(item) for item in table] for table in examples(xs, ys))
     if not xs:
         raise ValueError(f"{names[0]} is empty: there is nothing to learn from")
     if check_targets := getattr(loss, "check_targets", None):

@@ -9,7 +9,8 @@ from micrograd.draw.training.axis import spaced, widened
 from micrograd.engine import Value
 from micrograd.errors import shown
 from micrograd.scalar import DomainError
-from micrograd.validation import examples, plain, row
+from micrograd.trees import as_lists
+from micrograd.validation import examples, plain
 
 MARGIN = 0.15  # of the examples' extent, on each side
 
@@ -107,7 +108,7 @@ def _outputs(model: Callable[[Any], Any], point: tuple[float, float]) -> Any:
     Other errors of the model are raised.
     """
     try:
-        return row(model([Value(x) for x in point]))
+        return as_lists(model([Value(x) for x in point]))
     except (ArithmeticError, DomainError):
         return math.nan
 
