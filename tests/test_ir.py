@@ -49,14 +49,16 @@ def check(function, example, parameters=()):
     graph = graph_of(function, example, parameters)
     results, accumulated = everything(graph)
     expected, gradients = eager(function, example, parameters)
-    for lines, added in ((results, accumulated), (results, []), (graph.outputs, accumulated), (graph.outputs, [])):
-        made = program(graph, lines, added)
-        for kernel in (made.kernel, interchanged(made.kernel)):
+    parts = [(results, accumulated), (graph.outputs, accumulated)]
+    parts += [(results, []), (graph.outputs, [])] if accumulated else []
+    programs = [program(graph, *part) for part in parts]
+    for (lines, added), made in zip(parts, programs, strict=True):
+        for kernel in [made.kernel] + [kernel for kernel in [interchanged(made.kernel)] if kernel != made.kernel]:
             computed = interpreted(made._replace(kernel=kernel), parameters, example)
             assert computed.results == pytest.approx(expected[: len(lines)], rel=1e-12, abs=1e-12)
             if added:
                 assert computed.gradients == pytest.approx(gradients, rel=1e-12, abs=1e-12)
-    return program(graph, results, accumulated)
+    return programs[0]
 
 
 @pytest.mark.usefixtures("order")

@@ -253,7 +253,7 @@ def test_rows_that_an_index_chooses_are_learned(tmp_path):
 def recurrence(x, w):
     """An LSTM-like chain: what one round computes, the next one needs."""
     h, c = x[0], x[1]
-    for i in range(60):
+    for i in range(25):
         c = c * (w[0] * h + x[i % 5]).sigmoid() + (w[1] * h).tanh() * 0.1 * (i % 7)
         h = c.tanh() * (w[2] * c + w[3]).sigmoid()
     return h * h

@@ -1,11 +1,13 @@
 """The README and its pages keep their promises: their code runs and prints what they say, and their links lead on."""
 
+import ast
 import os
 import re
 import shutil
 import subprocess
 import sys
 import textwrap
+from codeop import compile_command
 from importlib.util import find_spec
 
 import pytest
@@ -58,7 +60,21 @@ def test_the_python_of_a_page_runs_from_top_to_bottom_and_prints_what_its_commen
 
 
 @pytest.mark.parametrize("page", [page for page in PYTHON if page.stem != "executors"], ids=name)
-def test_the_python_of_a_page_can_be_pasted_into_an_interpreter(page, tmp_path):
+def test_the_python_of_a_page_can_be_pasted_into_an_interpreter(page):
+    """What it reads line by line, up to where a statement ends for it, is the program that runs as a whole."""
+    source = "\n".join(source for _, source in blocks(page, "python")) + "\n"
+    statements, lines = [], []
+    for line in [*source.splitlines(), ""]:
+        lines.append(line)
+        if compile_command("\n".join(lines)):  # which raises SyntaxError for what cannot go on
+            statements += ast.parse("\n".join(lines)).body
+            lines = []
+    assert lines == []
+    assert list(map(ast.dump, statements)) == list(map(ast.dump, ast.parse(source).body))
+
+
+def test_the_python_of_the_readme_is_pasted_into_an_interpreter(tmp_path):
+    page = README
     pasted = "\n".join(source for _, source in blocks(page, "python")) + "\n"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-q", "-i", "-c", "import sys; sys.ps1 = sys.ps2 = ''"]

@@ -345,14 +345,16 @@ def test_a_copy_of_a_drawing_does_not_know_the_graph_any_more(without_programs):
         draw_dot(example()).copy().pipe()
 
 
-def test_render_writes_the_text_and_the_drawing(tmp_path, drawn):
+def test_render_writes_the_text_and_the_drawing(tmp_path, path):
+    install(path, "echo $1; cat")
     written = draw_dot(example()).render("name", directory=tmp_path)
     assert written == str(tmp_path / "name.svg")
-    assert (tmp_path / "name.svg").read_bytes() == drawn
     assert (tmp_path / "name").read_text() == draw_dot(example()).source
+    assert (tmp_path / "name.svg").read_text() == "-Tsvg\n" + draw_dot(example()).source
 
 
-def test_render_cleans_up_and_views(tmp_path, monkeypatch):
+def test_render_cleans_up_and_views(tmp_path, path, monkeypatch):
+    install(path, "cat")
     viewed = []
     monkeypatch.setattr(webbrowser, "open", viewed.append)
     written = draw_dot(example()).render(tmp_path / "name", cleanup=True, view=True)
@@ -360,12 +362,14 @@ def test_render_cleans_up_and_views(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["name.svg"]
 
 
-def test_render_takes_the_format_from_the_file_to_write(tmp_path):
+def test_render_takes_the_format_from_the_file_to_write(tmp_path, path):
+    install(path, "echo $1")
     drawing = draw_dot(example(), format="png")
     assert drawing.render(outfile=tmp_path / "a.svg") == str(tmp_path / "a.svg")
     assert sorted(os.listdir(tmp_path)) == ["a.gv", "a.svg"]
     drawing.render(tmp_path / "b.txt", outfile=tmp_path / "b.svg", format="svg")
     assert sorted(os.listdir(tmp_path)) == ["a.gv", "a.svg", "b.svg", "b.txt"]
+    assert [(tmp_path / name).read_text() for name in ("a.svg", "b.svg")] == ["-Tsvg\n"] * 2
 
 
 def test_a_drawing_that_fails_leaves_no_file(tmp_path):
