@@ -10,7 +10,6 @@ const first = graph.first,
   root = size - 1;
 const end = graph.failure ? n : 2 * n + 1; // steps: each operation forward, the start at the root, each operation backward
 const constants = new Set(graph.constants);
-const outside = Object.entries(graph.outside).map(([i, x]) => [+i, number(x)]);
 const operands = i => graph.operands[i - first];
 const functions = i => FUNCTIONS[graph.ops[i - first]];
 const operation = i => graph.operations[graph.ops[i - first]];
@@ -28,7 +27,7 @@ const passed = (i, v, g) =>
         operands(i).map(k => v[k]),
         g,
       )
-    : (graph.passed[i] ?? []).map(number);
+    : graph.passed[i].map(number);
 const backward = v => {
   const g = new Array(size).fill(0),
     c = [];
@@ -45,6 +44,17 @@ const backward = v => {
 const V0 = graph.data.map(number),
   G0 = graph.grad.map(number),
   C0 = [];
+const rest = G0.slice(),
+  sizes = G0.map(Math.abs);
+for (let i = root; i >= first && !graph.failure; i--) {
+  C0[i] = passed(i, V0, G0[i]);
+  operands(i).forEach((k, place) => {
+    rest[k] -= C0[i][place];
+    sizes[k] += Math.abs(C0[i][place]);
+  });
+}
+// what comes from outside of the graph, unless it is rounding: the 1 that the root starts with, and what was in the leaves before
+const outside = [...rest.entries()].filter(([i, x]) => Math.abs(x) > 1e-9 * sizes[i]);
 const near = (a, b) => Object.is(a, b) || Math.abs(a - b) <= 1e-9 * Math.max(1, Math.abs(a), Math.abs(b));
 const own = [...new Set(graph.ops)].filter(op => !FUNCTIONS[op]).map(op => graph.operations[op][0]);
 // its condition is not in the graph, since comparisons give plain bools

@@ -84,61 +84,33 @@ def _operations(graph: DrawnGraph) -> tuple[dict[str, Any], list[str]]:
 
 
 def _gradients(graph: DrawnGraph) -> dict[str, Any]:
-    """The gradients that `backward()` left, or would leave, and how much of each comes from outside of the graph.
+    """The gradients that `backward()` left, or would leave; or why there are none.
 
-    From outside come the 1 that the root starts with, and the gradients that were in the leaves before. For a user's
-    own operation, which the page cannot recompute, `passed` lists the gradients of its operands.
+    For a user's own operation, which the page cannot recompute, `passed` lists the gradients of its operands.
     """
     values = graph.values
     left = [value.grad for value in values]
     was_called = graph.has_gradients() or graph.first == len(values)
-    passed: dict[int, list[Any]] = {}
     try:
-        for value in values:
-            value.grad = zero(value.data)
         if not was_called:
-            values[-1].grad = values[-1].grad + 1
-        for i in range(len(values) - 1, graph.first - 1, -1):
-            grad = left[i] if was_called else values[i].grad
-            if not graph.operations[i]:
-                passed[i] = [_number(x) for x in _passed(values[i], grad)]
-            values[i]._backward(grad)  # type: ignore[misc]  # None is met below
-        sums = [value.grad for value in values]
+            values[-1].backward()
+        found = [value.grad for value in values]
+        own = [i for i in range(graph.first, len(values)) if not graph.operations[i]]
+        passed = {i: [_number(x) for x in _passed(values[i], found[i])] for i in own}
     except Exception as error:
-        return {"failure": f"{type(error).__name__}: {error}", "grad": [0] * len(values), "outside": {}, "passed": {}}
+        return {"failure": f"{type(error).__name__}: {error}", "grad": [0] * len(values)}
     finally:
         for value, grad in zip(values, left, strict=True):
             value.grad = grad
-    if was_called:
-        outside = {i: _rest(grad, total) for i, (grad, total) in enumerate(zip(left, sums, strict=True))}
-    else:
-        outside = {i: _number(left[i]) for i in range(graph.first)} | {len(values) - 1: 1.0}
-        left = [innermost(grad) + innermost(left[i]) if i < graph.first else grad for i, grad in enumerate(sums)]
-    return {
-        "called": was_called,
-        "grad": [_number(grad) for grad in left],
-        "outside": {i: x for i, x in outside.items() if x != 0},
-        "passed": passed,
-    }
-
-
-def _rest(grad: Any, total: Any) -> float | str:
-    """The part of a gradient that did not come from within the graph; 0 if it is rounding."""
-    grad, total = real(grad), real(total)
-    rest = grad - total
-    return rest if math.isfinite(rest) and abs(rest) > 1e-9 * max(abs(grad), abs(total)) else 0.0
+    return {"called": was_called, "grad": [_number(grad) for grad in found], "passed": passed}
 
 
 def _passed(value: Value, grad: Any) -> list[Any]:
     """The gradient that each operand gets; if an operand is there twice, the first gets all of it."""
-    before = [operand.grad for operand in value._prev]
     for operand in value._prev:
         operand.grad = zero(operand.data)
-    value._backward(grad)  # type: ignore[misc]
-    passed = [0.0 if operand in value._prev[:i] else operand.grad for i, operand in enumerate(value._prev)]
-    for operand, earlier in zip(value._prev, before, strict=True):
-        operand.grad = earlier
-    return passed
+    value._backward(grad)  # type: ignore[misc]  # None is met as an error
+    return [0.0 if operand in value._prev[:i] else operand.grad for i, operand in enumerate(value._prev)]
 
 
 def _view(views: Views, view: View, shapes: dict[Shape, int]) -> list[Any]:

@@ -14,7 +14,7 @@ from micrograd.draw.graph import card as shape
 from micrograd.draw.graph import layout
 from micrograd.draw.graph.card import Shape
 from micrograd.draw.graph.drawn import DrawnGraph
-from micrograd.draw.graph.fold import Card, Folded, Input
+from micrograd.draw.graph.fold import Folded, Input
 from micrograd.draw.graph.names import names
 
 T = TypeVar("T")
@@ -78,7 +78,7 @@ class Views:
         self.grad = deep or graph.has_gradients()
         self._deep = deep
         self._layouts: dict[Any, int] = {}  # the number of each, by the arguments of `layout.place`
-        self._columns = columns(self.cards)
+        self._columns = layout.columns([[x.card for x in card.inputs] for card in self.cards])
         self._takers: list[list[tuple[int, Input]]] = [[] for _ in self.cards]
         for i, card in enumerate(self.cards):
             for x in card.inputs:
@@ -214,7 +214,7 @@ class Views:
         self.cards += inner
         self._takers += [[] for _ in inner]
         self._takers[-1] = self._takers[number]  # its head is the last
-        self._columns += columns(inner, first)
+        self._columns += layout.columns([[x.card - first for x in card.inputs] for card in inner])
         return self._open(self.shown[card.head] or card.title, parent, list(range(first, len(self.cards))))
 
     def _port(self, target: Item, inputs: Sequence[Input]) -> float:
@@ -224,21 +224,6 @@ class Views:
             if len(places) == len(target.shape.ports):
                 return target.shape.ports[places.index(inputs[0])]
         return target.shape.height / 2
-
-
-def columns(cards: Sequence[Card], first: int = 0) -> list[int]:
-    """The column of each card: after all its inputs, but right before its first use where that is as near."""
-    found = [0] * len(cards)
-    inner = [[x.card - first for x in card.inputs if x.card >= first] for card in cards]
-    users: list[list[int]] = [[] for _ in cards]
-    for i, card in enumerate(cards):
-        found[i] = 1 + max((found[source] for source in inner[i]), default=0 if card.inputs else -1)
-        for source in inner[i]:
-            users[source].append(i)
-    for i in reversed(range(len(cards))):
-        if users[i] and sum(bool(cards[source].inputs) for source in inner[i]) < max(len(users[i]), 2):
-            found[i] = min(found[user] for user in users[i]) - 1
-    return found
 
 
 def _runs(things: list[T], most: int) -> list[list[T]]:
