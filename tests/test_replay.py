@@ -434,7 +434,8 @@ def test_examples_are_marked_where_they_lie_and_by_their_class(shown):
     area = plane(XS, YS)
     marks = tab.evaluate(
         """[...document.querySelectorAll(".mark:has(title)")].map(mark => [
-            mark.textContent, mark.getAttribute("style").slice(-2, -1), mark.getAttribute("transform").match(/[\\d.]+/g),
+            mark.textContent, mark.getAttribute("style").slice(-2, -1),
+            mark.getAttribute("transform").match(/[\\d.]+/g),
         ])"""
     )
     expected = sorted(zip(YS, XS, strict=True), key=lambda example: example[0])

@@ -119,7 +119,7 @@ def _view(views: Views, view: View, shapes: dict[Shape, int]) -> list[Any]:
         card = views.cards[item.cards[0]] if len(item.cards) == 1 else None
         more = [part for part in card.parts if part not in item.values] if card else []
         shape, stacks = shapes.setdefault(item.shape, len(shapes)), card.stacks if card else ()
-        items.append([shape, item.kind, item.texts, item.values, more, item.opens, int(item.is_stub), stacks])
+        items.append([shape, item.kind, item.texts, item.values, more, item.opens, int(item.kind == "stub"), stacks])
     edges: list[Any] = []
     for source, target, inputs, port in view.edges:
         x = inputs[0]
