@@ -7,6 +7,7 @@ the engine alone.
 
 import operator
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -35,14 +36,10 @@ def operation(value: Value) -> Operation | None:
     """The operation that made a Value; None for a user's own."""
     if not operation_of(value):
         return None
-    trace, slopes = Trace(), Trace(keeps_composed=True)
-    try:
+    with closing(Trace()) as trace, closing(Trace(keeps_composed=True)) as slopes:
         result, gradients = _traced(trace, value, trace.leaf("seed"))
         code = f"[v=>{_function(trace, [result])},(v,g)=>{_function(trace, gradients)}]"
         result, derivatives = _traced(slopes, value, 1, shown=True)
-    finally:
-        trace.close()
-        slopes.close()
     if len(value._prev) > MAX_OPERANDS or value._op == "cross_entropy":  # whose gradients are too long to read
         return Operation(code, "", [])
     formulas = [_expression(slopes, line, result)[0] for line in derivatives]
