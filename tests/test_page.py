@@ -244,12 +244,12 @@ def test_a_graph_of_any_size_unfolds_piece_by_piece_into_views_that_can_be_read(
     opened = []
     for _, place, items, _ in graph["views"]:
         corners, _, width, height = graph["places"][place]
-        stubs = [item[6] for item in items]
+        stubs = [item[1] == "stub" for item in items]
         assert len([stub for stub in stubs if not stub]) <= 16 * 16
         assert len([x for (x, _), stub in zip(corners, stubs, strict=True) if stub and x < width / 2]) <= 13
         assert all(x + 106 * (not stub) <= width and y <= height for (x, y), stub in zip(corners, stubs, strict=True))
-        found |= {value for item in items if not item[6] for value in [*item[3], *item[4]]}
-        opened += [item[5] for item in items if item[5] >= 0 and not item[6]]
+        found |= {value for item in items if item[1] != "stub" for value in [*item[3], *item[5]]}
+        opened += [item[4] for item in items if item[4] >= 0 and item[1] != "stub"]
     assert found == set(range(len(values_of(root))))
     assert sorted(opened) == list(range(1, len(graph["views"])))
     assert len(opened) > 2

@@ -271,8 +271,10 @@ let drawn = [], // the visible views: the whole graph, and what is unfolded in i
   opened = [], // the unfolded cards, the latest last
   chosen = -1; // the Value whose details are shown
 
-function unpack([shape, kind, texts, values, more, opens, isStub, inner], x, y) {
-  const [width, height, divider, isStacked, slots] = graph.shapes[shape];
+function unpack([shape, kind, texts, values, opens, parts, inner], x, y) {
+  const [width, height, , slots, divider, isStacked] = graph.shapes[shape];
+  const more = parts.filter(i => !values.includes(i)),
+    isStub = kind === "stub";
   return { x, y, width, height, divider, isStacked, slots, kind, texts, values, more, opens, isStub, inner };
 }
 
@@ -591,7 +593,7 @@ function connect(view) {
   const amounts = view.edges.map(edge => {
     if (edge.count > 1) return NaN;
     const inner = view.items[edge.target].inner;
-    if (!back) return edge.weight < 0 ? NaN : V[shown(edge.weight, inner)];
+    if (!back) return edge.weight === null ? NaN : V[shown(edge.weight, inner)];
     return shares(shown(edge.user, inner))[edge.place];
   });
   const largest = Math.max(...amounts.map(Math.abs).filter(Number.isFinite), 0);

@@ -40,9 +40,9 @@ def page(root: Value, learning_rate: float = 0.1) -> str:
         "names": views.names,
         "trained": _trained(views.folded),
         "stacks": [stack.members for stack in views.folded.stacks],
-        "views": [_view(views, view, shapes) for view in views.views],
+        "views": [_view(view, shapes) for view in views.views],
         "places": views.places,
-        "shapes": [[s.width, s.height, s.divider, int(s.stacked), s.slots] for s in shapes],
+        "shapes": list(shapes),
     }
     content = json.dumps(data, separators=(",", ":"), allow_nan=False, check_circular=False)
     content = content.replace("<", "\\u003c").replace("&", "\\u0026")  # so that no label ends the script element
@@ -113,16 +113,8 @@ def _passed(value: Value, grad: Any) -> list[Any]:
     return [0.0 if operand in value._prev[:i] else operand.grad for i, operand in enumerate(value._prev)]
 
 
-def _view(views: Views, view: View, shapes: dict[Shape, int]) -> list[Any]:
-    items: list[Any] = []
-    for item in view.items:
-        card = views.cards[item.cards[0]] if len(item.cards) == 1 else None
-        more = [part for part in card.parts if part not in item.values] if card else []
-        shape, stacks = shapes.setdefault(item.shape, len(shapes)), card.stacks if card else ()
-        items.append([shape, item.kind, item.texts, item.values, more, item.opens, int(item.kind == "stub"), stacks])
-    edges: list[Any] = []
-    for source, target, inputs, port in view.edges:
-        x = inputs[0]
-        only = [x.source, -1 if x.weight is None else x.weight, x.user, x.place] if len(inputs) == 1 else []
-        edges.append([source, target, port, len(inputs), *only])
+def _view(view: View, shapes: dict[Shape, int]) -> list[Any]:
+    """A view without what its layout has; an edge for one input has its parts."""
+    items = [[shapes.setdefault(item.shape, len(shapes)), *item[3:]] for item in view.items]
+    edges = [[*edge[:3], len(edge.inputs), *(edge.inputs[0] if len(edge.inputs) == 1 else ())] for edge in view.edges]
     return [view.title, view.place, items, edges]

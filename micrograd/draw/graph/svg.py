@@ -133,7 +133,7 @@ def _tip(views: Views, item: Item) -> str:
     if not item.values:
         return ", ".join(item.texts)
     lines = []
-    for i in reversed(views.cards[item.cards[0]].parts):
+    for i in reversed(item.parts):
         value = views.graph.values[i]
         names = [str(name) for name in (value.label or views.shown[i], value._op if value._prev else "") if name != ""]
         grad = f", grad {exact(value.grad)}" if views.grad and i not in views.graph.constants else ""

@@ -30,11 +30,13 @@ class Item(NamedTuple):
 
     cards: Sequence[int]
     column: int
-    kind: str  # "leaf", "node" or "root"; or "group" or "stub"
     shape: Shape
+    kind: str  # "leaf", "node" or "root"; or "group" or "stub"
     texts: tuple[str, ...] = ()
-    values: Sequence[int] = ()
+    values: Sequence[int] = ()  # whose numbers it shows
     opens: int = -1  # the view of its contents
+    parts: Sequence[int] = ()  # all Values of its card
+    stacks: Sequence[int] = ()  # and the stacks that it is in
 
 
 class Edge(NamedTuple):
@@ -42,8 +44,8 @@ class Edge(NamedTuple):
 
     source: int
     target: int
-    inputs: list[Input]
     port: float
+    inputs: list[Input]
 
 
 @dataclass(slots=True)
@@ -133,7 +135,7 @@ class Views:
         words, _, numbers = title.partition("\n")
         texts = header("", words)[1][1], numbers or f"{n:,} Values"
         opens = self._open(title.replace("\n", " "), view, cards) if self._deep else -1
-        return Item(cards, column, "group", GROUP, texts, opens=opens)
+        return Item(cards, column, GROUP, "group", texts, opens=opens)
 
     def _card(self, view: View, number: int, column: int) -> Item:
         card = self.cards[number]
@@ -152,7 +154,8 @@ class Views:
         kind = "leaf" if not card.title else "root" if is_root else "node"
         can_unfold = self._deep and 2 < len(card.parts) <= WIDE and card.head not in self.folded.stacked
         opens = self._unfold(view, number) if can_unfold else -1
-        return Item([number], column, kind, form, texts, [card.head, *weights, *bias], opens)
+        values = [card.head, *weights, *bias]
+        return Item([number], column, form, kind, texts, values, opens, card.parts, card.stacks)
 
     def _open(self, title: str, parent: View, members: list[int]) -> int:
         self.views.append(View(title, parent, members))
@@ -184,14 +187,14 @@ class Views:
                 if len(items[at].cards) > 1 or len(items[there].cards) != 1:
                     bundles[there, at].append(x)
                 else:
-                    view.edges.append(Edge(there, at, [x], self._port(items[at], [x])))
+                    view.edges.append(Edge(there, at, self._port(items[at], [x]), [x]))
         for card in view.members:
             for taker, x in self._takers[card]:
                 if taker not in where:
                     bundles[where[card], self._stub(view, taker, last + 1, behind)].append(x)
         for (source, target), inputs in bundles.items():
             if source != target:
-                view.edges.append(Edge(source, target, inputs, self._port(items[target], inputs)))
+                view.edges.append(Edge(source, target, self._port(items[target], inputs), inputs))
 
     def _stub(self, view: View, card: int, column: int, stubs: dict[int, int]) -> int:
         """The item of a view for a card outside of it, as the views around show it; `stubs` has those of a column."""
@@ -202,10 +205,11 @@ class Views:
         seen = around.items[around.where[card]]
         key = seen.cards[0]
         if key not in stubs and len(stubs) >= STUBS:
-            key, seen = OTHERS, Item([], column, "stub", STUB)
+            key, seen = OTHERS, Item([], column, STUB, "stub")
         if key not in stubs:
             stubs[key] = len(view.items)
-            view.items.append(Item(seen.cards, column, "stub", STUB, values=seen.values[:1], opens=seen.opens))
+            stub = seen._replace(column=column, shape=STUB, kind="stub", texts=(), values=seen.values[:1], parts=())
+            view.items.append(stub)
         return stubs[key]
 
     def _port(self, target: Item, inputs: Sequence[Input]) -> float:
