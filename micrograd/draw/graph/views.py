@@ -182,18 +182,17 @@ class Views:
         behind: dict[int, int] = {}
         for card in view.members:
             at = where[card]
-            for x in self.cards[card].inputs:
+            for k, x in enumerate(self.cards[card].inputs):
                 there = where[x.card] if x.card in where else self._stub(view, x.card, -1, before)
-                if len(items[at].cards) > 1 or len(items[there].cards) != 1:
-                    bundles[there, at].append(x)
-                else:
-                    view.edges.append(Edge(there, at, self._port(items[at], [x]), [x]))
+                is_one = len(items[at].cards) == len(items[there].cards) == 1
+                bundles[there, at, k if is_one else -1].append(x)
         for card in view.members:
             for taker, x in self._takers[card]:
                 if taker not in where:
-                    bundles[where[card], self._stub(view, taker, last + 1, behind)].append(x)
-        for (source, target), inputs in bundles.items():
+                    bundles[where[card], self._stub(view, taker, last + 1, behind), -1].append(x)
+        for source, target, k in sorted(bundles, key=lambda ends: ends[2] < 0):  # those of many inputs last
             if source != target:
+                inputs = bundles[source, target, k]
                 view.edges.append(Edge(source, target, self._port(items[target], inputs), inputs))
 
     def _stub(self, view: View, card: int, column: int, stubs: dict[int, int]) -> int:
