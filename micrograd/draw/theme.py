@@ -26,11 +26,6 @@ CHART_STYLE = (files(__package__) / "charts.css").read_text(encoding="utf-8")
 """The rules of the charts and the network, for colours that are variables."""
 
 
-def is_dark(red: float, green: float, blue: float, alpha: float = 1.0) -> bool:
-    """Whether a colour, with parts from 0 to 1, is dark on white paper."""
-    return alpha * (1 - 0.299 * red - 0.587 * green - 0.114 * blue) > 0.5
-
-
 def variables(selector: str, colours: Mapping[str, Sequence[str]] = COLOURS) -> str:
     """The colours as CSS variables of a selector: light or dark as the reader prefers, and light on paper."""
     pairs = [*colours.items()]
