@@ -1,6 +1,6 @@
 """The page of a training: its curves, and its snapshots to step through.
 
-All numbers are computed here, and page.js shows them: for each snapshot parameters, gradients and `ActivationMaps`.
+All numbers are computed here, and page.js shows them: for each snapshot parameters, gradients and `activation_maps`.
 """
 
 import json
@@ -14,10 +14,9 @@ from typing import Any
 from micrograd.draw import shell
 from micrograd.draw.text import real
 from micrograd.draw.theme import CHART_STYLE
-from micrograd.draw.training.axis import labelled, share, ticks
-from micrograd.draw.training.boundary import Plane, by_class, plane
+from micrograd.draw.training.boundary import plane
 from micrograd.draw.training.charts import NARROW, WIDTH, chart, curves, summary
-from micrograd.draw.training.maps import COARSE, FINE, ActivationMaps
+from micrograd.draw.training.maps import activation_maps
 from micrograd.draw.training.network import described, names, network
 from micrograd.nn import Module
 from micrograd.training.history import History, Snapshot
@@ -39,7 +38,9 @@ def page(
         examples(xs, ys)
         with suppress(ValueError):  # unless each is two inputs and a number
             area = plane(xs, ys)
-    maps = ActivationMaps(model, snapshots, area, at) if area and isinstance(model, Module) and snapshots else None
+    maps, content = None, b""
+    if area and isinstance(model, Module) and snapshots:
+        maps, content = activation_maps(model, snapshots, area, at)
     failure = history.failure
     origin = f" Where it began: {failure.origin}." if failure and failure.origin else ""
     told = escape(f"{failure.message}.{origin}") if failure else ""
@@ -51,7 +52,7 @@ def page(
         "names": names(model) if isinstance(model, Module) and len(model.parameters()) <= LISTED else [],
         **described(model),
         "bad": failure.parameters if failure else [],
-        "maps": {"leads": maps.leads, "fine": FINE, "coarse": COARSE, **_plane(area, maps)} if area and maps else None,
+        "maps": maps,
     }
     return shell.page(
         __package__,
@@ -63,7 +64,7 @@ def page(
             network=network(model, legend=False),
         ),
         data=shell.packed("document", json.dumps(document, separators=(",", ":")).encode())
-        + shell.packed("maps", maps.bytes if maps else b""),
+        + shell.packed("maps", content),
         style=CHART_STYLE,
         script=shell.read("micrograd.draw", "maps.js"),
         has_controls=len(snapshots) > 1,
@@ -104,18 +105,6 @@ def _curves(history: History) -> Iterator[str]:
     if len(set(history.learning_rates)) > 1:
         for width in (WIDTH, NARROW):
             yield chart({"rate": history.learning_rates}, epochs=last, caption="learning rate", width=width, height=180)
-
-
-def _plane(area: Plane, maps: ActivationMaps) -> dict[str, Any]:
-    """The ticks of the plane's two axes, and its examples by class, with their places as shares of the axes."""
-    across, up = area[:2], area[2:4]
-    return {
-        "ticks": [[[share(at, *ends), words] for at, words in labelled(ticks(*ends, 5))] for ends in (across, up)],
-        "classes": [
-            [kind % 12, name, [[share(x, *across), share(y, *up), f"({x:.4g}, {y:.4g})"] for x, y in points]]
-            for kind, (name, points) in sorted(by_class(area, maps.outputs, maps.at).items())
-        ],
-    }
 
 
 def _rounded(number: float) -> float | str:
