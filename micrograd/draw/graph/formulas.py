@@ -32,10 +32,10 @@ class Operation(NamedTuple):
     derivatives: list[str]
 
 
-def operation(value: Value) -> Operation | None:
-    """The operation that made a Value; None for a user's own."""
+def operation(value: Value) -> Operation:
+    """The operation that made a Value; `null` for a user's own."""
     if not operation_of(value):
-        return None
+        return Operation("null", "", [])
     with closing(Trace()) as trace, closing(Trace(keeps_composed=True)) as slopes:
         result, gradients = _traced(trace, value, trace.leaf("seed"))
         code = f"[v=>{_function(trace, [result])},(v,g)=>{_function(trace, gradients)}]"

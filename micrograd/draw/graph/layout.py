@@ -51,12 +51,11 @@ def place(sizes: Sequence[tuple[float, float]], columns: Sequence[int], edges: S
     heights, column_of = [height for _, height in sizes], list(columns)
     chains = _chains(edges, heights, column_of)
     steps = sorted({step for chain in chains for step in pairwise(chain)})
-    before: list[list[int]] = [[] for _ in heights]
-    after: list[list[int]] = [[] for _ in heights]
+    before, after = ([list[int]() for _ in heights] for _ in range(2))
     for a, b in steps:
         before[b].append(a)
         after[a].append(b)
-    orders: list[list[int]] = [[] for _ in range(max(column_of) + 1)]
+    orders = [list[int]() for _ in range(max(column_of) + 1)]
     for box, column in enumerate(column_of):
         orders[column].append(box)
     _order(orders, before, after)

@@ -77,9 +77,9 @@ def _operations(graph: DrawnGraph) -> tuple[dict[str, Any], list[str]]:
     for value in graph.values[graph.first :]:
         ops.append(known.setdefault(formulas.key(value), len(known)))
         if len(known) > len(shown):
-            operation = formulas.operation(value)
-            shown.append([str(value._op), *(operation[1:] if operation else ("", []))])
-            functions.append(operation.code if operation else "null")
+            code, *texts = formulas.operation(value)
+            shown.append([str(value._op), *texts])
+            functions.append(code)
     return {"ops": ops, "operations": shown}, functions
 
 
