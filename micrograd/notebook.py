@@ -21,51 +21,39 @@ MAX_VALUES, MAX_PARAMETERS = 20_000, 20_000  # in a picture that nobody asked fo
 
 def bundle(thing: Any) -> Bundle:
     """The display of a Value, a Module or a History: its text, and its picture if it has one."""
-    bundle = {"text/plain": object.__repr__(thing)}
+    text, picture = object.__repr__(thing), ""
     with suppress(Exception):
-        bundle["text/plain"] = repr(thing)
+        text = repr(thing)
     with suppress(Exception):
         if isinstance(thing, Value) and thing._prev:  # a leaf has no graph
-            bundle["image/svg+xml"] = to_svg(thing, limit=MAX_VALUES)
+            picture = to_svg(thing, limit=MAX_VALUES)
         elif isinstance(thing, Module):
-            _module(thing, bundle)
+            n = len(thing.parameters())
+            text += f", {n} parameter{'s' * (n != 1)}" * ("parameters" not in text)
+            if n <= MAX_PARAMETERS and (found := network(thing)):
+                picture = standalone(found)
         elif isinstance(thing, History):
-            _history(thing, bundle)
-    return _pictured(bundle)
+            text = summary(thing)
+            caption = text.split("\n")[0]
+            if _shown_live and _shown_live[-1] == (id(thing), _cell()):  # which has shown the curves
+                text = caption
+            elif thing.losses:
+                picture = standalone(curves(thing, caption, len(thing.losses)))
+    return _pictured(text, picture)
 
 
-def _pictured(bundle: Bundle) -> Bundle:
-    """Add the picture as an image in HTML, which JupyterLab also shows of a notebook that it does not trust.
+def _pictured(text: str, picture: str) -> Bundle:
+    """The text with its picture, if it has one, also as an image in HTML.
 
-    There it does not show SVG, and other programs insert SVG into their page, where one picture's style meets others.
+    JupyterLab shows that of a notebook that it does not trust, unlike SVG; and other programs insert SVG into their
+    page, where one picture's style meets others.
     """
-    if "image/svg+xml" in bundle:
-        image = base64.b64encode(bundle["image/svg+xml"].encode()).decode()
-        words = escape(bundle["text/plain"].split("\n")[0])
-        bundle["text/html"] = f'<img alt="{words}" src="data:image/svg+xml;base64,{image}">'
-    return bundle
-
-
-def _module(module: Module, bundle: Bundle) -> None:
-    """Add the network of a model of layers, and the number of its parameters to the text."""
-    n = len(module.parameters())
-    if "parameters" not in bundle["text/plain"]:
-        bundle["text/plain"] += f", {n} parameter{'s' * (n != 1)}"
-    if n <= MAX_PARAMETERS and (picture := network(module)):
-        bundle["image/svg+xml"] = standalone(picture)
-
-
-def _history(history: History, bundle: Bundle) -> None:
-    """Replace the text by the outcome of a training and its losses as a sparkline, and add the curves.
-
-    In the cell that has shown them while it trained, the outcome alone.
-    """
-    bundle["text/plain"] = summary(history)
-    caption = bundle["text/plain"].split("\n")[0]
-    if _shown_live and _shown_live[-1] == (id(history), _cell()):
-        bundle["text/plain"] = caption
-    elif history.losses:
-        bundle["image/svg+xml"] = standalone(curves(history, caption, len(history.losses)))
+    if not picture:
+        return {"text/plain": text}
+    image = base64.b64encode(picture.encode()).decode()
+    words = escape(text.split("\n")[0])
+    html = f'<img alt="{words}" src="data:image/svg+xml;base64,{image}">'
+    return {"text/plain": text, "image/svg+xml": picture, "text/html": html}
 
 
 _shown_live: list[tuple[int, Any]] = []
@@ -91,7 +79,7 @@ def live(history: History, epochs: int) -> Callable[[str], None] | None:
     def show(line: str) -> None:
         nonlocal handle
         with suppress(Exception):
-            bundle = _pictured({"text/plain": line, "image/svg+xml": standalone(curves(history, line, epochs))})
+            bundle = _pictured(line, standalone(curves(history, line, epochs)))
             if handle is None:
                 handle = sys.modules["IPython"].display.display(bundle, raw=True, display_id=True)
                 _shown_live[:] = [(id(history), cell)]

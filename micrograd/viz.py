@@ -55,9 +55,9 @@ def draw_dot(root: Value, format: str = "svg", rankdir: str = "LR", *, limit: fl
         raise ValueError(f"unknown rankdir {rankdir!r}: expected one of {', '.join(SIDES)}")
     drawing = Drawing(
         format=format,
-        graph_attr=dot.GRAPH | {"rankdir": rankdir},
-        node_attr=dot.NODE,
-        edge_attr=dot.EDGE | {"tailport": SIDES[rankdir]},
+        graph_attr=dot.STYLE["graph"] | {"rankdir": rankdir},
+        node_attr=dot.STYLE["node"],
+        edge_attr=dot.STYLE["edge"] | {"tailport": SIDES[rankdir]},
         body=dot.body(root, limit),
     )
     drawing.folded = partial(to_svg, root)

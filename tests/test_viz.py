@@ -735,7 +735,7 @@ def test_weights_have_their_sign_as_colour_and_as_dashes_and_their_size_as_thick
     assert drawn(0.0, 0, Fraction(0)) == [("edge up", "1.2")] * 3
     assert drawn(1, float("-inf"), 1.0) == [("edge up", "2.8"), ("edge down", "1.2"), ("edge up", "2.8")]
     huge = Value(1.0, (Value(10**400), Value(2.0), Value(0.0)), "dot", dot([1], [1])._backward)
-    assert '<path class="edge" stroke-width="1.2"' in to_svg(huge)
+    assert '<path class="edge up" stroke-width="1.2"' in to_svg(huge)
     style = ElementTree.fromstring(to_svg(x[0])).find(f"{SVG}style").text
     assert re.search(r"\.down\{[^}]*stroke-dasharray", style)
     assert "prefers-color-scheme:dark" in style

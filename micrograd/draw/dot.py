@@ -1,27 +1,27 @@
 """The graph that leads to a Value as DOT text, the language of Graphviz: every Value is drawn, nothing is folded."""
 
+import json
 import math
 import re
 from collections.abc import Iterable
+from importlib.resources import files
 from typing import Any
 
 from micrograd.draw import text
 from micrograd.draw.graph.drawn import DrawnGraph
+from micrograd.draw.graph.layout import columns
 from micrograd.engine import Value
 
 LIMIT = 2000  # nodes: with more of them Graphviz runs for minutes, and nobody reads the drawing
 COLUMNS_PER_NODE = 20  # that edges may pass, for each node of the limit: long edges cost Graphviz time as nodes do
 
-FONT = "Verdana"  # Graphviz knows its metrics even if it is missing; DejaVu Sans, its substitute, is no wider
-GRAPH = {"bgcolor": "transparent", "nodesep": "0.15", "rankdir": "LR", "ranksep": "0.3"}
-NODE = {
-    "color": "#57606a", "fillcolor": "white", "fontcolor": "#1f2328", "fontname": FONT, "fontsize": "11",
-    "height": "0.3", "margin": "0.15,0.05", "shape": "record", "style": "rounded,filled",
-}  # fmt: skip
-EDGE = {
-    "arrowsize": "0.6", "color": "#818b98", "fontcolor": "#6e7781", "fontname": FONT, "fontsize": "9", "tailport": "e",
-}  # fmt: skip
-FAST_LAYOUT = {"mclimit": "0.1", "nslimit": "0", "splines": "line"}  # for graphs whose best layout would take minutes
+STYLE: dict[str, dict[str, str]] = json.loads((files(__package__) / "dot.json").read_text(encoding="utf-8"))
+"""The attributes of the graph, its nodes and its edges.
+
+Graphviz knows Verdana's metrics even if it is missing; DejaVu Sans, its substitute, is no wider.
+"""
+
+FAST_LAYOUT = 'mclimit="0.1" nslimit="0" splines="line"'  # for graphs whose best layout would take minutes
 LEAF, OPERATION, ROOT = "#ddf4ff", "#fff8c5", "#dafbe1"  # blue goes in, yellow works, green comes out
 CIRCLE = f'shape=circle width=0.65 margin=0 fillcolor="{OPERATION}"'  # one size for all operations of the engine
 ESCAPES: dict[int, str] = {**{ord(c): f"\\{c}" for c in '\\{}|<>"'}, ord("&"): "&amp;", **text.CONTROLS}
@@ -37,14 +37,19 @@ def draw_graph(root: Value, *, limit: float = LIMIT) -> str:
 
     Raises TypeError if `root` is not a Value, and ValueError if the graph is beyond the limit.
     """
-    defaults = f"\tgraph [{_attributes(GRAPH)}]\n\tnode [{_attributes(NODE)}]\n\tedge [{_attributes(EDGE)}]\n"
-    return f"digraph {{\n{defaults}{''.join(body(root, limit))}}}\n"
+    lines = []
+    for part, style in STYLE.items():
+        attributes = " ".join(f'{name}="{value}"' for name, value in style.items())
+        lines.append(f"\t{part} [{attributes}]\n")
+    return f"digraph {{\n{''.join([*lines, *body(root, limit)])}}}\n"
 
 
 def body(root: Value, limit: float) -> list[str]:
     """The lines of DOT for nodes and edges; a Value is named after its place in topological order."""
     graph = DrawnGraph(root)
-    count, passed = len(graph.values), _columns_passed(graph)
+    steps = columns(graph.operands)  # each takes two columns, one for operations and one for results
+    passed = 2 * sum(steps[user] - steps[i] - 1 for i, users in enumerate(graph.users) for user in users)
+    count = len(graph.values)
     needed = max(count, math.ceil(passed / COLUMNS_PER_NODE))
     if needed > limit:
         raise ValueError(
@@ -52,7 +57,7 @@ def body(root: Value, limit: float) -> list[str]:
             f"draw a smaller part of it, or pass limit={needed}"
         )
     has_gradients = graph.has_gradients()
-    lines = [f"\tgraph [{_attributes(FAST_LAYOUT)}]\n"] * (count + passed > LIMIT)
+    lines = [f"\tgraph [{FAST_LAYOUT}]\n"] * (count + passed > LIMIT)
     for i, node in enumerate(graph.values):
         colour = ROOT if node is root else "" if node._prev else LEAF
         fill = f' fillcolor="{colour}"' if colour else ""
@@ -81,21 +86,6 @@ def _roles(graph: DrawnGraph, i: int) -> Iterable[tuple[int, str]]:
     return ((operand, f' [label="{role}" tooltip="{role}"]') for operand, role in [*pairs, (operands[-1], "b")])
 
 
-def _columns_passed(graph: DrawnGraph) -> int:
-    """How many columns the edges pass on their way, since a Value may be used long after it was computed.
-
-    Each step of a computation takes two columns, one for operations and one for results. As in Graphviz's layout, a
-    Value stands next to its last operand, or next to its first use where that makes the edges no longer.
-    """
-    steps: list[int] = []
-    for operands in graph.operands:
-        steps.append(1 + max((steps[operand] for operand in operands), default=-1))
-    for i in range(len(steps) - 1, -1, -1):
-        if len(graph.operands[i]) <= len(graph.users[i]):
-            steps[i] = min((steps[user] for user in graph.users[i]), default=1) - 1
-    return 2 * sum(steps[user] - steps[i] - 1 for i, users in enumerate(graph.users) for user in users)
-
-
 def _escaped(words: Any) -> str:
     """Any text as a part of a quoted DOT label that shows it literally; what XML cannot hold, as a visible symbol."""
     *lines, last = [
@@ -103,7 +93,3 @@ def _escaped(words: Any) -> str:
         for line in str(words).split("\n")
     ]
     return "\\n".join([*(line or "&#32;" for line in lines), last])  # Graphviz as a wheel can crash on an empty line
-
-
-def _attributes(attributes: dict[str, str]) -> str:
-    return " ".join(f'{name}="{value}"' for name, value in attributes.items())

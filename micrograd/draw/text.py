@@ -1,8 +1,10 @@
 """Numbers and labels as text, and the width of text."""
 
+import json
 import math
 from decimal import Decimal
 from fractions import Fraction
+from importlib.resources import files
 from numbers import Real
 from typing import Any
 
@@ -10,14 +12,8 @@ from micrograd.engine import Value
 from micrograd.scalar import innermost
 from micrograd.validation import plain
 
-EMS = {
-    **dict.fromkeys(map(chr, range(32, 127)), 0.84),
-    **dict.fromkeys("abcdeghknopqsuvxyz0123456789$?*_LFPTYE{}", 0.64),
-    **dict.fromkeys('!"()-[\\]`frt', 0.46),
-    **dict.fromkeys(" ',./:;Iijl|·", 0.34),
-    **dict.fromkeys("%@MWm…", 1.02),
-    **dict.fromkeys("−×÷–", 0.84),
-}
+_WIDTHS = json.loads((files(__package__) / "widths.json").read_text(encoding="utf-8"))
+EMS = {character: float(ems) for ems, characters in _WIDTHS.items() for character in characters}
 """The width of each character in the widest font of the stack, that of cards.css."""
 
 CONTROLS = {

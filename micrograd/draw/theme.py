@@ -4,40 +4,19 @@ Positive numbers are blue and negative ones orange, which readers tell apart who
 sign is never told by its colour alone. Text has a contrast of at least 4.5 to 1 with its background.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
-COLOURS = {
-    "paper": ("#ffffff", "#0d1117"),
-    "card": ("#f6f8fa", "#161b22"),
-    "ink": ("#1f2328", "#e6edf3"),
-    "soft": ("#57606a", "#9da7b3"),
-    "grid": ("#d8dee4", "#30363d"),
-    "line": ("#8c959f", "#6e7681"),
-    "plus": ("#0550ae", "#79c0ff"),
-    "minus": ("#9a3c00", "#ffa657"),
-    "alarm": ("#b3003c", "#ff8fab"),
-}
+_KNOWN = json.loads((files(__package__) / "colours.json").read_text(encoding="utf-8"))
+
+COLOURS: dict[str, list[str]] = _KNOWN["pages"]
 """The colours of charts, networks and pages, in light and in dark."""
 
-GRAPH_COLOURS = {
-    "node": ("#ffffff", "#161b22"),
-    "leaf": ("#eef6ff", "#12233a"),
-    "root": ("#eafbee", "#10281a"),
-    "up": ("#2f74d0", "#4f8fe6"),
-    "down": ("#c05a10", "#d9772b"),
-    "now": ("#bf8700", "#d29922"),
-}
+GRAPH_COLOURS: dict[str, list[str]] = _KNOWN["graphs"]
 """The further colours of a graph: its cards, the edges of positive and negative numbers, and the current step."""
 
-CLASSES = (
-    ("#9a3c00", "#ffa657", "#fad9b8", "#85551c"),
-    ("#0550ae", "#79c0ff", "#98c3f3", "#153a63"),
-    ("#3d3d3d", "#d0d0d0", "#cccccc", "#45494f"),
-    ("#6a5b00", "#e8d44d", "#f1e59b", "#57500f"),
-    ("#005f4b", "#5fd0b0", "#b5e2d3", "#0f4f41"),
-    ("#71368f", "#d5a6ee", "#dfc9ee", "#4c2a60"),
-)
+CLASSES: list[list[str]] = _KNOWN["classes"]
 """For each class of examples: the colour of its marks, in light and in dark, and of the area where it is predicted.
 
 The shades of the first three differ in brightness too.
@@ -47,12 +26,7 @@ CHART_STYLE = (files(__package__) / "charts.css").read_text(encoding="utf-8")
 """The rules of the charts and the network, for colours that are variables."""
 
 
-def is_dark(red: float, green: float, blue: float, alpha: float = 1.0) -> bool:
-    """Whether a colour, with parts from 0 to 1, is dark on white paper."""
-    return alpha * (1 - 0.299 * red - 0.587 * green - 0.114 * blue) > 0.5
-
-
-def variables(selector: str, colours: Mapping[str, tuple[str, str]] = COLOURS) -> str:
+def variables(selector: str, colours: Mapping[str, Sequence[str]] = COLOURS) -> str:
     """The colours as CSS variables of a selector: light or dark as the reader prefers, and light on paper."""
     pairs = [*colours.items()]
     for i, (ink, dark_ink, shade, dark_shade) in enumerate(CLASSES):

@@ -7,11 +7,12 @@ the engine alone.
 
 import operator
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import reduce
 from typing import Any, NamedTuple
 
 from micrograd import losses, reductions, scalar
-from micrograd.compiler.frontend.tracer import ARITHMETIC, CONDITIONS, Trace
+from micrograd.compiler.frontend.tracer import CONDITIONS, OPERATIONS, Trace
 from micrograd.compiler.passes.expressions import Expressions
 from micrograd.compiler.targets.javascript import TEMPLATES, literal
 from micrograd.compiler.targets.spelling import terms, total
@@ -31,18 +32,14 @@ class Operation(NamedTuple):
     derivatives: list[str]
 
 
-def operation(value: Value) -> Operation | None:
-    """The operation that made a Value; None for a user's own."""
+def operation(value: Value) -> Operation:
+    """The operation that made a Value; `null` for a user's own."""
     if not operation_of(value):
-        return None
-    trace, slopes = Trace(), Trace(keeps_composed=True)
-    try:
+        return Operation("null", "", [])
+    with closing(Trace()) as trace, closing(Trace(keeps_composed=True)) as slopes:
         result, gradients = _traced(trace, value, trace.leaf("seed"))
         code = f"[v=>{_function(trace, [result])},(v,g)=>{_function(trace, gradients)}]"
         result, derivatives = _traced(slopes, value, 1, shown=True)
-    finally:
-        trace.close()
-        slopes.close()
     if len(value._prev) > MAX_OPERANDS or value._op == "cross_entropy":  # whose gradients are too long to read
         return Operation(code, "", [])
     formulas = [_expression(slopes, line, result)[0] for line in derivatives]
@@ -67,16 +64,13 @@ def _dot(*operands: Value) -> Any:
 
 
 CALLS: dict[str, Callable[..., Any]] = {
-    **{op: getattr(operator, name) for op, name in ARITHMETIC.items()},
-    "neg": operator.neg,
-    "abs": abs,
     "dot": _dot,
     "take": lambda *operands: reductions.take(operands, 0),
     "where": lambda *operands, condition: reductions.where(bool(condition), *operands),
     "binary_cross_entropy": losses.binary_cross_entropy_with_logits,
     "cross_entropy": lambda *operands, **constants: losses.cross_entropy_node(operands, **constants),
 }
-"""How to repeat an operation on its operands, if it is not a method of Value or a reduction of that name."""
+"""How to repeat an operation on its operands, if it is neither one of a trace nor a reduction of that name."""
 
 VALUES = {"logsumexp": lambda *xs: scalar.log(reduce(operator.add, map(scalar.exp, xs)))}
 """The values that pages show in place of an accurate one that is harder to read, as TEXTBOOK has the pullbacks."""
@@ -89,7 +83,7 @@ def _repeated(value: Value, operands: Sequence[Any]) -> Value:
         operands, constants = [constants.get(i, x) for i, x in enumerate(operands)], {}
     if op in ("sum", "mean", "logsumexp"):
         operands = [operands]
-    call: Callable[..., Value] = CALLS.get(op) or getattr(Value, op, None) or getattr(reductions, op)
+    call: Callable[..., Value] = CALLS.get(op) or getattr(reductions, op, None) or OPERATIONS[op]
     return call(*operands, **constants)
 
 

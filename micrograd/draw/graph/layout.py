@@ -27,17 +27,35 @@ class Placed(NamedTuple):
     height: float
 
 
+def columns(inputs: Sequence[Sequence[int]]) -> list[int]:
+    """The column of each box: after all its inputs, but right before its first use where that is as near.
+
+    An input is the number of a box before; a negative one is outside.
+    """
+    found: list[int] = []
+    users: list[list[int]] = [[] for _ in inputs]
+    for i, sources in enumerate(inputs):
+        found.append(1 + max((found[source] if source >= 0 else 0 for source in sources), default=-1))
+        for source in sources:
+            if source >= 0:
+                users[source].append(i)
+    for i in reversed(range(len(inputs))):
+        inner = sum(source >= 0 and len(inputs[source]) > 0 for source in inputs[i])
+        if users[i] and inner < max(len(users[i]), 2):
+            found[i] = min(found[user] for user in users[i]) - 1
+    return found
+
+
 def place(sizes: Sequence[tuple[float, float]], columns: Sequence[int], edges: Sequence[tuple[int, int]]) -> Placed:
     """Lay out boxes of these sizes in these columns, with edges that run from lower columns to higher ones."""
     heights, column_of = [height for _, height in sizes], list(columns)
     chains = _chains(edges, heights, column_of)
     steps = sorted({step for chain in chains for step in pairwise(chain)})
-    before: list[list[int]] = [[] for _ in heights]
-    after: list[list[int]] = [[] for _ in heights]
+    before, after = ([list[int]() for _ in heights] for _ in range(2))
     for a, b in steps:
         before[b].append(a)
         after[a].append(b)
-    orders: list[list[int]] = [[] for _ in range(max(column_of) + 1)]
+    orders = [list[int]() for _ in range(max(column_of) + 1)]
     for box, column in enumerate(column_of):
         orders[column].append(box)
     _order(orders, before, after)

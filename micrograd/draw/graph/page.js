@@ -10,7 +10,6 @@ const first = graph.first,
   root = size - 1;
 const end = graph.failure ? n : 2 * n + 1; // steps: each operation forward, the start at the root, each operation backward
 const constants = new Set(graph.constants);
-const outside = Object.entries(graph.outside).map(([i, x]) => [+i, number(x)]);
 const operands = i => graph.operands[i - first];
 const functions = i => FUNCTIONS[graph.ops[i - first]];
 const operation = i => graph.operations[graph.ops[i - first]];
@@ -28,7 +27,7 @@ const passed = (i, v, g) =>
         operands(i).map(k => v[k]),
         g,
       )
-    : (graph.passed[i] ?? []).map(number);
+    : graph.passed[i].map(number);
 const backward = v => {
   const g = new Array(size).fill(0),
     c = [];
@@ -45,6 +44,17 @@ const backward = v => {
 const V0 = graph.data.map(number),
   G0 = graph.grad.map(number),
   C0 = [];
+const rest = G0.slice(),
+  sizes = G0.map(Math.abs);
+for (let i = root; i >= first && !graph.failure; i--) {
+  C0[i] = passed(i, V0, G0[i]);
+  operands(i).forEach((k, place) => {
+    rest[k] -= C0[i][place];
+    sizes[k] += Math.abs(C0[i][place]);
+  });
+}
+// what comes from outside of the graph, unless it is rounding: the 1 that the root starts with, and what was in the leaves before
+const outside = [...rest.entries()].filter(([i, x]) => Math.abs(x) > 1e-9 * sizes[i]);
 const near = (a, b) => Object.is(a, b) || Math.abs(a - b) <= 1e-9 * Math.max(1, Math.abs(a), Math.abs(b));
 const own = [...new Set(graph.ops)].filter(op => !FUNCTIONS[op]).map(op => graph.operations[op][0]);
 // its condition is not in the graph, since comparisons give plain bools
@@ -261,8 +271,10 @@ let drawn = [], // the visible views: the whole graph, and what is unfolded in i
   opened = [], // the unfolded cards, the latest last
   chosen = -1; // the Value whose details are shown
 
-function unpack([shape, kind, texts, values, more, opens, isStub, inner], x, y) {
-  const [width, height, divider, isStacked, slots] = graph.shapes[shape];
+function unpack([shape, kind, texts, values, opens, parts, inner], x, y) {
+  const [width, height, , slots, divider, isStacked] = graph.shapes[shape];
+  const more = parts.filter(i => !values.includes(i)),
+    isStub = kind === "stub";
   return { x, y, width, height, divider, isStacked, slots, kind, texts, values, more, opens, isStub, inner };
 }
 
@@ -581,7 +593,7 @@ function connect(view) {
   const amounts = view.edges.map(edge => {
     if (edge.count > 1) return NaN;
     const inner = view.items[edge.target].inner;
-    if (!back) return edge.weight < 0 ? NaN : V[shown(edge.weight, inner)];
+    if (!back) return edge.weight === null ? NaN : V[shown(edge.weight, inner)];
     return shares(shown(edge.user, inner))[edge.place];
   });
   const largest = Math.max(...amounts.map(Math.abs).filter(Number.isFinite), 0);

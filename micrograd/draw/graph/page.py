@@ -40,9 +40,9 @@ def page(root: Value, learning_rate: float = 0.1) -> str:
         "names": views.names,
         "trained": _trained(views.folded),
         "stacks": [stack.members for stack in views.folded.stacks],
-        "views": [_view(views, view, shapes) for view in views.views],
+        "views": [_view(view, shapes) for view in views.views],
         "places": views.places,
-        "shapes": [[s.width, s.height, s.divider, int(s.stacked), s.slots] for s in shapes],
+        "shapes": list(shapes),
     }
     content = json.dumps(data, separators=(",", ":"), allow_nan=False, check_circular=False)
     content = content.replace("<", "\\u003c").replace("&", "\\u0026")  # so that no label ends the script element
@@ -77,80 +77,44 @@ def _operations(graph: DrawnGraph) -> tuple[dict[str, Any], list[str]]:
     for value in graph.values[graph.first :]:
         ops.append(known.setdefault(formulas.key(value), len(known)))
         if len(known) > len(shown):
-            operation = formulas.operation(value)
-            shown.append([str(value._op), *(operation[1:] if operation else ("", []))])
-            functions.append(operation.code if operation else "null")
+            code, *texts = formulas.operation(value)
+            shown.append([str(value._op), *texts])
+            functions.append(code)
     return {"ops": ops, "operations": shown}, functions
 
 
 def _gradients(graph: DrawnGraph) -> dict[str, Any]:
-    """The gradients that `backward()` left, or would leave, and how much of each comes from outside of the graph.
+    """The gradients that `backward()` left, or would leave; or why there are none.
 
-    From outside come the 1 that the root starts with, and the gradients that were in the leaves before. For a user's
-    own operation, which the page cannot recompute, `passed` lists the gradients of its operands.
+    For a user's own operation, which the page cannot recompute, `passed` lists the gradients of its operands.
     """
     values = graph.values
     left = [value.grad for value in values]
     was_called = graph.has_gradients() or graph.first == len(values)
-    passed: dict[int, list[Any]] = {}
     try:
-        for value in values:
-            value.grad = zero(value.data)
         if not was_called:
-            values[-1].grad = values[-1].grad + 1
-        for i in range(len(values) - 1, graph.first - 1, -1):
-            grad = left[i] if was_called else values[i].grad
-            if not graph.operations[i]:
-                passed[i] = [_number(x) for x in _passed(values[i], grad)]
-            values[i]._backward(grad)  # type: ignore[misc]  # None is met below
-        sums = [value.grad for value in values]
+            values[-1].backward()
+        found = [value.grad for value in values]
+        own = [i for i in range(graph.first, len(values)) if not graph.operations[i]]
+        passed = {i: [_number(x) for x in _passed(values[i], found[i])] for i in own}
     except Exception as error:
-        return {"failure": f"{type(error).__name__}: {error}", "grad": [0] * len(values), "outside": {}, "passed": {}}
+        return {"failure": f"{type(error).__name__}: {error}", "grad": [0] * len(values)}
     finally:
         for value, grad in zip(values, left, strict=True):
             value.grad = grad
-    if was_called:
-        outside = {i: _rest(grad, total) for i, (grad, total) in enumerate(zip(left, sums, strict=True))}
-    else:
-        outside = {i: _number(left[i]) for i in range(graph.first)} | {len(values) - 1: 1.0}
-        left = [innermost(grad) + innermost(left[i]) if i < graph.first else grad for i, grad in enumerate(sums)]
-    return {
-        "called": was_called,
-        "grad": [_number(grad) for grad in left],
-        "outside": {i: x for i, x in outside.items() if x != 0},
-        "passed": passed,
-    }
-
-
-def _rest(grad: Any, total: Any) -> float | str:
-    """The part of a gradient that did not come from within the graph; 0 if it is rounding."""
-    grad, total = real(grad), real(total)
-    rest = grad - total
-    return rest if math.isfinite(rest) and abs(rest) > 1e-9 * max(abs(grad), abs(total)) else 0.0
+    return {"called": was_called, "grad": [_number(grad) for grad in found], "passed": passed}
 
 
 def _passed(value: Value, grad: Any) -> list[Any]:
     """The gradient that each operand gets; if an operand is there twice, the first gets all of it."""
-    before = [operand.grad for operand in value._prev]
     for operand in value._prev:
         operand.grad = zero(operand.data)
-    value._backward(grad)  # type: ignore[misc]
-    passed = [0.0 if operand in value._prev[:i] else operand.grad for i, operand in enumerate(value._prev)]
-    for operand, earlier in zip(value._prev, before, strict=True):
-        operand.grad = earlier
-    return passed
+    value._backward(grad)  # type: ignore[misc]  # None is met as an error
+    return [0.0 if operand in value._prev[:i] else operand.grad for i, operand in enumerate(value._prev)]
 
 
-def _view(views: Views, view: View, shapes: dict[Shape, int]) -> list[Any]:
-    items: list[Any] = []
-    for item in view.items:
-        card = views.cards[item.cards[0]] if len(item.cards) == 1 else None
-        more = [part for part in card.parts if part not in item.values] if card else []
-        shape, stacks = shapes.setdefault(item.shape, len(shapes)), card.stacks if card else ()
-        items.append([shape, item.kind, item.texts, item.values, more, item.opens, int(item.is_stub), stacks])
-    edges: list[Any] = []
-    for source, target, inputs, port in view.edges:
-        x = inputs[0]
-        only = [x.source, -1 if x.weight is None else x.weight, x.user, x.place] if len(inputs) == 1 else []
-        edges.append([source, target, port, len(inputs), *only])
+def _view(view: View, shapes: dict[Shape, int]) -> list[Any]:
+    """A view without what its layout has; an edge for one input has its parts."""
+    items = [[shapes.setdefault(item.shape, len(shapes)), *item[3:]] for item in view.items]
+    edges = [[*edge[:3], len(edge.inputs), *(edge.inputs[0] if len(edge.inputs) == 1 else ())] for edge in view.edges]
     return [view.title, view.place, items, edges]

@@ -66,13 +66,12 @@ class ExampleScopes:
     def _find_scopes(self) -> list[int]:
         """Give each Value its scope, from the root back, as if every candidate were a stack; return their nodes."""
         found: list[int] = []
-        shapes = self._shapes()
-        lengths = self._chain_lengths(shapes)
+        candidates = self._candidates()
         chained: set[int] = set()
-        for i in range(len(shapes) - 1, self.graph.first - 1, -1):
+        for i in range(len(self.graph.values) - 1, self.graph.first - 1, -1):
             if i in chained:
                 continue
-            outer, operands = self.of[i], self._examples(i, shapes, lengths)
+            outer, operands = self.of[i], candidates.get(i, ())
             if operands:
                 found.append(i)
                 scopes: list[Scope] = [(*outer, (i, j)) for j in range(len(operands))]
@@ -96,32 +95,34 @@ class ExampleScopes:
             shapes.append(known.setdefault(key, len(known)))
         return shapes
 
-    def _chain_lengths(self, shapes: Sequence[int]) -> list[int]:
-        """How many terms of the same shape each addition ends a chain of; 0 for a sum of products or of leaves."""
-        graph, lengths = self.graph, [0] * len(shapes)
-        for i in range(graph.first, len(shapes)):
-            if graph.operations[i] != "+":
+    def _candidates(self) -> dict[int, Sequence[int]]:
+        """The means and sums of what may be examples, with these terms: they differ, and have the same shape.
+
+        A sum may be a chain of additions, or the beginning of one, of three or more terms.
+        """
+        graph, shapes = self.graph, self._shapes()
+        nodes = [i for i, operation in enumerate(graph.operations) if operation in ("+", "mean", "sum")]
+        continued = {graph.operands[i][0] for i in nodes if graph.continues(i)}
+        found: dict[int, Sequence[int]] = {}
+        for i in nodes:
+            if i in continued:
                 continue
-            left, right = graph.operands[i]
-            if graph.continues(i):
-                is_alike = lengths[left] > 0 and shapes[right] == shapes[graph.operands[left][1]]
-                lengths[i] = (lengths[left] + 1) * is_alike
-            elif shapes[left] == shapes[right] and self._is_example(left):
-                lengths[i] = 2
-        return lengths
+            terms, alike = graph.terms(i), dict[int, None]()
+            for term in terms:
+                if term in alike or shapes[term] != shapes[terms[0]]:
+                    break
+                alike[term] = None
+            if graph.operations[i] == "+":
+                if len(alike) > 2 and self._is_example(terms[0]):
+                    found[graph.chain(i)[len(alike) - 2]] = list(alike)
+            elif len(alike) == len(terms) > 1 and not graph.is_leaf(terms[0]):
+                found[i] = terms
+        return found
 
     def _is_example(self, i: int) -> bool:
         """Whether the Value is computed in several steps, unlike a weighted input."""
         leaves = [self.graph.is_leaf(operand) for operand in self.graph.operands[i]]
         return not all(leaves) and not (self.graph.operations[i] == "*" and any(leaves))
-
-    def _examples(self, i: int, shapes: Sequence[int], lengths: Sequence[int]) -> Sequence[int]:
-        """The operands of a mean or sum, or of a chain of additions, that may be examples."""
-        if lengths[i] < 3 and self.graph.operations[i] not in ("mean", "sum"):
-            return ()
-        terms = self.graph.terms(i)
-        is_alike = len({shapes[term] for term in terms}) == 1 and not self.graph.is_leaf(terms[0])
-        return terms if is_alike and len(set(terms)) == len(terms) > 1 else ()
 
     def _is_within(self, i: int, scope: Scope) -> bool:
         return self.of[i][: len(scope)] == scope

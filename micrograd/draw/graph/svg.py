@@ -9,12 +9,11 @@ from typing import Any
 
 from micrograd.draw.graph.card import SIZES, Slot
 from micrograd.draw.graph.drawn import DrawnGraph
-from micrograd.draw.graph.layout import Passes, Placed
-from micrograd.draw.graph.views import Edge, Item, View, Views
-from micrograd.draw.text import CONTROLS, EMS, exact, label, number, width
+from micrograd.draw.graph.layout import Passes
+from micrograd.draw.graph.views import Edge, Item, Views
+from micrograd.draw.text import CONTROLS, EMS, exact, label, number, real, width
 from micrograd.draw.theme import COLOURS, GRAPH_COLOURS
 from micrograd.engine import Value
-from micrograd.scalar import innermost
 
 STYLE = (files(__package__) / "cards.css").read_text(encoding="utf-8").splitlines()
 
@@ -52,15 +51,11 @@ def to_svg(root: Value, *, limit: float = math.inf) -> str:
             f"the graph has {len(graph.values)} nodes: draw a smaller part of it, or pass limit={len(graph.values)}"
         )
     views = Views(graph, deep=False)
-    view, placed = views.views[0], views.places[0]
-    width, height = f"{placed.width:g}", f"{placed.height:g}"
-    title = f"The graph that leads to {label(root) or 'a Value'}: {counted(graph)}"
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
-        f'class="micrograd" role="img"><title>{_escaped(title)}</title>'
-    )
-    body = "".join([*_edges(views, view, placed), *_items(views, view, placed)])
-    return f"{head}<style>{style('.micrograd')}</style>\n{body}</svg>\n"
+    *_, width, height = views.places[0]
+    size = f'width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}"'
+    title = _escaped(f"The graph that leads to {label(root) or 'a Value'}: {counted(graph)}")
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} class="micrograd" role="img"><title>{title}</title>'
+    return f"{head}<style>{style('.micrograd')}</style>\n{''.join([*_edges(views), *_items(views)])}</svg>\n"
 
 
 def counted(graph: DrawnGraph) -> str:
@@ -69,7 +64,8 @@ def counted(graph: DrawnGraph) -> str:
     return f"{n:,} Values, {n - graph.first:,} operations"
 
 
-def _edges(views: Views, view: View, placed: Placed) -> Iterable[str]:
+def _edges(views: Views) -> Iterable[str]:
+    view, placed = views.views[0], views.places[0]
     weights = [_weight(views, edge) for edge in view.edges]
     largest = max(map(abs, filter(math.isfinite, weights)), default=0.0)
     for edge, weight, passes in zip(view.edges, weights, placed.passes, strict=True):
@@ -85,12 +81,9 @@ def _edges(views: Views, view: View, placed: Placed) -> Iterable[str]:
 
 
 def _weight(views: Views, edge: Edge) -> float:
-    """The weight of an edge; NaN if it has none, or one too large for a float."""
+    """The weight of an edge; NaN if it has none."""
     leaf = edge.inputs[0].weight if len(edge.inputs) == 1 else None
-    try:
-        return math.nan if leaf is None else float(innermost(views.graph.values[leaf].data))
-    except OverflowError:
-        return math.nan
+    return math.nan if leaf is None else real(views.graph.values[leaf])
 
 
 def _curve(start: tuple[float, float], passes: Passes, end: tuple[float, float]) -> str:
@@ -106,8 +99,8 @@ def _curve(start: tuple[float, float], passes: Passes, end: tuple[float, float])
     return path
 
 
-def _items(views: Views, view: View, placed: Placed) -> Iterable[str]:
-    for item, (x, y) in zip(view.items, placed.corners, strict=True):
+def _items(views: Views) -> Iterable[str]:
+    for item, (x, y) in zip(views.views[0].items, views.places[0].corners, strict=True):
         shape = item.shape
         yield f'<g class="{item.kind}" transform="translate({x:g} {y:g})"><title>{_escaped(_tip(views, item))}</title>'
         for shift in (6, 3, 0) if shape.stacked else (0,):
@@ -140,7 +133,7 @@ def _tip(views: Views, item: Item) -> str:
     if not item.values:
         return ", ".join(item.texts)
     lines = []
-    for i in reversed(views.cards[item.cards[0]].parts):
+    for i in reversed(item.parts):
         value = views.graph.values[i]
         names = [str(name) for name in (value.label or views.shown[i], value._op if value._prev else "") if name != ""]
         grad = f", grad {exact(value.grad)}" if views.grad and i not in views.graph.constants else ""

@@ -8,13 +8,13 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, NamedTuple, TypeVar
 
-from micrograd.draw.graph import card as shape
 from micrograd.draw.graph import layout
-from micrograd.draw.graph.card import Shape
+from micrograd.draw.graph.card import GROUP, ROWS, STUB, Shape, header, shape
 from micrograd.draw.graph.drawn import DrawnGraph
-from micrograd.draw.graph.fold import Card, Folded, Input
+from micrograd.draw.graph.fold import Folded, Input
 from micrograd.draw.graph.names import names
 
 T = TypeVar("T")
@@ -25,19 +25,18 @@ STUBS = 12  # outside cards that a view shows on each side
 OTHERS = -1  # all further ones
 
 
-@dataclass(slots=True)
-class Item:
+class Item(NamedTuple):
     """One place in a view: a card, a group of cards, or a stub."""
 
-    cards: list[int]
+    cards: Sequence[int]
     column: int
-    title: str = ""  # of a group
-    is_stub: bool = False
-    opens: int = -1  # the view of its contents
-    shape: Shape = shape.GROUP
-    values: list[int] = field(default_factory=list)
+    shape: Shape
+    kind: str  # "leaf", "node" or "root"; or "group" or "stub"
     texts: tuple[str, ...] = ()
-    kind: str = "group"
+    values: Sequence[int] = ()  # whose numbers it shows
+    opens: int = -1  # the view of its contents
+    parts: Sequence[int] = ()  # all Values of its card
+    stacks: Sequence[int] = ()  # and the stacks that it is in
 
 
 class Edge(NamedTuple):
@@ -45,8 +44,8 @@ class Edge(NamedTuple):
 
     source: int
     target: int
-    inputs: list[Input]
     port: float
+    inputs: list[Input]
 
 
 @dataclass(slots=True)
@@ -78,7 +77,7 @@ class Views:
         self.grad = deep or graph.has_gradients()
         self._deep = deep
         self._layouts: dict[Any, int] = {}  # the number of each, by the arguments of `layout.place`
-        self._columns = columns(self.cards)
+        self._columns = layout.columns([[x.card for x in card.inputs] for card in self.cards])
         self._takers: list[list[tuple[int, Input]]] = [[] for _ in self.cards]
         for i, card in enumerate(self.cards):
             for x in card.inputs:
@@ -90,22 +89,23 @@ class Views:
     # The contents of a view
 
     def _arrange(self, view: View) -> None:
-        by_column = defaultdict(list)
-        for card in view.members:
-            by_column[self._columns[card]].append(card)
-        found = [cards for _, cards in sorted(by_column.items())]
+        column_of = self._columns.__getitem__
+        found = [list(cards) for _, cards in groupby(sorted(view.members, key=column_of), column_of)]
         if len(found) > DEEP:
             runs = [[card for cards in run for card in cards] for run in _runs(found, DEEP)]
-            view.items += [Item(run, column, self._range(run)) for column, run in enumerate(runs)]
+            parts = [[(run, self._range(run))] for run in runs]
         else:
-            for column, cards in enumerate(found):
-                view.items += self._in_column(cards, column, alone=len(found) == 1)
-        for at, item in enumerate(view.items):
-            view.where.update(dict.fromkeys(item.cards, at))
-            self._dress(view, item)
+            parts = [self._in_column(cards, alone=len(found) == 1) for cards in found]
+        for column, groups in enumerate(parts):
+            for cards, title in groups:
+                view.where.update(dict.fromkeys(cards, len(view.items)))
+                is_group = len(cards) > 1
+                item = self._group(view, cards, column, title) if is_group else self._card(view, cards[0], column)
+                view.items.append(item)
         self._connect(view)
         sizes = tuple(item.shape.outer for item in view.items)
-        columns = tuple(item.column for item in view.items)
+        first = min(item.column for item in view.items)  # -1 if there are stubs on the left
+        columns = tuple(item.column - first for item in view.items)
         ends = tuple((edge.source, edge.target) for edge in view.edges)
         view.place = self._layouts.setdefault((sizes, columns, ends), len(self._layouts))
 
@@ -116,92 +116,46 @@ class Views:
         kind = "operations" if nodes else "inputs"
         return f"{kind}\n{min(nodes or parts) + 1}–{max(nodes or parts) + 1}"
 
-    def _in_column(self, cards: list[int], column: int, *, alone: bool) -> list[Item]:
-        """Items for the cards of one column: one for each, or if they are too many, one for each kind or run."""
+    def _in_column(self, cards: list[int], *, alone: bool) -> list[tuple[list[int], str]]:
+        """The cards of one column, each by itself, or if they are too many, by kind or in runs, which have titles."""
         if len(cards) <= WIDE:
-            return [Item([card], column) for card in cards]
+            return [([card], "") for card in cards]
         kinds = defaultdict(list)
         for card in cards:
             kinds[self.cards[card].title, len(self.cards[card].inputs)].append(card)
         if len(kinds) > WIDE or (alone and len(kinds) == 1):
-            return [Item(run, column, self._range(run)) for run in _runs(cards, WIDE)]
+            return [(run, self._range(run)) for run in _runs(cards, WIDE)]
         return [
-            Item(members, column, f"{len(members)} × {title}" if title else f"{len(members)} inputs")
+            (members, f"{len(members)} × {title}" if title else f"{len(members)} inputs")
             for (title, _), members in kinds.items()
         ]
 
-    # What is around it
+    def _group(self, view: View, cards: list[int], column: int, title: str) -> Item:
+        n = len({part for card in cards for part in self.cards[card].parts})
+        words, _, numbers = title.partition("\n")
+        texts = header("", words)[1][1], numbers or f"{n:,} Values"
+        opens = self._open(title.replace("\n", " "), view, cards) if self._deep else -1
+        return Item(cards, column, GROUP, "group", texts, opens=opens)
 
-    def _connect(self, view: View) -> None:
-        """Set the edges of a view, between its items; those from and to the outside end at stubs."""
-        items, where = view.items, view.where
-        bundles = defaultdict(list)
-        last = max(item.column for item in items)
-        before: dict[int, int] = {}
-        behind: dict[int, int] = {}
-        for card in view.members:
-            at = where[card]
-            for x in self.cards[card].inputs:
-                there = where[x.card] if x.card in where else self._stub(view, x.card, -1, before)
-                if len(items[at].cards) > 1 or len(items[there].cards) != 1:
-                    bundles[there, at].append(x)
-                else:
-                    view.edges.append(Edge(there, at, [x], self._port(items[at], [x])))
-        for card in view.members:
-            for taker, x in self._takers[card]:
-                if taker not in where:
-                    bundles[where[card], self._stub(view, taker, last + 1, behind)].append(x)
-        for (source, target), inputs in bundles.items():
-            if source != target:
-                view.edges.append(Edge(source, target, inputs, self._port(items[target], inputs)))
-        for item in items:
-            item.column += bool(before)
-
-    def _stub(self, view: View, card: int, column: int, stubs: dict[int, int]) -> int:
-        """The item of a view for a card outside of it, as the views around show it; `stubs` has those of a column."""
-        around = view
-        while card not in around.where:
-            assert around.parent is not None  # the whole has every card
-            around = around.parent
-        seen = around.items[around.where[card]]
-        key = seen.cards[0]
-        if key not in stubs and len(stubs) >= STUBS:
-            key, seen = OTHERS, Item([], column)
-        if key not in stubs:
-            stubs[key] = len(view.items)
-            stub = Item(seen.cards, column, is_stub=True, opens=seen.opens, values=seen.values[:1], shape=shape.STUB)
-            view.items.append(stub)
-        return stubs[key]
-
-    # How it looks
-
-    def _dress(self, view: View, item: Item) -> None:
-        """Set an item's texts, values and shape, and the view that it opens."""
-        number, *others = item.cards
+    def _card(self, view: View, number: int, column: int) -> Item:
         card = self.cards[number]
-        if others:
-            n = len({part for each in item.cards for part in self.cards[each].parts})
-            title, _, numbers = item.title.partition("\n")
-            item.texts = (shape.header("", title)[1][1], numbers or f"{n:,} Values")
-            if self._deep:
-                item.opens = self._open(item.title.replace("\n", " "), view, item.cards)
-            return
         weights = [x.weight for x in card.inputs if x.weight is not None]
-        if not len(weights) == len(card.inputs) <= shape.ROWS:
+        if not len(weights) == len(card.inputs) <= ROWS:
             weights = []
         bias = [card.bias] if weights and card.bias is not None else []
         name = self.shown[card.head]
-        is_root = card.head == len(self.graph.values) - 1
-        item.kind = "leaf" if not card.title else "root" if is_root else "node"
-        item.values = [card.head, *weights, *bias]
-        lines, item.texts = shape.header(name, card.title)
-        has_grad = self.grad and card.head not in self.graph.constants
-        item.shape = shape.shape(
+        lines, texts = header(name, card.title)
+        form = shape(
             inputs=len(card.inputs), weights=len(weights), bias=bool(bias), header=lines, labelled=bool(name),
-            grad=has_grad, weight_grads=self._deep, stacked=bool(card.stacks),
+            grad=self.grad and card.head not in self.graph.constants, weight_grads=self._deep,
+            stacked=bool(card.stacks),
         )  # fmt: skip
-        if self._deep and 2 < len(card.parts) <= WIDE and card.head not in self.folded.stacked:
-            item.opens = self._unfold(view, number)
+        is_root = card.head == len(self.graph.values) - 1
+        kind = "leaf" if not card.title else "root" if is_root else "node"
+        can_unfold = self._deep and 2 < len(card.parts) <= WIDE and card.head not in self.folded.stacked
+        opens = self._unfold(view, number) if can_unfold else -1
+        values = [card.head, *weights, *bias]
+        return Item([number], column, form, kind, texts, values, opens, card.parts, card.stacks)
 
     def _open(self, title: str, parent: View, members: list[int]) -> int:
         self.views.append(View(title, parent, members))
@@ -214,8 +168,48 @@ class Views:
         self.cards += inner
         self._takers += [[] for _ in inner]
         self._takers[-1] = self._takers[number]  # its head is the last
-        self._columns += columns(inner, first)
+        self._columns += layout.columns([[x.card - first for x in card.inputs] for card in inner])
         return self._open(self.shown[card.head] or card.title, parent, list(range(first, len(self.cards))))
+
+    # What is around it
+
+    def _connect(self, view: View) -> None:
+        """Set the edges of a view, between its items; those from and to the outside end at stubs."""
+        items, where = view.items, view.where
+        bundles = defaultdict(list)
+        last = max(item.column for item in items)
+        before: dict[int, int] = {}
+        behind: dict[int, int] = {}
+        for card in view.members:
+            at = where[card]
+            for k, x in enumerate(self.cards[card].inputs):
+                there = where[x.card] if x.card in where else self._stub(view, x.card, -1, before)
+                is_one = len(items[at].cards) == len(items[there].cards) == 1
+                bundles[there, at, k if is_one else -1].append(x)
+        for card in view.members:
+            for taker, x in self._takers[card]:
+                if taker not in where:
+                    bundles[where[card], self._stub(view, taker, last + 1, behind), -1].append(x)
+        for source, target, k in sorted(bundles, key=lambda ends: ends[2] < 0):  # those of many inputs last
+            if source != target:
+                inputs = bundles[source, target, k]
+                view.edges.append(Edge(source, target, self._port(items[target], inputs), inputs))
+
+    def _stub(self, view: View, card: int, column: int, stubs: dict[int, int]) -> int:
+        """The item of a view for a card outside of it, as the views around show it; `stubs` has those of a column."""
+        around = view
+        while card not in around.where:
+            assert around.parent is not None  # the whole has every card
+            around = around.parent
+        seen = around.items[around.where[card]]
+        key = seen.cards[0]
+        if key not in stubs and len(stubs) >= STUBS:
+            key, seen = OTHERS, Item([], column, STUB, "stub")
+        if key not in stubs:
+            stubs[key] = len(view.items)
+            stub = seen._replace(column=column, shape=STUB, kind="stub", texts=(), values=seen.values[:1], parts=())
+            view.items.append(stub)
+        return stubs[key]
 
     def _port(self, target: Item, inputs: Sequence[Input]) -> float:
         """How far down an item an edge ends."""
@@ -224,21 +218,6 @@ class Views:
             if len(places) == len(target.shape.ports):
                 return target.shape.ports[places.index(inputs[0])]
         return target.shape.height / 2
-
-
-def columns(cards: Sequence[Card], first: int = 0) -> list[int]:
-    """The column of each card: after all its inputs, but right before its first use where that is as near."""
-    found = [0] * len(cards)
-    inner = [[x.card - first for x in card.inputs if x.card >= first] for card in cards]
-    users: list[list[int]] = [[] for _ in cards]
-    for i, card in enumerate(cards):
-        found[i] = 1 + max((found[source] for source in inner[i]), default=0 if card.inputs else -1)
-        for source in inner[i]:
-            users[source].append(i)
-    for i in reversed(range(len(cards))):
-        if users[i] and sum(bool(cards[source].inputs) for source in inner[i]) < max(len(users[i]), 2):
-            found[i] = min(found[user] for user in users[i]) - 1
-    return found
 
 
 def _runs(things: list[T], most: int) -> list[list[T]]:

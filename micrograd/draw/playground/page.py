@@ -6,6 +6,7 @@ That JavaScript and worker.js lie in a script of type text/plain, of which page.
 import copy
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -26,7 +27,7 @@ from micrograd.nn import Embedding, Layer, Module, Neuron
 from micrograd.nn.checkpoint import encoded
 from micrograd.nn.layers import walk, weight_limit
 from micrograd.optim import Adam
-from micrograd.trees import flat
+from micrograd.trees import leaves, mapped
 from micrograd.validation import require_attributes
 
 WEIGHTS = 20_000  # of a model, which take some seconds to trace
@@ -147,7 +148,10 @@ def steps(model: Any, loss: Any, x: Any, y: Any, names: list[str]) -> dict[str, 
     """
     if len(names) > SMALL:
         return None
-    inputs, target = _values(x, "x"), _values(y, "y")
+    inputs, target = (mapped(lambda number: Value(float(number)), part) for part in (x, y))
+    given = dict([*leaves("x", inputs), *leaves("y", target)])
+    for path, leaf in given.items():
+        leaf.label = re.sub(r"\W", "", path)  # x01 in place of x[0][1]
     try:
         model = copy.deepcopy(model)
         parameters = model.parameters()
@@ -160,15 +164,7 @@ def steps(model: Any, loss: Any, x: Any, y: Any, names: list[str]) -> dict[str, 
         html = graph_page.page(root)
     except (ArithmeticError, AttributeError, TypeError, ValueError):  # the engine may refuse what the compiler takes
         return None
-    leaves = [*parameters, *flat(inputs), *flat(target)]
-    return {"html": html, "places": [places.get(id(leaf), -1) for leaf in leaves]}
-
-
-def _values(example: Any, name: str) -> Any:
-    """The numbers in nested lists as Values, named by their indices."""
-    if isinstance(example, (list, tuple)):
-        return [_values(part, f"{name}{i}") for i, part in enumerate(example)]
-    return Value(float(example), label=name)
+    return {"html": html, "places": [places.get(id(leaf), -1) for leaf in (*parameters, *given.values())]}
 
 
 def _steps(model: Any, loss: Any, table: Table, named: list[str]) -> dict[str, Any] | None:

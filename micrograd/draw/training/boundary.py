@@ -51,15 +51,13 @@ def plane(xs: Sequence[Any], ys: Sequence[Any]) -> Plane:
     return Plane(left, right, bottom, top, list(zip(across, up, strict=True)), list(targets))
 
 
-def evaluator(function: Callable[[Any], Any], parameters: Sequence[Value] | None = None) -> Evaluator:
+def evaluator(function: Callable[[Any], Any], parameters: Sequence[Value] = ()) -> Evaluator:
     """A function that evaluates `function` at some points, with the current numbers of its parameters.
 
     It runs compiled code if `function` can be compiled; if not, it calls it point by point.
     """
     from micrograd.compiler.compiled import compile  # which takes long to load
 
-    if parameters is None:
-        parameters = function.parameters() if hasattr(function, "parameters") else []
     try:
         fast = compile(function, ([0.0, 0.0],), parameters=parameters, backend="python")
     except (ArithmeticError, TypeError, ValueError):

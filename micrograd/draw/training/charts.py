@@ -33,8 +33,11 @@ def sparkline(numbers: Sequence[float], width: int = 60, encoding: str | None = 
     finite = [mean for mean in means if math.isfinite(mean)]
     scaled = math.log if all(mean > 0 for mean in finite) else float
     low, high = (scaled(bound(finite, default=1.0)) for bound in (min, max))
-    steps = _steps(encoding)
-    top = len(steps) - 1
+    steps, top = BLOCKS, len(BLOCKS) - 1
+    try:
+        BLOCKS.encode(encoding or "ascii")
+    except (LookupError, UnicodeEncodeError):
+        steps = ASCII
     return "".join(steps[round(top * share(scaled(m), low, high))] if math.isfinite(m) else "x" for m in means)
 
 
@@ -127,15 +130,6 @@ def curves(history: "History", caption: str, epochs: float, width: int = WIDTH) 
     lines = {"loss": history.losses} | ({"validation": history.validation_losses} if history.validation_losses else {})
     marks = {history.failure.epoch: history.failure.what} if history.failure else {}
     return chart(lines, epochs=max(epochs, *marks, 0), caption=caption, marks=marks, width=width)
-
-
-def _steps(encoding: str | None) -> str:
-    """The characters of a sparkline, from low to high, that the encoding has."""
-    try:
-        BLOCKS.encode(encoding or "ascii")
-    except (LookupError, UnicodeEncodeError):
-        return ASCII
-    return BLOCKS
 
 
 def _mean(numbers: Sequence[float]) -> float:

@@ -5,7 +5,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from micrograd.draw.training.boundary import Plane, evaluator, margins, threshold
+from micrograd.draw.training.axis import labelled, share, ticks
+from micrograd.draw.training.boundary import Plane, by_class, evaluator, margins, threshold
 from micrograd.draw.training.network import CARDS, columns, layers_of
 from micrograd.nn import Module
 from micrograd.training.history import Snapshot
@@ -13,35 +14,41 @@ from micrograd.training.history import Snapshot
 FINE, COARSE = 32, 16  # points along each side of the plane, for the boundary and for a unit's card
 
 
-class ActivationMaps:
-    """Maps of one byte for each point, row by row from below: 128 is an output of 0, more is above, less is below.
+def activation_maps(
+    model: Module, snapshots: Sequence[Snapshot], area: Plane, at: float | None
+) -> tuple[dict[str, Any], bytes]:
+    """The plane for page.js, with the ticks of its axes and the examples of each class; and the maps of all snapshots.
 
-    A byte of 0 is an output that is not finite.
-
-    For each snapshot, `bytes` has a map of `FINE` by `FINE` points for each class, of its margin over the others (with
-    two classes, only for the second), `leads` in all; then one of `COARSE` by `COARSE` for each unit that has a card.
-    `outputs` is how many outputs the model has, `at` the output at which the class changes if it has one.
+    A map has one byte for each point, row by row from below: 128 is an output of 0, more is above, less is below, and 0
+    is an output that is not finite. For each snapshot, there is a map of `FINE` by `FINE` points for each class, of its
+    margin over the others (with two classes, only for the second), `leads` in all; then one of `COARSE` by `COARSE` for
+    each unit that has a card. `at` is the output at which the class changes if the model has one.
     """
-
-    def __init__(self, model: Module, snapshots: Sequence[Snapshot], area: Plane, at: float | None) -> None:
-        model = copy.deepcopy(model)  # whose parameters may be changed
-        layers = layers_of(model)
-        fine, some = area.grid(FINE), range(0, FINE, FINE // COARSE)
-        coarse = [row * FINE + column for row in some for column in some]
-        evaluate = evaluator(lambda x: units_and_outputs(layers or [model], x), model.parameters())
-        inner = sum(min(len(units), CARDS) for units in columns(model)[1:-1])
-        frames = []
-        for snapshot in reversed(snapshots):  # the last tells best whether outputs are probabilities
-            for parameter, number in zip(model.parameters(), snapshot.parameters, strict=True):
-                parameter.data = number
-            found = evaluate(fine)
-            last = [numbers[inner:] for numbers in found]
-            at = threshold(last) if at is None else at
-            leads = margins(last, at)[len(last[0]) == 1 :]
-            units = [*zip(*fine, strict=True), *zip(*found, strict=True)][: inner + CARDS + 2] if layers else []
-            frames.append(b"".join(map(_lead, leads)) + b"".join(_map([unit[i] for i in coarse]) for unit in units))
-        assert at is not None
-        self.bytes, self.leads, self.outputs, self.at = b"".join(reversed(frames)), len(leads), len(last[0]), at
+    model = copy.deepcopy(model)  # whose parameters may be changed
+    layers = layers_of(model)
+    fine, some = area.grid(FINE), range(0, FINE, FINE // COARSE)
+    coarse = [row * FINE + column for row in some for column in some]
+    evaluate = evaluator(lambda x: units_and_outputs(layers or [model], x), model.parameters())
+    inner = sum(min(len(units), CARDS) for units in columns(model)[1:-1])
+    frames = []
+    for snapshot in reversed(snapshots):  # the last tells best whether outputs are probabilities
+        for parameter, number in zip(model.parameters(), snapshot.parameters, strict=True):
+            parameter.data = number
+        found = evaluate(fine)
+        last = [numbers[inner:] for numbers in found]
+        at = threshold(last) if at is None else at
+        leads = margins(last, at)[len(last[0]) == 1 :]
+        units = [*zip(*fine, strict=True), *zip(*found, strict=True)][: inner + CARDS + 2] if layers else []
+        frames.append(b"".join(map(_lead, leads)) + b"".join(_map([unit[i] for i in coarse]) for unit in units))
+    assert at is not None
+    across, up = area[:2], area[2:4]
+    classes = [
+        [kind % 12, name, [[share(x, *across), share(y, *up), f"({x:.4g}, {y:.4g})"] for x, y in points]]
+        for kind, (name, points) in sorted(by_class(area, len(last[0]), at).items())
+    ]
+    axes = [[[share(tick, *ends), words] for tick, words in labelled(ticks(*ends, 5))] for ends in (across, up)]
+    described = {"leads": len(leads), "fine": FINE, "coarse": COARSE, "ticks": axes, "classes": classes}
+    return described, b"".join(reversed(frames))
 
 
 def units_and_outputs(layers: Sequence[Any], x: Any) -> list[Any]:

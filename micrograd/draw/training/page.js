@@ -23,9 +23,52 @@
 
   const leads = (snapshot) => Array.from({ length: layout.leads }, (_, k) => lead(snapshot, k));
 
+  // The plane: its axes and examples. The map and the border come into the group with its id.
+
+  const MARKS = ["M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0", "M-4-4H4V4H-4z", "M0-5 5 4H-5z", "M0-5.5 5.5 0 0 5.5-5.5 0z"];
+  const [LEFT, TOP, SIDE] = [40, 8, 300];
+
+  function planeOf({ ticks: [across, up], classes }) {
+    const right = LEFT + SIDE, bottom = TOP + SIDE, height = bottom + 48 + 18 * Math.floor((classes.length - 1) / 3);
+    const x = (share) => (LEFT + SIDE * share).toFixed(1), y = (share) => (bottom - SIDE * share).toFixed(1);
+    const words = (x, y, text, anchor = "start") => svg("text", { class: "mg-soft", x, y, "text-anchor": anchor }, text);
+    const mark = (kind, x, y, ...inside) => svg("path", {
+      class: "mark", style: `--mark:var(--class${kind % 6})`, d: MARKS[kind % 4], transform: `translate(${x} ${y})`,
+    }, ...inside);
+    const frame = { x: LEFT, y: TOP, width: SIDE, height: SIDE };
+    const examples = classes.flatMap(([, , points]) => points);
+    return svg("svg", {
+      viewBox: `0 0 ${right + 10} ${height}`, width: right + 10, height, role: "img",
+      "aria-label": `the model's output, and ${examples.length} examples`,
+    },
+      svg("clipPath", { id: "within" }, svg("rect", frame)),
+      svg("g", { id: "plane", "clip-path": "url(#within)" }),
+      svg("rect", { class: "frame", ...frame }),
+      ...across.map(([share, text]) => words(x(share), bottom + 16, text, "middle")),
+      ...up.map(([share, text]) => words(LEFT - 6, +y(share) + 4, text, "end")),
+      words(right - 6, bottom - 6, "x0", "end"),
+      words(LEFT + 6, TOP + 16, "x1"),
+      ...classes.flatMap(([kind, name, points], i) => {
+        const at = LEFT + 110 * (i % 3), below = bottom + 36 + 18 * Math.floor(i / 3);
+        const title = (told) => svg("title", {}, `${told}: target ${name}`);
+        return [
+          ...points.map(([a, b, told]) => mark(kind, x(a), y(b), title(told))),
+          mark(kind, at + 6, below - 4),
+          svg("text", { x: at + 16, y: below }, `target ${name}`),
+        ];
+      }));
+  }
+
   // The parts of the page that change
 
-  const network = find(".mg-network"), plane = at("plane");
+  const network = find(".mg-network"), plane = layout && at("plane-part").appendChild(planeOf(layout)) && at("plane");
+  at("plane-part").hidden = at("cards-show").hidden = !layout;
+  at("network-part").hidden = at("unit").hidden = !network;
+  at("parameters-part").hidden = !replay.names.length;
+  at("count").textContent = replay.names.length;
+  const numbers = () => [html("td", {}), html("td", {})];
+  at("parameters").append(
+    ...replay.names.map((name) => html("tr", {}, html("th", { scope: "row" }, name), ...numbers())));
   const edges = all("[data-weight]").map((path) => ({
     path, title: find("title", path), name: find("title", path).textContent.split(":")[0], i: Number(path.dataset.weight),
   }));
@@ -48,11 +91,9 @@
   });
   if (network) network.setAttribute("role", "group");
   for (const picture of all(".wide svg")) picture.style.minWidth = `${0.75 * picture.viewBox.baseVal.width}px`; // or scroll
-  const area = plane && all("rect", plane.parentNode).pop();
-  const frame = area && ["x", "y", "width", "height"].map((name) => Number(area.getAttribute(name)));
-  const step = frame && frame[2] / (layout.fine - 1), pixel = frame && frame[2] / (3 * layout.fine - 1);
+  const step = layout && SIDE / (layout.fine - 1), pixel = layout && SIDE / (3 * layout.fine - 1);
   const ground = plane && plane.appendChild(svg("image", {
-    x: frame[0] - pixel / 2, y: frame[1] - pixel / 2, width: frame[2] + pixel, height: frame[3] + pixel,
+    x: LEFT - pixel / 2, y: TOP - pixel / 2, width: SIDE + pixel, height: SIDE + pixel,
     preserveAspectRatio: "none",
   }));
   const border = plane && plane.appendChild(svg("path", { class: "border" }));
@@ -85,7 +126,7 @@
     });
     if (plane) {
       ground.setAttribute("href", planePicture(leads(now), layout.fine).toDataURL());
-      const place = ([x, y]) => `${(frame[0] + x * step).toFixed(1)} ${(frame[1] + frame[3] - y * step).toFixed(1)}`;
+      const place = ([x, y]) => `${(LEFT + x * step).toFixed(1)} ${(TOP + SIDE - y * step).toFixed(1)}`;
       const lines = leads(now).flatMap((bytes) => strokes(bytes, layout.fine));
       border.setAttribute("d", lines.map(([from, to]) => `M${place(from)}L${place(to)}`).join(""));
     }

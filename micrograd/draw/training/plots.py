@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from micrograd.draw.theme import CLASSES, COLOURS, is_dark
+from micrograd.draw.theme import CLASSES, COLOURS
 from micrograd.draw.training.axis import spaced
 from micrograd.draw.training.boundary import by_class, evaluator, margins, plane, threshold
 from micrograd.draw.training.charts import lowest
@@ -29,9 +29,8 @@ def plot_history(history: "History", ax: Any = None) -> Any:
 
     if not isinstance(history, History):
         raise TypeError(f"history is of type {type(history).__name__}: expected the History that fit returned")
-    ax = _axes(ax)
+    ax, theme = _axes(ax)
     losses, validation = _drawable(history.losses), _drawable(history.validation_losses)
-    theme = is_dark(*ax.get_facecolor())
     blue, orange = COLOURS["plus"][theme], COLOURS["minus"][theme]
     ax.plot(range(1, len(losses) + 1), losses, color=blue, label="loss")
     if validation:
@@ -63,10 +62,9 @@ def plot_boundary(
     for i, point in enumerate(area.points):
         if max(map(abs, point)) > LARGEST:
             raise ValueError(f"xs[{i}] is {xs[i]!r:.80}: matplotlib draws inputs up to {LARGEST:g}, so scale them down")
-    ax = _axes(ax)
-    theme = is_dark(*ax.get_facecolor())
+    ax, theme = _axes(ax)
     across, up = spaced(area.left, area.right, FINE), spaced(area.bottom, area.top, FINE)
-    outputs = evaluator(model)(area.grid(FINE))
+    outputs = evaluator(model, model.parameters() if hasattr(model, "parameters") else ())(area.grid(FINE))
     at = threshold(outputs) if at is None else at
     for k, lead in enumerate(margins(outputs, at)):
         rows = [lead[start : start + FINE] for start in range(0, len(lead), FINE)]
@@ -91,12 +89,13 @@ def _drawable(losses: Sequence[float]) -> list[float]:
     return [loss if abs(loss) <= LARGEST else math.nan for loss in losses]
 
 
-def _axes(ax: Any) -> Any:
-    """The axes, or those of a new figure. Raises ImportError without matplotlib."""
-    if ax is not None:
-        return ax
-    try:
-        from matplotlib import pyplot
-    except ImportError:
-        raise ImportError("plots need matplotlib: pip install matplotlib") from None
-    return pyplot.subplots(layout="constrained")[1]  # which leaves room for every label
+def _axes(ax: Any) -> tuple[Any, bool]:
+    """The axes, or those of a new figure, and whether they are dark. Raises ImportError without matplotlib."""
+    if ax is None:
+        try:
+            from matplotlib import pyplot
+        except ImportError:
+            raise ImportError("plots need matplotlib: pip install matplotlib") from None
+        _, ax = pyplot.subplots(layout="constrained")  # which leaves room for every label
+    red, green, blue, alpha = ax.get_facecolor()
+    return ax, alpha * (1 - 0.299 * red - 0.587 * green - 0.114 * blue) > 0.5  # as it looks on white paper
