@@ -54,7 +54,6 @@ class Shards(AbstractContextManager["Shards"]):
         self._pool = Pool(executor)
         self._precision = precision
         parts = min(n, self._pool.size) if shards is None else shards
-        self.loaded_by_workers = not isinstance(parts, int)
         loaders = [None] * parts if isinstance(parts, int) else parts
         self._names = [f"shard {k}, {shown(load, 200)}" if load else f"shard {k}" for k, load in enumerate(loaders)]
         self._sources: list[Any] = [partial(loaded, load, precision) for load in loaders]

@@ -100,24 +100,20 @@ def name() -> str:
 
 def pickled(program: Function) -> bytes:
     """A program with the version of micrograd, to be sent."""
-    return _own_version() + b"\n" + pickle.dumps(program)
+    return pickle.dumps((_version.__version__, pickle.dumps(program)))
 
 
 def _unpickled(sent: bytes) -> Function:
-    version, _, content = sent.partition(b"\n")
-    if version != _own_version():
+    version, content = pickle.loads(sent)
+    if version != _version.__version__:
         raise RuntimeError(
-            f"micrograd {_own_version().decode()} is installed here, but {version.decode()} where the program "
-            "comes from: install the same version on all machines"
+            f"micrograd {_version.__version__} is installed here, but {version} where the program comes from: install "
+            "the same version on all machines"
         )
     program: Function = pickle.loads(content)
     if program.options.backend == "c":
         program.options = replace(program.options, backend="auto")  # Python computes it if there is no compiler here
     return program
-
-
-def _own_version() -> bytes:
-    return _version.__version__.encode()
 
 
 def _portable(error: Exception, note: str) -> Exception:

@@ -113,12 +113,8 @@ def _functions() -> dict[str, Any]:
     return found if _has_flags() else {name: _checked(function) for name, function in found.items()}
 
 
-NUMPY = (
-    *("abs", "broadcast_to", "einsum", "empty", "float64", "full", "inf", "int64", "maximum", "nan", "ndarray"),
-    *("tensordot", "where"),
-)
 NAMESPACE = {
-    **{name: getattr(np, name) for name in NUMPY},
+    **vars(np),
     "whole": _whole,
     "at": operator.getitem,
     "add_at": _add_at,
