@@ -44,6 +44,7 @@ def test_what_is_built_is_whole_and_names_nothing_outside(installed, tmp_path):
     assert {
         "micrograd/engine.py",
         "micrograd/compiler/targets/browser.js",
+        "micrograd/draw/colours.json",
         "tests/notebooks/checks/__init__.py",
     } <= names
     assert not any(name.endswith((".ipynb", ".pyc")) for name in names)

@@ -61,7 +61,7 @@ def build(directory: Path, installed: Path) -> None:
         for part in PARTS:
             path = CHECKOUT / part
             for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-                if file.is_file() and file.suffix in (".py", ".js", ".css", ".html"):
+                if file.is_file() and file.suffix in (".py", ".js", ".css", ".html", ".json"):
                     archive.write(file, file.relative_to(CHECKOUT))
     texts = {path.name: path.read_text(encoding="utf-8") for path in NOTEBOOKS}
     here = {name: json.loads(text) for name, text in texts.items() if "import numpy" not in text}
