@@ -4,14 +4,16 @@ import ctypes
 import functools
 import hashlib
 import math
+import os
 import struct
 import threading
 import weakref
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from importlib import resources
 from importlib.resources.abc import Traversable
-from itertools import chain
+from itertools import chain, repeat
 from operator import or_
 from typing import Any, NamedTuple
 
@@ -323,6 +325,8 @@ class ThreadedKernel:
         self._bytes, self._result_bytes = precision.size * sizes.parameters, precision.size * sizes.results
         self._spare: list[array[int]] = []  # buffers that no call is using
         self._interrupt: BaseException | None = None
+        self._executor: ThreadPoolExecutor | None = None
+        self._process = 0  # whose threads these are
         this = weakref.ref(self)  # a strong reference would make a cycle
         self.function = RUN(lambda *call: this()._called(*call))  # type: ignore[union-attr]
 
@@ -357,19 +361,26 @@ class ThreadedKernel:
             results, places = y + begin * self._result_bytes, first + begin * order.itemsize
             flags[k] = self._run(p, x, places, seed, gradients, results, work, end - begin)
 
-        others = [threading.Thread(target=run, args=(k,)) for k in range(1, count)]
+        others: list[Future[None]] = []
         try:
-            for thread in others:
-                thread.start()
+            others += map(self._pool().submit, repeat(run), range(1, count))
             run(0)
+        except RuntimeError:  # a thread cannot be started: what is waiting for it must not run later
+            self._pool().shutdown(cancel_futures=True)
+            self._executor = None
+            raise
         finally:
-            for thread in others:
-                if thread.ident:  # it was started
-                    thread.join()
+            wait(others)
         for gradients, _ in parts[1:] if g else ():
             self._add(g, gradients, self._sizes.parameters)
         self._spare += buffers
         return functools.reduce(or_, flags)
+
+    def _pool(self) -> ThreadPoolExecutor:
+        """The other threads, which stay: a new one may have to wait for a processor. A forked child has its own."""
+        if self._executor is None or self._process != os.getpid():
+            self._process, self._executor = os.getpid(), ThreadPoolExecutor(self._threads - 1)
+        return self._executor
 
     def _buffer(self) -> "array[int]":
         """The gradients of a part, and room to work in."""
