@@ -262,14 +262,14 @@ def recurrence(x, w):
 def stencil(x, w):
     """The heat equation: loops over cells within loops over time."""
     u = [where(i == 12, 1.0, 0.1 * i) * x[i % 5] for i in range(25)]
-    for _ in range(30):
+    for _ in range(12):
         u = [u[0]] + [u[i] + 0.2 * w[0] * (u[i - 1] - 2 * u[i] + u[i + 1]) for i in range(1, 24)] + [u[-1]]
     return mean((a - w[1] * i) ** 2 for i, a in enumerate(u))
 
 
 def constants(x, w):
     """Sums with a table of constants, long ones, and differences."""
-    rows = [total(math.sin(i * j) * x[j % 5] * w[j % 4] for j in range(40)) for i in range(30)]
+    rows = [total(math.sin(i * j) * x[j % 5] * w[j % 4] for j in range(40)) for i in range(12)]
     return total(a * b for a, b in zip(rows, reversed(rows), strict=True)) - rows[0] - rows[1] * 3.0 + 1e-5 * rows[2]
 
 
