@@ -92,8 +92,7 @@ class CBackend:
         Raises CompilerError if there is no compiler; if this rejects the code, `library` raises it.
         """
         key = self._division(kind, n)
-        if key not in self._libraries and key not in self._started:
-            self._started[key] = Background(self._prepared(key, code))
+        self._started[key] = Background(self._prepared(key, code))
 
     def library(self, kind: Kind, n: float) -> "Library":
         """The library for a kind of call with n examples, which it computes in tiles or one by one.
