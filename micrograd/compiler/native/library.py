@@ -325,7 +325,7 @@ class ThreadedKernel:
         self._spare: list[array[int]] = []  # buffers that no call is using
         self._interrupt: BaseException | None = None
         self._executor: ThreadPoolExecutor | None = None
-        self._process = 0  # whose threads these are
+        self._process = 0  # the one that started these threads
         this = weakref.ref(self)  # a strong reference would make a cycle
         self.function = RUN(lambda *call: this()._called(*call))  # type: ignore[union-attr]
 
@@ -376,7 +376,7 @@ class ThreadedKernel:
         return functools.reduce(or_, flags)
 
     def _pool(self) -> ThreadPoolExecutor:
-        """The other threads, which stay: a new one may have to wait for a processor. A forked child has its own."""
+        """The other threads, kept since a new one may have to wait for a processor. A forked child starts its own."""
         if self._executor is None or self._process != os.getpid():
             self._process, self._executor = os.getpid(), ThreadPoolExecutor(self._threads - 1)
         return self._executor

@@ -1,7 +1,7 @@
 /* The C around a kernel, in parts; c_runtime.py chooses those that a library needs. */
 
 /* PART no_patterns */
-#if defined(__GNUC__) && !defined(__clang__) /* gcc 12 may take copies for aligned */
+#if defined(__GNUC__) && !defined(__clang__) /* gcc 12 may turn a loop into a copy that assumes alignment */
 #pragma GCC optimize("no-tree-loop-distribute-patterns")
 #endif
 
