@@ -28,7 +28,7 @@ class Placed(NamedTuple):
 
 
 def columns(inputs: Sequence[Sequence[int]]) -> list[int]:
-    """The column of each box: right after its last input, or right before its first use if that makes no longer edges.
+    """The column of each box: right after its last input, or right before its first use unless edges get longer.
 
     Inputs are the indices of earlier boxes; negative ones are outside of the graph.
     """
