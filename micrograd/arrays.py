@@ -26,7 +26,7 @@ def viewed(numbers: Any) -> Any:
 
 
 def are_plain(numbers: Any) -> bool:
-    """Whether these are Python's own numbers, which an array takes all at once."""
+    """Whether all of these are Python's own numbers, which an array takes at once."""
     return {float, int}.issuperset(map(type, numbers))
 
 

@@ -48,11 +48,11 @@ OUTPUTS: dict[str, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
 
 
 class _Adam(optim.Optimizer):
-    """Adam by scikit-learn's formula, whose epsilon no correction of the start scales.
+    """Adam by scikit-learn's formula, in which the bias correction does not scale epsilon.
 
-    Steps differ in the penalty's share, by the size of the batch. Compiled code takes a number for each step as their
-    `learning_rate`, so that is the share here; rates and penalties are kept for each parameter, like moments, and what
-    twice the penalties have added to the losses, for the weights are only known while a step is taken.
+    The share of the penalty in a step depends on the size of the batch. Compiled code takes one number for each step,
+    the `learning_rate`, so here that is the share. Rates and penalties are kept for each parameter, like moments. So is
+    `added`, twice what the penalties have added to the losses: the weights of a step are only known while it is taken.
     """
 
     moments: ClassVar[dict[str, float]] = {
@@ -80,7 +80,7 @@ class _Adam(optim.Optimizer):
 
 
 class _SGD(optim.Optimizer):
-    """SGD by scikit-learn's formula, whose velocity keeps the rates of earlier steps. All others are as above."""
+    """SGD by scikit-learn's formula, whose velocity keeps the rates of earlier steps. The rest is as in `_Adam`."""
 
     moments: ClassVar[dict[str, float]] = {"velocity": -math.inf, "penalty": 0.0, "rate": 0.0, "added": 0.0}
 
@@ -121,9 +121,9 @@ class _Network:
 
     def __init__(self, *key: Any) -> None:
         self.key = key
-        self.optimizer: Any = None  # takes the steps of scikit-learn's,
-        self._theirs: Any = None
-        self.vector: Any = None  # and has left these weights
+        self.optimizer: Any = None  # takes the steps in place of scikit-learn's
+        self._sklearn_optimizer: Any = None
+        self.vector: Any = None  # the weights after its last epoch
         self._block = ExitStack()
         weakref.finalize(self, self._block.close)
 
@@ -137,35 +137,37 @@ class _Network:
         numbers, _ = function._run("forward", packed, parameters=parameters, as_arrays=True)
         return function._unflattened(packed.shapes, packed.n, numbers)
 
-    def follow(self, theirs: Any) -> None:
-        """Take steps at the rate of scikit-learn's optimizer; if that is a new one, with its options and from anew.
+    def follow(self, sklearn_optimizer: Any) -> None:
+        """Take over the rate of scikit-learn's optimizer; if it is a new one, also its options, and start afresh.
 
-        A copied or unpickled one has the `state` of the optimizer here.
+        One that was copied or unpickled brings the `state` of the optimizer that took its steps, which goes on.
         """
-        is_sgd = hasattr(theirs, "momentum")
-        if theirs is not self._theirs:
+        is_sgd = hasattr(sklearn_optimizer, "momentum")
+        if sklearn_optimizer is not self._sklearn_optimizer:
             kind: type[optim.Optimizer] = _SGD if is_sgd else _Adam
             names = ("momentum", "nesterov") if is_sgd else ("beta_1", "beta_2", "epsilon")
-            options = {name: getattr(theirs, name) for name in names}
+            options = {name: getattr(sklearn_optimizer, name) for name in names}
             self.optimizer = kind(self.loss.parameters, learning_rate=0.0, **options)
-            if state := vars(theirs).pop("state", None):
+            if state := vars(sklearn_optimizer).pop("state", None):
                 self.optimizer.load_state_dict(state)
             self._block.close()
             self._step = self._block.enter_context(self.loss.training(self.optimizer))
-            self._theirs, self.vector, self._rate, self._penalty = theirs, None, math.nan, math.nan
-        rate = theirs.learning_rate if is_sgd else theirs.learning_rate_init
+            self._sklearn_optimizer, self.vector = sklearn_optimizer, None
+            self._rate, self._penalty = math.nan, math.nan
+        rate = sklearn_optimizer.learning_rate if is_sgd else sklearn_optimizer.learning_rate_init
         if rate != self._rate:
             self._rate, self.optimizer.rate = rate, [rate] * len(self.loss.parameters)
 
-    def feed(self, columns: list[Any], size: int) -> None:
-        """Have these examples, and batches of so many, for the next epochs."""
+    def set_examples(self, columns: list[Any], size: int) -> None:
+        """Use these examples, in batches of this size, in the next epochs."""
         self.columns, self._size = columns, size
         self._examples = self.loss._examples(columns, size, lambda *_: None)
 
-    def epoch(self, vector: Any, penalty: Any, order: Any, weights: Any) -> tuple[float, float]:
-        """Take a step from this vector, with a penalty of each number, on each batch of the examples in this order.
+    def run_epoch(self, vector: Any, penalty: Any, order: Any, weights: Any) -> tuple[float, float]:
+        """Take a step on each batch of the examples in this order, from the parameters in `vector`.
 
-        Returns the mean loss, and twice the penalty in it. Raises ArithmeticError if a number is not finite.
+        `penalty` has a factor for each parameter, and `weights` has the weight of each example. Returns the mean loss,
+        and twice the penalty in it. Raises ArithmeticError if a number is not finite.
         """
         if not np.array_equal(vector, self.vector):
             self.loss.load(vector)
@@ -173,7 +175,7 @@ class _Network:
             self._penalty, self.optimizer.penalty = penalty, penalty.tolist()
         starts = np.arange(0, len(order), self._size)
         lengths, totals = np.diff(starts, append=len(order)), np.add.reduceat(weights, starts)
-        self.columns[-1][order] = weights * np.repeat(lengths / totals, lengths)  # 1, on average of each batch
+        self.columns[-1][order] = weights * np.repeat(lengths / totals, lengths)  # their mean over each batch is 1
         self.vector, found, doubled = None, 0.0, 0.0  # or an interrupted epoch would pass for one that has not begun
         for length in np.unique(lengths)[::-1].tolist():  # the last batch may be smaller, and weighs less
             batches = lengths == length
@@ -184,7 +186,7 @@ class _Network:
         return found / len(order), doubled / len(order)
 
     def _steps(self, order: Any, shares: Any, start: int, size: int) -> float:
-        """Take a step for each share, on batches of this size from there on. Returns the sum of their mean losses."""
+        """Take a step for each share, on batches of this size from `start` on. Returns the sum of their mean losses."""
         rates, found = array("d", shares.tobytes()), array("d", bytes(shares.nbytes))
         places = array("q", order.astype("q").tobytes())
         done = self._step.run_steps(self._examples, rates, found, order=places, size=size, position=start)
@@ -227,7 +229,7 @@ class _Compiled(BaseEstimator):
         return [layer[:, :-1].T.copy() for layer in layers], [layer[:, -1].copy() for layer in layers]
 
     def _columns(self, X: Any, y: Any, sample_weight: Any) -> list[Any]:
-        """The arguments of the compiled loss; the target of one class among many is its index."""
+        """The arguments of the compiled loss; with softmax, a target is the index of its class."""
         targets = y.argmax(axis=1) if self.out_activation_ == "softmax" else y
         weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight / sample_weight.mean()
         return [_doubles(column) for column in (X, targets, weights)]
@@ -241,7 +243,7 @@ class _Compiled(BaseEstimator):
         return float(mean + 0.5 * doubled)
 
     def _forward_pass_fast(self, X: Any, check_input: bool = True) -> Any:
-        """The outputs for each example; in the loop, which does not check them, for those of these numbers."""
+        """The outputs for examples; in scikit-learn's loop, which does not check them, X has only their indices."""
         if check_input:
             X = _doubles(validate_data(self, X, accept_sparse=["csr", "csc"], reset=False))
         else:
@@ -249,13 +251,13 @@ class _Compiled(BaseEstimator):
         return self._network.outputs(_vector(self.coefs_, self.intercepts_), X)
 
     def _fit_stochastic(self, X: Any, y: Any, sample_weight: Any, *others: Any) -> None:
-        """Train by Adam or SGD, in scikit-learn's loop: it has the numbers of the examples, and all are one batch."""
+        """Train by Adam or SGD, in scikit-learn's loop: it gets the indices of examples, and takes all as one batch."""
         n, given = X.shape[0], self.batch_size
         n -= math.ceil(self.validation_fraction * n) if self.early_stopping else 0
         size = min(200 if given == "auto" else given, n)
         if given not in ("auto", size):
             warnings.warn(f"batch_size={given} is clipped to the number of examples, {n}", stacklevel=5)
-        self._network.feed(self._columns(X, y, sample_weight), size)
+        self._network.set_examples(self._columns(X, y, sample_weight), size)
         self.batch_size = n
         try:
             super()._fit_stochastic(np.arange(X.shape[0])[:, np.newaxis], y, sample_weight, *others)
@@ -270,7 +272,8 @@ class _Compiled(BaseEstimator):
     def _backprop(self, X: Any, y: Any, sample_weight: Any, *buffers: Any) -> tuple[float, list[Any], list[Any]]:
         """The loss of all examples, and the gradients of the weights and biases, as L-BFGS needs them.
 
-        In the loop, it takes the steps of an epoch, and the gradients are 0: then scikit-learn's optimizer takes none.
+        In scikit-learn's loop for Adam and SGD, it takes all steps of an epoch itself, and returns gradients of 0: with
+        these, scikit-learn's optimizer changes nothing.
         """
         weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
         network, vector = self._network, _vector(self.coefs_, self.intercepts_)
@@ -283,7 +286,7 @@ class _Compiled(BaseEstimator):
         else:
             network.follow(self._optimizer)
             penalty = _vector([np.full(w.shape, self.alpha) for w in self.coefs_], map(np.zeros_like, self.intercepts_))
-            mean, doubled = network.epoch(vector, penalty, X[:, 0], weights)
+            mean, doubled = network.run_epoch(vector, penalty, X[:, 0], weights)
             weights = network.columns[-1][X[:, 0]]
             self.coefs_, self.intercepts_ = self._layers(network.vector)
             coefs = intercepts = [0.0] * len(self.coefs_)

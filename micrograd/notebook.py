@@ -35,7 +35,7 @@ def bundle(thing: Any) -> Bundle:
         elif isinstance(thing, History):
             text = summary(thing)
             caption = text.split("\n")[0]
-            if _shown_live and _shown_live[-1] == (id(thing), _cell()):  # which has shown the curves
+            if _shown_live and _shown_live[-1] == (id(thing), _cell()):  # this cell has shown the curves
                 text = caption
             elif thing.losses:
                 picture = standalone(curves(thing, caption, len(thing.losses)))
@@ -43,10 +43,10 @@ def bundle(thing: Any) -> Bundle:
 
 
 def _pictured(text: str, picture: str) -> Bundle:
-    """The text with its picture, if it has one, also as an image in HTML.
+    """The display of a text with its picture, if it has one: as SVG, and as an image in HTML.
 
-    JupyterLab shows that of a notebook that it does not trust, unlike SVG; and other programs insert SVG into their
-    page, where one picture's style meets others.
+    In a notebook that it does not trust, JupyterLab shows the image but no SVG. Other programs insert SVG into their
+    page, where the style of one picture applies to others.
     """
     if not picture:
         return {"text/plain": text}

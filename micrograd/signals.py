@@ -1,6 +1,6 @@
 """Ctrl-C and other signals, postponed during operations that must not be interrupted."""
 
-import _signal  # type: ignore[import-not-found]  # without the enumerations of `signal`, which take most of the time
+import _signal  # type: ignore[import-not-found]  # without the enumerations of `signal`, which are slow
 import signal
 import threading
 from collections.abc import Callable, Iterator

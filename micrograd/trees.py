@@ -129,7 +129,7 @@ def as_lists(tree: Any) -> Any:
 
 
 def plain_numbers(numbers: list[Any]) -> list[Any]:
-    """The numbers as Python's own: NumPy's would make all that is computed from them have their precision."""
+    """The numbers as Python's own: NumPy's would impose their precision on all that is computed from them."""
     return numbers if are_plain(numbers) else list(map(as_lists, numbers))
 
 

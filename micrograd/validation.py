@@ -133,7 +133,7 @@ def as_list(name: str, values: Any) -> list[Any]:
 
 
 def is_sized(items: Any) -> bool:
-    """Whether it has a length, which an array without dimensions has not."""
+    """Whether these items have a length: an array without dimensions has none."""
     return hasattr(items, "__len__") and getattr(items, "shape", None) != ()
 
 

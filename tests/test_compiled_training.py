@@ -896,7 +896,7 @@ def test_a_batch_of_another_size_finds_no_compiler_any_more(monkeypatch):
         line = Line(backend)  # for many
         state = line.state()
         with line.block as step, monkeypatch.context() as patch:
-            patch.setattr(micrograd.compiler.native.library, "prepared", no_build)
+            patch.setattr(micrograd.compiler.native.library, "prepare_build", no_build)
             if backend == "c":
                 with pytest.raises(CompilerError, match="no longer"):
                     step([1.0], [2.0])
@@ -907,10 +907,10 @@ def test_a_batch_of_another_size_finds_no_compiler_any_more(monkeypatch):
                 assert line.optimizer.steps == 2
 
 
-def test_a_compiler_may_be_gone_before_anything_is_built(monkeypatch):
+def test_the_compiler_may_disappear_before_anything_is_built(monkeypatch):
     if not has_compiler():
         pytest.skip("there is no C compiler here")
-    monkeypatch.setattr(micrograd.compiler.native.library, "prepared", no_build)
+    monkeypatch.setattr(micrograd.compiler.native.library, "prepare_build", no_build)
     w = Value(2.0)
     options = {"parameters": [w], "batch_size": 32}
     with pytest.raises(CompilerError, match="no longer"):

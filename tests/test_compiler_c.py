@@ -437,7 +437,9 @@ def test_the_largest_of_many_numbers_is_that_of_the_engine(precision):
 @needs_compiler
 def test_what_is_called_first_is_built_at_once_and_only_once(monkeypatch):
     built = []
-    monkeypatch.setattr(library, "prepared", lambda *source: built.append(source) or toolchain.prepared(*source))
+    monkeypatch.setattr(
+        library, "prepare_build", lambda *source: built.append(source) or toolchain.prepare_build(*source)
+    )
     w = Value(2.0)
     fast = micrograd.compile(lambda x: w * x, (1.0,), parameters=[w], backend="c")
     fast.backward([1.0] * 32)
@@ -473,7 +475,9 @@ def test_libraries_for_many_and_for_few_examples_are_of_one_program(monkeypatch,
 @needs_compiler
 def test_a_training_builds_what_it_needs_before_its_first_step(monkeypatch):
     built = []
-    monkeypatch.setattr(library, "prepared", lambda *source: built.append(source) or toolchain.prepared(*source))
+    monkeypatch.setattr(
+        library, "prepare_build", lambda *source: built.append(source) or toolchain.prepare_build(*source)
+    )
     w = Value(2.0)
     fast = micrograd.compile(lambda x: (w * x - 1.0) ** 2, (1.0,), parameters=[w], backend="c")
     with fast.training(SGD([w], 0.1)) as step:
@@ -697,12 +701,12 @@ def test_every_kind_of_library_is_c_without_a_warning(monkeypatch, optimized):
         assert len(fast._backends[((),)]._libraries) == 5
 
 
-# Functions of all lanes at once
+# Vectorized functions
 
 
 @needs_compiler
 @pytest.mark.parametrize("name", ["exp", "tanh"])
-def test_a_function_of_all_lanes_is_that_of_math_to_two_units_in_the_last_place(name):
+def test_vectorized_functions_are_within_two_ulps_of_those_of_math(name):
     rng = random.Random(0)
     xs = [rng.uniform(-width, width) for width in (1e-300, 1e-9, 0.1, 0.7, 3.0, 25.0, 709.0) for _ in range(2000)]
     xs += [0.0, 0.625, math.nextafter(0.625, 0.0), -0.625, 20.0, -745.0, -745.2, -708.5, -1e6, -math.inf]
@@ -713,7 +717,7 @@ def test_a_function_of_all_lanes_is_that_of_math_to_two_units_in_the_last_place(
 
 
 @needs_compiler
-def test_functions_of_all_lanes_take_infinities_zeros_and_nan():
+def test_vectorized_functions_take_infinities_zeros_and_nan():
     exp, tanh = (
         micrograd.compile(lambda x, name=name: getattr(x, name)(), (1.0,), backend="c") for name in ("exp", "tanh")
     )
@@ -825,8 +829,8 @@ def test_threads_are_used_where_there_is_work_for_them():
     backend = fast._backends[((),)]
     n = library.A_THREAD // backend.stored.n_operands("backward")
     for examples, threads in (1, 1), (n, 1), (2 * n + 100, 2), (4 * n, 3), (math.inf, 3):
-        assert backend._division("backward", examples).threads == threads
-    assert backend._division("forward", 2 * n + 100).threads == 1
+        assert backend._key("backward", examples).threads == threads
+    assert backend._key("forward", 2 * n + 100).threads == 1
     assert backend.library("backward", 32) is backend.library("backward", 40)
     assert fast.backward([1.0] * 32) == pytest.approx(49.5)
 

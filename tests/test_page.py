@@ -312,7 +312,7 @@ def passes(root):
         yield [value.grad for value in values]
 
 
-def test_what_was_in_a_gradient_before_and_what_comes_from_outside_are_told_apart(visit):
+def test_gradients_from_outside_of_the_graph_are_told_apart(visit):
     x = Value(3.0)
     (x * 2).backward()
     y = x * x

@@ -61,7 +61,7 @@ def test_the_python_of_a_page_runs_from_top_to_bottom_and_prints_what_its_commen
 
 @pytest.mark.parametrize("page", [page for page in PYTHON if page.stem != "executors"], ids=name)
 def test_the_python_of_a_page_can_be_pasted_into_an_interpreter(page):
-    """What it reads line by line, up to where a statement ends for it, is the program that runs as a whole."""
+    """An interpreter that reads it line by line finds the same statements as one that reads all of it."""
     source = "\n".join(source for _, source in blocks(page, "python")) + "\n"
     statements, lines = [], []
     for line in [*source.splitlines(), ""]:

@@ -118,7 +118,7 @@ NOTEBOOKS = [path for path in notebooks.NOTEBOOKS if "import numpy" not in path.
 COURSE = {
     path.stem: f"SOURCES = {[cell.source for cell in code(notebooks.read(path))]!r}\n{NOTEBOOK}" for path in NOTEBOOKS
 }
-"""Programs for one Pyodide, the newest, as they take long."""
+"""Programs that take long, which only the newest Pyodide runs."""
 NEWEST = "3.14"
 
 

@@ -446,7 +446,7 @@ def test_examples_are_marked_where_they_lie_and_by_their_class(shown):
     assert {"x0", "x1", "target 0", "target 1"} <= set(tab.locator("#plane-part text").all_text_contents())
 
 
-def test_what_there_is_nothing_for_is_not_shown(shown):
+def test_parts_without_content_are_hidden(shown):
     parts = ["#plane-part", "#network-part", "#unit", "#parameters-part"]
     history, model = trained()
     tab = shown(history, model, XS, YS)

@@ -9,9 +9,9 @@ import pytest
 from micrograd import Value, compile, dot, losses
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Sum, Term, replace, show
 from micrograd.compiler.native import background, toolchain
-from micrograd.compiler.native.background import Background
+from micrograd.compiler.native.background import BackgroundTask
 from micrograd.compiler.passes import program
-from micrograd.compiler.passes.share import FEWEST_CALLS, RoutineCall, Routines, shared
+from micrograd.compiler.passes.share import FEWEST_CALLS, RoutineCall, Routines, with_routines
 from micrograd.compiler.passes.storage import Slots
 from micrograd.compiler.targets.c import library_source
 from micrograd.optim import SGD
@@ -46,7 +46,7 @@ def expanded(step, routines, depth=0):
 def check(kernel, routines=None):
     """Assert that calls of routines expand to the same steps; return the routines, and the steps with calls."""
     routines = Routines() if routines is None else routines
-    called, [steps] = shared([kernel], routines)
+    called, [steps] = with_routines([kernel], routines)
     assert show([expanded(step, [routines[number] for number in called]) for step in steps]) == show(kernel)
     return routines, steps
 
@@ -118,12 +118,12 @@ def test_only_what_differs_between_calls_is_a_parameter():
 
 def test_too_few_similar_steps_stay_as_they_are():
     steps = [loop(5, 0, 3, 4), loop(6, 5, 3, 4)]
-    assert shared([steps], Routines()) == ([], [steps])
+    assert with_routines([steps], Routines()) == ([], [steps])
 
 
 def test_steps_with_other_innermost_strides_share_no_routine():
     steps = [Loop(4, (Assign(Ref("y", 9 * k, (k,)), Call("neg", (Ref("x", 0, (1,)),))),)) for k in range(1, 4)]
-    assert shared([steps], Routines()) == ([], [steps])
+    assert with_routines([steps], Routines()) == ([], [steps])
 
 
 def test_a_step_that_reads_a_variable_of_an_outer_loop_is_no_routine():
@@ -135,28 +135,28 @@ def test_a_step_that_reads_a_variable_of_an_outer_loop_is_no_routine():
         ]
 
     steps = [Loop(3 + k, tuple(around(k) + around(k + 1)[1:])) for k in range(2)]
-    assert shared([steps], Routines()) == ([], [steps])
+    assert with_routines([steps], Routines()) == ([], [steps])
     routines, called = check([Loop(3 + k, tuple(around(k))) for k in range(3)])
     assert (len(routines), calls(called)) == (1, 3)
 
 
-def several(*kernels):
+def counts(*kernels):
     """How many routines there are after each of these kernels."""
-    routines = Routines(several=True)
+    routines = Routines(across_programs=True)
     return [len(check(kernel, routines)[0]) for kernel in kernels]
 
 
 def test_programs_share_a_routine_that_starts_elsewhere():
-    assert several([loop(5, 0, 3, 4)], [loop(5, 7, 9, 4)]) == [1, 1]
+    assert counts([loop(5, 0, 3, 4)], [loop(5, 7, 9, 4)]) == [1, 1]
 
 
 def test_what_differs_in_a_second_program_is_a_parameter_for_the_third():
-    assert several(*([loop(n, 0, 3, 4)] for n in (5, 6, 7, 5))) == [1, 2, 2, 2]
+    assert counts(*([loop(n, 0, 3, 4)] for n in (5, 6, 7, 5))) == [1, 2, 2, 2]
 
 
-def test_the_table_of_constants_is_of_one_program():
+def test_programs_share_no_routine_that_reads_constants():
     step = Loop(4, (Assign(Ref("y", 0, (1,)), Call("*", (Ref("c", 0, (1,)), Ref("x", 0, (1,))))),))
-    assert several([step], [step]) == [0, 0]
+    assert counts([step], [step]) == [0, 0]
 
 
 def test_longer_attention_needs_hardly_any_new_routines():
@@ -165,7 +165,7 @@ def test_longer_attention_needs_hardly_any_new_routines():
         graph = graph_of(*causal(n))
         kernel = program(graph, *everything(graph)).kernel
         kernels.append([replace(step, Slots([kernel]).placed) for step in kernel])
-    first, *others = several(*kernels)
+    first, *others = counts(*kernels)
     assert first > 20
     assert others[-1] - others[0] < 12
 
@@ -193,9 +193,9 @@ def test_lengths_that_share_routines_train_as_python_does(monkeypatch, tmp_path,
     assert 1 < len(names) - 5 == len(dict.fromkeys(compiled)) - 5
 
 
-def test_in_a_forked_child_work_begins_anew_that_a_thread_had_begun():
+def test_a_forked_child_does_the_work_that_a_thread_of_its_parent_has_begun():
     may_end = threading.Event()
-    begun = Background(lambda: may_end.wait() and os.getpid())
+    begun = BackgroundTask(lambda: may_end.wait() and os.getpid())
     child = os.fork()
     if not child:
         may_end.set()
@@ -205,12 +205,12 @@ def test_in_a_forked_child_work_begins_anew_that_a_thread_had_begun():
     assert begun.result() == os.getpid()
 
 
-def test_work_that_finds_no_thread_is_done_when_its_result_is_asked_for(monkeypatch):
+def test_work_is_done_in_result_if_no_thread_can_start(monkeypatch):
     def no_thread(work):
         raise RuntimeError("cannot schedule new futures after interpreter shutdown")
 
     monkeypatch.setattr(background, "_threads", lambda process: SimpleNamespace(submit=no_thread))
     done = []
-    begun = Background(lambda: done.append(1) or len(done))
+    begun = BackgroundTask(lambda: done.append(1) or len(done))
     assert not done
     assert begun.result() == 1

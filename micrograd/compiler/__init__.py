@@ -9,7 +9,7 @@ The rooms, in the order of the work; each imports only from those above it:
     passes/        from the Graph to a kernel of the IR: expressions, blocks and statements, loops, their order; for C,
                    rounds that run together (jam) and functions that similar loops share (share)
     targets/       the IR as text: Python, C and JavaScript; C and a module of JavaScript to export (export)
-    native/        text as machine code: the compiler (toolchain), which threads wait for (background), the library, a
+    native/        text as machine code: the compiler (toolchain), run in the background (background), the library, a
                    loop that trains with the optimizer's rule as C (loop, update), on numbers in a buffer (buffers);
                    JavaScript in a browser (browser)
     backends.py    which of them, and Python and NumPy for where there is no compiler

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.serialized import SerializedGraph
-from micrograd.compiler.native.background import Background
+from micrograd.compiler.native.background import BackgroundTask
 from micrograd.compiler.native.library import CBackend
 from micrograd.compiler.native.toolchain import Compiler, CompilerError, require_compiler, warn_once
 from micrograd.compiler.options import IN_PYTHON, Options
@@ -15,13 +15,13 @@ from micrograd.compiler.targets.python import PythonBackend
 Backend = PythonBackend | CBackend
 
 
-def search(options: Options) -> Background[Compiler] | None:
-    """The search for a C compiler, which goes on while the function is traced; None if no backend here needs one."""
-    return None if options.backend in IN_PYTHON else Background(require_compiler)
+def start_compiler_search(options: Options) -> BackgroundTask[Compiler] | None:
+    """Start looking for a C compiler in the background, while the function is traced; None if none is needed."""
+    return None if options.backend in IN_PYTHON else BackgroundTask(require_compiler)
 
 
-def backend_for(graph: Graph, options: Options, compiler: Background[Compiler] | None = None) -> Backend:
-    """A backend, which builds what is called when it is first called, after the search for a compiler."""
+def backend_for(graph: Graph, options: Options, compiler: BackgroundTask[Compiler] | None = None) -> Backend:
+    """The backend for a graph, after the search for a compiler. It builds each function when that is first called."""
     if options.backend in IN_PYTHON:
         return _without_compiler(graph, options.backend)
     try:

@@ -72,8 +72,8 @@ def compile(
         Python; "auto" for C if there is a compiler, in a browser for JavaScript, else for NumPy if it is installed,
         else for Python.
     batch_size
-        If given, a C compiler starts to work now on calls of `backward` with so many examples, in the background; the
-        first call waits for it. Otherwise it starts when something is called.
+        If given, a C compiler starts now, in the background, on the code for `backward` with so many examples, and the
+        first call waits for it. Otherwise it starts at the first call.
     threads
         How many threads may share the examples of a call in C. No more are used than have about a millisecond of work
         each: so a short call has one. Gradients are added in a fixed order: the same number gives the same results.

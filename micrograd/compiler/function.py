@@ -14,7 +14,7 @@ from typing import Any
 from micrograd import validation
 from micrograd.arrays import are_plain, empty
 from micrograd.collector import gc_paused
-from micrograd.compiler.backends import Backend, backend_for, fallback_for, search
+from micrograd.compiler.backends import Backend, backend_for, fallback_for, start_compiler_search
 from micrograd.compiler.dataset import Examples, Packed, ShapeError, Shapes, TracedError, address, pack, pool
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.arrays import on_arrays
@@ -24,7 +24,7 @@ from micrograd.compiler.frontend.redirect import data_buffer, is_tracing
 from micrograd.compiler.frontend.serialized import SerializedGraph
 from micrograd.compiler.frontend.sparse import Entries
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
-from micrograd.compiler.native.library import CBackend, Library, SharedCode
+from micrograd.compiler.native.library import CBackend, Library, SharedRoutines
 from micrograd.compiler.native.toolchain import CompilerError, notice
 from micrograd.compiler.options import Options
 from micrograd.compiler.targets.python import explain
@@ -75,12 +75,12 @@ class Function:
         self._positions = tuple(range(len(self._shapes)))
         with gc_paused():  # until the graph is freed
             if self._shapes not in self._backends:
-                compiler = search(options)
+                compiler = start_compiler_search(options)
                 self._backends[self._shapes] = backend_for(self._traced(self._shapes), options, compiler)
             if options.batch_size != math.inf:
                 stored = self._backends[self._shapes].stored
                 kind: Kind = "backward" if stored.is_differentiable else "forward"
-                self._start(self._shapes, kind, options.batch_size if stored.sizes else 1)
+                self._start_build(self._shapes, kind, options.batch_size if stored.sizes else 1)
 
     def __repr__(self) -> str:
         single = "" if self.precision == DOUBLE else " in single precision"
@@ -169,17 +169,17 @@ class Function:
     def _compile_for(
         self, examples: Examples, on_compiled: Callable[[int, int], None], kind: Kind = "backward"
     ) -> None:
-        """Compile for all shapes of the examples: C compilers work on the first ones while the next ones are traced."""
+        """Compile for all shapes of the examples: C compilers build for the first ones while the next are traced."""
         missing = [pack for pack in examples.packs if not self._is_built(pack.shapes, kind, examples.share(pack))]
         new = [pack for pack in missing if pack.shapes not in self._backends]
         if len(new) > MANY_SHAPES:
             log.warning("compiling once for each of %d shapes of examples", len(new))
-        code = SharedCode() if len(examples.packs) > 1 else None
+        routines = SharedRoutines() if len(examples.packs) > 1 else None
         for n, packed in enumerate(missing, 1 + len(new) - len(missing)):
             with gc_paused():  # until the graph is freed
                 self._compiled_for(packed)
                 if self._graph_of(packed).is_differentiable:
-                    self._start(packed.shapes, kind, examples.share(packed), code)
+                    self._start_build(packed.shapes, kind, examples.share(packed), routines)
             if n > 0:  # the first ones were traced earlier
                 on_compiled(n, len(new))
         for packed in examples.packs:
@@ -221,12 +221,12 @@ class Function:
         backend = self._backends.get(shapes)
         return backend.is_built(kind, n) if isinstance(backend, CBackend) else backend is not None
 
-    def _start(self, shapes: Shapes, kind: Kind, n: float, code: SharedCode | None = None) -> None:
-        """Begin to build what `_library` returns."""
+    def _start_build(self, shapes: Shapes, kind: Kind, n: float, routines: SharedRoutines | None = None) -> None:
+        """Start building, in the background, the library that `_library` returns."""
         backend = self._backends[shapes]
         try:
             if isinstance(backend, CBackend):
-                backend.start(kind, n, code)
+                backend.start_build(kind, n, routines)
         except CompilerError as error:
             self._fall_back(shapes, error)
 

@@ -191,7 +191,7 @@ class Training:
         return self._loop.run_steps(rates, losses, **options) if self._loop else 0
 
     def shuffles_in_c(self, rng: Any) -> bool:
-        """Whether C can do what this source of random numbers does."""
+        """Whether C can shuffle as this source of random numbers does."""
         return self._compiled._is_in_c() and (rng is random or type(rng) is random.Random)
 
     def shuffle(self, order: "array[int]", rng: Any) -> None:

@@ -81,7 +81,7 @@ class Drawing(Digraph):  # type: ignore[misc]
 
 
 def render(source: str, format: str = "svg", engine: str = "dot", folded: Callable[[], str] | None = None) -> bytes:
-    """Render DOT text by the system's Graphviz if it is installed, else by the one in the wheel, else `folded`."""
+    """Render DOT text by the system's Graphviz, or the one in a wheel; if there is neither, return `folded()`."""
     if program := shutil.which(engine):
         return _run(program, [program, f"-T{format}"], source)
     remedy = "install Graphviz, whose program dot must be on the PATH (https://graphviz.org/download)"

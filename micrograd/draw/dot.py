@@ -18,7 +18,7 @@ COLUMNS_PER_NODE = 20  # that edges may pass, for each node of the limit: long e
 STYLE: dict[str, dict[str, str]] = json.loads((files(__package__) / "dot.json").read_text(encoding="utf-8"))
 """The attributes of the graph, its nodes and its edges.
 
-Graphviz knows Verdana's metrics even if it is missing; DejaVu Sans, its substitute, is no wider.
+Graphviz knows Verdana's metrics even where the font is missing; DejaVu Sans, its substitute, is no wider.
 """
 
 FAST_LAYOUT = 'mclimit="0.1" nslimit="0" splines="line"'  # for graphs whose best layout would take minutes

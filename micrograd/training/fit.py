@@ -42,9 +42,9 @@ def fit(
 ) -> History:  # fmt: skip
     """Train the model on the examples.
 
-    Ctrl-C ends the training early: the model keeps all completed steps. Python's garbage collector, which graphs do not
-    need, is paused while there are any. Exceptions of the model, the loss or the optimizer are passed on, and the
-    parameters are those after the last completed step.
+    Ctrl-C ends the training early: the model keeps all completed steps. Python's garbage collector is paused
+    while there are graphs, which do not need it. Exceptions of the model, the loss or the optimizer are passed on, and
+    the parameters are those after the last completed step.
 
     Raises ValueError if there are no examples or parameters, an option or a rate of the schedule is out of its range,
     the first loss does not depend on the model's parameters or the optimizer has none of them, or the `check_targets`
@@ -148,7 +148,7 @@ def fit(
         recorder = Recorder(history.snapshots, parameters, count("snapshots", snapshots, least=2))
     rng = generator(rng)
     for parameter in parameters:
-        parameter.data = as_lists(parameter.data)  # lest one of NumPy's numbers has all the others in its precision
+        parameter.data = as_lists(parameter.data)  # a NumPy number would impose its precision
     parts = _shards(executor, shards, len(train_data[0]), precision)
     if parts and loaded_by_workers:
         train_data = parts.load(loss)

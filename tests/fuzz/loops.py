@@ -25,7 +25,7 @@ import micrograd
 from micrograd import Value
 from micrograd.compiler import CompilerError, passes
 from micrograd.compiler.native import toolchain
-from micrograd.compiler.native.library import SharedCode
+from micrograd.compiler.native.library import SharedRoutines
 from micrograd.compiler.passes import jam, roll
 from micrograd.compiler.targets import c
 from tests.fuzz.bounded import Bounded
@@ -185,7 +185,7 @@ class Way(NamedTuple):
     compiler: str
     level: str
     order: str = "by_level"
-    shares: bool = False  # whether single examples are computed by the routines of several programs
+    shares: bool = False  # whether code for single examples calls routines that programs share
 
     def __str__(self) -> str:
         how = f"loops from {self.fewest} rounds on" if self.fewest < STRAIGHT else "straight"
@@ -244,7 +244,7 @@ def compiled(program: Program, way: Way) -> Result:
     ):
         fast = micrograd.compile(lambda x: run(program, x, ws, constants), (examples[0],), parameters=ws, backend="c")
         if way.shares:
-            fast._backends[fast._shapes].start("backward", 1, SharedCode())
+            fast._backends[fast._shapes].start_build("backward", 1, SharedRoutines())
         for count in (EXAMPLES, 1):
             for p in ws:
                 p.grad = 0.0

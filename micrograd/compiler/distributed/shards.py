@@ -149,7 +149,10 @@ def _with_checks(loss: Any) -> Any:
 
 
 def loaded(load: Any, precision: Precision, n: int | None = None) -> Examples:
-    """A shard from the user's function, of n examples if that is known. Arrays of this precision are used in place."""
+    """Load a shard by the user's function. Arrays of this precision are used in place.
+
+    Raises ValueError if it does not have the n examples that it had before, if that is known.
+    """
     pair = load()
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise TypeError(f"the loader returned {shown(pair)}: expected a pair (xs, ys) of inputs and targets")
@@ -170,7 +173,10 @@ def describe_shards(_: Any, examples: Examples, loss: Any) -> list[tuple[int, li
 def sum_losses(
     program: Function, examples: Examples, parameters: "array[float]", numbers: Sequence[int], seed: float, size: float
 ) -> Sums:
-    """The sum of the losses of some examples, and its gradient times `seed`; most steps have `size` of them."""
+    """The sum of the losses of examples with these numbers, and its gradient times `seed`.
+
+    Most steps take `size` examples of the shard: the compiled code is built for that.
+    """
     examples.size = size
     total, gradients = program._sums(parameters, examples, numbers, seed)
     return total, gradients if math.isfinite(total) else program.precision.zeros(0), None
@@ -182,7 +188,7 @@ _turn = threading.Lock()  # for the Values of a program, which threads share
 def sum_on_values(
     program: Function, examples: Examples, parameters: "array[float]", numbers: Sequence[int], seed: float, _: float
 ) -> Sums:
-    """The same by the engine. Raises what that raises."""
+    """The same sums as those of `sum_losses`, by the engine. Raises what the engine raises."""
     with _turn:
         for parameter, number in zip(program.parameters, parameters, strict=True):
             parameter.data, parameter.grad = number, 0.0

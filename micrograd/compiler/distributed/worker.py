@@ -49,7 +49,8 @@ class Answer(NamedTuple):
 
 
 _caches: dict[str, dict[int | None, Any]] = {}
-"""By token, the most recently used one last: under None a program, and whether it came in C; and its shards."""
+"""A cache for each token, the most recently used one last. It has shards by their numbers, and under None their program
+and whether that ran in C where it came from."""
 _lock = threading.Lock()
 
 
@@ -60,7 +61,7 @@ def run_task(task: Task) -> Answer | None:
             cache = _caches[task.token] = _caches.pop(task.token, {})
             for token in list(_caches)[:-MOST_CACHED]:
                 del _caches[token]
-            if task.program and None not in cache:  # which threads share
+            if task.program and None not in cache:  # threads share the cache
                 program = _unpickled(task.program)
                 cache[None] = program, program._is_in_c()
         source = task.source

@@ -42,7 +42,7 @@ ATTRIBUTES: dict[type, tuple[str, ...]] = {
 }
 """What can be read from objects of these types, besides what is in their `__dict__`."""
 READ_ONLY = (MethodType, BuiltinMethodType, staticmethod, classmethod, property, partial)
-"""Of these, the attributes above cannot be assigned."""
+"""Those of these types whose attributes cannot be assigned."""
 FOLLOWED = {
     *(object, type, dict, OrderedDict, defaultdict, *CONTAINERS, array, memoryview, range, slice, MappingProxyType),
     *(*ATTRIBUTES, *OPAQUE),
@@ -70,11 +70,11 @@ KEPT = "_micrograd_compiled"
 
 
 class Place:
-    """A namespace, a list or an array called `path`, and what is in it when this is made.
+    """A namespace, a list or an array called `path`, and its contents when this is made.
 
-    `read` returns that: a dict or a list of objects, whose names have this form, or anything that is compared by `==`.
-    `assign` and `delete` set and delete an item of a dict; of anything else, `assign` sets all of it. Without `assign`,
-    the contents are always the same.
+    `read` returns the contents: a dict or a list of objects, which are named by `form`, or anything that is compared by
+    `==`. In a dict, `assign` sets an item and `delete` deletes one; otherwise, `assign` sets all of the contents.
+    Without `assign`, they cannot change.
     """
 
     def __init__(self, path: str, form: str, read: Callable[[], Any], assign: Any = None, delete: Any = None) -> None:
@@ -85,7 +85,7 @@ class Place:
 
     @property
     def can_change(self) -> bool:
-        """Whether there is anything to compare later."""
+        """Whether its contents can change."""
         return self._assign is not None
 
     def objects(self) -> Iterable[tuple[Any, Any]]:
@@ -108,14 +108,14 @@ class Place:
             return self._path
 
     def difference(self, now: Any) -> str:
-        """The name of what these contents have another of; "" if they are the same."""
+        """The name of something that is different in these contents; "" if they are the same."""
         if _identities(now) == self._identities:
             return ""
         before, path = self.before, self._path
         if not isinstance(before, dict):
             return path
         names = (self.name(key) for key in {**before, **now} if before.get(key, self) is not now.get(key, self))
-        return next(names, path)  # of which only the order has changed
+        return next(names, path)  # if only the order has changed
 
     def restore(self) -> None:
         """Set it back."""
@@ -135,7 +135,7 @@ class Place:
 
 
 def _identities(contents: Any) -> Any:
-    """What tells contents from others: the identity of each object in a dict or a list; anything else as it is."""
+    """What contents are compared by: the identities of the objects in a dict or a list, or else the contents."""
     if type(contents) is dict:
         return [*map(id, contents), *map(id, contents.values())]
     return [*map(id, contents)] if type(contents) is list else contents
@@ -203,7 +203,7 @@ class Reach:
             if place.can_change:
                 self._places.append(place)
             for key, x in place.objects():
-                if id(x) in self.found or key == "__annotations__":  # which decide nothing
+                if id(x) in self.found or key == "__annotations__":  # annotations have no effect
                     continue
                 if not _is_opaque(type(x)):
                     found.append((place.name(key), x))

@@ -1,4 +1,4 @@
-"""Work in other threads, where Python waits for a C compiler."""
+"""Background tasks: threads that wait for a C compiler while Python goes on."""
 
 import os
 from collections.abc import Callable
@@ -12,15 +12,15 @@ Result = TypeVar("Result")
 
 @cache
 def _threads(process: int) -> ThreadPoolExecutor:
-    """As many threads as there are processors, and one more: each mostly waits for another process."""
+    """The threads of a process: one more than there are processors, since each mostly waits for a compiler."""
     return ThreadPoolExecutor(1 + (os.cpu_count() or 1), "micrograd-compiler")
 
 
-class Background(Generic[Result]):
-    """The result of some work, which begins at once in another thread.
+class BackgroundTask(Generic[Result]):
+    """Work that starts at once in another thread; `result` waits for it.
 
-    What a forked child inherits has no such thread: there, the work is done when its result is asked for. So it is at
-    the end of the interpreter, when no thread can start.
+    A forked child inherits the task but not its thread: there, `result` does the work itself. It also does so at the
+    exit of the interpreter, when no thread can start.
     """
 
     def __init__(self, work: Callable[[], Result]) -> None:
@@ -30,7 +30,7 @@ class Background(Generic[Result]):
             self._future = _threads(self._process).submit(work)
 
     def result(self) -> Result:
-        """The result, or the error that the work has raised."""
+        """Return what the work returned, or raise what it raised."""
         if self._future and (self._future.done() or self._process == os.getpid()):
             return self._future.result()
         return self._work()

@@ -25,8 +25,8 @@ from micrograd.compiler.dtype import DOUBLE, REMEDY, Precision
 from micrograd.compiler.frontend.graph import Graph, Kind
 from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.frontend.serialized import SerializedGraph
-from micrograd.compiler.native.background import Background
-from micrograd.compiler.native.toolchain import Object, Source, prepared, require_compiler, unload
+from micrograd.compiler.native.background import BackgroundTask
+from micrograd.compiler.native.toolchain import ObjectFile, Source, prepare_build, require_compiler, unload
 from micrograd.compiler.options import Options
 from micrograd.compiler.passes import Program, jam, program, roll, schedule, share
 from micrograd.compiler.passes.share import Routines
@@ -72,8 +72,8 @@ class CBackend:
         self.options, self.precision = options, options.precision
         self._threads, self._lanes = options.threads, options.precision.lanes
         self._graph: Graph | None = graph  # until a library is built, since loading it again takes long
-        self._libraries: dict[Division, Library] = {}
-        self._started: dict[Division, Background[ctypes.CDLL]] = {}
+        self._libraries: dict[LibraryKey, Library] = {}
+        self._started: dict[LibraryKey, BackgroundTask[ctypes.CDLL]] = {}
         self._programs: dict[Kind, Program] = {}  # for each kind of call, which libraries for many and for few share
 
     def __getstate__(self) -> dict[str, Any]:
@@ -86,75 +86,75 @@ class CBackend:
         """Call a generated function, as `PythonBackend.run` does, on buffers of numbers of the precision."""
         self.library(kind, packed.n)(parameters, seed, packed, results, gradients)
 
-    def start(self, kind: Kind, n: float, code: "SharedCode | None" = None) -> None:
-        """Begin to build the library for calls of this kind with n examples, from code that others share.
+    def start_build(self, kind: Kind, n: float, routines: "SharedRoutines | None" = None) -> None:
+        """Start building the library for calls of this kind with n examples, with routines that others share.
 
-        Raises CompilerError if there is no compiler; if this rejects the code, `library` raises it.
+        Raises CompilerError if there is no compiler; if the compiler rejects the code, `library` raises it.
         """
-        key = self._division(kind, n)
-        self._started[key] = Background(self._prepared(key, code))
+        key = self._key(kind, n)
+        self._started[key] = BackgroundTask(self._prepare_build(key, routines))
 
     def library(self, kind: Kind, n: float) -> "Library":
         """The library for a kind of call with n examples, which it computes in tiles or one by one.
 
         Raises CompilerError if it cannot be built.
         """
-        key = self._division(kind, n)
+        key = self._key(kind, n)
         library = self._libraries.get(key)
         if library is None:
             started = self._started.pop(key, None)
-            loaded = started.result() if started else self._prepared(key)()
+            loaded = started.result() if started else self._prepare_build(key)()
             library = self._libraries[key] = Library(self.stored, kind, key.threads, self.options, loaded)
         return library
 
     def is_built(self, kind: Kind, n: float) -> bool:
-        """Whether the library for a kind of call with n examples is built, or will be."""
-        key = self._division(kind, n)
+        """Whether the library for a kind of call with n examples is built, or being built."""
+        key = self._key(kind, n)
         return key in self._libraries or key in self._started
 
-    def _prepared(self, key: "Division", code: "SharedCode | None" = None) -> Callable[[], ctypes.CDLL]:
-        """What compiles and loads a library; all that Python has to do for it is done."""
+    def _prepare_build(self, key: "LibraryKey", routines: "SharedRoutines | None" = None) -> Callable[[], ctypes.CDLL]:
+        """Write the C of a library, unless it is in the cache; returns a function that compiles and loads it."""
         kind, tile, _ = key
         precision, shared = self.precision, self.options.shared(len(self.stored.shapes))
-        code = None if tile else code
+        linked = None if tile else routines
 
         def write() -> Source:
-            routines = code.routines if code else None
-            source = c_source(self.stored, kind, tile, precision, self._programs, shared, routines)
-            return Source(source.library, code.linked(source) if code else ())
+            known = linked.routines if linked else None
+            source = c_source(self.stored, kind, tile, precision, self._programs, shared, known)
+            return Source(source.library, linked.object_files(source) if linked else ())
 
-        made_of = f"{self.stored.digest} {kind} {tile} {shared} {precision.name} {code is None} {writer_digest()}"
-        compile_and_load = prepared(write, made_of)
+        made_of = f"{self.stored.digest} {kind} {tile} {shared} {precision.name} {linked is None} {writer_digest()}"
+        compile_and_load = prepare_build(write, made_of)
         self._graph = None
         return compile_and_load
 
-    def _division(self, kind: Kind, n: float) -> "Division":
-        """The library for n examples: the size of its tiles, and how many threads share them."""
+    def _key(self, kind: Kind, n: float) -> "LibraryKey":
+        """The key of the library for calls of this kind with n examples."""
         threads = self._threads
         if threads > 1:
             threads = max(1, int(min(threads, busy_threads(self.stored, kind, n))))
-        return Division(kind, tile_size(n / threads, self._lanes), threads)
+        return LibraryKey(kind, tile_size(n / threads, self._lanes), threads)
 
 
-class Division(NamedTuple):
-    """What a library computes at once: tiles of so many vectors, in so many threads."""
+class LibraryKey(NamedTuple):
+    """What tells the libraries of a backend apart."""
 
     kind: Kind
-    tile: int
-    threads: int
+    tile: int  # vectors of examples that are computed at once; 0 for one example after the other
+    threads: int  # which share the examples
 
 
-class SharedCode:
-    """The routines of several libraries, of a function for examples of different shapes, each compiled once."""
+class SharedRoutines:
+    """The routines that a function's libraries, for examples of different shapes, share; each is compiled once."""
 
     def __init__(self) -> None:
-        self.routines = Routines(several=True)
-        self._objects: dict[int, Object] = {}  # by the numbers of the routines in them
+        self.routines = Routines(across_programs=True)
+        self._objects: dict[int, ObjectFile] = {}  # that of each routine, by its index
 
-    def linked(self, source: c.Source) -> list[Object]:
-        """What a library links, after it has added its routines."""
+    def object_files(self, source: c.LibrarySource) -> list[ObjectFile]:
+        """The object files that a library links; the routines that it adds become a new one."""
         if source.routines:
-            added = Object(source.routines)
+            added = ObjectFile(source.routines)
             self._objects |= dict.fromkeys(range(len(self._objects), len(self.routines)), added)
         return list(dict.fromkeys(map(self._objects.__getitem__, source.called)))
 
@@ -184,7 +184,7 @@ def c_source(
     programs: dict[Kind, Program] | None = None,
     shared: Sequence[bool] = (),
     routines: Routines | None = None,
-) -> c.Source:
+) -> c.LibrarySource:
     """The C for a kind of call. `programs` keeps the program for each kind, which is the same for all tiles."""
     graph = stored.graph()
     programs = {} if programs is None else programs
@@ -325,7 +325,7 @@ class ThreadedKernel:
         self._spare: list[array[int]] = []  # buffers that no call is using
         self._interrupt: BaseException | None = None
         self._executor: ThreadPoolExecutor | None = None
-        self._process = 0  # whose threads these are
+        self._process = 0  # the one that started these threads
         this = weakref.ref(self)  # a strong reference would make a cycle
         self.function = RUN(lambda *call: this()._called(*call))  # type: ignore[union-attr]
 
@@ -376,7 +376,7 @@ class ThreadedKernel:
         return functools.reduce(or_, flags)
 
     def _pool(self) -> ThreadPoolExecutor:
-        """The other threads, which stay: a new one may have to wait for a processor. A forked child has its own."""
+        """The other threads, kept since a new one may have to wait for a processor. A forked child starts its own."""
         if self._executor is None or self._process != os.getpid():
             self._process, self._executor = os.getpid(), ThreadPoolExecutor(self._threads - 1)
         return self._executor

@@ -52,8 +52,8 @@ def source(kernel: UpdateKernel, precision: Precision = DOUBLE) -> str:
 class NativeLoop:
     """The loaded loop, on the numbers in buffers that are in use.
 
-    The libraries of the compiled function compute the gradients, whose norm is scaled down to `max_norm`, if that is
-    not None.
+    The libraries of the compiled function compute the gradients. Their norm is clipped to `max_norm`, unless that is
+    None.
     """
 
     def __init__(self, function: Any, buffers: Buffers, max_norm: float | None) -> None:
@@ -107,12 +107,12 @@ class NativeLoop:
         position: int = 0,
         rng: Any = None,
     ) -> int:
-        """Take steps up to one that fails, which changes nothing. Returns how many, which `optimizer.steps` counts.
+        """Take a step at each of the `rates`, up to one that fails, which changes nothing. Returns how many were taken.
 
-        `rates` has the learning rate of each step, and `losses` becomes the mean loss of each batch; where no examples
-        are bound, it is given, and the gradients are too. `order` has the examples in the order of this epoch, None for
-        as they come; a batch has `size` of them, and `position` come before. `rng` shuffles the order for each epoch
-        that begins.
+        `losses` receives the mean loss of each batch; where no examples are bound, it has to be given, and so do the
+        gradients. `order` is the order of the examples in this epoch, None for the one they were given in. A batch has
+        `size` of them, and the first one starts at `position`. `rng` shuffles the order for each new epoch.
+        `optimizer.steps` counts the steps.
         """
         arguments, attributes = self._arguments, self._attributes
         arguments.order = None if order is None else address(order)
@@ -146,7 +146,10 @@ class NativeLoop:
 
 @contextmanager
 def random_state(rng: Any) -> Iterator[int | None]:
-    """Where C finds the state of Python's generator, which is where C has left it after the block; None for none."""
+    """The address of the generator's state, for C to advance: the generator takes it over when the block ends.
+
+    None without a generator.
+    """
     if rng is None:
         yield None
         return

@@ -150,7 +150,7 @@ def _probed(compiler: Compiler) -> Compiler:
         )
     for native in NATIVE:
         try:
-            unload(_prepared(lambda: Source(PROBE), PROBE, compiler._replace(native=native))())
+            unload(_prepare_build(lambda: Source(PROBE), PROBE, compiler._replace(native=native))())
         except CompilerError as error:
             failure = error  # the last one, without flags, is raised
         else:
@@ -159,25 +159,25 @@ def _probed(compiler: Compiler) -> Compiler:
 
 
 class Source(NamedTuple):
-    """The C of a library, and what it links."""
+    """The C of a library, and the object files that it links."""
 
     text: str
-    objects: "Sequence[Object]" = ()
+    objects: "Sequence[ObjectFile]" = ()
 
 
 def build(source: str | Callable[[], Source], made_of: str = "") -> ctypes.CDLL:
-    """The source, compiled and loaded. Raises CompilerError if there is no compiler, or it rejects the source.
+    """Compile and load the source. Raises CompilerError if there is no compiler, or it rejects the source.
 
     The source may be a function that writes it, and is called only if the cache has no library `made_of` the same.
     """
-    return prepared(source, made_of)()
+    return prepare_build(source, made_of)()
 
 
-def prepared(source: str | Callable[[], Source], made_of: str = "") -> Callable[[], ctypes.CDLL]:
-    """What `build` leaves to the compiler, which may run in another thread: all that is written in Python is done."""
+def prepare_build(source: str | Callable[[], Source], made_of: str = "") -> Callable[[], ctypes.CDLL]:
+    """Write the source as `build` does; returns a function for the rest, which compiles and loads it in any thread."""
     if isinstance(source, str):
-        return _prepared(lambda: Source(source), source, require_compiler())
-    return _prepared(source, made_of, require_compiler())
+        return _prepare_build(lambda: Source(source), source, require_compiler())
+    return _prepare_build(source, made_of, require_compiler())
 
 
 def require_compiler() -> Compiler:
@@ -185,7 +185,7 @@ def require_compiler() -> Compiler:
     return find_compiler(os.environ.get("CC"), os.environ.get("PATH"))
 
 
-def _prepared(write: Callable[[], Source], made_of: str, compiler: Compiler) -> Callable[[], ctypes.CDLL]:
+def _prepare_build(write: Callable[[], Source], made_of: str, compiler: Compiler) -> Callable[[], ctypes.CDLL]:
     command, version, native = compiler
     vectors = ["-mprefer-vector-width=512"] if platform.machine() in ("x86_64", "AMD64") else []
     flags = [*FLAGS, *native, *vectors]
@@ -193,11 +193,11 @@ def _prepared(write: Callable[[], Source], made_of: str, compiler: Compiler) -> 
     key = hashlib.sha256("\0".join([made_of, *command, version, *flags, *machine]).encode()).hexdigest()[:32]
     directory = _cache_directory()
     library = directory and _load(directory, key)
-    return (lambda: library) if library else partial(_built, directory, key, write(), [*command, *flags])
+    return (lambda: library) if library else partial(_compile_and_load, directory, key, write(), [*command, *flags])
 
 
-def _built(directory: Path | None, key: str, source: Source, command: list[str]) -> ctypes.CDLL:
-    """The library, built in the cache, or without one in a temporary directory."""
+def _compile_and_load(directory: Path | None, key: str, source: Source, command: list[str]) -> ctypes.CDLL:
+    """Build the library in the cache, or in a temporary directory if there is no cache, and load it."""
     if directory is not None:
         try:
             library = _compile_into(directory, key, source, command)
@@ -269,7 +269,7 @@ def _file_name(key: str, content: bytes) -> str:
 
 def _compile_into(directory: Path, key: str, source: Source, command: list[str]) -> ctypes.CDLL:
     with tempfile.TemporaryDirectory(prefix="build-", dir=directory, ignore_cleanup_errors=True) as temporary:
-        objects = [each.in_file(Path(temporary), f"object_{i}", command) for i, each in enumerate(source.objects)]
+        objects = [each.write_to(Path(temporary), f"object_{i}", command) for i, each in enumerate(source.objects)]
         built = _compiled(Path(temporary), "program", source.text, ".so", [*command, *objects])
         library = ctypes.CDLL(str(built))  # if this fails, the file is not kept
         built.chmod(0o700)  # whatever the umask: `_load` refuses files that others can write to
@@ -277,25 +277,25 @@ def _compile_into(directory: Path, key: str, source: Source, command: list[str])
     return library
 
 
-class Object:
-    """Functions in C that several libraries link: the first that is built compiles them."""
+class ObjectFile:
+    """Compiled functions that several libraries link. The first of these that is built compiles them."""
 
     def __init__(self, text: str) -> None:
         self._text, self._code, self._lock = text, b"", threading.Lock()
 
-    def in_file(self, directory: Path, name: str, command: list[str]) -> str:
-        """The file in this directory into which the machine code is written."""
+    def write_to(self, directory: Path, name: str, command: list[str]) -> str:
+        """Write the machine code to a file in this directory. Returns its path."""
         with self._lock:
             if not self._code:
-                only = [word for word in command if word != "-shared"]
-                self._code = _compiled(directory, name, self._text, ".o", [*only, "-c"]).read_bytes()
+                for_object = [word for word in command if word != "-shared"]
+                self._code = _compiled(directory, name, self._text, ".o", [*for_object, "-c"]).read_bytes()
         file = directory / f"{name}.o"
         file.write_bytes(self._code)
         return str(file)
 
 
 def _compiled(directory: Path, name: str, text: str, suffix: str, command: list[str]) -> Path:
-    """The file that the compiler makes of a text. Raises CompilerError if it rejects the text, OSError without room."""
+    """Compile a text to a file with this suffix. Raises CompilerError if it is rejected, OSError on a full disk."""
     c_file, built = directory / f"{name}.c", directory / f"{name}{suffix}"
     c_file.write_text(text)
     slow = "ziglang; the first time can take a minute or two"  # it builds a C library, too

@@ -40,13 +40,13 @@ ONLY = (
 
 
 class UpdateKernel:
-    """The traced rule of an optimizer's next steps, with all options but the learning rate as they are now.
+    """The traced update rule of an optimizer, with all options but the learning rate as they are now.
 
-    `max_norm` limits the norm of the gradients, unless it is None. `reach` is what the rule can read besides its
-    arguments: if that has changed, the kernel is outdated. `trace` is the traced rule, `results` its lines of the new
-    parameter and moments, and of the gradient if that is clipped; `uniform`, the lines that are the same for all
-    parameters, and `before`, those of them that others or results need. `moments` are the names of the moments, and
-    `n_changed` is the number of the first of them up to the last that changes.
+    `max_norm` limits the norm of the gradients, unless it is None. `trace` is the traced rule; `results` are its lines
+    for the new parameter and moments, and for the gradient if that is clipped. `uniform` has the lines that are the
+    same for all parameters, and `before` those of them that other lines or the results use. `moments` are the names of
+    the moments; those after the first `n_changed` do not change. `reach` is what the rule can read besides its
+    arguments: once that has changed, the kernel is outdated.
 
     Raises TypeError if the rule returns anything else, has side effects, or is not the same each time.
     """
@@ -94,7 +94,7 @@ class UpdateKernel:
         return source("update.c", HEAD=head, RULE=rule, MOMENTS=len(self.moments))
 
     def _lines(self, type: str, templates: Mapping[str, str]) -> Iterator[str]:
-        """The statements for a vector of parameters, or those before."""
+        """The statements in the loop, on vectors (type V), or those before it, on numbers (type wide)."""
         for node in self.nodes(head=type == "wide"):
             id = node.line
             yield f"const {type} t{id} = {total(terms(node, lambda operand: self._name(operand, type), templates))};"

@@ -2,7 +2,7 @@
 
 A C compiler spends time on every loop it reads. The loops of causal attention, and those of successive layers, differ
 only in where they start and how many rounds they run, so that one routine serves them all. Programs for longer or
-shorter examples have mostly the same loops, too: they can share routines, of which a longer text needs a few more.
+shorter examples have mostly the same loops, too, so they can share routines: a longer example adds only a few.
 """
 
 from collections import Counter, defaultdict
@@ -13,60 +13,60 @@ from typing import Any, NamedTuple
 from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Kernel, Loop, Ref, Sum, refs
 
 FEWEST_CALLS = 3  # below which steps of a single program do not become a routine
-BASE = "base"  # in place of an array, for a number that tells where something begins
+BASE = "base"  # in place of the name of an array: the number is the base of a reference
 
 
 class Routine(NamedTuple):
     """A step in which some bases, strides and rounds are parameters, called n0, n1, ..."""
 
     step: Any
-    fixed: tuple[int | None, ...]  # each of its numbers; None for a parameter
+    fixed: tuple[int | None, ...]  # its numbers, in order; None for each that is a parameter
 
     def fits(self, numbers: Sequence[Ref]) -> bool:
-        """Whether a call with these numbers has those that are fixed here."""
+        """Whether it can be called with these numbers: where one is fixed, they have the same."""
         pairs = zip(self.fixed, numbers, strict=True)
         return all(own is None or (own == number.base and not any(number.strides)) for own, number in pairs)
 
 
 class RoutineCall(NamedTuple):
-    """A step that calls a routine, by its place in a list. Arguments are indices of Refs: they may use outer loops."""
+    """A call of a routine, by its place in a list. Arguments are indices, as of Refs: they may use outer loops."""
 
     routine: int
     numbers: tuple[Ref, ...]
 
 
 class Routines(list[Routine]):
-    """The routines of one program, or of several: those of one function for examples of different lengths.
+    """The routines of one program, or `across_programs`: those of a function for examples of different lengths.
 
-    Several programs have the same loops in other places, so every loop becomes a routine that can start anywhere.
+    Such programs have the same loops at other places, so every loop becomes a routine, and all bases are parameters.
     """
 
-    def __init__(self, *, several: bool = False) -> None:
+    def __init__(self, *, across_programs: bool = False) -> None:
         super().__init__()
-        self.several = several
-        self._alike: dict[Any, list[int]] = defaultdict(list)  # the numbers of routines, by the shape of their steps
+        self.across_programs = across_programs
+        self._alike: dict[Any, list[int]] = defaultdict(list)  # the indices of routines, by the shape of their steps
 
-    def number(self, shape: Any, step: Any, depth: int, calls: Sequence[tuple[Ref, ...]]) -> int:
-        """The number of a routine for these calls of a step in `depth` loops: of an earlier one, if they fit.
+    def find_or_add(self, shape: Any, step: Any, depth: int, calls: Sequence[tuple[Ref, ...]]) -> int:
+        """The index of a routine for these calls of a step in `depth` loops: of one that fits, or of a new one.
 
-        What differs between calls, or depends on an outer loop, is a parameter.
+        In a new one, each number that differs between calls or depends on an outer loop is a parameter.
         """
         alike = self._alike[shape]
-        for number in alike:
-            if all(map(self[number].fits, calls)):
-                return number
-        known = zip(*[self[number].fixed for number in alike], strict=True) if alike else repeat(())
-        fixed = tuple(map(self._fixed, zip(*calls, strict=True), known))
+        for index in alike:
+            if all(map(self[index].fits, calls)):
+                return index
+        known = zip(*[self[index].fixed for index in alike], strict=True) if alike else repeat(())
+        fixed = tuple(map(self._fixed_number, zip(*calls, strict=True), known))
         names = iter([f"n{i}" if number is None else number for i, number in enumerate(fixed)])
         alike.append(len(self))
         self.append(Routine(_renumbered(step, depth, lambda _: next(names)), fixed))
         return alike[-1]
 
-    def _fixed(self, column: Sequence[Ref], known: Sequence[int | None]) -> int | None:
-        """The number that all calls have here, and all routines for the same shape; None if it is a parameter."""
+    def _fixed_number(self, column: Sequence[Ref], known: Sequence[int | None]) -> int | None:
+        """The number on which all calls, and all routines of this shape, agree; None for a parameter if they do not."""
         first = column[0]
         if (
-            (self.several and first.array == BASE)
+            (self.across_programs and first.array == BASE)
             or any(first.strides)
             or len({*column}) > 1
             or {*known} - {first.base}
@@ -75,20 +75,18 @@ class Routines(list[Routine]):
         return first.base
 
 
-def shared(chunks: Sequence[Kernel], routines: Routines) -> tuple[list[int], list[list[Any]]]:
-    """The numbers of the routines that a kernel calls, and its chunks with these calls. New ones join `routines`.
+def with_routines(chunks: Sequence[Kernel], routines: Routines) -> tuple[list[int], list[list[Any]]]:
+    """Make steps of a kernel calls of routines: returns the indices of these in `routines`, and the new chunks.
 
-    Outer loops become routines rather than inner ones.
+    New routines are added to `routines`. An outer loop becomes a routine rather than the loops in it.
     """
     uses = Counter(shape for chunk in chunks for step in chunk for shape in _shapes(step, 0))
-    fewest = 1 if routines.several else FEWEST_CALLS
+    fewest = 1 if routines.across_programs else FEWEST_CALLS
     places: dict[Any, int] = {}
-    found: list[
-        tuple[Any, Any, int, list[tuple[Ref, ...]]]
-    ] = []  # a shape, a step, its depth, the numbers of each call
+    found: list[tuple[Any, Any, int, list[tuple[Ref, ...]]]] = []  # shape, step, depth and the numbers of each call
 
     def with_calls(step: Any, depth: int = 0) -> Any:
-        if _is_self_contained(step) and not (routines.several and _reads_constants(step)):
+        if _is_self_contained(step) and not (routines.across_programs and _reads_constants(step)):
             shape, numbers = _shape(step, depth)
             if uses[shape] >= fewest:
                 if shape not in places:
@@ -101,7 +99,7 @@ def shared(chunks: Sequence[Kernel], routines: Routines) -> tuple[list[int], lis
         return step
 
     parts = [[with_calls(step) for step in chunk] for chunk in chunks]
-    return [routines.number(*each) for each in found], parts
+    return [routines.find_or_add(*each) for each in found], parts
 
 
 def _shapes(step: Any, depth: int) -> Iterator[Any]:
@@ -149,7 +147,7 @@ def _shape(step: Any, depth: int) -> tuple[Any, tuple[Ref, ...]]:
 def _renumbered(part: Any, depth: int, change: Callable[[Ref], Any]) -> Any:
     """The part with `change` applied to each number: the base and strides of references, and the rounds of loops.
 
-    A stride of 1, 0 or -1 in an innermost loop stays, so that the C compiler sees that it reads adjacent elements.
+    A stride of 1, 0 or -1 in an innermost loop stays as it is: it tells the C compiler which elements are adjacent.
     """
     if type(part) is Ref:
         if part.array not in ARRAYS:

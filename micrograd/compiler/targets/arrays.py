@@ -70,7 +70,7 @@ def _take_or_none(index: Any, *values: Any) -> Any:
 
 
 def _add_at(gradients: Any, at: Any, values: Any, shape: tuple[int, ...]) -> None:
-    """Add values where there is an index, and not NaN."""
+    """Add values to the gradients at these indices; where there is none, add nothing."""
     at, values = np.broadcast_to(at, shape), np.broadcast_to(values, shape)
     np.add.at(gradients, at[at >= 0].astype(np.int64), values[at >= 0])
 

@@ -7,8 +7,8 @@ and up to four vectors for each weight that is read; rounds that read the same n
 
 In lanes, sums are added up in the engine's order, except gradients: that of a parameter is first added up over a tile,
 where the terms of a sum of products are added one by one. The dot product of one example is added up in eight parts,
-so its last bits may differ between few examples and many, and it may overflow where numbers near 1e308 cancel. So may
-the last bits of exp and tanh, which are computed for all lanes at once.
+so its last bits may differ between few examples and many, and it may overflow where numbers near 1e308 cancel. The
+last bits of exp and tanh may differ, too: in lanes, they are computed by vector arithmetic instead of the C library.
 
 Examples are counted by int64_t inside a library and outside, since on Windows a long has 32 bits and their numbers may
 take more than 16 GB. The numbers of one example, which were traced one by one, are counted by long.
@@ -26,8 +26,7 @@ from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref, S
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.interchange import interchanged, is_dot
 from micrograd.compiler.passes.jam import JAM_FACTOR, can_jam, shifted
-from micrograd.compiler.passes.share import RoutineCall, Routines
-from micrograd.compiler.passes.share import shared as with_routines
+from micrograd.compiler.passes.share import RoutineCall, Routines, with_routines
 from micrograd.compiler.passes.storage import Slots, chunks_of
 from micrograd.compiler.targets.c_runtime import (
     ADD,
@@ -111,8 +110,8 @@ class Writer:
     flagged
         Whether every division by 0 raises a floating-point flag, even that of an infinity or NaN.
     routines
-        Loops that differ only in numbers call one of these, in a program of several functions; it adds its own. Those
-        that are shared by several programs are functions of a file of their own.
+        The routines for loops that differ only in numbers, to which a program of several functions adds its own; None
+        for no routines. Those of several programs are written to a file of their own.
     """
 
     def __init__(
@@ -142,13 +141,13 @@ class Writer:
         self.called: list[int] = []
         self._routines = Routines() if routines is None else routines
         before = len(self._routines)
-        if routines is not None and (len(parts) > 1 or routines.several):
+        if routines is not None and (len(parts) > 1 or routines.across_programs):
             self.called, parts = with_routines(parts, routines)
         self.added = range(before, len(self._routines))
         self._bodies = [[line for step in part for line in self._step(step)] for part in parts]
 
     def _head(self, name: str, numbers: str = "") -> str:
-        """The head of a function."""
+        """The head of a function, with further parameters for numbers."""
         return (
             f"void {name}(const double *restrict p, const {self.type} *restrict x, const {self.type} seed, "
             f"double *restrict g, {self.type} *restrict y, {self.type} *restrict t{numbers})"
@@ -162,10 +161,11 @@ class Writer:
         """The text of a function."""
         return f"{head}\n{{\n    (void)p; (void)x; (void)seed; (void)g; (void)y; (void)t;\n{_lines(lines)}}}\n\n"
 
-    def routines(self, kind: str = "") -> str:
-        """The routines that this program has added, as functions of this kind."""
+    def routines(self, qualifiers: str = "") -> str:
+        """The definitions of the routines that this program has added, with these qualifiers."""
         return "".join(
-            self._function(f"{kind}{self._routine_head(i)}", self._step(self._routines[i].step)) for i in self.added
+            self._function(f"{qualifiers}{self._routine_head(i)}", self._step(self._routines[i].step))
+            for i in self.added
         )
 
     def source(self, name: str) -> str:
@@ -174,7 +174,7 @@ class Writer:
         if self.constants:
             numbers = ",\n    ".join(map(literal, self.constants))
             text += f"static const double {name}_c[] = {{\n    {numbers}\n}};\n\n#define c {name}_c\n"
-        if self._routines.several:
+        if self._routines.across_programs:
             text += "".join(f"{self._routine_head(number)};\n" for number in sorted({*self.called}))
         else:
             text += self.routines("static NOINLINE ")
@@ -344,12 +344,12 @@ def literal(number: float) -> str:
     return "NAN" if number != number else "INFINITY" if number > 0 else "(-INFINITY)"
 
 
-class Source(NamedTuple):
-    """The C of a library, and of the routines that it has added to those of several programs: "" for none."""
+class LibrarySource(NamedTuple):
+    """The C of a library, and of routines that it shares with other libraries."""
 
     library: str
-    routines: str
-    called: list[int]  # the numbers of the routines that it links
+    routines: str  # those that it has added, as a file of their own; "" for none
+    called: list[int]  # the indices of those that it calls
 
 
 def library_source(
@@ -360,13 +360,13 @@ def library_source(
     precision: Precision = DOUBLE,
     shared: Sequence[bool] = (),
     routines: Routines | None = None,
-) -> Source:
+) -> LibrarySource:
     """A library with the function `run`, which runs a graph's program for many examples, and the size `room` it needs.
 
     It computes `tile` vectors of examples at once, or if that is 0, one example after the other. A tile is smaller if
     its numbers would not stay in the processor's cache, from which each weight is read once for the whole tile, or if
-    the code has many lines and few loops. `shared` says which arguments all examples share. The `routines` of several
-    programs are for code that computes one example after the other.
+    the code has many lines and few loops. `shared` says which arguments all examples share. Programs share
+    `routines` only in code that computes one example after the other.
     """
     quiet = graph.trace.quiet
     routines = Routines() if routines is None else routines
@@ -390,7 +390,7 @@ def library_source(
         failed = f"({failed.replace(' | FE_OVERFLOW', '')}) | (fetestexcept(FE_OVERFLOW) ? 2 : 0)"
 
     def file(body: str, *rest: str) -> str:
-        """A file with what the functions in it call."""
+        """A file of C: these functions, after all that they call."""
         types = vector_functions(body, precision) + TILES.format(tile=tile) if tile else DOUBLES
         parts = (
             "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n",
@@ -413,5 +413,5 @@ def library_source(
         room=(numbers * max(tile, 1) + 1) * VECTOR_BYTES,
     )
     library = file(writer.source("one"), GATHER if gather or once else "", run, ADD)
-    added = file(writer.routines()) if routines.several and writer.added else ""
-    return Source(library, added, writer.called)
+    added = file(writer.routines()) if routines.across_programs and writer.added else ""
+    return LibrarySource(library, added, writer.called)

@@ -19,7 +19,7 @@ PARTS = parts("runtime.c")
 
 
 def _template(name: str, **fields: str) -> str:
-    """A part for `str.format`, with these fields in place of its words in capitals."""
+    """A part as a template for `str.format`: these fields take the place of its words in capitals."""
     escaped = PARTS[name].replace("{", "{{").replace("}", "}}")
     return filled(escaped, **{word: f"{{{field}}}" for word, field in fields.items()})
 
@@ -61,7 +61,7 @@ def helpers(body: str) -> str:
 def vector_functions(body: str, precision: Precision = DOUBLE) -> str:
     """The definition of vectors, and the functions of them that are called.
 
-    Of doubles, those that networks need most compute all lanes at once; others call the C library for each lane.
+    In double precision, exp and tanh compute all lanes at once; other functions call the C library for each lane.
     """
     used = body + PARTS["v_tanh"] * ("v_tanh(" in body)  # which calls v_exp
     own = [name for name in ("v_exp", "v_tanh") if f"{name}(" in used and precision == DOUBLE]

@@ -1,8 +1,8 @@
 """Writing JavaScript: a trace as functions, for a module (export.py), and the spellings that drawn pages share with it.
 
 A small program has no loops: in straight-line code, an engine keeps numbers in registers, which takes half the time.
-Functions in inlined.js are written out where they are used. The slope of tanh is one of them: a trace has the
-operations that it consists of, among which it is recognised.
+The functions in inlined.js are inlined where they are used. One of them is the slope of tanh, which is recognised among
+the operations of a trace.
 """
 
 import copy
@@ -29,7 +29,7 @@ LONG = 16  # terms, above which a sum takes several statements
 
 
 def functions(name: str) -> dict[str, str]:
-    """The functions in a file, where empty lines separate them, or the tables for some of them, by name."""
+    """The functions and tables in a file, by name. Empty lines separate them."""
     parts = source(name).split("\n\n")
     found = [(re.search(r"function (\w+)\(|^const (\w+)", part, re.MULTILINE), part) for part in parts]
     return {(name[1] or name[2]): f"{part.rstrip()}\n\n" for name, part in found if name}
@@ -37,7 +37,7 @@ def functions(name: str) -> dict[str, str]:
 
 INLINED = functions("inlined.js")
 LIBRARY = functions("functions.js") | {"TANH": INLINED.pop("TANH")}
-"""The functions that JavaScript lacks, and the tables of those that are written out."""
+"""The functions that JavaScript lacks, and the tables of those that are inlined."""
 TEMPLATES = spellings("javascript") | {
     name: f"Math.{name}({{0}}{', {1}' * (function.arity - 1)})"
     for name, function in FUNCTIONS.items()
@@ -54,7 +54,7 @@ def literal(number: float) -> str:
 
 
 def library(code: str) -> str:
-    """What this code calls of the library, with what that calls."""
+    """The functions and tables of LIBRARY that this code uses, and those that these use in turn."""
     called = set[str]()
     while more := {name for name in LIBRARY.keys() - called if re.search(rf"\b{name}[(\[]", code)}:
         called |= more
@@ -200,11 +200,11 @@ def array_of(numbers: Sequence[float]) -> str:
     return "new Float64Array([" + (f"\n{textwrap.indent(text, '  ')},\n" if text else "") + "])"
 
 
-# Functions that are written out
+# Inlined functions
 
 
 def inlined(op: str, x: str, number: int) -> list[str]:
-    """Lines that compute a function of x, the last of which returns it; their variables are told apart by a number."""
+    """Lines that compute a function of x; the last one returns it. The number makes their variables unique."""
     body = INLINED[op].split("\n")[2:-3]
     names = {name: f"{name}{number}" for name in re.findall(r"(\w+) = ", " ".join(body))} | {"x": x}
     return [re.sub(r"(?<!\.)\b[a-z]+\b", lambda word: names.get(word[0], word[0]), line.strip()) for line in body]

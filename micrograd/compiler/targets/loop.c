@@ -2,26 +2,26 @@ typedef int (*function)(const double *p, const double *const *x, const int64_t *
                         double *g, double *y, double *work, int64_t n);
 typedef struct {
     function run;
-    const double *const *x;
-    double *work;
+    const double *const *x; /* its arguments, of all examples */
+    double *work;           /* room for its temporaries */
 } program;
 typedef struct {
-    double *p, *g;               /* the parameters, which their moments and the gradients follow */
-    double *before;              /* room for what steps change of these */
+    double *p, *g;               /* the parameters, followed by their moments; their gradients */
+    double *before;              /* room to save the numbers that steps change */
     double *y;                   /* room for the losses of a batch */
-    int64_t *at;                 /* room for the places of its examples */
-    const program *programs;     /* none where gradients and losses are given */
-    const int64_t *kind, *place; /* of each example: its program, and where it is among those */
-    const int64_t *ranges;       /* of the parameters that are changed: the first, and how many */
-    int64_t *order, *spare;      /* the examples in the order of this epoch, NULL for as they come; room for them */
-    uint32_t *random;            /* the generator that shuffles them for the epochs that begin; NULL for none */
+    int64_t *at;                 /* room for the places of its examples in the arguments of a program */
+    const program *programs;     /* one for each shape of examples; none if gradients and losses are given */
+    const int64_t *kind, *place; /* of each example: its program, and its place in the arguments of that */
+    const int64_t *ranges;       /* of the parameters that are changed: the first of each range, and how many it has */
+    int64_t *order, *spare;      /* of the examples in this epoch, NULL for the order they are in; room to save it */
+    uint32_t *random;            /* the state of the generator that shuffles them for new epochs; NULL for none */
     const wide *rates;           /* the learning rate of each step */
-    wide *losses;                /* becomes the loss of each step */
-    int64_t n, n_before, n_programs, n_ranges; /* numbers of parameters, of what changes, of programs and ranges */
-    int64_t n_examples, size;    /* in an epoch and in a batch, but for the last one of an epoch */
-    int64_t position;            /* in the epoch */
-    int64_t steps;               /* to take */
-    int64_t taken;               /* before these */
+    wide *losses;                /* receives the loss of each step */
+    int64_t n, n_before, n_programs, n_ranges; /* how many parameters, numbers to save, programs and ranges there are */
+    int64_t n_examples, size;    /* in an epoch; in a batch, of which the last one of an epoch may be smaller */
+    int64_t position;            /* of the next batch in the epoch */
+    int64_t steps;               /* how many to take */
+    int64_t taken;               /* how many were taken before these */
 } job;
 
 
@@ -38,8 +38,8 @@ static wide squares(const double *g, int64_t n)
 
 UPDATE
 
-/* Python's random.shuffle, by the generator of its random.Random: the Mersenne Twister MT19937 of
-   Matsumoto and Nishimura (1998), whose 624 words and position in them are the state. */
+/* Shuffles as Python's random.shuffle does. Its generator is the Mersenne Twister MT19937 of Matsumoto and Nishimura
+   (1998), whose state is 624 words and a position in them. */
 static uint32_t word(uint32_t *state)
 {
     if (state[624] >= 624) {
@@ -75,7 +75,7 @@ void shuffle(uint32_t *state, int64_t *order, int64_t n)
 }
 
 
-/* The losses of a batch, with gradients in g: their sum, or NaN if an operation may have failed. */
+/* Adds the gradients of a batch to g. Returns the sum of its losses, or NaN if an operation may have failed. */
 static wide losses(const job *t, const int64_t *batch, int64_t n)
 {
     wide sum = 0.0;
@@ -130,7 +130,8 @@ static int64_t steps(const job *t)
     return t->steps;
 }
 
-/* Takes the steps. Returns how many; if one fails, those before it are taken again, from where all began. */
+/* Takes the steps, and returns how many. If one fails, it goes back to where all began and takes only those before it:
+   so the step that failed changes nothing. */
 int64_t train(const job *t)
 {
     size_t size = sizeof(double) * (size_t)t->n_before, gradients = sizeof(double) * (size_t)t->n;

@@ -1,7 +1,7 @@
-/* The C around a kernel, in parts; c_runtime.py tells which of them a library has. */
+/* The C around a kernel, in parts; c_runtime.py chooses those that a library needs. */
 
 /* PART no_patterns */
-#if defined(__GNUC__) && !defined(__clang__) /* gcc 12 may take copies for aligned */
+#if defined(__GNUC__) && !defined(__clang__) /* gcc 12 may turn a loop into a copy that assumes alignment */
 #pragma GCC optimize("no-tree-loop-distribute-patterns")
 #endif
 
@@ -11,14 +11,14 @@
 #endif
 
 /* PART noinline */
-#if defined(__GNUC__) && !defined(__clang__) /* gcc 12 loses what routines read if it sees their calls */
+#if defined(__GNUC__) && !defined(__clang__) /* gcc 12 drops numbers that routines read if it looks into them */
 #define NOINLINE __attribute__((noipa))
 #else
 #define NOINLINE __attribute__((noinline))
 #endif
 
 /* PART windows */
-#ifdef _WIN32 /* where some of libm's functions, those of MinGW, raise no floating-point flags */
+#ifdef _WIN32 /* some functions of MinGW's libm raise no floating-point flags */
 static double seen(double x, double result, int infinite)
 {
     if (isnan(result) && !isnan(x))
@@ -31,11 +31,11 @@ MACROS
 #endif
 
 /* PART quotient */
-static const volatile double unit = 1.0; /* which no compiler divides by 0.0 itself, without a flag */
+static const volatile double unit = 1.0; /* volatile: the division raises a flag only when the program runs */
 
 static inline double quotient(double x, double y)
 {
-    return (y == 0.0 ? unit : x) / y; /* so that inf / 0.0 is seen in the floating-point flags as 1.0 / 0.0 is */
+    return (y == 0.0 ? unit : x) / y; /* inf / 0.0 would raise no flag, but 1.0 / 0.0 does */
 }
 
 /* PART larger */
@@ -47,7 +47,7 @@ static inline double larger(double a, double b)
 /* PART remainder_ */
 static double remainder_(double x, double y)
 {
-    double r = fmod(y == 0.0 ? 1.0 : x, y); /* has the sign of x, Python's remainder that of y */
+    double r = fmod(y == 0.0 ? 1.0 : x, y); /* has the sign of x; in Python, a remainder has that of y */
     if (r == 0.0)
         return copysign(r, y);
     return (r < 0.0) == (y < 0.0) ? r : r + y;
@@ -58,7 +58,7 @@ static double take_at(const double *row, long step, long size, double index)
 {
     volatile double none = 0.0;
     if (!(index >= 0.0 && index < size && index == (double)(long)index))
-        return none / none; /* not a number, which is seen in the floating-point flags */
+        return none / none; /* NaN, with the floating-point flag of an invalid operation */
     return row[step * (long)index];
 }
 
@@ -95,40 +95,41 @@ static inline V choose(M condition, V a, V b)
 #define LANE_BY_LANE(call) { V r; for (int l = 0; l < LANES; l++) r[l] = call; return r; }
 
 /* PART calls_libm */
-#if defined(__GNUC__) && !defined(__clang__) /* vector registers are cleared before libm is called */
+#if defined(__GNUC__) && !defined(__clang__) /* clears vector registers before libm is called */
 #define CALLS_LIBM __attribute__((noinline, optimize("expensive-optimizations")))
 #else
 #define CALLS_LIBM inline
 #endif
 
 /* PART v_exp */
-/* e^x = 2^n e^r with |r| <= log(2) / 2, and e^r by its series: within 1 ULP, on all lanes at once. */
+/* e^x in all lanes at once, within 1 ULP: 2^n e^r with |r| <= log(2) / 2, and e^r by its series. */
 static __attribute__((noinline)) V v_exp(V x)
 {
-    const V most = U(1000.0); /* beyond what is finite */
+    const V most = U(1000.0); /* beyond it, e^x is infinite and e^-x is 0 */
     x = choose(x > most, most, choose(x < -most, -most, x));
-    const V shift = U(6755399441055744.0); /* 1.5 * 2^52: added to it, a number is rounded to the lowest bits */
+    const V shift = U(6755399441055744.0); /* 1.5 * 2^52: adding it rounds to an integer in the lowest bits */
     const V shifted = x * U(1.4426950408889634) + shift, n = shifted - shift;
     const V r = x - n * U(0.693147180369123816490) - n * U(1.90821492927058770002e-10); /* log(2) in two parts */
     static const double inverse[] = {
         1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0, 1.0 / 40320.0, 1.0 / 5040.0,
         1.0 / 720.0,       1.0 / 120.0,      1.0 / 24.0,      1.0 / 6.0,      0.5,
-    }; /* factorials */
+    }; /* of the factorials from 12! down to 2! */
     V sum = U(1.0 / 6227020800.0);
     for (int i = 0; i < 11; i++)
         sum = sum * r + U(inverse[i]);
     sum = U(1.0) + (r + r * r * sum);
     const M power = (M)shifted - (M)shift, half = power >> 1, one = (M)U(1.0);
-    return sum * (V)((half << 52) + one) * (V)(((power - half) << 52) + one); /* in two steps, down to the smallest */
+    return sum * (V)((half << 52) + one) * (V)(((power - half) << 52) + one); /* by two factors, down to subnormals */
 }
 
 /* PART v_tanh */
-/* By the rational function of S. L. Moshier's Cephes where |x| < 0.625, and beyond as 1 - 2 / (e^2x + 1). */
+/* tanh(x) in all lanes at once: for |x| < 0.625 by the rational function of S. L. Moshier's Cephes, and for others as
+   1 - 2 / (e^2|x| + 1) with the sign of x. */
 static __attribute__((noinline)) V v_tanh(V x)
 {
     const M sign = (M)U(-0.0);
     V size = (V)((M)x & ~sign);
-    size = choose(size > U(20.0), U(20.0), size); /* from where it is rounded to 1 */
+    size = choose(size > U(20.0), U(20.0), size); /* from there on, tanh is rounded to 1 */
     const V z = size * size;
     const V p = (U(-0.964399179425052238628) * z + U(-99.2877231001918586564)) * z + U(-1614.68768441708447952);
     const V q = ((z + U(112.811678491632931402)) * z + U(2235.48839060100448583)) * z + U(4844.06305325125486048);
@@ -213,7 +214,7 @@ static inline double dot(double start, const double *a, const double *b, long n)
 typedef double W __attribute__((vector_size(BYTES), aligned(sizeof(double)), may_alias));
 
 /* PART gather */
-/* Copies arguments of one size, for the examples from b on, into lanes: so many, or the first again. */
+/* Copies arguments of one size into lanes: those of the m examples from b on; the first of them fills further lanes. */
 static inline void gather(T *to, const double *const *x, int64_t arguments, int64_t size,
                           const int64_t *at, int64_t b, int64_t m)
 {
@@ -227,7 +228,7 @@ static inline void gather(T *to, const double *const *x, int64_t arguments, int6
 }
 
 /* PART run */
-const int64_t room = ROOM; /* bytes for work */
+const int64_t room = ROOM; /* bytes that `work` needs */
 
 int run(const double *p, const double *const *x, const int64_t *at, wide seed,
         double *g, double *y, double *work, int64_t n)
@@ -237,7 +238,7 @@ int run(const double *p, const double *const *x, const int64_t *at, wide seed,
     T *t = ys + OUTPUTS, seeds;
 ONCE
     for (int64_t b = 0, m = n % WIDTH ? n % WIDTH : WIDTH; b < n; b += m, m = WIDTH) {
-        for (int64_t l = 0; l < WIDTH; l++) /* those that repeat an example have no gradient */
+        for (int64_t l = 0; l < WIDTH; l++) /* lanes that repeat an example have no gradient */
             ((double *)&seeds)[l] = l < m ? seed : 0.0;
 GATHER
         one(p, xs, seeds, g, ys, t);

@@ -15,18 +15,18 @@ def source(name: str, **words: object) -> str:
 
 
 def filled(text: str, **words: object) -> str:
-    """A text with words in capitals replaced: one that is alone on its line, by whole lines."""
+    """A text with its words in capitals replaced: one alone on its line by whole lines, which may be none."""
     return re.sub("(?m)^[A-Z]{4,}\n|[A-Z]{4,}", lambda word: str(words.get(word[0].strip(), word[0])), text)
 
 
 def parts(name: str) -> dict[str, str]:
-    """The parts of a file in C, each after a line with its name."""
+    """The parts of a file in C, by the names that comments give them."""
     _, *found = re.split(r"\n/\* PART (\w+) \*/\n", source(name))
     return dict(zip(found[::2], found[1::2], strict=True))
 
 
 def spellings(language: str) -> dict[str, str]:
-    """The templates for `call` in a column of spelling.txt, in which a dot stands for none."""
+    """The templates for `call` in a language, from its column of spelling.txt, where a dot stands for no template."""
     columns = zip(*[re.split(" {2,}", line) for line in source("spelling.txt").splitlines()], strict=True)
     templates = {language: words for language, *words in columns}
     return {op: word for op, word in zip(templates["operation"], templates[language], strict=True) if word != "."}

@@ -33,7 +33,7 @@ class Operation(NamedTuple):
 
 
 def operation(value: Value) -> Operation:
-    """The operation that made a Value; `null` for a user's own."""
+    """The operation that made a Value; the code of a user's own is `null`."""
     if not operation_of(value):
         return Operation("null", "", [])
     with closing(Trace()) as trace, closing(Trace(keeps_composed=True)) as slopes:
@@ -70,7 +70,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "binary_cross_entropy": losses.binary_cross_entropy_with_logits,
     "cross_entropy": lambda *operands, **constants: losses.cross_entropy_node(operands, **constants),
 }
-"""How to repeat an operation on its operands, if it is neither one of a trace nor a reduction of that name."""
+"""How to repeat those operations for which neither `OPERATIONS` nor `reductions` has a function of that name."""
 
 VALUES = {"logsumexp": lambda *xs: scalar.log(reduce(operator.add, map(scalar.exp, xs)))}
 """The values that pages show in place of an accurate one that is harder to read, as TEXTBOOK has the pullbacks."""

@@ -28,9 +28,9 @@ class Placed(NamedTuple):
 
 
 def columns(inputs: Sequence[Sequence[int]]) -> list[int]:
-    """The column of each box: after all its inputs, but right before its first use where that is as near.
+    """The column of each box: right after its last input, or right before its first use unless edges get longer.
 
-    An input is the number of a box before; a negative one is outside.
+    Inputs are the indices of earlier boxes; negative ones are outside of the graph.
     """
     found: list[int] = []
     users: list[list[int]] = [[] for _ in inputs]

@@ -84,7 +84,7 @@ def _operations(graph: DrawnGraph) -> tuple[dict[str, Any], list[str]]:
 
 
 def _gradients(graph: DrawnGraph) -> dict[str, Any]:
-    """The gradients that `backward()` left, or would leave; or why there are none.
+    """The gradients that `backward()` has left or would leave, or the error that it raises.
 
     For a user's own operation, which the page cannot recompute, `passed` lists the gradients of its operands.
     """
@@ -109,12 +109,12 @@ def _passed(value: Value, grad: Any) -> list[Any]:
     """The gradient that each operand gets; if an operand is there twice, the first gets all of it."""
     for operand in value._prev:
         operand.grad = zero(operand.data)
-    value._backward(grad)  # type: ignore[misc]  # None is met as an error
+    value._backward(grad)  # type: ignore[misc]  # if it is None, the caller catches the error
     return [0.0 if operand in value._prev[:i] else operand.grad for i, operand in enumerate(value._prev)]
 
 
 def _view(view: View, shapes: dict[Shape, int]) -> list[Any]:
-    """A view without what its layout has; an edge for one input has its parts."""
+    """A view without its layout, for JSON. An edge that stands for one input has the fields of that."""
     items = [[shapes.setdefault(item.shape, len(shapes)), *item[3:]] for item in view.items]
     edges = [[*edge[:3], len(edge.inputs), *(edge.inputs[0] if len(edge.inputs) == 1 else ())] for edge in view.edges]
     return [view.title, view.place, items, edges]

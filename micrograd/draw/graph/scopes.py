@@ -96,9 +96,9 @@ class ExampleScopes:
         return shapes
 
     def _candidates(self) -> dict[int, Sequence[int]]:
-        """The means and sums of what may be examples, with these terms: they differ, and have the same shape.
+        """The nodes that may be means or sums over examples, with their terms, which are distinct and of one shape.
 
-        A sum may be a chain of additions, or the beginning of one, of three or more terms.
+        A sum may also be a chain of additions, or the beginning of one, with three or more terms.
         """
         graph, shapes = self.graph, self._shapes()
         nodes = [i for i, operation in enumerate(graph.operations) if operation in ("+", "mean", "sum")]

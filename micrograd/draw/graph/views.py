@@ -31,12 +31,12 @@ class Item(NamedTuple):
     cards: Sequence[int]
     column: int
     shape: Shape
-    kind: str  # "leaf", "node" or "root"; or "group" or "stub"
+    kind: str  # "leaf", "node", "root", "group" or "stub"
     texts: tuple[str, ...] = ()
-    values: Sequence[int] = ()  # whose numbers it shows
+    values: Sequence[int] = ()  # the Values whose numbers it shows
     opens: int = -1  # the view of its contents
-    parts: Sequence[int] = ()  # all Values of its card
-    stacks: Sequence[int] = ()  # and the stacks that it is in
+    parts: Sequence[int] = ()  # the Values in its card
+    stacks: Sequence[int] = ()  # the stacks that its card is in
 
 
 class Edge(NamedTuple):
@@ -117,7 +117,7 @@ class Views:
         return f"{kind}\n{min(nodes or parts) + 1}–{max(nodes or parts) + 1}"
 
     def _in_column(self, cards: list[int], *, alone: bool) -> list[tuple[list[int], str]]:
-        """The cards of one column, each by itself, or if they are too many, by kind or in runs, which have titles."""
+        """The cards of a column in groups with titles: one card each, or if that is too many, by kind or in runs."""
         if len(cards) <= WIDE:
             return [([card], "") for card in cards]
         kinds = defaultdict(list)

@@ -17,12 +17,12 @@ FINE, COARSE = 32, 16  # points along each side of the plane, for the boundary a
 def activation_maps(
     model: Module, snapshots: Sequence[Snapshot], area: Plane, at: float | None
 ) -> tuple[dict[str, Any], bytes]:
-    """The plane for page.js, with the ticks of its axes and the examples of each class; and the maps of all snapshots.
+    """What page.js draws in the plane: the ticks of its axes and the examples of each class, and all maps as bytes.
 
     A map has one byte for each point, row by row from below: 128 is an output of 0, more is above, less is below, and 0
-    is an output that is not finite. For each snapshot, there is a map of `FINE` by `FINE` points for each class, of its
-    margin over the others (with two classes, only for the second), `leads` in all; then one of `COARSE` by `COARSE` for
-    each unit that has a card. `at` is the output at which the class changes if the model has one.
+    is an output that is not finite. Each snapshot has `leads` maps of `FINE` by `FINE` points, one for each class (of
+    two classes, only for the second), of its margin over the others; then one of `COARSE` by `COARSE` points for each
+    unit that has a card. `at` is the output at which the class changes, for a model with one output.
     """
     model = copy.deepcopy(model)  # whose parameters may be changed
     layers = layers_of(model)

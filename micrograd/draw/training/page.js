@@ -23,7 +23,7 @@
 
   const leads = (snapshot) => Array.from({ length: layout.leads }, (_, k) => lead(snapshot, k));
 
-  // The plane: its axes and examples. The map and the border come into the group with its id.
+  // The plane: its axes and examples. The map and the border are added to the group with its id.
 
   const MARKS = ["M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0", "M-4-4H4V4H-4z", "M0-5 5 4H-5z", "M0-5.5 5.5 0 0 5.5-5.5 0z"];
   const [LEFT, TOP, SIDE] = [40, 8, 300];

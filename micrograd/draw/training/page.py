@@ -1,6 +1,6 @@
 """The page of a training: its curves, and its snapshots to step through.
 
-All numbers are computed here, and page.js shows them: for each snapshot parameters, gradients and `activation_maps`.
+All numbers are computed here, and page.js shows them: parameters, gradients and `activation_maps` of each snapshot.
 """
 
 import json

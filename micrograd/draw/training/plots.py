@@ -90,7 +90,7 @@ def _drawable(losses: Sequence[float]) -> list[float]:
 
 
 def _axes(ax: Any) -> tuple[Any, bool]:
-    """The axes, or those of a new figure, and whether they are dark. Raises ImportError without matplotlib."""
+    """These axes, or those of a new figure, and whether they are dark. Raises ImportError without matplotlib."""
     if ax is None:
         try:
             from matplotlib import pyplot
