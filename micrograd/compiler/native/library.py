@@ -214,7 +214,7 @@ def _code_digest() -> str:
 
 def _files(directory: Traversable) -> Iterator[Traversable]:
     entries = sorted(directory.iterdir(), key=lambda entry: entry.name)
-    yield from [entry for entry in entries if entry.name.endswith((".py", ".pyc", ".c"))]
+    yield from [entry for entry in entries if entry.name.endswith((".py", ".pyc", ".c", ".txt"))]
     for room in [entry for entry in entries if entry.is_dir() and entry.name != "__pycache__"]:
         yield from _files(room)
 
