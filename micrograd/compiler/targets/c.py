@@ -189,9 +189,12 @@ class Writer:
             row, position, value = map(self._ref, (step.row, step.position, step.value))
             add_at = "v_add_at" if self.vectors else "add_at"
             return [f"{self.each}{add_at}(&{row}, {step.step}, {step.size}, {position}, {value});"]
-        text = self._inline(step.value)
-        if not text:
+        if not isinstance(step.value, Sum):
+            text = call(step.value, self._ref, self.templates)
+        elif len(step.value.terms) > LONG or any(isinstance(term, Loop) for term in step.value.terms):
             return []
+        else:
+            text = self._sum(step.value.terms)
         adds, target = isinstance(step, Accumulate), self._ref(step.target)
         name = target.removesuffix(self.k)
         if not (adds and self.vectors):
@@ -199,13 +202,6 @@ class Writer:
                 return self._declare(name, text, "const ")
             return [f"{target} += {text};" if adds else f"{self.each}{target} = {text};"]
         return ["{", *_indented([*self._declare("a", text), f"{target} += total(a);"]), "}"]
-
-    def _inline(self, value: Any) -> str:
-        """An expression as text, or "" for a sum that takes several statements."""
-        if not isinstance(value, Sum):
-            return call(value, self._ref, self.templates)
-        terms = [term for term in value.terms if isinstance(term, Term)]
-        return self._sum(terms) if len(terms) == len(value.terms) <= LONG else ""
 
     def _declare(self, name: str, text: str, const: str = "") -> list[str]:
         """A new variable."""
