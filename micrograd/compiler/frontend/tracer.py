@@ -258,22 +258,14 @@ class Trace:
     A line without operands is a leaf: `leaves[i]` is the name of an array and an index in it, such as `("p", 3)` for
     the fourth parameter. A constant is one too: its number is `constants[i]`.
 
-    Parameters
-    ----------
-    keeps_composed
-        Whether a function that is made of others, such as sigmoid, is one operation, as people write it. Otherwise it
-        is those that it is made of, which every language has.
-    finite
-        Whether no number will be infinite or NaN, so that 0.0 times any of them is 0.0.
-    quiet
-        Whether an operation that fails gives an infinity or NaN, and not an error.
-    joins
-        Whether sums of products are single operations, "dot", of a start and of two factors for each product.
+    If it `keeps_composed` functions, one that is made of others, such as sigmoid, is one operation, as people write it;
+    otherwise it is those that it is made of, which every language has. If it is `finite`, no number will be infinite or
+    NaN, so that 0.0 times any of them is 0.0. If it is `quiet`, an operation that fails gives an infinity or NaN, and
+    not an error. If it `joins` sums of products, each is one operation, "dot", of a start and of two factors for each
+    product.
 
-    Attributes
-    ----------
-    refused
-        The first error that was raised, or would have been, where a number was asked for: the function may catch it.
+    `refused` is the first error that was raised, or would have been, where a number was asked for: the function may
+    catch it.
     """
 
     def __init__(
@@ -405,19 +397,17 @@ class Trace:
                 return lines[1]
             case "**" if last == 0:
                 return self.id(1.0)
-            case "+" if _is_zero(last, -1.0) or (self.finite and last == 0):
+            case "+" | "-" if self._is_zero(last, -1.0 if op == "+" else 1.0):
                 return lines[0]
-            case "+" if _is_zero(first, -1.0) or (self.finite and first == 0):
-                return lines[1]
-            case "-" if _is_zero(last, 1.0) or (self.finite and last == 0):
-                return lines[0]
-            case "-" if _is_zero(first, -1.0) or (self.finite and first == 0):
-                return self.add("neg", lines[1:]).id
-            case "*" if self.finite and 0 in (first, last):
-                return self.id(0.0)
-            case "/" if self.finite and first == 0:
+            case "+" | "-" if self._is_zero(first, -1.0):
+                return lines[1] if op == "+" else self.add("neg", lines[1:]).id
+            case "*" | "/" if self.finite and (first == 0 or (op == "*" and last == 0)):
                 return self.id(0.0)
         return None
+
+    def _is_zero(self, number: float | None, sign: float) -> bool:
+        """Whether this is the zero of that sign, 0.0 or -0.0; of finite numbers, either."""
+        return number == 0 and (self.finite or math.copysign(1.0, number) == sign)
 
     def live(self, results: Iterable[int]) -> list[int]:
         """The operations, in order, that these results depend on; all others are dead code."""
@@ -436,11 +426,6 @@ def _no_more(op: str, operands: Any) -> NoReturn:
         f"{users_line()}: {op} uses a traced value that was kept after its function had been compiled, and has no "
         "number: do not use outside the function what it stored, or run it again on numbers"
     )
-
-
-def _is_zero(number: float | None, sign: float) -> bool:
-    """Whether this is the zero of that sign: 0.0 or -0.0."""
-    return number == 0 and math.copysign(1.0, number) == sign
 
 
 def users_line(error: BaseException | None = None) -> str:

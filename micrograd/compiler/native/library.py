@@ -48,19 +48,8 @@ RUN = ctypes.CFUNCTYPE(
 class CBackend:
     """A graph as libraries in C, one for each kind of call, built on first use.
 
-    Parameters
-    ----------
-    graph
-        The traced function.
-    options
-        What it is compiled with.
-
-    Raises
-    ------
-    CompilerError
-        If there is no C compiler.
-    OverflowError
-        If a constant of the function is too large for the precision.
+    Raises CompilerError if there is no C compiler, OverflowError if a constant of the function is too large for the
+    precision.
     """
 
     language = "C"
@@ -214,7 +203,7 @@ def _code_digest() -> str:
 
 def _files(directory: Traversable) -> Iterator[Traversable]:
     entries = sorted(directory.iterdir(), key=lambda entry: entry.name)
-    yield from [entry for entry in entries if entry.name.endswith((".py", ".pyc", ".c"))]
+    yield from [entry for entry in entries if entry.name.endswith((".py", ".pyc", ".c", ".txt"))]
     for room in [entry for entry in entries if entry.is_dir() and entry.name != "__pycache__"]:
         yield from _files(room)
 
@@ -233,12 +222,7 @@ class Library:
     C goes on with an infinity or NaN where Python raises an error. So if the processor's floating-point flags tell that
     this may have happened, the examples are computed again step by step, and the call raises the same error.
 
-    Attributes
-    ----------
-    sizes
-        The sizes of the buffers that a call needs.
-    function
-        The address of the generated function, for code in C.
+    `sizes` are those of the buffers that a call needs, `function` is the address of the generated function.
     """
 
     def __init__(

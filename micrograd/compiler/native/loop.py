@@ -19,7 +19,7 @@ from micrograd.compiler.native.buffers import Buffers
 from micrograd.compiler.native.toolchain import build, unload
 from micrograd.compiler.native.update import UpdateKernel
 from micrograd.compiler.targets import spelling
-from micrograd.compiler.targets.c_runtime import ADD, FOR_TILES, PASSES, UNALIGNED, helpers, vector_functions
+from micrograd.compiler.targets.c_runtime import FOR_TILES, PARTS, helpers, vector_functions
 
 
 class KernelCall(ctypes.Structure):
@@ -42,9 +42,10 @@ class LoopArguments(ctypes.Structure):
 def source(kernel: UpdateKernel, precision: Precision = DOUBLE) -> str:
     """The C of the loop."""
     update = kernel.c_source(all_finite=precision != DOUBLE)
-    types = vector_functions(update, precision) + UNALIGNED
-    heads = "".join(f"#include <{name}.h>\n" for name in ("math", "stdint", "string")) + PASSES.format(passes=FOR_TILES)
-    train = spelling.source("loop.c", ADDITION=ADD, UPDATE=update, CLIPS=int(kernel.clips))
+    types = vector_functions(update, precision) + PARTS["unaligned"]
+    heads = "".join(f"#include <{name}.h>\n" for name in ("math", "stdint", "string"))
+    heads += spelling.filled(PARTS["passes"], PASSES=FOR_TILES)
+    train = spelling.source("loop.c", ADDITION=PARTS["add"], UPDATE=update, CLIPS=int(kernel.clips))
     wide = "\n".join(line for line in update.split("\n") if "wide" in line and precision != DOUBLE)
     return "\n".join([heads, helpers(wide), precision.text("\n".join([helpers(types + update), types, train]))])
 

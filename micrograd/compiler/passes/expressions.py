@@ -27,23 +27,14 @@ Run = tuple[str, int, int]
 class Node(NamedTuple):
     """The value of a line of the trace, from the lines `operands`.
 
-    Attributes
-    ----------
-    line
-        The line that it computes.
-    form
-        A Call, whose operands are positions in `operands` and other Calls; or for a sum, its terms. The
-        largest of some numbers has terms with the sign ">".
-    operands
-        Lines of the trace.
-    parameter
-        The index of the parameter whose gradient it is added to; -1 for none.
+    Its form is a Call, whose operands are positions in `operands` and other Calls; or for a sum, its terms. The largest
+    of some numbers has terms with the sign ">".
     """
 
     line: int
     form: Call | tuple[Run, ...]
     operands: tuple[int, ...]
-    parameter: int = -1
+    parameter: int = -1  # the index of the one whose gradient it is added to; -1 for none
 
 
 class Terms:
@@ -65,24 +56,11 @@ class Terms:
 class Expressions(list[Node]):
     """The nodes that some results need, each after its operands.
 
-    Parameters
-    ----------
-    trace
-        The operations.
-    results
-        Lines of the trace, which are nodes of their own.
-    named
-        More lines that are nodes of their own.
-    in_order
-        Whether what is added to a gradient is added as the engine does it, a part at a time. Else the parts are added
-        up first.
+    The lines in `results` and in `named` are nodes of their own. What is added to a gradient is added `in_order` as the
+    engine does it, a part at a time; else the parts are added up first.
 
-    Attributes
-    ----------
-    live
-        The operations among the lines that the results need.
-    rows
-        The first of the parameters that a negative line stands for, an operand of `take_at`.
+    `live` are the operations among the lines that the results need; `rows` has the first of the parameters that a
+    negative line stands for, an operand of `take_at`.
     """
 
     def __init__(

@@ -11,14 +11,15 @@ LONG_LOOP = 32  # rounds of an inner loop, from which jamming pays
 
 def can_jam(loop: Loop) -> bool:
     """Whether the rounds of an outermost loop are independent, and some numbers are read in every one."""
-    if not _only_assigns(loop):
+    steps = list(_innermost(loop))
+    if not all(isinstance(step, Assign | Accumulate) for step, _ in steps):
         return False
     found = list(refs(loop))
     if any(type(number) is not int for ref, _ in found for number in (ref.base, *ref.strides)):
         return False  # a parameter of a routine
     if not any(_is_reused(ref, rounds) for ref, rounds in found):
         return False
-    targets = dict(_targets(loop))
+    targets = {step.target: rounds for step, rounds in steps if step.target.array in ARRAYS}
     spans = [(ref.array, *span(ref, rounds)) for ref, rounds in targets.items()]
     for ref, rounds in found:
         if ref in targets or ref.array not in ARRAYS:
@@ -36,18 +37,13 @@ def _is_reused(ref: Ref, rounds: tuple[int, ...]) -> bool:
     )
 
 
-def _only_assigns(step: Any) -> bool:
-    """Whether a step is an assignment, or a loop of nothing else."""
-    return all(map(_only_assigns, step.body)) if isinstance(step, Loop) else isinstance(step, Assign | Accumulate)
-
-
-def _targets(step: Any, rounds: tuple[int, ...] = ()) -> Iterator[tuple[Ref, tuple[int, ...]]]:
-    """The elements that a step sets or adds to, with the rounds of the loops around each."""
+def _innermost(step: Any, rounds: tuple[int, ...] = ()) -> Iterator[tuple[Any, tuple[int, ...]]]:
+    """The steps in a loop that are no loops themselves, with the rounds of the loops around each."""
     if isinstance(step, Loop):
         for inner in step.body:
-            yield from _targets(inner, (*rounds, step.rounds))
-    elif step.target.array in ARRAYS:
-        yield step.target, rounds
+            yield from _innermost(inner, (*rounds, step.rounds))
+    else:
+        yield step, rounds
 
 
 def _is_disjoint(ref: Ref, rounds: Sequence[int]) -> bool:

@@ -23,7 +23,7 @@ def fused(statements: Sequence[Statement], nodes: Sequence[Node], results: Seque
         needs.append({s for s in set(map(home.get, used)) if s is not None})
     groups: list[list[int]] = []
     group: dict[int, int] = {}
-    shapes = [_shape(statement.step) for statement in statements]
+    shapes = [_unnested(statement.step)[0] for statement in statements]
     for s in _late(needs):
         latest = max([group[o] for o in needs[s]], default=-1)
         if not (
@@ -56,15 +56,15 @@ def _late(needs: Sequence[set[int]]) -> list[int]:
     return sorted(range(len(needs)), key=lambda s: (use[s], s))
 
 
-def _shape(step: Step) -> tuple[int, ...] | None:
-    """The rounds of the loops around a single assignment; None for anything else."""
+def _unnested(step: Any) -> tuple[tuple[int, ...], Any]:
+    """The rounds of the loops around a single assignment, and this; none if there are several."""
     rounds: list[int] = []
     while isinstance(step, Loop):
         if len(step.body) > 1:
-            return None
+            return (), step
         rounds.append(step.rounds)
         step = step.body[0]
-    return tuple(rounds)
+    return tuple(rounds), step
 
 
 def nested(rounds: Sequence[int], body: Sequence[Step]) -> Loop:
@@ -78,8 +78,7 @@ def _merged(members: Sequence[tuple[Step, float]]) -> Step:
     """One loop for steps, each with the uses of its results a round: a variable, if these are all in its own round."""
     if len(members) == 1:
         return members[0][0]
-    rounds = _shape(members[0][0]) or ()
-    inner = [_innermost(step) for step, _ in members]
+    (rounds, *_), inner = zip(*[_unnested(step) for step, _ in members], strict=True)
     reads = Counter(ref for step in inner for ref, _ in refs(step.value))
     variables: dict[Ref, Ref] = {}
     body: list[Step] = []
@@ -90,10 +89,3 @@ def _merged(members: Sequence[tuple[Step, float]]) -> Step:
             step = step._replace(target=variables[step.target])
         body.append(step)
     return nested(rounds, body)
-
-
-def _innermost(step: Any) -> Any:
-    """The single assignment in loops."""
-    while isinstance(step, Loop):
-        [step] = step.body
-    return step

@@ -26,12 +26,7 @@ def chunks_of(kernel: Kernel, most: int, size: Callable[[Kernel], int] = length)
 class Slots:
     """Where in the array t the elements go; those that only single lines of one function use go to variables.
 
-    What lies between elements that a loop uses keeps them apart.
-
-    Attributes
-    ----------
-    size
-        How many elements t has.
+    What lies between elements that a loop uses keeps them apart. `size` is how many elements t has.
     """
 
     def __init__(self, chunks: Sequence[Kernel]) -> None:

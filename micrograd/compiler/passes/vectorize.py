@@ -8,7 +8,7 @@ computed them.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, repeat
+from itertools import repeat
 from operator import add, sub
 from typing import Any, NamedTuple
 
@@ -181,7 +181,7 @@ def _transposed(rows: Iterable[Any]) -> Any:
 def _rolled(kind: Any, lines: Sequence[int], bases: Sequence[Bases]) -> Iterator[Statement]:
     """Nodes of one kind as loops, or as a single nest if they form a grid."""
     steps = []
-    for start, rounds in _even_runs(bases):
+    for start, _, rounds in repeats([0] * len(bases), bases, 1):
         strides = zip(map(sub, bases[start + 1], bases[start])) if rounds > 1 else repeat(())
         step = _step(kind, zip(bases[start], strides, strict=False))
         steps.append(Loop(rounds, (step,)) if rounds > 1 else step)
@@ -190,21 +190,6 @@ def _rolled(kind: Any, lines: Sequence[int], bases: Sequence[Bases]) -> Iterator
         n = _count(step)
         yield Statement(step, list(lines[at : at + n]))
         at += n
-
-
-def _even_runs(bases: Sequence[Bases]) -> Iterator[tuple[int, int]]:
-    """The start and the rounds of each loop over nodes of one kind: what `repeats` finds, in less time."""
-    strides = _transposed(map(sub, column[1:], column) for column in _transposed(bases))
-    start = end = 0
-    for _, alike in groupby(strides):
-        end += len(list(alike))
-        if end - start + 1 >= FEWEST_ROUNDS:
-            yield start, end - start + 1
-            start = end + 1
-        yield from zip(range(start, end), repeat(1), strict=False)
-        start = max(start, end)
-    if start < len(bases):
-        yield start, 1
 
 
 def _count(step: Step) -> int:

@@ -28,66 +28,19 @@ from micrograd.compiler.passes.interchange import interchanged, is_dot
 from micrograd.compiler.passes.jam import JAM_FACTOR, can_jam, shifted
 from micrograd.compiler.passes.share import RoutineCall, Routines, with_routines
 from micrograd.compiler.passes.storage import Slots, chunks_of
-from micrograd.compiler.targets.c_runtime import (
-    ADD,
-    CALLS,
-    DOUBLES,
-    FOR_DOUBLES,
-    FOR_TILES,
-    GATHER,
-    NO_PATTERNS,
-    NOINLINE,
-    PASSES,
-    RUN,
-    TILES,
-    helpers,
-    seen,
-    vector_functions,
-)  # fmt: skip
-from micrograd.compiler.targets.spelling import added, call, index
+from micrograd.compiler.targets.c_runtime import CALLS, FOR_DOUBLES, FOR_TILES, PARTS, helpers, seen, vector_functions
+from micrograd.compiler.targets.spelling import added, call, filled, index, spellings
 
 LINES = 150  # lines of C in a function
 MANY_LINES = 500  # outside loops, above which a tile is one vector, since each line is unrolled over the tile
 LONG = 8  # terms, above which a sum takes several statements
 CACHE = 1 << 19  # bytes, beyond which a tile is smaller
 
-ARITHMETIC = {
-    **{op: f"{{0}} {op} {{1}}" for op in ("+", "-", "*", "/")},
-    **{op: f"({{0}} {op} {{1}})" for op in ("<", "<=", ">", ">=", "==", "!=")},
-    "neg": "(-{0})",
-    "**2": "({0} * {0})",
-    "**3": "({0} * {0} * {0})",
-    "%": "remainder_({0}, {1})",
-    "**": "pow({0}, {1})",
-    "abs": "fabs({0})",
-    "take": "take_at((const double[]){{{*}}}, 1, SIZE, {0})",
-    "take_at": "take_at({1}, STEP, SIZE, {0})",
-}
-SCALAR = {
-    **ARITHMETIC,
-    "and": "({0} && {1})",
-    "or": "({0} || {1})",
-    "where": "({0} ? {1} : {2})",
-    "larger": "larger({0}, {1})",
-    "condition": "({0} ? 1.0 : 0.0)",
-    "truth": "({0} != 0.0)",
-}
-
-
+SCALAR = spellings("c")
 VECTOR = {
-    **ARITHMETIC,
+    **SCALAR,
     **{op: f"v_{op}({', '.join(['{0}', '{1}'][:n])})" for op, n in CALLS.items()},
-    "abs": "v_fabs({0})",
-    "%": "v_remainder_({0}, {1})",
-    "**": "v_pow({0}, {1})",
-    "and": "({0} & {1})",
-    "or": "({0} | {1})",
-    "larger": "v_larger({0}, {1})",
-    "where": "choose({0}, {1}, {2})",
-    "condition": "choose({0}, U(1.0), U(0.0))",
-    "truth": "({0} != U(0.0))",
-    "take": "v_take((const V[]){{{*}}}, SIZE, {0})",
-    "take_at": "v_take_at({1}, STEP, SIZE, {0})",
+    **spellings("vectors"),
 }
 TOTAL = CONDITIONS | {
     *("+", "-", "*", "dot", "neg", "abs", "where", "largest"),
@@ -236,9 +189,12 @@ class Writer:
             row, position, value = map(self._ref, (step.row, step.position, step.value))
             add_at = "v_add_at" if self.vectors else "add_at"
             return [f"{self.each}{add_at}(&{row}, {step.step}, {step.size}, {position}, {value});"]
-        text = self._inline(step.value)
-        if not text:
+        if not isinstance(step.value, Sum):
+            text = call(step.value, self._ref, self.templates)
+        elif len(step.value.terms) > LONG or any(isinstance(term, Loop) for term in step.value.terms):
             return []
+        else:
+            text = self._sum(step.value.terms)
         adds, target = isinstance(step, Accumulate), self._ref(step.target)
         name = target.removesuffix(self.k)
         if not (adds and self.vectors):
@@ -246,13 +202,6 @@ class Writer:
                 return self._declare(name, text, "const ")
             return [f"{target} += {text};" if adds else f"{self.each}{target} = {text};"]
         return ["{", *_indented([*self._declare("a", text), f"{target} += total(a);"]), "}"]
-
-    def _inline(self, value: Any) -> str:
-        """An expression as text, or "" for a sum that takes several statements."""
-        if not isinstance(value, Sum):
-            return call(value, self._ref, self.templates)
-        terms = [term for term in value.terms if isinstance(term, Term)]
-        return self._sum(terms) if len(terms) == len(value.terms) <= LONG else ""
 
     def _declare(self, name: str, text: str, const: str = "") -> list[str]:
         """A new variable."""
@@ -391,11 +340,11 @@ def library_source(
 
     def file(body: str, *rest: str) -> str:
         """A file of C: these functions, after all that they call."""
-        types = vector_functions(body, precision) + TILES.format(tile=tile) if tile else DOUBLES
+        types = vector_functions(body, precision) + filled(PARTS["tiles"], SIZE=tile) if tile else PARTS["doubles"]
         parts = (
             "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n",
-            NO_PATTERNS + PASSES.format(passes=FOR_TILES if tile else FOR_DOUBLES),
-            NOINLINE if "NOINLINE" in body else "",
+            PARTS["no_patterns"] + filled(PARTS["passes"], PASSES=FOR_TILES if tile else FOR_DOUBLES),
+            PARTS["noinline"] if "NOINLINE" in body else "",
             "" if failed == "0" else seen(types + body),
             helpers(types + body),
             types,
@@ -404,14 +353,15 @@ def library_source(
         )
         return precision.text("\n".join(parts))
 
-    run = RUN.format(
-        inputs=offset,
-        outputs=program.n_results,
-        once=once,
-        gather=gather,
-        failed=failed,
-        room=(numbers * max(tile, 1) + 1) * VECTOR_BYTES,
+    run = filled(
+        PARTS["run"],
+        INPUTS=offset,
+        OUTPUTS=program.n_results,
+        ONCE=once,
+        GATHER=gather,
+        FAILED=failed,
+        ROOM=(numbers * max(tile, 1) + 1) * VECTOR_BYTES,
     )
-    library = file(writer.source("one"), GATHER if gather or once else "", run, ADD)
+    library = file(writer.source("one"), PARTS["gather"] if gather or once else "", run, PARTS["add"])
     added = file(writer.routines()) if routines.across_programs and writer.added else ""
     return LibrarySource(library, added, writer.called)

@@ -18,18 +18,6 @@ FOR_DOUBLES = f'"no-tree-pre", "no-code-hoisting", "no-tree-slp-vectorize", "no-
 PARTS = parts("runtime.c")
 
 
-def _template(name: str, **fields: str) -> str:
-    """A part as a template for `str.format`: these fields take the place of its words in capitals."""
-    escaped = PARTS[name].replace("{", "{{").replace("}", "}}")
-    return filled(escaped, **{word: f"{{{field}}}" for word, field in fields.items()})
-
-
-NO_PATTERNS, NOINLINE, DOUBLES = PARTS["no_patterns"], PARTS["noinline"], PARTS["doubles"]
-UNALIGNED, GATHER, ADD = PARTS["unaligned"], PARTS["gather"], PARTS["add"]
-PASSES, TILES = _template("passes", PASSES="passes"), _template("tiles", SIZE="tile")
-RUN = _template("run", **{word.upper(): word for word in ("room", "inputs", "outputs", "once", "gather", "failed")})
-
-
 def is_bounded(name: str) -> bool:
     """Whether a function's domain ends: an infinite result is a pole there, and of other functions too large."""
     for x in (-1.0, 0.0, 1.0):

@@ -10,7 +10,7 @@ from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.passes import program
 from micrograd.compiler.passes.expressions import Node
 from micrograd.compiler.targets import c, javascript
-from micrograd.compiler.targets.c_runtime import NO_PATTERNS, helpers
+from micrograd.compiler.targets.c_runtime import PARTS, helpers
 from micrograd.compiler.targets.spelling import source, terms, total
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def export_c(
     numbers = ",\n".join(f"    {c.literal(number)}" for number in parameters) or "    0.0 /* there are none */"
     array = f"const double {name}_parameters[] = {{\n{numbers}\n}};\n"
     header = _header(graph, name, precision.size * max(writer.temporaries for writer in writers.values()))
-    rest = ["", "#include <math.h>\n", NO_PATTERNS, array, helpers(body), body]
+    rest = ["", "#include <math.h>\n", PARTS["no_patterns"], array, helpers(body), body]
     return precision.text(header), precision.text("\n".join(rest))
 
 
