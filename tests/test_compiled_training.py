@@ -920,6 +920,23 @@ def test_the_compiler_may_disappear_before_anything_is_built(monkeypatch):
     assert fast.map([1.0, 2.0]) == [2.0, 4.0]
 
 
+@pytest.mark.parametrize("backend", ["auto", "c"])
+def test_a_step_that_replaces_the_optimizers_own_in_a_block_is_refused(backend):
+    if not has_compiler():
+        pytest.skip("there is no C compiler here")
+    line = Line(backend)
+    with line.block as step:
+        step(*BATCH)
+        state = line.state()
+        line.optimizer.step = lambda: None
+        with pytest.raises(TypeError, match=r"SGD defines its own step\(\)"):
+            step(*BATCH)
+        assert line.state() == state
+        del line.optimizer.step
+        step(*BATCH)
+        assert line.optimizer.steps == 2
+
+
 def no_build(*source):
     raise CompilerError("no longer")
 

@@ -4,6 +4,7 @@ import contextvars
 import ctypes
 import functools
 import itertools
+import math
 import os
 import random
 import sys
@@ -302,6 +303,8 @@ BOX, HIDDEN, OCTET, DOUBLE = Static(), {"scale": 1.0}, bytearray([1]), ctypes.c_
 CONTEXT = contextvars.ContextVar("CONTEXT", default=1.0)
 REFERENCE, PROXY, WEAK = weakref.ref(BOX), weakref.proxy(BOX), weakref.WeakValueDictionary(box=BOX)
 VIEW, READ_ONLY = HIDDEN.values(), types.MappingProxyType(HIDDEN)
+PARTIAL, ITEMS = functools.partial(max, [1.0]), [1.0]
+LENGTH = ITEMS.__len__
 
 
 def importing(self):
@@ -316,6 +319,11 @@ def importing_a_name(self):
     return scale
 
 
+@functools.wraps(math.sqrt)
+def wrapping_one_of_a_library(self):
+    return BOX.scale
+
+
 def within_closure(state=STATE):
     return lambda self: state.scale
 
@@ -324,7 +332,10 @@ FOLLOWED = {
     importing: "",
     importing_a_name: "",
     within_closure(): "",
+    wrapping_one_of_a_library: "",
     lambda self: STATE.scale: "",
+    lambda self: PARTIAL(): "",
+    lambda self: LENGTH(): "",
     lambda self: BOX.of_module(): "",
     lambda self: BOX.of_box: "",
     lambda self: WithMeta.scale: "",
@@ -359,6 +370,8 @@ def test_a_number_that_a_rule_gets_in_a_roundabout_way_is_followed_or_refused(nu
         scale = 2.0 if step > 3 else 1.0
         STATE.scale = BOX.scale = Named.scale = HIDDEN["scale"] = DOUBLE.value = scale
         OCTET[0] = int(scale)
+        PARTIAL.__setstate__((max, ([scale],), {}, None))
+        ITEMS[:] = [1.0] * int(scale)
         CONTEXT.set(scale)
         monkeypatch.setenv("MICROGRAD_SCALE", str(scale))
         model.w.label = "twice" if scale > 1 else ""

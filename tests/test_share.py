@@ -1,7 +1,10 @@
 """Routines: steps that differ only in numbers become calls of one function, which compute the same."""
 
 import os
+import shlex
+import signal
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -191,6 +194,32 @@ def test_lengths_that_share_routines_train_as_python_does(monkeypatch, tmp_path,
     names = [name for name, _ in compiled]
     assert names.count("program") == 5  # one for each length, and the training's own loop
     assert 1 < len(names) - 5 == len(dict.fromkeys(compiled)) - 5
+
+
+def test_a_forked_child_compiles_what_a_thread_of_its_parent_was_compiling(monkeypatch, tmp_path):
+    def compiled(directory, name, *others):
+        (directory / f"{name}.o").write_bytes(b"code")
+        return directory / f"{name}.o"
+
+    monkeypatch.setattr(toolchain, "_compiled", compiled)
+    object_file = toolchain.ObjectFile("")
+    with object_file._lock:  # as while a thread compiles it
+        child = os.fork()
+        if not child:
+            signal.alarm(60)  # instead of waiting for the lock forever
+            os._exit(Path(object_file.write_to(tmp_path, "object", [])).read_bytes() != b"code")
+        assert os.waitpid(child, 0)[1] == 0
+
+
+@needs_compiler
+def test_a_ctrl_c_in_the_terminal_ends_no_compiler(monkeypatch, tmp_path):
+    compiler, script = toolchain.require_compiler(), tmp_path / "cc"
+    interrupt = "trap '' INT\nkill -INT 0"  # all of its process group, as a terminal does
+    script.write_text(f'#!/bin/sh\n{interrupt}\nexec {shlex.join(compiler.command)} "$@"\n')
+    script.chmod(0o700)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(toolchain, "find_compiler", lambda *_: compiler._replace(command=(str(script),)))
+    assert compile(lambda x: x.sin(), (1.0,), backend="c")(0.0) == 0.0
 
 
 def test_a_forked_child_does_the_work_that_a_thread_of_its_parent_has_begun():

@@ -226,9 +226,15 @@ class Training:
         return [of_shapes[kind][place] for kind, place in zip(examples.kind, examples.place, strict=True)]
 
     def _bind(self, examples: Examples | None) -> None:
-        """Have a loop for the optimizer's rule as it is now, and for these examples; with "auto", only if C can."""
+        """Have a loop for the optimizer's rule as it is now, and for these examples; with "auto", only if C can.
+
+        Raises TypeError if the optimizer was given another `step` that does not call its rule.
+        """
+        if self._loop and self._loop.kernel.reach.changed():
+            check_rule(self._optimizer)
+            self._loop = None
         try:
-            if self._loop is None or self._loop.kernel.reach.changed():
+            if self._loop is None:
                 kind: type[NativeLoop | BrowserLoop] = NativeLoop
                 if not self._compiled._is_in_c():
                     from micrograd.compiler.native.browser import BrowserLoop as kind  # which only Pyodide can run

@@ -34,6 +34,7 @@ ATTRIBUTES: dict[type, tuple[str, ...]] = {
     FunctionType: ("__code__", "__defaults__", "__kwdefaults__"),
     MethodType: ("__self__", "__func__"),
     BuiltinMethodType: ("__self__",),
+    types.MethodWrapperType: ("__self__",),
     staticmethod: ("__func__",),
     classmethod: ("__func__",),
     property: ("fget", "fset", "fdel"),
@@ -41,7 +42,7 @@ ATTRIBUTES: dict[type, tuple[str, ...]] = {
     defaultdict: ("default_factory", "__class__"),
 }
 """What can be read from objects of these types, besides what is in their `__dict__`."""
-READ_ONLY = (MethodType, BuiltinMethodType, staticmethod, classmethod, property, partial)
+READ_ONLY = (MethodType, BuiltinMethodType, types.MethodWrapperType, staticmethod, classmethod, property)
 """Those of these types whose attributes cannot be assigned."""
 FOLLOWED = {
     *(object, type, dict, OrderedDict, defaultdict, *CONTAINERS, array, memoryview, range, slice, MappingProxyType),
@@ -409,7 +410,9 @@ def _is_of_library(thing: Any) -> bool:
     """Whether a function or a class never changes, as those of libraries and in C; users patch micrograd's classes."""
     if isinstance(thing, type) and (_is_in_c(thing) or thing.__module__.startswith("micrograd.")):
         return _is_in_c(thing)
-    return str(thing.__module__).partition(".")[0] in LIBRARIES
+    # what functools.wraps makes of a user's function has the __module__ of what it wraps
+    module = thing.__globals__.get("__name__") if isinstance(thing, FunctionType) else thing.__module__
+    return str(module).partition(".")[0] in LIBRARIES
 
 
 def _refill(container: Any, contents: list[Any]) -> None:

@@ -56,6 +56,7 @@ double probe(double x)
 }
 """
 """A compiler is used if it builds this library, which needs the headers and the libm that generated code needs."""
+PROCESS_GROUP = 0 if os.name == "posix" else None  # a new one: a Ctrl-C in the terminal ends no compiler in a thread
 PATIENCE = 2.0  # seconds until the log says what takes so long
 
 
@@ -281,10 +282,13 @@ class ObjectFile:
     """Compiled functions that several libraries link. The first of these that is built compiles them."""
 
     def __init__(self, text: str) -> None:
-        self._text, self._code, self._lock = text, b"", threading.Lock()
+        self._text, self._code = text, b""
+        self._process, self._lock = os.getpid(), threading.Lock()
 
     def write_to(self, directory: Path, name: str, command: list[str]) -> str:
         """Write the machine code to a file in this directory. Returns its path."""
+        if self._process != os.getpid():  # a forked child does not have the thread that may hold the lock
+            self._process, self._lock = os.getpid(), threading.Lock()
         with self._lock:
             if not self._code:
                 for_object = [word for word in command if word != "-shared"]
@@ -302,7 +306,11 @@ def _compiled(directory: Path, name: str, text: str, suffix: str, command: list[
     compiler = slow if "ziglang" in command else command[0]
     with notice(f"compiling {text.count(chr(10)):,} lines of C with {compiler}"):
         result = subprocess.run(
-            [*command, str(c_file), "-o", str(built), "-lm"], capture_output=True, text=True, errors="replace"
+            [*command, str(c_file), "-o", str(built), "-lm"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            process_group=PROCESS_GROUP,
         )
     if result.returncode != 0:
         if shutil.disk_usage(directory).free < 1 << 20:
