@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import secrets
 import shutil
 import time
@@ -14,6 +15,10 @@ from micrograd.errors import shown
 FORMAT = "micrograd"
 VERSION = 1
 WAITS = (0.01, 0.05, 0.2, 0.5)  # seconds: a virus scanner or an indexer may have a file open
+DEPTH = 100
+"""The deepest nesting of lists and objects: far deeper than in a model, far less than overflows a stack."""
+
+_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{\]}]', re.DOTALL)  # an unclosed string runs to the end
 
 
 def write(content: Any, path: str | os.PathLike[str]) -> None:
@@ -79,13 +84,15 @@ def move(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None
 def read(path: str | os.PathLike[str]) -> Any:
     """The content of a document. Every number in it becomes a float, which may be infinite.
 
-    Raises ValueError if the document is damaged, of another kind or of another version, RecursionError if it is nested
-    more deeply than Python can read, OSError if it cannot be opened.
+    Raises ValueError if the document is damaged, of another kind or of another version, OSError if it cannot be opened.
     """
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    if _depth(text) > DEPTH:
+        raise ValueError("it is nested too deeply")
     try:
-        with open(path, encoding="utf-8") as file:
-            # parse_int: an integer of a million digits would take long to read as an int
-            document = json.load(file, object_pairs_hook=_object, parse_int=float, parse_constant=_no_constant)
+        # parse_int: an integer of a million digits would take long to read as an int
+        document = json.loads(text, object_pairs_hook=_object, parse_int=float, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
         raise ValueError(f"it is not JSON, or is incomplete: {error}") from None
     is_ours = isinstance(document, dict) and document.keys() == {"format", "version", "content"}
@@ -94,6 +101,15 @@ def read(path: str | os.PathLike[str]) -> Any:
     if (version := document["version"]) is True or version != VERSION:
         raise ValueError(f"it has version {shown(version, 20)}, but this micrograd reads version {VERSION}")
     return document["content"]
+
+
+def _depth(text: str) -> int:
+    """The depth of nested lists and objects in a text that may not be JSON."""
+    depth = deepest = 0
+    for token in _STRING_OR_BRACKET.finditer(text):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     try:
         return _decode(files.read(path))
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ValueError(f"{os.fspath(path)} does not hold a model: {error}") from None
 
 
