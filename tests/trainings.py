@@ -76,7 +76,9 @@ class Setting:
 def plain(history):
     """A history as dicts and lists."""
     snapshots = [[s.epoch, list(s.parameters), list(s.gradients)] for s in history.snapshots]
-    return {**vars(history), "snapshots": snapshots, "failure": history.failure and vars(history.failure)}
+    # A copy, as CPython 3.13.0 may collect what the attributes of an object hold while its dict is still in use.
+    failure = history.failure and {**vars(history.failure)}
+    return {**vars(history), "snapshots": snapshots, "failure": failure}
 
 
 def close(a, b):
