@@ -273,6 +273,7 @@ def test_what_cannot_be_played_with_is_refused(tmp_path):
         ({"xs": [*XS[1:], [1.0, math.nan]]}, ValueError, r"xs\[19\] is \[1.0, nan\]: a playground needs finite"),
         ({"xs": [*XS[1:], [1.0]]}, ValueError, r"xs\[19\] has another size than the first example"),
         ({"ys": ["a"] * 20, "loss": losses.mse_loss}, ValueError, r"ys\[0\] is 'a': a playground needs finite numbers"),
+        ({"xs": [[1.0, {"b": 2.0}]] * 20}, ValueError, r"xs\[0\] is .*: a playground needs finite numbers"),
         ({"ys": [2, *YS[1:]]}, ValueError, r"ys\[0\] is 2: binary_cross_entropy_with_logits expects"),
         ({"validation": 3}, ValueError, r"validation must be a pair \(xs, ys\)"),
         ({"validation": ([[1.0]], [1])}, ValueError, r"validation\[0\]\[0\] has another size"),

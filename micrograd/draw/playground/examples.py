@@ -6,7 +6,7 @@ from typing import Any
 from micrograd.draw.text import real
 from micrograd.engine import Value
 from micrograd.errors import shown
-from micrograd.trees import as_lists, flat
+from micrograd.trees import as_lists
 from micrograd.validation import examples
 
 NUMBERS = 1_000_000  # in all examples, some megabytes of the page
@@ -42,7 +42,9 @@ def table_of(loss: Any, names: tuple[str, str], xs: Any, ys: Any, size: int = 0)
 
 def numbers_in(example: Any) -> list[float]:
     """The numbers in nested lists; NaN for what is not a number."""
-    return [real(number) for number in flat(example)]
+    if isinstance(example, (list, tuple)):
+        return [number for part in example for number in numbers_in(part)]
+    return [real(example)]
 
 
 def kinds_of(rows: list[list[float]], outputs: int) -> list[float] | None:
