@@ -33,6 +33,9 @@ def uninterrupted() -> Iterator[None]:
                 yield
         finally:
             over = True
+            for number, handler in handlers.items():
+                if _signal.getsignal(number) is wait:  # another handler has raised an exception where it would be set
+                    _signal.signal(number, handler)
 
 
 @contextmanager

@@ -209,6 +209,8 @@ def test_a_forked_child_compiles_what_a_thread_of_its_parent_was_compiling(monke
             signal.alarm(60)  # instead of waiting for the lock forever
             os._exit(Path(object_file.write_to(tmp_path, "object", [])).read_bytes() != b"code")
         assert os.waitpid(child, 0)[1] == 0
+        monkeypatch.setattr(os, "getpid", lambda: child)  # where coverage is measured
+        assert Path(object_file.write_to(tmp_path, "object", [])).read_bytes() == b"code"
 
 
 @needs_compiler
