@@ -103,8 +103,7 @@ class Place:
     def changed(self) -> str:
         """The name of what has changed in it; "" if nothing has."""
         try:
-            now = self._read()
-            return "" if _identities(now) == self._identities else self.difference(now)
+            return self.difference(self._read())
         except Exception:  # whatever a user's class raises where it is read
             return self._path
 

@@ -151,7 +151,7 @@ def _probed(compiler: Compiler) -> Compiler:
         )
     for native in NATIVE:
         try:
-            unload(_prepare_build(lambda: Source(PROBE), PROBE, compiler._replace(native=native))())
+            unload(prepare_build(lambda: Source(PROBE), PROBE, compiler._replace(native=native))())
         except CompilerError as error:
             failure = error  # the last one, without flags, is raised
         else:
@@ -166,19 +166,9 @@ class Source(NamedTuple):
     objects: "Sequence[ObjectFile]" = ()
 
 
-def build(source: str | Callable[[], Source], made_of: str = "") -> ctypes.CDLL:
-    """Compile and load the source. Raises CompilerError if there is no compiler, or it rejects the source.
-
-    The source may be a function that writes it, and is called only if the cache has no library `made_of` the same.
-    """
-    return prepare_build(source, made_of)()
-
-
-def prepare_build(source: str | Callable[[], Source], made_of: str = "") -> Callable[[], ctypes.CDLL]:
-    """Write the source as `build` does; returns a function for the rest, which compiles and loads it in any thread."""
-    if isinstance(source, str):
-        return _prepare_build(lambda: Source(source), source, require_compiler())
-    return _prepare_build(source, made_of, require_compiler())
+def build(text: str) -> ctypes.CDLL:
+    """Compile and load a text. Raises CompilerError if there is no compiler, or it rejects the text."""
+    return prepare_build(lambda: Source(text), text)()
 
 
 def require_compiler() -> Compiler:
@@ -186,8 +176,14 @@ def require_compiler() -> Compiler:
     return find_compiler(os.environ.get("CC"), os.environ.get("PATH"))
 
 
-def _prepare_build(write: Callable[[], Source], made_of: str, compiler: Compiler) -> Callable[[], ctypes.CDLL]:
-    command, version, native = compiler
+def prepare_build(
+    write: Callable[[], Source], made_of: str, compiler: Compiler | None = None
+) -> Callable[[], ctypes.CDLL]:
+    """Write a source, unless the cache has a library `made_of` the same. Returns a function that does the rest.
+
+    The function compiles and loads the library in any thread. Raises CompilerError as `build` does.
+    """
+    command, version, native = compiler or require_compiler()
     vectors = ["-mprefer-vector-width=512"] if platform.machine() in ("x86_64", "AMD64") else []
     flags = [*FLAGS, *native, *vectors]
     machine = platform.machine(), platform.platform(), _processor()
