@@ -33,9 +33,11 @@ def dot(ws: Iterable[Any], xs: Iterable[Any], bias: Any = 0) -> Value:
             data += w.data * x.data
 
     def _backward(grad: Any) -> None:
-        for w, x in zip(operands[:n], operands[n:-1], strict=True):
-            w.grad += grad * x.data
-            x.grad += grad * w.data
+        pairs = operands[:n], operands[n:-1]
+        if not (hasattr(grad, "add_products") and grad.add_products(*pairs)):
+            for w, x in zip(*pairs, strict=True):
+                w.grad += grad * x.data
+                x.grad += grad * w.data
         operands[-1].grad += grad
 
     return _node(data, operands, "dot", _backward)
@@ -179,8 +181,9 @@ def _take(candidates: dict[int, Any], index: Any) -> Any:
     data = operands[0].data if type(index) is int else index.select([operand.data for operand in operands])
 
     def _backward(grad: Any) -> None:
-        for i, operand in zip(candidates, operands, strict=True):
-            operand.grad += scalar.where(index == i, grad, 0)
+        if not (hasattr(grad, "add_at") and grad.add_at(index, operands)):
+            for i, operand in zip(candidates, operands, strict=True):
+                operand.grad += scalar.where(index == i, grad, 0)
 
     return _node(data, operands, "take", _backward)
 

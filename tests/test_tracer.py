@@ -8,7 +8,8 @@ import micrograd
 from micrograd import Value, dot, losses, scalar, take
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.interpret import evaluate
-from micrograd.compiler.frontend.tracer import Pending, Symbol, Trace, TraceError
+from micrograd.compiler.frontend.products import Pending, joined
+from micrograd.compiler.frontend.tracer import Symbol, Trace, TraceError
 from micrograd.trees import shape_of
 
 
@@ -103,7 +104,7 @@ def test_a_dot_within_derivatives_may_mix_numbers_of_several_levels() -> None:
 
 def test_products_are_added_to_the_sum_that_they_belong_to(trace: Trace) -> None:
     a, b, c = (trace.leaf("x", i) for i in range(3))
-    with trace.gradients():
+    with joined(trace, {}, 0):
         total = 0 + a * b + b * c
         longer, other = total + a * a, total + c * c
         product = a * c
@@ -118,7 +119,7 @@ def test_products_are_added_to_the_sum_that_they_belong_to(trace: Trace) -> None
 
 def test_what_else_uses_a_product_or_a_sum_records_it(trace: Trace) -> None:
     a, b, c = (trace.leaf("x", i) for i in range(3))
-    with trace.gradients():
+    with joined(trace, {}, 0):
         product, alone, total = a * b, 0 + a * b, 0 + a * b + b * c
         assert [type(number) for number in (product, alone, total)] == [Pending] * 3
         assert not hasattr(product, "other")
@@ -145,7 +146,7 @@ def test_a_sum_of_finite_numbers_starts_from_nothing_rather_than_from_a_zero() -
 
 def test_a_sum_that_is_kept_has_no_number(trace: Trace) -> None:
     a = trace.leaf("x")
-    with trace.gradients():
+    with joined(trace, {}, 0):
         kept = 0 + a * a
     trace.close()
     with pytest.raises(TraceError, match="kept after its function"):

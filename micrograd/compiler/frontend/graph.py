@@ -5,11 +5,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import islice, repeat
 from numbers import Real
-from operator import add
+from operator import add, itemgetter
 from typing import Any
 
+from micrograd.compiler.frontend.products import joined
 from micrograd.compiler.frontend.redirect import backward_hook, symbols
-from micrograd.compiler.frontend.scatter import Scatter, scatter
+from micrograd.compiler.frontend.scatter import Scatter
 from micrograd.compiler.frontend.tracer import NO_NUMBER, Argument, Symbol, Trace, TraceError, users_line
 from micrograd.engine import Value
 from micrograd.errors import NO_PLAIN_NUMBER, shown
@@ -164,12 +165,12 @@ class Graph:
         gradients.update(zip(parameters, list(map(add, before, of_parameters)), strict=True))
         for x in inputs:
             x.grad = 0  # what a backward() within the function has left there is not part of the gradient
-        with trace.gradients():
-            root.backward(trace.leaf("seed"))
         learnt = len(parameters) - n_constants
+        with joined(trace, gradients, learnt) as scatters:
+            root.backward(trace.leaf("seed"))
         grads = list(map(gradients.__getitem__, parameters))
-        lines = [trace.id(grad) for grad in [*grads[:learnt], *before[learnt:]]]
-        self.parameter_gradients, self.scatters = scatter(trace, lines)
+        self.parameter_gradients = [trace.id(grad) for grad in [*grads[:learnt], *before[learnt:]]]
+        self.scatters = sorted(scatters, key=itemgetter(1, 2))  # so that loops over them advance evenly
         self.argument_gradients = [trace.id(x.grad) for x in inputs]
         of_nodes = [(value.data, value.grad) for value in (*nodes, *inputs)]
         for data, grad in [*of_nodes, *zip(numbers, grads, strict=True)]:

@@ -86,9 +86,10 @@ def _hash(self: object) -> int:
 class Symbol:
     """A traced value: the result of one line of a trace."""
 
-    __slots__ = ("_n", "_parts", "id", "trace")
-    _n: int
-    _parts: Any  # of what is Pending
+    __slots__ = ("_n", "_parts", "_row", "id", "trace")
+    _n: int  # this and the next ones of what is Pending
+    _parts: Any
+    _row: Any
 
     def __init__(self, trace: "Trace", id: int) -> None:
         self.trace = trace
@@ -123,6 +124,14 @@ class Symbol:
             if trace.constants.keys().isdisjoint(factors):
                 return trace.add("dot", (trace.start(start), *factors))
         return reduce(operator.add, map(operator.mul, ws, xs), start)
+
+    def add_products(self, ws: Sequence[Value], xs: Sequence[Value]) -> bool:
+        """Add this gradient times a row of Values to the gradients of another, and the reverse; False if it cannot."""
+        return self.trace.add_products(self, ws, xs)
+
+    def add_at(self, index: Any, values: Sequence[Value]) -> bool:
+        """Add this gradient to that of the value at an index; False if it cannot."""
+        return self.trace.add_at(self, index, values)
 
     def __neg__(self) -> Any:
         return self.trace.record("neg", (self,))
@@ -194,49 +203,6 @@ for _name in scalar.FUNCTIONS:
 Real.register(Symbol)  # so that a Value takes it for a number
 
 
-class Pending(Symbol):
-    """A product in a gradient, or a sum of products, which is recorded when it is first used as anything but a term.
-
-    It is the first `_n` of the lines `_parts`, which a longer sum may share: two factors; or what a sum starts from,
-    and then two factors for each product.
-    """
-
-    __slots__ = ()
-
-    def __getattr__(self, name: str) -> int:
-        """The line, the one attribute that is missing. This is a plain Symbol from here on."""
-        if name != "id":
-            raise AttributeError(name)
-        self.__class__ = Symbol  # type: ignore[assignment]
-        self.id: int = self.trace.settle("*" if self._n == 2 else "dot", tuple(self._parts[: self._n])).id
-        return self.id
-
-    def __add__(self, other: Any) -> Any:
-        if type(other) is Pending and other._n == 2:
-            return other.added(self)
-        return Symbol(self.trace, self.id) + other
-
-    def __radd__(self, other: Any) -> Any:
-        if type(other) is int and other == 0:
-            return self
-        if self._n == 2 and type(other) is Symbol:
-            if other.id in self.trace.leaves:  # what the gradient was before: this is all that is added
-                return self.trace.settle("dot", (other.id, *self._parts))
-            return self.added(other)
-        return other + Symbol(self.trace, self.id)
-
-    def added(self, total: Any) -> "Pending":
-        """The sum with this product as its last term."""
-        if type(total) is not Pending:
-            parts = [self.trace.start(total)]
-        elif total._n == 2:
-            parts = [self.trace.nothing, *total._parts]
-        else:
-            parts = total._parts if len(total._parts) == total._n else total._parts[: total._n]
-        parts += self._parts
-        return self.trace.pending(parts)
-
-
 class Argument(Value):
     """A Value that stands for an argument. What is computed from one is a plain Value."""
 
@@ -249,7 +215,7 @@ class Argument(Value):
 
 
 Argument.__name__ = Argument.__qualname__ = "Value"  # as errors of Python's call it
-levels.numbers.update((Symbol, Pending))
+levels.numbers.add(Symbol)
 
 
 class Trace:
@@ -321,24 +287,13 @@ class Trace:
         """The line that a sum starts from if it has no other start: that of -0.0."""
         return self.id(-0.0)
 
-    def pending(self, parts: Any) -> Pending:
-        """A product or a sum of products that is not recorded yet."""
-        symbol = _new(Pending)
-        symbol.trace, symbol._parts, symbol._n = self, parts, len(parts)
-        return symbol
+    def add_products(self, gradient: Symbol, ws: Sequence[Value], xs: Sequence[Value]) -> bool:
+        """As that of a Symbol: possible within `products.joined`."""
+        return False
 
-    @contextmanager
-    def gradients(self) -> Iterator[None]:
-        """Within the block, a product is recorded where it turns out not to be a term of a sum."""
-
-        def add(op: str, lines: tuple[int, ...]) -> Symbol:
-            if op == "*" and lines[0] not in self.constants and lines[1] not in self.constants:
-                return self.pending(lines)
-            return self.settle(op, lines)
-
-        self.add = add  # type: ignore[method-assign]
-        yield
-        del self.add
+    def add_at(self, gradient: Symbol, index: Any, values: Sequence[Value]) -> bool:
+        """As that of a Symbol: possible within `products.joined`."""
+        return False
 
     def refuse(self, why: str) -> TraceError:
         """The error for what a trace cannot follow. The trace remembers the first one."""
