@@ -174,6 +174,51 @@ def test_weights_that_are_looked_up_and_multiplied_are_scattered_to() -> None:
         check(function, (1.0, 2.0), parameters)
 
 
+def test_rows_that_are_multiplied_have_the_gradients_of_single_products() -> None:
+    ws, vs = values(4), values(4)
+
+    def overlapping(x: Any) -> Any:
+        once, more = dot(ws, x), dot([ws[0], ws[0], ws[1]], [x[1], x[2], x[2]])
+        return once * more + dot(x, x) + dot(ws, ws[::-1]) + dot([x[0], x[1]], [x[1], x[0]]) * dot([once, once], ws[:2])
+
+    def chained(x: Any) -> Any:
+        hidden = [dot(row, x) for row in (ws, vs, ws[::-1])]
+        total = micrograd.sum(hidden) * hidden[0]
+        return (
+            total + dot(hidden, hidden) + dot(hidden, x[:3]) + dot(hidden[:2], x[2:]) * hidden[1] + dot(vs, x) * ws[2]
+        )
+
+    def of_constants(x: Any) -> Any:
+        return dot(ws, [1.0, x[0], 2.0, x[1]]) * dot([x[0] ** 0, x[1]], [ws[0], ws[1]]) + dot(vs, ws)
+
+    for function in (overlapping, chained, of_constants):
+        check(function, ([0.5, -1.0, 2.0, 1.5],), [*ws, *vs])
+
+
+def test_a_gradient_of_a_row_stays_as_it_was_read() -> None:
+    ws = values(2)
+    kept = []
+
+    def keeping(y: Value) -> Value:
+        def backward(grad: Any) -> None:
+            kept.append(ws[0].grad)
+            y.grad += grad
+
+        return Value(y.data * 1, (y,), "keeping", backward)
+
+    def using(y: Value) -> Value:
+        def backward(grad: Any) -> None:
+            y.grad += grad * kept[-1]
+
+        return Value(y.data * 1, (y,), "using", backward)
+
+    def function(x: Any) -> Any:
+        inner = using(dot(ws, [x, x * x]))
+        return dot(ws, [keeping(dot(ws, [inner, x])), x])
+
+    check(function, (0.5,), ws)
+
+
 def test_sums_of_what_is_not_chosen_add_nothing_where_the_engine_goes_on() -> None:
     ws = values(3)
 

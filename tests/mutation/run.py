@@ -74,6 +74,7 @@ TESTS = {  # those of the module first
             "native/update",
             "frontend/redirect",
             "frontend/scatter",
+            "frontend/products",
         ]
     },
     **{f"compiler/distributed/{name}": ["shards"] for name in ["pool", "worker", "shards", "map"]},

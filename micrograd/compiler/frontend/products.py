@@ -1,8 +1,8 @@
 """Products in gradients: they are recorded when their sum is complete, as one operation.
 
-A closure adds a product at a time to the gradient of each operand. Within `joined`, a product, and a sum of products, is
-Pending until it is used as anything but a term of a longer sum. Most products come from a `dot`, which adds one to the
-gradient of each number in a row: of these, only what they have in common is noted, as one term of the row's Sums.
+A closure adds a product at a time to the gradient of each operand. Within `joined`, a product and a sum of products are
+Pending until they are used as anything but a term of a longer sum. Most products come from a `dot`, which adds one to
+the gradient of each number in a row: of these, only what they have in common is noted, as one term of the row's Sums.
 """
 
 from collections import deque
@@ -73,7 +73,8 @@ def starts_of(trace: Trace, total: Any) -> list[int]:
         return [trace.start(total)]
     if total._n == 2:
         return [trace.nothing, *total._parts]
-    return total._parts if len(total._parts) == total._n else total._parts[: total._n]
+    parts: list[int] = total._parts
+    return parts if len(parts) == total._n else parts[: total._n]
 
 
 def pending(trace: Trace, parts: Any) -> Pending:
@@ -104,7 +105,8 @@ class Factors:
     def __init__(self, trace: Trace, values: Sequence[Value], of_parameters: dict[Value, Any]) -> None:
         self.values, self.distinct = values, frozenset(values)
         self._trace, self._gradients = trace, of_parameters if self.distinct <= of_parameters.keys() else None
-        self._sums, self._latest = Sums([]), [None] * len(values)
+        self._sums = Sums([])
+        self._latest: list[Pending] = []
         self.lines = lines_of(trace, values)
         are_variable = bool(self.lines) and trace.constants.keys().isdisjoint(self.lines)
         self.are_added_to = are_variable and len(self.distinct) == len(values)
@@ -113,26 +115,27 @@ class Factors:
         """Add the gradient times each of the lines to the gradients of the Values."""
         gradients, trace = self._gradients, self._trace
         totals = [v.grad for v in self.values] if gradients is None else list(map(gradients.__getitem__, self.values))
-        if not all(map(is_, totals, self._latest)) or {*map(type, totals)} != {Pending}:  # one was added to, or used
-            self._sums = Sums([starts_of(trace, total) for total in totals])
+        if not (self._latest and all(map(is_, totals, self._latest)) and {*map(type, totals)} == {Pending}):
+            self._sums = Sums([[*starts_of(trace, total)] for total in totals])  # as something used or added to one
         sums = self._sums
         sums.gradients.append(gradient)
         sums.rows.append(lines)
-        self._latest = [self._longer(sums, at, total) for at, total in enumerate(totals)]
+        self._latest = []
+        for at, total in enumerate(totals):
+            symbol = _new(Pending)
+            symbol.trace, symbol._row, symbol._n = trace, (sums, at), _length_after(total)
+            self._latest.append(symbol)
         if gradients is None:
             deque(map(setattr, self.values, repeat("grad"), self._latest), maxlen=0)
         else:
             gradients.update(zip(self.values, self._latest, strict=True))
 
-    def _longer(self, sums: Sums, at: int, total: Any) -> Pending:
-        """One of the sums, which is longer by a product than this total."""
-        symbol = _new(Pending)
-        symbol.trace, symbol._row = self._trace, (sums, at)
-        if type(total) is Pending:
-            symbol._n = 5 if total._n == 2 else total._n + 2
-        else:
-            symbol._n = 3 if type(total) is Symbol else 2
-        return symbol
+
+def _length_after(total: Any) -> int:
+    """How many parts a sum has after a product was added."""
+    if type(total) is Pending:
+        return 5 if total._n == 2 else total._n + 2
+    return 3 if type(total) is Symbol else 2
 
 
 def lines_of(trace: Trace, values: Sequence[Value]) -> list[int]:
@@ -174,7 +177,7 @@ def joined(trace: Trace, of_parameters: dict[Value, Any], learnt: int) -> Iterat
         return found if found and found.parameters()[-1] < learnt else None
 
     def add_at(gradient: Symbol, index: Any, values: tuple[Value, ...]) -> bool:
-        is_number = type(index) is Symbol and index.trace is trace and trace.ops[index.id] not in CONDITIONS
+        is_number = type(index) is Symbol and trace.ops[index.id] not in CONDITIONS  # which are no numbers in C
         found = row_of(values) if is_number and index.id not in trace.constants else None
         if found:
             scatters.append(Scatter(found, index.id, gradient.id))

@@ -22,8 +22,7 @@ import operator
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, reduce
 from itertools import chain, repeat
 from numbers import Real

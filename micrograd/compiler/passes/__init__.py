@@ -10,7 +10,7 @@ from micrograd.compiler.ir import Assign, Kernel, Loop, Ref, Scatter
 from micrograd.compiler.passes.expressions import Expressions, Node
 from micrograd.compiler.passes.roll import rolled
 from micrograd.compiler.passes.schedule import fused
-from micrograd.compiler.passes.vectorize import Place, by_level, one_by_one, statements
+from micrograd.compiler.passes.vectorize import Place, Places, by_level, one_by_one, statements
 
 MANY_CONSTANTS = 8  # above which they are kept in a table
 MANY_LINES = 1000  # of a kernel, above which another order is tried
@@ -36,11 +36,11 @@ def program(graph: Graph, results: Sequence[int], accumulated: Sequence[int]) ->
     leaves |= {line: ref[:2] for line, ref in nodes.rows.items()}
     table = _constants(graph, nodes, lines)
     leaves |= {id: ("c", i) for i, id in enumerate(table)}
-    place = dict(leaves)
+    place = Places(leaves)
     found = statements(by_level(nodes), place, results)
     kernel: Kernel = rolled(fused(found, nodes, lines))
     if length(kernel) > max(MANY_LINES, len(nodes) * FEW_LOOPS):
-        other = dict(leaves)
+        other = Places(leaves)
         again = rolled([statement.step for statement in statements(one_by_one(nodes), other, results)])
         if length(again) < length(kernel):
             kernel, place = again, other
@@ -67,6 +67,7 @@ def _constants(graph: Graph, nodes: Sequence[Node], lines: Sequence[int]) -> lis
     Whole numbers come first, in ascending order; the others in order of first use.
     """
     numbers = graph.trace.constants
-    used = dict.fromkeys(filter(numbers.__contains__, chain(*[node.operands for node in nodes], lines)))
+    columns = dict.fromkeys(chain.from_iterable(node.columns for node in nodes))
+    used = dict.fromkeys(filter(numbers.__contains__, chain(*columns, lines)))
     ordered = sorted(used, key=lambda id: numbers[id] if float(numbers[id]).is_integer() else math.inf)
     return ordered if len(ordered) > MANY_CONSTANTS else []

@@ -7,7 +7,7 @@ written. A condition is part of the expressions that it decides.
 from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import cache
-from itertools import chain
+from itertools import chain, groupby
 from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.scatter import row
@@ -22,35 +22,30 @@ LONG_CONDITION = 8  # numbers compared, above which a condition is computed once
 
 Run = tuple[str, int, int]
 """The sign of alike terms, how many factors each has, and how many terms there are."""
+Column = tuple[int, ...]
+"""Lines: the first factor of each term of a run, or the second; or all operands of a Call."""
 
 
 class Node(NamedTuple):
-    """The value of a line of the trace, from the lines `operands`.
+    """The value of a line of the trace, from the lines in its columns.
 
-    Its form is a Call, whose operands are positions in `operands` and other Calls; or for a sum, its terms. The largest
-    of some numbers has terms with the sign ">".
+    Its form is a Call, whose operands are positions in the only column and other Calls; or for a sum, its runs of
+    terms, which have a column for each factor. The largest of some numbers has terms with the sign ">".
     """
 
     line: int
     form: Call | tuple[Run, ...]
-    operands: tuple[int, ...]
+    columns: tuple[Column, ...]
     parameter: int = -1  # the index of the one whose gradient it is added to; -1 for none
 
+    @property
+    def operands(self) -> Column:
+        """All lines that it is computed from."""
+        return tuple(chain(*self.columns))
 
-class Terms:
-    """A sum as far as it goes: its terms as in a form, and their factors."""
 
-    def __init__(self) -> None:
-        self.runs: list[Run] = []
-        self.factors: list[int] = []
-
-    def add(self, sign: str, width: int, factors: Sequence[int]) -> None:
-        """Add, or subtract, terms of so many factors each."""
-        count = len(factors) // width
-        if self.runs and self.runs[-1][:2] == (sign, width):
-            count += self.runs.pop()[2]
-        self.runs.append((sign, width, count))
-        self.factors += factors
+Terms = list[tuple[str, tuple[Column, ...]]]
+"""A sum as far as it goes: the sign of some terms, and a column for each of their factors."""
 
 
 class Expressions(list[Node]):
@@ -72,12 +67,21 @@ class Expressions(list[Node]):
         self._trace = trace
         self._in_order = in_order
         ops, operands = trace.ops, trace.operands
-        uses = Counter(chain.from_iterable(map(operands.__getitem__, self.live)))
-        once = {line for line in self.live if uses[line] == 1}.difference(results, named)  # these stay nodes
-        self._sum = [0] * len(ops)  # the line of the sum or difference that alone uses a line, or 0
+        columns: dict[Column, Column] = {}  # so that equal ones are one object
+        self._factors: dict[int, tuple[Column, ...]] = {}  # of each dot
+        others = []  # operands that are not the factors of a dot
         for line in self.live:
-            if ops[line] in SUMS and not once.isdisjoint(operands[line]):
-                for operand in once.intersection(operands[line]):
+            of = operands[line]
+            if ops[line] == "dot":
+                self._factors[line] = tuple([columns.setdefault(each, each) for each in (of[1::2], of[2::2])])
+                of = of[:1]
+            others.append(of)
+        uses = Counter(chain.from_iterable(others))
+        once = {line for line in self.live if uses[line] == 1}.difference(results, named, *columns)  # these stay nodes
+        self._sum = [0] * len(ops)  # the line of the sum or difference that alone uses a line, or 0
+        for line, of in zip(self.live, others, strict=True):
+            if ops[line] in SUMS and not once.isdisjoint(of):
+                for operand in once.intersection(of):
                     self._sum[operand] = line
         self._parameter = {line: i for line, (array, i) in trace.leaves.items() if array == "g"}
         self._conditions: dict[int, Call] = {}  # over lines
@@ -93,7 +97,7 @@ class Expressions(list[Node]):
             elif op in SUMS:
                 self._add_sum(line, op)
             elif op in PLAIN and self._conditions.keys().isdisjoint(of):
-                self.append(Node(line, _plain(self._special(op, of), len(of)), of))
+                self.append(Node(line, _plain(self._special(op, of), len(of)), (of,)))
             else:
                 self._add_call(line, op)
 
@@ -104,11 +108,11 @@ class Expressions(list[Node]):
 
     def _add_sum(self, line: int, op: str) -> None:
         left, *right = self._trace.operands[line]
-        terms = self._sums.pop(left, None) or Terms()
-        if not terms.runs and not (op == "dot" and repr(self._trace.constants.get(left)) == "-0.0"):
+        terms = self._sums.pop(left, None) or []
+        if not terms and not (op == "dot" and repr(self._trace.constants.get(left)) == "-0.0"):
             self._add_term(terms, left)
         if op == "dot":
-            self._add_products(terms, right)
+            terms.append(("+", self._products_of(line)))
         else:
             self._add_term(terms, right[0], op)
         if self._sum[line] and self._continues(line):
@@ -126,13 +130,10 @@ class Expressions(list[Node]):
         total, *parts = self._trace.operands[line]
         parameter = self._parameter[line] = self._parameter[total]
         user = self._sum[line]
-        if op == "dot" and not user and total not in self._sums and self._conditions.keys().isdisjoint(parts):
-            self.append(Node(line, (("+", 2, len(parts) // 2),), tuple(parts), parameter))  # the common case
-            return
         goes_on = op == "+" and parts[0] in self._sums and total not in self._sums
-        terms = self._sums.pop(parts[0] if goes_on else total, None) or Terms()
+        terms = self._sums.pop(parts[0] if goes_on else total, None) or []
         if op == "dot":
-            self._add_products(terms, parts)
+            terms.append(("+", self._products_of(line)))
         elif not goes_on:
             self._add_term(terms, parts[0])
         if user and self._trace.ops[user] != "-" and self._trace.operands[user][0] == line:
@@ -140,20 +141,36 @@ class Expressions(list[Node]):
         else:
             self._close(line, terms, parameter)
 
-    def _add_products(self, terms: Terms, factors: Sequence[int]) -> None:
-        terms.add("+", 2, factors if self._conditions.keys().isdisjoint(factors) else list(map(self._number, factors)))
+    def _products_of(self, line: int) -> tuple[Column, ...]:
+        """The factors of a dot, as numbers."""
+        for column in self._factors[line]:
+            if not self._conditions.keys().isdisjoint(column):
+                for factor in column:
+                    self._number(factor)
+        return self._factors[line]
 
     def _add_term(self, terms: Terms, line: int, sign: str = "+") -> None:
         """Add a line: a product as its factors."""
         if line in self._products:
-            terms.add(sign, 2, self._products.pop(line))
+            a, b = self._products.pop(line)
+            terms.append((sign, ((a,), (b,))))
             return
         if line in self._sums:
             self._close(line, self._sums.pop(line))
-        terms.add(sign, 1, [self._number(line)])
+        terms.append((sign, ((self._number(line),),)))
 
     def _close(self, line: int, terms: Terms, parameter: int = -1) -> None:
-        self.append(Node(line, tuple(terms.runs), tuple(terms.factors), parameter))
+        if len(terms) == 1:  # the common case
+            sign, factors = terms[0]
+            self.append(Node(line, ((sign, len(factors), len(factors[0])),), factors, parameter))
+            return
+        runs: list[Run] = []
+        columns: list[Column] = []
+        for (sign, width), alike in groupby(terms, lambda term: (term[0], len(term[1]))):
+            first, *others = [factors for _, factors in alike]
+            columns += [tuple(chain(*column)) for column in zip(first, *others, strict=True)] if others else first
+            runs.append((sign, width, len(columns[-1])))
+        self.append(Node(line, tuple(runs), tuple(columns), parameter))
 
     def _add_call(self, line: int, op: str) -> None:
         operands = self._trace.operands[line]
@@ -163,11 +180,11 @@ class Expressions(list[Node]):
             if _size(condition) > LONG_CONDITION:
                 self._number(line)
         elif op == "largest":
-            self.append(Node(line, ((">", 1, len(operands)),), tuple(map(self._number, operands))))
+            self.append(Node(line, ((">", 1, len(operands)),), (tuple(map(self._number, operands)),)))
         elif op == "take" and (of := row(self._trace, operands[1:])):
             start = -1 - len(self.rows)
             self.rows[start] = Ref("&p", of.base)
-            self.append(Node(line, Call(f"take_at {of.step} {of.size}", (0, 1)), (self._number(operands[0]), start)))
+            self.append(Node(line, Call(f"take_at {of.step} {of.size}", (0, 1)), ((self._number(operands[0]), start),)))
         else:
             decides = op == "where"
             tree = Call(
@@ -179,7 +196,7 @@ class Expressions(list[Node]):
     def _append(self, line: int, tree: Call) -> None:
         operands: list[int] = []
         form = _form(tree, operands)
-        self.append(Node(line, form, tuple(operands)))
+        self.append(Node(line, form, (tuple(operands),)))
 
     def _operand(self, line: int, decides: bool) -> Any:
         """A line as an operand: of what decides, as a condition, and elsewhere as a number."""

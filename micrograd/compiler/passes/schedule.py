@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from itertools import chain
 from typing import Any
 
 from micrograd.compiler.ir import Assign, Kernel, Loop, Ref, Step, refs, replace
-from micrograd.compiler.passes.expressions import Node
+from micrograd.compiler.passes.expressions import Column, Node
 from micrograd.compiler.passes.vectorize import Statement
 
 WINDOW = 40  # loops, after which a loop is too far away to share
@@ -14,13 +15,18 @@ WINDOW = 40  # loops, after which a loop is too far away to share
 
 def fused(statements: Sequence[Statement], nodes: Sequence[Node], results: Sequence[int]) -> Kernel:
     """The statements as a kernel. Loops are fused if a round of the second needs only that round of the first."""
-    operands = {node.line: node.operands for node in nodes}
+    columns = {node.line: node.columns for node in nodes}
     home = {line: s for s, statement in enumerate(statements) for line in statement.lines}
     turn = {line: k for statement in statements for k, line in enumerate(statement.lines)}
+
+    @cache
+    def homes(column: Column) -> set[int]:
+        return {s for s in set(map(home.get, column)) if s is not None}
+
     needs = []
     for statement in statements:
-        used = chain.from_iterable(map(operands.__getitem__, statement.lines))
-        needs.append({s for s in set(map(home.get, used)) if s is not None})
+        used = set(chain.from_iterable(map(columns.__getitem__, statement.lines)))
+        needs.append(set[int]().union(*map(homes, used)))
     groups: list[list[int]] = []
     group: dict[int, int] = {}
     shapes = [_unnested(statement.step)[0] for statement in statements]
@@ -34,7 +40,7 @@ def fused(statements: Sequence[Statement], nodes: Sequence[Node], results: Seque
             and all(
                 turn[o] == k
                 for k, line in enumerate(statements[s].lines)
-                for o in operands[line]
+                for o in chain(*columns[line])
                 if home.get(o) in groups[latest]
             )
         ):
@@ -42,7 +48,10 @@ def fused(statements: Sequence[Statement], nodes: Sequence[Node], results: Seque
             groups.append([])
         groups[latest].append(s)
         group[s] = latest
-    uses = Counter(map(home.get, chain(results, *operands.values())))
+    uses = Counter(map(home.get, results))
+    for column, n in Counter(chain.from_iterable(columns.values())).items():
+        for line in column:
+            uses[home.get(line)] += n
     return [_merged([(statements[s].step, uses[s] / len(statements[s].lines)) for s in members]) for members in groups]
 
 

@@ -8,12 +8,13 @@ computed them.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import repeat
+from functools import cache
+from itertools import chain, repeat
 from operator import add, sub
 from typing import Any, NamedTuple
 
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Step, Sum, Term
-from micrograd.compiler.passes.expressions import Node
+from micrograd.compiler.passes.expressions import Column, Node
 from micrograd.compiler.passes.roll import FEWEST_ROUNDS, repeats, rolled
 
 NEAR, MANY_MORE = 2, 4  # the levels by which a node may be delayed to join so many times more like it
@@ -21,6 +22,23 @@ NEAR, MANY_MORE = 2, 4  # the levels by which a node may be delayed to join so m
 Place = tuple[str, int]
 """An array and an index."""
 Bases = tuple[int, ...]
+
+
+class Places(dict[int, Place]):
+    """The places of lines."""
+
+    def __init__(self, places: dict[int, Place]) -> None:
+        super().__init__(places)
+        self._patterns: dict[Any, int] = {}
+        self._of_columns: dict[Column, tuple[int, Bases]] = {}
+
+    def of(self, column: Column) -> tuple[int, Bases]:
+        """The indices of these lines, and before them a number for their arrays and the distances between them."""
+        if column not in self._of_columns:
+            arrays, indices = _transposed(map(self.__getitem__, column))
+            pattern = arrays, *map(sub, indices[1:], indices)
+            self._of_columns[column] = self._patterns.setdefault(pattern, len(self._patterns)), indices
+        return self._of_columns[column]
 
 
 class Statement(NamedTuple):
@@ -41,7 +59,7 @@ def by_level(nodes: Sequence[Node]) -> Iterator[tuple[Any, list[Node]]]:
     used: dict[int, int] = {}
     for node in reversed(nodes):
         if type(node.form) is Call:
-            used.update(zip(node.operands, repeat(node.line), strict=False))
+            used.update(zip(node.columns[0], repeat(node.line), strict=False))
     blocks: dict[tuple[int, int], list[Node]] = defaultdict(list)
     for node, key in zip(nodes, zip(_levels(nodes, kinds), kinds, strict=True), strict=True):
         blocks[key].append(node)
@@ -57,12 +75,18 @@ def _levels(nodes: Sequence[Node], kinds: Sequence[int]) -> list[int]:
     So a node that needs fewer steps, such as the softmax of a single number, which has no sum, joins the others.
     """
     level: dict[int, int] = defaultdict(int)
+
+    @cache
+    def highest(column: Column) -> int:
+        return max(map(level.__getitem__, column), default=0)
+
     levels = []
     for node in nodes:
-        level[node.line] = first = 1 + max(map(level.__getitem__, node.operands), default=0)
+        level[node.line] = first = 1 + max(map(highest, node.columns))
         levels.append(first)
     sizes = Counter(zip(levels, kinds, strict=True))
     latest: dict[int, int] = {}
+    lowest: dict[Column, int] = {}
     for i in sorted(range(len(nodes)), key=levels.__getitem__, reverse=True):  # each after its users
         node, first = nodes[i], levels[i]
         last = min(latest.get(node.line, first), first + NEAR)
@@ -72,7 +96,10 @@ def _levels(nodes: Sequence[Node], kinds: Sequence[int]) -> list[int]:
                 levels[i] = later = first + alike.index(max(alike))
                 latest.update({operand: min(latest.get(operand, later - 1), later - 1) for operand in node.operands})
                 continue
-        latest.update(zip(node.operands, repeat(first - 1), strict=False))  # as low as a level gets
+        for column in node.columns:
+            if lowest.get(column) != first - 1:  # as low as a level gets
+                latest.update(zip(column, repeat(first - 1), strict=False))
+                lowest[column] = first - 1
     return levels
 
 
@@ -88,9 +115,7 @@ def _operation(node: Node) -> Any:
     return "largest" if node.form[0][0] == ">" else "sum", node.parameter >= 0
 
 
-def statements(
-    blocks: Iterator[tuple[Any, list[Node]]], place: dict[int, Place], results: Sequence[int]
-) -> list[Statement]:
+def statements(blocks: Iterator[tuple[Any, list[Node]]], place: Places, results: Sequence[int]) -> list[Statement]:
     """Blocks as statements. `place`, which has the places of leaves, receives those of the results."""
     for i, line in reversed(list(enumerate(results))):
         place.setdefault(line, ("y", i))
@@ -114,11 +139,12 @@ def _descends(first: Node, last: Node, place: dict[int, Place]) -> bool:
     """Whether the last node of a block mostly reads lower indices than the first."""
     if first.parameter >= 0:
         return last.parameter < first.parameter
-    pairs = [(place[a], place[b]) for a, b in zip(first.operands, last.operands, strict=False)]
+    columns = zip(first.columns, last.columns, strict=False)
+    pairs = [(place[a], place[b]) for ends in columns for a, b in zip(*ends, strict=False)]
     return sum((b > a) - (b < a) for a, b in pairs if a[0] == b[0]) < 0
 
 
-def _kinds(block: Sequence[Node], place: dict[int, Place]) -> Iterator[tuple[Any, list[int], list[Bases]]]:
+def _kinds(block: Sequence[Node], place: Places) -> Iterator[tuple[Any, list[int], list[Bases]]]:
     """The nodes grouped by all but the bases of their references: each kind, its lines, and the bases, target first."""
     alike: dict[Any, list[int]] = defaultdict(list)
     for i, node in enumerate(block):
@@ -127,51 +153,62 @@ def _kinds(block: Sequence[Node], place: dict[int, Place]) -> Iterator[tuple[Any
     for form, members in alike.items():
         nodes = [block[i] for i in members]
         targets = [("g", node.parameter) if node.parameter >= 0 else place[node.line] for node in nodes]
-        columns = [_transposed(map(place.__getitem__, column)) for column in _transposed([n.operands for n in nodes])]
-        for i, (target, base), shape, bases in zip(members, targets, *_shapes(form, columns), strict=True):
+        columns = list(_transposed([node.columns for node in nodes]))
+        for i, (target, base), shape, bases in zip(members, targets, *_shapes(form, columns, place), strict=True):
             kinds[form, target, shape].append((i, (base, *bases)))
     for kind, rows in sorted(kinds.items(), key=lambda item: item[1][0]):
         yield kind, [block[i].line for i, _ in rows], [bases for _, bases in rows]
 
 
-def _shapes(form: Any, columns: Sequence[Any]) -> tuple[Iterable[Any], Iterable[Bases]]:
+def _shapes(form: Any, columns: Sequence[Sequence[Column]], place: Places) -> tuple[Iterable[Any], Iterable[Bases]]:
     """For each node of a form, the shape of its references, which is all but their bases; and the bases.
 
-    There is a column for each operand: its array and its index for each node.
+    There is a sequence for each column of a node: this column of each node.
     """
     if isinstance(form, Call):
-        arrays, indices = _transposed(columns)
-        return _transposed(arrays), _transposed(indices)
+        arrays, indices = _places(_transposed(columns[0]), place)
+        return arrays, indices
     shapes: Iterable[Any] = repeat(())
     bases: Iterable[Any] = repeat(())
     at = 0
     for sign, n, terms in form:
-        arrays, indices = map(_transposed, _transposed(columns[at : at + n * terms]))
+        factors = columns[at : at + n]
         if terms == 1:  # most sums have few terms
+            arrays, indices = _places(map(chain.from_iterable, factors), place)
             arrays = zip(zip(repeat(sign), arrays, repeat(1), repeat(()), strict=False), strict=True)
         else:
-            arrays, indices = _transposed(_runs(sign, n, arrays, indices))
+            arrays, indices = _transposed(_runs(sign, _transposed(factors), place))
         shapes, bases = map(add, shapes, arrays), map(add, bases, indices)
-        at += n * terms
+        at += n
     return shapes, bases
 
 
-def _runs(sign: str, n: int, arrays: Iterable[Any], indices: Iterable[Any]) -> Iterator[tuple[Any, Bases]]:
-    """For each node, its terms of n factors, with those that advance evenly as one; and the bases of these."""
-    known: dict[Any, tuple[Any, list[int]]] = {}  # most nodes share a pattern
-    for names, bases in zip(arrays, indices, strict=True):
-        pattern = names, tuple(map(sub, bases[n:], bases))
-        if pattern not in known:
-            shapes, starts = [], list[int]()
-            of_terms, rows = ([each[k : k + n] for k in range(0, len(each), n)] for each in (names, bases))
+def _places(operands: Iterable[Iterable[int]], place: Places) -> Any:
+    """The arrays of the operands of each node, and their indices, from what is an operand of each node."""
+    arrays, indices = _transposed([_transposed(map(place.__getitem__, lines)) for lines in operands])
+    return _transposed(arrays), _transposed(indices)
+
+
+def _runs(sign: str, nodes: Iterable[tuple[Column, ...]], place: Places) -> Iterator[tuple[Any, Bases]]:
+    """For each node, its terms, with those that advance evenly as one; and the bases of these.
+
+    A node has a column for each factor of the terms.
+    """
+    known: dict[Bases, tuple[Any, list[tuple[int, int]]]] = {}  # most nodes share a pattern
+    for columns in nodes:
+        patterns, indices = _transposed(map(place.of, columns))
+        if patterns not in known:
+            shapes, starts = [], list[tuple[int, int]]()
+            terms, bases = list(_transposed(columns)), list(_transposed(indices))
+            arrays = [tuple([place[line][0] for line in term]) for term in terms]
             numbers: dict[Any, int] = {}
-            for term, _, rounds in repeats([numbers.setdefault(each, len(numbers)) for each in of_terms], rows, 1):
-                strides = tuple(map(sub, rows[term + 1], rows[term])) if rounds > 1 else ()
-                shapes.append((sign, of_terms[term], rounds, strides))
-                starts += range(n * term, n * term + n)
-            known[pattern] = tuple(shapes), starts
-        shape, starts = known[pattern]
-        yield shape, tuple(map(bases.__getitem__, starts))
+            for term, _, rounds in repeats([numbers.setdefault(each, len(numbers)) for each in arrays], bases, 1):
+                strides = tuple(map(sub, bases[term + 1], bases[term])) if rounds > 1 else ()
+                shapes.append((sign, arrays[term], rounds, strides))
+                starts += [(factor, term) for factor in range(len(columns))]
+            known[patterns] = tuple(shapes), starts
+        shape, starts = known[patterns]
+        yield shape, tuple([indices[factor][term] for factor, term in starts])
 
 
 def _transposed(rows: Iterable[Any]) -> Any:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
+from itertools import islice
 from typing import Any
 
 from micrograd.compiler.ir import Call, Ref, Term, general
@@ -60,10 +61,10 @@ def terms(node: Node, text: Callable[[Any], str], templates: Mapping[str, str]) 
     if node.form[0][0] == ">":
         return [f"+ largest([{', '.join(map(text, node.operands))}])"]
     found: list[str] = []
-    remaining = iter(node.operands)
-    for sign, width, count in node.form:
-        for _ in range(count):
-            factors = [text(next(remaining)) for _ in range(width)]
+    columns = iter(node.columns)
+    for sign, width, _ in node.form:
+        for lines in zip(*islice(columns, width), strict=True):
+            factors = list(map(text, lines))
             found.append(f"{sign} {templates['*'].format(*factors) if width > 1 else factors[0]}")
     return found
 
