@@ -30,7 +30,7 @@ from micrograd.compiler.options import Options
 from micrograd.compiler.targets.python import explain
 from micrograd.engine import Value
 from micrograd.errors import shown
-from micrograd.trees import as_lists, nested, plain_numbers, size
+from micrograd.trees import as_lists, nested, plain_numbers
 
 log = logging.getLogger("micrograd")
 
@@ -170,8 +170,7 @@ class Function:
         self, examples: Examples, on_compiled: Callable[[int, int], None], kind: Kind = "backward"
     ) -> None:
         """Compile for all shapes of the examples: C compilers build for the first ones while the next are traced."""
-        packs = sorted(examples.packs, key=lambda pack: sum(map(size, pack.shapes)), reverse=True)
-        missing = [pack for pack in packs if not self._is_built(pack.shapes, kind, examples.share(pack))]
+        missing = [pack for pack in examples.packs if not self._is_built(pack.shapes, kind, examples.share(pack))]
         new = [pack for pack in missing if pack.shapes not in self._backends]
         if len(new) > MANY_SHAPES:
             log.warning("compiling once for each of %d shapes of examples", len(new))
