@@ -127,6 +127,7 @@ def interpreted(made: Program, parameters: Sequence[Any], example: Sequence[Any]
 
 def straight(graph: Graph, parameters: Sequence[Any], example: Sequence[Any]) -> Computed:
     """What the lines of a graph come to, one after the other."""
+    graph = graph.in_lines()
     results, accumulated = everything(graph)
     memory = {
         "p": [parameter.data for parameter in parameters],

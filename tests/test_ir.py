@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import micrograd
 from micrograd import Value, dot, logsumexp, losses, nn, take, where
 from micrograd.compiler import passes
+from micrograd.compiler.frontend.scatter import Outer
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Scatter, Sum, Term, refs, replace
 from micrograd.compiler.passes import length, program
 from micrograd.compiler.passes.interchange import interchanged
@@ -213,6 +214,13 @@ def shuffled(graph, rng):
         lines = getattr(graph, name)
         setattr(graph, name, lines and [new[line] for line in lines])
     graph.scatters = [(row, new[index], new[gradient]) for row, index, gradient in graph.scatters]
+    graph.outers = [
+        Outer(
+            row, tuple([new[g] for g in gradients]), tuple([tuple([new[line] for line in other]) for other in others])
+        )
+        for row, gradients, others in graph.outers
+    ]
+    trace.nothing = new.get(trace.nothing)
 
 
 @pytest.mark.usefixtures("order")

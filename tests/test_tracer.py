@@ -61,8 +61,11 @@ def test_a_dot_is_one_operation_and_so_is_each_gradient() -> None:
         hidden = [dot(ws, x, b).tanh(), dot(vs, x).tanh()]
         return dot(hidden, hidden)
 
-    ops = graph_of(function, ([1.0, 2.0, 3.0],), [*ws, *vs, b]).trace.ops
-    assert ops.count("dot") == 3 + 2 + 3 + 6  # forward; of the hidden numbers; of the arguments; of the weights
+    graph = graph_of(function, ([1.0, 2.0, 3.0],), [*ws, *vs, b])
+    assert graph.trace.ops.count("dot") == 3 + 2 + 3  # forward; of the hidden numbers; of the arguments
+    assert [outer.row for outer in graph.outers] == [(0, 1, 3), (3, 1, 3)]  # of the weights
+    assert graph.in_lines().trace.ops.count("dot") == 3 + 2 + 3 + 6
+    assert graph.trace.ops.count("dot") == 3 + 2 + 3
     check(function, ([1.0, 2.0, 3.0],), [*ws, *vs, b])
 
 
@@ -193,6 +196,42 @@ def test_rows_that_are_multiplied_have_the_gradients_of_single_products() -> Non
 
     for function in (overlapping, chained, of_constants):
         check(function, ([0.5, -1.0, 2.0, 1.5],), [*ws, *vs])
+
+
+def test_rows_of_weights_that_only_a_dot_uses_are_added_to_at_once() -> None:
+    ws, vs, us, rest = values(3), values(3), values(3), values(5)
+
+    def function(x: Any) -> Any:
+        total = dot(ws, x) * dot(vs, x) + dot(ws, x).tanh() + vs[1] * x[0]  # vs[1] has a gradient of its own, too
+        return total * dot([us[2], us[0], us[1]], x) + dot(rest[:2], x[:2]) * dot(rest[::2], x)
+
+    graph = graph_of(function, ([1.0, 2.0, 3.0],), [*ws, *vs, *us, *rest])
+    assert [(tuple(row), len(gradients)) for row, gradients, _ in graph.outers] == [((0, 1, 3), 2)]
+    check(function, ([1.0, 2.0, 3.0],), [*ws, *vs, *us, *rest])
+
+    def parts(x: Any) -> Any:  # what a row is multiplied by does not lie in one array
+        return dot(ws, [x[0], x[0] * x[1], ws[0].tanh()]) + dot(vs, x) ** 2
+
+    assert len(graph_of(parts, ([1.0, 2.0, 3.0],), [*ws, *vs]).outers) == 1
+    check(parts, ([1.0, 2.0, 3.0],), [*ws, *vs])
+
+
+def test_a_backward_within_the_function_leaves_gradients_that_are_added_to() -> None:
+    ws = values(3)
+
+    def function(x: Any) -> Any:
+        dot(ws, x).backward()
+        return dot(ws, x) ** 2
+
+    result = function([Value(0.5), Value(-1.0), Value(2.0)])
+    result.backward()
+    expected = [parameter.grad for parameter in ws]
+    for backend in "python", "c":
+        for parameter in ws:
+            parameter.grad = 0.0
+        fast = micrograd.compile(function, ([0.5, -1.0, 2.0],), parameters=ws, backend=backend)
+        fast.backward([[0.5, -1.0, 2.0]])
+        assert [parameter.grad for parameter in ws] == pytest.approx(expected, rel=1e-13)
 
 
 def test_a_gradient_of_a_row_stays_as_it_was_read() -> None:

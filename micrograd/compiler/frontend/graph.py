@@ -3,14 +3,15 @@
 import re
 from collections import deque
 from collections.abc import Callable, Sequence
-from itertools import islice, repeat
+from copy import copy
+from itertools import chain, islice, repeat
 from numbers import Real
-from operator import add, itemgetter
+from operator import itemgetter
 from typing import Any
 
 from micrograd.compiler.frontend.products import joined
 from micrograd.compiler.frontend.redirect import backward_hook, symbols
-from micrograd.compiler.frontend.scatter import Scatter
+from micrograd.compiler.frontend.scatter import Outer, Scatter
 from micrograd.compiler.frontend.tracer import NO_NUMBER, Argument, Symbol, Trace, TraceError, users_line
 from micrograd.engine import Value
 from micrograd.errors import NO_PLAIN_NUMBER, shown
@@ -51,8 +52,8 @@ class Graph:
         The lines of the results, flat, and their shape.
     parameter_gradients, argument_gradients
         The lines of the gradients, flat; None if the function does not return a single Value.
-    scatters
-        What is added to the parameters' gradients besides, at indices that only a call knows.
+    scatters, outers
+        What is added to the parameters' gradients besides: at indices that only a call knows, and to rows of them.
     forward_end
         The line at which the backward pass begins.
     gradients
@@ -79,6 +80,7 @@ class Graph:
         self.parameter_gradients: list[int] | None = None
         self.argument_gradients: list[int] | None = None
         self.scatters: list[Scatter] = []
+        self.outers: list[Outer] = []
         self.gradients: dict[int, int] = {}
         inputs = list(map(Value, trace.array("x", sum(self.sizes))))
         for x in inputs:
@@ -107,13 +109,18 @@ class Graph:
             if self.output_shape == ():
                 root = result if isinstance(result, Value) else Value(result)
                 with backward_hook(keep_gradients):
-                    self._trace_backward(root, nodes, parameters, data, inputs, gradients, n_constants)
+                    self._trace_backward(root, nodes, parameters, data, inputs, gradients, n_constants, to_roll)
 
     @property
     def kinds(self) -> list[Kind]:
         """The kinds of calls that its source shows."""
         kinds: list[Kind] = ["forward", "backward", tuple(range(len(self.sizes)))]
         return kinds[:1] if self.parameter_gradients is None else kinds
+
+    @property
+    def n_in_outers(self) -> int:
+        """How many operands the products in its outers have."""
+        return sum(2 * len(gradients) * row.size for row, gradients, _ in self.outers)
 
     def ends(self, kind: Kind) -> tuple[list[int], list[int]]:
         """The lines that a call of this kind returns, and of the gradients it adds to."""
@@ -125,8 +132,22 @@ class Graph:
     def results(self, kind: Kind) -> list[int]:
         """All lines that a call of this kind computes."""
         returned, accumulated = self.ends(kind)
-        scattered = [line for scatter in self.scatters for line in scatter[1:]] if accumulated else []
-        return [*returned, *accumulated, *scattered]
+        if not accumulated:
+            return returned
+        scattered = [line for scatter in self.scatters for line in scatter[1:]]
+        return [*returned, *accumulated, *scattered, *chain(*[chain(o.gradients, *o.others) for o in self.outers])]
+
+    def in_lines(self) -> "Graph":
+        """The graph with a line for each gradient in place of its outers; the same one if it has none."""
+        if not self.outers:
+            return self
+        graph, trace, ends = copy(self), copy(self.trace), [*(self.parameter_gradients or ())]
+        trace.ops, trace.operands = [*trace.ops], [*trace.operands]
+        for row, gradients, others in self.outers:
+            for parameter, column in zip(row.parameters(), zip(*others, strict=True), strict=True):
+                ends[parameter] = trace.plus_sum(ends[parameter], chain(*zip(gradients, column, strict=True)))
+        graph.trace, graph.parameter_gradients, graph.outers = trace, ends, []
+        return graph
 
     def _trace_forward(self, result: Any) -> list[Value]:
         """Record the function's result. Returns the nodes that it was computed from."""
@@ -158,22 +179,27 @@ class Graph:
         inputs: Sequence[Value],
         gradients: dict[Value, Any],
         n_constants: int,
+        to_roll: bool,
     ) -> None:
         trace = self.trace
         before = trace.array("g", len(parameters))
-        of_parameters = map(gradients.__getitem__, parameters)
-        gradients.update(zip(parameters, list(map(add, before, of_parameters)), strict=True))
+        kept = {
+            p for p in parameters if type(gradients[p]) is not int
+        }  # a backward() within the function has left something
+        gradients.update({p: g + gradients[p] for p, g in zip(parameters, before, strict=True) if p in kept})
         for x in inputs:
             x.grad = 0  # what a backward() within the function has left there is not part of the gradient
         learnt = len(parameters) - n_constants
-        with joined(trace, gradients, learnt) as scatters:
+        with joined(trace, gradients, learnt) as added:
             root.backward(trace.leaf("seed"))
-        grads = list(map(gradients.__getitem__, parameters))
-        self.parameter_gradients = [trace.id(grad) for grad in [*grads[:learnt], *before[learnt:]]]
-        self.scatters = sorted(scatters, key=itemgetter(1, 2))  # so that loops over them advance evenly
+        if to_roll:
+            self.outers = sorted(added.outers())
+        self.scatters = sorted(added.scatters, key=itemgetter(1, 2))  # so that loops over them advance evenly
+        totals = [gradients[p] if p in kept else g + gradients[p] for p, g in zip(parameters, before, strict=True)]
+        self.parameter_gradients = [trace.id(grad) for grad in [*totals[:learnt], *before[learnt:]]]
         self.argument_gradients = [trace.id(x.grad) for x in inputs]
         of_nodes = [(value.data, value.grad) for value in (*nodes, *inputs)]
-        for data, grad in [*of_nodes, *zip(numbers, grads, strict=True)]:
+        for data, grad in [*of_nodes, *zip(numbers, totals, strict=True)]:
             if type(data) is type(grad) is Symbol and data.id not in trace.constants:
                 self.gradients.setdefault(grad.id, data.id)
 

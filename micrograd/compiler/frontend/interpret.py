@@ -110,6 +110,7 @@ class GraphFunction:
 
 def _gradients(graph: Graph, parameters: Sequence[Any], x: Sequence[Any], seed: Any) -> Iterator[Any]:
     """The gradients with respect to the parameters and then the arguments, from the gradient of the result."""
+    graph = graph.in_lines()
     ends = [*(graph.parameter_gradients or ()), *(graph.argument_gradients or ())]
     numbers = _inputs(graph, parameters, x, seed)
     deque(evaluate(graph, [*graph.results("backward"), *ends], numbers, as_engine=True), maxlen=0)
@@ -128,6 +129,7 @@ def failure(
     graph: Graph, kind: Kind, parameters: Sequence[float], packed: "Packed", at: Sequence[int] | None = None
 ) -> Exception | None:
     """The error of the first example that such a call cannot compute, if there is one: it names the operands."""
+    graph = graph.in_lines()
     for i, x in enumerate(packed.rows(at)):
         operands = {}
         for id, operands[id], outcome in evaluate(graph, graph.results(kind), _inputs(graph, parameters, x)):
@@ -156,6 +158,7 @@ def check(graph: Graph, parameters: Sequence[float], x: Sequence[float]) -> None
     Raises FloatingPointError, which names the first operation that made an infinity or NaN, or could not be carried
     out, and its operands.
     """
+    graph = graph.in_lines()
     results = [*graph.results("backward"), *(graph.argument_gradients or ())]
     for id, operands, outcome in evaluate(graph, results, _inputs(graph, parameters, x)):
         half = "forward" if id < graph.forward_end else "backward"

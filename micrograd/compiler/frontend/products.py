@@ -8,16 +8,16 @@ the gradient of each number in a row: of these, only what they have in common is
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from itertools import chain, repeat
 from operator import is_, itemgetter
 from typing import Any
 
 from micrograd import levels
-from micrograd.compiler.frontend.scatter import Row, Scatter, row
+from micrograd.compiler.frontend.scatter import Outer, Row, Scatter, row
 from micrograd.compiler.frontend.tracer import CONDITIONS, Symbol, Trace
 from micrograd.engine import Value
 
+SHORTEST_ROW = 3  # parameters, below which nothing is won
 _new = object.__new__  # which takes half the time of a call
 
 
@@ -87,14 +87,14 @@ def pending(trace: Trace, parts: Any) -> Pending:
 class Sums:
     """A sum for each number of a row: what it starts from, and terms, each a gradient times a line of another row."""
 
-    def __init__(self, starts: list[list[int]]) -> None:
-        self.starts = starts
+    def __init__(self, starts: list[list[int]], nothing: int) -> None:
+        self.starts, self._nothing = starts, nothing
         self.gradients: list[int] = []
-        self.rows: list[Sequence[int]] = []
+        self.rows: list[tuple[int, ...]] = []
 
     def parts(self, at: int, n: int) -> list[int]:
         """The first n parts of one of the sums; two are the first product, without a start."""
-        start = self.starts[at] if n > 2 else []
+        start = [] if n == 2 else self.starts[at] or [self._nothing]
         products = zip(self.gradients[: (n - len(start)) // 2], map(itemgetter(at), self.rows), strict=False)
         return [*start, *chain.from_iterable(products)]
 
@@ -102,21 +102,20 @@ class Sums:
 class Factors:
     """Values that a `dot` multiplies by others, so that the gradient of each has a product added at once."""
 
-    def __init__(self, trace: Trace, values: Sequence[Value], of_parameters: dict[Value, Any]) -> None:
+    def __init__(self, trace: Trace, values: tuple[Value, ...], of_parameters: dict[Value, Any]) -> None:
         self.values, self.distinct = values, frozenset(values)
         self._trace, self._gradients = trace, of_parameters if self.distinct <= of_parameters.keys() else None
-        self._sums = Sums([])
+        self._sums = Sums([], 0)
         self._latest: list[Pending] = []
         self.lines = lines_of(trace, values)
         are_variable = bool(self.lines) and trace.constants.keys().isdisjoint(self.lines)
         self.are_added_to = are_variable and len(self.distinct) == len(values)
 
-    def add(self, gradient: int, lines: Sequence[int]) -> None:
+    def add(self, gradient: int, lines: tuple[int, ...]) -> None:
         """Add the gradient times each of the lines to the gradients of the Values."""
-        gradients, trace = self._gradients, self._trace
-        totals = [v.grad for v in self.values] if gradients is None else list(map(gradients.__getitem__, self.values))
-        if not (self._latest and all(map(is_, totals, self._latest)) and {*map(type, totals)} == {Pending}):
-            self._sums = Sums([[*starts_of(trace, total)] for total in totals])  # as something used or added to one
+        trace, totals = self._trace, self._totals()
+        if not self._are_sums(totals):
+            self._sums = Sums([_parts_of(trace, total) for total in totals], trace.nothing)
         sums = self._sums
         sums.gradients.append(gradient)
         sums.rows.append(lines)
@@ -125,10 +124,36 @@ class Factors:
             symbol = _new(Pending)
             symbol.trace, symbol._row, symbol._n = trace, (sums, at), _length_after(total)
             self._latest.append(symbol)
-        if gradients is None:
+        if self._gradients is None:
             deque(map(setattr, self.values, repeat("grad"), self._latest), maxlen=0)
         else:
-            gradients.update(zip(self.values, self._latest, strict=True))
+            self._gradients.update(zip(self.values, self._latest, strict=True))
+
+    def outer(self, row: Row | None) -> Outer | None:
+        """What was added, if these are the parameters of a row, and nothing else was added to their gradients."""
+        sums, gradients = self._sums, self._gradients
+        if not row or row.size < SHORTEST_ROW or gradients is None:
+            return None
+        if any(sums.starts) or not self._are_sums(self._totals()):
+            return None
+        gradients.update(dict.fromkeys(self.values, 0))
+        return Outer(row, tuple(sums.gradients), tuple(sums.rows))
+
+    def _totals(self) -> list[Any]:
+        """The gradients of the Values."""
+        if self._gradients is None:
+            return [value.grad for value in self.values]
+        return list(map(self._gradients.__getitem__, self.values))
+
+    def _are_sums(self, totals: list[Any]) -> bool:
+        """Whether these are the sums so far: nothing else has used one, or added to it."""
+        are_latest = bool(self._latest) and all(map(is_, totals, self._latest))
+        return are_latest and {*map(type, totals)} == {Pending}
+
+
+def _parts_of(trace: Trace, total: Any) -> list[int]:
+    """The parts of a sum that goes on from this one; none if it is the exact 0."""
+    return [] if type(total) is int else [*starts_of(trace, total)]
 
 
 def _length_after(total: Any) -> int:
@@ -138,51 +163,72 @@ def _length_after(total: Any) -> int:
     return 3 if type(total) is Symbol else 2
 
 
-def lines_of(trace: Trace, values: Sequence[Value]) -> list[int]:
+def lines_of(trace: Trace, values: Sequence[Value]) -> tuple[int, ...]:
     """The lines of the Values' numbers; none if one is not a plain Symbol of this trace."""
     symbols = [value.data for value in values]
     if all(type(symbol) is Symbol and symbol.trace is trace for symbol in symbols):
-        return [symbol.id for symbol in symbols]
-    return []
+        return tuple([symbol.id for symbol in symbols])
+    return ()
+
+
+class Joined:
+    """What is added to gradients within `joined`; the first `learnt` parameters have `gradients`."""
+
+    def __init__(self, trace: Trace, gradients: dict[Value, Any], learnt: int) -> None:
+        self._trace, self._gradients, self._learnt = trace, gradients, learnt
+        self._factors: dict[tuple[Value, ...], Factors] = {}
+        self._rows: dict[tuple[Value, ...], Row | None] = {}
+        self.scatters: list[Scatter] = []
+
+    def outers(self) -> list[Outer]:
+        """The rows of parameters whose gradients are sums of products. What they had is 0 now."""
+        found = [factors.outer(self._row(factors.values)) for factors in self._factors.values()]
+        return [outer for outer in found if outer]
+
+    def add(self, op: str, lines: tuple[int, ...]) -> Symbol:
+        """As the Trace's: a product is Pending."""
+        constants = self._trace.constants
+        if op == "*" and lines[0] not in constants and lines[1] not in constants:
+            return pending(self._trace, lines)
+        return self._trace.settle(op, lines)
+
+    def add_products(self, gradient: Symbol, ws: tuple[Value, ...], xs: tuple[Value, ...]) -> bool:
+        """As that of a Symbol."""
+        w, x = self._factors_of(ws), self._factors_of(xs)
+        is_variable = gradient.id not in self._trace.constants
+        if not (is_variable and w.are_added_to and x.are_added_to and w.distinct.isdisjoint(xs)):
+            return False
+        w.add(gradient.id, x.lines)
+        x.add(gradient.id, w.lines)
+        return True
+
+    def add_at(self, gradient: Symbol, index: Any, values: tuple[Value, ...]) -> bool:
+        """As that of a Symbol."""
+        if type(index) is not Symbol or index.id in self._trace.constants or self._trace.ops[index.id] in CONDITIONS:
+            return False  # a condition is no number in all languages
+        row = self._row(values)
+        if row:
+            self.scatters.append(Scatter(row, index.id, gradient.id))
+        return row is not None
+
+    def _factors_of(self, values: tuple[Value, ...]) -> Factors:
+        if values not in self._factors:
+            self._factors[values] = Factors(self._trace, values, self._gradients)
+        return self._factors[values]
+
+    def _row(self, values: tuple[Value, ...]) -> Row | None:
+        """The row that the Values are, if they are all learnt parameters."""
+        if values not in self._rows:
+            lines = lines_of(self._trace, values)
+            found = row(self._trace, lines) if lines else None
+            self._rows[values] = found if found and found.parameters()[-1] < self._learnt else None
+        return self._rows[values]
 
 
 @contextmanager
-def joined(trace: Trace, of_parameters: dict[Value, Any], learnt: int) -> Iterator[list[Scatter]]:
-    """Within the block, products in gradients are recorded as sums. The dict has the gradients of the parameters.
-
-    The block gets a list that receives what is added at an index to the gradients of the `learnt` first parameters.
-    """
-    scatters: list[Scatter] = []
-
-    def add(op: str, lines: tuple[int, ...]) -> Symbol:
-        if op == "*" and lines[0] not in trace.constants and lines[1] not in trace.constants:
-            return pending(trace, lines)
-        return trace.settle(op, lines)
-
-    @cache
-    def factors(values: tuple[Value, ...]) -> Factors:
-        return Factors(trace, values, of_parameters)
-
-    def add_products(gradient: Symbol, ws: tuple[Value, ...], xs: tuple[Value, ...]) -> bool:
-        w, x = factors(ws), factors(xs)
-        may = w.are_added_to and x.are_added_to and w.distinct.isdisjoint(xs) and gradient.id not in trace.constants
-        if may:
-            w.add(gradient.id, x.lines)
-            x.add(gradient.id, w.lines)
-        return may
-
-    @cache
-    def row_of(values: tuple[Value, ...]) -> Row | None:
-        found = row(trace, lines) if (lines := lines_of(trace, values)) else None
-        return found if found and found.parameters()[-1] < learnt else None
-
-    def add_at(gradient: Symbol, index: Any, values: tuple[Value, ...]) -> bool:
-        is_number = type(index) is Symbol and trace.ops[index.id] not in CONDITIONS  # which are no numbers in C
-        found = row_of(values) if is_number and index.id not in trace.constants else None
-        if found:
-            scatters.append(Scatter(found, index.id, gradient.id))
-        return found is not None
-
-    trace.add, trace.add_products, trace.add_at = add, add_products, add_at  # type: ignore[method-assign, assignment]
-    yield scatters
+def joined(trace: Trace, gradients: dict[Value, Any], learnt: int) -> Iterator[Joined]:
+    """Within the block, products in gradients are recorded as sums. The dict has the gradients of the parameters."""
+    block = Joined(trace, gradients, learnt)
+    trace.add, trace.add_products, trace.add_at = block.add, block.add_products, block.add_at  # type: ignore[method-assign, assignment]
+    yield block
     del trace.add, trace.add_products, trace.add_at

@@ -1,8 +1,10 @@
-"""Scatter: the gradient of a `take` as one addition at an index.
+"""Additions to the gradients of many parameters at equal distances, which are recorded as one.
 
 The closure of `take` adds `where(index == i, gradient, 0)` to the gradient of each value that it may have chosen. If
-the values are parameters at equal distances, such as a column of an embedding, it is one addition to one element of an
-array instead.
+these are parameters such as a column of an embedding, it is one addition to one element of an array instead: a Scatter.
+
+The closure of `dot` adds products to the gradients of its operands. If these are parameters such as a row of a matrix,
+all that is added to them, however often the row is used, is one Outer: a row of an outer product, or a sum of such.
 """
 
 from collections.abc import Sequence
@@ -29,6 +31,17 @@ class Scatter(NamedTuple):
     row: Row
     position: int
     gradient: int
+
+
+class Outer(NamedTuple):
+    """Adds the sum of products to the gradient of each parameter of a row: of `gradients` and a line of each other row.
+
+    That of the first parameter has the first line of each, and so on.
+    """
+
+    row: Row
+    gradients: tuple[int, ...]
+    others: tuple[tuple[int, ...], ...]
 
 
 def row(trace: Trace, lines: Sequence[int]) -> Row | None:

@@ -26,11 +26,12 @@ class SerializedGraph:
         self.n_parameters, self._n_outputs = graph.n_parameters, size(graph.output_shape)
         self.quiet = graph.trace.quiet
         self.is_differentiable = graph.parameter_gradients is not None
-        scattered = {parameter for scatter in graph.scatters for parameter in scatter.row.parameters()}
+        rows = [row for row, *_ in (*graph.scatters, *graph.outers)]
+        added_to = {parameter for row in rows for parameter in row.parameters()}
         ends = graph.parameter_gradients or ()
-        self.uses = bytes(line not in graph.trace.leaves or i in scattered for i, line in enumerate(ends))
+        self.uses = bytes(line not in graph.trace.leaves or i in added_to for i, line in enumerate(ends))
         operands = graph.trace.operands
-        self._n_operands = [sum(map(len, operands[: graph.forward_end])), sum(map(len, operands))]
+        self._n_operands = [sum(map(len, operands[: graph.forward_end])), graph.n_in_outers + sum(map(len, operands))]
         self._bytes = pickle.dumps(graph)
         self.digest = hashlib.sha256(self._bytes).hexdigest()
         self._graph: Callable[[], Graph | None] = weakref.ref(graph)

@@ -331,6 +331,10 @@ class Trace:
         self.operands.append(operands)
         return len(self.ops) - 1
 
+    def plus_sum(self, start: int, factors: Iterable[int]) -> int:
+        """The line of a start plus a sum of products, which is added up first."""
+        return self._append("+", (start, self._append("dot", (self.nothing, *factors))))
+
     def _simplified(self, op: str, lines: tuple[int, ...]) -> int | None:
         """The line that an operation with a constant comes to, if it needs none of its own."""
         constants = [self.constants.get(line) for line in lines]

@@ -28,9 +28,9 @@ class Program(NamedTuple):
 
 def program(graph: Graph, results: Sequence[int], accumulated: Sequence[int]) -> Program:
     """The program for some lines of a graph: `results` go to the array "y", and `accumulated` are added to "g"."""
-    scatters = graph.scatters if accumulated else []
+    scatters, outers = (graph.scatters, graph.outers) if accumulated else ([], [])
     lines = [*results, *accumulated, *(line for scatter in scatters for line in scatter[1:])]
-    nodes = Expressions(graph.trace, lines)
+    nodes = Expressions(graph.trace, lines, outers=outers)
     leaves: dict[int, Place] = dict(graph.trace.leaves)
     leaves |= {id: (f"={float(number)!r}", 0) for id, number in graph.trace.constants.items()}
     leaves |= {line: ref[:2] for line, ref in nodes.rows.items()}
@@ -52,7 +52,7 @@ def program(graph: Graph, results: Sequence[int], accumulated: Sequence[int]) ->
             for row, index, gradient in scatters
         ]
     )
-    operations = {graph.trace.ops[line] for line in nodes.live}
+    operations = {graph.trace.ops[line] for line in nodes.live} | {"dot" for _ in outers[:1]}
     return Program(kernel, [graph.trace.constants[id] for id in table], operations, len(results))
 
 

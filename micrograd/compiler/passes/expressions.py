@@ -10,7 +10,7 @@ from functools import cache
 from itertools import chain, groupby
 from typing import Any, NamedTuple
 
-from micrograd.compiler.frontend.scatter import row
+from micrograd.compiler.frontend.scatter import Outer, row
 from micrograd.compiler.frontend.tracer import CONDITIONS, OPERATIONS, Trace
 from micrograd.compiler.ir import Call, Ref
 
@@ -30,11 +30,12 @@ class Node(NamedTuple):
     """The value of a line of the trace, from the lines in its columns.
 
     Its form is a Call, whose operands are positions in the only column and other Calls; or for a sum, its runs of
-    terms, which have a column for each factor. The largest of some numbers has terms with the sign ">".
+    terms, which have a column for each factor. The largest of some numbers has terms with the sign ">". What is added
+    to the gradients of a row of parameters is a single node, without a line in the trace: its form is an Outer.
     """
 
     line: int
-    form: Call | tuple[Run, ...]
+    form: Call | tuple[Run, ...] | Outer
     columns: tuple[Column, ...]
     parameter: int = -1  # the index of the one whose gradient it is added to; -1 for none
 
@@ -51,23 +52,25 @@ Terms = list[tuple[str, tuple[Column, ...]]]
 class Expressions(list[Node]):
     """The nodes that some results need, each after its operands.
 
-    The lines in `results` and in `named` are nodes of their own. What is added to a gradient is added `in_order` as the
-    engine does it, a part at a time; else the parts are added up first.
+    The lines in `results`, `named` and `outers` are nodes of their own. What is added to a gradient is added `in_order`
+    as the engine does it, a part at a time; else the parts are added up first.
 
     `live` are the operations among the lines that the results need; `rows` has the first of the parameters that a
     negative line stands for, an operand of `take_at`.
     """
 
     def __init__(
-        self, trace: Trace, results: Sequence[int], *, named: Collection[int] = (), in_order: bool = False
-    ) -> None:
+        self, trace: Trace, results: Sequence[int], *, named: Collection[int] = (), in_order: bool = False,
+        outers: Sequence[Outer] = (),
+    ) -> None:  # fmt: skip
         super().__init__()
-        self.live = trace.live(results)
+        added = {column: column for outer in outers for column in (outer.gradients, *outer.others)}
+        self.live = trace.live([*results, *chain(*added)])
         self.rows: dict[int, Ref] = {}
         self._trace = trace
         self._in_order = in_order
         ops, operands = trace.ops, trace.operands
-        columns: dict[Column, Column] = {}  # so that equal ones are one object
+        columns: dict[Column, Column] = added  # so that equal ones are one object
         self._factors: dict[int, tuple[Column, ...]] = {}  # of each dot
         others = []  # operands that are not the factors of a dot
         for line in self.live:
@@ -100,6 +103,9 @@ class Expressions(list[Node]):
                 self.append(Node(line, _plain(self._special(op, of), len(of)), (of,)))
             else:
                 self._add_call(line, op)
+        for i, outer in enumerate(outers, len(ops)):
+            factors = outer.gradients, *outer.others
+            self.append(Node(i, outer, tuple(map(self._as_numbers, factors)), outer.row.base))
 
     def _is_term(self, line: int) -> bool:
         """Whether a line is used once, as a term of a sum."""
@@ -142,12 +148,15 @@ class Expressions(list[Node]):
             self._close(line, terms, parameter)
 
     def _products_of(self, line: int) -> tuple[Column, ...]:
-        """The factors of a dot, as numbers."""
-        for column in self._factors[line]:
-            if not self._conditions.keys().isdisjoint(column):
-                for factor in column:
-                    self._number(factor)
-        return self._factors[line]
+        """The factors of a dot."""
+        return tuple(map(self._as_numbers, self._factors[line]))
+
+    def _as_numbers(self, column: Column) -> Column:
+        """A column in which each condition has a node."""
+        if not self._conditions.keys().isdisjoint(column):
+            for line in column:
+                self._number(line)
+        return column
 
     def _add_term(self, terms: Terms, line: int, sign: str = "+") -> None:
         """Add a line: a product as its factors."""

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from itertools import chain
+from math import prod
 from typing import Any
 
 from micrograd.compiler.ir import Assign, Kernel, Loop, Ref, Step, refs, replace
@@ -29,7 +30,7 @@ def fused(statements: Sequence[Statement], nodes: Sequence[Node], results: Seque
         needs.append(set[int]().union(*map(homes, used)))
     groups: list[list[int]] = []
     group: dict[int, int] = {}
-    shapes = [_unnested(statement.step)[0] for statement in statements]
+    shapes = [_shape(statement) for statement in statements]
     for s in _late(needs):
         latest = max([group[o] for o in needs[s]], default=-1)
         if not (
@@ -53,6 +54,12 @@ def fused(statements: Sequence[Statement], nodes: Sequence[Node], results: Seque
         for line in column:
             uses[home.get(line)] += n
     return [_merged([(statements[s].step, uses[s] / len(statements[s].lines)) for s in members]) for members in groups]
+
+
+def _shape(statement: Statement) -> tuple[int, ...]:
+    """The rounds of the loops around an assignment that computes a line in each round; none for anything else."""
+    rounds, _ = _unnested(statement.step)
+    return rounds if prod(rounds) == len(statement.lines) else ()
 
 
 def _late(needs: Sequence[set[int]]) -> list[int]:

@@ -9,10 +9,11 @@ computed them.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from operator import add, sub
 from typing import Any, NamedTuple
 
+from micrograd.compiler.frontend.scatter import Outer
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Step, Sum, Term
 from micrograd.compiler.passes.expressions import Column, Node
 from micrograd.compiler.passes.roll import FEWEST_ROUNDS, repeats, rolled
@@ -30,6 +31,7 @@ class Places(dict[int, Place]):
     def __init__(self, places: dict[int, Place]) -> None:
         super().__init__(places)
         self._patterns: dict[Any, int] = {}
+        self._even: set[int] = set()  # patterns of a single array and distance
         self._of_columns: dict[Column, tuple[int, Bases]] = {}
 
     def of(self, column: Column) -> tuple[int, Bases]:
@@ -37,8 +39,15 @@ class Places(dict[int, Place]):
         if column not in self._of_columns:
             arrays, indices = _transposed(map(self.__getitem__, column))
             pattern = arrays, *map(sub, indices[1:], indices)
-            self._of_columns[column] = self._patterns.setdefault(pattern, len(self._patterns)), indices
+            number = self._patterns.setdefault(pattern, len(self._patterns))
+            self._of_columns[column] = number, indices
+            if len({*arrays}) == len({*pattern[1:]}) == 1:
+                self._even.add(number)
         return self._of_columns[column]
+
+    def is_even(self, column: Column) -> bool:
+        """Whether these lines lie in one array, at equal distances."""
+        return self.of(column)[0] in self._even
 
 
 class Statement(NamedTuple):
@@ -112,6 +121,8 @@ def one_by_one(nodes: Sequence[Node]) -> Iterator[tuple[Any, list[Node]]]:
 def _operation(node: Node) -> Any:
     if isinstance(node.form, Call):
         return node.form, False
+    if isinstance(node.form, Outer):
+        return "outer", True
     return "largest" if node.form[0][0] == ">" else "sum", node.parameter >= 0
 
 
@@ -130,9 +141,51 @@ def statements(blocks: Iterator[tuple[Any, list[Node]]], place: Places, results:
         for i, line in enumerate(inner, filled[array]):
             place[line] = array, i
         filled[array] += len(inner)
+        if operation[0] == "outer":
+            found += _rows(block, place)
+            continue
         for kind, lines, bases in _kinds(block, place):
             found += _rolled(kind, lines, bases)
     return found
+
+
+def _rows(block: Sequence[Node], place: Places) -> Iterator[Statement]:
+    """What is added to rows of gradients, each as a loop if its parameters read what is placed evenly."""
+    loops: list[Loop] = []
+    lines: list[int] = []
+    for node in block:
+        found = _row(node, place)
+        if found:
+            loops.append(found)
+            lines.append(node.line)
+            continue
+        form: Any = node.form
+        columns = zip(form.row.parameters(), _factors(node), strict=True)
+        nodes = [Node(node.line, (("+", 2, len(form.gradients)),), factors, i) for i, factors in columns]
+        for kind, of_each, bases in _kinds(nodes, place):
+            yield from _rolled(kind, of_each, bases)
+    at = 0
+    for step in rolled(loops):
+        n = _count(step) // loops[at].rounds
+        yield Statement(step, lines[at : at + n])
+        at += n
+
+
+def _row(node: Node, place: Places) -> Loop | None:
+    """A loop over the parameters of a row, if what it reads is placed evenly."""
+    form: Any = node.form
+    first, second = list(_runs("+", islice(_factors(node), 2), place))
+    if first[0] != second[0] or not all(map(place.is_even, node.columns[1:])):
+        return None
+    bases, following = (form.row.base, *first[1]), (form.row.base + form.row.step, *second[1])
+    kind = (("+", 2, len(form.gradients)),), "g", first[0]
+    return Loop(form.row.size, (_step(kind, zip(bases, zip(map(sub, following, bases)), strict=True)),))
+
+
+def _factors(node: Node) -> Iterator[tuple[Column, Column]]:
+    """The factors of the products that are added to the gradient of each parameter of a row."""
+    gradients, *others = node.columns
+    return zip(repeat(gradients), zip(*others, strict=True), strict=False)
 
 
 def _descends(first: Node, last: Node, place: dict[int, Place]) -> bool:

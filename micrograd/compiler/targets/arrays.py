@@ -182,7 +182,8 @@ class NumpyBackend(PythonBackend):
 def _operations(graph: Graph, kind: Kind) -> int:
     """The number of operations for an example; a dot counts as many."""
     operands = graph.trace.operands
-    return sum(max(1, len(operands[line]) - 1) for line in graph.trace.live(graph.results(kind)))
+    in_lines = sum(max(1, len(operands[line]) - 1) for line in graph.trace.live(graph.results(kind)))
+    return in_lines + (graph.n_in_outers if kind == "backward" else 0)
 
 
 class _Kernel:

@@ -116,6 +116,7 @@ def source(graph: Graph) -> str:
 
 def _text(graph: Graph, kind: Kind) -> str:
     """The function for calls of a kind."""
+    graph = graph.in_lines()
     returned, summed = graph.ends(kind)
     lines, names = _write(graph, [*returned, *summed], graph.scatters if kind == "backward" else ())
     results, sums = [names[id] for id in returned], [names[id] for id in summed]

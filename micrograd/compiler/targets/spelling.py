@@ -58,11 +58,12 @@ def terms(node: Node, text: Callable[[Any], str], templates: Mapping[str, str]) 
     """The terms of a sum, each with its sign; or what is no sum as the only term."""
     if isinstance(node.form, Call):
         return ["+ " + call(node.form, lambda position: text(node.operands[position]), templates)]
-    if node.form[0][0] == ">":
+    runs: Any = node.form
+    if runs[0][0] == ">":
         return [f"+ largest([{', '.join(map(text, node.operands))}])"]
     found: list[str] = []
     columns = iter(node.columns)
-    for sign, width, _ in node.form:
+    for sign, width, _ in runs:
         for lines in zip(*islice(columns, width), strict=True):
             factors = list(map(text, lines))
             found.append(f"{sign} {templates['*'].format(*factors) if width > 1 else factors[0]}")
