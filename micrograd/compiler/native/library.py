@@ -9,6 +9,7 @@ import struct
 import threading
 import weakref
 from array import array
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from importlib import resources
@@ -348,10 +349,10 @@ class ThreadedKernel:
         try:
             others += map(self._pool().submit, repeat(run), range(1, count))
             run(0)
-        except RuntimeError:  # a thread cannot be started: what is waiting for it must not run later
-            self._pool().shutdown(cancel_futures=True)
-            self._executor = None
-            raise
+        except RuntimeError:  # no thread can be started, as when the main one has ended: this one does all
+            self._pool().shutdown(cancel_futures=True)  # waits for those that were
+            self._executor, others = None, []
+            deque(map(run, range(count)), maxlen=0)
         finally:
             wait(others)
         for gradients, _ in parts[1:] if g else ():
