@@ -3,16 +3,18 @@
 import os
 import shlex
 import signal
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from micrograd import Value, compile, dot, losses
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Sum, Term, replace, show
-from micrograd.compiler.native import background, toolchain
-from micrograd.compiler.native.background import BackgroundTask
+from micrograd.compiler.native import toolchain
+from micrograd.compiler.native.background import BackgroundTask, check_needed
 from micrograd.compiler.passes import program
 from micrograd.compiler.passes.share import FEWEST_CALLS, RoutineCall, Routines, with_routines
 from micrograd.compiler.passes.storage import Slots
@@ -21,6 +23,8 @@ from micrograd.optim import SGD
 from tests.benchmarks.programs import PROGRAMS
 from tests.kernels import everything, graph_of
 from tests.support import needs_compiler
+
+CHECKOUT = Path(__file__).parent.parent
 
 
 def expanded(step, routines, depth=0):
@@ -237,11 +241,84 @@ def test_a_forked_child_does_the_work_that_a_thread_of_its_parent_has_begun():
 
 
 def test_work_is_done_in_result_if_no_thread_can_start(monkeypatch):
-    def no_thread(work):
-        raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+    def start(thread):
+        raise RuntimeError("can't create new thread at interpreter shutdown")
 
-    monkeypatch.setattr(background, "_threads", lambda process: SimpleNamespace(submit=no_thread))
+    monkeypatch.setattr(threading.Thread, "start", start)
     done = []
     begun = BackgroundTask(lambda: done.append(1) or len(done))
     assert not done
     assert begun.result() == 1
+
+
+def test_work_that_is_given_up_is_done_in_result(monkeypatch):
+    ended = threading.Thread()
+    monkeypatch.setattr(threading, "main_thread", lambda: ended)
+
+    def work():
+        check_needed()
+        return threading.get_ident()
+
+    assert BackgroundTask(work).result() == threading.get_ident()
+
+
+AT_EXIT = """import os, sys, threading, time
+from micrograd import Value, compile
+from micrograd.compiler.native import toolchain
+
+def ask():
+    threading.main_thread().join()
+    print(fast.backward([1.0] * 32))
+
+compiler, w = toolchain.require_compiler(), Value(2.0)
+toolchain.find_compiler = lambda *_: compiler._replace(command=(sys.argv[1],))
+fast = compile(lambda x: w * x, (1.0,), parameters=[w], backend="c", batch_size=32)
+while not os.path.exists(sys.argv[2]):
+    time.sleep(0.01)
+if len(sys.argv) > 3:
+    threading.Thread(target=ask).start()
+"""
+
+
+@needs_compiler
+@pytest.mark.parametrize("asked", [[], ["asked"]])
+def test_the_exit_does_not_wait_for_a_compiler_in_the_background(asked, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    script = hanging(tmp_path, otherwise=toolchain.require_compiler().command)
+    command = [sys.executable, "-c", AT_EXIT, script, str(tmp_path / "hung"), *asked]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=30)
+    assert (done.stdout, done.stderr, done.returncode) == ("2.0\n" if asked else "", "", 0)
+    assert not [*tmp_path.glob("micrograd/build-*")]
+
+
+def hanging(directory, otherwise):
+    """A compiler that hangs, with a process that it starts, and does its work only when it is called again."""
+    script, hung = directory / "cc", directory / "hung"
+    script.write_text(f'#!/bin/sh\n[ -e {hung} ] && exec {shlex.join(otherwise)} "$@"\ntouch {hung}\nsleep 60\n')
+    script.chmod(0o700)
+    return str(script)
+
+
+@needs_compiler
+def test_ctrl_c_ends_a_compiler_that_is_waited_for_with_all_that_it_has_started(tmp_path, monkeypatch):
+    compiler, w = toolchain.require_compiler(), Value(2.0)
+    fast = compile(lambda x: w * x, (1.0,), parameters=[w], backend="c")
+    optimizer = SGD([w], 0.5)
+    script = hanging(tmp_path, otherwise=compiler.command)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(toolchain, "find_compiler", lambda *_: compiler._replace(command=(script,)))
+    block = fast.training(optimizer)
+
+    def press():
+        while not (tmp_path / "hung").exists():
+            time.sleep(0.01)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    threading.Thread(target=press).start()
+    started = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt), block:
+        pytest.fail("the block was entered")
+    assert time.perf_counter() - started < 30
+    with block as step:
+        assert step([1.0]) == 2.0
+    assert w.data == 1.5

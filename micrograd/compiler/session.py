@@ -30,7 +30,7 @@ from micrograd.compiler.native.update import HasUpdateRule
 from micrograd.engine import Value
 from micrograd.optim import Optimizer
 from micrograd.reductions import mean
-from micrograd.signals import entering, uninterrupted
+from micrograd.signals import uninterrupted
 from micrograd.stepping import Update
 from micrograd.trees import mapped
 
@@ -128,17 +128,22 @@ class Training:
         )
 
     def __enter__(self) -> Self:
-        with entering(self), gc_paused():
-            self._check_optimizer()
-            self._claim.enter_context(trained(self._optimizer.parameters))
-            try:
-                if self._compiled._takes_steps(self._compiled._backends):
-                    self._in_c.enter_context(self._buffers.in_use())
-                    self._bind(None)
-                self._inside = True
-            except BaseException:
-                self._leave()
-                raise
+        self._check_optimizer()
+        claimed = False
+        try:
+            with gc_paused():
+                with uninterrupted():
+                    self._claim.enter_context(trained(self._optimizer.parameters))
+                    claimed, in_c = True, self._compiled._takes_steps(self._compiled._backends)
+                    if in_c:
+                        self._in_c.enter_context(self._buffers.in_use())
+                if in_c:
+                    self._bind(None)  # for which a compiler may take long: Ctrl-C interrupts it
+            self._inside = True
+        except BaseException:
+            if claimed:
+                self.__exit__()
+            raise
         return self
 
     def __exit__(self, *error: object) -> None:
