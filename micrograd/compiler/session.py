@@ -266,7 +266,7 @@ class Training:
         self._in_c.close()
 
     def _check_optimizer(self) -> None:
-        """Raise ValueError if the optimizer has other parameters by now, or moments for others.
+        """Raise ValueError if the optimizer has other parameters by now, or other moments or moments for others.
 
         Raises RuntimeError if they are frozen.
         """
@@ -280,10 +280,17 @@ class Training:
                 "the optimizer was given other parameters during training: leave the training block and start another "
                 "one for them, or train eagerly"
             )
-        for name in optimizer.moments:
-            numbers = getattr(optimizer, name)
-            if len(numbers) != len(now):
-                raise ValueError(f"{name} has {len(numbers)} numbers: expected {len(now)}, one for each parameter")
+        names = [*optimizer.moments]
+        if self.is_native and names != [*self._buffers.moments]:
+            raise ValueError(
+                f"the moments of {type(optimizer).__name__} are {names} by now: expected {[*self._buffers.moments]}, "
+                "as when training began: leave the training block and start another one"
+            )
+        for name in names:
+            numbers: Any = getattr(optimizer, name, None)
+            n = len(numbers) if hasattr(numbers, "__len__") else "no"
+            if n != len(now):
+                raise ValueError(f"{name} has {n} numbers: expected {len(now)}, one for each parameter")
 
 
 def set_gradients(parameters: Sequence[Value], gradients: Sequence[float]) -> None:
