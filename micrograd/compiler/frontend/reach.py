@@ -262,7 +262,7 @@ def _places(path: str, thing: Any, besides: Collection[str]) -> Iterator[Place]:
         yield Place(path, ITEM, lambda: list(thing), partial(_refill, thing) if hasattr(thing, "clear") else None)
     elif hasattr(type(thing), "tolist"):
         yield Place(path, ITEM, lambda: _numbers(thing), partial(_write_numbers, thing))
-        yield Place(f"{path}.shape", ITEM, lambda: _form(thing), lambda form: setattr(thing, "shape", form[0]))
+        yield Place(f"{path}.shape", ITEM, lambda: getattr(thing, "shape", None), partial(setattr, thing, "shape"))
 
 
 def _attribute_names(thing: Any) -> list[str]:
@@ -427,11 +427,6 @@ def _numbers(array: Any) -> Any:
         return list(array.flat)
     kind = _kind_in_c(array)  # whose method reads even a masked array, and changes nothing
     return kind.tobytes(array) if hasattr(kind, "tobytes") else repr(array.tolist())
-
-
-def _form(array: Any) -> tuple[Any, Any]:
-    """What an array makes of its bytes."""
-    return getattr(array, "shape", None), getattr(array, "dtype", None)
 
 
 def _write_numbers(array: Any, numbers: Any) -> None:

@@ -3,17 +3,13 @@
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from functools import cache
 from typing import Generic, TypeVar
 
 Result = TypeVar("Result")
-NAME = "micrograd-compiler"
-
-
-class GivenUp(Exception):
-    """The main thread has ended, which had begun a task in the background: whoever still needs it does it again."""
+NAME = "micrograd-compiler"  # of the threads
 
 
 @cache
@@ -23,16 +19,16 @@ def _turns(process: int) -> threading.Semaphore:
 
 
 def check_needed() -> None:
-    """Raise GivenUp in the thread of a task if the main thread has ended: else, the interpreter's exit would wait."""
+    """Raise CancelledError in the thread of a task if the main one has ended, since the interpreter's exit waits."""
     if threading.current_thread().name == NAME and not threading.main_thread().is_alive():
-        raise GivenUp
+        raise CancelledError
 
 
 class BackgroundTask(Generic[Result]):
     """Work that starts at once in another thread; `result` waits for it.
 
-    A forked child inherits the task but not its thread, and when the main thread has ended, the task is given up or
-    cannot start: there, `result` does the work itself.
+    A forked child inherits the task but not its thread, and once the main thread has ended, the task is cancelled:
+    then `result` does the work itself.
     """
 
     def __init__(self, work: Callable[[], Result]) -> None:
@@ -41,12 +37,12 @@ class BackgroundTask(Generic[Result]):
         try:
             threading.Thread(target=self._run, name=NAME).start()
         except RuntimeError:  # the interpreter is shutting down
-            self._future.set_exception(GivenUp())
+            self._future.cancel()
 
     def result(self) -> Result:
         """Return what the work returned, or raise what it raised."""
         if self._future.done() or self._process == os.getpid():
-            with suppress(GivenUp):
+            with suppress(CancelledError):
                 return self._future.result()
         return self._work()
 

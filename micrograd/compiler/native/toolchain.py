@@ -60,7 +60,7 @@ double probe(double x)
 """A compiler is used if it builds this library, which needs the headers and the libm that generated code needs."""
 PROCESS_GROUP = 0 if os.name == "posix" else None  # a new one: a Ctrl-C in the terminal ends no compiler in a thread
 PATIENCE = 2.0  # seconds until the log says what takes so long
-TICK = 0.1  # seconds after which a compiler in the background is ended, once nobody needs it
+TICK = 0.1  # seconds after which a compiler is ended that nobody needs any more
 
 
 class CompilerError(RuntimeError):
@@ -323,7 +323,7 @@ def _run(command: list[str]) -> tuple[int, str]:
                     errors = process.communicate(timeout=TICK)[1]
         except BaseException:
             with suppress(ProcessLookupError):  # it has just ended
-                process.terminate() if os.name != "posix" else os.killpg(process.pid, signal.SIGTERM)
+                os.killpg(process.pid, signal.SIGTERM) if hasattr(os, "killpg") else process.terminate()
             raise
     return process.returncode, errors
 
