@@ -228,16 +228,24 @@ def test_a_ctrl_c_in_the_terminal_ends_no_compiler(monkeypatch, tmp_path):
     assert compile(lambda x: x.sin(), (1.0,), backend="c")(0.0) == 0.0
 
 
-def test_a_forked_child_does_the_work_that_a_thread_of_its_parent_has_begun():
+def test_a_forked_child_does_the_work_that_a_thread_of_its_parent_has_begun(monkeypatch):
     may_end = threading.Event()
-    begun = BackgroundTask(lambda: may_end.wait() and os.getpid())
+
+    def work():
+        if threading.current_thread() is not threading.main_thread():
+            may_end.wait()
+        return threading.current_thread().name, os.getpid()
+
+    begun = BackgroundTask(work)
     child = os.fork()
     if not child:
-        may_end.set()
-        os._exit(begun.result() != os.getpid())
-    may_end.set()
+        os._exit(begun.result() != ("MainThread", os.getpid()))
     assert os.waitpid(child, 0)[1] == 0
-    assert begun.result() == os.getpid()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: child)  # where coverage is measured
+        assert begun.result() == ("MainThread", child)
+    may_end.set()
+    assert begun.result() == ("micrograd-compiler", os.getpid())
 
 
 def test_work_is_done_in_result_if_no_thread_can_start(monkeypatch):
