@@ -49,6 +49,7 @@ class BackgroundTask(Generic[Result]):
     def _run(self) -> None:
         with _turns(self._process):
             try:
+                check_needed()
                 self._future.set_result(self._work())
             except BaseException as error:
                 self._future.set_exception(error)

@@ -9,7 +9,6 @@ import struct
 import threading
 import weakref
 from array import array
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from importlib import resources
@@ -352,7 +351,8 @@ class ThreadedKernel:
         except RuntimeError:  # no thread can be started, as when the main one has ended: this one does all
             self._pool().shutdown(cancel_futures=True)  # waits for those that were
             self._executor, others = None, []
-            deque(map(run, range(count)), maxlen=0)
+            for k in range(count):
+                run(k)
         finally:
             wait(others)
         for gradients, _ in parts[1:] if g else ():
