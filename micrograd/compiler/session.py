@@ -129,22 +129,21 @@ class Training:
 
     def __enter__(self) -> Self:
         self._check_optimizer()
-        claimed = False
+        claimed, in_c = False, self._compiled._takes_steps(self._compiled._backends)
         try:
-            with gc_paused():
-                with uninterrupted():
-                    self._claim.enter_context(trained(self._optimizer.parameters))
-                    claimed, in_c = True, self._compiled._takes_steps(self._compiled._backends)
-                    if in_c:
-                        self._in_c.enter_context(self._buffers.in_use())
+            with uninterrupted(), gc_paused():
+                self._claim.enter_context(trained(self._optimizer.parameters))
+                claimed = True
                 if in_c:
-                    self._bind(None)  # for which a compiler may take long: Ctrl-C interrupts it
+                    self._in_c.enter_context(self._buffers.in_use())
+            if in_c:
+                self._bind(None)  # for which a compiler may take long: Ctrl-C interrupts it
             self._inside = True
+            return self
         except BaseException:
             if claimed:
                 self.__exit__()
             raise
-        return self
 
     def __exit__(self, *error: object) -> None:
         try:
