@@ -4,7 +4,7 @@ import _signal  # type: ignore[import-not-found]  # without the enumerations of 
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGUSR1", "SIGUSR2")
@@ -57,17 +57,3 @@ def finally_uninterrupted(leave: Callable[[], object]) -> Iterator[None]:
             once()
     finally:
         once()  # if Ctrl-C came before the other call had begun
-
-
-@contextmanager
-def entering(block: AbstractContextManager[Any]) -> Iterator[None]:
-    """Postpone Ctrl-C while a block is entered, then leave the block if one came, which `with` alone would not do."""
-    entered = False
-    try:
-        with uninterrupted():
-            yield
-            entered = True
-    except BaseException as error:
-        if entered:
-            block.__exit__(type(error), error, error.__traceback__)
-        raise

@@ -27,7 +27,7 @@ from micrograd.compiler.native.loop import NativeLoop
 from micrograd.compiler.native.update import UpdateKernel
 from micrograd.data import moons
 from micrograd.optim import SGD, Adam, AdamW, Optimizer
-from tests.support import has_compiler
+from tests.support import has_compiler, needs_compiler
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -467,15 +467,31 @@ def test_moments_may_be_an_array_but_have_to_be_as_many_as_there_are_parameters(
             optimizer.velocity = np.ones(2)
         step(*BATCH), eager.eager()
         assert_close(line.state(), eager.state())
-        for wrong in [1.0], [1.0] * 3, np.ones(3):
+        for wrong, n in ([1.0], 1), ([1.0] * 3, 3), (np.ones(3), 3), (None, "no"):
             line.optimizer.velocity = wrong
-            with pytest.raises(
-                ValueError, match=f"velocity has {len(wrong)} numbers: expected 2, one for each parameter"
-            ):
+            with pytest.raises(ValueError, match=f"velocity has {n} numbers: expected 2, one for each parameter"):
                 step(*BATCH)
         line.optimizer.velocity = [0.0, 0.0]
         step(*BATCH)
     assert_at_home(line)
+
+
+@needs_compiler
+@pytest.mark.parametrize("names", [[], ["mean"], ["mean_square", "mean"], ["mean", "mean_square", "third"]])
+def test_other_moments_are_refused_within_a_block(names):
+    class Ours(Adam):
+        pass
+
+    line, eager = Line("c", Ours), Line("python", Adam)
+    with line.block as step:
+        step(*BATCH), eager.eager()
+        Ours.moments = dict.fromkeys(names, 0.0)
+        expected = "the moments of Ours are [NAMES] by now: expected ['mean', 'mean_square'], as when training began"
+        with pytest.raises(ValueError, match=re.escape(expected.replace("[NAMES]", str(names)))):
+            step(*BATCH)
+    del Ours.moments
+    assert_at_home(line)
+    assert_close([*line.state()[:2], line.optimizer.mean], [*eager.state()[:2], eager.optimizer.mean])
 
 
 @pytest.mark.parametrize(

@@ -307,9 +307,15 @@ def shown(tmp_path, opened):
     def shown(*arguments, fragment="", init=None, browser=None, **options):
         tab = opened(save(tmp_path, *arguments, **options), fragment, **(browser or {}))
         tab.wait_for_selector("html[data-ready]")
+        drawn(tab)
         return tab
 
     return shown
+
+
+def drawn(tab):
+    """Wait until the page shows what it has computed: it draws in the next frame, which a busy machine is late with."""
+    tab.evaluate("new Promise(requestAnimationFrame)")
 
 
 def status(tab):
@@ -330,8 +336,10 @@ def has_status(tab, words):
 
 
 def after(tab, script):
-    """What a script with micrograd returns."""
-    return tab.evaluate(f"async () => {{ {script} }}")
+    """What a script with micrograd returns, once that is drawn."""
+    found = tab.evaluate(f"async () => {{ {script} }}")
+    drawn(tab)
+    return found
 
 
 PARAMETERS = "return [...micrograd.parameters()];"
@@ -448,7 +456,7 @@ def test_points_are_added_moved_and_removed_by_mouse(shown):
     tab.mouse.up()
     until(tab, f"micrograd.loss() !== {added}")
     assert count_of(tab) == 5
-    assert "output" in tab.inner_text("#where")
+    until(tab, "document.querySelector('#where').textContent.includes('output')")
     tab.click("#tools label:last-of-type")
     tab.mouse.click(*place(tab, 0.4, 0.4))  # where there is none
     tab.mouse.click(*place(tab, 0.7, 0.2))
@@ -527,7 +535,7 @@ def test_points_are_added_moved_and_removed_by_keys(shown):
     assert count_of(tab) == 5
     for key in ("m", "ArrowDown", "ArrowRight", "m", "x"):
         plane.press(key)
-    assert "x0 0.3" in tab.inner_text("#where")
+    until(tab, "document.querySelector('#where').textContent.includes('x0 0.3')")
     plane.press("Delete")
     assert count_of(tab) == 4
     until(tab, f"Math.abs(micrograd.loss() - {before}) < 1e-12")
@@ -571,6 +579,7 @@ def test_units_show_what_they_see_and_their_weights(shown):
     unit.click()
     tab.mouse.move(0, 0)
     until(tab, f"document.querySelector('#sees').textContent === 'What {name} sees'")
+    tab.wait_for_selector("#unit tr")
     rows = tab.locator("#unit tr").all_inner_texts()
     assert rows[0].split("\t") == ["weight of x0", f"{model.layers[0].neurons[1].w[0].data:.4g}".replace("-", "−")]
     assert rows[2] == "bias\t0"

@@ -537,6 +537,14 @@ class Slotted:
         self.x = 1.0
 
 
+class Gained(Value):
+    __slots__ = ("gain",)
+
+
+class Curried(functools.partial):
+    __slots__ = ("gain",)
+
+
 class Base:
     inherited = 1.0
 
@@ -578,6 +586,8 @@ class Holder(Derived):
         self.slotted, self.random, self.partial = Slotted(), random.Random(1), functools.partial(max, [1.0])
         self.value, self.node, self.log = Value(1.0), Value(1.0) + 1.0, toolchain.log
         self.function, self.method, self.itself = closed([1.0]), self.list.append, self
+        self.gained, self.curried, self.table = Gained(1.0), Curried(max, [1.0]), np.ones((2, 3))
+        self.gained.gain = self.gained.unit = self.curried.gain = 1.0
 
 
 class Listed:
@@ -623,6 +633,11 @@ CHANGES = {
     "holder.random": lambda h: h.random.random(),
     "holder.partial.args[0]": lambda h: h.partial.args[0].clear(),
     "holder.value.data": lambda h: setattr(h.value, "data", 2.0),
+    "holder.gained.gain": lambda h: setattr(h.gained, "gain", 2.0),
+    "holder.gained.unit": lambda h: setattr(h.gained, "unit", 2.0),
+    "holder.curried.gain": lambda h: setattr(h.curried, "gain", 2.0),
+    "holder.table.shape": lambda h: setattr(h.table, "shape", (3, 2)),
+    "holder.objects.shape": lambda h: setattr(h.objects, "shape", (1, 1)),
     "holder.node.data": lambda h: setattr(h.node, "data", 3.0),
     "holder.objects[0].data": lambda h: setattr(h.objects[0], "data", 2.0),
     "holder.function.called": lambda h: setattr(h.function, "called", 1.0),

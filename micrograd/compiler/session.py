@@ -30,7 +30,7 @@ from micrograd.compiler.native.update import HasUpdateRule
 from micrograd.engine import Value
 from micrograd.optim import Optimizer
 from micrograd.reductions import mean
-from micrograd.signals import entering, uninterrupted
+from micrograd.signals import uninterrupted
 from micrograd.stepping import Update
 from micrograd.trees import mapped
 
@@ -128,18 +128,22 @@ class Training:
         )
 
     def __enter__(self) -> Self:
-        with entering(self), gc_paused():
-            self._check_optimizer()
-            self._claim.enter_context(trained(self._optimizer.parameters))
-            try:
-                if self._compiled._takes_steps(self._compiled._backends):
+        self._check_optimizer()
+        claimed, in_c = False, self._compiled._takes_steps(self._compiled._backends)
+        try:
+            with uninterrupted(), gc_paused():
+                self._claim.enter_context(trained(self._optimizer.parameters))
+                claimed = True
+                if in_c:
                     self._in_c.enter_context(self._buffers.in_use())
-                    self._bind(None)
-                self._inside = True
-            except BaseException:
-                self._leave()
-                raise
-        return self
+            if in_c:
+                self._bind(None)  # for which a compiler may take long: Ctrl-C interrupts it
+            self._inside = True
+            return self
+        except BaseException:
+            if claimed:
+                self.__exit__()
+            raise
 
     def __exit__(self, *error: object) -> None:
         try:
@@ -261,7 +265,7 @@ class Training:
         self._in_c.close()
 
     def _check_optimizer(self) -> None:
-        """Raise ValueError if the optimizer has other parameters by now, or moments for others.
+        """Raise ValueError if the optimizer has other parameters by now, or other moments or moments for others.
 
         Raises RuntimeError if they are frozen.
         """
@@ -275,10 +279,17 @@ class Training:
                 "the optimizer was given other parameters during training: leave the training block and start another "
                 "one for them, or train eagerly"
             )
-        for name in optimizer.moments:
-            numbers = getattr(optimizer, name)
-            if len(numbers) != len(now):
-                raise ValueError(f"{name} has {len(numbers)} numbers: expected {len(now)}, one for each parameter")
+        names = [*optimizer.moments]
+        if self.is_native and names != [*self._buffers.moments]:
+            raise ValueError(
+                f"the moments of {type(optimizer).__name__} are {names} by now: expected {[*self._buffers.moments]}, "
+                "as when training began: leave the training block and start another one"
+            )
+        for name in names:
+            numbers: Any = getattr(optimizer, name, None)
+            n = len(numbers) if hasattr(numbers, "__len__") else "no"
+            if n != len(now):
+                raise ValueError(f"{name} has {n} numbers: expected {len(now)}, one for each parameter")
 
 
 def set_gradients(parameters: Sequence[Value], gradients: Sequence[float]) -> None:

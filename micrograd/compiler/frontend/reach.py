@@ -40,8 +40,9 @@ ATTRIBUTES: dict[type, tuple[str, ...]] = {
     property: ("fget", "fset", "fdel"),
     partial: ("func", "args", "keywords"),
     defaultdict: ("default_factory", "__class__"),
+    object: ("__class__",),
 }
-"""What can be read from objects of these types, besides what is in their `__dict__`."""
+"""What can be read from objects of these types, besides what is in their `__dict__` and in slots of subclasses."""
 READ_ONLY = (MethodType, BuiltinMethodType, types.MethodWrapperType, staticmethod, classmethod, property)
 """Those of these types whose attributes cannot be assigned."""
 FOLLOWED = {
@@ -243,7 +244,7 @@ def _places(path: str, thing: Any, besides: Collection[str]) -> Iterator[Place]:
         yield from _closures(thing)
         return
     space = getattr(thing, "__dict__", None)
-    if isinstance(space, dict) and not isinstance(thing, Value):
+    if isinstance(space, dict) and (space or not isinstance(thing, Value)):  # of which there may be many
         left_out = {*besides, KEPT}
         yield _items(path, ATTRIBUTE, space, lambda: {name: space[name] for name in space if name not in left_out})
     if names := _attribute_names(thing):
@@ -261,19 +262,19 @@ def _places(path: str, thing: Any, besides: Collection[str]) -> Iterator[Place]:
         yield Place(path, ITEM, lambda: list(thing), partial(_refill, thing) if hasattr(thing, "clear") else None)
     elif hasattr(type(thing), "tolist"):
         yield Place(path, ITEM, lambda: _numbers(thing), partial(_write_numbers, thing))
+        yield Place(f"{path}.shape", ITEM, lambda: getattr(thing, "shape", None), partial(setattr, thing, "shape"))
 
 
 def _attribute_names(thing: Any) -> list[str]:
     """The attributes that an object has without a `__dict__`."""
-    for kind, names in ATTRIBUTES.items():
-        if isinstance(thing, kind):
-            return [name for name in names if not isinstance(getattr(thing, name, None), ModuleType)]
-    if _is_in_c(type(thing)):
+    kinds = type(thing).__mro__
+    known = next(kind for kind in kinds if kind in ATTRIBUTES)
+    if known is object and _is_in_c(type(thing)):
         return []  # what is read there may be a new object each time
-    slots = [
-        name for kind in type(thing).__mro__ for name, x in vars(kind).items() if type(x) is types.MemberDescriptorType
-    ]
-    return ["__class__", *(name for name in slots if not name.startswith("__"))]
+    spaces = map(vars, kinds[: kinds.index(known)])
+    slots = [name for space in spaces for name, x in space.items() if type(x) is types.MemberDescriptorType]
+    names = [name for name in ATTRIBUTES[known] if not isinstance(getattr(thing, name, None), ModuleType)]
+    return names + [name for name in slots if not name.startswith("__")]
 
 
 def _attributes(path: str, thing: Any, read: Callable[[], dict[str, Any]]) -> Place:

@@ -1,36 +1,55 @@
 """Background tasks: threads that wait for a C compiler while Python goes on."""
 
 import os
+import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from functools import cache
 from typing import Generic, TypeVar
 
 Result = TypeVar("Result")
+NAME = "micrograd-compiler"  # of the threads
 
 
 @cache
-def _threads(process: int) -> ThreadPoolExecutor:
-    """The threads of a process: one more than there are processors, since each mostly waits for a compiler."""
-    return ThreadPoolExecutor(1 + (os.cpu_count() or 1), "micrograd-compiler")
+def _turns(process: int) -> threading.Semaphore:
+    """Lets one more thread of a process work than there are processors, since each mostly waits for a compiler."""
+    return threading.Semaphore(1 + (os.cpu_count() or 1))
+
+
+def check_needed() -> None:
+    """Raise CancelledError in the thread of a task if the main one has ended, since the interpreter's exit waits."""
+    if threading.current_thread().name == NAME and not threading.main_thread().is_alive():
+        raise CancelledError
 
 
 class BackgroundTask(Generic[Result]):
     """Work that starts at once in another thread; `result` waits for it.
 
-    A forked child inherits the task but not its thread: there, `result` does the work itself. It also does so at the
-    exit of the interpreter, when no thread can start.
+    A forked child inherits the task but not its thread, and once the main thread has ended, the task is cancelled:
+    then `result` does the work itself.
     """
 
     def __init__(self, work: Callable[[], Result]) -> None:
         self._work, self._process = work, os.getpid()
-        self._future: Future[Result] | None = None
-        with suppress(RuntimeError):  # the interpreter is shutting down
-            self._future = _threads(self._process).submit(work)
+        self._future: Future[Result] = Future()
+        try:
+            threading.Thread(target=self._run, name=NAME).start()
+        except RuntimeError:  # the interpreter is shutting down
+            self._future.cancel()
 
     def result(self) -> Result:
         """Return what the work returned, or raise what it raised."""
-        if self._future and (self._future.done() or self._process == os.getpid()):
-            return self._future.result()
+        if self._future.done() or self._process == os.getpid():
+            with suppress(CancelledError):
+                return self._future.result()
         return self._work()
+
+    def _run(self) -> None:
+        with _turns(self._process):
+            try:
+                check_needed()
+                self._future.set_result(self._work())
+            except BaseException as error:
+                self._future.set_exception(error)

@@ -45,13 +45,13 @@ class Buffers:
         held = slice(self.n_held), slice(-n, len(numbers) - n + self.n_held)
         with buffers(self.parameters[: self.n_held], *[memoryview(numbers)[part] for part in held]):
             self.numbers, self.data, self.grads = numbers, memoryview(numbers)[:n], memoryview(numbers)[-n:]
-            self.moments = [Moments(self, k * n) for k in range(1, 1 + len(self.optimizer.moments))]
+            self.moments = {name: Moments(self, k * n) for k, name in enumerate(self.optimizer.moments, 1)}
             try:
                 self.take_moments()
                 yield
             finally:  # what the user has assigned since the last step stays
-                visible = {name: attributes[name] for name in self.optimizer.moments}
-                attributes.update({name: x[:] for name, x in visible.items() if isinstance(x, Moments)})
+                shown = [name for name in self.moments if isinstance(attributes.get(name), Moments)]
+                attributes.update({name: attributes[name][:] for name in shown})
 
     def read_constants(self) -> None:
         """Read the numbers of the parameters that do not live here."""
@@ -61,8 +61,7 @@ class Buffers:
 
     def take_moments(self) -> None:
         """Take over moments that were assigned to the optimizer, which shows those here from then on."""
-        attributes = vars(self.optimizer)
-        ours = dict(zip(self.optimizer.moments, self.moments, strict=True))
+        attributes, ours = vars(self.optimizer), self.moments
         assigned = {name: list(attributes[name]) for name, moment in ours.items() if attributes[name] is not moment}
         for name, numbers in assigned.items():  # all of which are read before one is changed
             ours[name][:] = numbers

@@ -10,7 +10,7 @@ import threading
 import weakref
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from importlib import resources
 from importlib.resources.abc import Traversable
 from itertools import chain, repeat
@@ -308,7 +308,7 @@ class ThreadedKernel:
         self._bytes, self._result_bytes = precision.size * sizes.parameters, precision.size * sizes.results
         self._spare: list[array[int]] = []  # buffers that no call is using
         self._interrupt: BaseException | None = None
-        self._executor: ThreadPoolExecutor | None = None
+        self._executor: Any = None
         self._process = 0  # the one that started these threads
         this = weakref.ref(self)  # a strong reference would make a cycle
         self.function = RUN(lambda *call: this()._called(*call))  # type: ignore[union-attr]
@@ -348,10 +348,12 @@ class ThreadedKernel:
         try:
             others += map(self._pool().submit, repeat(run), range(1, count))
             run(0)
-        except RuntimeError:  # a thread cannot be started: what is waiting for it must not run later
-            self._pool().shutdown(cancel_futures=True)
-            self._executor = None
-            raise
+        except RuntimeError:  # no thread can be started, as when the main one has ended: this one does all
+            if self._executor:
+                self._executor.shutdown(cancel_futures=True)  # waits for those that were
+            self._executor, others = None, []
+            for k in range(count):
+                run(k)
         finally:
             wait(others)
         for gradients, _ in parts[1:] if g else ():
@@ -359,9 +361,11 @@ class ThreadedKernel:
         self._spare += buffers
         return functools.reduce(or_, flags)
 
-    def _pool(self) -> ThreadPoolExecutor:
+    def _pool(self) -> Any:
         """The other threads, kept since a new one may have to wait for a processor. A forked child starts its own."""
         if self._executor is None or self._process != os.getpid():
+            from concurrent.futures import ThreadPoolExecutor  # which fails once the main thread has ended
+
             self._process, self._executor = os.getpid(), ThreadPoolExecutor(self._threads - 1)
         return self._executor
 

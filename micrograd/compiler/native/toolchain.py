@@ -20,6 +20,7 @@ import os
 import platform
 import shlex
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -30,8 +31,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from micrograd.compiler.native.background import check_needed
 from micrograd.files import move
 from micrograd.signals import uninterrupted
 
@@ -58,6 +60,7 @@ double probe(double x)
 """A compiler is used if it builds this library, which needs the headers and the libm that generated code needs."""
 PROCESS_GROUP = 0 if os.name == "posix" else None  # a new one: a Ctrl-C in the terminal ends no compiler in a thread
 PATIENCE = 2.0  # seconds until the log says what takes so long
+TICK = 0.1  # seconds after which a compiler is ended that nobody needs any more
 
 
 class CompilerError(RuntimeError):
@@ -301,18 +304,28 @@ def _compiled(directory: Path, name: str, text: str, suffix: str, command: list[
     slow = "ziglang; the first time can take a minute or two"  # it builds a C library, too
     compiler = slow if "ziglang" in command else command[0]
     with notice(f"compiling {text.count(chr(10)):,} lines of C with {compiler}"):
-        result = subprocess.run(
-            [*command, str(c_file), "-o", str(built), "-lm"],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            process_group=PROCESS_GROUP,
-        )
-    if result.returncode != 0:
+        status, errors = _run([*command, str(c_file), "-o", str(built), "-lm"])
+    if status != 0:
         if shutil.disk_usage(directory).free < 1 << 20:
             raise OSError("the disk is full")
-        raise CompilerError(f"{shlex.join(command)} failed:\n{result.stderr[-2000:]}")
+        raise CompilerError(f"{shlex.join(command)} failed:\n{errors[-2000:]}")
     return built
+
+
+def _run(command: list[str]) -> tuple[int, str]:
+    """Run a compiler. Returns its exit status and its errors. On an exception, it ends with all that it has started."""
+    own: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "process_group": PROCESS_GROUP}
+    with subprocess.Popen(command, text=True, errors="replace", **own) as process:
+        try:
+            while process.returncode is None:
+                check_needed()
+                with suppress(subprocess.TimeoutExpired):
+                    errors = process.communicate(timeout=TICK)[1]
+        except BaseException:
+            with suppress(ProcessLookupError):  # it has just ended
+                os.killpg(process.pid, signal.SIGTERM) if hasattr(os, "killpg") else process.terminate()
+            raise
+    return process.returncode, errors
 
 
 def _cache_directory() -> Path | None:
