@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from micrograd.draw.text import real
-from micrograd.draw.training.axis import spaced, widened
+from micrograd.draw.training.axis import has_place, spaced, widened
 from micrograd.engine import Value
 from micrograd.errors import shown
 from micrograd.scalar import DomainError
@@ -35,16 +35,16 @@ class Plane(NamedTuple):
 
 
 def plane(xs: Sequence[Any], ys: Sequence[Any]) -> Plane:
-    """The plane of these examples. Raises ValueError unless each is two finite inputs with one number as target."""
+    """The plane of these examples. Raises ValueError unless each is two inputs with one number as target."""
     xs, ys = examples(xs, ys)
     if len(xs) == 0:
         raise ValueError("xs is empty: a decision boundary needs examples to be drawn around")
     rows = [[*map(real, x if hasattr(x, "__len__") else ()), real(y)] for x, y in zip(xs, ys, strict=True)]
     for i, numbers in enumerate(rows):
-        if len(numbers) != 3 or not all(map(math.isfinite, numbers)):
+        if len(numbers) != 3 or not all(map(has_place, numbers)):
             raise ValueError(
                 f"xs[{i}] is {shown(xs[i])} and ys[{i}] is {shown(ys[i])}: a decision boundary needs examples with two "
-                "finite inputs and a number as their target"
+                "inputs and a number as their target, all below 1e300"
             )
     across, up, targets = zip(*rows, strict=True)
     (left, right), (bottom, top) = (widened(min(axis), max(axis), MARGIN, least=1.0) for axis in (across, up))
