@@ -54,20 +54,18 @@ def plane(xs: Sequence[Any], ys: Sequence[Any]) -> Plane:
 def evaluator(function: Callable[[Any], Any], parameters: Sequence[Value] = ()) -> Evaluator:
     """A function that evaluates `function` at some points, with the current numbers of its parameters.
 
-    It runs compiled code if `function` can be compiled; if not, it calls it point by point.
+    It runs compiled code if `function` can be compiled; if not, it calls it point by point. The output at a point
+    outside of the function's domain is not finite.
     """
     from micrograd.compiler.compiled import compile  # which takes long to load
 
     try:
-        fast = compile(function, ([0.0, 0.0],), parameters=parameters, backend="python")
+        fast = compile(function, ([0.0, 0.0],), parameters=parameters, backend="python", errors="ieee")
     except (ArithmeticError, TypeError, ValueError):
         fast = None
 
     def outputs(points: Points) -> list[list[float]]:
-        try:
-            found = [_outputs(function, point) for point in points] if fast is None else fast.map(points)
-        except (ArithmeticError, ValueError):  # at some point
-            found = [_outputs(function, point) for point in points]
+        found = [_outputs(function, point) for point in points] if fast is None else fast.map(points)
         rows = [_numbers(output) for output in found]
         width = max(map(len, rows), default=1)
         return [numbers if len(numbers) == width else [math.nan] * width for numbers in rows]
