@@ -228,7 +228,8 @@ class Joined:
 @contextmanager
 def joined(trace: Trace, gradients: dict[Value, Any], learnt: int) -> Iterator[Joined]:
     """Within the block, products in gradients are recorded as sums. The dict has the gradients of the parameters."""
-    block = Joined(trace, gradients, learnt)
-    trace.add, trace.add_products, trace.add_at = block.add, block.add_products, block.add_at  # type: ignore[method-assign, assignment]
+    trace.joined = block = Joined(trace, gradients, learnt)
+    trace.add = block.add  # type: ignore[method-assign]
     yield block
-    del trace.add, trace.add_products, trace.add_at
+    trace.joined = None
+    del trace.add

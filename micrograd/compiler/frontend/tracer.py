@@ -126,11 +126,11 @@ class Symbol:
 
     def add_products(self, ws: Sequence[Value], xs: Sequence[Value]) -> bool:
         """Add this gradient times a row of Values to the gradients of another, and the reverse; False if it cannot."""
-        return self.trace.add_products(self, ws, xs)
+        return self.trace.joined is not None and self.trace.joined.add_products(self, ws, xs)
 
     def add_at(self, index: Any, values: Sequence[Value]) -> bool:
         """Add this gradient to that of the value at an index; False if it cannot."""
-        return self.trace.add_at(self, index, values)
+        return self.trace.joined is not None and self.trace.joined.add_at(self, index, values)
 
     def __neg__(self) -> Any:
         return self.trace.record("neg", (self,))
@@ -243,6 +243,7 @@ class Trace:
         self.constants: dict[int, float] = {}
         self._known: dict[str, dict[Any, int]] = defaultdict(dict)  # the lines of each operation, by their operands
         self.refused: TraceError | None = None
+        self.joined: Any = None  # within `products.joined`, what it yields
 
     def leaf(self, array: str, index: int = 0) -> Symbol:
         """A new number from outside."""
@@ -285,14 +286,6 @@ class Trace:
     def nothing(self) -> int:
         """The line that a sum starts from if it has no other start: that of -0.0."""
         return self.id(-0.0)
-
-    def add_products(self, gradient: Symbol, ws: Sequence[Value], xs: Sequence[Value]) -> bool:
-        """As that of a Symbol: possible within `products.joined`."""
-        return False
-
-    def add_at(self, gradient: Symbol, index: Any, values: Sequence[Value]) -> bool:
-        """As that of a Symbol: possible within `products.joined`."""
-        return False
 
     def refuse(self, why: str) -> TraceError:
         """The error for what a trace cannot follow. The trace remembers the first one."""
