@@ -117,11 +117,6 @@ class Graph:
         kinds: list[Kind] = ["forward", "backward", tuple(range(len(self.sizes)))]
         return kinds[:1] if self.parameter_gradients is None else kinds
 
-    @property
-    def n_in_outers(self) -> int:
-        """How many operands the products in its outers have."""
-        return sum(2 * len(gradients) * row.size for row, gradients, _ in self.outers)
-
     def ends(self, kind: Kind) -> tuple[list[int], list[int]]:
         """The lines that a call of this kind returns, and of the gradients it adds to."""
         gradients = iter(self.argument_gradients or ())

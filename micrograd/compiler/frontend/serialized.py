@@ -30,8 +30,8 @@ class SerializedGraph:
         added_to = {parameter for row in rows for parameter in row.parameters()}
         ends = graph.parameter_gradients or ()
         self.uses = bytes(line not in graph.trace.leaves or i in added_to for i, line in enumerate(ends))
-        operands = graph.trace.operands
-        self._n_operands = [sum(map(len, operands[: graph.forward_end])), graph.n_in_outers + sum(map(len, operands))]
+        operands, in_outers = graph.trace.operands, sum(2 * len(o.gradients) * o.row.size for o in graph.outers)
+        self._n_operands = [sum(map(len, operands[: graph.forward_end])), in_outers + sum(map(len, operands))]
         self._bytes = pickle.dumps(graph)
         self.digest = hashlib.sha256(self._bytes).hexdigest()
         self._graph: Callable[[], Graph | None] = weakref.ref(graph)

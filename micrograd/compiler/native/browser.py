@@ -68,6 +68,7 @@ class BrowserBackend(PythonBackend):
 
 
 def _operations(graph: Graph, kind: Kind) -> int:
+    graph = graph.in_lines()
     return len(graph.trace.live(graph.results(kind)))
 
 

@@ -181,9 +181,9 @@ class NumpyBackend(PythonBackend):
 
 def _operations(graph: Graph, kind: Kind) -> int:
     """The number of operations for an example; a dot counts as many."""
+    graph = graph.in_lines()
     operands = graph.trace.operands
-    in_lines = sum(max(1, len(operands[line]) - 1) for line in graph.trace.live(graph.results(kind)))
-    return in_lines + (graph.n_in_outers if kind == "backward" else 0)
+    return sum(max(1, len(operands[line]) - 1) for line in graph.trace.live(graph.results(kind)))
 
 
 class _Kernel:
