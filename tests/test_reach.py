@@ -486,6 +486,22 @@ def test_a_value_that_is_no_parameter_is_followed(validation):
             assert close(eager, other)
 
 
+class Iterating(Annealed):
+    """With an iterator, which cannot be followed, before its Values."""
+
+    def __init__(self):
+        self.numbers = iter([1.0])
+        super().__init__()
+
+
+def test_values_are_found_behind_what_cannot_be_followed():
+    eager, *others = [
+        trained(backend, lambda p: SGD(p, 0.1), Iterating, schedule=annealing) for backend in ["eager", *BACKENDS]
+    ]
+    for other in others:
+        assert close(eager, other)
+
+
 class Frozen(nn.Module):
     """Rows of a table and a layer that are not learnt, below one that is."""
 

@@ -116,7 +116,7 @@ def kept_for(
     kept: Kept | None = attributes.get(KEPT)
     if kept and kept.key == key and alike(kept.loss, loss) and not (kept.reach.unfollowed or kept.reach.changed()):
         return kept
-    reach = Reach({"model": model, "loss": loss}, ignoring=parameters, thorough=thorough)
+    reach = Reach({"model": model, "loss": loss}, ignoring=parameters, thorough=thorough, partly=thorough)
     kept = attributes[KEPT] = Kept(loss, parameters, key, reach)
     return kept
 
