@@ -33,9 +33,9 @@ def dot(ws: Iterable[Any], xs: Iterable[Any], bias: Any = 0) -> Value:
             data += w.data * x.data
 
     def _backward(grad: Any) -> None:
-        pairs = operands[:n], operands[n:-1]
-        if not (hasattr(grad, "add_products") and grad.add_products(*pairs)):
-            for w, x in zip(*pairs, strict=True):
+        rows = operands[:n], operands[n:-1]
+        if not (hasattr(grad, "add_products") and grad.add_products(*rows)):
+            for w, x in zip(*rows, strict=True):
                 w.grad += grad * x.data
                 x.grad += grad * w.data
         operands[-1].grad += grad

@@ -478,7 +478,7 @@ def test_moments_may_be_an_array_but_have_to_be_as_many_as_there_are_parameters(
 
 @needs_compiler
 @pytest.mark.parametrize("names", [[], ["mean"], ["mean_square", "mean"], ["mean", "mean_square", "third"]])
-def test_other_moments_are_refused_within_a_block(names):
+def test_moments_of_other_names_are_refused_within_a_block(names):
     class Ours(Adam):
         pass
 
@@ -486,7 +486,7 @@ def test_other_moments_are_refused_within_a_block(names):
     with line.block as step:
         step(*BATCH), eager.eager()
         Ours.moments = dict.fromkeys(names, 0.0)
-        expected = "the moments of Ours are [NAMES] by now: expected ['mean', 'mean_square'], as when training began"
+        expected = "the moments of Ours are now [NAMES]: expected ['mean', 'mean_square'], as when training began"
         with pytest.raises(ValueError, match=re.escape(expected.replace("[NAMES]", str(names)))):
             step(*BATCH)
     del Ours.moments

@@ -824,7 +824,7 @@ def test_a_function_can_be_compiled_and_called_once_the_main_thread_has_ended():
 
 @needs_compiler
 @pytest.mark.parametrize("n_started", [None, 0, 1])
-def test_where_no_thread_can_be_started_this_one_computes_all(n_started, monkeypatch, threads_pay):
+def test_if_no_thread_can_start_the_calling_one_does_all_the_work(n_started, monkeypatch, threads_pay):
     model, fast, batch = noisy()
 
     def results():
@@ -845,7 +845,7 @@ def test_where_no_thread_can_be_started_this_one_computes_all(n_started, monkeyp
         original(thread)
 
     with monkeypatch.context() as patch:
-        if n_started is None:  # as if it could not be imported
+        if n_started is None:  # as if the executor could not be imported
             patch.setattr(concurrent.futures, "ThreadPoolExecutor", refused)
         patch.setattr(threading.Thread, "start", start)
         assert results() == expected

@@ -314,7 +314,7 @@ def shown(tmp_path, opened):
 
 
 def drawn(tab):
-    """Wait until the page shows what it has computed: it draws in the next frame, which a busy machine is late with."""
+    """Wait until the page shows what it has computed, in its next frame: on a busy machine, that may take a while."""
     tab.evaluate("new Promise(requestAnimationFrame)")
 
 
@@ -336,7 +336,7 @@ def has_status(tab, words):
 
 
 def after(tab, script):
-    """What a script with micrograd returns, once that is drawn."""
+    """What a script with micrograd returns, once the page shows what the script did."""
     found = tab.evaluate(f"async () => {{ {script} }}")
     drawn(tab)
     return found

@@ -242,7 +242,7 @@ def test_a_forked_child_does_the_work_that_a_thread_of_its_parent_has_begun(monk
         os._exit(begun.result() != ("MainThread", os.getpid()))
     assert os.waitpid(child, 0)[1] == 0
     with monkeypatch.context() as patch:
-        patch.setattr(os, "getpid", lambda: child)  # where coverage is measured
+        patch.setattr(os, "getpid", lambda: child)  # as in the child, but where coverage is measured
         assert begun.result() == ("MainThread", child)
     may_end.set()
     assert begun.result() == ("micrograd-compiler", os.getpid())
@@ -300,7 +300,7 @@ def test_the_exit_does_not_wait_for_a_compiler_in_the_background(asked, monkeypa
 
 
 def hanging(directory, otherwise):
-    """A compiler that hangs, in a process that it starts, and does its work only when it is called again."""
+    """A compiler that starts a process and hangs at its first call, and does its work from the second on."""
     script, hung, ended = directory / "cc", directory / "hung", directory / "ended"
     started = f'(trap "touch {ended}" TERM; touch {hung}; sleep 60 & wait) & wait'
     script.write_text(f'#!/bin/sh\n[ -e {hung} ] && exec {shlex.join(otherwise)} "$@"\n{started}\n')

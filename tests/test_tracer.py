@@ -177,7 +177,7 @@ def test_weights_that_are_looked_up_and_multiplied_are_scattered_to() -> None:
         check(function, (1.0, 2.0), parameters)
 
 
-def test_rows_that_are_multiplied_have_the_gradients_of_single_products() -> None:
+def test_rows_in_dots_have_the_same_gradients_as_in_single_products() -> None:
     ws, vs = values(4), values(4)
 
     def overlapping(x: Any) -> Any:
@@ -198,11 +198,11 @@ def test_rows_that_are_multiplied_have_the_gradients_of_single_products() -> Non
         check(function, ([0.5, -1.0, 2.0, 1.5],), [*ws, *vs])
 
 
-def test_rows_of_weights_that_only_a_dot_uses_are_added_to_at_once() -> None:
+def test_the_gradients_of_a_row_of_weights_that_only_dots_use_are_one_outer() -> None:
     ws, vs, us, rest = values(3), values(3), values(3), values(5)
 
     def function(x: Any) -> Any:
-        total = dot(ws, x) * dot(vs, x) + dot(ws, x).tanh() + vs[1] * x[0]  # vs[1] has a gradient of its own, too
+        total = dot(ws, x) * dot(vs, x) + dot(ws, x).tanh() + vs[1] * x[0]  # vs[1] is used elsewhere, too
         return total * dot([us[2], us[0], us[1]], x) + dot(rest[:2], x[:2]) * dot(rest[::2], x)
 
     graph = graph_of(function, ([1.0, 2.0, 3.0],), [*ws, *vs, *us, *rest])
@@ -216,7 +216,7 @@ def test_rows_of_weights_that_only_a_dot_uses_are_added_to_at_once() -> None:
     check(parts, ([1.0, 2.0, 3.0],), [*ws, *vs])
 
 
-def test_a_backward_within_the_function_leaves_gradients_that_are_added_to() -> None:
+def test_gradients_that_a_backward_within_the_function_leaves_are_added_to() -> None:
     ws = values(3)
 
     def function(x: Any) -> Any:
@@ -234,7 +234,7 @@ def test_a_backward_within_the_function_leaves_gradients_that_are_added_to() -> 
         assert [parameter.grad for parameter in ws] == pytest.approx(expected, rel=1e-13)
 
 
-def test_a_gradient_of_a_row_stays_as_it_was_read() -> None:
+def test_a_gradient_that_was_read_midway_does_not_change_later() -> None:
     ws = values(2)
     kept = []
 

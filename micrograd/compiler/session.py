@@ -137,7 +137,7 @@ class Training:
                 if in_c:
                     self._in_c.enter_context(self._buffers.in_use())
             if in_c:
-                self._bind(None)  # for which a compiler may take long: Ctrl-C interrupts it
+                self._bind(None)  # a compiler may take long here, so Ctrl-C interrupts it
             self._inside = True
             return self
         except BaseException:
@@ -265,9 +265,9 @@ class Training:
         self._in_c.close()
 
     def _check_optimizer(self) -> None:
-        """Raise ValueError if the optimizer has other parameters by now, or other moments or moments for others.
+        """Raise ValueError if the optimizer's parameters, or the names or lengths of its moments, have changed.
 
-        Raises RuntimeError if they are frozen.
+        Raises RuntimeError if the parameters are frozen.
         """
         optimizer, now = self._optimizer, self._optimizer.parameters
         if any_frozen(now):
@@ -282,8 +282,8 @@ class Training:
         names = [*optimizer.moments]
         if self.is_native and names != [*self._buffers.moments]:
             raise ValueError(
-                f"the moments of {type(optimizer).__name__} are {names} by now: expected {[*self._buffers.moments]}, "
-                "as when training began: leave the training block and start another one"
+                f"the moments of {type(optimizer).__name__} are now {names}: expected {[*self._buffers.moments]}, as "
+                "when training began; to train with others, leave the training block and start another one"
             )
         for name in names:
             numbers: Any = getattr(optimizer, name, None)

@@ -107,9 +107,9 @@ def kept_for(
     generators; the parameters' numbers do not count. A loss created again by the same line of code, from the same
     objects, is the same. If there is an object that cannot be followed, such as an iterator, it is not valid. Changes
     go unnoticed only in what libraries define (except micrograd's methods, and its functions that the model or the
-    loss names), in gradients and what else parameters have besides numbers, in built-in names, names of functions and
-    modules, classes registered with an abstract one, and outside the program, as in files and the clock. If `thorough`,
-    all Values that the model and the loss can read are found, however many objects there are.
+    loss names), in what parameters hold besides their numbers, such as gradients, in built-in names, names of functions
+    and modules, classes registered with an abstract one, and outside the program, as in files and the clock. If
+    `thorough`, all Values that the model and the loss can read are found, however many objects there are.
     """
     attributes: dict[str, Any] = getattr(model, "__dict__", {})
     key = options, thorough, [*map(id, parameters)]

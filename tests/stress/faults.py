@@ -305,7 +305,7 @@ def interrupt_calls(scenario: Any, every: int, rng: random.Random) -> int:
 
 def main_interrupt(times: int) -> None:
     """Interrupt each scenario."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background process ignores
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background processes with Ctrl-C ignored
     for scenario in SCENARIOS:
         print(f"{interrupt(scenario(), times, random.Random())} of {times} in time: {scenario.__doc__}", flush=True)
         if issubclass(scenario, Training):

@@ -53,7 +53,7 @@ class Graph:
     parameter_gradients, argument_gradients
         The lines of the gradients, flat; None if the function does not return a single Value.
     scatters, outers
-        What is added to the parameters' gradients besides: at indices that only a call knows, and to rows of them.
+        What else is added to the parameters' gradients: at indices that only a call knows, and to rows of parameters.
     forward_end
         The line at which the backward pass begins.
     gradients
@@ -118,7 +118,7 @@ class Graph:
         return kinds[:1] if self.parameter_gradients is None else kinds
 
     def ends(self, kind: Kind) -> tuple[list[int], list[int]]:
-        """The lines that a call of this kind returns, and of the gradients it adds to."""
+        """The lines that a call of this kind returns, and those of the gradients that it adds to."""
         gradients = iter(self.argument_gradients or ())
         of_each = [list(islice(gradients, n)) for n in self.sizes]
         returned = [line for k in kind for line in of_each[k]] if isinstance(kind, tuple) else []
@@ -130,17 +130,18 @@ class Graph:
         if not accumulated:
             return returned
         scattered = [line for scatter in self.scatters for line in scatter[1:]]
-        return [*returned, *accumulated, *scattered, *chain(*[chain(o.gradients, *o.others) for o in self.outers])]
+        multiplied = chain.from_iterable(chain(outer.gradients, *outer.others) for outer in self.outers)
+        return [*returned, *accumulated, *scattered, *multiplied]
 
     def in_lines(self) -> "Graph":
-        """The graph with a line for each gradient in place of its outers; the same one if it has none."""
+        """A copy in which lines of the trace take the place of the outers; the graph itself if it has none."""
         if not self.outers:
             return self
         graph, trace, ends = copy(self), copy(self.trace), [*(self.parameter_gradients or ())]
         trace.ops, trace.operands = [*trace.ops], [*trace.operands]
         for row, gradients, others in self.outers:
-            for parameter, column in zip(row.parameters(), zip(*others, strict=True), strict=True):
-                ends[parameter] = trace.plus_sum(ends[parameter], chain(*zip(gradients, column, strict=True)))
+            for parameter, factors in zip(row.parameters(), zip(*others, strict=True), strict=True):
+                ends[parameter] = trace.plus_sum(ends[parameter], chain(*zip(gradients, factors, strict=True)))
         graph.trace, graph.parameter_gradients, graph.outers = trace, ends, []
         return graph
 
@@ -178,19 +179,18 @@ class Graph:
     ) -> None:
         trace = self.trace
         before = trace.array("g", len(parameters))
-        kept = {
-            p for p in parameters if type(gradients[p]) is not int
-        }  # a backward() within the function has left something
-        gradients.update({p: g + gradients[p] for p, g in zip(parameters, before, strict=True) if p in kept})
+        # A backward() within the function has left gradients on these, which are added to.
+        begun = {p for p in parameters if type(gradients[p]) is not int}
+        gradients.update({p: g + gradients[p] for p, g in zip(parameters, before, strict=True) if p in begun})
         for x in inputs:
-            x.grad = 0  # what a backward() within the function has left there is not part of the gradient
+            x.grad = 0  # what such a backward() has left on an argument is not part of the gradient
         learnt = len(parameters) - n_constants
-        with joined(trace, gradients, learnt) as added:
+        with joined(trace, gradients, learnt) as additions:
             root.backward(trace.leaf("seed"))
         if to_roll:
-            self.outers = sorted(added.outers())
-        self.scatters = sorted(added.scatters, key=itemgetter(1, 2))  # so that loops over them advance evenly
-        totals = [gradients[p] if p in kept else g + gradients[p] for p, g in zip(parameters, before, strict=True)]
+            self.outers = sorted(additions.pop_outers())
+        self.scatters = sorted(additions.scatters, key=itemgetter(1, 2))  # so that loops over them advance evenly
+        totals = [gradients[p] if p in begun else g + gradients[p] for p, g in zip(parameters, before, strict=True)]
         self.parameter_gradients = [trace.id(grad) for grad in [*totals[:learnt], *before[learnt:]]]
         self.argument_gradients = [trace.id(x.grad) for x in inputs]
         of_nodes = [(value.data, value.grad) for value in (*nodes, *inputs)]

@@ -42,7 +42,7 @@ ATTRIBUTES: dict[type, tuple[str, ...]] = {
     defaultdict: ("default_factory", "__class__"),
     object: ("__class__",),
 }
-"""What can be read from objects of these types, besides what is in their `__dict__` and in slots of subclasses."""
+"""What can be read from objects of these types, besides their `__dict__` and the slots of subclasses."""
 READ_ONLY = (MethodType, BuiltinMethodType, types.MethodWrapperType, staticmethod, classmethod, property)
 """Those of these types whose attributes cannot be assigned."""
 FOLLOWED = {
@@ -244,7 +244,7 @@ def _places(path: str, thing: Any, besides: Collection[str]) -> Iterator[Place]:
         yield from _closures(thing)
         return
     space = getattr(thing, "__dict__", None)
-    if isinstance(space, dict) and (space or not isinstance(thing, Value)):  # of which there may be many
+    if isinstance(space, dict) and (space or not isinstance(thing, Value)):  # there may be many Values
         left_out = {*besides, KEPT}
         yield _items(path, ATTRIBUTE, space, lambda: {name: space[name] for name in space if name not in left_out})
     if names := _attribute_names(thing):
@@ -266,7 +266,7 @@ def _places(path: str, thing: Any, besides: Collection[str]) -> Iterator[Place]:
 
 
 def _attribute_names(thing: Any) -> list[str]:
-    """The attributes that an object has without a `__dict__`."""
+    """The names of an object's attributes outside its `__dict__`."""
     kinds = type(thing).__mro__
     known = next(kind for kind in kinds if kind in ATTRIBUTES)
     if known is object and _is_in_c(type(thing)):

@@ -1,10 +1,13 @@
-"""Additions to the gradients of many parameters at equal distances, which are recorded as one.
+"""Additions to the gradients of many parameters at once, each recorded as one operation.
+
+Such parameters form a Row: their indices are at equal distances, like those of a row or a column of a matrix.
 
 The closure of `take` adds `where(index == i, gradient, 0)` to the gradient of each value that it may have chosen. If
-these are parameters such as a column of an embedding, it is one addition to one element of an array instead: a Scatter.
+these values form a Row, such as a column of an embedding, a Scatter adds to the one that was chosen instead.
 
-The closure of `dot` adds products to the gradients of its operands. If these are parameters such as a row of a matrix,
-all that is added to them, however often the row is used, is one Outer: a row of an outer product, or a sum of such.
+The closure of `dot` adds products to the gradients of its operands. If these form a Row, such as a row of a matrix, all
+that is added to their gradients, however often the Row is used, is one Outer: a row of an outer product, or a sum of
+such rows.
 """
 
 from collections.abc import Sequence
@@ -34,9 +37,9 @@ class Scatter(NamedTuple):
 
 
 class Outer(NamedTuple):
-    """Adds the sum of products to the gradient of each parameter of a row: of `gradients` and a line of each other row.
+    """Adds gradients[0] * others[0][i] + gradients[1] * others[1][i] + ... to the gradient of the row's i-th parameter.
 
-    That of the first parameter has the first line of each, and so on.
+    The gradients and the others are lines of the trace.
     """
 
     row: Row
@@ -45,7 +48,7 @@ class Outer(NamedTuple):
 
 
 def row(trace: Trace, lines: Sequence[int]) -> Row | None:
-    """The row of parameters that these lines are, if they lie at equal distances."""
+    """The row that these lines form, if they are parameters at equal distances."""
     leaves = [trace.leaves.get(line, ("", 0)) for line in lines]
     base, step = leaves[0][1], leaves[1][1] - leaves[0][1] if len(leaves) > 1 else 1
     found = Row(base, step, len(leaves)) if step > 0 else None

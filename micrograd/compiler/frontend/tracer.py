@@ -85,10 +85,10 @@ def _hash(self: object) -> int:
 class Symbol:
     """A traced value: the result of one line of a trace."""
 
-    __slots__ = ("_n", "_parts", "_row", "id", "trace")
-    _n: int  # this and the next ones of what is Pending
+    __slots__ = ("_n_parts", "_origin", "_parts", "id", "trace")
+    _n_parts: int  # only a Pending has this and the next two
+    _origin: Any
     _parts: Any
-    _row: Any
 
     def __init__(self, trace: "Trace", id: int) -> None:
         self.trace = trace
@@ -125,11 +125,11 @@ class Symbol:
         return reduce(operator.add, map(operator.mul, ws, xs), start)
 
     def add_products(self, ws: Sequence[Value], xs: Sequence[Value]) -> bool:
-        """Add this gradient times a row of Values to the gradients of another, and the reverse; False if it cannot."""
+        """Add this gradient times each x to the gradient of its w, and the reverse. Returns False if it cannot."""
         return self.trace.joined is not None and self.trace.joined.add_products(self, ws, xs)
 
     def add_at(self, index: Any, values: Sequence[Value]) -> bool:
-        """Add this gradient to that of the value at an index; False if it cannot."""
+        """Add this gradient to that of the value at an index. Returns False if it cannot."""
         return self.trace.joined is not None and self.trace.joined.add_at(self, index, values)
 
     def __neg__(self) -> Any:
@@ -243,7 +243,7 @@ class Trace:
         self.constants: dict[int, float] = {}
         self._known: dict[str, dict[Any, int]] = defaultdict(dict)  # the lines of each operation, by their operands
         self.refused: TraceError | None = None
-        self.joined: Any = None  # within `products.joined`, what it yields
+        self.joined: Any = None  # what `products.joined` yields, within its block
 
     def leaf(self, array: str, index: int = 0) -> Symbol:
         """A new number from outside."""
@@ -325,7 +325,7 @@ class Trace:
         return len(self.ops) - 1
 
     def plus_sum(self, start: int, factors: Iterable[int]) -> int:
-        """The line of a start plus a sum of products, which is added up first."""
+        """Record a start plus a sum of products, which is added up first. Returns its line."""
         return self._append("+", (start, self._append("dot", (self.nothing, *factors))))
 
     def _simplified(self, op: str, lines: tuple[int, ...]) -> int | None:

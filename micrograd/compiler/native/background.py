@@ -9,33 +9,33 @@ from functools import cache
 from typing import Generic, TypeVar
 
 Result = TypeVar("Result")
-NAME = "micrograd-compiler"  # of the threads
+THREAD_NAME = "micrograd-compiler"
 
 
 @cache
-def _turns(process: int) -> threading.Semaphore:
-    """Lets one more thread of a process work than there are processors, since each mostly waits for a compiler."""
+def _slots(process: int) -> threading.Semaphore:
+    """The slots for tasks of a process: one more than there are processors, since each mostly waits for a compiler."""
     return threading.Semaphore(1 + (os.cpu_count() or 1))
 
 
 def check_needed() -> None:
-    """Raise CancelledError in the thread of a task if the main one has ended, since the interpreter's exit waits."""
-    if threading.current_thread().name == NAME and not threading.main_thread().is_alive():
+    """Raise CancelledError in a task's thread once the main thread has ended, since the interpreter waits for it."""
+    if threading.current_thread().name == THREAD_NAME and not threading.main_thread().is_alive():
         raise CancelledError
 
 
 class BackgroundTask(Generic[Result]):
     """Work that starts at once in another thread; `result` waits for it.
 
-    A forked child inherits the task but not its thread, and once the main thread has ended, the task is cancelled:
-    then `result` does the work itself.
+    A forked child inherits the task but not its thread; and once the main thread has ended, the task is cancelled. In
+    either case, `result` does the work itself.
     """
 
     def __init__(self, work: Callable[[], Result]) -> None:
         self._work, self._process = work, os.getpid()
         self._future: Future[Result] = Future()
         try:
-            threading.Thread(target=self._run, name=NAME).start()
+            threading.Thread(target=self._run, name=THREAD_NAME).start()
         except RuntimeError:  # the interpreter is shutting down
             self._future.cancel()
 
@@ -47,7 +47,7 @@ class BackgroundTask(Generic[Result]):
         return self._work()
 
     def _run(self) -> None:
-        with _turns(self._process):
+        with _slots(self._process):
             try:
                 check_needed()
                 self._future.set_result(self._work())

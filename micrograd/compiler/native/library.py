@@ -348,9 +348,9 @@ class ThreadedKernel:
         try:
             others += map(self._pool().submit, repeat(run), range(1, count))
             run(0)
-        except RuntimeError:  # no thread can be started, as when the main one has ended: this one does all
+        except RuntimeError:  # no thread can start, as when the main one has ended: this one does all the work
             if self._executor:
-                self._executor.shutdown(cancel_futures=True)  # waits for those that were
+                self._executor.shutdown(cancel_futures=True)  # waits for those that did start
             self._executor, others = None, []
             for k in range(count):
                 run(k)
@@ -364,7 +364,7 @@ class ThreadedKernel:
     def _pool(self) -> Any:
         """The other threads, kept since a new one may have to wait for a processor. A forked child starts its own."""
         if self._executor is None or self._process != os.getpid():
-            from concurrent.futures import ThreadPoolExecutor  # which fails once the main thread has ended
+            from concurrent.futures import ThreadPoolExecutor  # an import that fails once the main thread has ended
 
             self._process, self._executor = os.getpid(), ThreadPoolExecutor(self._threads - 1)
         return self._executor

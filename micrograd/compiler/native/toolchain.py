@@ -60,7 +60,7 @@ double probe(double x)
 """A compiler is used if it builds this library, which needs the headers and the libm that generated code needs."""
 PROCESS_GROUP = 0 if os.name == "posix" else None  # a new one: a Ctrl-C in the terminal ends no compiler in a thread
 PATIENCE = 2.0  # seconds until the log says what takes so long
-TICK = 0.1  # seconds after which a compiler is ended that nobody needs any more
+TICK = 0.1  # seconds between checks whether the result of a compiler is still needed
 
 
 class CompilerError(RuntimeError):
@@ -313,9 +313,9 @@ def _compiled(directory: Path, name: str, text: str, suffix: str, command: list[
 
 
 def _run(command: list[str]) -> tuple[int, str]:
-    """Run a compiler. Returns its exit status and its errors. On an exception, it ends with all that it has started."""
-    own: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "process_group": PROCESS_GROUP}
-    with subprocess.Popen(command, text=True, errors="replace", **own) as process:
+    """Run a compiler. Returns its exit status and its errors. An exception ends it, with all that it has started."""
+    options: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "process_group": PROCESS_GROUP}
+    with subprocess.Popen(command, text=True, errors="replace", **options) as process:
         try:
             while process.returncode is None:
                 check_needed()

@@ -52,7 +52,7 @@ def program(graph: Graph, results: Sequence[int], accumulated: Sequence[int]) ->
             for row, index, gradient in scatters
         ]
     )
-    operations = {graph.trace.ops[line] for line in nodes.live} | {"dot" for _ in outers[:1]}
+    operations = {graph.trace.ops[line] for line in nodes.live} | ({"dot"} if outers else set())
     return Program(kernel, [graph.trace.constants[id] for id in table], operations, len(results))
 
 

@@ -23,21 +23,21 @@ LONG_CONDITION = 8  # numbers compared, above which a condition is computed once
 Run = tuple[str, int, int]
 """The sign of alike terms, how many factors each has, and how many terms there are."""
 Column = tuple[int, ...]
-"""Lines: the first factor of each term of a run, or the second; or all operands of a Call."""
+"""Lines: the first factors of all terms of a run, or the second ones; or all operands of a Call."""
 
 
 class Node(NamedTuple):
     """The value of a line of the trace, from the lines in its columns.
 
-    Its form is a Call, whose operands are positions in the only column and other Calls; or for a sum, its runs of
-    terms, which have a column for each factor. The largest of some numbers has terms with the sign ">". What is added
-    to the gradients of a row of parameters is a single node, without a line in the trace: its form is an Outer.
+    Its form is a Call, whose operands are other Calls and positions in the only column; or for a sum, its runs of
+    terms, each with a column for each factor. The largest of some numbers has terms with the sign ">". If the form is
+    an Outer, the node is what it adds to the gradients of all its parameters, and its line is beyond the trace's.
     """
 
     line: int
     form: Call | tuple[Run, ...] | Outer
     columns: tuple[Column, ...]
-    parameter: int = -1  # the index of the one whose gradient it is added to; -1 for none
+    parameter: int = -1  # the index of the one (for an Outer, the first) whose gradient it is added to; -1 for none
 
     @property
     def operands(self) -> Column:
@@ -46,7 +46,7 @@ class Node(NamedTuple):
 
 
 Terms = list[tuple[str, tuple[Column, ...]]]
-"""A sum as far as it goes: the sign of some terms, and a column for each of their factors."""
+"""The terms of a sum so far, some at a time: their sign, and a column for each of their factors."""
 
 
 class Expressions(list[Node]):
@@ -64,25 +64,24 @@ class Expressions(list[Node]):
         outers: Sequence[Outer] = (),
     ) -> None:  # fmt: skip
         super().__init__()
-        added = {column: column for outer in outers for column in (outer.gradients, *outer.others)}
-        self.live = trace.live([*results, *chain(*added)])
+        columns = {column: column for outer in outers for column in (outer.gradients, *outer.others)}
+        self.live = trace.live([*results, *chain(*columns)])
         self.rows: dict[int, Ref] = {}
         self._trace = trace
         self._in_order = in_order
         ops, operands = trace.ops, trace.operands
-        columns: dict[Column, Column] = added  # so that equal ones are one object
-        self._factors: dict[int, tuple[Column, ...]] = {}  # of each dot
-        others = []  # operands that are not the factors of a dot
+        self._factors: dict[int, tuple[Column, ...]] = {}  # of each dot: equal columns are one object
+        besides_factors = []  # for each live line, its operands without those
         for line in self.live:
             of = operands[line]
             if ops[line] == "dot":
                 self._factors[line] = tuple([columns.setdefault(each, each) for each in (of[1::2], of[2::2])])
                 of = of[:1]
-            others.append(of)
-        uses = Counter(chain.from_iterable(others))
+            besides_factors.append(of)
+        uses = Counter(chain.from_iterable(besides_factors))
         once = {line for line in self.live if uses[line] == 1}.difference(results, named, *columns)  # these stay nodes
         self._sum = [0] * len(ops)  # the line of the sum or difference that alone uses a line, or 0
-        for line, of in zip(self.live, others, strict=True):
+        for line, of in zip(self.live, besides_factors, strict=True):
             if ops[line] in SUMS and not once.isdisjoint(of):
                 for operand in once.intersection(of):
                     self._sum[operand] = line
@@ -103,9 +102,9 @@ class Expressions(list[Node]):
                 self.append(Node(line, _plain(self._special(op, of), len(of)), (of,)))
             else:
                 self._add_call(line, op)
-        for i, outer in enumerate(outers, len(ops)):
+        for line, outer in enumerate(outers, len(ops)):
             factors = outer.gradients, *outer.others
-            self.append(Node(i, outer, tuple(map(self._as_numbers, factors)), outer.row.base))
+            self.append(Node(line, outer, tuple(map(self._as_numbers, factors)), outer.row.base))
 
     def _is_term(self, line: int) -> bool:
         """Whether a line is used once, as a term of a sum."""
@@ -118,7 +117,7 @@ class Expressions(list[Node]):
         if not terms and not (op == "dot" and repr(self._trace.constants.get(left)) == "-0.0"):
             self._add_term(terms, left)
         if op == "dot":
-            terms.append(("+", self._products_of(line)))
+            terms.append(("+", self._dot_factors(line)))
         else:
             self._add_term(terms, right[0], op)
         if self._sum[line] and self._continues(line):
@@ -139,7 +138,7 @@ class Expressions(list[Node]):
         goes_on = op == "+" and parts[0] in self._sums and total not in self._sums
         terms = self._sums.pop(parts[0] if goes_on else total, None) or []
         if op == "dot":
-            terms.append(("+", self._products_of(line)))
+            terms.append(("+", self._dot_factors(line)))
         elif not goes_on:
             self._add_term(terms, parts[0])
         if user and self._trace.ops[user] != "-" and self._trace.operands[user][0] == line:
@@ -147,12 +146,12 @@ class Expressions(list[Node]):
         else:
             self._close(line, terms, parameter)
 
-    def _products_of(self, line: int) -> tuple[Column, ...]:
-        """The factors of a dot."""
+    def _dot_factors(self, line: int) -> tuple[Column, ...]:
+        """The factors of a dot, as two columns of numbers."""
         return tuple(map(self._as_numbers, self._factors[line]))
 
     def _as_numbers(self, column: Column) -> Column:
-        """A column in which each condition has a node."""
+        """The column: each condition in it gets a node, as a number."""
         if not self._conditions.keys().isdisjoint(column):
             for line in column:
                 self._number(line)

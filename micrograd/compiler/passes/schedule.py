@@ -17,47 +17,47 @@ WINDOW = 40  # loops, after which a loop is too far away to share
 def fused(statements: Sequence[Statement], nodes: Sequence[Node], results: Sequence[int]) -> Kernel:
     """The statements as a kernel. Loops are fused if a round of the second needs only that round of the first."""
     columns = {node.line: node.columns for node in nodes}
-    home = {line: s for s, statement in enumerate(statements) for line in statement.lines}
-    turn = {line: k for statement in statements for k, line in enumerate(statement.lines)}
+    statement_of = {line: s for s, statement in enumerate(statements) for line in statement.lines}
+    round_of = {line: k for statement in statements for k, line in enumerate(statement.lines)}
 
     @cache
-    def homes(column: Column) -> set[int]:
-        return {s for s in set(map(home.get, column)) if s is not None}
+    def statements_of(column: Column) -> set[int]:
+        return {s for s in set(map(statement_of.get, column)) if s is not None}
 
     needs = []
     for statement in statements:
         used = set(chain.from_iterable(map(columns.__getitem__, statement.lines)))
-        needs.append(set[int]().union(*map(homes, used)))
+        needs.append(set[int]().union(*map(statements_of, used)))
     groups: list[list[int]] = []
-    group: dict[int, int] = {}
-    shapes = [_shape(statement) for statement in statements]
+    group_of: dict[int, int] = {}
+    rounds = [_rounds(statement) for statement in statements]
     for s in _late(needs):
-        latest = max([group[o] for o in needs[s]], default=-1)
+        latest = max([group_of[o] for o in needs[s]], default=-1)
         if not (
-            shapes[s]
+            rounds[s]
             and latest >= 0
             and len(groups) - latest <= WINDOW
-            and shapes[groups[latest][0]] == shapes[s]
+            and rounds[groups[latest][0]] == rounds[s]
             and all(
-                turn[o] == k
+                round_of[o] == k
                 for k, line in enumerate(statements[s].lines)
                 for o in chain(*columns[line])
-                if home.get(o) in groups[latest]
+                if statement_of.get(o) in groups[latest]
             )
         ):
             latest = len(groups)
             groups.append([])
         groups[latest].append(s)
-        group[s] = latest
-    uses = Counter(map(home.get, results))
+        group_of[s] = latest
+    uses = Counter(map(statement_of.get, results))
     for column, n in Counter(chain.from_iterable(columns.values())).items():
         for line in column:
-            uses[home.get(line)] += n
+            uses[statement_of.get(line)] += n
     return [_merged([(statements[s].step, uses[s] / len(statements[s].lines)) for s in members]) for members in groups]
 
 
-def _shape(statement: Statement) -> tuple[int, ...]:
-    """The rounds of the loops around an assignment that computes a line in each round; none for anything else."""
+def _rounds(statement: Statement) -> tuple[int, ...]:
+    """The rounds of the loops around a single assignment, if each of its rounds computes one line; otherwise none."""
     rounds, _ = _unnested(statement.step)
     return rounds if prod(rounds) == len(statement.lines) else ()
 

@@ -26,28 +26,31 @@ Bases = tuple[int, ...]
 
 
 class Places(dict[int, Place]):
-    """The places of lines."""
+    """The place of each line, and the patterns that columns of lines make."""
 
     def __init__(self, places: dict[int, Place]) -> None:
         super().__init__(places)
-        self._patterns: dict[Any, int] = {}
-        self._even: set[int] = set()  # patterns of a single array and distance
-        self._of_columns: dict[Column, tuple[int, Bases]] = {}
+        self._numbers: dict[Any, int] = {}  # of the patterns
+        self._even: set[int] = set()  # the patterns of a single array and a single distance
+        self._known: dict[Column, tuple[int, Bases]] = {}
 
-    def of(self, column: Column) -> tuple[int, Bases]:
-        """The indices of these lines, and before them a number for their arrays and the distances between them."""
-        if column not in self._of_columns:
+    def pattern(self, column: Column) -> tuple[int, Bases]:
+        """The number of the pattern of these lines, which is their arrays and the distances between their indices.
+
+        The indices themselves are returned, too.
+        """
+        if column not in self._known:
             arrays, indices = _transposed(map(self.__getitem__, column))
             pattern = arrays, *map(sub, indices[1:], indices)
-            number = self._patterns.setdefault(pattern, len(self._patterns))
-            self._of_columns[column] = number, indices
+            number = self._numbers.setdefault(pattern, len(self._numbers))
+            self._known[column] = number, indices
             if len({*arrays}) == len({*pattern[1:]}) == 1:
                 self._even.add(number)
-        return self._of_columns[column]
+        return self._known[column]
 
     def is_even(self, column: Column) -> bool:
         """Whether these lines lie in one array, at equal distances."""
-        return self.of(column)[0] in self._even
+        return self.pattern(column)[0] in self._even
 
 
 class Statement(NamedTuple):
@@ -95,7 +98,7 @@ def _levels(nodes: Sequence[Node], kinds: Sequence[int]) -> list[int]:
         levels.append(first)
     sizes = Counter(zip(levels, kinds, strict=True))
     latest: dict[int, int] = {}
-    lowest: dict[Column, int] = {}
+    noted: dict[Column, int] = {}  # by column, the level that was last noted for its lines
     for i in sorted(range(len(nodes)), key=levels.__getitem__, reverse=True):  # each after its users
         node, first = nodes[i], levels[i]
         last = min(latest.get(node.line, first), first + NEAR)
@@ -106,9 +109,9 @@ def _levels(nodes: Sequence[Node], kinds: Sequence[int]) -> list[int]:
                 latest.update({operand: min(latest.get(operand, later - 1), later - 1) for operand in node.operands})
                 continue
         for column in node.columns:
-            if lowest.get(column) != first - 1:  # as low as a level gets
-                latest.update(zip(column, repeat(first - 1), strict=False))
-                lowest[column] = first - 1
+            if noted.get(column) != first - 1:
+                latest.update(zip(column, repeat(first - 1), strict=False))  # no node so far has needed them earlier
+                noted[column] = first - 1
     return levels
 
 
@@ -142,28 +145,28 @@ def statements(blocks: Iterator[tuple[Any, list[Node]]], place: Places, results:
             place[line] = array, i
         filled[array] += len(inner)
         if operation[0] == "outer":
-            found += _rows(block, place)
+            found += _outer_loops(block, place)
             continue
         for kind, lines, bases in _kinds(block, place):
             found += _rolled(kind, lines, bases)
     return found
 
 
-def _rows(block: Sequence[Node], place: Places) -> Iterator[Statement]:
-    """What is added to rows of gradients, each as a loop if its parameters read what is placed evenly."""
+def _outer_loops(block: Sequence[Node], place: Places) -> Iterator[Statement]:
+    """A loop over the parameters of each Outer; or statements for single parameters, if what they read is uneven."""
     loops: list[Loop] = []
     lines: list[int] = []
     for node in block:
-        found = _row(node, place)
-        if found:
-            loops.append(found)
+        loop = _outer_loop(node, place)
+        if loop:
+            loops.append(loop)
             lines.append(node.line)
             continue
         form: Any = node.form
-        columns = zip(form.row.parameters(), _factors(node), strict=True)
-        nodes = [Node(node.line, (("+", 2, len(form.gradients)),), factors, i) for i, factors in columns]
-        for kind, of_each, bases in _kinds(nodes, place):
-            yield from _rolled(kind, of_each, bases)
+        sums = zip(form.row.parameters(), _factors_by_parameter(node), strict=True)
+        nodes = [Node(node.line, (("+", 2, len(form.gradients)),), factors, parameter) for parameter, factors in sums]
+        for kind, same_lines, bases in _kinds(nodes, place):
+            yield from _rolled(kind, same_lines, bases)
     at = 0
     for step in rolled(loops):
         n = _count(step) // loops[at].rounds
@@ -171,19 +174,19 @@ def _rows(block: Sequence[Node], place: Places) -> Iterator[Statement]:
         at += n
 
 
-def _row(node: Node, place: Places) -> Loop | None:
-    """A loop over the parameters of a row, if what it reads is placed evenly."""
+def _outer_loop(node: Node, place: Places) -> Loop | None:
+    """An Outer as a loop over its parameters; None if what these read does not lie at equal distances."""
     form: Any = node.form
-    first, second = list(_runs("+", islice(_factors(node), 2), place))
-    if first[0] != second[0] or not all(map(place.is_even, node.columns[1:])):
+    (shape, first), (next_shape, second) = _rolled_terms("+", islice(_factors_by_parameter(node), 2), place)
+    if shape != next_shape or not all(map(place.is_even, node.columns[1:])):
         return None
-    bases, following = (form.row.base, *first[1]), (form.row.base + form.row.step, *second[1])
-    kind = (("+", 2, len(form.gradients)),), "g", first[0]
-    return Loop(form.row.size, (_step(kind, zip(bases, zip(map(sub, following, bases)), strict=True)),))
+    bases, next_bases = (form.row.base, *first), (form.row.base + form.row.step, *second)
+    kind = (("+", 2, len(form.gradients)),), "g", shape
+    return Loop(form.row.size, (_step(kind, zip(bases, zip(map(sub, next_bases, bases)), strict=True)),))
 
 
-def _factors(node: Node) -> Iterator[tuple[Column, Column]]:
-    """The factors of the products that are added to the gradient of each parameter of a row."""
+def _factors_by_parameter(node: Node) -> Iterator[tuple[Column, Column]]:
+    """For each parameter of an Outer, both factors of the products that are added to its gradient, as columns."""
     gradients, *others = node.columns
     return zip(repeat(gradients), zip(*others, strict=True), strict=False)
 
@@ -216,10 +219,10 @@ def _kinds(block: Sequence[Node], place: Places) -> Iterator[tuple[Any, list[int
 def _shapes(form: Any, columns: Sequence[Sequence[Column]], place: Places) -> tuple[Iterable[Any], Iterable[Bases]]:
     """For each node of a form, the shape of its references, which is all but their bases; and the bases.
 
-    There is a sequence for each column of a node: this column of each node.
+    `columns` has, for each column of the form, that of every node.
     """
     if isinstance(form, Call):
-        arrays, indices = _places(_transposed(columns[0]), place)
+        arrays, indices = _arrays_and_indices(_transposed(columns[0]), place)
         return arrays, indices
     shapes: Iterable[Any] = repeat(())
     bases: Iterable[Any] = repeat(())
@@ -227,29 +230,32 @@ def _shapes(form: Any, columns: Sequence[Sequence[Column]], place: Places) -> tu
     for sign, n, terms in form:
         factors = columns[at : at + n]
         if terms == 1:  # most sums have few terms
-            arrays, indices = _places(map(chain.from_iterable, factors), place)
+            arrays, indices = _arrays_and_indices(map(chain.from_iterable, factors), place)
             arrays = zip(zip(repeat(sign), arrays, repeat(1), repeat(()), strict=False), strict=True)
         else:
-            arrays, indices = _transposed(_runs(sign, _transposed(factors), place))
+            arrays, indices = _transposed(_rolled_terms(sign, _transposed(factors), place))
         shapes, bases = map(add, shapes, arrays), map(add, bases, indices)
         at += n
     return shapes, bases
 
 
-def _places(operands: Iterable[Iterable[int]], place: Places) -> Any:
-    """The arrays of the operands of each node, and their indices, from what is an operand of each node."""
+def _arrays_and_indices(operands: Iterable[Iterable[int]], place: Places) -> Any:
+    """For each node, the arrays of its operands, and their indices.
+
+    `operands` has, for each position of an operand, the lines that all nodes have there.
+    """
     arrays, indices = _transposed([_transposed(map(place.__getitem__, lines)) for lines in operands])
     return _transposed(arrays), _transposed(indices)
 
 
-def _runs(sign: str, nodes: Iterable[tuple[Column, ...]], place: Places) -> Iterator[tuple[Any, Bases]]:
-    """For each node, its terms, with those that advance evenly as one; and the bases of these.
+def _rolled_terms(sign: str, factors: Iterable[tuple[Column, ...]], place: Places) -> Iterator[tuple[Any, Bases]]:
+    """For each node, the shape of its terms, with those that advance evenly rolled into one; and the bases of these.
 
-    A node has a column for each factor of the terms.
+    `factors` has, for each node, a column for each factor of the terms.
     """
     known: dict[Bases, tuple[Any, list[tuple[int, int]]]] = {}  # most nodes share a pattern
-    for columns in nodes:
-        patterns, indices = _transposed(map(place.of, columns))
+    for columns in factors:
+        patterns, indices = _transposed(map(place.pattern, columns))
         if patterns not in known:
             shapes, starts = [], list[tuple[int, int]]()
             terms, bases = list(_transposed(columns)), list(_transposed(indices))

@@ -35,7 +35,10 @@ class Plane(NamedTuple):
 
 
 def plane(xs: Sequence[Any], ys: Sequence[Any]) -> Plane:
-    """The plane of these examples. Raises ValueError unless each is two inputs with one number as target."""
+    """The plane of these examples.
+
+    Raises ValueError unless each is two inputs with one number as target, all between -1e300 and 1e300.
+    """
     xs, ys = examples(xs, ys)
     if len(xs) == 0:
         raise ValueError("xs is empty: a decision boundary needs examples to be drawn around")
@@ -44,7 +47,7 @@ def plane(xs: Sequence[Any], ys: Sequence[Any]) -> Plane:
         if len(numbers) != 3 or not all(map(has_place, numbers)):
             raise ValueError(
                 f"xs[{i}] is {shown(xs[i])} and ys[{i}] is {shown(ys[i])}: a decision boundary needs examples with two "
-                "inputs and a number as their target, all below 1e300"
+                "inputs and a number as their target, all between -1e300 and 1e300"
             )
     across, up, targets = zip(*rows, strict=True)
     (left, right), (bottom, top) = (widened(min(axis), max(axis), MARGIN, least=1.0) for axis in (across, up))
@@ -55,7 +58,7 @@ def evaluator(function: Callable[[Any], Any], parameters: Sequence[Value] = ()) 
     """A function that evaluates `function` at some points, with the current numbers of its parameters.
 
     It runs compiled code if `function` can be compiled; if not, it calls it point by point. The output at a point
-    outside of the function's domain is not finite.
+    outside the function's domain is not finite.
     """
     from micrograd.compiler.compiled import compile  # which takes long to load
 

@@ -22,8 +22,8 @@ LINE = 15  # from one line of text to the next
 def sparkline(numbers: Sequence[float], width: int = 60, encoding: str | None = "utf-8") -> str:
     """A curve as one line of text: on a logarithmic scale if all numbers are above 0.
 
-    A number that is infinite, NaN or beyond 1e300 is an `x`. If there are more numbers than `width`, each character
-    stands for the mean of a few. If the encoding has no block characters, the line is ASCII.
+    A number that is infinite, NaN or beyond 1e300 is drawn as an `x`. If there are more numbers than `width`, each
+    character stands for the mean of a few. If the encoding has no block characters, the line is ASCII.
 
     Raises ValueError if the width is below 1.
     """

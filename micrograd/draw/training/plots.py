@@ -56,7 +56,7 @@ def plot_boundary(
     changes; by default 0.5 if all outputs are from 0 to 1, as probabilities are, else 0, as for logits.
 
     Raises ImportError if matplotlib is not installed, and ValueError if an example is not two inputs with a number as
-    target, all below 1e300.
+    target, all between -1e300 and 1e300.
     """
     area = plane(xs, ys)
     ax, theme = _axes(ax)
