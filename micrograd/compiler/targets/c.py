@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from micrograd.compiler.dtype import DOUBLE, VECTOR_BYTES, Precision
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import CONDITIONS
-from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref, Scatter, Sum, Term, refs, replace, start
+from micrograd.compiler.ir import ARRAYS, Accumulate, Loop, Ref, Scatter, Sum, Term, replace, start
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.interchange import interchanged, is_dot
 from micrograd.compiler.passes.jam import JAM_FACTOR, can_jam, shifted
@@ -150,10 +150,7 @@ class Writer:
             return self._jammed([step], depth)
         if depth or not self.vectors or not can_jam(step):
             lines = [line for inner in step.body for line in self._step(inner, depth + 1)]
-            # gcc 12 reads wrong elements when it vectorizes choices that read an array in reverse; a volatile counter
-            # keeps it from doing so.
-            counter = "long" if self.vectors or not _chooses_in_reverse(step) else "volatile long"
-            return _for(depth, step.rounds, lines, counter)
+            return _for(depth, step.rounds, lines)
         whole = step.rounds // JAM_FACTOR * JAM_FACTOR
         jammed = zip(*[[shifted(inner, k) for inner in step.body] for k in range(JAM_FACTOR)], strict=True)
         lines = _for(0, whole, [line for copies in jammed for line in self._jammed(copies, 1)], by=JAM_FACTOR)
@@ -251,17 +248,6 @@ class Writer:
         if array in ("x", "y", "t"):
             return element + self.k
         return f"U({element})" if self.vectors and array in ("p", "c") else element
-
-
-def _chooses_in_reverse(loop: Loop) -> bool:
-    """Whether a loop has choices and reads an array in reverse, or by a stride that is a parameter."""
-    steps = [step for step in loop.body if isinstance(step, Assign | Accumulate)]
-    strides = {stride for ref, _ in refs(tuple(steps)) for stride in ref.strides[-1:]}
-    return any(map(_has_choice, steps)) and any(isinstance(stride, str) or stride < 0 for stride in strides)
-
-
-def _has_choice(part: Any) -> bool:
-    return (isinstance(part, Call) and part.op == "where") or (isinstance(part, tuple) and any(map(_has_choice, part)))
 
 
 def _for(depth: int, end: int, body: Sequence[str], counter: str = "long", *, first: int = 0, by: int = 1) -> list[str]:

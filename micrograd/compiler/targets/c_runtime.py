@@ -7,7 +7,7 @@ from micrograd.compiler.targets.spelling import filled, parts
 CALLS = {name: function.arity for name, function in scalar.FUNCTIONS.items() if not function.composed}
 """The functions of the C library that kernels call, and of how many numbers each is."""
 INSTRUCTIONS = ("sqrt", "fabs", "floor")  # of a processor
-LACKING = ("quotient", "larger", "remainder_", "take_at", "add_at")
+LACKING = ("quotient", "chosen", "larger", "remainder_", "take_at", "add_at")
 """The functions that the C library lacks."""
 
 FAST_COMPILE = '"no-tree-bit-ccp", "ira-region=one"'

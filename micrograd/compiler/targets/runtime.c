@@ -38,6 +38,12 @@ static inline double quotient(double x, double y)
     return (y == 0.0 ? unit : x) / y; /* inf / 0.0 would raise no flag, but 1.0 / 0.0 does */
 }
 
+/* PART chosen */
+static inline double chosen(int condition, double a, double b) /* both are read: gcc 12 reads wrong elements if not */
+{
+    return condition ? a : b;
+}
+
 /* PART larger */
 static inline double larger(double a, double b)
 {
