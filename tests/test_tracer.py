@@ -258,6 +258,84 @@ def test_a_gradient_that_was_read_midway_does_not_change_later() -> None:
     check(function, (0.5,), ws)
 
 
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        [[4, 3, 4, 3, 4, 3, 3], [5, 7]],
+        [[4, 3, 4, 3, 4, 3, 4, 4], [7, 5]],
+        [[3, 4, 3, 4, 3, 4, 5]],
+        [[3, 4, 3, 4, 3, 4, 3]],
+    ],
+)
+def test_rows_of_several_lengths_in_turn(sizes: list[list[int]]) -> None:
+    layers = [[values(size) for size in layer] for layer in sizes]
+
+    def function(x: Any) -> Any:
+        for layer in layers:
+            x = [dot(row, x[: len(row)]).tanh() for row in layer]
+        return dot(x, x[::-1])
+
+    check(function, ([0.1, 0.2, 0.3, 0.4, 0.5, 0.6],), [weight for layer in layers for row in layer for weight in row])
+
+
+def test_what_only_shares_the_number_of_a_parameter_has_none_of_its_gradient() -> None:
+    ws = values(3)
+    check(lambda i: take([w.detach() for w in ws], i) * 3.0 + ws[0], (1.0,), ws)
+
+    def reversed_gradient(w: Value) -> Value:
+        def backward(grad: Any) -> None:
+            w.grad -= grad
+
+        return Value(w.data, (w,), "reversed", backward)
+
+    check(lambda i: take(list(map(reversed_gradient, ws)), i) * 3.0 + ws[0], (1.0,), ws)
+
+
+@pytest.mark.parametrize("constant", [1, True, 0.5, -2])
+def test_a_product_is_added_to_a_constant(constant: float) -> None:
+    ws = values(4)
+
+    def penalized(w: Value) -> Value:
+        def backward(grad: Any) -> None:
+            w.grad += constant
+
+        return Value(w.data * 0.0, (w,), "penalized", backward)
+
+    def function(x: Any) -> Any:
+        total = dot(ws, x)
+        return total * 1.0 + penalized(ws[1])
+
+    check(function, ([1.0, 2.0, 3.0, 4.0],), ws)
+    check(lambda x: penalized(ws[1]) + dot(ws, x) * dot(ws, x), ([1.0, 2.0, 3.0, 4.0],), ws)
+
+
+def test_a_closure_reads_what_a_take_has_added() -> None:
+    ws = values(4)
+
+    def reading(w: Value, u: Value) -> Value:
+        def backward(grad: Any) -> None:
+            w.grad += grad * 0.5
+            u.grad += grad * 2.0 + w.grad * 0.25
+
+        return Value(w.data * 0.5 + u.data * 2.0, (w, u), "reading", backward)
+
+    def function(i: Any) -> Any:
+        read = reading(ws[0], ws[3])
+        return read * take(ws[:3], i)
+
+    check(function, (0.0,), ws)
+
+
+def test_windows_that_overlap_share_no_terms() -> None:
+    ws = values(12)
+
+    def function(x: Any) -> Any:
+        prefixes = [dot(ws[:i], x[:i]).tanh() for i in range(1, 13)]
+        return dot(prefixes, prefixes[::-1]) + micrograd.sum([dot(ws[:5], x[i : i + 5]).tanh() for i in range(8)])
+
+    check(function, ([0.1 * i - 0.4 for i in range(12)],), ws)
+
+
 def test_sums_of_what_is_not_chosen_add_nothing_where_the_engine_goes_on() -> None:
     ws = values(3)
 

@@ -12,7 +12,7 @@ from typing import Any
 from micrograd.compiler.frontend.products import joined
 from micrograd.compiler.frontend.redirect import backward_hook, symbols
 from micrograd.compiler.frontend.scatter import Outer, Scatter
-from micrograd.compiler.frontend.tracer import NO_NUMBER, Argument, Symbol, Trace, TraceError, users_line
+from micrograd.compiler.frontend.tracer import NO_NUMBER, PACKAGE, Argument, Symbol, Trace, TraceError, users_line
 from micrograd.engine import Value
 from micrograd.errors import NO_PLAIN_NUMBER, shown
 from micrograd.signals import finally_uninterrupted
@@ -185,7 +185,8 @@ class Graph:
         for x in inputs:
             x.grad = 0  # what such a backward() has left on an argument is not part of the gradient
         learnt = len(parameters) - n_constants
-        with joined(trace, gradients, learnt) as additions:
+        are_read = not all(map(_is_ours, nodes))
+        with joined(trace, gradients, learnt, are_read=are_read) as additions:
             root.backward(trace.leaf("seed"))
         if to_roll:
             self.outers = sorted(additions.pop_outers())
@@ -197,6 +198,12 @@ class Graph:
         for data, grad in [*of_nodes, *zip(numbers, totals, strict=True)]:
             if type(data) is type(grad) is Symbol and data.id not in trace.constants:
                 self.gradients.setdefault(grad.id, data.id)
+
+
+def _is_ours(node: Value) -> bool:
+    """Whether the closure of a node is one of this package: none of these reads what has been added to a gradient."""
+    code = getattr(node._backward, "__code__", None)
+    return code is not None and code.co_filename.startswith(PACKAGE)
 
 
 def _in_order(nodes: Sequence[Value]) -> list[Value]:

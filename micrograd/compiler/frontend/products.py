@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, repeat
-from operator import is_, itemgetter
+from operator import add, is_, itemgetter
 from typing import Any
 
 from micrograd import levels
@@ -126,6 +126,11 @@ class Factors:
         """Add the gradient times each of the lines to the gradient of the Value at the same position."""
         trace, totals = self._trace, self._totals()
         if not self._are_latest(totals):
+            if Pending in {*map(type, totals)}:  # RowSums would have to copy them
+                products = [pending(trace, (gradient, line)) for line in lines]
+                self._set(list(map(add, totals, products)))
+                self._latest = []
+                return
             self._sums = RowSums([_start_of(trace, total) for total in totals], trace.nothing)
         sums = self._sums
         sums.gradients.append(gradient)
@@ -135,10 +140,7 @@ class Factors:
             symbol = _new(Pending)
             symbol.trace, symbol._origin, symbol._n_parts = trace, (sums, at), _n_parts_after(total)
             self._latest.append(symbol)
-        if self._gradients is None:
-            deque(map(setattr, self.values, repeat("grad"), self._latest), maxlen=0)
-        else:
-            self._gradients.update(zip(self.values, self._latest, strict=True))
+        self._set(self._latest)
 
     def pop_outer(self, row: Row | None) -> Outer | None:
         """What was added, as an Outer; the gradients are set to 0.
@@ -153,6 +155,13 @@ class Factors:
         gradients.update(dict.fromkeys(self.values, 0))
         return Outer(row, tuple(sums.gradients), tuple(sums.rows))
 
+    def _set(self, totals: list[Any]) -> None:
+        """Let the Values have these gradients."""
+        if self._gradients is None:
+            deque(map(setattr, self.values, repeat("grad"), totals), maxlen=0)
+        else:
+            self._gradients.update(zip(self.values, totals, strict=True))
+
     def _totals(self) -> list[Any]:
         """The gradients of the Values."""
         if self._gradients is None:
@@ -165,16 +174,21 @@ class Factors:
         return are_same and {*map(type, totals)} == {Pending}
 
 
+def _is_nothing(total: Any) -> bool:
+    """Whether a total is the exact 0 that every gradient starts from."""
+    return type(total) is int and total == 0
+
+
 def _start_of(trace: Trace, total: Any) -> list[int]:
-    """The parts that a sum starts from if it continues this total; none for the integer 0."""
-    return [] if type(total) is int else [*_parts_to_extend(trace, total)]
+    """The parts that a sum starts from if it continues this total, which is not Pending."""
+    return [] if _is_nothing(total) else [trace.start(total)]
 
 
 def _n_parts_after(total: Any) -> int:
     """How many parts a total has once a product is added to it."""
     if type(total) is Pending:
         return 5 if total._n_parts == 2 else total._n_parts + 2
-    return 3 if type(total) is Symbol else 2
+    return 2 if _is_nothing(total) else 3
 
 
 def lines_of(trace: Trace, values: Sequence[Value]) -> tuple[int, ...]:
@@ -188,11 +202,12 @@ def lines_of(trace: Trace, values: Sequence[Value]) -> tuple[int, ...]:
 class Joined:
     """Collects what is added to gradients within `joined`.
 
-    `gradients` has the gradient of each parameter; only the first `learnt` parameters are trained.
+    `gradients` has the gradient of each parameter; only the first `learnt` parameters are trained. If a closure may
+    read a gradient, all that is added has to be in it at once, so `add_at` is not possible.
     """
 
-    def __init__(self, trace: Trace, gradients: dict[Value, Any], learnt: int) -> None:
-        self._trace, self._gradients, self._learnt = trace, gradients, learnt
+    def __init__(self, trace: Trace, gradients: dict[Value, Any], learnt: int, are_read: bool) -> None:
+        self._trace, self._gradients, self._learnt, self._are_read = trace, gradients, learnt, are_read
         self._factors: dict[tuple[Value, ...], Factors] = {}
         self._rows: dict[tuple[Value, ...], Row | None] = {}
         self.scatters: list[Scatter] = []
@@ -223,7 +238,7 @@ class Joined:
         """What `Symbol.add_at` does within the block."""
         if type(index) is not Symbol or index.id in self._trace.constants or self._trace.ops[index.id] in CONDITIONS:
             return False  # a condition is not a number in every language
-        row = self._row_of(values)
+        row = None if self._are_read else self._row_of(values)
         if row:
             self.scatters.append(Scatter(row, index.id, gradient.id))
         return row is not None
@@ -236,16 +251,16 @@ class Joined:
     def _row_of(self, values: tuple[Value, ...]) -> Row | None:
         """The row that the Values form, if they are all trained parameters."""
         if values not in self._rows:
-            lines = lines_of(self._trace, values)
+            lines = lines_of(self._trace, values) if self._gradients.keys() >= {*values} else ()
             found = row(self._trace, lines) if lines else None
             self._rows[values] = found if found and found.parameters()[-1] < self._learnt else None
         return self._rows[values]
 
 
 @contextmanager
-def joined(trace: Trace, gradients: dict[Value, Any], learnt: int) -> Iterator[Joined]:
+def joined(trace: Trace, gradients: dict[Value, Any], learnt: int, *, are_read: bool = False) -> Iterator[Joined]:
     """Within the block, record the products in gradients as sums. The arguments are as for what it yields."""
-    trace.joined = block = Joined(trace, gradients, learnt)
+    trace.joined = block = Joined(trace, gradients, learnt, are_read)
     trace.add = block.add  # type: ignore[method-assign]
     yield block
     trace.joined = None

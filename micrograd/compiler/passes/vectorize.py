@@ -167,11 +167,14 @@ def _outer_loops(block: Sequence[Node], place: Places) -> Iterator[Statement]:
         nodes = [Node(node.line, (("+", 2, len(form.gradients)),), factors, parameter) for parameter, factors in sums]
         for kind, same_lines, bases in _kinds(nodes, place):
             yield from _rolled(kind, same_lines, bases)
-    at = 0
+    remaining = zip(loops, lines, strict=True)
     for step in rolled(loops):
-        n = _count(step) // loops[at].rounds
-        yield Statement(step, lines[at : at + n])
-        at += n
+        covered, count = list[int](), _count(step)
+        while count:  # the loops that it stands for may be of several lengths
+            loop, line = next(remaining)
+            covered.append(line)
+            count -= loop.rounds
+        yield Statement(step, covered)
 
 
 def _outer_loop(node: Node, place: Places) -> Loop | None:
