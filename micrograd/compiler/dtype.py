@@ -17,7 +17,8 @@ LARGEST = (2 - 2**-23) * 2.0**127  # number in single precision
 SMALLEST = 2.0**-150  # number that is rounded to 0
 
 _WIDE, _TYPES = re.compile(r"\bwide\b"), re.compile(r"\b(double|long long)\b")
-_FUNCTIONS = "|".join([*scalar.FUNCTIONS, "fabs", "fmod", "pow", "copysign", "remainder_", "take_at", "add_at"])
+_OTHERS = ("fabs", "fmod", "pow", "copysign", "chosen", "larger", "remainder_", "take_at", "add_at")
+_FUNCTIONS = "|".join([*scalar.FUNCTIONS, *_OTHERS])
 _LITERAL = r"(?<![\w.])(?P<literal>\d+\.\d*(e[+-]?\d+)?|\d+e[+-]?\d+)(?![\w.])"
 _NUMBERS = re.compile(rf"\b({_FUNCTIONS})(?=\()|{_LITERAL}")
 
