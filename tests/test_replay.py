@@ -171,7 +171,7 @@ def test_where_the_model_says_nothing_the_map_has_a_0():
 
 
 @pytest.mark.parametrize(
-    "coordinates", [(1e17, 1e17), (1e17, 1e17 + 16), (1e299, -1e299), (5e-324, 0.0), (5e-324, 5e-324)]
+    "coordinates", [(1e17, 1e17), (1e17, 1e17 + 16), (1.7e308, -1.7e308), (5e-324, 0.0), (5e-324, 5e-324)]
 )
 def test_examples_of_any_size_lie_within_their_plane(coordinates):
     xs = [[coordinate, float(i)] for i, coordinate in enumerate(coordinates)]

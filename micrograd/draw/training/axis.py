@@ -1,27 +1,29 @@
-"""Axes from a lowest to a highest number: their ends, positions along them, and ticks at round numbers."""
+"""Axes from a lowest to a highest number: their ends, positions along them, and ticks at round numbers.
+
+Everything here works for all finite floats, including the largest and the smallest: no difference of two overflows.
+"""
 
 import math
+import sys
 from collections.abc import Sequence
 from decimal import Decimal
 
-LIMIT = 1e300  # numbers beyond it are not drawn, so that no difference of two others overflows
+LARGEST = sys.float_info.max
 FLAT = 1e-4  # the margin of a single number, as a part of it: enough for different labels
 ULPS = 1000  # the least span of an axis, so that the places along it are different floats
 
 
-def has_place(number: float) -> bool:
-    """Whether an axis can hold the number: it is not infinite, NaN or beyond the limit."""
-    return abs(number) < LIMIT
-
-
 def widened(low: float, high: float, margin: float, least: float) -> tuple[float, float]:
     """The ends of an axis with a margin on each side: a part of the extent, or at least `least` if that is 0."""
-    by = max(margin * (high - low) or max(least, FLAT * abs(low)), ULPS * math.ulp(max(abs(low), abs(high))))
-    return low - by, high + by
+    extent = min(high - low, LARGEST)
+    by = max(margin * extent or max(least, FLAT * abs(low)), ULPS * math.ulp(max(abs(low), abs(high))))
+    return max(low - by, -LARGEST), min(high + by, LARGEST)
 
 
 def share(number: float, low: float, high: float) -> float:
     """The position of a number between low (0) and high (1); 0 if they are equal."""
+    if math.isinf(high - low):
+        number, low, high = number / 2, low / 2, high / 2
     return (number - low) / (high - low) if high > low else 0.0
 
 
@@ -36,7 +38,8 @@ def ticks(low: float | Decimal, high: float | Decimal, most: int) -> list[float]
     rough = (last - first) / most
     power = Decimal(1).scaleb(rough.adjusted())
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * (1 - Decimal("1e-9")))
-    return [float(i * step) for i in range(math.ceil(first / step), math.floor(last / step) + 1)]
+    found = [float(i * step) for i in range(math.ceil(first / step), math.floor(last / step) + 1)]
+    return [tick for tick in found if math.isfinite(tick)]
 
 
 def labelled(numbers: Sequence[float]) -> list[tuple[float, str]]:

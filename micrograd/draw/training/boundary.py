@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from micrograd.draw.text import real
-from micrograd.draw.training.axis import has_place, spaced, widened
+from micrograd.draw.training.axis import spaced, widened
 from micrograd.engine import Value
 from micrograd.errors import shown
 from micrograd.scalar import DomainError
@@ -35,19 +35,16 @@ class Plane(NamedTuple):
 
 
 def plane(xs: Sequence[Any], ys: Sequence[Any]) -> Plane:
-    """The plane of these examples.
-
-    Raises ValueError unless each is two inputs with one number as target, all between -1e300 and 1e300.
-    """
+    """The plane of these examples. Raises ValueError unless each is two finite inputs with one number as target."""
     xs, ys = examples(xs, ys)
     if len(xs) == 0:
         raise ValueError("xs is empty: a decision boundary needs examples to be drawn around")
     rows = [[*map(real, x if hasattr(x, "__len__") else ()), real(y)] for x, y in zip(xs, ys, strict=True)]
     for i, numbers in enumerate(rows):
-        if len(numbers) != 3 or not all(map(has_place, numbers)):
+        if len(numbers) != 3 or not all(map(math.isfinite, numbers)):
             raise ValueError(
                 f"xs[{i}] is {shown(xs[i])} and ys[{i}] is {shown(ys[i])}: a decision boundary needs examples with two "
-                "inputs and a number as their target, all between -1e300 and 1e300"
+                "finite inputs and a number as their target"
             )
     across, up, targets = zip(*rows, strict=True)
     (left, right), (bottom, top) = (widened(min(axis), max(axis), MARGIN, least=1.0) for axis in (across, up))
@@ -57,18 +54,20 @@ def plane(xs: Sequence[Any], ys: Sequence[Any]) -> Plane:
 def evaluator(function: Callable[[Any], Any], parameters: Sequence[Value] = ()) -> Evaluator:
     """A function that evaluates `function` at some points, with the current numbers of its parameters.
 
-    It runs compiled code if `function` can be compiled; if not, it calls it point by point. The output at a point
-    outside the function's domain is not finite.
+    It runs compiled code if `function` can be compiled; if not, it calls it point by point.
     """
     from micrograd.compiler.compiled import compile  # which takes long to load
 
     try:
-        fast = compile(function, ([0.0, 0.0],), parameters=parameters, backend="python", errors="ieee")
+        fast = compile(function, ([0.0, 0.0],), parameters=parameters, backend="python")
     except (ArithmeticError, TypeError, ValueError):
         fast = None
 
     def outputs(points: Points) -> list[list[float]]:
-        found = [_outputs(function, point) for point in points] if fast is None else fast.map(points)
+        try:
+            found = [_outputs(function, point) for point in points] if fast is None else fast.map(points)
+        except (ArithmeticError, ValueError):  # at some point
+            found = [_outputs(function, point) for point in points]
         rows = [_numbers(output) for output in found]
         width = max(map(len, rows), default=1)
         return [numbers if len(numbers) == width else [math.nan] * width for numbers in rows]

@@ -6,7 +6,7 @@ from decimal import Decimal
 from html import escape
 from typing import TYPE_CHECKING
 
-from micrograd.draw.training.axis import has_place, labelled, share, ticks, widened
+from micrograd.draw.training.axis import LARGEST, labelled, share, ticks, widened
 from micrograd.validation import count
 
 if TYPE_CHECKING:
@@ -22,15 +22,15 @@ LINE = 15  # from one line of text to the next
 def sparkline(numbers: Sequence[float], width: int = 60, encoding: str | None = "utf-8") -> str:
     """A curve as one line of text: on a logarithmic scale if all numbers are above 0.
 
-    A number that is infinite, NaN or beyond 1e300 is drawn as an `x`. If there are more numbers than `width`, each
-    character stands for the mean of a few. If the encoding has no block characters, the line is ASCII.
+    A number that is infinite or NaN is an `x`. If there are more numbers than `width`, each character stands for the
+    mean of a few. If the encoding has no block characters, the line is ASCII.
 
     Raises ValueError if the width is below 1.
     """
     width = min(count("width", width), len(numbers))
     groups = [numbers[len(numbers) * i // width : len(numbers) * (i + 1) // width] for i in range(width)]
-    means = [sum(group) / len(group) for group in groups]
-    finite = list(filter(has_place, means))
+    means = [_mean(group) for group in groups]
+    finite = [mean for mean in means if math.isfinite(mean)]
     scaled = math.log if all(mean > 0 for mean in finite) else float
     low, high = (scaled(bound(finite, default=1.0)) for bound in (min, max))
     steps, top = BLOCKS, len(BLOCKS) - 1
@@ -38,7 +38,7 @@ def sparkline(numbers: Sequence[float], width: int = 60, encoding: str | None = 
         BLOCKS.encode(encoding or "ascii")
     except (LookupError, UnicodeEncodeError):
         steps = ASCII
-    return "".join(steps[round(top * share(scaled(m), low, high))] if has_place(m) else "x" for m in means)
+    return "".join(steps[round(top * share(scaled(m), low, high))] if math.isfinite(m) else "x" for m in means)
 
 
 def text(x: float, y: float, words: str, look: str = "", anchor: str = "") -> str:
@@ -91,7 +91,7 @@ def chart(
         path = "".join(f"{'M' if first else 'L'}{x(epoch):.1f} {y(number):.1f}" for first, epoch, number in points)
         parts.append(f'<path class="mg-line mg-line{i}" d="{path}"/>')
         if points:
-            last = next(filter(has_place, reversed(lines[title])))
+            last = next(number for number in reversed(lines[title]) if math.isfinite(number))
             ends.append((LINE * i + 33 if is_narrow else y(last), f"mg-name{i}", f"{title} {last:.4g}"))
     ends.sort()
     for at, (_, look, words) in zip(apart([end[0] for end in ends]), ends, strict=True):
@@ -132,6 +132,12 @@ def curves(history: "History", caption: str, epochs: float, width: int = WIDTH) 
     return chart(lines, epochs=max(epochs, *marks, 0), caption=caption, marks=marks, width=width)
 
 
+def _mean(numbers: Sequence[float]) -> float:
+    """The mean, clipped to the range of the numbers, beyond which rounding could take it."""
+    mean = sum(number / len(numbers) for number in numbers)
+    return min(max(mean, min(numbers)), max(numbers))
+
+
 def _thinned(numbers: Sequence[float]) -> list[tuple[bool, int, float]]:
     """The points of a curve to draw: whether a stroke begins there, the epoch and the number."""
     stretch = max(1, -(-len(numbers) // MAX_STRETCHES))
@@ -139,7 +145,7 @@ def _thinned(numbers: Sequence[float]) -> list[tuple[bool, int, float]]:
     begins = True
     for start in range(0, len(numbers), stretch):
         piece = numbers[start : start + stretch]
-        finite = list(filter(has_place, piece))
+        finite = [number for number in piece if math.isfinite(number)]
         for i in sorted({piece.index(min(finite)), piece.index(max(finite))} if finite else ()):
             found.append((begins, start + i + 1, piece[i]))
             begins = False
@@ -152,13 +158,13 @@ def _powers(low: float, high: float) -> list[float]:
     for factors in ((1,), (1, 3), (1, 2, 5)):
         decades = range(math.floor(low), math.ceil(high) + 1)
         numbers = [float(f"{factor}e{n}") for n in decades for factor in factors]
-        found = [x for x in numbers if x > 0 and low <= math.log10(x) <= high]
+        found = [x for x in numbers if 0 < x < math.inf and low <= math.log10(x) <= high]
         if len(found) > 2:
             return found[:: -(-len(found) // 6)]
     if len(found) > 1:
         return found
     lowest, highest = (Decimal(10) ** Decimal(end) for end in (low, high))
-    return [tick for tick in ticks(lowest, highest, 4) if tick > 0]
+    return [tick for tick in ticks(lowest, min(highest, Decimal(LARGEST)), 4) if tick > 0]
 
 
 def apart(heights: Sequence[float]) -> list[float]:

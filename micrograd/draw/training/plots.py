@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from micrograd.draw.theme import CLASSES, COLOURS
-from micrograd.draw.training.axis import has_place, spaced
+from micrograd.draw.training.axis import spaced
 from micrograd.draw.training.boundary import by_class, evaluator, margins, plane, threshold
 from micrograd.draw.training.charts import lowest
 
@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     from micrograd.training.history import History
 
 FINE = 160  # points along each side of a boundary's grid
+LARGEST = 1e307  # the largest number for which matplotlib can draw an axis
 MARKERS = "os^DvP"  # colour alone never tells a class
 
 
 def plot_history(history: "History", ax: Any = None) -> Any:
     """Plot the losses of a training by epoch, on a logarithmic axis if all of them are above 0.
 
-    The line has a gap where a loss is infinite, NaN or beyond 1e300. `ax` are the `matplotlib.axes.Axes` to draw in, in
+    The line has a gap where a loss is infinite, NaN or beyond 1e307. `ax` are the `matplotlib.axes.Axes` to draw in, in
     colours for light or dark as they are; by default, those of a new figure. They are returned.
 
     Raises ImportError if matplotlib is not installed, and TypeError if `history` is not a History.
@@ -29,8 +30,7 @@ def plot_history(history: "History", ax: Any = None) -> Any:
     if not isinstance(history, History):
         raise TypeError(f"history is of type {type(history).__name__}: expected the History that fit returned")
     ax, theme = _axes(ax)
-    every = history.losses, history.validation_losses
-    losses, validation = ([loss if has_place(loss) else math.nan for loss in each] for each in every)
+    losses, validation = _drawable(history.losses), _drawable(history.validation_losses)
     blue, orange = COLOURS["plus"][theme], COLOURS["minus"][theme]
     ax.plot(range(1, len(losses) + 1), losses, color=blue, label="loss")
     if validation:
@@ -55,10 +55,13 @@ def plot_boundary(
     0, 1, ... `ax` is drawn in and returned, as by `plot_history`. `at` is the value of one output at which the class
     changes; by default 0.5 if all outputs are from 0 to 1, as probabilities are, else 0, as for logits.
 
-    Raises ImportError if matplotlib is not installed, and ValueError if an example is not two inputs with a number as
-    target, all between -1e300 and 1e300.
+    Raises ImportError if matplotlib is not installed, and ValueError if an example is not two finite inputs with a
+    number as target, or an input is beyond 1e307.
     """
     area = plane(xs, ys)
+    for i, point in enumerate(area.points):
+        if max(map(abs, point)) > LARGEST:
+            raise ValueError(f"xs[{i}] is {xs[i]!r:.80}: matplotlib draws inputs up to {LARGEST:g}, so scale them down")
     ax, theme = _axes(ax)
     across, up = spaced(area.left, area.right, FINE), spaced(area.bottom, area.top, FINE)
     outputs = evaluator(model, model.parameters() if hasattr(model, "parameters") else ())(area.grid(FINE))
@@ -81,11 +84,18 @@ def plot_boundary(
     return ax
 
 
+def _drawable(losses: Sequence[float]) -> list[float]:
+    """The losses, with NaN in place of those that matplotlib cannot draw."""
+    return [loss if abs(loss) <= LARGEST else math.nan for loss in losses]
+
+
 def _axes(ax: Any) -> tuple[Any, bool]:
     """These axes, or those of a new figure, and whether they are dark. Raises ImportError without matplotlib."""
     if ax is None:
-        from matplotlib import pyplot
-
+        try:
+            from matplotlib import pyplot
+        except ImportError:
+            raise ImportError("plots need matplotlib: pip install matplotlib") from None
         _, ax = pyplot.subplots(layout="constrained")  # which leaves room for every label
     red, green, blue, alpha = ax.get_facecolor()
     return ax, alpha * (1 - 0.299 * red - 0.587 * green - 0.114 * blue) > 0.5  # as it looks on white paper
