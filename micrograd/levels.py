@@ -89,9 +89,10 @@ def as_value(other: Any, beside: Any) -> Any:
 
 def promoted(values: tuple[Any, ...], kind: Any) -> tuple[Any, ...]:
     """The values as Values of one level: that of the innermost among them, or of this class if they are all numbers."""
-    if {*map(type, values)} == {kind}:
+    kinds = dict.fromkeys(map(type, values))
+    if kinds.keys() == {kind}:
         return values
-    leveled = [each for each in dict.fromkeys(map(type, values)) if issubclass(each, Leveled)]
+    leveled = [each for each in kinds if issubclass(each, Leveled)]
     kind = max(leveled, key=lambda each: each._level, default=kind)
     innermost = {each for each in leveled if each._level == kind._level}
     return tuple([v if type(v) in innermost else kind(v, (), "constant") for v in values])

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any
 
 from micrograd.compiler.frontend.products import joined
-from micrograd.compiler.frontend.redirect import backward_hook, symbols
+from micrograd.compiler.frontend.redirect import Order, backward_order, symbols, topological_order
 from micrograd.compiler.frontend.scatter import Outer, Scatter
 from micrograd.compiler.frontend.tracer import NO_NUMBER, PACKAGE, Argument, Symbol, Trace, TraceError, users_line
 from micrograd.engine import Value
@@ -88,14 +88,15 @@ class Graph:
         remaining = iter(inputs)
         arguments = [unflatten(remaining, shape) for shape in shapes]
         grads: dict[Value, Any] = {}
+        orders: dict[Value, Order] = {}  # those that are known
 
-        def keep_gradients(nodes: list[Value], leaves: list[Value]) -> None:
-            """Keep the gradients of the user's constants: no symbol may stay in them."""
-            if to_roll:
-                nodes[:] = _in_order(nodes)
-            for value in (*nodes, *set(leaves).difference(parameters)):
-                if type(value.data) is not Symbol:
-                    grads.setdefault(value, value.grad)
+        def order_of(value: Value) -> Order:
+            """The order of a backward pass. The user's constants get their gradients back: no symbol may stay there."""
+            nodes, leaves = orders.pop(value) if value in orders else topological_order(value)
+            for each in (*nodes, *set(leaves).difference(parameters)):
+                if type(each.data) is not Symbol:
+                    grads.setdefault(each, each.grad)
+            return (_in_order(nodes) if to_roll else nodes), leaves
 
         def leave() -> None:
             deque(map(setattr, grads.keys(), repeat("grad"), grads.values()), maxlen=0)
@@ -103,12 +104,13 @@ class Graph:
 
         data = trace.array("p", len(parameters))
         with finally_uninterrupted(leave), symbols(parameters, data) as gradients:
-            with backward_hook(keep_gradients):
+            with backward_order(order_of):
                 result = _called(function, arguments)
-            nodes = self._trace_forward(result)
+            nodes, leaves = self._trace_forward(result)
             if self.output_shape == ():
                 root = result if isinstance(result, Value) else Value(result)
-                with backward_hook(keep_gradients):
+                orders[result] = nodes, leaves
+                with backward_order(order_of):
                     self._trace_backward(root, nodes, parameters, data, inputs, gradients, n_constants, to_roll)
 
     @property
@@ -145,18 +147,19 @@ class Graph:
         graph.trace, graph.parameter_gradients, graph.outers = trace, ends, []
         return graph
 
-    def _trace_forward(self, result: Any) -> list[Value]:
-        """Record the function's result. Returns the nodes that it was computed from."""
+    def _trace_forward(self, result: Any) -> Order:
+        """Record the function's result. Returns what it was computed from."""
         self.output_shape = shape_of(result)
         values = flat(result)
         end = Value(0.0)
         end._prev = tuple([value for value in values if isinstance(value, Value)])
-        nodes = end._topological_order()[0][:-1]
+        nodes, leaves = topological_order(end)
+        del nodes[-1:]  # the end
         _check_symbolic(nodes)
         self.has_where = any(node._op == "where" for node in nodes)
         self.outputs = [self._output(value) for value in values]
         self.forward_end = len(self.trace.ops)
-        return nodes
+        return nodes, leaves
 
     def _output(self, value: Any) -> int:
         """The line of one number among the results."""
@@ -212,17 +215,21 @@ def _in_order(nodes: Sequence[Value]) -> list[Value]:
     A sum of many terms is on one level. So a gradient adds up alike parts one after the other, however the program was
     written.
     """
-    order: dict[int, tuple[int, int]] = {}  # the level and the line of each
+    levels: dict[int, int] = {}  # those of nodes, by their id
+    order: dict[int, tuple[int, int]] = {}
     for node in nodes:
         data = node.data
         while isinstance(data, Value):
             data = data.data
-        # A node that equals an earlier one, or is simplified to it, may have operands that came later.
-        level, line = 1, data.id if type(data) is Symbol else 0
-        for operand in [operand for operand in node._prev if operand._prev]:
-            above, own = order[id(operand)]
-            level = max(level, above if node._op == operand._op == "+" else above + 1)
-            line = max(line, own)
+        line = data.id if type(data) is Symbol else 0
+        if node._op == "+":
+            inner = [operand for operand in node._prev if operand._prev]
+            level = max([levels[id(operand)] + (operand._op != "+") for operand in inner], default=1)
+            # What equals an earlier sum, or is simplified to it, may have operands that came later.
+            line = max([line, *(order[id(operand)][1] for operand in inner if operand._op == "+")])
+        else:
+            level = 1 + max(map(levels.get, map(id, node._prev), repeat(0)))
+        levels[id(node)] = level
         order[id(node)] = level, line
     return sorted(nodes, key=lambda node: order[id(node)])
 

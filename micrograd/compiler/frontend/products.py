@@ -8,8 +8,9 @@ to the gradient of each number in a row. For these, only what they share is note
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from itertools import chain, repeat
-from operator import add, is_, itemgetter
+from operator import add
 from typing import Any
 
 from micrograd import levels
@@ -25,18 +26,19 @@ class Pending(Symbol):
     """A product in a gradient, or a sum of products, which is recorded when it is first used as anything but a term.
 
     Its parts are the first `_n_parts` of the lines in `_parts`, a list that a longer sum may share: the two factors of
-    a product; or the line that a sum starts from, and then two factors for each product. The parts of a sum that
-    belongs to RowSums are listed when they are first needed: `_origin` has the RowSums and the position in them.
+    a product; or the line that a sum starts from, and then two factors for each product. A sum that belongs to RowSums
+    has no parts of its own until it is first used: `_origin` has the RowSums and the position in them.
     """
 
     __slots__ = ()
 
     def __getattr__(self, name: str) -> Any:
         """The line or the parts, whichever is missing. Once it has a line, this is a plain Symbol."""
-        if name == "_parts":
+        if name in ("_parts", "_n_parts"):
             sums, at = self._origin
-            self._parts = sums.parts(at, self._n_parts)
-            return self._parts
+            self._parts = sums.parts(at)
+            self._n_parts = len(self._parts)
+            return getattr(self, name)
         if name != "id":
             raise AttributeError(name)
         parts = tuple(self._parts[: self._n_parts])
@@ -91,19 +93,28 @@ def pending(trace: Trace, parts: Any) -> Pending:
 class RowSums:
     """A sum for each number of a row, with terms in common: each is a gradient times a row of lines, one for each sum.
 
-    `starts` has the parts that each sum starts from.
+    `starts` has the parts that each sum starts from. Terms can be added while `is_open`: until one of the sums is used.
     """
 
-    def __init__(self, starts: list[list[int]], nothing: int) -> None:
-        self.starts, self._nothing = starts, nothing
+    def __init__(self, trace: Trace, starts: list[list[int]]) -> None:
+        self.starts, self._nothing = starts, trace.nothing
         self.gradients: list[int] = []
         self.rows: list[tuple[int, ...]] = []
+        self.is_open = True
+        self.sums = [_new(Pending) for _ in starts]
+        for at, symbol in enumerate(self.sums):
+            symbol.trace, symbol._origin = trace, (self, at)
 
-    def parts(self, at: int, n: int) -> list[int]:
-        """The first n parts of one of the sums. Two parts are the factors of its first product, without a start."""
-        start = [] if n == 2 else self.starts[at] or [self._nothing]
-        products = zip(self.gradients[: (n - len(start)) // 2], map(itemgetter(at), self.rows), strict=False)
-        return [*start, *chain.from_iterable(products)]
+    def parts(self, at: int) -> list[int]:
+        """The parts of one of the sums. Two parts are the factors of its first product, without a start."""
+        self.is_open = False
+        start = self.starts[at] or ([self._nothing] if len(self.rows) > 1 else [])
+        return [*start, *chain.from_iterable(zip(self.gradients, self._columns[at], strict=True))]
+
+    @cached_property
+    def _columns(self) -> list[tuple[int, ...]]:
+        """For each sum, the second factors of its terms."""
+        return list(zip(*self.rows, strict=True))
 
 
 class Factors:
@@ -116,31 +127,23 @@ class Factors:
         self.values, self.distinct = values, frozenset(values)
         self._trace = trace
         self._gradients = gradients if self.distinct <= gradients.keys() else None  # None: the Values have them
-        self._sums = RowSums([], 0)
-        self._latest: list[Pending] = []
+        self._sums: RowSums | None = None
         self.lines = lines_of(trace, values)
         are_variable = bool(self.lines) and trace.constants.keys().isdisjoint(self.lines)
         self.share_terms = are_variable and len(self.distinct) == len(values)
 
     def add(self, gradient: int, lines: tuple[int, ...]) -> None:
         """Add the gradient times each of the lines to the gradient of the Value at the same position."""
-        trace, totals = self._trace, self._totals()
-        if not self._are_latest(totals):
-            if Pending in {*map(type, totals)}:  # RowSums would have to copy them
+        if not (self._sums and self._sums.is_open):
+            trace, totals = self._trace, self._totals()
+            if Pending in {*map(type, totals)}:  # RowSums would have to copy their parts
                 products = [pending(trace, (gradient, line)) for line in lines]
                 self._set(list(map(add, totals, products)))
-                self._latest = []
                 return
-            self._sums = RowSums([_start_of(trace, total) for total in totals], trace.nothing)
-        sums = self._sums
-        sums.gradients.append(gradient)
-        sums.rows.append(lines)
-        self._latest = []
-        for at, total in enumerate(totals):
-            symbol = _new(Pending)
-            symbol.trace, symbol._origin, symbol._n_parts = trace, (sums, at), _n_parts_after(total)
-            self._latest.append(symbol)
-        self._set(self._latest)
+            self._sums = RowSums(trace, [_start_of(trace, total) for total in totals])
+            self._set(self._sums.sums)
+        self._sums.gradients.append(gradient)
+        self._sums.rows.append(lines)
 
     def pop_outer(self, row: Row | None) -> Outer | None:
         """What was added, as an Outer; the gradients are set to 0.
@@ -150,7 +153,7 @@ class Factors:
         sums, gradients = self._sums, self._gradients
         if not row or row.size < SHORTEST_ROW or gradients is None:
             return None
-        if any(sums.starts) or not self._are_latest(self._totals()):
+        if not (sums and sums.is_open) or any(sums.starts):
             return None
         gradients.update(dict.fromkeys(self.values, 0))
         return Outer(row, tuple(sums.gradients), tuple(sums.rows))
@@ -168,27 +171,10 @@ class Factors:
             return [value.grad for value in self.values]
         return list(map(self._gradients.__getitem__, self.values))
 
-    def _are_latest(self, totals: list[Any]) -> bool:
-        """Whether these totals are what `add` left: nothing else has used one of them, or added to it."""
-        are_same = bool(self._latest) and all(map(is_, totals, self._latest))
-        return are_same and {*map(type, totals)} == {Pending}
-
-
-def _is_nothing(total: Any) -> bool:
-    """Whether a total is the exact 0 that every gradient starts from."""
-    return type(total) is int and total == 0
-
 
 def _start_of(trace: Trace, total: Any) -> list[int]:
     """The parts that a sum starts from if it continues this total, which is not Pending."""
-    return [] if _is_nothing(total) else [trace.start(total)]
-
-
-def _n_parts_after(total: Any) -> int:
-    """How many parts a total has once a product is added to it."""
-    if type(total) is Pending:
-        return 5 if total._n_parts == 2 else total._n_parts + 2
-    return 2 if _is_nothing(total) else 3
+    return [] if type(total) is int and total == 0 else [trace.start(total)]
 
 
 def lines_of(trace: Trace, values: Sequence[Value]) -> tuple[int, ...]:
@@ -203,7 +189,7 @@ class Joined:
     """Collects what is added to gradients within `joined`.
 
     `gradients` has the gradient of each parameter; only the first `learnt` parameters are trained. If a closure may
-    read a gradient, all that is added has to be in it at once, so `add_at` is not possible.
+    read a gradient, all that is added has to be in it at once, so neither `add_products` nor `add_at` is possible.
     """
 
     def __init__(self, trace: Trace, gradients: dict[Value, Any], learnt: int, are_read: bool) -> None:
@@ -226,6 +212,8 @@ class Joined:
 
     def add_products(self, gradient: Symbol, ws: tuple[Value, ...], xs: tuple[Value, ...]) -> bool:
         """What `Symbol.add_products` does within the block."""
+        if self._are_read:
+            return False
         w, x = self._factors_of(ws), self._factors_of(xs)
         is_variable = gradient.id not in self._trace.constants
         if not (is_variable and w.share_terms and x.share_terms and w.distinct.isdisjoint(xs)):

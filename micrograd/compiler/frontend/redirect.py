@@ -21,8 +21,12 @@ from micrograd.engine import Value
 from micrograd.levels import gradients_lock
 from micrograd.signals import finally_uninterrupted, uninterrupted
 
-Hook = Callable[[list[Value], list[Value]], None]
+Order = tuple[list[Value], list[Value]]
+"""What a Value was computed from: nodes, each after its operands, and leaves."""
 ATTRIBUTES = "data", "grad"
+
+
+topological_order = Value._topological_order
 
 
 class _Thread(threading.local):
@@ -31,7 +35,7 @@ class _Thread(threading.local):
     def __init__(self) -> None:
         self.numbers: dict[str, dict[Value, Any]] = {name: {} for name in ATTRIBUTES}  # of the Values that it traces
         self.is_tracing = False
-        self.backward_hook: Hook | None = None
+        self.order_of: Callable[[Value], Order] = topological_order
         self.hidden: Any = None
 
 
@@ -62,25 +66,12 @@ def symbols(values: Sequence[Value], data: Sequence[Any]) -> Iterator[dict[Value
         yield numbers["grad"]
 
 
-def backward_hook(hook: Hook) -> AbstractContextManager[None]:
-    """Within the block, `backward` in this thread calls the hook first, with the nodes and leaves that it will change.
-
-    It may reorder the nodes, each after its operands.
-    """
-    return _seen(backward_hook=hook)
+def backward_order(order_of: Callable[[Value], Order]) -> AbstractContextManager[None]:
+    """Within the block, `backward` in this thread goes through nodes and leaves in this order, from the end."""
+    return _seen(order_of=order_of)
 
 
-_topological_order = Value._topological_order
-
-
-def _hooked_order(self: Value) -> tuple[list[Value], list[Value]]:
-    nodes, leaves = _topological_order(self)
-    if _thread.backward_hook:
-        _thread.backward_hook(nodes, leaves)
-    return nodes, leaves
-
-
-Value._topological_order = _hooked_order  # type: ignore[method-assign]  # so the engine need not know
+Value._topological_order = lambda self: _thread.order_of(self)  # type: ignore[method-assign]  # the engine need not know
 
 
 def hidden(number: Any) -> AbstractContextManager[None]:
@@ -201,9 +192,9 @@ def _attribute(name: str) -> property:
     slot = vars(Value)[name]
 
     def get(self: Value) -> Any:
-        numbers = _thread.numbers[name]
-        if self in numbers:
-            return numbers[self]
+        number = _thread.numbers[name].get(self)
+        if number is not None:
+            return number
         if (place := _buffers.get(self)) is None:
             return slot.__get__(self)
         return place[0][name][place[1]] if _thread.hidden is None else _thread.hidden

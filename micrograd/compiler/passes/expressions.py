@@ -85,6 +85,9 @@ class Expressions(list[Node]):
             if ops[line] in SUMS and not once.isdisjoint(of):
                 for operand in once.intersection(of):
                     self._sum[operand] = line
+        self._nothing = {line for line, number in trace.constants.items() if repr(number) == "-0.0"}
+        conditions = {line for line in self.live if ops[line] in CONDITIONS}
+        self._with_conditions = {column for column in columns if not conditions.isdisjoint(column)}
         self._parameter = {line: i for line, (array, i) in trace.leaves.items() if array == "g"}
         self._conditions: dict[int, Call] = {}  # over lines
         self._numbers: set[int] = set()  # conditions that have a node
@@ -114,7 +117,7 @@ class Expressions(list[Node]):
     def _add_sum(self, line: int, op: str) -> None:
         left, *right = self._trace.operands[line]
         terms = self._sums.pop(left, None) or []
-        if not terms and not (op == "dot" and repr(self._trace.constants.get(left)) == "-0.0"):
+        if not terms and not (op == "dot" and left in self._nothing):
             self._add_term(terms, left)
         if op == "dot":
             terms.append(("+", self._dot_factors(line)))
@@ -148,11 +151,12 @@ class Expressions(list[Node]):
 
     def _dot_factors(self, line: int) -> tuple[Column, ...]:
         """The factors of a dot, as two columns of numbers."""
-        return tuple(map(self._as_numbers, self._factors[line]))
+        factors = self._factors[line]
+        return tuple(map(self._as_numbers, factors)) if self._with_conditions else factors
 
     def _as_numbers(self, column: Column) -> Column:
         """The column: each condition in it gets a node, as a number."""
-        if not self._conditions.keys().isdisjoint(column):
+        if column in self._with_conditions:
             for line in column:
                 self._number(line)
         return column

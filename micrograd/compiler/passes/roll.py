@@ -1,7 +1,7 @@
 """Rolling: what repeats, with references that advance evenly, as loops; and loops that repeat as loops around them."""
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from operator import sub
 from typing import Any
 
@@ -51,9 +51,23 @@ def _loop(rounds: int, body: Sequence[Any], bases: Sequence[Sequence[int]], dept
     return Loop(rounds, tuple([replace(step, within) for step in body]))
 
 
-def repeats(
-    kinds: Sequence[int], bases: Sequence[Sequence[int]], longest: int = LONGEST_BODY
-) -> Iterator[tuple[int, int, int]]:
+def even_runs(kinds: Sequence[int], bases: Sequence[Sequence[int]]) -> Iterator[tuple[int, int]]:
+    """Where loops of one step begin, and how many rounds they have: one where nothing repeats.
+
+    All rounds are of the same kind, and each base differs by the same stride from the one in the round before.
+    """
+    strides = [list(map(sub, following, before)) for before, following in pairwise(bases)]
+    start, n = 0, len(kinds)
+    while start < n:
+        end = start + 1
+        while end < n and kinds[end] == kinds[start] and strides[end - 1] == strides[start]:
+            end += 1
+        rounds = end - start if end - start >= FEWEST_ROUNDS else 1
+        yield start, rounds
+        start += rounds
+
+
+def repeats(kinds: Sequence[int], bases: Sequence[Sequence[int]]) -> Iterator[tuple[int, int, int]]:
     """Where loops begin, the number of steps in a round, and how many rounds: of one round where nothing repeats.
 
     In each round of a loop, the steps are of the same kinds, and each base differs by the same stride from the one in
@@ -70,7 +84,7 @@ def repeats(
     while start < n:
         period, rounds = 1, 1
         again, tried = following[start], 0
-        while again and again - start <= longest and tried < MOST_PERIODS:
+        while again and again - start <= LONGEST_BODY and tried < MOST_PERIODS:
             end = 2 * again - start
             if end <= n and kinds[end - 1] == kinds[again - 1] and kinds[start:again] == kinds[again:end]:
                 tried += 1

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
-from itertools import chain
+from itertools import chain, count, repeat
 from math import prod
 from typing import Any
 
@@ -17,8 +17,11 @@ WINDOW = 40  # loops, after which a loop is too far away to share
 def fused(statements: Sequence[Statement], nodes: Sequence[Node], results: Sequence[int]) -> Kernel:
     """The statements as a kernel. Loops are fused if a round of the second needs only that round of the first."""
     columns = {node.line: node.columns for node in nodes}
-    statement_of = {line: s for s, statement in enumerate(statements) for line in statement.lines}
-    round_of = {line: k for statement in statements for k, line in enumerate(statement.lines)}
+    statement_of: dict[int, int] = {}
+    round_of: dict[int, int] = {}
+    for s, statement in enumerate(statements):
+        statement_of.update(zip(statement.lines, repeat(s)))
+        round_of.update(zip(statement.lines, count()))
 
     @cache
     def statements_of(column: Column) -> set[int]:
@@ -49,11 +52,16 @@ def fused(statements: Sequence[Statement], nodes: Sequence[Node], results: Seque
             groups.append([])
         groups[latest].append(s)
         group_of[s] = latest
-    uses = Counter(map(statement_of.get, results))
-    for column, n in Counter(chain.from_iterable(columns.values())).items():
-        for line in column:
-            uses[statement_of.get(line)] += n
-    return [_merged([(statements[s].step, uses[s] / len(statements[s].lines)) for s in members]) for members in groups]
+    kept = set(map(statement_of.get, results)).union(
+        o for s, others in enumerate(needs) for o in others if group_of[o] != group_of[s]
+    )
+    merged = []
+    for members in groups:
+        of_members = chain.from_iterable(statements[s].lines for s in members) if len(members) > 1 else ()
+        uses = Counter(map(statement_of.get, chain.from_iterable(chain(*columns[line]) for line in of_members)))
+        of_each = [0 if s in kept else uses[s] / len(statements[s].lines) for s in members]
+        merged.append(_merged([statements[s].step for s in members], of_each))
+    return merged
 
 
 def _rounds(statement: Statement) -> tuple[int, ...]:
@@ -90,17 +98,21 @@ def nested(rounds: Sequence[int], body: Sequence[Step]) -> Loop:
     return nested(outer, [loop]) if outer else loop
 
 
-def _merged(members: Sequence[tuple[Step, float]]) -> Step:
-    """One loop for steps, each with the uses of its results a round: a variable, if these are all in its own round."""
-    if len(members) == 1:
-        return members[0][0]
-    (rounds, *_), inner = zip(*[_unnested(step) for step, _ in members], strict=True)
+def _merged(steps: Sequence[Step], uses: Sequence[float]) -> Step:
+    """One loop for steps.
+
+    `uses` has how often the result of each is used in its round, and 0 if it is used elsewhere, too. It becomes a
+    variable if the steps read it as often.
+    """
+    if len(steps) == 1:
+        return steps[0]
+    (rounds, *_), inner = zip(*map(_unnested, steps), strict=True)
     reads = Counter(ref for step in inner for ref, _ in refs(step.value))
     variables: dict[Ref, Ref] = {}
     body: list[Step] = []
-    for step, (_, uses) in zip(inner, members, strict=True):
+    for step, used in zip(inner, uses, strict=True):
         step = step._replace(value=replace(step.value, lambda ref: variables.get(ref, ref)))
-        if isinstance(step, Assign) and reads[step.target] == uses:
+        if isinstance(step, Assign) and used and reads[step.target] == used:
             variables[step.target] = Ref(f"v{len(variables)}")
             step = step._replace(target=variables[step.target])
         body.append(step)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from micrograd.compiler.frontend.scatter import Outer
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Step, Sum, Term
 from micrograd.compiler.passes.expressions import Column, Node
-from micrograd.compiler.passes.roll import FEWEST_ROUNDS, repeats, rolled
+from micrograd.compiler.passes.roll import FEWEST_ROUNDS, even_runs, rolled
 
 NEAR, MANY_MORE = 2, 4  # the levels by which a node may be delayed to join so many times more like it
 
@@ -92,26 +92,28 @@ def _levels(nodes: Sequence[Node], kinds: Sequence[int]) -> list[int]:
     def highest(column: Column) -> int:
         return max(map(level.__getitem__, column), default=0)
 
-    levels = []
-    for node in nodes:
-        level[node.line] = first = 1 + max(map(highest, node.columns))
-        levels.append(first)
+    at_level: dict[int, list[int]] = defaultdict(list)
+    for i, node in enumerate(nodes):
+        columns = node.columns  # those of a Call are its own: no other node has the same
+        above = max(map(level.__getitem__, columns[0]) if type(node.form) is Call else map(highest, columns))
+        level[node.line] = first = above + 1
+        at_level[first].append(i)
+    levels = [level[node.line] for node in nodes]
     sizes = Counter(zip(levels, kinds, strict=True))
-    latest: dict[int, int] = {}
-    noted: dict[Column, int] = {}  # by column, the level that was last noted for its lines
-    for i in sorted(range(len(nodes)), key=levels.__getitem__, reverse=True):  # each after its users
-        node, first = nodes[i], levels[i]
-        last = min(latest.get(node.line, first), first + NEAR)
-        if last > first:
-            alike = [sizes[at, kinds[i]] for at in range(first, last + 1)]
-            if max(alike) > MANY_MORE * alike[0]:
-                levels[i] = later = first + alike.index(max(alike))
-                latest.update({operand: min(latest.get(operand, later - 1), later - 1) for operand in node.operands})
-                continue
-        for column in node.columns:
-            if noted.get(column) != first - 1:
-                latest.update(zip(column, repeat(first - 1), strict=False))  # no node so far has needed them earlier
-                noted[column] = first - 1
+    latest: dict[int, int] = {}  # the level before that of the first user of each line
+    for first in sorted(at_level, reverse=True):
+        used: set[Column] = set()
+        for i in at_level[first]:
+            last = min(latest.get(nodes[i].line, first), first + NEAR)
+            if last > first:
+                alike = [sizes[at, kinds[i]] for at in range(first, last + 1)]
+                if max(alike) > MANY_MORE * alike[0]:
+                    levels[i] = later = first + alike.index(max(alike))
+                    operands = nodes[i].operands
+                    latest.update({line: min(latest.get(line, later - 1), later - 1) for line in operands})
+                    continue
+            used.update(nodes[i].columns)
+        latest.update(zip(chain.from_iterable(used), repeat(first - 1), strict=False))
     return levels
 
 
@@ -264,7 +266,7 @@ def _rolled_terms(sign: str, factors: Iterable[tuple[Column, ...]], place: Place
             terms, bases = list(_transposed(columns)), list(_transposed(indices))
             arrays = [tuple([place[line][0] for line in term]) for term in terms]
             numbers: dict[Any, int] = {}
-            for term, _, rounds in repeats([numbers.setdefault(each, len(numbers)) for each in arrays], bases, 1):
+            for term, rounds in even_runs([numbers.setdefault(each, len(numbers)) for each in arrays], bases):
                 strides = tuple(map(sub, bases[term + 1], bases[term])) if rounds > 1 else ()
                 shapes.append((sign, arrays[term], rounds, strides))
                 starts += [(factor, term) for factor in range(len(columns))]
@@ -280,7 +282,7 @@ def _transposed(rows: Iterable[Any]) -> Any:
 def _rolled(kind: Any, lines: Sequence[int], bases: Sequence[Bases]) -> Iterator[Statement]:
     """Nodes of one kind as loops, or as a single nest if they form a grid."""
     steps = []
-    for start, _, rounds in repeats([0] * len(bases), bases, 1):
+    for start, rounds in even_runs([0] * len(bases), bases):
         strides = zip(map(sub, bases[start + 1], bases[start])) if rounds > 1 else repeat(())
         step = _step(kind, zip(bases[start], strides, strict=False))
         steps.append(Loop(rounds, (step,)) if rounds > 1 else step)
