@@ -101,9 +101,13 @@ class RowSums:
         self.gradients: list[int] = []
         self.rows: list[tuple[int, ...]] = []
         self.is_open = True
-        self.sums = [_new(Pending) for _ in starts]
-        for at, symbol in enumerate(self.sums):
+
+    def symbols(self, trace: Trace) -> list[Pending]:
+        """The sums, which refer to this. It does not refer to them: a cycle would keep the trace from being freed."""
+        symbols = [_new(Pending) for _ in self.starts]
+        for at, symbol in enumerate(symbols):
             symbol.trace, symbol._origin = trace, (self, at)
+        return symbols
 
     def parts(self, at: int) -> list[int]:
         """The parts of one of the sums. Two parts are the factors of its first product, without a start."""
@@ -141,7 +145,7 @@ class Factors:
                 self._set(list(map(add, totals, products)))
                 return
             self._sums = RowSums(trace, [_start_of(trace, total) for total in totals])
-            self._set(self._sums.sums)
+            self._set(self._sums.symbols(trace))
         self._sums.gradients.append(gradient)
         self._sums.rows.append(lines)
 
