@@ -1,5 +1,7 @@
 """Unroll and jam: rounds that read the same numbers run together, where that changes no result."""
 
+import random
+
 import pytest
 
 from micrograd import compile, losses, nn
@@ -7,10 +9,12 @@ from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Scatter, 
 from micrograd.compiler.passes import jam, program
 from micrograd.compiler.passes.jam import LONG_LOOP, can_jam, shifted
 from micrograd.compiler.passes.share import RoutineCall
-from micrograd.compiler.targets.c import library_source
+from micrograd.compiler.targets import c
+from micrograd.compiler.targets.c import LONG_ROW, library_source
 from tests.kernels import everything, graph_of
 from tests.support import needs_compiler
 
+MANY = 10**6
 X = Term("+", (Ref("p", 0, (50, 1)), Ref("x", 0, (0, 1))))
 Y = Ref("t", 0, (1,))
 
@@ -59,7 +63,7 @@ def test_jamming_changes_no_bit(monkeypatch):
     model = nn.MLP(40, [13, 5], activation="tanh", rng=1)
     examples = [[[0.1 * i - 0.01 * k for i in range(40)] for k in range(32)], [float(k % 5) for k in range(32)]]
     found = []
-    for long in (LONG_LOOP, 10**6):
+    for long in (LONG_LOOP, MANY):
         monkeypatch.setattr(jam, "LONG_LOOP", long)
 
         def loss(x, y):
@@ -72,4 +76,24 @@ def test_jamming_changes_no_bit(monkeypatch):
         fast = compile(loss, tuple(example), parameters=model.parameters(), backend="c", batch_size=32)
         model.zero_grad()
         found.append([fast.backward(*examples), *(p.grad for p in model.parameters())])
+    assert found[0] == found[1]
+
+
+@needs_compiler
+@pytest.mark.parametrize("precision", ["double", "single"])
+@pytest.mark.parametrize("width", [LONG_ROW, LONG_ROW + 13])
+def test_adding_to_many_gradients_at_a_time_changes_no_bit(monkeypatch, width, precision):
+    model = nn.MLP(width, [6, 1], activation="tanh", rng=1)  # four neurons are jammed, two are not
+    rng = random.Random(2)
+    xs = [[rng.uniform(-1.0, 1.0) for _ in range(width)] for _ in range(37)]
+    found = []
+    for many in (LONG_ROW, MANY):
+        monkeypatch.setattr(c, "LONG_ROW", many)
+        graph = graph_of(model, xs[:1], model.parameters())
+        source = library_source(graph, program(graph, *everything(graph)), tile=2).library
+        assert source.count("add_totals(&g") == (5 if many == LONG_ROW else 0)
+        options = {"backend": "c", "precision": precision, "batch_size": len(xs)}
+        fast = compile(model, (xs[0],), parameters=model.parameters(), **options)
+        model.zero_grad()
+        found.append([fast.backward(xs), *(p.grad for p in model.parameters())])
     assert found[0] == found[1]

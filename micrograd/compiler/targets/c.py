@@ -28,11 +28,21 @@ from micrograd.compiler.passes.interchange import interchanged, is_dot
 from micrograd.compiler.passes.jam import JAM_FACTOR, can_jam, shifted
 from micrograd.compiler.passes.share import RoutineCall, Routines, with_routines
 from micrograd.compiler.passes.storage import Slots, chunks_of
-from micrograd.compiler.targets.c_runtime import CALLS, FOR_DOUBLES, FOR_TILES, PARTS, helpers, seen, vector_functions
+from micrograd.compiler.targets.c_runtime import (
+    CALLS,
+    FOR_DOUBLES,
+    FOR_TILES,
+    PARTS,
+    folds,
+    helpers,
+    seen,
+    vector_functions,
+)
 from micrograd.compiler.targets.spelling import added, call, filled, index, spellings
 
 LINES = 150  # lines of C in a function
 MANY_LINES = 500  # outside loops, above which a tile is one vector, since each line is unrolled over the tile
+LONG_ROW = 96  # gradients that a loop adds to, from which adding to a vector of them at a time pays
 LONG = 8  # terms, above which a sum takes several statements
 CACHE = 1 << 19  # bytes, beyond which a tile is smaller
 
@@ -148,6 +158,8 @@ class Writer:
             return [f"routine_{called}(p, x, seed, g, y, t{numbers});"]
         if not isinstance(step, Loop):
             return self._jammed([step], depth)
+        if self._fills_row([step], depth):
+            return self._row([step], depth)
         if depth or not self.vectors or not can_jam(step):
             lines = [line for inner in step.body for line in self._step(inner, depth + 1)]
             return _for(depth, step.rounds, lines)
@@ -161,13 +173,15 @@ class Writer:
     def _jammed(self, steps: Sequence[Any], depth: int) -> list[str]:
         """The lines for one step in several rounds of an outer loop, or in one: these share its inner loops."""
         step = steps[0]
+        if self._fills_row(steps, depth):
+            return self._row(steps, depth)
         if isinstance(step, Loop):
             inner = zip(*[each.body for each in steps], strict=True)
             return _for(depth, step.rounds, [line for copies in inner for line in self._jammed(copies, depth + 1)])
         single = [line for each in steps for line in self._single(each)]
         if single:
             return single
-        names = [f"a{k}" for k in range(len(steps))] if len(steps) > 1 else ["a"]
+        names = _names("a", steps)
         lines = self._added_up([each.value for each in steps], names, depth)
         outside = []
         for each, a in zip(steps, names, strict=True):
@@ -179,6 +193,32 @@ class Writer:
                 lines.append(f"{self.each}{target} = {a}{self.k};")
             outside += [f"{self.type} {name};"] if name.isidentifier() else []
         return [*outside, "{", *_indented(lines), "}"]
+
+    def _fills_row(self, steps: Sequence[Any], depth: int) -> bool:
+        """Whether this is a loop that adds sums over examples to many gradients next to each other."""
+        step = steps[0]
+        if not (self.vectors and isinstance(step, Loop) and len(step.body) == 1 and isinstance(step.rounds, int)):
+            return False
+        inner = step.body[0]
+        adds_sums = isinstance(inner, Accumulate) and isinstance(inner.value, Sum)
+        return step.rounds >= LONG_ROW and adds_sums and inner.target.strides[depth:] == (1,)
+
+    def _row(self, steps: Sequence[Any], depth: int) -> list[str]:
+        """Such a loop, in several rounds of an outer one, or in one: it adds LANES totals at a time."""
+        rounds, inner = steps[0].rounds, [step.body[0] for step in steps]
+        names, rows = _names("a", steps), _names("row", steps)
+        body = self._added_up([each.value for each in inner], names, depth + 1)
+        to_rows = [f"{row}[i{depth} - first] = lanes({a});" for row, a in zip(rows, names, strict=True)]
+        targets = [self._ref(each.target._replace(strides=each.target.strides[:-1])) for each in inner]
+        block = [
+            f"V {', '.join(f'{row}[LANES]' for row in rows)};",
+            '_Pragma("GCC unroll 8")',
+            *_for(depth, "first + LANES", ["{", *_indented([*body, *to_rows]), "}"], first="first"),
+            *(f"add_totals(&{target} + first, {row});" for target, row in zip(targets, rows, strict=True)),
+        ]
+        head = f"for (long first = 0; first < WHOLE_ROWS({rounds}); first += LANES) {{"
+        rest = _for(depth, rounds, self._jammed(inner, depth + 1), first=f"WHOLE_ROWS({rounds})")
+        return [head, *_indented(block), "}", *rest]
 
     def _single(self, step: Any) -> list[str]:
         """The lines for a step without loops; none for a sum that takes several statements."""
@@ -250,7 +290,14 @@ class Writer:
         return f"U({element})" if self.vectors and array in ("p", "c") else element
 
 
-def _for(depth: int, end: int, body: Sequence[str], counter: str = "long", *, first: int = 0, by: int = 1) -> list[str]:
+def _names(name: str, steps: Sequence[Any]) -> list[str]:
+    """A name for each step: numbered, if there are several."""
+    return [f"{name}{k}" for k in range(len(steps))] if len(steps) > 1 else [name]
+
+
+def _for(
+    depth: int, end: int | str, body: Sequence[str], counter: str = "long", *, first: int | str = 0, by: int = 1
+) -> list[str]:
     """A loop over i0, i1, ..."""
     step = f"i{depth}++" if by == 1 else f"i{depth} += {by}"
     head = f"for ({counter} i{depth} = {first}; i{depth} < {end}; {step})"
@@ -326,7 +373,10 @@ def library_source(
 
     def file(body: str, *rest: str) -> str:
         """A file of C: these functions, after all that they call."""
-        types = vector_functions(body, precision) + filled(PARTS["tiles"], SIZE=tile) if tile else PARTS["doubles"]
+        types = PARTS["doubles"]
+        if tile:
+            types = vector_functions(body, precision) + filled(PARTS["tiles"], SIZE=tile)
+            types += filled(PARTS["rows"], FOLDS=folds(precision)) if "add_totals(" in body else ""
         parts = (
             "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n",
             PARTS["no_patterns"] + filled(PARTS["passes"], PASSES=FOR_TILES if tile else FOR_DOUBLES),

@@ -46,6 +46,24 @@ def helpers(body: str) -> str:
     return "\n".join(PARTS[name] for name in LACKING if f"{name}(" in body)
 
 
+def folds(precision: Precision) -> str:
+    """The macro FOLDED: of as many of the widest vectors as each has lanes, it makes one, with the total of each.
+
+    FOLD_n makes a vector with the sums of n lanes each from two vectors with sums of n / 2.
+    """
+    lanes, text = precision.lanes, ""
+    folded = [f"row[{i}]" for i in range(lanes)]
+    n = 1
+    while n < lanes:
+        n *= 2
+        stays = lanes // n  # adjacent lanes that stay together
+        low = [2 * i - i % stays for i in range(lanes)]
+        halves = [f"__builtin_shufflevector(a, b, {', '.join(str(i + k) for i in low)})" for k in (0, stays)]
+        text += f"static inline V FOLD_{n}(V a, V b) {{ return {' + '.join(halves)}; }}\n"
+        folded = [f"FOLD_{n}({a}, {b})" for a, b in zip(folded[::2], folded[1::2], strict=True)]
+    return f"{text}#define FOLDED(row) {folded[0]}\n"
+
+
 def vector_functions(body: str, precision: Precision = DOUBLE) -> str:
     """The definition of vectors, and the functions of them that are called.
 

@@ -184,21 +184,49 @@ static inline void v_add_at(double *row, long step, long size, V index, V gradie
 #define EACH _Pragma("GCC unroll 8") for (int k = 0; k < TILE; k++)
 typedef V T[TILE]; /* a number for each example of a tile */
 
-static inline double total(const V *tile)
+static inline V lanes(const V *tile)
 {
-    typedef double H __attribute__((vector_size(BYTES / 2)));
-    typedef double Q __attribute__((vector_size(BYTES / 4)));
-    union { V v; H h[2]; } whole = { .v = tile[0] };
+    V sum = tile[0];
     for (int k = 1; k < TILE; k++)
-        whole.v += tile[k];
-    union { H h; Q q[2]; } half = { .h = whole.h[0] + whole.h[1] };
-    Q quarter = half.q[0] + half.q[1];
-    double sum = quarter[0];
-    for (int l = 1; l < LANES / 4; l++)
-        sum += quarter[l];
+        sum += tile[k];
     return sum;
 }
 
+static inline double total_of(V lanes)
+{
+    typedef double H __attribute__((vector_size(BYTES / 2)));
+    typedef double Q __attribute__((vector_size(BYTES / 4)));
+    union { V v; H h[2]; } whole = { .v = lanes };
+    union { H h; Q q[2]; } half = { .h = whole.h[0] + whole.h[1] };
+    Q quarter = half.q[0] + half.q[1];
+    for (int n = LANES / 8; n > 0; n /= 2)
+        for (int l = 0; l < n; l++)
+            quarter[l] += quarter[l + n];
+    return quarter[0];
+}
+
+static inline double total(const V *tile)
+{
+    return total_of(lanes(tile));
+}
+
+/* PART rows */
+/* Where vectors are long, the totals of LANES gradients are added up together. */
+#if defined(__AVX512F__) && defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+FOLDS
+#define WHOLE_ROWS(n) ((n) / LANES * LANES)
+#endif
+#endif
+#ifndef WHOLE_ROWS
+#define WHOLE_ROWS(n) 0L
+#define FOLDED(row) (row)[0] /* is never evaluated */
+#endif
+static inline void add_totals(double *g, const V *row)
+{
+    typedef double R __attribute__((vector_size(BYTES), aligned(sizeof(double)), may_alias));
+    *(R *)g += FOLDED(row);
+}
 
 /* PART doubles */
 #define WIDTH 1
