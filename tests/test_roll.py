@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Sum, Term, show
 from micrograd.compiler.passes import Program
-from micrograd.compiler.passes.roll import LONGEST_BODY, MOST_PERIODS, repeats, rolled
+from micrograd.compiler.passes.roll import LONGEST_BODY, MOST_PERIODS, even_runs, repeats, rolled
 from tests.kernels import interpreted
 from tests.support import random_examples
 
@@ -121,6 +121,17 @@ def test_repeats_cover_each_step_once_and_advance_evenly(steps):
             first = start + (k - start) % period
             assert strides == [b - a for a, b in zip(bases[first], bases[first + period], strict=True)]
     assert reached == len(steps)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(-3, 3)), max_size=60))
+@random_examples(200)
+def test_even_runs_are_repeats_of_one_step(steps):
+    kinds, bases = [kind for kind, _ in steps], [(base, 2 * i) for i, (_, base) in enumerate(steps)]
+    numbers = [2 * i + i % 2 * (kind + 1) for i, kind in enumerate(kinds)]  # all differ, but for equal neighbours
+    for i in range(1, len(steps)):
+        numbers[i] = numbers[i - 1] if kinds[i] == kinds[i - 1] else numbers[i]
+    runs = [(start, rounds) for start, _, rounds in repeats(numbers, bases)]
+    assert list(even_runs(kinds, bases)) == runs
 
 
 @st.composite

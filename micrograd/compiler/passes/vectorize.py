@@ -9,7 +9,7 @@ computed them.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from itertools import chain, islice, repeat
+from itertools import chain, filterfalse, islice, repeat
 from operator import add, sub
 from typing import Any, NamedTuple
 
@@ -33,24 +33,25 @@ class Places(dict[int, Place]):
         self._numbers: dict[Any, int] = {}  # of the patterns
         self._even: set[int] = set()  # the patterns of a single array and a single distance
         self._known: dict[Column, tuple[int, Bases]] = {}
+        self.shapes: dict[Any, Any] = {}  # what `_shape_of_terms` returns, by the sign and the patterns of the factors
 
-    def pattern(self, column: Column) -> tuple[int, Bases]:
-        """The number of the pattern of these lines, which is their arrays and the distances between their indices.
+    def patterns(self, columns: Sequence[Column]) -> list[tuple[int, Bases]]:
+        """For each column, the number of its pattern, which is the arrays of its lines and the distances between them.
 
         The indices themselves are returned, too.
         """
-        if column not in self._known:
+        for column in filterfalse(self._known.__contains__, columns):
             arrays, indices = _transposed(map(self.__getitem__, column))
             pattern = arrays, *map(sub, indices[1:], indices)
             number = self._numbers.setdefault(pattern, len(self._numbers))
             self._known[column] = number, indices
             if len({*arrays}) == len({*pattern[1:]}) == 1:
                 self._even.add(number)
-        return self._known[column]
+        return list(map(self._known.__getitem__, columns))
 
-    def is_even(self, column: Column) -> bool:
-        """Whether these lines lie in one array, at equal distances."""
-        return self.pattern(column)[0] in self._even
+    def are_even(self, columns: Sequence[Column]) -> bool:
+        """Whether the lines of each column lie in one array, at equal distances."""
+        return self._even.issuperset([number for number, _ in self.patterns(columns)])
 
 
 class Statement(NamedTuple):
@@ -182,8 +183,9 @@ def _outer_loops(block: Sequence[Node], place: Places) -> Iterator[Statement]:
 def _outer_loop(node: Node, place: Places) -> Loop | None:
     """An Outer as a loop over its parameters; None if what these read does not lie at equal distances."""
     form: Any = node.form
-    (shape, first), (next_shape, second) = _rolled_terms("+", islice(_factors_by_parameter(node), 2), place)
-    if shape != next_shape or not all(map(place.is_even, node.columns[1:])):
+    shapes, (first, second) = _rolled_terms("+", list(_transposed(islice(_factors_by_parameter(node), 2))), place)
+    shape, next_shape = islice(shapes, 2)
+    if shape != next_shape or not place.are_even(node.columns[1:]):
         return None
     bases, next_bases = (form.row.base, *first), (form.row.base + form.row.step, *second)
     kind = (("+", 2, len(form.gradients)),), "g", shape
@@ -215,7 +217,7 @@ def _kinds(block: Sequence[Node], place: Places) -> Iterator[tuple[Any, list[int
         nodes = [block[i] for i in members]
         targets = [("g", node.parameter) if node.parameter >= 0 else place[node.line] for node in nodes]
         columns = list(_transposed([node.columns for node in nodes]))
-        for i, (target, base), shape, bases in zip(members, targets, *_shapes(form, columns, place), strict=True):
+        for i, (target, base), shape, bases in zip(members, targets, *_shapes(form, columns, place), strict=False):
             kinds[form, target, shape].append((i, (base, *bases)))
     for kind, rows in sorted(kinds.items(), key=lambda item: item[1][0]):
         yield kind, [block[i].line for i, _ in rows], [bases for _, bases in rows]
@@ -238,7 +240,7 @@ def _shapes(form: Any, columns: Sequence[Sequence[Column]], place: Places) -> tu
             arrays, indices = _arrays_and_indices(map(chain.from_iterable, factors), place)
             arrays = zip(zip(repeat(sign), arrays, repeat(1), repeat(()), strict=False), strict=True)
         else:
-            arrays, indices = _transposed(_rolled_terms(sign, _transposed(factors), place))
+            arrays, indices = _rolled_terms(sign, factors, place)
         shapes, bases = map(add, shapes, arrays), map(add, bases, indices)
         at += n
     return shapes, bases
@@ -253,26 +255,40 @@ def _arrays_and_indices(operands: Iterable[Iterable[int]], place: Places) -> Any
     return _transposed(arrays), _transposed(indices)
 
 
-def _rolled_terms(sign: str, factors: Iterable[tuple[Column, ...]], place: Places) -> Iterator[tuple[Any, Bases]]:
+def _rolled_terms(
+    sign: str, factors: Sequence[Sequence[Column]], place: Places
+) -> tuple[Iterable[Any], Iterable[Bases]]:
     """For each node, the shape of its terms, with those that advance evenly rolled into one; and the bases of these.
 
-    `factors` has, for each node, a column for each factor of the terms.
+    `factors` has, for each factor of the terms, the column of every node.
     """
-    known: dict[Bases, tuple[Any, list[tuple[int, int]]]] = {}  # most nodes share a pattern
-    for columns in factors:
-        patterns, indices = _transposed(map(place.pattern, columns))
-        if patterns not in known:
-            shapes, starts = [], list[tuple[int, int]]()
-            terms, bases = list(_transposed(columns)), list(_transposed(indices))
-            arrays = [tuple([place[line][0] for line in term]) for term in terms]
-            numbers: dict[Any, int] = {}
-            for term, rounds in even_runs([numbers.setdefault(each, len(numbers)) for each in arrays], bases):
-                strides = tuple(map(sub, bases[term + 1], bases[term])) if rounds > 1 else ()
-                shapes.append((sign, arrays[term], rounds, strides))
-                starts += [(factor, term) for factor in range(len(columns))]
-            known[patterns] = tuple(shapes), starts
-        shape, starts = known[patterns]
-        yield shape, tuple([indices[factor][term] for factor, term in starts])
+    found = [_transposed(place.patterns(columns)) for columns in factors]
+    patterns, indices = [list(_transposed(of_factors)) for of_factors in _transposed(found)]  # of each node
+    known = place.shapes  # most nodes share one
+    for pattern, node in dict(zip(patterns, zip(_transposed(factors), indices, strict=True), strict=True)).items():
+        if (sign, pattern) not in known:
+            known[sign, pattern] = _shape_of_terms(sign, node[0], node[1], place)
+    if len({*patterns}) == 1:
+        shape, starts = known[sign, patterns[0]]
+        return repeat(shape), _transposed([[of[factor][term] for of in indices] for factor, term in starts])
+    of_each = [known[sign, pattern] for pattern in patterns]
+    bases = [tuple([of[factor][term] for factor, term in at]) for of, (_, at) in zip(indices, of_each, strict=True)]
+    return [shape for shape, _ in of_each], bases
+
+
+def _shape_of_terms(
+    sign: str, columns: Sequence[Column], indices: Sequence[Bases], place: Places
+) -> tuple[Any, list[tuple[int, int]]]:
+    """The shape of a node's terms, from the column and the indices of each factor; and where their bases are."""
+    shapes, starts = [], list[tuple[int, int]]()
+    terms, bases = list(_transposed(columns)), list(_transposed(indices))
+    arrays = [tuple([place[line][0] for line in term]) for term in terms]
+    numbers: dict[Any, int] = {}
+    for term, rounds in even_runs([numbers.setdefault(each, len(numbers)) for each in arrays], bases):
+        strides = tuple(map(sub, bases[term + 1], bases[term])) if rounds > 1 else ()
+        shapes.append((sign, arrays[term], rounds, strides))
+        starts += [(factor, term) for factor in range(len(columns))]
+    return tuple(shapes), starts
 
 
 def _transposed(rows: Iterable[Any]) -> Any:
