@@ -1,5 +1,7 @@
 """Rolling: repeated steps become loops, and repeated loops become nests, which compute the same."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -125,13 +127,20 @@ def test_repeats_cover_each_step_once_and_advance_evenly(steps):
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(-3, 3)), max_size=60))
 @random_examples(200)
-def test_even_runs_are_repeats_of_one_step(steps):
+def test_even_runs_are_as_long_as_steps_advance_evenly(steps):
     kinds, bases = [kind for kind, _ in steps], [(base, 2 * i) for i, (_, base) in enumerate(steps)]
-    numbers = [2 * i + i % 2 * (kind + 1) for i, kind in enumerate(kinds)]  # all differ, but for equal neighbours
-    for i in range(1, len(steps)):
-        numbers[i] = numbers[i - 1] if kinds[i] == kinds[i - 1] else numbers[i]
-    runs = [(start, rounds) for start, _, rounds in repeats(numbers, bases)]
-    assert list(even_runs(kinds, bases)) == runs
+
+    def is_even(start, end):
+        advances = {tuple(b - a for a, b in zip(*pair, strict=True)) for pair in pairwise(bases[start:end])}
+        return end <= len(steps) and len({*kinds[start:end]}) == 1 and len(advances) <= 1
+
+    reached = 0
+    for start, rounds in even_runs(kinds, bases):
+        assert start == reached
+        reached += rounds
+        assert is_even(start, reached)
+        assert not is_even(start, start + 3) if rounds == 1 else rounds >= 3 and not is_even(start, reached + 1)
+    assert reached == len(steps)
 
 
 @st.composite
