@@ -21,7 +21,7 @@ from micrograd import Value, dot, fit, losses, nn, optim, scalar
 from micrograd.compiler import CompilerError, TraceError
 from micrograd.compiler.dataset import Examples, pack, pool
 from micrograd.compiler.frontend import redirect
-from micrograd.compiler.native import toolchain
+from micrograd.compiler.native import loop, toolchain
 from micrograd.compiler.native.buffers import Buffers, Moments
 from micrograd.compiler.native.loop import NativeLoop
 from micrograd.compiler.native.update import UpdateKernel
@@ -474,6 +474,24 @@ def test_moments_may_be_an_array_but_have_to_be_as_many_as_there_are_parameters(
         line.optimizer.velocity = [0.0, 0.0]
         step(*BATCH)
     assert_at_home(line)
+
+
+@needs_compiler
+def test_fit_builds_the_loop_while_it_compiles_and_again_for_a_rule_that_changes(monkeypatch):
+    built, build = [], loop.build
+    monkeypatch.setattr(loop, "build", lambda text: built.append(text) or build(text))
+    model = nn.MLP(2, [3, 1], rng=1)
+    (xs, ys), optimizer = moons(8, rng=0), Adam(model.parameters())
+
+    def schedule(step):
+        if step == 2:
+            optimizer.eps = 0.001
+        return 0.01
+
+    fit(model, losses.mse_loss, xs, ys, epochs=3, optimizer=optimizer, backend="c", progress=False)
+    assert built == []
+    fit(model, losses.mse_loss, xs, ys, epochs=4, optimizer=optimizer, schedule=schedule, backend="c", progress=False)
+    assert ["0.001" in text for text in built] == [True]
 
 
 @needs_compiler

@@ -11,7 +11,7 @@ import threading
 from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import repeat
 from operator import add, is_
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -24,7 +24,7 @@ from micrograd.compiler.frontend.interpret import check
 from micrograd.compiler.frontend.redirect import any_frozen, hidden, trained
 from micrograd.compiler.function import Function
 from micrograd.compiler.native.buffers import Buffers
-from micrograd.compiler.native.loop import NativeLoop
+from micrograd.compiler.native.loop import LoopBuild, NativeLoop, start_build
 from micrograd.compiler.native.toolchain import warn_once
 from micrograd.compiler.native.update import HasUpdateRule
 from micrograd.engine import Value
@@ -115,6 +115,7 @@ class Training:
         self._turn = threading.RLock()  # of the thread that takes a step
         self._claim, self._in_c, self._inside = ExitStack(), ExitStack(), False
         self._loop: NativeLoop | BrowserLoop | None = None  # in C, while the buffers are in use
+        self._started: LoopBuild | None = None
         self._latest: Examples | None = None
         self._rates, self._losses = array("d", [0.0]), array("d", [0.0])  # of one step
 
@@ -178,6 +179,12 @@ class Training:
             self._gradients.warn_eager_step()
             return loss
 
+    def start_build(self) -> None:
+        """Start building the loop in C before the block begins. If that fails, the block raises the error."""
+        if self._compiled._is_in_c():
+            with suppress(Exception), trained(self._optimizer.parameters):
+                self._started = start_build(self._optimizer, self._max_norm, self._compiled.precision)
+
     @property
     def is_native(self) -> bool:
         """Whether the numbers live in buffers, and C may take steps."""
@@ -238,11 +245,13 @@ class Training:
             check_rule(self._optimizer)
             self._loop = None
         try:
-            if self._loop is None:
-                kind: type[NativeLoop | BrowserLoop] = NativeLoop
-                if not self._compiled._is_in_c():
-                    from micrograd.compiler.native.browser import BrowserLoop as kind  # which only Pyodide can run
-                self._loop = kind(self._compiled, self._buffers, self._max_norm)
+            if self._loop is None and self._compiled._is_in_c():
+                started, self._started = self._started, None  # a loop unloads its library
+                self._loop = NativeLoop(self._compiled, self._buffers, self._max_norm, started)
+            elif self._loop is None:
+                from micrograd.compiler.native.browser import BrowserLoop  # which only Pyodide can run
+
+                self._loop = BrowserLoop(self._compiled, self._buffers, self._max_norm)
             self._buffers.read_constants()
             if examples is not None and self._compiled._takes_steps(pack.shapes for pack in examples.packs):
                 self._loop.bind(examples)

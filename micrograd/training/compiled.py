@@ -46,6 +46,7 @@ def compiled(
     example = as_lists(xs[0]), as_lists(ys[0])
     function = Function(engine.loss_of, example, update.all_parameters, options, constants, kept.backends)
     session = Training(function, update.optimizer, update.max_norm)  # type: ignore[arg-type]  # check_rule has checked it
+    session.start_build()
     gradients: CompiledGradients
     if shards:
         gradients = ShardedGradients(function, shards, size, engine, session)

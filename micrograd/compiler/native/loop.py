@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import repeat
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 from micrograd.compiler.dataset import Examples, address
 from micrograd.compiler.dtype import DOUBLE, Precision
+from micrograd.compiler.native.background import BackgroundTask
 from micrograd.compiler.native.buffers import Buffers
-from micrograd.compiler.native.toolchain import build, unload
-from micrograd.compiler.native.update import UpdateKernel
+from micrograd.compiler.native.toolchain import Source, build, prepare_build, unload
+from micrograd.compiler.native.update import HasUpdateRule, UpdateKernel
 from micrograd.compiler.targets import spelling
 from micrograd.compiler.targets.c_runtime import FOR_TILES, PARTS, helpers, vector_functions
 
@@ -50,17 +51,33 @@ def source(kernel: UpdateKernel, precision: Precision = DOUBLE) -> str:
     return "\n".join([heads, helpers(wide), precision.text("\n".join([helpers(types + update), types, train]))])
 
 
+class LoopBuild(NamedTuple):
+    """A loop whose library is being built."""
+
+    text: str
+    task: BackgroundTask[ctypes.CDLL]
+
+
+def start_build(optimizer: HasUpdateRule, max_norm: float | None, precision: Precision) -> LoopBuild:
+    """Start building the loop of an optimizer as it is now; a NativeLoop uses it if its own is the same."""
+    text = source(UpdateKernel(optimizer, max_norm), precision)
+    return LoopBuild(text, BackgroundTask(prepare_build(lambda: Source(text), text)))
+
+
 class NativeLoop:
     """The loaded loop, on the numbers in buffers that are in use.
 
     The libraries of the compiled function compute the gradients. Their norm is clipped to `max_norm`, unless that is
-    None.
+    None. The library of the loop may have been `started` before.
     """
 
-    def __init__(self, function: Any, buffers: Buffers, max_norm: float | None) -> None:
+    def __init__(
+        self, function: Any, buffers: Buffers, max_norm: float | None, started: LoopBuild | None = None
+    ) -> None:
         self.kernel = UpdateKernel(buffers.optimizer, max_norm)
         self._function, self._attributes, self._precision = function, vars(buffers.optimizer), buffers.precision
-        library = build(source(self.kernel, buffers.precision))
+        text = source(self.kernel, buffers.precision)
+        library = started.task.result() if started and started.text == text else build(text)
         weakref.finalize(self, unload, library).atexit = False  # when threads may be at work in it
         self._train, self._shuffle, self._add = library.train, library.shuffle, library.add
         self._train.argtypes, self._train.restype = [ctypes.c_void_p], ctypes.c_int64
