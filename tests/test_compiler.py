@@ -905,13 +905,13 @@ def test_a_graph_is_freed_once_it_is_compiled_and_is_there_when_it_is_asked_for(
     gc.collect()
     gc.disable()
     try:
-        traces = sum(type(each) is Trace for each in gc.get_objects())
+        n_traces = sum(type(each) is Trace for each in gc.get_objects())
         model, loss, points, labels = moons()
         fast = micrograd.compile(loss, (points[0], labels[0]), parameters=model.parameters(), backend=backend)
         fast(points[0], labels[0])
         kept = fast._backends[((2,), ())].stored
         assert kept._graph() is None
-        assert sum(type(each) is Trace for each in gc.get_objects()) == traces
+        assert sum(type(each) is Trace for each in gc.get_objects()) == n_traces
         source, c_source = fast.source, fast.c_source
         assert kept._graph() is None
     finally:

@@ -33,7 +33,7 @@ from hypothesis import strategies as st
 import micrograd
 from micrograd import Value, dot, functional, mean, scalar, take, where
 from micrograd.compiler import CompilerError, passes
-from micrograd.compiler.frontend import graph as traced
+from micrograd.compiler.frontend import graph as graph_module
 from micrograd.compiler.native import library, toolchain
 from micrograd.compiler.targets import c
 from micrograd.nn import MLP
@@ -505,8 +505,8 @@ def test_a_loop_may_read_every_other_number_of_what_was_computed_singly():
 
 def test_results_and_arguments_are_copied_in_loops_however_many_they_are(monkeypatch):
     walks = []
-    order = traced.topological_order
-    monkeypatch.setattr(traced, "topological_order", lambda value: walks.append(value) or order(value))
+    order = graph_module.topological_order
+    monkeypatch.setattr(graph_module, "topological_order", lambda value: walks.append(value) or order(value))
     fast = micrograd.compile(lambda *xs: [x.sin() for x in xs] + [xs[0], xs[-1]], tuple([0.5] * 300), backend="python")
     assert len(walks) == 1
     (graph,) = [backend.stored.graph() for backend in fast._backends.values()]

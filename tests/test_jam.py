@@ -14,7 +14,7 @@ from micrograd.compiler.targets.c import LONG_ROW, library_source
 from tests.kernels import everything, graph_of
 from tests.support import needs_compiler
 
-MANY = 10**6
+TOO_LONG = 10**6  # for any loop here: nothing is jammed, or added to in vectors
 X = Term("+", (Ref("p", 0, (50, 1)), Ref("x", 0, (0, 1))))
 Y = Ref("t", 0, (1,))
 
@@ -63,7 +63,7 @@ def test_jamming_changes_no_bit(monkeypatch):
     model = nn.MLP(40, [13, 5], activation="tanh", rng=1)
     examples = [[[0.1 * i - 0.01 * k for i in range(40)] for k in range(32)], [float(k % 5) for k in range(32)]]
     found = []
-    for long in (LONG_LOOP, MANY):
+    for long in (LONG_LOOP, TOO_LONG):
         monkeypatch.setattr(jam, "LONG_LOOP", long)
 
         def loss(x, y):
@@ -87,11 +87,11 @@ def test_adding_to_many_gradients_at_a_time_changes_no_bit(monkeypatch, width, p
     rng = random.Random(2)
     xs = [[rng.uniform(-1.0, 1.0) for _ in range(width)] for _ in range(37)]
     found = []
-    for many in (LONG_ROW, MANY):
-        monkeypatch.setattr(c, "LONG_ROW", many)
+    for long_row in (LONG_ROW, TOO_LONG):
+        monkeypatch.setattr(c, "LONG_ROW", long_row)
         graph = graph_of(model, xs[:1], model.parameters())
         source = library_source(graph, program(graph, *everything(graph)), tile=2).library
-        assert source.count("add_totals(&g") == (5 if many == LONG_ROW else 0)
+        assert source.count("add_totals(&g") == (5 if long_row == LONG_ROW else 0)  # 4 are jammed
         options = {"backend": "c", "precision": precision, "batch_size": len(xs)}
         fast = compile(model, (xs[0],), parameters=model.parameters(), **options)
         model.zero_grad()

@@ -180,7 +180,7 @@ class Training:
             return loss
 
     def start_build(self) -> None:
-        """Start building the loop in C before the block begins. If that fails, the block raises the error."""
+        """Start building the loop in C before the block begins. Errors are ignored here: the block meets them again."""
         if self._compiled._is_in_c():
             with suppress(Exception), trained(self._optimizer.parameters):
                 self._started = start_build(self._optimizer, self._max_norm, self._compiled.precision)
@@ -246,7 +246,7 @@ class Training:
             self._loop = None
         try:
             if self._loop is None and self._compiled._is_in_c():
-                started, self._started = self._started, None  # a loop unloads its library
+                started, self._started = self._started, None  # once: its library is unloaded with the loop
                 self._loop = NativeLoop(self._compiled, self._buffers, self._max_norm, started)
             elif self._loop is None:
                 from micrograd.compiler.native.browser import BrowserLoop  # which only Pyodide can run

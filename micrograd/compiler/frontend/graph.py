@@ -88,10 +88,13 @@ class Graph:
         remaining = iter(inputs)
         arguments = [unflatten(remaining, shape) for shape in shapes]
         grads: dict[Value, Any] = {}
-        orders: dict[Value, Order] = {}  # those that are known
+        orders: dict[Value, Order] = {}  # from roots that the forward pass has walked already
 
         def order_of(value: Value) -> Order:
-            """The order of a backward pass. The user's constants get their gradients back: no symbol may stay there."""
+            """The order of a backward pass from a Value.
+
+            Notes the gradients of the user's constants, which `leave` restores: no symbol may stay there.
+            """
             nodes, leaves = orders.pop(value) if value in orders else topological_order(value)
             for each in (*nodes, *set(leaves).difference(parameters)):
                 if type(each.data) is not Symbol:
@@ -109,7 +112,8 @@ class Graph:
             nodes, leaves = self._trace_forward(result)
             if self.output_shape == ():
                 root = result if isinstance(result, Value) else Value(result)
-                orders[result] = nodes, leaves
+                if root is result:
+                    orders[root] = nodes, leaves
                 with backward_order(order_of):
                     self._trace_backward(root, nodes, parameters, data, inputs, gradients, n_constants, to_roll)
 
@@ -154,7 +158,7 @@ class Graph:
         end = Value(0.0)
         end._prev = tuple([value for value in values if isinstance(value, Value)])
         nodes, leaves = topological_order(end)
-        del nodes[-1:]  # the end
+        del nodes[-1:]  # the end itself, which without operands is no node but a leaf
         _check_symbolic(nodes)
         self.has_where = any(node._op == "where" for node in nodes)
         self.outputs = [self._output(value) for value in values]
@@ -215,18 +219,19 @@ def _in_order(nodes: Sequence[Value]) -> list[Value]:
     A sum of many terms is on one level. So a gradient adds up alike parts one after the other, however the program was
     written.
     """
-    levels: dict[int, int] = {}  # those of nodes, by their id
-    order: dict[int, tuple[int, int]] = {}
+    levels: dict[int, int] = {}  # by the id of a node; leaves are on level 0
+    order: dict[int, tuple[int, int]] = {}  # the level and the line, by the id of a node
     for node in nodes:
         data = node.data
         while isinstance(data, Value):
             data = data.data
         line = data.id if type(data) is Symbol else 0
         if node._op == "+":
-            inner = [operand for operand in node._prev if operand._prev]
-            level = max([levels[id(operand)] + (operand._op != "+") for operand in inner], default=1)
-            # What equals an earlier sum, or is simplified to it, may have operands that came later.
-            line = max([line, *(order[id(operand)][1] for operand in inner if operand._op == "+")])
+            operands = [operand for operand in node._prev if operand._prev]
+            level = max([levels[id(operand)] + (operand._op != "+") for operand in operands], default=1)
+            # It is on the level of sums among its operands, so its line has to come after theirs, even if it equals,
+            # or is simplified to, an earlier one.
+            line = max([line, *(order[id(operand)][1] for operand in operands if operand._op == "+")])
         else:
             level = 1 + max(map(levels.get, map(id, node._prev), repeat(0)))
         levels[id(node)] = level

@@ -91,9 +91,10 @@ def pending(trace: Trace, parts: Any) -> Pending:
 
 
 class RowSums:
-    """A sum for each number of a row, with terms in common: each is a gradient times a row of lines, one for each sum.
+    """Sums of products, one for each number of a row: sum i is starts[i] plus gradients[k] * rows[k][i] for all k.
 
-    `starts` has the parts that each sum starts from. Terms can be added while `is_open`: until one of the sums is used.
+    Each start is a list of the line that the sum starts from, empty if there is none. Terms can be added while
+    `is_open`: until one of the sums is used.
     """
 
     def __init__(self, trace: Trace, starts: list[list[int]]) -> None:
@@ -102,15 +103,15 @@ class RowSums:
         self.rows: list[tuple[int, ...]] = []
         self.is_open = True
 
-    def symbols(self, trace: Trace) -> list[Pending]:
-        """The sums, which refer to this. It does not refer to them: a cycle would keep the trace from being freed."""
+    def new_symbols(self, trace: Trace) -> list[Pending]:
+        """A new symbol for each sum. No reference to them is kept: a cycle would leave the trace to the collector."""
         symbols = [_new(Pending) for _ in self.starts]
         for at, symbol in enumerate(symbols):
             symbol.trace, symbol._origin = trace, (self, at)
         return symbols
 
     def parts(self, at: int) -> list[int]:
-        """The parts of one of the sums. Two parts are the factors of its first product, without a start."""
+        """Close the sums, and return the parts of one: its start and its factors, or two factors for a lone product."""
         self.is_open = False
         start = self.starts[at] or ([self._nothing] if len(self.rows) > 1 else [])
         return [*start, *chain.from_iterable(zip(self.gradients, self._columns[at], strict=True))]
@@ -138,6 +139,7 @@ class Factors:
 
     def add(self, gradient: int, lines: tuple[int, ...]) -> None:
         """Add the gradient times each of the lines to the gradient of the Value at the same position."""
+        # While its sums are open, they are the gradients of the Values: whatever replaces one uses it, and closes them.
         if not (self._sums and self._sums.is_open):
             trace, totals = self._trace, self._totals()
             if Pending in {*map(type, totals)}:  # RowSums would have to copy their parts
@@ -145,7 +147,7 @@ class Factors:
                 self._set(list(map(add, totals, products)))
                 return
             self._sums = RowSums(trace, [_start_of(trace, total) for total in totals])
-            self._set(self._sums.symbols(trace))
+            self._set(self._sums.new_symbols(trace))
         self._sums.gradients.append(gradient)
         self._sums.rows.append(lines)
 
@@ -193,7 +195,7 @@ class Joined:
     """Collects what is added to gradients within `joined`.
 
     `gradients` has the gradient of each parameter; only the first `learnt` parameters are trained. If a closure may
-    read a gradient, all that is added has to be in it at once, so neither `add_products` nor `add_at` is possible.
+    read a gradient, every addition has to reach it at once, so `add_products` and `add_at` return False.
     """
 
     def __init__(self, trace: Trace, gradients: dict[Value, Any], learnt: int, are_read: bool) -> None:

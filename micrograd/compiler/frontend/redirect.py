@@ -22,7 +22,7 @@ from micrograd.levels import gradients_lock
 from micrograd.signals import finally_uninterrupted, uninterrupted
 
 Order = tuple[list[Value], list[Value]]
-"""What a Value was computed from: nodes, each after its operands, and leaves."""
+"""The nodes that a Value was computed from, each after its operands, with itself as the last; and the leaves."""
 ATTRIBUTES = "data", "grad"
 
 
@@ -67,11 +67,12 @@ def symbols(values: Sequence[Value], data: Sequence[Any]) -> Iterator[dict[Value
 
 
 def backward_order(order_of: Callable[[Value], Order]) -> AbstractContextManager[None]:
-    """Within the block, `backward` in this thread goes through nodes and leaves in this order, from the end."""
+    """Within the block, `backward` in this thread takes its nodes and leaves from `order_of(value)`."""
     return _seen(order_of=order_of)
 
 
-Value._topological_order = lambda self: _thread.order_of(self)  # type: ignore[method-assign]  # the engine need not know
+# The engine finds it under this name, and need not know of tracing.
+Value._topological_order = lambda self: _thread.order_of(self)  # type: ignore[method-assign]
 
 
 def hidden(number: Any) -> AbstractContextManager[None]:
@@ -193,7 +194,7 @@ def _attribute(name: str) -> property:
 
     def get(self: Value) -> Any:
         number = _thread.numbers[name].get(self)
-        if number is not None:
+        if number is not None:  # as no symbol is: one lookup in place of two
             return number
         if (place := _buffers.get(self)) is None:
             return slot.__get__(self)

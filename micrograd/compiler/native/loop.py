@@ -52,14 +52,14 @@ def source(kernel: UpdateKernel, precision: Precision = DOUBLE) -> str:
 
 
 class LoopBuild(NamedTuple):
-    """A loop whose library is being built."""
+    """The C of a loop, and the task that builds its library."""
 
     text: str
     task: BackgroundTask[ctypes.CDLL]
 
 
 def start_build(optimizer: HasUpdateRule, max_norm: float | None, precision: Precision) -> LoopBuild:
-    """Start building the loop of an optimizer as it is now; a NativeLoop uses it if its own is the same."""
+    """Start building the loop for an optimizer's present rule; a NativeLoop uses the library if its C is the same."""
     text = source(UpdateKernel(optimizer, max_norm), precision)
     return LoopBuild(text, BackgroundTask(prepare_build(lambda: Source(text), text)))
 
@@ -68,7 +68,7 @@ class NativeLoop:
     """The loaded loop, on the numbers in buffers that are in use.
 
     The libraries of the compiled function compute the gradients. Their norm is clipped to `max_norm`, unless that is
-    None. The library of the loop may have been `started` before.
+    None. If the C of `started` is that of this loop, its library is used.
     """
 
     def __init__(

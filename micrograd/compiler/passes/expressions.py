@@ -85,7 +85,7 @@ class Expressions(list[Node]):
             if ops[line] in SUMS and not once.isdisjoint(of):
                 for operand in once.intersection(of):
                     self._sum[operand] = line
-        self._nothing = {line for line, number in trace.constants.items() if repr(number) == "-0.0"}
+        self._nothing = {line for line, number in trace.constants.items() if repr(number) == "-0.0"}  # starts of sums
         conditions = {line for line in self.live if ops[line] in CONDITIONS}
         self._with_conditions = {column for column in columns if not conditions.isdisjoint(column)}
         self._parameter = {line: i for line, (array, i) in trace.leaves.items() if array == "g"}

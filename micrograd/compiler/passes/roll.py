@@ -52,9 +52,9 @@ def _loop(rounds: int, body: Sequence[Any], bases: Sequence[Sequence[int]], dept
 
 
 def even_runs(kinds: Sequence[int], bases: Sequence[Sequence[int]]) -> Iterator[tuple[int, int]]:
-    """Where loops of one step begin, and how many rounds they have: one where nothing repeats.
+    """Runs of steps that advance evenly: the start and the length of each, which is 1 for a step in no such run.
 
-    All rounds are of the same kind, and each base differs by the same stride from the one in the round before.
+    All steps of a run are of the same kind, and each base differs by the same stride from the one in the step before.
     """
     strides = [list(map(sub, following, before)) for before, following in pairwise(bases)]
     start, n = 0, len(kinds)

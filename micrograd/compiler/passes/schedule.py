@@ -52,15 +52,18 @@ def fused(statements: Sequence[Statement], nodes: Sequence[Node], results: Seque
             groups.append([])
         groups[latest].append(s)
         group_of[s] = latest
-    kept = set(map(statement_of.get, results)).union(
+    used_outside = set(map(statement_of.get, results)).union(
         o for s, others in enumerate(needs) for o in others if group_of[o] != group_of[s]
     )
-    merged = []
+    merged: Kernel = []
     for members in groups:
-        of_members = chain.from_iterable(statements[s].lines for s in members) if len(members) > 1 else ()
-        uses = Counter(map(statement_of.get, chain.from_iterable(chain(*columns[line]) for line in of_members)))
-        of_each = [0 if s in kept else uses[s] / len(statements[s].lines) for s in members]
-        merged.append(_merged([statements[s].step for s in members], of_each))
+        if len(members) == 1:
+            merged.append(statements[members[0]].step)
+            continue
+        lines = chain.from_iterable(statements[s].lines for s in members)
+        uses = Counter(map(statement_of.get, chain.from_iterable(chain(*columns[line]) for line in lines)))
+        uses_a_round = [0 if s in used_outside else uses[s] / len(statements[s].lines) for s in members]
+        merged.append(_merged([statements[s].step for s in members], uses_a_round))
     return merged
 
 
@@ -99,20 +102,17 @@ def nested(rounds: Sequence[int], body: Sequence[Step]) -> Loop:
 
 
 def _merged(steps: Sequence[Step], uses: Sequence[float]) -> Step:
-    """One loop for steps.
+    """One loop for steps of the same rounds. A result that only these read, in its own round, becomes a variable.
 
-    `uses` has how often the result of each is used in its round, and 0 if it is used elsewhere, too. It becomes a
-    variable if the steps read it as often.
+    `uses` has how often a round uses the result of each step; 0 if anything outside of the loop uses it, too.
     """
-    if len(steps) == 1:
-        return steps[0]
     (rounds, *_), inner = zip(*map(_unnested, steps), strict=True)
     reads = Counter(ref for step in inner for ref, _ in refs(step.value))
     variables: dict[Ref, Ref] = {}
     body: list[Step] = []
     for step, used in zip(inner, uses, strict=True):
         step = step._replace(value=replace(step.value, lambda ref: variables.get(ref, ref)))
-        if isinstance(step, Assign) and used and reads[step.target] == used:
+        if isinstance(step, Assign) and used and reads[step.target] == used:  # none is read in another way
             variables[step.target] = Ref(f"v{len(variables)}")
             step = step._replace(target=variables[step.target])
         body.append(step)

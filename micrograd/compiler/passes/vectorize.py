@@ -33,12 +33,12 @@ class Places(dict[int, Place]):
         self._numbers: dict[Any, int] = {}  # of the patterns
         self._even: set[int] = set()  # the patterns of a single array and a single distance
         self._known: dict[Column, tuple[int, Bases]] = {}
-        self.shapes: dict[Any, Any] = {}  # what `_shape_of_terms` returns, by the sign and the patterns of the factors
+        self.shapes: dict[Any, Any] = {}  # by sign and the pattern of each factor: what `_shape_of_terms` returns
 
     def patterns(self, columns: Sequence[Column]) -> list[tuple[int, Bases]]:
-        """For each column, the number of its pattern, which is the arrays of its lines and the distances between them.
+        """For each column, the number of its pattern, and the indices of its lines.
 
-        The indices themselves are returned, too.
+        A pattern is the arrays of the lines, and the distances between their indices.
         """
         for column in filterfalse(self._known.__contains__, columns):
             arrays, indices = _transposed(map(self.__getitem__, column))
@@ -95,13 +95,13 @@ def _levels(nodes: Sequence[Node], kinds: Sequence[int]) -> list[int]:
 
     at_level: dict[int, list[int]] = defaultdict(list)
     for i, node in enumerate(nodes):
-        columns = node.columns  # those of a Call are its own: no other node has the same
-        above = max(map(level.__getitem__, columns[0]) if type(node.form) is Call else map(highest, columns))
-        level[node.line] = first = above + 1
+        columns, is_call = node.columns, type(node.form) is Call  # only sums share columns
+        operand_levels = map(level.__getitem__, columns[0]) if is_call else map(highest, columns)
+        level[node.line] = first = 1 + max(operand_levels, default=0)
         at_level[first].append(i)
     levels = [level[node.line] for node in nodes]
     sizes = Counter(zip(levels, kinds, strict=True))
-    latest: dict[int, int] = {}  # the level before that of the first user of each line
+    latest: dict[int, int] = {}  # for each line, the last level before those of its users so far
     for first in sorted(at_level, reverse=True):
         used: set[Column] = set()
         for i in at_level[first]:
@@ -114,7 +114,7 @@ def _levels(nodes: Sequence[Node], kinds: Sequence[int]) -> list[int]:
                     latest.update({line: min(latest.get(line, later - 1), later - 1) for line in operands})
                     continue
             used.update(nodes[i].columns)
-        latest.update(zip(chain.from_iterable(used), repeat(first - 1), strict=False))
+        latest.update(zip(chain.from_iterable(used), repeat(first - 1), strict=False))  # no earlier user is lower
     return levels
 
 
@@ -183,8 +183,8 @@ def _outer_loops(block: Sequence[Node], place: Places) -> Iterator[Statement]:
 def _outer_loop(node: Node, place: Places) -> Loop | None:
     """An Outer as a loop over its parameters; None if what these read does not lie at equal distances."""
     form: Any = node.form
-    shapes, (first, second) = _rolled_terms("+", list(_transposed(islice(_factors_by_parameter(node), 2))), place)
-    shape, next_shape = islice(shapes, 2)
+    factors = list(_transposed(islice(_factors_by_parameter(node), 2)))
+    (shape, next_shape), (first, second) = _rolled_terms("+", factors, place)
     if shape != next_shape or not place.are_even(node.columns[1:]):
         return None
     bases, next_bases = (form.row.base, *first), (form.row.base + form.row.step, *second)
@@ -217,7 +217,7 @@ def _kinds(block: Sequence[Node], place: Places) -> Iterator[tuple[Any, list[int
         nodes = [block[i] for i in members]
         targets = [("g", node.parameter) if node.parameter >= 0 else place[node.line] for node in nodes]
         columns = list(_transposed([node.columns for node in nodes]))
-        for i, (target, base), shape, bases in zip(members, targets, *_shapes(form, columns, place), strict=False):
+        for i, (target, base), shape, bases in zip(members, targets, *_shapes(form, columns, place), strict=True):
             kinds[form, target, shape].append((i, (base, *bases)))
     for kind, rows in sorted(kinds.items(), key=lambda item: item[1][0]):
         yield kind, [block[i].line for i, _ in rows], [bases for _, bases in rows]
@@ -255,31 +255,30 @@ def _arrays_and_indices(operands: Iterable[Iterable[int]], place: Places) -> Any
     return _transposed(arrays), _transposed(indices)
 
 
-def _rolled_terms(
-    sign: str, factors: Sequence[Sequence[Column]], place: Places
-) -> tuple[Iterable[Any], Iterable[Bases]]:
+def _rolled_terms(sign: str, factors: Sequence[Sequence[Column]], place: Places) -> tuple[list[Any], list[Bases]]:
     """For each node, the shape of its terms, with those that advance evenly rolled into one; and the bases of these.
 
     `factors` has, for each factor of the terms, the column of every node.
     """
-    found = [_transposed(place.patterns(columns)) for columns in factors]
-    patterns, indices = [list(_transposed(of_factors)) for of_factors in _transposed(found)]  # of each node
-    known = place.shapes  # most nodes share one
-    for pattern, node in dict(zip(patterns, zip(_transposed(factors), indices, strict=True), strict=True)).items():
-        if (sign, pattern) not in known:
-            known[sign, pattern] = _shape_of_terms(sign, node[0], node[1], place)
-    if len({*patterns}) == 1:
-        shape, starts = known[sign, patterns[0]]
-        return repeat(shape), _transposed([[of[factor][term] for of in indices] for factor, term in starts])
-    of_each = [known[sign, pattern] for pattern in patterns]
-    bases = [tuple([of[factor][term] for factor, term in at]) for of, (_, at) in zip(indices, of_each, strict=True)]
-    return [shape for shape, _ in of_each], bases
+    of_factors = [_transposed(place.patterns(columns)) for columns in factors]
+    patterns, indices = [list(_transposed(rows)) for rows in _transposed(of_factors)]  # of each node, by factor
+    shapes, bases = [], []
+    for pattern, columns, of_node in zip(patterns, _transposed(factors), indices, strict=True):
+        if (sign, pattern) not in place.shapes:  # most nodes share their patterns
+            place.shapes[sign, pattern] = _shape_of_terms(sign, columns, of_node, place)
+        shape, starts = place.shapes[sign, pattern]
+        shapes.append(shape)
+        bases.append(tuple([of_node[factor][term] for factor, term in starts]))
+    return shapes, bases
 
 
 def _shape_of_terms(
     sign: str, columns: Sequence[Column], indices: Sequence[Bases], place: Places
 ) -> tuple[Any, list[tuple[int, int]]]:
-    """The shape of a node's terms, from the column and the indices of each factor; and where their bases are."""
+    """The shape of a node's terms; and for each of its bases, the factor and the term that it is of.
+
+    `columns` and `indices` have, for each factor, its lines and their indices.
+    """
     shapes, starts = [], list[tuple[int, int]]()
     terms, bases = list(_transposed(columns)), list(_transposed(indices))
     arrays = [tuple([place[line][0] for line in term]) for term in terms]

@@ -42,7 +42,7 @@ from micrograd.compiler.targets.spelling import added, call, filled, index, spel
 
 LINES = 150  # lines of C in a function
 MANY_LINES = 500  # outside loops, above which a tile is one vector, since each line is unrolled over the tile
-LONG_ROW = 96  # gradients that a loop adds to, from which adding to a vector of them at a time pays
+LONG_ROW = 96  # gradients: a loop that adds to at least so many adds to a vector of them at a time
 LONG = 8  # terms, above which a sum takes several statements
 CACHE = 1 << 19  # bytes, beyond which a tile is smaller
 
@@ -158,8 +158,8 @@ class Writer:
             return [f"routine_{called}(p, x, seed, g, y, t{numbers});"]
         if not isinstance(step, Loop):
             return self._jammed([step], depth)
-        if self._fills_row([step], depth):
-            return self._row([step], depth)
+        if self._adds_to_row([step], depth):
+            return self._row_loop([step], depth)
         if depth or not self.vectors or not can_jam(step):
             lines = [line for inner in step.body for line in self._step(inner, depth + 1)]
             return _for(depth, step.rounds, lines)
@@ -173,8 +173,8 @@ class Writer:
     def _jammed(self, steps: Sequence[Any], depth: int) -> list[str]:
         """The lines for one step in several rounds of an outer loop, or in one: these share its inner loops."""
         step = steps[0]
-        if self._fills_row(steps, depth):
-            return self._row(steps, depth)
+        if self._adds_to_row(steps, depth):
+            return self._row_loop(steps, depth)
         if isinstance(step, Loop):
             inner = zip(*[each.body for each in steps], strict=True)
             return _for(depth, step.rounds, [line for copies in inner for line in self._jammed(copies, depth + 1)])
@@ -194,7 +194,7 @@ class Writer:
             outside += [f"{self.type} {name};"] if name.isidentifier() else []
         return [*outside, "{", *_indented(lines), "}"]
 
-    def _fills_row(self, steps: Sequence[Any], depth: int) -> bool:
+    def _adds_to_row(self, steps: Sequence[Any], depth: int) -> bool:
         """Whether this is a loop that adds sums over examples to many gradients next to each other."""
         step = steps[0]
         if not (self.vectors and isinstance(step, Loop) and len(step.body) == 1 and isinstance(step.rounds, int)):
@@ -203,12 +203,12 @@ class Writer:
         adds_sums = isinstance(inner, Accumulate) and isinstance(inner.value, Sum)
         return step.rounds >= LONG_ROW and adds_sums and inner.target.strides[depth:] == (1,)
 
-    def _row(self, steps: Sequence[Any], depth: int) -> list[str]:
-        """Such a loop, in several rounds of an outer one, or in one: it adds LANES totals at a time."""
+    def _row_loop(self, steps: Sequence[Any], depth: int) -> list[str]:
+        """The lines for a loop that `_adds_to_row` accepts, or for jammed copies of it: LANES gradients at a time."""
         rounds, inner = steps[0].rounds, [step.body[0] for step in steps]
         names, rows = _names("a", steps), _names("row", steps)
         body = self._added_up([each.value for each in inner], names, depth + 1)
-        to_rows = [f"{row}[i{depth} - first] = lanes({a});" for row, a in zip(rows, names, strict=True)]
+        to_rows = [f"{row}[i{depth} - first] = lane_sums({a});" for row, a in zip(rows, names, strict=True)]
         targets = [self._ref(each.target._replace(strides=each.target.strides[:-1])) for each in inner]
         block = [
             f"V {', '.join(f'{row}[LANES]' for row in rows)};",

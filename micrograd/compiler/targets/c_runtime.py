@@ -47,18 +47,18 @@ def helpers(body: str) -> str:
 
 
 def folds(precision: Precision) -> str:
-    """The macro FOLDED: of as many of the widest vectors as each has lanes, it makes one, with the total of each.
+    """The C of FOLDED(row), which makes one vector of LANES vectors: its lane i is the sum of the lanes of row[i].
 
-    FOLD_n makes a vector with the sums of n lanes each from two vectors with sums of n / 2.
+    Each FOLD_n takes two vectors whose lanes are sums of n / 2 lanes, and returns one whose lanes are sums of n.
     """
     lanes, text = precision.lanes, ""
     folded = [f"row[{i}]" for i in range(lanes)]
     n = 1
     while n < lanes:
         n *= 2
-        stays = lanes // n  # adjacent lanes that stay together
-        low = [2 * i - i % stays for i in range(lanes)]
-        halves = [f"__builtin_shufflevector(a, b, {', '.join(str(i + k) for i in low)})" for k in (0, stays)]
+        left = lanes // n  # sums of each vector that are left
+        first_halves = [2 * i - i % left for i in range(lanes)]
+        halves = [f"__builtin_shufflevector(a, b, {', '.join(str(i + k) for i in first_halves)})" for k in (0, left)]
         text += f"static inline V FOLD_{n}(V a, V b) {{ return {' + '.join(halves)}; }}\n"
         folded = [f"FOLD_{n}({a}, {b})" for a, b in zip(folded[::2], folded[1::2], strict=True)]
     return f"{text}#define FOLDED(row) {folded[0]}\n"

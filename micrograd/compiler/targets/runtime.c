@@ -184,7 +184,8 @@ static inline void v_add_at(double *row, long step, long size, V index, V gradie
 #define EACH _Pragma("GCC unroll 8") for (int k = 0; k < TILE; k++)
 typedef V T[TILE]; /* a number for each example of a tile */
 
-static inline V lanes(const V *tile)
+/* For each lane, the sum over the vectors of a tile. */
+static inline V lane_sums(const V *tile)
 {
     V sum = tile[0];
     for (int k = 1; k < TILE; k++)
@@ -192,13 +193,14 @@ static inline V lanes(const V *tile)
     return sum;
 }
 
-static inline double total_of(V lanes)
+static inline double sum_of_lanes(V v)
 {
     typedef double H __attribute__((vector_size(BYTES / 2)));
     typedef double Q __attribute__((vector_size(BYTES / 4)));
-    union { V v; H h[2]; } whole = { .v = lanes };
+    union { V v; H h[2]; } whole = { .v = v };
     union { H h; Q q[2]; } half = { .h = whole.h[0] + whole.h[1] };
     Q quarter = half.q[0] + half.q[1];
+    /* Halves are added to halves, in the order of FOLDED, so that both give the same bits. */
     for (int n = LANES / 8; n > 0; n /= 2)
         for (int l = 0; l < n; l++)
             quarter[l] += quarter[l + n];
@@ -207,11 +209,12 @@ static inline double total_of(V lanes)
 
 static inline double total(const V *tile)
 {
-    return total_of(lanes(tile));
+    return sum_of_lanes(lane_sums(tile));
 }
 
 /* PART rows */
-/* Where vectors are long, the totals of LANES gradients are added up together. */
+/* A long row of gradients gets LANES totals at a time. WHOLE_ROWS(n) is how many of n gradients that are: none without
+   AVX-512 or __builtin_shufflevector, where `total` is used for each. */
 #if defined(__AVX512F__) && defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
 FOLDS
@@ -220,7 +223,7 @@ FOLDS
 #endif
 #ifndef WHOLE_ROWS
 #define WHOLE_ROWS(n) 0L
-#define FOLDED(row) (row)[0] /* is never evaluated */
+#define FOLDED(row) (row)[0] /* is compiled, but never run */
 #endif
 static inline void add_totals(double *g, const V *row)
 {
