@@ -139,6 +139,12 @@ def clearing(self):
     return lambda x, g, kept: (x - 0.1 * g, kept)
 
 
+def halving(self):
+    for parameter in self.parameters:
+        parameter.data *= 0.5
+    return lambda x, g, kept: (x - 0.1 * g, kept)
+
+
 def restarting(self):
     if self.steps == 3:
         self.kept = [5.0] * len(self.parameters)
@@ -205,6 +211,7 @@ REFUSED = {
     catching: "if g > 0",
     catching_a_lookup: "a set or a dict looks up a number by its value",
     clearing: "this assigns the grad of a parameter",
+    halving: "this assigns the data of a parameter",
     resetting_steps: "changes Given.steps",
 }
 

@@ -37,6 +37,8 @@ from micrograd.trees import mapped
 if TYPE_CHECKING:
     from micrograd.compiler.native.browser import BrowserLoop
 
+METHODS = "rule", "clip_scale"  # that a loop calls of an optimizer
+
 
 class CompiledGradients:
     """Gradients by generated code, and where that fails, by the engine, of which the log says why.
@@ -180,10 +182,15 @@ class Training:
             return loss
 
     def start_build(self) -> None:
-        """Start building the loop in C before the block begins. Errors are ignored here: the block meets them again."""
-        if self._compiled._is_in_c():
-            with suppress(Exception), trained(self._optimizer.parameters):
-                self._started = start_build(self._optimizer, self._max_norm, self._compiled.precision)
+        """Start building the loop in C before the block begins. Errors are ignored here: the block meets them again.
+
+        Only a rule of this package is traced here: another one might change its parameters, which are in no buffer yet.
+        """
+        optimizer = self._optimizer
+        is_ours = type(optimizer).__module__ == Optimizer.__module__ and vars(optimizer).keys().isdisjoint(METHODS)
+        if is_ours and self._compiled._is_in_c():
+            with suppress(Exception), trained(optimizer.parameters):
+                self._started = start_build(optimizer, self._max_norm, self._compiled.precision)
 
     @property
     def is_native(self) -> bool:
@@ -246,8 +253,7 @@ class Training:
             self._loop = None
         try:
             if self._loop is None and self._compiled._is_in_c():
-                started, self._started = self._started, None  # once: its library is unloaded with the loop
-                self._loop = NativeLoop(self._compiled, self._buffers, self._max_norm, started)
+                self._loop = NativeLoop(self._compiled, self._buffers, self._max_norm, self._started)
             elif self._loop is None:
                 from micrograd.compiler.native.browser import BrowserLoop  # which only Pyodide can run
 

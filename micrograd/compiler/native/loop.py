@@ -51,17 +51,26 @@ def source(kernel: UpdateKernel, precision: Precision = DOUBLE) -> str:
     return "\n".join([heads, helpers(wide), precision.text("\n".join([helpers(types + update), types, train]))])
 
 
+class LoadedLoop:
+    """A loop's library, which is unloaded when nothing refers to this any more."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self.library = library
+        weakref.finalize(self, unload, library).atexit = False  # when threads may be at work in it
+
+
 class LoopBuild(NamedTuple):
-    """The C of a loop, and the task that builds its library."""
+    """The C of a loop, and the task that builds and loads its library."""
 
     text: str
-    task: BackgroundTask[ctypes.CDLL]
+    task: BackgroundTask[LoadedLoop]
 
 
 def start_build(optimizer: HasUpdateRule, max_norm: float | None, precision: Precision) -> LoopBuild:
     """Start building the loop for an optimizer's present rule; a NativeLoop uses the library if its C is the same."""
     text = source(UpdateKernel(optimizer, max_norm), precision)
-    return LoopBuild(text, BackgroundTask(prepare_build(lambda: Source(text), text)))
+    load = prepare_build(lambda: Source(text), text)
+    return LoopBuild(text, BackgroundTask(lambda: LoadedLoop(load())))
 
 
 class NativeLoop:
@@ -77,8 +86,8 @@ class NativeLoop:
         self.kernel = UpdateKernel(buffers.optimizer, max_norm)
         self._function, self._attributes, self._precision = function, vars(buffers.optimizer), buffers.precision
         text = source(self.kernel, buffers.precision)
-        library = started.task.result() if started and started.text == text else build(text)
-        weakref.finalize(self, unload, library).atexit = False  # when threads may be at work in it
+        self._loaded = started.task.result() if started and started.text == text else LoadedLoop(build(text))
+        library = self._loaded.library
         self._train, self._shuffle, self._add = library.train, library.shuffle, library.add
         self._train.argtypes, self._train.restype = [ctypes.c_void_p], ctypes.c_int64
         self._shuffle.argtypes, self._shuffle.restype = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64], None
