@@ -26,7 +26,7 @@ def benchmarks() -> list[Benchmark]:
             f"{what}: {name}",
             tuple(Contestant(phrasing, prepare, (name, i)) for i, phrasing in enumerate(PHRASINGS)),
             unit=unit,
-            rounds=1,
+            rounds=3 if unit == "s" else 1,  # lines do not vary
         )
         for name in NAMES
         for what, prepare, unit in (
