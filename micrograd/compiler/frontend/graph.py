@@ -220,7 +220,7 @@ def _in_order(nodes: Sequence[Value]) -> list[Value]:
     written.
     """
     levels: dict[int, int] = {}  # by the id of a node; leaves are on level 0
-    order: dict[int, tuple[int, int]] = {}  # the level and the line, by the id of a node
+    lines: dict[int, int] = {}  # by the id of a node
     for node in nodes:
         data = node.data
         while isinstance(data, Value):
@@ -231,12 +231,11 @@ def _in_order(nodes: Sequence[Value]) -> list[Value]:
             level = max([levels[id(operand)] + (operand._op != "+") for operand in operands], default=1)
             # It is on the level of sums among its operands, so its line has to come after theirs, even if it equals,
             # or is simplified to, an earlier one.
-            line = max([line, *(order[id(operand)][1] for operand in operands if operand._op == "+")])
+            line = max([line, *(lines[id(operand)] for operand in operands if operand._op == "+")])
         else:
             level = 1 + max(map(levels.get, map(id, node._prev), repeat(0)))
-        levels[id(node)] = level
-        order[id(node)] = level, line
-    return sorted(nodes, key=lambda node: order[id(node)])
+        levels[id(node)], lines[id(node)] = level, line
+    return sorted(nodes, key=lambda node: (levels[id(node)], lines[id(node)]))
 
 
 def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:

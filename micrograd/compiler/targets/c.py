@@ -158,7 +158,7 @@ class Writer:
             return [f"routine_{called}(p, x, seed, g, y, t{numbers});"]
         if not isinstance(step, Loop):
             return self._jammed([step], depth)
-        if self._adds_to_row([step], depth):
+        if self._adds_to_row(step, depth):
             return self._row_loop([step], depth)
         if depth or not self.vectors or not can_jam(step):
             lines = [line for inner in step.body for line in self._step(inner, depth + 1)]
@@ -173,7 +173,7 @@ class Writer:
     def _jammed(self, steps: Sequence[Any], depth: int) -> list[str]:
         """The lines for one step in several rounds of an outer loop, or in one: these share its inner loops."""
         step = steps[0]
-        if self._adds_to_row(steps, depth):
+        if self._adds_to_row(step, depth):
             return self._row_loop(steps, depth)
         if isinstance(step, Loop):
             inner = zip(*[each.body for each in steps], strict=True)
@@ -194,9 +194,8 @@ class Writer:
             outside += [f"{self.type} {name};"] if name.isidentifier() else []
         return [*outside, "{", *_indented(lines), "}"]
 
-    def _adds_to_row(self, steps: Sequence[Any], depth: int) -> bool:
+    def _adds_to_row(self, step: Any, depth: int) -> bool:
         """Whether this is a loop that adds sums over examples to many gradients next to each other."""
-        step = steps[0]
         if not (self.vectors and isinstance(step, Loop) and len(step.body) == 1 and isinstance(step.rounds, int)):
             return False
         inner = step.body[0]

@@ -193,11 +193,11 @@ static inline V lane_sums(const V *tile)
     return sum;
 }
 
-static inline double sum_of_lanes(V v)
+static inline double total(const V *tile)
 {
     typedef double H __attribute__((vector_size(BYTES / 2)));
     typedef double Q __attribute__((vector_size(BYTES / 4)));
-    union { V v; H h[2]; } whole = { .v = v };
+    union { V v; H h[2]; } whole = { .v = lane_sums(tile) };
     union { H h; Q q[2]; } half = { .h = whole.h[0] + whole.h[1] };
     Q quarter = half.q[0] + half.q[1];
     /* Halves are added to halves, in the order of FOLDED, so that both give the same bits. */
@@ -205,11 +205,6 @@ static inline double sum_of_lanes(V v)
         for (int l = 0; l < n; l++)
             quarter[l] += quarter[l + n];
     return quarter[0];
-}
-
-static inline double total(const V *tile)
-{
-    return sum_of_lanes(lane_sums(tile));
 }
 
 /* PART rows */
