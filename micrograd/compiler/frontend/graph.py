@@ -9,6 +9,7 @@ from numbers import Real
 from operator import itemgetter
 from typing import Any
 
+from micrograd.compiler.frontend.chains import first_uses, join_products
 from micrograd.compiler.frontend.products import joined
 from micrograd.compiler.frontend.redirect import Order, backward_order, symbols, topological_order
 from micrograd.compiler.frontend.scatter import Outer, Scatter
@@ -88,6 +89,7 @@ class Graph:
         remaining = iter(inputs)
         arguments = [unflatten(remaining, shape) for shape in shapes]
         grads: dict[Value, Any] = {}
+        uses: dict[Value, int] = {}  # the first line that uses each sum of products that was written with operators
         orders: dict[Value, Order] = {}  # from roots that the forward pass has walked already
 
         def order_of(value: Value) -> Order:
@@ -99,7 +101,7 @@ class Graph:
             for each in (*nodes, *set(leaves).difference(parameters)):
                 if type(each.data) is not Symbol:
                     grads.setdefault(each, each.grad)
-            return (_in_order(nodes) if to_roll else nodes), leaves
+            return (_in_order(nodes, uses) if to_roll else nodes), leaves
 
         def leave() -> None:
             deque(map(setattr, grads.keys(), repeat("grad"), grads.values()), maxlen=0)
@@ -109,7 +111,7 @@ class Graph:
         with finally_uninterrupted(leave), symbols(parameters, data) as gradients:
             with backward_order(order_of):
                 result = _called(function, arguments)
-            nodes, leaves = self._trace_forward(result)
+            nodes, leaves = self._trace_forward(result, uses if to_roll else None)
             if self.output_shape == ():
                 root = result if isinstance(result, Value) else Value(result)
                 if root is result:
@@ -151,8 +153,11 @@ class Graph:
         graph.trace, graph.parameter_gradients, graph.outers = trace, ends, []
         return graph
 
-    def _trace_forward(self, result: Any) -> Order:
-        """Record the function's result. Returns what it was computed from."""
+    def _trace_forward(self, result: Any, uses: dict[Value, int] | None) -> Order:
+        """Record the function's result. Returns what it was computed from.
+
+        Unless `uses` is None, sums of products become dots, and `uses` gets the first line that uses each of them.
+        """
         self.output_shape = shape_of(result)
         values = flat(result)
         end = Value(0.0)
@@ -160,6 +165,10 @@ class Graph:
         nodes, leaves = topological_order(end)
         del nodes[-1:]  # the end itself, which without operands is no node but a leaf
         _check_symbolic(nodes)
+        if uses is not None and _are_ours(nodes) and (totals := join_products(self.trace, nodes, end._prev)):
+            nodes, leaves = topological_order(end)
+            del nodes[-1:]
+            uses |= first_uses(totals, nodes)
         self.has_where = any(node._op == "where" for node in nodes)
         self.outputs = [self._output(value) for value in values]
         self.forward_end = len(self.trace.ops)
@@ -192,8 +201,7 @@ class Graph:
         for x in inputs:
             x.grad = 0  # what such a backward() has left on an argument is not part of the gradient
         learnt = len(parameters) - n_constants
-        are_read = not all(map(_is_ours, nodes))
-        with joined(trace, gradients, learnt, are_read=are_read) as additions:
+        with joined(trace, gradients, learnt, are_read=not _are_ours(nodes)) as additions:
             root.backward(trace.leaf("seed"))
         if to_roll:
             self.outers = sorted(additions.pop_outers())
@@ -207,17 +215,17 @@ class Graph:
                 self.gradients.setdefault(grad.id, data.id)
 
 
-def _is_ours(node: Value) -> bool:
-    """Whether the closure of a node is one of this package: none of these reads what has been added to a gradient."""
-    code = getattr(node._backward, "__code__", None)
-    return code is not None and code.co_filename.startswith(PACKAGE)
+def _are_ours(nodes: Sequence[Value]) -> bool:
+    """Whether all closures are of this package: none of these reads what has been added to a gradient."""
+    codes = {getattr(node._backward, "__code__", None) for node in nodes}
+    return all(code is not None and code.co_filename.startswith(PACKAGE) for code in codes)
 
 
-def _in_order(nodes: Sequence[Value]) -> list[Value]:
+def _in_order(nodes: Sequence[Value], uses: dict[Value, int]) -> list[Value]:
     """The nodes level by level, each as soon as its operands are there; those of a level as they were computed.
 
     A sum of many terms is on one level. So a gradient adds up alike parts one after the other, however the program was
-    written.
+    written. Those in `uses` are sorted by these lines, not by their own.
     """
     levels: dict[int, int] = {}  # by the id of a node; leaves are on level 0
     lines: dict[int, int] = {}  # by the id of a node
@@ -225,7 +233,7 @@ def _in_order(nodes: Sequence[Value]) -> list[Value]:
         data = node.data
         while isinstance(data, Value):
             data = data.data
-        line = data.id if type(data) is Symbol else 0
+        line = uses.get(node, data.id if type(data) is Symbol else 0)
         if node._op == "+":
             operands = [operand for operand in node._prev if operand._prev]
             level = max([levels[id(operand)] + (operand._op != "+") for operand in operands], default=1)
