@@ -75,11 +75,11 @@ def zero(x: Any) -> Any:
     if type(x) is float:
         return 0.0
     x = innermost(x)
-    return 0 * x if _is_exact(type(x)) else 0
+    return 0 * x if _is_exact(x.__class__) else 0
 
 
 @functools.cache  # which takes a quarter of the time of a look at an abstract class
-def _is_exact(kind: type) -> bool:
+def _is_exact(kind: Any) -> bool:
     """Whether numbers of a type are integers or fractions."""
     return issubclass(kind, Rational)
 

@@ -34,7 +34,7 @@ import micrograd
 from micrograd import Value, dot, functional, mean, scalar, take, where
 from micrograd.compiler import CompilerError, passes
 from micrograd.compiler.frontend import graph as graph_module
-from micrograd.compiler.native import library, toolchain
+from micrograd.compiler.native import library, toolchain, writer
 from micrograd.compiler.targets import c
 from micrograd.nn import MLP
 from micrograd.optim import SGD
@@ -440,7 +440,7 @@ def test_the_largest_of_many_numbers_is_that_of_the_engine(precision):
 def test_what_is_called_first_is_built_at_once_and_only_once(monkeypatch):
     built = []
     monkeypatch.setattr(
-        library, "prepare_build", lambda *source: built.append(source) or toolchain.prepare_build(*source)
+        library, "prepare_build", lambda *source, **how: built.append(source) or toolchain.prepare_build(*source, **how)
     )
     w = Value(2.0)
     fast = micrograd.compile(lambda x: w * x, (1.0,), parameters=[w], backend="c")
@@ -460,7 +460,7 @@ def test_what_is_called_first_is_built_at_once_and_only_once(monkeypatch):
 @needs_compiler
 def test_libraries_for_many_and_for_few_examples_are_of_one_program(monkeypatch, cache):
     made = []
-    monkeypatch.setattr(library, "program", lambda *lines: made.append(lines) or passes.program(*lines))
+    monkeypatch.setattr(writer, "program", lambda *lines: made.append(lines) or passes.program(*lines))
     w = Value(2.0)
     fast = micrograd.compile(lambda x: w * x.sin(), (1.0,), parameters=[w], backend="c")
     assert made == []
@@ -478,7 +478,7 @@ def test_libraries_for_many_and_for_few_examples_are_of_one_program(monkeypatch,
 def test_a_training_builds_what_it_needs_before_its_first_step(monkeypatch):
     built = []
     monkeypatch.setattr(
-        library, "prepare_build", lambda *source: built.append(source) or toolchain.prepare_build(*source)
+        library, "prepare_build", lambda *source, **how: built.append(source) or toolchain.prepare_build(*source, **how)
     )
     w = Value(2.0)
     fast = micrograd.compile(lambda x: (w * x - 1.0) ** 2, (1.0,), parameters=[w], backend="c")
@@ -1754,7 +1754,7 @@ def test_what_is_in_the_cache_is_found_by_its_trace_and_not_written_again(monkey
     fast = compiled(3.0)
     expected = [fast.map([0.5] * 40), fast.value_and_grad(0.5)]
     with monkeypatch.context() as patch:
-        patch.setattr(library, "library_source", no_writing)
+        patch.setattr(writer, "library_source", no_writing)
         again = compiled(3.0)
         assert [again.map([0.5] * 40), again.value_and_grad(0.5)] == expected
         for ask in (
@@ -1763,9 +1763,9 @@ def test_what_is_in_the_cache_is_found_by_its_trace_and_not_written_again(monkey
         ):  # another function, and another library
             with pytest.raises(AssertionError, match="it was in the cache"):
                 ask()
-        for module, name, other in ((c, "LINES", 7), (library, "_code_digest", lambda: "other code")):
-            with patch.context() as writer:
-                writer.setattr(module, name, other)
+        for module, name, other in ((c, "LINES", 7), (writer, "_code_digest", lambda: "other code")):
+            with patch.context() as changed:
+                changed.setattr(module, name, other)
                 with pytest.raises(AssertionError, match="it was in the cache"):
                     compiled(3.0).map([0.5] * 40)
     assert compiled(4.0)(0.5) == pytest.approx(4.0 * math.sin(0.5))
@@ -1810,9 +1810,9 @@ def test_a_package_in_a_zip_uses_no_library_of_another_one(cache, tmp_path, file
 
 
 def test_another_version_is_another_writer(monkeypatch):
-    before = library._code_digest.__wrapped__()
+    before = writer._code_digest.__wrapped__()
     monkeypatch.setattr("micrograd._version.__version__", "another")
-    assert library._code_digest.__wrapped__() != before
+    assert writer._code_digest.__wrapped__() != before
 
 
 @needs_compiler

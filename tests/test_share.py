@@ -1,19 +1,24 @@
 """Routines: steps that differ only in numbers become calls of one function, which compute the same."""
 
 import os
+import pickle
 import shlex
 import signal
 import subprocess
 import sys
 import threading
 import time
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 
 from micrograd import Value, compile, dot, losses
+from micrograd.compiler import function as function_module
+from micrograd.compiler.dtype import DOUBLE
+from micrograd.compiler.frontend.serialized import SerializedGraph
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Sum, Term, replace, show
-from micrograd.compiler.native import toolchain
+from micrograd.compiler.native import toolchain, writer
 from micrograd.compiler.native.background import BackgroundTask, check_needed
 from micrograd.compiler.passes import program
 from micrograd.compiler.passes.share import FEWEST_CALLS, RoutineCall, Routines, with_routines
@@ -166,6 +171,12 @@ def test_programs_share_no_routine_that_reads_constants():
     assert counts([step], [step]) == [0, 0]
 
 
+def phrased(name):
+    """A program of the benchmarks, at its small size."""
+    program = PROGRAMS[name].make(*PROGRAMS[name].small)
+    return program.first, program.example, program.parameters
+
+
 def test_longer_attention_needs_hardly_any_new_routines():
     kernels = []
     for n in range(8, 12):
@@ -198,6 +209,140 @@ def test_lengths_that_share_routines_train_as_python_does(monkeypatch, tmp_path,
     names = [name for name, _ in compiled]
     assert names.count("program") == 5  # one for each length, and the training's own loop
     assert 1 < len(names) - 5 == len(dict.fromkeys(compiled)) - 5
+
+
+def trained_on_lengths(texts):
+    """The losses and weights of a training on sequences of several lengths."""
+    function, _, ws = causal(4)
+    fast = compile(function, (texts[0],), parameters=ws, backend="c")
+    with fast.training(SGD(ws, 0.01)) as step:
+        losses = [step(texts) for _ in range(3)]
+    return [*losses, *(w.data for w in ws)]
+
+
+@pytest.fixture
+def processes(monkeypatch, tmp_path):
+    """The processes that write C, of which there is one however little there is to write; their cache is empty."""
+    started, start = [], subprocess.Popen
+
+    def popen(command, **options):
+        process = start(command, **options)
+        if command[1] == "-c":
+            started.append(process)
+        return process
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(function_module, "MUCH_TO_WRITE", 0)
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    return started
+
+
+TEXTS = [[0.1 * i - 0.2 * (i % 3) + 0.01 * k for i in range(n)] for k, n in enumerate((8, 11, 10, 8, 9))]
+
+
+@needs_compiler
+def test_another_process_may_write_the_c(monkeypatch, processes, tmp_path):
+    found = trained_on_lengths(TEXTS)
+    [process] = processes
+    assert process.returncode is not None  # it has ended
+    assert process.stdin.closed
+    assert trained_on_lengths(TEXTS) == found  # from the cache
+    assert len(processes) == 1
+    monkeypatch.setattr(function_module, "MUCH_TO_WRITE", 1 << 60)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
+    assert trained_on_lengths(TEXTS) == found
+    assert len(processes) == 1
+
+
+@needs_compiler
+@pytest.mark.parametrize("answers", [0, 1, 2])
+def test_a_process_that_ends_leaves_the_rest_to_this_one(monkeypatch, processes, tmp_path, answers):
+    ask, asked = writer.Writer._asked, []
+
+    def until_it_ends(self, job):
+        asked.append(job)
+        if len(asked) > answers:
+            ask(self, job)
+            self._process.kill()
+        return ask(self, job)
+
+    monkeypatch.setattr(writer.Writer, "_asked", until_it_ends)
+    found = trained_on_lengths(TEXTS)
+    assert len(asked) == answers + 1
+    assert processes[0].returncode == -signal.SIGKILL
+    monkeypatch.setattr(function_module, "MUCH_TO_WRITE", 1 << 60)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
+    assert trained_on_lengths(TEXTS) == found
+
+
+@needs_compiler
+def test_a_python_that_cannot_start_another_writes_the_c_itself(monkeypatch, processes):
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    assert len(trained_on_lengths(TEXTS)) == 3 + len(causal(4)[2])
+    assert not processes
+
+
+def test_a_forked_child_writes_the_c_itself(monkeypatch):
+    graph = SerializedGraph(graph_of(*causal(4)))
+    with writer.Writer(True) as shared, shared._lock:  # as while a thread waits for the process
+        monkeypatch.setattr(os, "getpid", lambda: -1)
+        source = shared.source(graph, "backward", 0, DOUBLE, {}, ())
+    assert (
+        source.text
+        == writer.c_source(graph.graph(), "backward", 0, DOUBLE, None, (), Routines(across_programs=True))[0]
+    )
+    assert len(source.objects) == 1
+
+
+def test_what_a_process_left_undone_shares_no_routines_with_what_it_has_done():
+    graphs = [SerializedGraph(graph_of(*each)) for each in (causal(4), phrased("LSTM"))]
+
+    def source(shared, graph, tile=0):
+        return shared.source(graph, "backward", tile, DOUBLE, {}, ())
+
+    with writer.Writer(True) as shared, writer.Writer(False) as other:
+        source(shared, graphs[0])
+        shared._process.kill()
+        found, expected = source(shared, graphs[1]), source(other, graphs[1])
+        assert found.text == expected.text
+        assert [each._text for each in found.objects] == [each._text for each in expected.objects]
+        in_lanes = writer.c_source(graphs[1].graph(), "backward", 1, DOUBLE).library
+        assert source(shared, graphs[1], tile=1) == toolchain.Source(in_lanes)
+
+
+def test_the_end_of_the_block_waits_for_no_process(monkeypatch):
+    monkeypatch.setattr(writer, "COMMAND", "import time; time.sleep(3600)  # {path} {module}")
+    graph, found = SerializedGraph(graph_of(*causal(4))), []
+    with writer.Writer(True) as shared:
+        thread = threading.Thread(target=lambda: found.append(shared.source(graph, "backward", 0, DOUBLE, {}, ())))
+        thread.start()
+        while shared._process is None:
+            time.sleep(0.01)
+    thread.join()
+    assert found[0].objects
+
+
+def test_jobs_are_replied_to_one_by_one():
+    graphs = [graph_of(*causal(n)) for n in (4, 5)]
+    jobs, replies = BytesIO(), BytesIO()
+    for graph, tile in zip(graphs * 2, (0, 0, 1, 1), strict=True):
+        job = writer.writer_digest(), SerializedGraph(graph).pickled, "backward", tile, DOUBLE, ()
+        pickle.dump(job, jobs)
+    jobs.seek(0)
+    writer.serve(jobs, replies)
+    replies.seek(0)
+    routines = Routines(across_programs=True)
+    for graph, tile in zip(graphs * 2, (0, 0, 1, 1), strict=True):
+        known = None if tile else routines
+        expected = writer.c_source(graph, "backward", tile, DOUBLE, routines=known)
+        assert pickle.load(replies) == (expected, len(routines))
+    assert not replies.read()
+
+
+def test_code_that_has_changed_writes_nothing():
+    jobs = BytesIO(pickle.dumps(("another digest", b"", "backward", 0, DOUBLE, ())))
+    with pytest.raises(ValueError, match="has changed since"):
+        writer.serve(jobs, BytesIO())
 
 
 def test_a_forked_child_compiles_what_a_thread_of_its_parent_was_compiling(monkeypatch, tmp_path):
@@ -272,7 +417,7 @@ def test_work_that_is_cancelled_is_done_in_result(monkeypatch):
 
 AT_EXIT = """import os, sys, threading, time
 from micrograd import Value, compile
-from micrograd.compiler.native import toolchain
+from micrograd.compiler.native import toolchain, writer
 
 def ask():
     threading.main_thread().join()

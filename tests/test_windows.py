@@ -121,7 +121,7 @@ int main(void)
 def test_examples_may_take_more_than_16_gb(run, tile):
     fast = micrograd.compile(lambda x: micrograd.dot(x, x), ([0.0] * 8,), backend="python")
     stored = fast._backends[fast._shapes].stored
-    assert run(FAR % library.c_source(stored, "forward", tile, DOUBLE).library) == ["204"]
+    assert run(FAR % library.c_source(stored.graph(), "forward", tile, DOUBLE).library) == ["204"]
 
 
 def test_a_training_is_what_it_is_here(run):

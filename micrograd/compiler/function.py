@@ -24,8 +24,9 @@ from micrograd.compiler.frontend.redirect import data_buffer, is_tracing
 from micrograd.compiler.frontend.serialized import SerializedGraph
 from micrograd.compiler.frontend.sparse import Entries
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
-from micrograd.compiler.native.library import CBackend, Library, SharedRoutines
+from micrograd.compiler.native.library import CBackend, Library
 from micrograd.compiler.native.toolchain import CompilerError, notice
+from micrograd.compiler.native.writer import MUCH_TO_WRITE, Writer
 from micrograd.compiler.options import Options
 from micrograd.compiler.targets.python import explain
 from micrograd.engine import Value
@@ -174,17 +175,19 @@ class Function:
         new = [pack for pack in missing if pack.shapes not in self._backends]
         if len(new) > MANY_SHAPES:
             log.warning("compiling once for each of %d shapes of examples", len(new))
-        routines = SharedRoutines() if len(examples.packs) > 1 else None
-        for n, packed in enumerate(missing, 1 + len(new) - len(missing)):
-            with gc_paused():  # until the graph is freed
-                self._compiled_for(packed)
-                if self._graph_of(packed).is_differentiable:
-                    self._start_build(packed.shapes, kind, examples.share(packed), routines)
-            if n > 0:  # the first ones were traced earlier
-                on_compiled(n, len(new))
-        for packed in examples.packs:
-            self._check_differentiable(packed)
-            self._library(packed.shapes, kind, examples.share(packed))
+        much_to_write = len(new) * self._backends[self._shapes].stored.n_operands(kind) > MUCH_TO_WRITE
+        with Writer(much_to_write) as writer:
+            for n, packed in enumerate(missing, 1 + len(new) - len(missing)):
+                with gc_paused():  # until the graph is freed
+                    self._compiled_for(packed)
+                    if self._graph_of(packed).is_differentiable:
+                        share = examples.share(packed)
+                        self._start_build(packed.shapes, kind, share, writer if len(examples.packs) > 1 else None)
+                if n > 0:  # the first ones were traced earlier
+                    on_compiled(n, len(new))
+            for packed in examples.packs:
+                self._check_differentiable(packed)
+                self._library(packed.shapes, kind, examples.share(packed))
 
     def _unflattened(self, shapes: Shapes, n: int, numbers: Any) -> Any:
         """The function's values for n examples of these shapes, from their flat numbers."""
@@ -221,12 +224,12 @@ class Function:
         backend = self._backends.get(shapes)
         return backend.is_built(kind, n) if isinstance(backend, CBackend) else backend is not None
 
-    def _start_build(self, shapes: Shapes, kind: Kind, n: float, routines: SharedRoutines | None = None) -> None:
+    def _start_build(self, shapes: Shapes, kind: Kind, n: float, writer: Writer | None = None) -> None:
         """Start building, in the background, the library that `_library` returns."""
         backend = self._backends[shapes]
         try:
             if isinstance(backend, CBackend):
-                backend.start_build(kind, n, routines)
+                backend.start_build(kind, n, writer)
         except CompilerError as error:
             self._fall_back(shapes, error)
 

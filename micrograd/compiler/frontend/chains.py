@@ -22,6 +22,9 @@ def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]
     A sum or a product that something else uses, too, stays as it is. The nodes, each after its operands, are operations
     of this package from which the results were computed.
     """
+    sums = [node for node in nodes if node._op == "+"]
+    if not any(operand._op == "*" for node in sums for operand in node._prev):
+        return set()
     uses = Counter(map(id, chain(results, chain.from_iterable([node._prev for node in nodes]))))
 
     def is_product(node: Value) -> bool:
@@ -29,8 +32,8 @@ def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]
 
     parts: set[Value] = set()  # of the sums so far
     totals = set()
-    for total in reversed(nodes):
-        if total._op != "+" or total in parts:
+    for total in reversed(sums):
+        if total in parts:
             continue
         rest: Any = total
         products = []
@@ -54,7 +57,8 @@ def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]
 
 def _become_dot(trace: Trace, total: Value, start: Any, products: Sequence[Value]) -> None:
     """Let the total be the result of the engine's `dot`, and its line that operation if no factor is constant."""
-    node = reductions.dot(*zip(*[product._prev for product in products], strict=True), start)
+    ws, xs = zip(*[product._prev for product in products], strict=True)
+    node = reductions.dot(ws, xs, start)
     total._op, total._prev, total._backward = node._op, node._prev, node._backward
     line = total.data.id
     if trace.ops[line] == "+" and trace.ops[node.data.id] == "dot":

@@ -32,8 +32,8 @@ class SerializedGraph:
         self.uses = bytes(line not in graph.trace.leaves or i in added_to for i, line in enumerate(ends))
         operands, in_outers = graph.trace.operands, sum(2 * len(o.gradients) * o.row.size for o in graph.outers)
         self._n_operands = [sum(map(len, operands[: graph.forward_end])), in_outers + sum(map(len, operands))]
-        self._bytes = pickle.dumps(graph)
-        self.digest = hashlib.sha256(self._bytes).hexdigest()
+        self.pickled = pickle.dumps(graph)
+        self.digest = hashlib.sha256(self.pickled).hexdigest()
         self._graph: Callable[[], Graph | None] = weakref.ref(graph)
 
     def n_results(self, kind: Kind) -> int:
@@ -45,17 +45,17 @@ class SerializedGraph:
         return self._n_operands[kind != "forward"]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_bytes": zlib.compress(self._bytes, 1), "_graph": None}
+        return {**vars(self), "pickled": zlib.compress(self.pickled, 1), "_graph": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _bytes=zlib.decompress(state["_bytes"]), _graph=lambda: None)
+        vars(self).update(state, pickled=zlib.decompress(state["pickled"]), _graph=lambda: None)
 
     def graph(self) -> Graph:
         """The graph, which is freed when it is no longer in use."""
         graph = self._graph()
         if graph is None:
             with gc_paused():
-                graph = pickle.loads(self._bytes)
+                graph = pickle.loads(self.pickled)
             self._graph = weakref.ref(graph)
         return graph
 

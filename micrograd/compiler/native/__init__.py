@@ -1,1 +1,1 @@
-"""Native code: compilers, libraries, and the loop that trains in C."""
+"""Native code: what writes C, compilers, libraries, and the loop that trains in C."""

@@ -4,9 +4,9 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cache
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 Result = TypeVar("Result")
 THREAD_NAME = "micrograd-compiler"
@@ -25,14 +25,15 @@ def check_needed() -> None:
 
 
 class BackgroundTask(Generic[Result]):
-    """Work that starts at once in another thread; `result` waits for it.
+    """Work that starts at once in another thread, or once there is a slot for it; `result` waits for it.
 
     A forked child inherits the task but not its thread; and once the main thread has ended, the task is cancelled. In
     either case, `result` does the work itself.
     """
 
-    def __init__(self, work: Callable[[], Result]) -> None:
+    def __init__(self, work: Callable[[], Result], *, needs_slot: bool = True) -> None:
         self._work, self._process = work, os.getpid()
+        self._slots: AbstractContextManager[Any] = _slots(self._process) if needs_slot else nullcontext()
         self._future: Future[Result] = Future()
         try:
             threading.Thread(target=self._run, name=THREAD_NAME).start()
@@ -47,7 +48,7 @@ class BackgroundTask(Generic[Result]):
         return self._work()
 
     def _run(self) -> None:
-        with _slots(self._process):
+        with self._slots:
             try:
                 check_needed()
                 self._future.set_result(self._work())

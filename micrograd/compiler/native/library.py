@@ -1,37 +1,29 @@
 """The C backend: a graph as loaded libraries, one for each kind of call, in one thread or several."""
 
 import ctypes
-import functools
-import hashlib
 import math
 import os
 import struct
 import threading
 import weakref
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, wait
-from importlib import resources
-from importlib.resources.abc import Traversable
+from functools import reduce
 from itertools import chain, repeat
 from operator import or_
 from typing import Any, NamedTuple
 
-from micrograd import _version
-from micrograd.collector import gc_paused
-from micrograd.compiler import passes
 from micrograd.compiler.dataset import Packed, address
 from micrograd.compiler.dtype import DOUBLE, REMEDY, Precision
 from micrograd.compiler.frontend.graph import Graph, Kind
 from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.frontend.serialized import SerializedGraph
 from micrograd.compiler.native.background import BackgroundTask
-from micrograd.compiler.native.toolchain import ObjectFile, Source, prepare_build, require_compiler, unload
+from micrograd.compiler.native.toolchain import Source, prepare_build, require_compiler, unload
+from micrograd.compiler.native.writer import Writer, c_source, writer_digest
 from micrograd.compiler.options import Options
-from micrograd.compiler.passes import Program, jam, program, roll, schedule, share
-from micrograd.compiler.passes.share import Routines
-from micrograd.compiler.targets import c
-from micrograd.compiler.targets.c import library_source
+from micrograd.compiler.passes import Program
 from micrograd.signals import uninterrupted
 
 FEW_EXAMPLES = 4  # up to so many are computed one by one
@@ -75,13 +67,13 @@ class CBackend:
         """Call a generated function, as `PythonBackend.run` does, on buffers of numbers of the precision."""
         self.library(kind, packed.n)(parameters, seed, packed, results, gradients)
 
-    def start_build(self, kind: Kind, n: float, routines: "SharedRoutines | None" = None) -> None:
-        """Start building the library for calls of this kind with n examples, with routines that others share.
+    def start_build(self, kind: Kind, n: float, writer: Writer | None = None) -> None:
+        """Start building the library for calls of this kind with n examples, whose C this writer writes.
 
         Raises CompilerError if there is no compiler; if the compiler rejects the code, `library` raises it.
         """
         key = self._key(kind, n)
-        self._started[key] = BackgroundTask(self._prepare_build(key, routines))
+        self._started[key] = BackgroundTask(self._prepare_build(key, writer))
 
     def library(self, kind: Kind, n: float) -> "Library":
         """The library for a kind of call with n examples, which it computes in tiles or one by one.
@@ -101,19 +93,22 @@ class CBackend:
         key = self._key(kind, n)
         return key in self._libraries or key in self._started
 
-    def _prepare_build(self, key: "LibraryKey", routines: "SharedRoutines | None" = None) -> Callable[[], ctypes.CDLL]:
-        """Write the C of a library, unless it is in the cache; returns a function that compiles and loads it."""
+    def _prepare_build(self, key: "LibraryKey", writer: Writer | None = None) -> Callable[[], ctypes.CDLL]:
+        """Write the C of a library, unless it is in the cache; returns a function that compiles and loads it.
+
+        A writer with a process of its own is asked for the C when that function is called.
+        """
         kind, tile, _ = key
         precision, shared = self.precision, self.options.shared(len(self.stored.shapes))
-        linked = None if tile else routines
 
         def write() -> Source:
-            known = linked.routines if linked else None
-            source = c_source(self.stored, kind, tile, precision, self._programs, shared, known)
-            return Source(source.library, linked.object_files(source) if linked else ())
+            if writer:
+                return writer.source(self.stored, kind, tile, precision, self._programs, shared)
+            return Source(c_source(self.stored.graph(), kind, tile, precision, self._programs, shared).library)
 
-        made_of = f"{self.stored.digest} {kind} {tile} {shared} {precision.name} {linked is None} {writer_digest()}"
-        compile_and_load = prepare_build(write, made_of)
+        alone = not writer or tile > 0
+        made_of = f"{self.stored.digest} {kind} {tile} {shared} {precision.name} {alone} {writer_digest()}"
+        compile_and_load = prepare_build(write, made_of, in_background=writer is not None and writer.has_process)
         self._graph = None
         return compile_and_load
 
@@ -133,21 +128,6 @@ class LibraryKey(NamedTuple):
     threads: int  # which share the examples
 
 
-class SharedRoutines:
-    """The routines that a function's libraries, for examples of different shapes, share; each is compiled once."""
-
-    def __init__(self) -> None:
-        self.routines = Routines(across_programs=True)
-        self._objects: dict[int, ObjectFile] = {}  # that of each routine, by its index
-
-    def object_files(self, source: c.LibrarySource) -> list[ObjectFile]:
-        """The object files that a library links; the routines that it adds become a new one."""
-        if source.routines:
-            added = ObjectFile(source.routines)
-            self._objects |= dict.fromkeys(range(len(self._objects), len(self.routines)), added)
-        return list(dict.fromkeys(map(self._objects.__getitem__, source.called)))
-
-
 def check_constants(graph: Graph, precision: Precision) -> None:
     """Raise OverflowError if a constant of the function is too large."""
     for id, number in graph.trace.constants.items():
@@ -163,49 +143,6 @@ def tile_size(n: float, lanes: int = DOUBLE.lanes) -> int:
 def busy_threads(stored: SerializedGraph, kind: Kind, n: float) -> float:
     """How many threads n examples keep busy for long enough."""
     return n * stored.n_operands(kind) / (A_THREAD + A_GRADIENT * stored.n_parameters)
-
-
-def c_source(
-    stored: SerializedGraph,
-    kind: Kind,
-    tile: int,
-    precision: Precision,
-    programs: dict[Kind, Program] | None = None,
-    shared: Sequence[bool] = (),
-    routines: Routines | None = None,
-) -> c.LibrarySource:
-    """The C for a kind of call. `programs` keeps the program for each kind, which is the same for all tiles."""
-    graph = stored.graph()
-    programs = {} if programs is None else programs
-    with gc_paused():
-        if kind not in programs:
-            programs[kind] = program(graph, *graph.ends(kind))
-        return library_source(graph, programs[kind], tile=tile, precision=precision, shared=shared, routines=routines)
-
-
-def writer_digest() -> str:
-    """What identifies the C that this version of the compiler writes: its code, and the constants it goes by now."""
-    numbers = [
-        (name, x)
-        for module in (c, passes, jam, roll, schedule, share)
-        for name, x in vars(module).items()
-        if name.isupper() and type(x) is int
-    ]
-    return f"{_code_digest()} {numbers}"
-
-
-@functools.cache
-def _code_digest() -> str:
-    """A hash of the version and of the compiler's files, which may be in a zip, or compiled without their source."""
-    code = [file.read_bytes() for file in _files(resources.files("micrograd.compiler"))]
-    return hashlib.sha256(b"\0".join([_version.__version__.encode(), *code])).hexdigest()
-
-
-def _files(directory: Traversable) -> Iterator[Traversable]:
-    entries = sorted(directory.iterdir(), key=lambda entry: entry.name)
-    yield from [entry for entry in entries if entry.name.endswith((".py", ".pyc", ".c", ".txt"))]
-    for room in [entry for entry in entries if entry.is_dir() and entry.name != "__pycache__"]:
-        yield from _files(room)
 
 
 class Sizes(NamedTuple):
@@ -359,7 +296,7 @@ class ThreadedKernel:
         for gradients, _ in parts[1:] if g else ():
             self._add(g, gradients, self._sizes.parameters)
         self._spare += buffers
-        return functools.reduce(or_, flags)
+        return reduce(or_, flags)
 
     def _pool(self) -> Any:
         """The other threads, kept since a new one may have to wait for a processor. A forked child starts its own."""

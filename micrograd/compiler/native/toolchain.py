@@ -33,7 +33,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from micrograd.compiler.native.background import check_needed
+from micrograd.compiler.native.background import BackgroundTask, check_needed
 from micrograd.files import move
 from micrograd.signals import uninterrupted
 
@@ -180,20 +180,27 @@ def require_compiler() -> Compiler:
 
 
 def prepare_build(
-    write: Callable[[], Source], made_of: str, compiler: Compiler | None = None
+    write: Callable[[], Source], made_of: str, compiler: Compiler | None = None, *, in_background: bool = False
 ) -> Callable[[], ctypes.CDLL]:
     """Write a source, unless the cache has a library `made_of` the same. Returns a function that does the rest.
 
-    The function compiles and loads the library in any thread. Raises CompilerError as `build` does.
+    The function compiles and loads the library in any thread. If the source is to be written `in_background`, another
+    thread does it. Raises CompilerError as `build` does.
     """
-    command, version, native = compiler or require_compiler()
+    words, version, native = compiler or require_compiler()
     vectors = ["-mprefer-vector-width=512"] if platform.machine() in ("x86_64", "AMD64") else []
     flags = [*FLAGS, *native, *vectors]
     machine = platform.machine(), platform.platform(), _processor()
-    key = hashlib.sha256("\0".join([made_of, *command, version, *flags, *machine]).encode()).hexdigest()[:32]
+    key = hashlib.sha256("\0".join([made_of, *words, version, *flags, *machine]).encode()).hexdigest()[:32]
     directory = _cache_directory()
     library = directory and _load(directory, key)
-    return (lambda: library) if library else partial(_compile_and_load, directory, key, write(), [*command, *flags])
+    if library:
+        return lambda: library
+    command = [*words, *flags]
+    if in_background:
+        written = BackgroundTask(write, needs_slot=False)  # it waits for a process
+        return lambda: _compile_and_load(directory, key, written.result(), command)
+    return partial(_compile_and_load, directory, key, write(), command)
 
 
 def _compile_and_load(directory: Path | None, key: str, source: Source, command: list[str]) -> ctypes.CDLL:
