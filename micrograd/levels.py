@@ -157,8 +157,8 @@ def adopt_level(value: Any, operands: tuple[Any, ...], op: str) -> None:
     try:
         levels = {operand._level for operand in operands}
     except AttributeError:
-        odd = next(operand for operand in operands if not hasattr(operand, "_level"))
-        raise TypeError(f"the operands of {op} must be Values, not {type(odd).__name__}: {PROMOTE}") from None
+        stranger = next(operand for operand in operands if not hasattr(operand, "_level"))
+        raise TypeError(f"the operands of {op} must be Values, not {type(stranger).__name__}: {PROMOTE}") from None
     if len(levels) > 1:
         raise TypeError(f"the operands of {op} belong to different derivatives: {PROMOTE}")
     if value._level not in levels:

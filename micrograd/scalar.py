@@ -78,9 +78,9 @@ def zero(x: Any) -> Any:
     return 0 * x if _is_exact(x.__class__) else 0
 
 
-@functools.cache  # which takes a quarter of the time of a look at an abstract class
+@functools.cache  # faster than isinstance() with an abstract class, and called for each traced node
 def _is_exact(kind: Any) -> bool:
-    """Whether numbers of a type are integers or fractions."""
+    """Whether numbers of this type are exact: integers or fractions."""
     return issubclass(kind, Rational)
 
 

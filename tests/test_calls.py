@@ -640,7 +640,7 @@ def test_where_the_compiler_fails_at_a_call_arrays_and_some_gradients_come_out_a
     if not has_compiler():
         pytest.skip("there is no C compiler here")
 
-    def fails(*_, **how):
+    def fails(*args, **options):
         raise CompilerError("it fails")
 
     p = Value(2.0)

@@ -972,7 +972,7 @@ def test_a_step_that_replaces_the_optimizers_own_in_a_block_is_refused(backend):
         assert line.optimizer.steps == 2
 
 
-def no_build(*source, **how):
+def no_build(*args, **options):
     raise CompilerError("no longer")
 
 

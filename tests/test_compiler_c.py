@@ -440,7 +440,9 @@ def test_the_largest_of_many_numbers_is_that_of_the_engine(precision):
 def test_what_is_called_first_is_built_at_once_and_only_once(monkeypatch):
     built = []
     monkeypatch.setattr(
-        library, "prepare_build", lambda *source, **how: built.append(source) or toolchain.prepare_build(*source, **how)
+        library,
+        "prepare_build",
+        lambda *args, **options: built.append(args) or toolchain.prepare_build(*args, **options),
     )
     w = Value(2.0)
     fast = micrograd.compile(lambda x: w * x, (1.0,), parameters=[w], backend="c")
@@ -478,7 +480,9 @@ def test_libraries_for_many_and_for_few_examples_are_of_one_program(monkeypatch,
 def test_a_training_builds_what_it_needs_before_its_first_step(monkeypatch):
     built = []
     monkeypatch.setattr(
-        library, "prepare_build", lambda *source, **how: built.append(source) or toolchain.prepare_build(*source, **how)
+        library,
+        "prepare_build",
+        lambda *args, **options: built.append(args) or toolchain.prepare_build(*args, **options),
     )
     w = Value(2.0)
     fast = micrograd.compile(lambda x: (w * x - 1.0) ** 2, (1.0,), parameters=[w], backend="c")
@@ -1764,8 +1768,8 @@ def test_what_is_in_the_cache_is_found_by_its_trace_and_not_written_again(monkey
             with pytest.raises(AssertionError, match="it was in the cache"):
                 ask()
         for module, name, other in ((c, "LINES", 7), (writer, "_code_digest", lambda: "other code")):
-            with patch.context() as changed:
-                changed.setattr(module, name, other)
+            with patch.context() as inner:
+                inner.setattr(module, name, other)
                 with pytest.raises(AssertionError, match="it was in the cache"):
                     compiled(3.0).map([0.5] * 40)
     assert compiled(4.0)(0.5) == pytest.approx(4.0 * math.sin(0.5))

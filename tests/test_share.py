@@ -171,10 +171,10 @@ def test_programs_share_no_routine_that_reads_constants():
     assert counts([step], [step]) == [0, 0]
 
 
-def phrased(name):
-    """A program of the benchmarks, at its small size."""
-    program = PROGRAMS[name].make(*PROGRAMS[name].small)
-    return program.first, program.example, program.parameters
+def benchmark(name):
+    """The function, the example and the parameters of a benchmark program, at its small size."""
+    phrased = PROGRAMS[name].make(*PROGRAMS[name].small)
+    return phrased.first, phrased.example, phrased.parameters
 
 
 def test_longer_attention_needs_hardly_any_new_routines():
@@ -222,7 +222,7 @@ def trained_on_lengths(texts):
 
 @pytest.fixture
 def processes(monkeypatch, tmp_path):
-    """The processes that write C, of which there is one however little there is to write; their cache is empty."""
+    """The writing processes started so far: one starts however little there is to write. The cache is empty."""
     started, start = [], subprocess.Popen
 
     def popen(command, **options):
@@ -241,7 +241,7 @@ TEXTS = [[0.1 * i - 0.2 * (i % 3) + 0.01 * k for i in range(n)] for k, n in enum
 
 
 @needs_compiler
-def test_another_process_may_write_the_c(monkeypatch, processes, tmp_path):
+def test_c_from_another_process_trains_to_the_same_numbers(monkeypatch, processes, tmp_path):
     found = trained_on_lengths(TEXTS)
     [process] = processes
     assert process.returncode is not None  # it has ended
@@ -255,20 +255,20 @@ def test_another_process_may_write_the_c(monkeypatch, processes, tmp_path):
 
 
 @needs_compiler
-@pytest.mark.parametrize("answers", [0, 1, 2])
-def test_a_process_that_ends_leaves_the_rest_to_this_one(monkeypatch, processes, tmp_path, answers):
-    ask, asked = writer.Writer._asked, []
+@pytest.mark.parametrize("n_replies", [0, 1, 2])
+def test_if_the_writing_process_is_killed_this_one_writes_the_rest(monkeypatch, processes, tmp_path, n_replies):
+    ask, asked = writer.LibraryWriter._ask, []
 
-    def until_it_ends(self, job):
+    def ask_then_kill(self, job):
         asked.append(job)
-        if len(asked) > answers:
+        if len(asked) > n_replies:
             ask(self, job)
             self._process.kill()
         return ask(self, job)
 
-    monkeypatch.setattr(writer.Writer, "_asked", until_it_ends)
+    monkeypatch.setattr(writer.LibraryWriter, "_ask", ask_then_kill)
     found = trained_on_lengths(TEXTS)
-    assert len(asked) == answers + 1
+    assert len(asked) == n_replies + 1
     assert processes[0].returncode == -signal.SIGKILL
     monkeypatch.setattr(function_module, "MUCH_TO_WRITE", 1 << 60)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
@@ -276,7 +276,7 @@ def test_a_process_that_ends_leaves_the_rest_to_this_one(monkeypatch, processes,
 
 
 @needs_compiler
-def test_a_python_that_cannot_start_another_writes_the_c_itself(monkeypatch, processes):
+def test_this_process_writes_the_c_if_no_other_can_start(monkeypatch, processes):
     monkeypatch.setattr(sys, "executable", "/no/such/python")
     assert len(trained_on_lengths(TEXTS)) == 3 + len(causal(4)[2])
     assert not processes
@@ -284,9 +284,12 @@ def test_a_python_that_cannot_start_another_writes_the_c_itself(monkeypatch, pro
 
 def test_a_forked_child_writes_the_c_itself(monkeypatch):
     graph = SerializedGraph(graph_of(*causal(4)))
-    with writer.Writer(True) as shared, shared._lock:  # as while a thread waits for the process
+    with (
+        writer.LibraryWriter(uses_process=True) as with_process,
+        with_process._lock,
+    ):  # held, as by a thread that waits for the process
         monkeypatch.setattr(os, "getpid", lambda: -1)
-        source = shared.source(graph, "backward", 0, DOUBLE, {}, ())
+        source = with_process.source(graph, "backward", 0, DOUBLE, {}, ())
     assert (
         source.text
         == writer.c_source(graph.graph(), "backward", 0, DOUBLE, None, (), Routines(across_programs=True))[0]
@@ -294,35 +297,48 @@ def test_a_forked_child_writes_the_c_itself(monkeypatch):
     assert len(source.objects) == 1
 
 
-def test_what_a_process_left_undone_shares_no_routines_with_what_it_has_done():
-    graphs = [SerializedGraph(graph_of(*each)) for each in (causal(4), phrased("LSTM"))]
+def test_c_written_after_the_process_failed_links_none_of_its_routines():
+    graphs = [SerializedGraph(graph_of(*each)) for each in (causal(4), benchmark("LSTM"))]
 
-    def source(shared, graph, tile=0):
-        return shared.source(graph, "backward", tile, DOUBLE, {}, ())
+    def source(library_writer, graph, tile=0):
+        return library_writer.source(graph, "backward", tile, DOUBLE, {}, ())
 
-    with writer.Writer(True) as shared, writer.Writer(False) as other:
-        source(shared, graphs[0])
-        shared._process.kill()
-        found, expected = source(shared, graphs[1]), source(other, graphs[1])
+    with writer.LibraryWriter(uses_process=True) as with_process, writer.LibraryWriter(uses_process=False) as without:
+        source(with_process, graphs[0])
+        with_process._process.kill()
+        found, expected = source(with_process, graphs[1]), source(without, graphs[1])
         assert found.text == expected.text
         assert [each._text for each in found.objects] == [each._text for each in expected.objects]
-        in_lanes = writer.c_source(graphs[1].graph(), "backward", 1, DOUBLE).library
-        assert source(shared, graphs[1], tile=1) == toolchain.Source(in_lanes)
+        tiled = writer.c_source(graphs[1].graph(), "backward", 1, DOUBLE).library
+        assert source(with_process, graphs[1], tile=1) == toolchain.Source(tiled)
 
 
-def test_the_end_of_the_block_waits_for_no_process(monkeypatch):
-    monkeypatch.setattr(writer, "COMMAND", "import time; time.sleep(3600)  # {path} {module}")
+def test_leaving_the_block_terminates_a_process_that_hangs(monkeypatch):
+    monkeypatch.setattr(writer, "SERVER_CODE", "import time; time.sleep(3600)  # {path} {module}")
     graph, found = SerializedGraph(graph_of(*causal(4))), []
-    with writer.Writer(True) as shared:
-        thread = threading.Thread(target=lambda: found.append(shared.source(graph, "backward", 0, DOUBLE, {}, ())))
+    with writer.LibraryWriter(uses_process=True) as with_process:
+        thread = threading.Thread(
+            target=lambda: found.append(with_process.source(graph, "backward", 0, DOUBLE, {}, ()))
+        )
         thread.start()
-        while shared._process is None:
+        while with_process._process is None:
             time.sleep(0.01)
     thread.join()
     assert found[0].objects
 
 
-def test_jobs_are_replied_to_one_by_one():
+def test_what_a_sitecustomize_prints_is_no_reply(monkeypatch, processes, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("print('B' * 5000, end='')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(writer.log, "info", None)  # which a failure would call
+    graph = SerializedGraph(graph_of(*causal(4)))
+    with writer.LibraryWriter(uses_process=True) as with_process:
+        for _ in range(2):
+            assert with_process.source(graph, "backward", 0, DOUBLE, {}, ()).objects
+    assert len(processes) == 1
+
+
+def test_serve_replies_to_each_job_in_order():
     graphs = [graph_of(*causal(n)) for n in (4, 5)]
     jobs, replies = BytesIO(), BytesIO()
     for graph, tile in zip(graphs * 2, (0, 0, 1, 1), strict=True):
@@ -335,13 +351,14 @@ def test_jobs_are_replied_to_one_by_one():
     for graph, tile in zip(graphs * 2, (0, 0, 1, 1), strict=True):
         known = None if tile else routines
         expected = writer.c_source(graph, "backward", tile, DOUBLE, routines=known)
+        assert replies.read(len(writer.BEFORE_REPLY)) == writer.BEFORE_REPLY
         assert pickle.load(replies) == (expected, len(routines))
     assert not replies.read()
 
 
-def test_code_that_has_changed_writes_nothing():
+def test_serve_refuses_a_job_from_other_code():
     jobs = BytesIO(pickle.dumps(("another digest", b"", "backward", 0, DOUBLE, ())))
-    with pytest.raises(ValueError, match="has changed since"):
+    with pytest.raises(ValueError, match="differ from those"):
         writer.serve(jobs, BytesIO())
 
 
@@ -417,7 +434,7 @@ def test_work_that_is_cancelled_is_done_in_result(monkeypatch):
 
 AT_EXIT = """import os, sys, threading, time
 from micrograd import Value, compile
-from micrograd.compiler.native import toolchain, writer
+from micrograd.compiler.native import toolchain
 
 def ask():
     threading.main_thread().join()

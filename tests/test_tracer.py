@@ -71,7 +71,7 @@ def test_a_dot_is_one_operation_and_so_is_each_gradient() -> None:
 
 
 def plus_products(x: Any, start: Any, ws: list[Any]) -> Any:
-    """A sum of products: what it starts from, then w0 * x0 and so on."""
+    """start + w0 * x0 + w1 * x1 + ..., written with operators."""
     for w, number in zip(ws, x, strict=True):
         start = start + w * number
     return start
@@ -79,9 +79,9 @@ def plus_products(x: Any, start: Any, ws: list[Any]) -> Any:
 
 SUMS: dict[str, Any] = {
     "from a number": lambda x, b, ws: plus_products(x, b, ws),
-    "from the right": lambda x, b, ws: ws[2] * x[2] + (ws[1] * x[1] + (ws[0] * x[0] + b)),
+    "nested on the right": lambda x, b, ws: ws[2] * x[2] + (ws[1] * x[1] + (ws[0] * x[0] + b)),
     "from nothing": lambda x, b, ws: plus_products(x[1:], ws[0] * x[0], ws[1:]),
-    "in turn": lambda x, b, ws: plus_products(x[2:], plus_products(x[:2], b, ws[:2]), ws[2:]),
+    "in two parts": lambda x, b, ws: plus_products(x[2:], plus_products(x[:2], b, ws[:2]), ws[2:]),
 }
 
 
@@ -92,21 +92,21 @@ def test_a_sum_of_products_is_a_dot_however_it_is_written(form: str) -> None:
     def function(add: Any) -> Any:
         return lambda x: plus_products([0.1, 0.2], add(x, b, ws).tanh(), [x[0], x[2]])
 
-    def called(x: Any, b: Value, ws: list[Value]) -> Value:
+    def with_dot(x: Any, b: Value, ws: list[Value]) -> Value:
         return dot(ws, x) if form == "from nothing" else dot(ws, x, b)
 
     example = ([1.0, 2.0, 3.0],)
-    graphs = [graph_of(function(add), example, [*ws, b]) for add in (SUMS[form], called)]
+    graphs = [graph_of(function(add), example, [*ws, b]) for add in (SUMS[form], with_dot)]
     kernels = [program(graph, graph.outputs, graph.parameter_gradients or []).kernel for graph in graphs]
     assert kernels[0] == kernels[1]
     assert [outer.row for outer in graphs[0].outers] == [(0, 1, 3)]
     check(function(SUMS[form]), example, [*ws, b])
 
 
-def test_sums_that_go_on_in_turn_are_in_the_order_in_which_they_are_used() -> None:
+def test_interleaved_sums_give_the_kernel_of_sums_one_after_the_other() -> None:
     ws = values(3)
 
-    def in_turn(x: Any) -> Any:
+    def interleaved(x: Any) -> Any:
         totals: list[Any] = [0.0] * 5
         for j in range(3):
             for i in reversed(range(5)):
@@ -117,50 +117,48 @@ def test_sums_that_go_on_in_turn_are_in_the_order_in_which_they_are_used() -> No
         return dot([plus_products(x[i : i + 3], 0.0, ws).tanh() for i in range(5)], x[2:])
 
     example = ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0],)
-    graphs = [graph_of(function, example, ws) for function in (in_turn, one_by_one)]
+    graphs = [graph_of(function, example, ws) for function in (interleaved, one_by_one)]
     kernels = [program(graph, graph.outputs, graph.parameter_gradients or []).kernel for graph in graphs]
     assert kernels[0] == kernels[1]
-    check(in_turn, example, ws)
+    check(interleaved, example, ws)
 
 
-def test_a_sum_that_a_choice_among_constants_leaves_out_is_used_by_no_line() -> None:
+def test_a_sum_that_where_discards_on_a_constant_condition_can_be_compiled() -> None:
     ws = values(3)
     check(lambda x: plus_products(x, micrograd.where(True, 0.5, plus_products(x, 0.0, ws)), ws), ([1.0, 2.0, 3.0],), ws)
 
 
-def steps_of(x: Any, ws: list[Value]) -> list[Any]:
-    """Each sum of the first products."""
+def partial_sums(x: Any, ws: list[Value]) -> list[Any]:
+    """The partial sums: 0, w0 * x0, w0 * x0 + w1 * x1, ..."""
     totals = [Value(0.0)]
     for w, number in zip(ws, x, strict=True):
         totals.append(totals[-1] + w * number)
     return totals
 
 
-class Reading(Value):
-    """A number whose closure reads the gradient of its operand."""
+def half_reading_grad(x: Value) -> Value:
+    """x / 2, as a user's own operation whose closure reads the gradient of x."""
 
-    @staticmethod
-    def half(x: Value) -> Value:
-        """Half of x; the gradient is half of all that there is, and this."""
+    def _backward(grad: Any) -> None:
+        x.grad += grad * 0.5 + 0.0 * x.grad
 
-        def _backward(grad: Any) -> None:
-            x.grad += grad * 0.5 + 0.0 * x.grad
-
-        return Value(x.data * 0.5, (x,), "half", _backward)
+    return Value(x.data * 0.5, (x,), "half", _backward)
 
 
 NO_DOTS: dict[str, Any] = {
-    "each part is used": lambda x, ws: plus_products(steps_of(x, ws), Value(0.0), [1.0] * 4),
-    "a product is used": lambda x, ws: [product := ws[0] * x[0], product + ws[1] * x[1] + ws[2] * x[2]][1] + product,
+    "each partial sum is used": lambda x, ws: plus_products(partial_sums(x, ws), Value(0.0), [1.0] * 4),
+    "a product is used twice": lambda x, ws: (
+        [product := ws[0] * x[0], product + ws[1] * x[1] + ws[2] * x[2]][1] + product
+    ),
     "two products": lambda x, ws: ws[0] * x[0] + ws[1] * x[1],
-    "constants": lambda x, ws: 2.0 * x[0] + 3.0 * x[1] + 4.0 * ws[0],
+    "constant factors": lambda x, ws: 2.0 * x[0] + 3.0 * x[1] + 4.0 * ws[0],
     "differences": lambda x, ws: ws[0] * x[0] - ws[1] * x[1] - ws[2] * x[2],
-    "a closure reads gradients": lambda x, ws: Reading.half(plus_products(x, 0.0, ws)),
+    "a closure reads gradients": lambda x, ws: half_reading_grad(plus_products(x, 0.0, ws)),
 }
 
 
 @pytest.mark.parametrize("case", NO_DOTS)
-def test_what_is_no_sum_of_products_alone_stays_as_it_is(case: str) -> None:
+def test_these_sums_are_no_dots_in_the_trace(case: str) -> None:
     ws = values(3)
     graph = graph_of(lambda x: NO_DOTS[case](x, ws), ([1.0, 2.0, 3.0],), ws)
     assert "dot" not in [graph.trace.ops[line] for line in graph.trace.live(graph.outputs)]

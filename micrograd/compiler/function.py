@@ -26,7 +26,7 @@ from micrograd.compiler.frontend.sparse import Entries
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
 from micrograd.compiler.native.library import CBackend, Library
 from micrograd.compiler.native.toolchain import CompilerError, notice
-from micrograd.compiler.native.writer import MUCH_TO_WRITE, Writer
+from micrograd.compiler.native.writer import MUCH_TO_WRITE, LibraryWriter
 from micrograd.compiler.options import Options
 from micrograd.compiler.targets.python import explain
 from micrograd.engine import Value
@@ -175,8 +175,8 @@ class Function:
         new = [pack for pack in missing if pack.shapes not in self._backends]
         if len(new) > MANY_SHAPES:
             log.warning("compiling once for each of %d shapes of examples", len(new))
-        much_to_write = len(new) * self._backends[self._shapes].stored.n_operands(kind) > MUCH_TO_WRITE
-        with Writer(much_to_write) as writer:
+        n_operands = len(new) * self._backends[self._shapes].stored.n_operands(kind)
+        with LibraryWriter(uses_process=n_operands > MUCH_TO_WRITE) as writer:
             for n, packed in enumerate(missing, 1 + len(new) - len(missing)):
                 with gc_paused():  # until the graph is freed
                     self._compiled_for(packed)
@@ -224,7 +224,7 @@ class Function:
         backend = self._backends.get(shapes)
         return backend.is_built(kind, n) if isinstance(backend, CBackend) else backend is not None
 
-    def _start_build(self, shapes: Shapes, kind: Kind, n: float, writer: Writer | None = None) -> None:
+    def _start_build(self, shapes: Shapes, kind: Kind, n: float, writer: LibraryWriter | None = None) -> None:
         """Start building, in the background, the library that `_library` returns."""
         backend = self._backends[shapes]
         try:

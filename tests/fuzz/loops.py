@@ -25,7 +25,7 @@ import micrograd
 from micrograd import Value
 from micrograd.compiler import CompilerError, passes
 from micrograd.compiler.native import toolchain
-from micrograd.compiler.native.writer import Writer
+from micrograd.compiler.native.writer import LibraryWriter
 from micrograd.compiler.passes import jam, roll
 from micrograd.compiler.targets import c
 from tests.fuzz.bounded import Bounded
@@ -244,7 +244,7 @@ def compiled(program: Program, way: Way) -> Result:
     ):
         fast = micrograd.compile(lambda x: run(program, x, ws, constants), (examples[0],), parameters=ws, backend="c")
         if way.shares:
-            fast._backends[fast._shapes].start_build("backward", 1, Writer(False))
+            fast._backends[fast._shapes].start_build("backward", 1, LibraryWriter(uses_process=False))
         for count in (EXAMPLES, 1):
             for p in ws:
                 p.grad = 0.0

@@ -1,7 +1,7 @@
-"""Sums of products that were written with operators: each becomes one `dot`, as if the function had called it.
+"""Chains of additions of products, such as `total = total + w * x` in a loop: each becomes one `dot`.
 
-A loop of `total = total + w * x` leaves two nodes for each product. As one node, they have one line of the trace for
-all, and what they add to gradients is traced like that of a `dot`, a row at a time.
+The loop leaves two nodes and two lines of the trace for each product; a `dot` is one of each. Its gradients are traced
+a row at a time, not a product at a time.
 """
 
 from collections import Counter
@@ -13,50 +13,50 @@ from micrograd import reductions
 from micrograd.compiler.frontend.tracer import Symbol, Trace
 from micrograd.engine import Value
 
-FEWEST_PRODUCTS = 3
+FEWEST_PRODUCTS = 3  # below which a dot saves next to nothing
 
 
 def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]) -> set[Value]:
-    """Make each sum of products a `dot`, in the graph and in the trace. Returns the totals.
+    """Turn each chain of `+` over several products into one `dot`. Returns the nodes that became dots.
 
-    A sum or a product that something else uses, too, stays as it is. The nodes, each after its operands, are operations
-    of this package from which the results were computed.
+    A chain ends at a partial sum, and at a product, that something else uses. `nodes` are those that `results` were
+    computed from, operands first. This package must have defined all their closures.
     """
     sums = [node for node in nodes if node._op == "+"]
     if not any(operand._op == "*" for node in sums for operand in node._prev):
         return set()
-    uses = Counter(map(id, chain(results, chain.from_iterable([node._prev for node in nodes]))))
+    n_uses = Counter(map(id, chain(results, chain.from_iterable([node._prev for node in nodes]))))
 
     def is_product(node: Value) -> bool:
-        return node._op == "*" and uses[id(node)] == 1 and type(node.data) is Symbol
+        return node._op == "*" and n_uses[id(node)] == 1 and type(node.data) is Symbol
 
-    parts: set[Value] = set()  # of the sums so far
+    seen: set[Value] = set()  # the sums of the chains so far
     totals = set()
     for total in reversed(sums):
-        if total in parts:
+        if total in seen:
             continue
         rest: Any = total
         products = []
-        while rest._op == "+" and (rest is total or uses[id(rest)] == 1):
-            before, product = rest._prev
+        while rest._op == "+" and (rest is total or n_uses[id(rest)] == 1):
+            partial_sum, product = rest._prev
             if not is_product(product):
-                before, product = product, before
+                partial_sum, product = product, partial_sum
                 if not is_product(product):
                     break
-            parts.add(rest)
+            seen.add(rest)
             products.append(product)
-            rest = before
+            rest = partial_sum
         if products and is_product(rest):
             products.append(rest)
             rest = 0
         if len(products) >= FEWEST_PRODUCTS:
-            _become_dot(trace, total, rest, products[::-1])
+            _replace_by_dot(trace, total, rest, products[::-1])
             totals.add(total)
     return totals
 
 
-def _become_dot(trace: Trace, total: Value, start: Any, products: Sequence[Value]) -> None:
-    """Let the total be the result of the engine's `dot`, and its line that operation if no factor is constant."""
+def _replace_by_dot(trace: Trace, total: Value, start: Any, products: Sequence[Value]) -> None:
+    """Make the total's node a `dot`, and also its line, if that is a "+" and no factor is constant."""
     ws, xs = zip(*[product._prev for product in products], strict=True)
     node = reductions.dot(ws, xs, start)
     total._op, total._prev, total._backward = node._op, node._prev, node._backward
@@ -66,13 +66,14 @@ def _become_dot(trace: Trace, total: Value, start: Any, products: Sequence[Value
 
 
 def first_uses(totals: set[Value], nodes: Sequence[Value]) -> dict[Value, int]:
-    """The first line that uses each of the totals, but for those that nothing uses.
+    """For each total, the first line of the trace that uses it. Totals that no line uses are left out.
 
-    By this line, totals are in one order whether a program adds up one after the other, or a product to each in turn.
+    Sorted by it, totals are in the same order whether a program finishes one sum before it begins the next, or adds one
+    product to each sum in turn.
     """
-    uses: dict[Value, int] = {}
+    first_use: dict[Value, int] = {}
     for node in nodes:
-        if type(node.data) is Symbol:  # unless a choice among constants left it a number
+        if type(node.data) is Symbol:  # a `where` on a constant condition may give a plain number, which has no line
             for total in totals.intersection(node._prev):
-                uses[total] = min(uses.get(total, node.data.id), node.data.id)
-    return uses
+                first_use[total] = min(first_use.get(total, node.data.id), node.data.id)
+    return first_use

@@ -37,8 +37,9 @@ class Graph:
     parameters, n_constants
         The Values that gradients are with respect to, but for so many of the last ones.
     to_roll
-        Whether the backward pass goes level by level, so that similar operations are next to each other. Otherwise it
-        goes the engine's way, whose sums it then has to the last bit.
+        Whether sums of products written with operators become dots, and the backward pass goes level by level, so that
+        similar operations are next to each other. Otherwise it goes the engine's way, whose sums it then has to the
+        last bit.
     finite, quiet
         As for a Trace.
 
@@ -89,7 +90,7 @@ class Graph:
         remaining = iter(inputs)
         arguments = [unflatten(remaining, shape) for shape in shapes]
         grads: dict[Value, Any] = {}
-        uses: dict[Value, int] = {}  # the first line that uses each sum of products that was written with operators
+        first_use: dict[Value, int] = {}  # for each sum that became a dot, the first line that uses it
         orders: dict[Value, Order] = {}  # from roots that the forward pass has walked already
 
         def order_of(value: Value) -> Order:
@@ -101,7 +102,7 @@ class Graph:
             for each in (*nodes, *set(leaves).difference(parameters)):
                 if type(each.data) is not Symbol:
                     grads.setdefault(each, each.grad)
-            return (_in_order(nodes, uses) if to_roll else nodes), leaves
+            return (_in_order(nodes, first_use) if to_roll else nodes), leaves
 
         def leave() -> None:
             deque(map(setattr, grads.keys(), repeat("grad"), grads.values()), maxlen=0)
@@ -111,7 +112,7 @@ class Graph:
         with finally_uninterrupted(leave), symbols(parameters, data) as gradients:
             with backward_order(order_of):
                 result = _called(function, arguments)
-            nodes, leaves = self._trace_forward(result, uses if to_roll else None)
+            nodes, leaves = self._trace_forward(result, first_use if to_roll else None)
             if self.output_shape == ():
                 root = result if isinstance(result, Value) else Value(result)
                 if root is result:
@@ -153,10 +154,11 @@ class Graph:
         graph.trace, graph.parameter_gradients, graph.outers = trace, ends, []
         return graph
 
-    def _trace_forward(self, result: Any, uses: dict[Value, int] | None) -> Order:
+    def _trace_forward(self, result: Any, first_use: dict[Value, int] | None) -> Order:
         """Record the function's result. Returns what it was computed from.
 
-        Unless `uses` is None, sums of products become dots, and `uses` gets the first line that uses each of them.
+        If `first_use` is given and all closures are this package's, sums of products become dots, and `first_use` gets,
+        for each, the first line that uses it.
         """
         self.output_shape = shape_of(result)
         values = flat(result)
@@ -165,10 +167,14 @@ class Graph:
         nodes, leaves = topological_order(end)
         del nodes[-1:]  # the end itself, which without operands is no node but a leaf
         _check_symbolic(nodes)
-        if uses is not None and _are_ours(nodes) and (totals := join_products(self.trace, nodes, end._prev)):
+        if (
+            first_use is not None
+            and _have_own_closures(nodes)
+            and (totals := join_products(self.trace, nodes, end._prev))
+        ):
             nodes, leaves = topological_order(end)
             del nodes[-1:]
-            uses |= first_uses(totals, nodes)
+            first_use |= first_uses(totals, nodes)
         self.has_where = any(node._op == "where" for node in nodes)
         self.outputs = [self._output(value) for value in values]
         self.forward_end = len(self.trace.ops)
@@ -201,7 +207,7 @@ class Graph:
         for x in inputs:
             x.grad = 0  # what such a backward() has left on an argument is not part of the gradient
         learnt = len(parameters) - n_constants
-        with joined(trace, gradients, learnt, are_read=not _are_ours(nodes)) as additions:
+        with joined(trace, gradients, learnt, are_read=not _have_own_closures(nodes)) as additions:
             root.backward(trace.leaf("seed"))
         if to_roll:
             self.outers = sorted(additions.pop_outers())
@@ -215,17 +221,17 @@ class Graph:
                 self.gradients.setdefault(grad.id, data.id)
 
 
-def _are_ours(nodes: Sequence[Value]) -> bool:
-    """Whether all closures are of this package: none of these reads what has been added to a gradient."""
+def _have_own_closures(nodes: Sequence[Value]) -> bool:
+    """Whether this package defined the closures of all nodes: its own never read the gradients that they add to."""
     codes = {getattr(node._backward, "__code__", None) for node in nodes}
     return all(code is not None and code.co_filename.startswith(PACKAGE) for code in codes)
 
 
-def _in_order(nodes: Sequence[Value], uses: dict[Value, int]) -> list[Value]:
+def _in_order(nodes: Sequence[Value], first_use: dict[Value, int]) -> list[Value]:
     """The nodes level by level, each as soon as its operands are there; those of a level as they were computed.
 
     A sum of many terms is on one level. So a gradient adds up alike parts one after the other, however the program was
-    written. Those in `uses` are sorted by these lines, not by their own.
+    written. A node in `first_use` is sorted by the line given there, not by its own.
     """
     levels: dict[int, int] = {}  # by the id of a node; leaves are on level 0
     lines: dict[int, int] = {}  # by the id of a node
@@ -233,7 +239,7 @@ def _in_order(nodes: Sequence[Value], uses: dict[Value, int]) -> list[Value]:
         data = node.data
         while isinstance(data, Value):
             data = data.data
-        line = uses.get(node, data.id if type(data) is Symbol else 0)
+        line = first_use.get(node, data.id if type(data) is Symbol else 0)
         if node._op == "+":
             operands = [operand for operand in node._prev if operand._prev]
             level = max([levels[id(operand)] + (operand._op != "+") for operand in operands], default=1)

@@ -238,6 +238,7 @@ class Trace:
     ) -> None:
         self.keeps_composed, self.finite, self.quiet, self.joins = keeps_composed, finite, quiet, joins
         self.ops: list[str] = []
+        # The start of a dot may be a constant that was recorded later, whose line is then a higher one.
         self.operands: list[tuple[int, ...]] = []
         self.leaves: dict[int, tuple[str, int]] = {}
         self.constants: dict[int, float] = {}

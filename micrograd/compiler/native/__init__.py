@@ -1,1 +1,1 @@
-"""Native code: what writes C, compilers, libraries, and the loop that trains in C."""
+"""Native code: writing C, compilers, libraries, and the loop that trains in C."""

@@ -1,4 +1,4 @@
-"""Background tasks: threads that wait for a C compiler while Python goes on."""
+"""Background tasks: threads that wait for a C compiler, or for the process that writes C, while Python goes on."""
 
 import os
 import threading
@@ -25,7 +25,7 @@ def check_needed() -> None:
 
 
 class BackgroundTask(Generic[Result]):
-    """Work that starts at once in another thread, or once there is a slot for it; `result` waits for it.
+    """Work in another thread, which waits for a slot unless `needs_slot` is False; `result` waits for the work.
 
     A forked child inherits the task but not its thread; and once the main thread has ended, the task is cancelled. In
     either case, `result` does the work itself.
@@ -33,7 +33,7 @@ class BackgroundTask(Generic[Result]):
 
     def __init__(self, work: Callable[[], Result], *, needs_slot: bool = True) -> None:
         self._work, self._process = work, os.getpid()
-        self._slots: AbstractContextManager[Any] = _slots(self._process) if needs_slot else nullcontext()
+        self._slot: AbstractContextManager[Any] = _slots(self._process) if needs_slot else nullcontext()
         self._future: Future[Result] = Future()
         try:
             threading.Thread(target=self._run, name=THREAD_NAME).start()
@@ -48,7 +48,7 @@ class BackgroundTask(Generic[Result]):
         return self._work()
 
     def _run(self) -> None:
-        with self._slots:
+        with self._slot:
             try:
                 check_needed()
                 self._future.set_result(self._work())

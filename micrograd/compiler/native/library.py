@@ -21,7 +21,7 @@ from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.frontend.serialized import SerializedGraph
 from micrograd.compiler.native.background import BackgroundTask
 from micrograd.compiler.native.toolchain import Source, prepare_build, require_compiler, unload
-from micrograd.compiler.native.writer import Writer, c_source, writer_digest
+from micrograd.compiler.native.writer import LibraryWriter, c_source, writer_digest
 from micrograd.compiler.options import Options
 from micrograd.compiler.passes import Program
 from micrograd.signals import uninterrupted
@@ -67,8 +67,8 @@ class CBackend:
         """Call a generated function, as `PythonBackend.run` does, on buffers of numbers of the precision."""
         self.library(kind, packed.n)(parameters, seed, packed, results, gradients)
 
-    def start_build(self, kind: Kind, n: float, writer: Writer | None = None) -> None:
-        """Start building the library for calls of this kind with n examples, whose C this writer writes.
+    def start_build(self, kind: Kind, n: float, writer: LibraryWriter | None = None) -> None:
+        """Start building the library for calls of this kind with n examples. The writer, if given, writes its C.
 
         Raises CompilerError if there is no compiler; if the compiler rejects the code, `library` raises it.
         """
@@ -93,10 +93,10 @@ class CBackend:
         key = self._key(kind, n)
         return key in self._libraries or key in self._started
 
-    def _prepare_build(self, key: "LibraryKey", writer: Writer | None = None) -> Callable[[], ctypes.CDLL]:
+    def _prepare_build(self, key: "LibraryKey", writer: LibraryWriter | None = None) -> Callable[[], ctypes.CDLL]:
         """Write the C of a library, unless it is in the cache; returns a function that compiles and loads it.
 
-        A writer with a process of its own is asked for the C when that function is called.
+        If the writer uses a process, a thread asks it for the C now, and the returned function waits for the C.
         """
         kind, tile, _ = key
         precision, shared = self.precision, self.options.shared(len(self.stored.shapes))
@@ -106,9 +106,9 @@ class CBackend:
                 return writer.source(self.stored, kind, tile, precision, self._programs, shared)
             return Source(c_source(self.stored.graph(), kind, tile, precision, self._programs, shared).library)
 
-        alone = not writer or tile > 0
-        made_of = f"{self.stored.digest} {kind} {tile} {shared} {precision.name} {alone} {writer_digest()}"
-        compile_and_load = prepare_build(write, made_of, in_background=writer is not None and writer.has_process)
+        links_nothing = not writer or tile > 0
+        made_of = f"{self.stored.digest} {kind} {tile} {shared} {precision.name} {links_nothing} {writer_digest()}"
+        compile_and_load = prepare_build(write, made_of, in_background=writer is not None and writer.uses_process)
         self._graph = None
         return compile_and_load
 

@@ -184,8 +184,8 @@ def prepare_build(
 ) -> Callable[[], ctypes.CDLL]:
     """Write a source, unless the cache has a library `made_of` the same. Returns a function that does the rest.
 
-    The function compiles and loads the library in any thread. If the source is to be written `in_background`, another
-    thread does it. Raises CompilerError as `build` does.
+    The function compiles and loads the library in any thread. With `in_background`, another thread writes the source,
+    and the function waits for it. Raises CompilerError as `build` does.
     """
     words, version, native = compiler or require_compiler()
     vectors = ["-mprefer-vector-width=512"] if platform.machine() in ("x86_64", "AMD64") else []
@@ -198,7 +198,7 @@ def prepare_build(
         return lambda: library
     command = [*words, *flags]
     if in_background:
-        written = BackgroundTask(write, needs_slot=False)  # it waits for a process
+        written = BackgroundTask(write, needs_slot=False)  # it mostly waits for the process that writes C
         return lambda: _compile_and_load(directory, key, written.result(), command)
     return partial(_compile_and_load, directory, key, write(), command)
 

@@ -1,4 +1,4 @@
-"""The C of libraries, written in this process or, for functions of examples of many shapes, in another one."""
+"""Writes the C of libraries: in this process or, if there is much to write for several shapes, in another."""
 
 import functools
 import hashlib
@@ -28,8 +28,11 @@ from micrograd.compiler.targets.c import LibrarySource, library_source
 
 log = logging.getLogger("micrograd")
 
-MUCH_TO_WRITE = 1 << 20  # operands of programs, about a second of work, for which a process pays off
-COMMAND = "import sys; sys.path[:] = {path!r}; from {module} import serve; serve(sys.stdin.buffer, sys.stdout.buffer)"
+MUCH_TO_WRITE = 1 << 20  # operands: above this, about a second of writing, starting a process pays off
+BEFORE_REPLY = b"\nthe C:\n"
+SERVER_CODE = (
+    "import sys; sys.path[:] = {path!r}; from {module} import serve; serve(sys.stdin.buffer, sys.stdout.buffer)"
+)
 
 
 def c_source(
@@ -41,7 +44,7 @@ def c_source(
     shared: Sequence[bool] = (),
     routines: Routines | None = None,
 ) -> LibrarySource:
-    """The C for a kind of call. `programs` keeps the program for each kind, which is the same for all tiles."""
+    """The C for a kind of call. `programs` caches the program of each kind, which all tiles share."""
     programs = {} if programs is None else programs
     with gc_paused():
         if kind not in programs:
@@ -50,7 +53,7 @@ def c_source(
 
 
 def writer_digest() -> str:
-    """What identifies the C that this version of the compiler writes: its code, and the constants it goes by now."""
+    """Identifies the C that this compiler writes: a hash of its code, and its integer constants, which tests change."""
     numbers = [
         (name, x)
         for module in (c, passes, jam, roll, schedule, share)
@@ -70,37 +73,37 @@ def _code_digest() -> str:
 def _files(directory: Traversable) -> Iterator[Traversable]:
     entries = sorted(directory.iterdir(), key=lambda entry: entry.name)
     yield from [entry for entry in entries if entry.name.endswith((".py", ".pyc", ".c", ".txt"))]
-    for room in [entry for entry in entries if entry.is_dir() and entry.name != "__pycache__"]:
-        yield from _files(room)
+    for subdirectory in [entry for entry in entries if entry.is_dir() and entry.name != "__pycache__"]:
+        yield from _files(subdirectory)
 
 
-class Writer:
-    """Writes the C of a function's libraries, for examples of several shapes, which share routines.
+class LibraryWriter:
+    """Writes the C of a function's libraries, one for each shape of examples. Those without tiles share routines.
 
-    Each routine is compiled once. If there is `much_to_write`, another process does it, while this one traces: Python
-    runs one thread at a time. That starts with the first library that is not in the cache, and ends with the block; if
-    it fails, the rest is written in this process.
+    With `uses_process`, another process writes the C while this one traces, since Python runs one thread at a time. The
+    process starts with the first library that is not in the cache, and ends when the `with` block does. If it fails,
+    this process writes the rest.
     """
 
-    def __init__(self, much_to_write: bool) -> None:
-        self.has_process = much_to_write
+    def __init__(self, *, uses_process: bool) -> None:
+        self.uses_process = uses_process
         self._process: subprocess.Popen[bytes] | None = None
-        self._start_over()
+        self._reset()
 
-    def _start_over(self) -> None:
-        """Know no routines."""
+    def _reset(self) -> None:
+        """Forget all routines and object files, and take a new lock."""
         self._lock, self._owner = threading.Lock(), os.getpid()
         self._routines = Routines(across_programs=True)
-        self._objects: dict[int, ObjectFile] = {}  # that of each routine, by its index
+        self._objects: dict[int, ObjectFile] = {}  # the object file of each routine, by the routine's index
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.has_process = False
+        self.uses_process = False  # threads still at work write their C in this process
         if self._process:
             self._process.terminate()
-            with suppress(OSError), self._process:  # closes its pipes and waits for its end
+            with suppress(OSError), self._process:  # `with` closes the pipes and waits for the process to end
                 pass
 
     def source(
@@ -112,27 +115,35 @@ class Writer:
         programs: dict[Kind, Program],
         shared: Sequence[bool],
     ) -> Source:
-        """The C for a kind of call, as `c_source` writes it, with the object files of the routines that it links."""
-        if self._owner != os.getpid():  # a forked child has no thread that could release the lock, nor the process
-            self.has_process = False
-            self._start_over()
+        """The C for a kind of call, as `c_source` writes it, and the object files to link.
+
+        The other process does not use `programs`.
+        """
+        if (
+            self._owner != os.getpid()
+        ):  # a forked child lacks the thread that may hold the lock, and must not use its parent's process
+            self.uses_process = False
+            self._reset()
         with self._lock:
-            if self.has_process:
+            if self.uses_process:
                 try:
                     job = writer_digest(), stored.pickled, kind, tile, precision, shared
-                    return self._linked(tile, *self._asked(job))
-                except (OSError, EOFError, pickle.PickleError) as error:
-                    log.info("the process that writes C has failed (%r)", error)
-                    self.has_process = False
-                    self._objects.clear()  # it has numbered its routines in its own way
-            routines = None if tile else self._routines
-            written = c_source(stored.graph(), kind, tile, precision, programs, shared, routines)
-            return self._linked(tile, written, len(self._routines))
+                    return self._with_objects(tile, *self._ask(job))
+                except Exception as error:  # it has ended: what is no complete reply may raise anything
+                    log.info("the process that writes C has ended (%r): this process writes the rest", error)
+                    self.uses_process = False
+                    self._objects.clear()  # their indices are those of the process's routines, not of `_routines`
+            shared_routines = None if tile else self._routines
+            written = c_source(stored.graph(), kind, tile, precision, programs, shared, shared_routines)
+            return self._with_objects(tile, written, len(self._routines))
 
-    def _asked(self, job: tuple[Any, ...]) -> tuple[LibrarySource, int]:
-        """What the process replies: the C, and the number of routines so far."""
+    def _ask(self, job: tuple[Any, ...]) -> tuple[LibrarySource, int]:
+        """Send a job to the process, which the first one starts. Returns the C, and how many routines the process has.
+
+        Raises EOFError if the process ends.
+        """
         if self._process is None:
-            command = [sys.executable, "-c", COMMAND.format(path=sys.path, module=__name__)]
+            command = [sys.executable, "-c", SERVER_CODE.format(path=sys.path, module=__name__)]
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
@@ -140,16 +151,19 @@ class Writer:
                 stderr=subprocess.DEVNULL,
                 process_group=PROCESS_GROUP,
             )
-        assert self._process.stdin
-        assert self._process.stdout
-        pickle.dump(job, self._process.stdin)
-        self._process.stdin.flush()
-        reply: tuple[LibrarySource, int] = pickle.load(self._process.stdout)
+        jobs: Any = self._process.stdin
+        replies: Any = self._process.stdout
+        pickle.dump(job, jobs)
+        jobs.flush()
+        while (line := replies.readline()) != BEFORE_REPLY[1:]:  # before, there may be what a sitecustomize.py prints
+            if not line:
+                raise EOFError("the process has ended")
+        reply: tuple[LibrarySource, int] = pickle.load(replies)
         return reply
 
-    def _linked(self, tile: int, written: LibrarySource, n_routines: int) -> Source:
-        """The C with the object files of its routines; those that it adds become a new one."""
-        if tile:
+    def _with_objects(self, tile: int, written: LibrarySource, n_routines: int) -> Source:
+        """The C with the object files to link. New routines, up to `n_routines`, go into a new object file."""
+        if tile:  # it shares no routines
             return Source(written.library)
         if written.routines:
             added = ObjectFile(written.routines)
@@ -158,14 +172,19 @@ class Writer:
 
 
 def serve(jobs: BinaryIO, replies: BinaryIO) -> None:
-    """Write the C for each job, until there are no more."""
+    """Reply to each job, until the input ends, with its C and the number of routines so far.
+
+    Raises ValueError if a job comes from a process with other code or constants of the compiler.
+    """
     routines = Routines(across_programs=True)
     with suppress(EOFError):
         while True:
-            digest, graph, kind, tile, precision, shared = pickle.load(jobs)
+            digest, pickled, kind, tile, precision, shared = pickle.load(jobs)
             if digest != writer_digest():
-                raise ValueError("the code has changed since the other process imported it")
-            known = None if tile else routines
-            written = c_source(pickle.loads(graph), kind, tile, precision, shared=shared, routines=known)
+                raise ValueError("the compiler's code or constants differ from those of the process that asks")
+            shared_routines = None if tile else routines
+            graph = pickle.loads(pickled)
+            written = c_source(graph, kind, tile, precision, shared=shared, routines=shared_routines)
+            replies.write(BEFORE_REPLY)
             pickle.dump((written, len(routines)), replies)
             replies.flush()
