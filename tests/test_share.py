@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import CancelledError
 from io import BytesIO
 from pathlib import Path
 
@@ -276,8 +277,9 @@ def test_if_the_writing_process_is_killed_this_one_writes_the_rest(monkeypatch, 
 
 
 @needs_compiler
-def test_this_process_writes_the_c_if_no_other_can_start(monkeypatch, processes):
-    monkeypatch.setattr(sys, "executable", "/no/such/python")
+@pytest.mark.parametrize("executable", ["/no/such/python", "", None])
+def test_this_process_writes_the_c_if_no_other_can_start(monkeypatch, processes, executable):
+    monkeypatch.setattr(sys, "executable", executable)
     assert len(trained_on_lengths(TEXTS)) == 3 + len(causal(4)[2])
     assert not processes
 
@@ -325,6 +327,63 @@ def test_leaving_the_block_terminates_a_process_that_hangs(monkeypatch):
             time.sleep(0.01)
     thread.join()
     assert found[0].objects
+
+
+@needs_compiler
+@pytest.mark.parametrize("replied", [0, 1, 2])
+def test_after_an_error_the_rest_is_written_when_it_is_asked_for(monkeypatch, processes, replied):
+    ask, may_go_on, asked = writer.LibraryWriter._ask, threading.Event(), []
+
+    def ask_some(self, job):
+        asked.append(job)
+        if len(asked) > replied:
+            may_go_on.wait()
+        return ask(self, job)
+
+    def function(xs):
+        if len(xs) == 9 and not may_go_on.is_set():
+            while len(asked) <= replied:
+                time.sleep(0.01)
+            raise KeyboardInterrupt
+        return sums(xs)
+
+    sums, _, ws = causal(4)
+    monkeypatch.setattr(writer.LibraryWriter, "_ask", ask_some)
+    fast = compile(function, (TEXTS[0],), parameters=ws, backend="c")
+    with fast.training(SGD(ws, 0.01)) as step:
+        with pytest.raises(KeyboardInterrupt):
+            step(TEXTS)
+        may_go_on.set()
+        monkeypatch.setattr(function_module, "MUCH_TO_WRITE", 1 << 60)
+        losses = [step(TEXTS) for _ in range(3)]
+    assert [*losses, *(w.data for w in ws)] == trained_on_lengths(TEXTS)
+    assert len(processes) <= 1
+
+
+def test_a_thread_does_not_write_what_nobody_waits_for(monkeypatch):
+    graph = SerializedGraph(graph_of(*causal(4)))
+    with writer.LibraryWriter(uses_process=False) as library_writer:
+        pass
+    task = BackgroundTask(lambda: library_writer.source(graph, "backward", 0, DOUBLE, {}, ()))
+    assert isinstance(task._future.exception(), CancelledError)
+    assert task.result().objects  # which the main thread has written
+
+
+@pytest.mark.parametrize("how", ["frozen", "embedded"])
+def test_a_program_that_is_no_plain_python_is_not_started_again(monkeypatch, how):
+    if how == "frozen":
+        monkeypatch.setattr(sys, "frozen", True, raising=False)
+    else:
+        monkeypatch.setenv(writer.IN_WRITER, "1")
+    assert not writer.LibraryWriter(uses_process=True).uses_process
+
+
+def test_the_process_knows_what_it_is(monkeypatch):
+    monkeypatch.setattr(writer, "SERVER_CODE", "import os; os.write(1, os.environ['MICROGRAD_IN_WRITER'].encode())")
+    with writer.LibraryWriter(uses_process=True) as with_process:
+        with pytest.raises(EOFError):
+            with_process._ask(())
+        assert with_process._process.wait() == 0
 
 
 def test_what_a_sitecustomize_prints_is_no_reply(monkeypatch, processes, tmp_path):

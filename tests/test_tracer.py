@@ -128,6 +128,27 @@ def test_a_sum_that_where_discards_on_a_constant_condition_can_be_compiled() -> 
     check(lambda x: plus_products(x, micrograd.where(True, 0.5, plus_products(x, 0.0, ws)), ws), ([1.0, 2.0, 3.0],), ws)
 
 
+def replaced(x: Any, ws: list[Value], which: str) -> Any:
+    """A sum of products one of whose nodes is given another number, as for a straight-through gradient."""
+    total: Any = 0.0
+    for w, number in zip(ws, x, strict=True):
+        product = w * number
+        if which == "product":
+            product.data = scalar.tanh(product.data)
+        total = total + product
+        if which == "partial sum":
+            total.data = total.data + 1.0
+    if which == "total":
+        total.data = total.data + 1.0
+    return total * 1.0
+
+
+@pytest.mark.parametrize("which", ["product", "partial sum", "total"])
+def test_a_number_that_was_assigned_to_a_part_is_kept(which: str) -> None:
+    ws = values(4)
+    check(lambda x: replaced(x, ws, which), ([1.0, 2.0, 3.0, 4.0],), ws)
+
+
 def partial_sums(x: Any, ws: list[Value]) -> list[Any]:
     """The partial sums: 0, w0 * x0, w0 * x0 + w1 * x1, ..."""
     totals = [Value(0.0)]

@@ -28,7 +28,7 @@ def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]
     n_uses = Counter(map(id, chain(results, chain.from_iterable([node._prev for node in nodes]))))
 
     def is_product(node: Value) -> bool:
-        return node._op == "*" and n_uses[id(node)] == 1 and type(node.data) is Symbol
+        return node._op == "*" and n_uses[id(node)] == 1 and _has_own_line(trace, node)
 
     seen: set[Value] = set()  # the sums of the chains so far
     totals = set()
@@ -37,7 +37,7 @@ def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]
             continue
         rest: Any = total
         products = []
-        while rest._op == "+" and (rest is total or n_uses[id(rest)] == 1):
+        while rest._op == "+" and (rest is total or n_uses[id(rest)] == 1) and _has_own_line(trace, rest):
             partial_sum, product = rest._prev
             if not is_product(product):
                 partial_sum, product = product, partial_sum
@@ -53,6 +53,15 @@ def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]
             _replace_by_dot(trace, total, rest, products[::-1])
             totals.add(total)
     return totals
+
+
+def _has_own_line(trace: Trace, node: Value) -> bool:
+    """Whether a node's number is its operation on its operands' numbers: the function may have assigned another one."""
+    if type(node.data) is not Symbol:
+        return False
+    line = node.data.id
+    a, b = node._prev
+    return trace.ops[line] in ("+", "*") and {trace.id(a.data), trace.id(b.data)} == {*trace.operands[line]}
 
 
 def _replace_by_dot(trace: Trace, total: Value, start: Any, products: Sequence[Value]) -> None:

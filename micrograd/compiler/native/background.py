@@ -18,9 +18,12 @@ def _slots(process: int) -> threading.Semaphore:
     return threading.Semaphore(1 + (os.cpu_count() or 1))
 
 
-def check_needed() -> None:
-    """Raise CancelledError in a task's thread once the main thread has ended, since the interpreter waits for it."""
-    if threading.current_thread().name == THREAD_NAME and not threading.main_thread().is_alive():
+def check_needed(is_needed: bool = True) -> None:
+    """Raise CancelledError in a task's thread whose result nobody waits for.
+
+    That is so once the main thread has ended, since the interpreter waits for the thread.
+    """
+    if threading.current_thread().name == THREAD_NAME and not (is_needed and threading.main_thread().is_alive()):
         raise CancelledError
 
 

@@ -20,6 +20,7 @@ from micrograd.compiler import passes
 from micrograd.compiler.dtype import Precision
 from micrograd.compiler.frontend.graph import Graph, Kind
 from micrograd.compiler.frontend.serialized import SerializedGraph
+from micrograd.compiler.native.background import check_needed
 from micrograd.compiler.native.toolchain import PROCESS_GROUP, ObjectFile, Source
 from micrograd.compiler.passes import Program, jam, program, roll, schedule, share
 from micrograd.compiler.passes.share import Routines
@@ -29,6 +30,7 @@ from micrograd.compiler.targets.c import LibrarySource, library_source
 log = logging.getLogger("micrograd")
 
 MUCH_TO_WRITE = 1 << 20  # operands: above this, about a second of writing, starting a process pays off
+IN_WRITER = "MICROGRAD_IN_WRITER"  # set in the process, lest a program that embeds Python starts itself without end
 BEFORE_REPLY = b"\nthe C:\n"
 SERVER_CODE = (
     "import sys; sys.path[:] = {path!r}; from {module} import serve; serve(sys.stdin.buffer, sys.stdout.buffer)"
@@ -86,7 +88,8 @@ class LibraryWriter:
     """
 
     def __init__(self, *, uses_process: bool) -> None:
-        self.uses_process = uses_process
+        is_python = not getattr(sys, "frozen", False) and IN_WRITER not in os.environ
+        self.uses_process, self._is_open = uses_process and is_python, True
         self._process: subprocess.Popen[bytes] | None = None
         self._reset()
 
@@ -100,9 +103,9 @@ class LibraryWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.uses_process = False  # threads still at work write their C in this process
+        self.uses_process = self._is_open = False
         if self._process:
-            self._process.terminate()
+            self._process.kill()
             with suppress(OSError), self._process:  # `with` closes the pipes and waits for the process to end
                 pass
 
@@ -132,7 +135,9 @@ class LibraryWriter:
                 except Exception as error:  # it has ended: what is no complete reply may raise anything
                     log.info("the process that writes C has ended (%r): this process writes the rest", error)
                     self.uses_process = False
-                    self._objects.clear()  # their indices are those of the process's routines, not of `_routines`
+            check_needed(self._is_open)  # after an error or a Ctrl-C, no thread goes on
+            if not self._routines:
+                self._objects.clear()  # their indices are those of the process's routines, not of `_routines`
             shared_routines = None if tile else self._routines
             written = c_source(stored.graph(), kind, tile, precision, programs, shared, shared_routines)
             return self._with_objects(tile, written, len(self._routines))
@@ -146,6 +151,7 @@ class LibraryWriter:
             command = [sys.executable, "-c", SERVER_CODE.format(path=sys.path, module=__name__)]
             self._process = subprocess.Popen(
                 command,
+                env={**os.environ, IN_WRITER: "1"},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
