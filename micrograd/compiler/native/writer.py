@@ -122,9 +122,8 @@ class LibraryWriter:
 
         The other process does not use `programs`.
         """
-        if (
-            self._owner != os.getpid()
-        ):  # a forked child lacks the thread that may hold the lock, and must not use its parent's process
+        # A forked child lacks the thread that may hold the lock, and must not use its parent's process.
+        if self._owner != os.getpid():
             self.uses_process = False
             self._reset()
         with self._lock:
