@@ -286,16 +286,12 @@ def test_this_process_writes_the_c_if_no_other_can_start(monkeypatch, processes,
 
 def test_a_forked_child_writes_the_c_itself(monkeypatch):
     graph = SerializedGraph(graph_of(*causal(4)))
-    with (
-        writer.LibraryWriter(uses_process=True) as with_process,
-        with_process._lock,
-    ):  # held, as by a thread that waits for the process
+    expected = writer.c_source(graph.graph(), "backward", 0, DOUBLE, routines=Routines(across_programs=True))
+    # The lock is held, as by a thread that waits for the process.
+    with writer.LibraryWriter(uses_process=True) as with_process, with_process._lock:
         monkeypatch.setattr(os, "getpid", lambda: -1)
         source = with_process.source(graph, "backward", 0, DOUBLE, {}, ())
-    assert (
-        source.text
-        == writer.c_source(graph.graph(), "backward", 0, DOUBLE, None, (), Routines(across_programs=True))[0]
-    )
+    assert source.text == expected.library
     assert len(source.objects) == 1
 
 
@@ -360,7 +356,7 @@ def test_after_an_error_the_rest_is_written_when_it_is_asked_for(monkeypatch, pr
     assert len(processes) <= 1
 
 
-def test_a_thread_does_not_write_what_nobody_waits_for(monkeypatch):
+def test_a_thread_does_not_write_what_nobody_waits_for():
     graph = SerializedGraph(graph_of(*causal(4)))
     with writer.LibraryWriter(uses_process=False) as library_writer:
         pass

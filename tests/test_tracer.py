@@ -135,6 +135,8 @@ def replaced(x: Any, ws: list[Value], which: str) -> Any:
         product = w * number
         if which == "product":
             product.data = scalar.tanh(product.data)
+        if which == "product, by a sum":
+            product.data = w.data + (number.data if isinstance(number, Value) else number)
         total = total + product
         if which == "partial sum":
             total.data = total.data + 1.0
@@ -143,7 +145,7 @@ def replaced(x: Any, ws: list[Value], which: str) -> Any:
     return total * 1.0
 
 
-@pytest.mark.parametrize("which", ["product", "partial sum", "total"])
+@pytest.mark.parametrize("which", ["product", "product, by a sum", "partial sum", "total"])
 def test_a_number_that_was_assigned_to_a_part_is_kept(which: str) -> None:
     ws = values(4)
     check(lambda x: replaced(x, ws, which), ([1.0, 2.0, 3.0, 4.0],), ws)

@@ -61,16 +61,16 @@ def _has_own_line(trace: Trace, node: Value) -> bool:
         return False
     line = node.data.id
     a, b = node._prev
-    return trace.ops[line] in ("+", "*") and {trace.id(a.data), trace.id(b.data)} == {*trace.operands[line]}
+    return trace.ops[line] == node._op and {trace.id(a.data), trace.id(b.data)} == {*trace.operands[line]}
 
 
 def _replace_by_dot(trace: Trace, total: Value, start: Any, products: Sequence[Value]) -> None:
-    """Make the total's node a `dot`, and also its line, if that is a "+" and no factor is constant."""
+    """Make the total's node a `dot`, and also its line, if no factor is constant."""
     ws, xs = zip(*[product._prev for product in products], strict=True)
     node = reductions.dot(ws, xs, start)
     total._op, total._prev, total._backward = node._op, node._prev, node._backward
     line = total.data.id
-    if trace.ops[line] == "+" and trace.ops[node.data.id] == "dot":
+    if trace.ops[node.data.id] == "dot":
         trace.ops[line], trace.operands[line] = "dot", trace.operands[node.data.id]
 
 

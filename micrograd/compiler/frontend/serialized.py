@@ -18,8 +18,8 @@ from micrograd.trees import size
 class SerializedGraph:
     """A graph that takes little room until it is asked for, with some of its attributes.
 
-    `uses` has for each parameter 1 if the result depends on it, else 0. `pickled` is the graph as
-    bytes, and `digest` identifies it in any process.
+    `uses` has for each parameter 1 if the result depends on it, else 0. `pickled` is the graph as bytes, and
+    `digest` identifies it in any process.
     """
 
     def __init__(self, graph: Graph) -> None:
