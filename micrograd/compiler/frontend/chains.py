@@ -16,52 +16,57 @@ from micrograd.engine import Value
 FEWEST_PRODUCTS = 3  # below which a dot saves next to nothing
 
 
-def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]) -> set[Value]:
-    """Turn each chain of `+` over several products into one `dot`. Returns the nodes that became dots.
+def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]) -> tuple[set[Value], list[Value]]:
+    """Turn each chain of `+` over several products into one `dot`.
 
     A chain ends at a partial sum, and at a product, that something else uses. `nodes` are those that `results` were
     computed from, operands first. This package must have defined all their closures.
+
+    Returns the nodes that became dots, and all nodes of the graph afterwards, operands first.
     """
     sums = [node for node in nodes if node._op == "+"]
-    if not any(operand._op == "*" for node in sums for operand in node._prev):
-        return set()
+    if not any(a._op == "*" or b._op == "*" for a, b in [node._prev for node in sums]):
+        return set(), [*nodes]
     n_uses = Counter(map(id, chain(results, chain.from_iterable([node._prev for node in nodes]))))
 
     def is_product(node: Value) -> bool:
         return node._op == "*" and n_uses[id(node)] == 1 and _has_own_line(trace, node)
 
-    seen: set[Value] = set()  # the sums of the chains so far
-    totals = set()
-    for total in reversed(sums):
-        if total in seen:
-            continue
-        rest: Any = total
-        products = []
-        while rest._op == "+" and (rest is total or n_uses[id(rest)] == 1) and _has_own_line(trace, rest):
-            partial_sum, product = rest._prev
+    chains: dict[Value, tuple[Any, list[Value], list[Value]]] = {}  # start, products and partial sums, by the last sum
+    for node in sums:
+        rest, product = node._prev
+        if not is_product(product):
+            rest, product = product, rest
             if not is_product(product):
-                partial_sum, product = product, partial_sum
-                if not is_product(product):
-                    break
-            seen.add(rest)
-            products.append(product)
-            rest = partial_sum
-        if products and is_product(rest):
-            products.append(rest)
-            rest = 0
+                continue
+        if not _has_own_line(trace, node):
+            continue
+        if rest in chains and n_uses[id(rest)] == 1:
+            start, products, partial_sums = chains.pop(rest)
+            partial_sums.append(rest)
+        else:
+            start, products, partial_sums = (0, [rest], []) if is_product(rest) else (rest, [], [])
+        products.append(product)
+        chains[node] = start, products, partial_sums
+    totals: set[Value] = set()
+    replaced: set[Value] = set()
+    for total, (start, products, partial_sums) in chains.items():
         if len(products) >= FEWEST_PRODUCTS:
-            _replace_by_dot(trace, total, rest, products[::-1])
+            _replace_by_dot(trace, total, start, products)
             totals.add(total)
-    return totals
+            replaced.update(products, partial_sums)
+    return totals, [node for node in nodes if node not in replaced]
 
 
 def _has_own_line(trace: Trace, node: Value) -> bool:
     """Whether a node's number is its operation on its operands' numbers: the function may have assigned another one."""
-    if type(node.data) is not Symbol:
+    number = node.data
+    if type(number) is not Symbol or trace.ops[number.id] != node._op:
         return False
-    line = node.data.id
-    a, b = node._prev
-    return trace.ops[line] == node._op and {trace.id(a.data), trace.id(b.data)} == {*trace.operands[line]}
+    a, b = [operand.data for operand in node._prev]
+    lines = a.id if type(a) is Symbol else trace.id(a), b.id if type(b) is Symbol else trace.id(b)
+    recorded = trace.operands[number.id]
+    return lines == recorded or lines[::-1] == recorded  # an equal product may have been recorded first, the other way
 
 
 def _replace_by_dot(trace: Trace, total: Value, start: Any, products: Sequence[Value]) -> None:

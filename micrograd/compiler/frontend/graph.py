@@ -157,8 +157,8 @@ class Graph:
     def _trace_forward(self, result: Any, first_use: dict[Value, int] | None) -> Order:
         """Record the function's result. Returns what it was computed from.
 
-        If `first_use` is given and all closures are this package's, sums of products become dots, and `first_use` gets,
-        for each, the first line that uses it.
+        If `first_use` is given, a backward pass follows, and all closures are this package's, sums of products become
+        dots, and `first_use` gets, for each, the first line that uses it.
         """
         self.output_shape = shape_of(result)
         values = flat(result)
@@ -167,13 +167,8 @@ class Graph:
         nodes, leaves = topological_order(end)
         del nodes[-1:]  # the end itself, which without operands is no node but a leaf
         _check_symbolic(nodes)
-        if (
-            first_use is not None
-            and _have_own_closures(nodes)
-            and (totals := join_products(self.trace, nodes, end._prev))
-        ):
-            nodes, leaves = topological_order(end)
-            del nodes[-1:]
+        if first_use is not None and self.output_shape == () and _have_own_closures(nodes):
+            totals, nodes = join_products(self.trace, nodes, end._prev)
             first_use |= first_uses(totals, nodes)
         self.has_where = any(node._op == "where" for node in nodes)
         self.outputs = [self._output(value) for value in values]

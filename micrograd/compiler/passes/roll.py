@@ -102,14 +102,11 @@ def repeats(kinds: Sequence[int], bases: Sequence[Sequence[int]]) -> Iterator[tu
 def _rounds(kinds: Sequence[int], bases: Sequence[Sequence[int]], start: int, period: int) -> int:
     """For how many rounds the bases advance evenly, of at least two that are of the same kinds."""
     first = kinds[start : start + period]
-    before = list(chain(*bases[start : start + period]))
-    now = list(chain(*bases[start + period : start + 2 * period]))
-    strides = list(map(sub, now, before))
     rounds, begin = 2, start + 2 * period
-    while kinds[begin : begin + period] == first:
-        before, now = now, list(chain(*bases[begin : begin + period]))
-        if list(map(sub, now, before)) != strides:
-            break
+    while kinds[begin : begin + period] == first and all(
+        list(map(sub, bases[i], bases[i - period])) == list(map(sub, bases[i - period], bases[i - 2 * period]))
+        for i in range(begin, begin + period)
+    ):
         rounds += 1
         begin += period
     return rounds

@@ -35,10 +35,9 @@ def fused(statements: Sequence[Statement], nodes: Sequence[Node], results: Seque
     group_of: dict[int, int] = {}
     rounds = [_rounds(statement) for statement in statements]
     for s in _late(needs):
-        latest = max([group_of[o] for o in needs[s]], default=-1)
+        latest = max([group_of[o] for o in needs[s]], default=-1) if rounds[s] else -1
         if not (
-            rounds[s]
-            and latest >= 0
+            latest >= 0
             and len(groups) - latest <= WINDOW
             and rounds[groups[latest][0]] == rounds[s]
             and all(

@@ -78,8 +78,10 @@ def by_level(nodes: Sequence[Node]) -> Iterator[tuple[Any, list[Node]]]:
         blocks[key].append(node)
     for (_, kind), block in sorted(blocks.items(), key=lambda item: item[0][0]):
         operation = operations[kind]
-        is_sum = operation[0] == "sum"
-        yield operation, sorted(block, key=lambda node: used.get(node.line, node.line) if is_sum else node.line)
+        if len(block) > 1:
+            is_sum = operation[0] == "sum"
+            block.sort(key=lambda node: used.get(node.line, node.line) if is_sum else node.line)
+        yield operation, block
 
 
 def _levels(nodes: Sequence[Node], kinds: Sequence[int]) -> list[int]:
@@ -136,23 +138,31 @@ def statements(blocks: Iterator[tuple[Any, list[Node]]], place: Places, results:
     """Blocks as statements. `place`, which has the places of leaves, receives those of the results."""
     for i, line in reversed(list(enumerate(results))):
         place.setdefault(line, ("y", i))
+    ordered = list(_placed(blocks, place))
+    nodes = [node for block in ordered for node in block if not isinstance(node.form, Outer)]
+    references = iter(_references(nodes, place))  # of all at once, which is faster than block by block
+    found: list[Statement] = []
+    for block in ordered:
+        if isinstance(block[0].form, Outer):
+            found += _outer_loops(block, place)
+        else:
+            found += _by_kind(block, islice(references, len(block)))
+    return found
+
+
+def _placed(blocks: Iterator[tuple[Any, list[Node]]], place: Places) -> Iterator[list[Node]]:
+    """The blocks, in the order in which their results are adjacent. `place` receives the places of these."""
     arrays: dict[Any, str] = {}
     filled: dict[str, int] = defaultdict(int)
-    found: list[Statement] = []
     for operation, block in blocks:
-        if _descends(block[0], block[-1], place):
+        if len(block) > 1 and _descends(block[0], block[-1], place):
             block.reverse()  # as in a backward pass: this reads arrays forwards
         inner = [node.line for node in block if node.parameter < 0 and node.line not in place]
         array = arrays.setdefault((operation, len(inner)), f"t{len(arrays)}")
         for i, line in enumerate(inner, filled[array]):
             place[line] = array, i
         filled[array] += len(inner)
-        if operation[0] == "outer":
-            found += _outer_loops(block, place)
-            continue
-        for kind, lines, bases in _kinds(block, place):
-            found += _rolled(kind, lines, bases)
-    return found
+        yield block
 
 
 def _outer_loops(block: Sequence[Node], place: Places) -> Iterator[Statement]:
@@ -168,8 +178,7 @@ def _outer_loops(block: Sequence[Node], place: Places) -> Iterator[Statement]:
         form: Any = node.form
         sums = zip(form.row.parameters(), _factors_by_parameter(node), strict=True)
         nodes = [Node(node.line, (("+", 2, len(form.gradients)),), factors, parameter) for parameter, factors in sums]
-        for kind, same_lines, bases in _kinds(nodes, place):
-            yield from _rolled(kind, same_lines, bases)
+        yield from _by_kind(nodes, _references(nodes, place))
     remaining = zip(loops, lines, strict=True)
     for step in rolled(loops):
         covered, count = list[int](), _count(step)
@@ -207,20 +216,30 @@ def _descends(first: Node, last: Node, place: dict[int, Place]) -> bool:
     return sum((b > a) - (b < a) for a, b in pairs if a[0] == b[0]) < 0
 
 
-def _kinds(block: Sequence[Node], place: Places) -> Iterator[tuple[Any, list[int], list[Bases]]]:
-    """The nodes grouped by all but the bases of their references: each kind, its lines, and the bases, target first."""
+def _references(nodes: Sequence[Node], place: Places) -> list[tuple[Any, Bases]]:
+    """The kind of each node, which is all but the bases of its references; and these, target first."""
     alike: dict[Any, list[int]] = defaultdict(list)
-    for i, node in enumerate(block):
+    for i, node in enumerate(nodes):
         alike[node.form].append(i)
-    kinds: dict[Any, list[tuple[int, Bases]]] = defaultdict(list)
+    found: list[Any] = [None] * len(nodes)
     for form, members in alike.items():
-        nodes = [block[i] for i in members]
-        targets = [("g", node.parameter) if node.parameter >= 0 else place[node.line] for node in nodes]
-        columns = list(_transposed([node.columns for node in nodes]))
+        of_form = [nodes[i] for i in members]
+        targets = [("g", node.parameter) if node.parameter >= 0 else place[node.line] for node in of_form]
+        columns = list(_transposed([node.columns for node in of_form]))
         for i, (target, base), shape, bases in zip(members, targets, *_shapes(form, columns, place), strict=True):
-            kinds[form, target, shape].append((i, (base, *bases)))
-    for kind, rows in sorted(kinds.items(), key=lambda item: item[1][0]):
-        yield kind, [block[i].line for i, _ in rows], [bases for _, bases in rows]
+            found[i] = (form, target, shape), (base, *bases)
+    return found
+
+
+def _by_kind(block: Sequence[Node], references: Iterable[tuple[Any, Bases]]) -> Iterator[Statement]:
+    """The nodes of a block, with the references of each, as statements for those of each kind."""
+    kinds: dict[Any, tuple[list[int], list[Bases]]] = {}
+    for node, (kind, bases) in zip(block, references, strict=True):
+        lines, of_all = kinds.setdefault(kind, ([], []))
+        lines.append(node.line)
+        of_all.append(bases)
+    for kind, (lines, of_all) in kinds.items():
+        yield from _rolled(kind, lines, of_all)
 
 
 def _shapes(form: Any, columns: Sequence[Sequence[Column]], place: Places) -> tuple[Iterable[Any], Iterable[Bases]]:
@@ -296,6 +315,10 @@ def _transposed(rows: Iterable[Any]) -> Any:
 
 def _rolled(kind: Any, lines: Sequence[int], bases: Sequence[Bases]) -> Iterator[Statement]:
     """Nodes of one kind as loops, or as a single nest if they form a grid."""
+    if len(lines) < FEWEST_ROUNDS:
+        for line, of_line in zip(lines, bases, strict=True):
+            yield Statement(_step(kind, zip(of_line, repeat(()))), [line])
+        return
     steps = []
     for start, rounds in even_runs([0] * len(bases), bases):
         strides = zip(map(sub, bases[start + 1], bases[start])) if rounds > 1 else repeat(())
@@ -329,7 +352,7 @@ def _step(kind: Any, places: Iterable[tuple[int, tuple[int, ...]]]) -> Step:
                 factors = [ref._replace(strides=(*ref.strides, own)) for ref, own in zip(factors, strides, strict=True)]
             term = Term(sign, tuple(factors))
             terms.append(Loop(rounds, (term,)) if rounds > 1 else term)
-        may_roll = max(Counter(shape).values()) >= FEWEST_ROUNDS
+        may_roll = len(shape) >= FEWEST_ROUNDS and max(Counter(shape).values()) >= FEWEST_ROUNDS
         value = Sum(tuple(rolled(terms, len(to.strides)) if may_roll else terms))
     return (Accumulate if target == "g" else Assign)(to, value)
 
