@@ -140,6 +140,7 @@ def test_sparse_examples_are_examples():
     np.testing.assert_array_equal(again.predict_proba(sparse.csc_array(WINE[0])), ours.predict_proba(WINE[0]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [MLPClassifier, MLPRegressor], ids=["classifier", "regressor"])
 def test_scikit_learns_checks_pass(kind):
     learns_soon = {"hidden_layer_sizes": (20,), "learning_rate_init": 0.01, "max_iter": 40}
@@ -153,6 +154,7 @@ def test_scikit_learns_checks_pass(kind):
 # In other tools
 
 
+@pytest.mark.long
 def test_pipelines_searches_and_cross_validation():
     pipeline = make_pipeline(StandardScaler(), MLPClassifier(hidden_layer_sizes=(8,), max_iter=60, random_state=0))
     X, y = datasets.load_wine(return_X_y=True)

@@ -225,6 +225,7 @@ def test_other_compilers_agree_about_rolled_loops(monkeypatch, nests):
     assert loops.differences(loops.generate(1, 0), loops.ways()[4:]) == []
 
 
+@pytest.mark.long
 def test_a_loop_that_forgets_a_stride_is_found_and_shrunk(monkeypatch, nests):
     ref = Writer._ref
     monkeypatch.setattr(Writer, "_ref", lambda self, place: ref(self, place._replace(strides=place.strides[:1])))

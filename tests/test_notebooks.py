@@ -31,7 +31,13 @@ each_notebook = pytest.mark.parametrize("path", notebooks.NOTEBOOKS, ids=lambda 
 each_stored = pytest.mark.parametrize("path", [*notebooks.NOTEBOOKS, notebooks.ENGINEERING], ids=lambda path: path.stem)
 
 
-@each_stored
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=[pytest.mark.long] if path.stem == "5_the_bridge" else [], id=path.stem)
+        for path in [*notebooks.NOTEBOOKS, notebooks.ENGINEERING]
+    ],
+)
 def test_it_says_what_it_is_stored_with(path):
     if path == notebooks.ENGINEERING and not (importlib.util.find_spec("scipy") and shutil.which("gcc")):
         pytest.skip("there is no SciPy or no gcc here")

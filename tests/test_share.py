@@ -64,6 +64,12 @@ def check(kernel, routines=None):
     return routines, steps
 
 
+def placed(kernel):
+    """The kernel with its temporary arrays in storage."""
+    slots = Slots([kernel])
+    return [replace(step, slots.placed) for step in kernel]
+
+
 def calls(steps):
     return sum(calls(step.body) if isinstance(step, Loop) else isinstance(step, RoutineCall) for step in steps)
 
@@ -88,7 +94,7 @@ def test_programs(name):
     phrased = PROGRAMS[name].make(*PROGRAMS[name].small)
     graph = graph_of(phrased.first, phrased.example, phrased.parameters)
     kernel = program(graph, *everything(graph)).kernel
-    check([replace(step, Slots([kernel]).placed) for step in kernel])
+    check(placed(kernel))
 
 
 def test_longer_attention_calls_the_same_number_of_routines_more_often():
@@ -96,7 +102,7 @@ def test_longer_attention_calls_the_same_number_of_routines_more_often():
     for n in (12, 18):
         graph = graph_of(*causal(n))
         kernel = program(graph, *everything(graph)).kernel
-        routines, steps = check([replace(step, Slots([kernel]).placed) for step in kernel])
+        routines, steps = check(placed(kernel))
         found.append((len(routines), calls(steps)))
     assert found[0][0] == found[1][0] > 5
     assert found[1][1] > found[0][1] + 20
@@ -183,7 +189,7 @@ def test_longer_attention_needs_hardly_any_new_routines():
     for n in range(8, 12):
         graph = graph_of(*causal(n))
         kernel = program(graph, *everything(graph)).kernel
-        kernels.append([replace(step, Slots([kernel]).placed) for step in kernel])
+        kernels.append(placed(kernel))
     first, *others = counts(*kernels)
     assert first > 20
     assert others[-1] - others[0] < 12

@@ -798,6 +798,7 @@ def cyclic(prediction, target):
     return out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("loss", [cross_entropy, cyclic])
 def test_memory_does_not_grow_with_the_steps(loss):
     sizes, objects = [], []

@@ -56,6 +56,7 @@ def test_a_node_takes_some_hundred_bytes(kind, bytes):
 
 
 @linux
+@pytest.mark.long
 @pytest.mark.parametrize(("way", "steps"), [("eager", 1000), ("compiled", 1000), ("block", 20_000)])
 def test_a_long_training_takes_no_more_memory_than_a_short_one(way, steps):
     assert memory.growth(steps, way) < memory.MIB
