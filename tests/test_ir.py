@@ -15,7 +15,7 @@ from micrograd.compiler.passes import length, program
 from micrograd.compiler.passes.interchange import interchanged
 from micrograd.trees import flat as flatten
 from micrograd.trees import unflatten
-from tests.benchmarks.programs import PROGRAMS, UNTUNED
+from tests.benchmarks.programs import PROGRAMS, UNTUNED, differentiated, predators
 from tests.kernels import everything, graph_of, interpreted, straight
 from tests.operations import OPERATIONS
 from tests.support import random_examples, softmaxes
@@ -182,6 +182,14 @@ def test_two_phrasings_become_about_the_same_kernel(name):
         lines.append(length(program(graph, graph.outputs, graph.parameter_gradients or []).kernel))
     assert max(lines) <= LINES[name]
     assert max(lines) <= 1.25 * min(lines)
+
+
+def test_a_long_program_of_one_step_after_the_other_keeps_the_order_of_its_steps(monkeypatch):
+    steps = [differentiated(predators, "grad", n) for n in (60, 90)]
+    kernels = [check(phrased.first, phrased.example).kernel for phrased in steps]
+    monkeypatch.setattr(passes, "FEW_ALIKE", 0)
+    by_level = [check(phrased.first, phrased.example).kernel for phrased in steps]
+    assert length(kernels[0]) == length(kernels[1]) < 0.9 * min(map(length, by_level))
 
 
 def shuffled(graph, rng):

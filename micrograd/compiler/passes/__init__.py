@@ -15,6 +15,7 @@ from micrograd.compiler.passes.vectorize import Place, Places, by_level, one_by_
 MANY_CONSTANTS = 8  # above which they are kept in a table
 MANY_LINES = 1000  # of a kernel, above which another order is tried
 FEW_LOOPS = 0.1  # lines per expression, above which most are outside loops
+FEW_ALIKE = 8  # expressions of one operation on a level, on average, below which a program is sequential
 
 
 class Program(NamedTuple):
@@ -36,14 +37,7 @@ def program(graph: Graph, results: Sequence[int], accumulated: Sequence[int]) ->
     leaves |= {line: ref[:2] for line, ref in nodes.rows.items()}
     table = _constants(graph, nodes, lines)
     leaves |= {id: ("c", i) for i, id in enumerate(table)}
-    place = Places(leaves)
-    found = statements(by_level(nodes), place, results)
-    kernel: Kernel = rolled(fused(found, nodes, lines))
-    if length(kernel) > max(MANY_LINES, len(nodes) * FEW_LOOPS):
-        other = Places(leaves)
-        again = rolled([statement.step for statement in statements(one_by_one(nodes), other, results)])
-        if length(again) < length(kernel):
-            kernel, place = again, other
+    kernel, place = _kernel(nodes, leaves, results, lines)
     copies = [Assign(Ref("y", i), Ref(*place[line])) for i, line in enumerate(results) if place[line] != ("y", i)]
     kernel += rolled(copies)
     kernel += rolled(
@@ -54,6 +48,27 @@ def program(graph: Graph, results: Sequence[int], accumulated: Sequence[int]) ->
     )
     operations = {graph.trace.ops[line] for line in nodes.live} | ({"dot"} if outers else set())
     return Program(kernel, [graph.trace.constants[id] for id in table], operations, len(results))
+
+
+def _kernel(
+    nodes: Sequence[Node], leaves: dict[int, Place], results: Sequence[int], lines: Sequence[int]
+) -> tuple[Kernel, Places]:
+    """The nodes as a kernel, and the places of their lines: level by level, or in the order of the trace.
+
+    The order of the trace is tried first if a long program is sequential: if few of its operations are alike and on one
+    level. If the first order gives a long kernel, the other one is tried, too.
+    """
+    blocks = list(by_level(nodes))
+    is_sequential = MANY_LINES < len(nodes) < FEW_ALIKE * len(blocks)
+    found: list[tuple[Kernel, Places]] = []
+    for goes_by_level in (not is_sequential, is_sequential):
+        place = Places(leaves)
+        steps = statements(blocks if goes_by_level else one_by_one(nodes), place, results)
+        kernel = rolled(fused(steps, nodes, lines) if goes_by_level else [statement.step for statement in steps])
+        found.append((kernel, place))
+        if length(kernel) <= max(MANY_LINES, len(nodes) * FEW_LOOPS):
+            break
+    return min(found, key=lambda each: length(each[0]))
 
 
 def length(kernel: Sequence[object]) -> int:

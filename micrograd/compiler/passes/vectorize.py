@@ -134,7 +134,7 @@ def _operation(node: Node) -> Any:
     return "largest" if node.form[0][0] == ">" else "sum", node.parameter >= 0
 
 
-def statements(blocks: Iterator[tuple[Any, list[Node]]], place: Places, results: Sequence[int]) -> list[Statement]:
+def statements(blocks: Iterable[tuple[Any, list[Node]]], place: Places, results: Sequence[int]) -> list[Statement]:
     """Blocks as statements. `place`, which has the places of leaves, receives those of the results."""
     for i, line in reversed(list(enumerate(results))):
         place.setdefault(line, ("y", i))
@@ -150,7 +150,7 @@ def statements(blocks: Iterator[tuple[Any, list[Node]]], place: Places, results:
     return found
 
 
-def _placed(blocks: Iterator[tuple[Any, list[Node]]], place: Places) -> Iterator[list[Node]]:
+def _placed(blocks: Iterable[tuple[Any, list[Node]]], place: Places) -> Iterator[list[Node]]:
     """The blocks, in the order in which their results are adjacent. `place` receives the places of these."""
     arrays: dict[Any, str] = {}
     filled: dict[str, int] = defaultdict(int)
