@@ -233,13 +233,11 @@ def _references(nodes: Sequence[Node], place: Places) -> list[tuple[Any, Bases]]
 
 def _by_kind(block: Sequence[Node], references: Iterable[tuple[Any, Bases]]) -> Iterator[Statement]:
     """The nodes of a block, with the references of each, as statements for those of each kind."""
-    kinds: dict[Any, tuple[list[int], list[Bases]]] = {}
+    kinds: dict[Any, list[tuple[int, Bases]]] = defaultdict(list)
     for node, (kind, bases) in zip(block, references, strict=True):
-        lines, of_all = kinds.setdefault(kind, ([], []))
-        lines.append(node.line)
-        of_all.append(bases)
-    for kind, (lines, of_all) in kinds.items():
-        yield from _rolled(kind, lines, of_all)
+        kinds[kind].append((node.line, bases))
+    for kind, rows in kinds.items():
+        yield from _rolled(kind, *_transposed(rows))
 
 
 def _shapes(form: Any, columns: Sequence[Sequence[Column]], place: Places) -> tuple[Iterable[Any], Iterable[Bases]]:
