@@ -184,12 +184,27 @@ def test_two_phrasings_become_about_the_same_kernel(name):
     assert max(lines) <= 1.25 * min(lines)
 
 
-def test_a_long_program_of_one_step_after_the_other_keeps_the_order_of_its_steps(monkeypatch):
+def test_a_long_sequential_program_keeps_the_order_of_its_trace(monkeypatch):
     steps = [differentiated(predators, "grad", n) for n in (60, 90)]
     kernels = [check(phrased.first, phrased.example).kernel for phrased in steps]
     monkeypatch.setattr(passes, "FEW_ALIKE", 0)
     by_level = [check(phrased.first, phrased.example).kernel for phrased in steps]
     assert length(kernels[0]) == length(kernels[1]) < 0.9 * min(map(length, by_level))
+
+
+def test_a_sequential_program_that_is_much_shorter_by_level_goes_by_level():
+    """A few recurrences, advanced in an irregular order."""
+
+    def function(xs, ws):
+        rng, n_steps, states = random.Random(0), [0] * len(xs), list(xs)
+        while min(n_steps) < 16:
+            i = rng.choice([i for i, n in enumerate(n_steps) if n < 16 and (i == 0 or n < n_steps[i - 1])])
+            states[i] = (ws[i] * states[i]).tanh()
+            n_steps[i] += 1
+        return sum(states, Value(0.0))
+
+    kernel = check(function, ([0.1 * i + 0.3 for i in range(5)], [0.5 + 0.1 * i for i in range(5)])).kernel
+    assert length(kernel) < 200
 
 
 def shuffled(graph, rng):

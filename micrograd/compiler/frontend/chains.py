@@ -19,10 +19,10 @@ FEWEST_PRODUCTS = 3  # below which a dot saves next to nothing
 def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]) -> tuple[set[Value], list[Value]]:
     """Turn each chain of `+` over several products into one `dot`.
 
-    A chain ends at a partial sum, and at a product, that something else uses. `nodes` are those that `results` were
-    computed from, operands first. This package must have defined all their closures.
+    A chain ends at any partial sum or product that is also used elsewhere. `nodes` is everything that `results` depend
+    on, operands first; all closures must be this package's own.
 
-    Returns the nodes that became dots, and all nodes of the graph afterwards, operands first.
+    Returns the nodes that became dots, and the nodes that remain in the graph, operands first.
     """
     sums = [node for node in nodes if node._op == "+"]
     if not any(a._op == "*" or b._op == "*" for a, b in [node._prev for node in sums]):
@@ -32,7 +32,7 @@ def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]
     def is_product(node: Value) -> bool:
         return node._op == "*" and n_uses[id(node)] == 1 and _has_own_line(trace, node)
 
-    chains: dict[Value, tuple[Any, list[Value], list[Value]]] = {}  # start, products and partial sums, by the last sum
+    chains: dict[Value, tuple[Any, list[Value], list[Value]]] = {}  # by the last sum: start, products, partial sums
     for node in sums:
         rest, product = node._prev
         if not is_product(product):
@@ -59,14 +59,14 @@ def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]
 
 
 def _has_own_line(trace: Trace, node: Value) -> bool:
-    """Whether a node's number is its operation on its operands' numbers: the function may have assigned another one."""
+    """Whether the trace computes a node's number from its operands' numbers: not if the function assigned another."""
     number = node.data
     if type(number) is not Symbol or trace.ops[number.id] != node._op:
         return False
     a, b = [operand.data for operand in node._prev]
     lines = a.id if type(a) is Symbol else trace.id(a), b.id if type(b) is Symbol else trace.id(b)
     recorded = trace.operands[number.id]
-    return lines == recorded or lines[::-1] == recorded  # an equal product may have been recorded first, the other way
+    return lines == recorded or lines[::-1] == recorded  # an equal one may have been recorded with its operands swapped
 
 
 def _replace_by_dot(trace: Trace, total: Value, start: Any, products: Sequence[Value]) -> None:

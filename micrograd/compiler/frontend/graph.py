@@ -157,8 +157,8 @@ class Graph:
     def _trace_forward(self, result: Any, first_use: dict[Value, int] | None) -> Order:
         """Record the function's result. Returns what it was computed from.
 
-        If `first_use` is given, a backward pass follows, and all closures are this package's, sums of products become
-        dots, and `first_use` gets, for each, the first line that uses it.
+        Sums of products become dots if `first_use` is given, the result is a single number, so that a backward pass
+        follows, and all closures are this package's. `first_use` then gets, for each dot, the first line that uses it.
         """
         self.output_shape = shape_of(result)
         values = flat(result)

@@ -13,9 +13,9 @@ from micrograd.compiler.passes.schedule import fused
 from micrograd.compiler.passes.vectorize import Place, Places, by_level, one_by_one, statements
 
 MANY_CONSTANTS = 8  # above which they are kept in a table
-MANY_LINES = 1000  # of a kernel, above which another order is tried
+MANY_LINES = 1000  # of a kernel, above which the other order is tried, too; a program with more expressions is long
 FEW_LOOPS = 0.1  # lines per expression, above which most are outside loops
-FEW_ALIKE = 8  # expressions of one operation on a level, on average, below which a program is sequential
+FEW_ALIKE = 8  # average number of like operations on a level, below which a program counts as sequential
 
 
 class Program(NamedTuple):
@@ -53,20 +53,21 @@ def program(graph: Graph, results: Sequence[int], accumulated: Sequence[int]) ->
 def _kernel(
     nodes: Sequence[Node], leaves: dict[int, Place], results: Sequence[int], lines: Sequence[int]
 ) -> tuple[Kernel, Places]:
-    """The nodes as a kernel, and the places of their lines: level by level, or in the order of the trace.
+    """A kernel for the nodes, level by level or in trace order, and the places of their lines.
 
-    The order of the trace is tried first if a long program is sequential: if few of its operations are alike and on one
-    level. If the first order gives a long kernel, the other one is tried, too.
+    Trace order is tried first for long sequential programs, where few like operations share a level. If the first
+    kernel is long, the other order is tried as well, and the shorter kernel wins.
     """
     blocks = list(by_level(nodes))
     is_sequential = MANY_LINES < len(nodes) < FEW_ALIKE * len(blocks)
+    short_enough = max(0 if is_sequential else MANY_LINES, len(nodes) * FEW_LOOPS)
     found: list[tuple[Kernel, Places]] = []
     for goes_by_level in (not is_sequential, is_sequential):
         place = Places(leaves)
         steps = statements(blocks if goes_by_level else one_by_one(nodes), place, results)
         kernel = rolled(fused(steps, nodes, lines) if goes_by_level else [statement.step for statement in steps])
         found.append((kernel, place))
-        if length(kernel) <= max(MANY_LINES, len(nodes) * FEW_LOOPS):
+        if length(kernel) <= short_enough:
             break
     return min(found, key=lambda each: length(each[0]))
 

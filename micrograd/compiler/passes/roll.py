@@ -100,7 +100,7 @@ def repeats(kinds: Sequence[int], bases: Sequence[Sequence[int]]) -> Iterator[tu
 
 
 def _rounds(kinds: Sequence[int], bases: Sequence[Sequence[int]], start: int, period: int) -> int:
-    """For how many rounds the bases advance evenly, of at least two that are of the same kinds."""
+    """How many rounds are of the same kinds and advance evenly; the first two are known to be of the same kinds."""
     first = kinds[start : start + period]
     rounds, begin = 2, start + 2 * period
     while kinds[begin : begin + period] == first and all(

@@ -140,7 +140,7 @@ def statements(blocks: Iterable[tuple[Any, list[Node]]], place: Places, results:
         place.setdefault(line, ("y", i))
     ordered = list(_placed(blocks, place))
     nodes = [node for block in ordered for node in block if not isinstance(node.form, Outer)]
-    references = iter(_references(nodes, place))  # of all at once, which is faster than block by block
+    references = iter(_references(nodes, place))  # for all blocks at once, which is faster than one by one
     found: list[Statement] = []
     for block in ordered:
         if isinstance(block[0].form, Outer):
@@ -151,7 +151,7 @@ def statements(blocks: Iterable[tuple[Any, list[Node]]], place: Places, results:
 
 
 def _placed(blocks: Iterable[tuple[Any, list[Node]]], place: Places) -> Iterator[list[Node]]:
-    """The blocks, in the order in which their results are adjacent. `place` receives the places of these."""
+    """The blocks, each in the order in which its results lie next to each other. Enters their places in `place`."""
     arrays: dict[Any, str] = {}
     filled: dict[str, int] = defaultdict(int)
     for operation, block in blocks:
@@ -217,7 +217,7 @@ def _descends(first: Node, last: Node, place: dict[int, Place]) -> bool:
 
 
 def _references(nodes: Sequence[Node], place: Places) -> list[tuple[Any, Bases]]:
-    """The kind of each node, which is all but the bases of its references; and these, target first."""
+    """For each node, its kind and the bases of its references, target first. The kind is everything but these bases."""
     alike: dict[Any, list[int]] = defaultdict(list)
     for i, node in enumerate(nodes):
         alike[node.form].append(i)
@@ -232,7 +232,7 @@ def _references(nodes: Sequence[Node], place: Places) -> list[tuple[Any, Bases]]
 
 
 def _by_kind(block: Sequence[Node], references: Iterable[tuple[Any, Bases]]) -> Iterator[Statement]:
-    """The nodes of a block, with the references of each, as statements for those of each kind."""
+    """Statements for a block, one kind at a time. `references` are its nodes', as `_references` returns them."""
     kinds: dict[Any, list[tuple[int, Bases]]] = defaultdict(list)
     for node, (kind, bases) in zip(block, references, strict=True):
         kinds[kind].append((node.line, bases))
