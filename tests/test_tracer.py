@@ -469,3 +469,25 @@ def test_sums_of_what_is_not_chosen_add_nothing_where_the_engine_goes_on() -> No
     ends = [*(graph.argument_gradients or [])]
     numbers |= graph.trace.constants
     assert not any(isinstance(n, Exception) for _, _, n in evaluate(graph, ends, numbers, as_engine=True) if _ in ends)
+
+
+def test_a_chain_to_which_a_number_of_an_earlier_trace_was_assigned_is_not_joined() -> None:
+    kept: list[Any] = []
+    ws = values(3)
+
+    def earlier(x: Any) -> Any:
+        for _ in range(20):
+            x = x.tanh()
+        kept.append(x.data)
+        return x
+
+    def function(xs: Any) -> Any:
+        total = Value(0.0)
+        for x, w in zip(xs, ws, strict=True):
+            product = x * w
+            total = total + product
+        product.data = kept[0]
+        return total
+
+    graph_of(earlier, (0.1,), [])
+    check(function, ([1.0, 2.0, 3.0],), ws)

@@ -61,10 +61,10 @@ def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]
 def _has_own_line(trace: Trace, node: Value) -> bool:
     """Whether the trace computes a node's number from its operands' numbers: not if the function assigned another."""
     number = node.data
-    if type(number) is not Symbol or trace.ops[number.id] != node._op:
+    if type(number) is not Symbol or number.trace is not trace or trace.ops[number.id] != node._op:
         return False
     a, b = [operand.data for operand in node._prev]
-    lines = a.id if type(a) is Symbol else trace.id(a), b.id if type(b) is Symbol else trace.id(b)
+    lines = trace.id(a), trace.id(b)
     recorded = trace.operands[number.id]
     return lines == recorded or lines[::-1] == recorded  # an equal one may have been recorded with its operands swapped
 

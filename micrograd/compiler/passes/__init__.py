@@ -15,7 +15,7 @@ from micrograd.compiler.passes.vectorize import Place, Places, by_level, one_by_
 MANY_CONSTANTS = 8  # above which they are kept in a table
 MANY_LINES = 1000  # of a kernel, above which the other order is tried, too; a program with more expressions is long
 FEW_LOOPS = 0.1  # lines per expression, above which most are outside loops
-FEW_ALIKE = 8  # average number of like operations on a level, below which a program counts as sequential
+FEW_ALIKE = 2  # average number of like operations on a level, below which a program counts as sequential
 
 
 class Program(NamedTuple):
