@@ -28,14 +28,15 @@ FIRST = notebooks.read(notebooks.NOTEBOOKS[0])
 ASKED = re.compile(r"^(?:\w+ = )?checks\.(\w+)\(", re.MULTILINE)
 
 each_notebook = pytest.mark.parametrize("path", notebooks.NOTEBOOKS, ids=lambda path: path.stem)
-each_stored = pytest.mark.parametrize("path", [*notebooks.NOTEBOOKS, notebooks.ENGINEERING], ids=lambda path: path.stem)
+STORED = [*notebooks.NOTEBOOKS, notebooks.ENGINEERING]
+each_stored = pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
 
 
 @pytest.mark.parametrize(
     "path",
     [
         pytest.param(path, marks=[pytest.mark.long] if path.stem == "5_the_bridge" else [], id=path.stem)
-        for path in [*notebooks.NOTEBOOKS, notebooks.ENGINEERING]
+        for path in STORED
     ],
 )
 def test_it_says_what_it_is_stored_with(path):

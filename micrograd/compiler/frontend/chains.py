@@ -63,8 +63,8 @@ def _has_own_line(trace: Trace, node: Value) -> bool:
     number = node.data
     if type(number) is not Symbol or number.trace is not trace or trace.ops[number.id] != node._op:
         return False
-    a, b = [operand.data for operand in node._prev]
-    lines = trace.id(a), trace.id(b)
+    a, b = node._prev
+    lines = trace.id(a.data), trace.id(b.data)
     recorded = trace.operands[number.id]
     return lines == recorded or lines[::-1] == recorded  # an equal one may have been recorded with its operands swapped
 

@@ -169,7 +169,8 @@ class Graph:
         _check_symbolic(nodes)
         if first_use is not None and self.output_shape == () and _have_own_closures(nodes):
             totals, nodes = join_products(self.trace, nodes, end._prev)
-            first_use |= first_uses(totals, nodes)
+            if totals:
+                first_use |= first_uses(totals, nodes)
         self.has_where = any(node._op == "where" for node in nodes)
         self.outputs = [self._output(value) for value in values]
         self.forward_end = len(self.trace.ops)
