@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
+from math import inf
 from operator import add
 from typing import Any, NamedTuple
 
@@ -18,6 +19,9 @@ SPECIAL: dict[str, Callable[..., Any]] = {
     "quotient": OPERATIONS["/"],
 }
 """The operations of kernels that those of a trace become."""
+
+IN_TRACE_ORDER = {"MANY_LINES": 0, "FEW_ALIKE": inf, "FEW_LOOPS": inf}
+"""The limits of `passes` with which every program keeps the order of its trace."""
 
 
 class Computed(NamedTuple):

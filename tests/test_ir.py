@@ -16,18 +16,16 @@ from micrograd.compiler.passes.interchange import interchanged
 from micrograd.trees import flat as flatten
 from micrograd.trees import unflatten
 from tests.benchmarks.programs import PROGRAMS, UNTUNED, differentiated, predators
-from tests.kernels import everything, graph_of, interpreted, straight
+from tests.kernels import IN_TRACE_ORDER, everything, graph_of, interpreted, straight
 from tests.operations import OPERATIONS
 from tests.support import random_examples, softmaxes
 
-ORDERS = ["by_level", "one_by_one"]
 
-
-@pytest.fixture(params=ORDERS)
+@pytest.fixture(params=["by level", "in trace order"])
 def order(request, monkeypatch):
-    """The order in which statements are brought before they are fused and rolled."""
-    monkeypatch.setattr(passes, "by_level", getattr(passes, request.param))
-    return request.param
+    """The order of the steps of a kernel."""
+    for limit in IN_TRACE_ORDER if request.param == "in trace order" else ():
+        monkeypatch.setattr(passes, limit, IN_TRACE_ORDER[limit])
 
 
 def eager(function, example, parameters):

@@ -31,6 +31,7 @@ from micrograd.compiler.targets import c
 from tests.fuzz.bounded import Bounded
 from tests.fuzz.compare import agree
 from tests.fuzz.engines import Result
+from tests.kernels import IN_TRACE_ORDER
 
 ROUNDS = (4, 4, 5, 6, 7, 9, 17, 1, 2)
 FEWEST, MOST = 20, 120  # lines that a nest carries out
@@ -184,12 +185,12 @@ class Way(NamedTuple):
     fewest: int
     compiler: str
     level: str
-    order: str = "by_level"
+    in_trace_order: bool = False
     shares: bool = False  # whether code for single examples calls routines that programs share
 
     def __str__(self) -> str:
         how = f"loops from {self.fewest} rounds on" if self.fewest < STRAIGHT else "straight"
-        order = "" if self.order == "by_level" else ", each by itself"
+        order = ", in trace order" * self.in_trace_order
         routines = ", in routines" * self.shares
         return f"{how}{order}{routines}, {self.compiler} {self.level}"
 
@@ -202,7 +203,7 @@ def ways() -> list[Way]:
         raise CompilerError("there is none of gcc, clang and ziglang here")
     level = next(flag for flag in toolchain.FLAGS if flag[:2] == "-O")
     looped = [Way(2, cc, option) for cc in (first, *others) for option in (level, "-O0")]
-    in_turn = Way(2, first, "-O0", "one_by_one")
+    in_turn = Way(2, first, "-O0", in_trace_order=True)
     shares = Way(2, first, level, shares=True)
     return [Way(STRAIGHT, first, "-O0"), Way(roll.FEWEST_ROUNDS, first, level), *looped, in_turn, shares]
 
@@ -236,8 +237,7 @@ def compiled(program: Program, way: Way) -> Result:
     with (
         patch.object(roll, "FEWEST_ROUNDS", way.fewest),
         patch.object(toolchain, "FLAGS", flags),
-        patch.object(passes, "by_level", getattr(passes, way.order)),
-        patch.object(passes, "MANY_CONSTANTS", 4),
+        patch.multiple(passes, MANY_CONSTANTS=4, **(IN_TRACE_ORDER if way.in_trace_order else {})),
         patch.object(c, "LINES", LINES),
         patch.object(jam, "LONG_LOOP", 3),
         patch.dict(os.environ, CC=way.compiler),

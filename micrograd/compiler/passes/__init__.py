@@ -10,7 +10,7 @@ from micrograd.compiler.ir import Assign, Kernel, Loop, Ref, Scatter
 from micrograd.compiler.passes.expressions import Expressions, Node
 from micrograd.compiler.passes.roll import rolled
 from micrograd.compiler.passes.schedule import fused
-from micrograd.compiler.passes.vectorize import Place, Places, by_level, one_by_one, statements
+from micrograd.compiler.passes.vectorize import Levels, Place, Places, by_level, in_trace_order
 
 MANY_CONSTANTS = 8  # above which they are kept in a table
 MANY_LINES = 1000  # of a kernel, above which the other order is tried, too; a program with more expressions is long
@@ -58,14 +58,16 @@ def _kernel(
     Trace order is tried first for long sequential programs, where few like operations share a level. If the first
     kernel is long, the other order is tried as well, and the shorter kernel wins.
     """
-    blocks = list(by_level(nodes))
-    is_sequential = MANY_LINES < len(nodes) < FEW_ALIKE * len(blocks)
+    levels = Levels(nodes)
+    is_sequential = len(nodes) > MANY_LINES and levels.n_alike < FEW_ALIKE
     short_enough = max(0 if is_sequential else MANY_LINES, len(nodes) * FEW_LOOPS)
     found: list[tuple[Kernel, Places]] = []
     for goes_by_level in (not is_sequential, is_sequential):
         place = Places(leaves)
-        steps = statements(blocks if goes_by_level else one_by_one(nodes), place, results)
-        kernel = rolled(fused(steps, nodes, lines) if goes_by_level else [statement.step for statement in steps])
+        if goes_by_level:
+            kernel = rolled(fused(by_level(levels, place, results), nodes, lines))
+        else:
+            kernel = in_trace_order(nodes, place, results)
         found.append((kernel, place))
         if length(kernel) <= short_enough:
             break

@@ -6,7 +6,7 @@ block, expressions of one kind, which read the same arrays, roll into loops, wha
 computed them.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain, filterfalse, islice, repeat
@@ -14,15 +14,17 @@ from operator import add, sub
 from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.scatter import Outer
-from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Step, Sum, Term
+from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, Step, Sum, Term
 from micrograd.compiler.passes.expressions import Column, Node
-from micrograd.compiler.passes.roll import FEWEST_ROUNDS, even_runs, rolled
+from micrograd.compiler.passes.roll import FEWEST_ROUNDS, even_runs, repeats, rolled
 
 NEAR, MANY_MORE = 2, 4  # the levels by which a node may be delayed to join so many times more like it
 
 Place = tuple[str, int]
 """An array and an index."""
 Bases = tuple[int, ...]
+Block = tuple[Any, list[Node]]
+"""The operation that nodes share, and the nodes."""
 
 
 class Places(dict[int, Place]):
@@ -61,69 +63,75 @@ class Statement(NamedTuple):
     lines: list[int]
 
 
-def by_level(nodes: Sequence[Node]) -> Iterator[tuple[Any, list[Node]]]:
-    """Blocks of nodes that can be computed together, each with the operation that its nodes share.
+class Levels:
+    """Nodes on the levels of the graph: each right after its operands, where those with the same operation are alike.
 
-    They are in the order of the trace; sums, whose last terms may come in any order, in that of the operations on them.
+    `n_alike` is how many nodes of a level are alike, on average.
     """
-    numbers: dict[Any, int] = {}
-    kinds = [numbers.setdefault(_operation(node), len(numbers)) for node in nodes]
-    operations = list(numbers)
-    used: dict[int, int] = {}
-    for node in reversed(nodes):
-        if type(node.form) is Call:
-            used.update(zip(node.columns[0], repeat(node.line), strict=False))
-    blocks: dict[tuple[int, int], list[Node]] = defaultdict(list)
-    for node, key in zip(nodes, zip(_levels(nodes, kinds), kinds, strict=True), strict=True):
-        blocks[key].append(node)
-    for (_, kind), block in sorted(blocks.items(), key=lambda item: item[0][0]):
-        operation = operations[kind]
-        if len(block) > 1:
-            is_sum = operation[0] == "sum"
-            block.sort(key=lambda node: used.get(node.line, node.line) if is_sum else node.line)
-        yield operation, block
 
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        numbers: dict[Any, int] = {}
+        self._nodes = nodes
+        self._kinds = [numbers.setdefault(_operation(node), len(numbers)) for node in nodes]
+        self._operations = list(numbers)
+        level: dict[int, int] = defaultdict(int)
 
-def _levels(nodes: Sequence[Node], kinds: Sequence[int]) -> list[int]:
-    """The level of each node: right after its operands, or a little later, to join many more nodes like it.
+        @cache
+        def highest(column: Column) -> int:
+            return max(map(level.__getitem__, column), default=0)
 
-    So a node that needs fewer steps, such as the softmax of a single number, which has no sum, joins the others.
-    """
-    level: dict[int, int] = defaultdict(int)
+        for node in nodes:
+            columns, is_call = node.columns, type(node.form) is Call  # only sums share columns
+            operand_levels = map(level.__getitem__, columns[0]) if is_call else map(highest, columns)
+            level[node.line] = 1 + max(operand_levels, default=0)
+        self._level = [level[node.line] for node in nodes]
+        self._sizes = Counter(zip(self._level, self._kinds, strict=True))
+        self.n_alike = len(nodes) / max(1, len(self._sizes))
 
-    @cache
-    def highest(column: Column) -> int:
-        return max(map(level.__getitem__, column), default=0)
+    def blocks(self) -> Iterator[Block]:
+        """What can be computed together, level by level.
 
-    at_level: dict[int, list[int]] = defaultdict(list)
-    for i, node in enumerate(nodes):
-        columns, is_call = node.columns, type(node.form) is Call  # only sums share columns
-        operand_levels = map(level.__getitem__, columns[0]) if is_call else map(highest, columns)
-        level[node.line] = first = 1 + max(operand_levels, default=0)
-        at_level[first].append(i)
-    levels = [level[node.line] for node in nodes]
-    sizes = Counter(zip(levels, kinds, strict=True))
-    latest: dict[int, int] = {}  # for each line, the last level before those of its users so far
-    for first in sorted(at_level, reverse=True):
-        used: set[Column] = set()
-        for i in at_level[first]:
-            last = min(latest.get(nodes[i].line, first), first + NEAR)
-            if last > first:
-                alike = [sizes[at, kinds[i]] for at in range(first, last + 1)]
-                if max(alike) > MANY_MORE * alike[0]:
-                    levels[i] = later = first + alike.index(max(alike))
-                    operands = nodes[i].operands
-                    latest.update({line: min(latest.get(line, later - 1), later - 1) for line in operands})
-                    continue
-            used.update(nodes[i].columns)
-        latest.update(zip(chain.from_iterable(used), repeat(first - 1), strict=False))  # no earlier user is lower
-    return levels
+        The nodes are in the order of the trace; sums, whose last terms may come in any order, in that of the operations
+        on them.
+        """
+        used: dict[int, int] = {}
+        for node in reversed(self._nodes):
+            if type(node.form) is Call:
+                used.update(zip(node.columns[0], repeat(node.line), strict=False))
+        blocks: dict[tuple[int, int], list[Node]] = defaultdict(list)
+        for node, key in zip(self._nodes, zip(self._delayed(), self._kinds, strict=True), strict=True):
+            blocks[key].append(node)
+        for (_, kind), block in sorted(blocks.items(), key=lambda item: item[0][0]):
+            operation = self._operations[kind]
+            if len(block) > 1:
+                is_sum = operation[0] == "sum"
+                block.sort(key=lambda node: used.get(node.line, node.line) if is_sum else node.line)
+            yield operation, block
 
+    def _delayed(self) -> list[int]:
+        """The level of each node: right after its operands, or a little later, to join many more nodes like it.
 
-def one_by_one(nodes: Sequence[Node]) -> Iterator[tuple[Any, list[Node]]]:
-    """Each node as a block, in the order of the trace."""
-    for node in nodes:
-        yield _operation(node), [node]
+        So a node that needs fewer steps, such as the softmax of a single number, which has no sum, joins the others.
+        """
+        at_level: dict[int, list[int]] = defaultdict(list)
+        for i, first in enumerate(self._level):
+            at_level[first].append(i)
+        levels = [*self._level]
+        latest: dict[int, int] = {}  # for each line, the last level before those of its users so far
+        for first in sorted(at_level, reverse=True):
+            used: set[Column] = set()
+            for i in at_level[first]:
+                node = self._nodes[i]
+                last = min(latest.get(node.line, first), first + NEAR)
+                if last > first:
+                    alike = [self._sizes[at, self._kinds[i]] for at in range(first, last + 1)]
+                    if max(alike) > MANY_MORE * alike[0]:
+                        levels[i] = later = first + alike.index(max(alike))
+                        latest.update({o: min(latest.get(o, later - 1), later - 1) for o in node.operands})
+                        continue
+                used.update(node.columns)
+            latest.update(zip(chain.from_iterable(used), repeat(first - 1), strict=False))  # no earlier user is lower
+        return levels
 
 
 def _operation(node: Node) -> Any:
@@ -134,11 +142,10 @@ def _operation(node: Node) -> Any:
     return "largest" if node.form[0][0] == ">" else "sum", node.parameter >= 0
 
 
-def statements(blocks: Iterable[tuple[Any, list[Node]]], place: Places, results: Sequence[int]) -> list[Statement]:
-    """Blocks as statements. `place`, which has the places of leaves, receives those of the results."""
-    for i, line in reversed(list(enumerate(results))):
-        place.setdefault(line, ("y", i))
-    ordered = list(_placed(blocks, place))
+def by_level(levels: Levels, place: Places, results: Sequence[int]) -> list[Statement]:
+    """Statements for all nodes, level by level. `place`, which has the places of leaves, receives all others."""
+    _place_results(results, place)
+    ordered = list(_placed(levels.blocks(), place))
     nodes = [node for block in ordered for node in block if not isinstance(node.form, Outer)]
     references = iter(_references(nodes, place))  # for all blocks at once, which is faster than one by one
     found: list[Statement] = []
@@ -150,7 +157,33 @@ def statements(blocks: Iterable[tuple[Any, list[Node]]], place: Places, results:
     return found
 
 
-def _placed(blocks: Iterable[tuple[Any, list[Node]]], place: Places) -> Iterator[list[Node]]:
+def in_trace_order(nodes: Sequence[Node], place: Places, results: Sequence[int]) -> Kernel:
+    """Steps for all nodes, in the order of the trace, with loops for what repeats. `place` is as for `by_level`.
+
+    Steps are made for the first round of each loop only.
+    """
+    _place_results(results, place)
+    outers = [node for node in nodes if isinstance(node.form, Outer)]  # they come last, since nothing reads them
+    nodes = nodes[: len(nodes) - len(outers)]
+    deque(_placed(((_operation(node), [node]) for node in nodes), place), maxlen=0)
+    kinds, bases = _transposed(_references(nodes, place)) if nodes else ((), ())
+    numbers: dict[Any, int] = {}
+    steps: Kernel = []
+    for start, period, rounds in repeats([numbers.setdefault(kind, len(numbers)) for kind in kinds], bases):
+        body = [
+            _step(kinds[i], zip(bases[i], _strides(bases[i : i + period + 1 : period], rounds), strict=False))
+            for i in range(start, start + period)
+        ]
+        steps += [Loop(rounds, tuple(body))] if rounds > 1 else body
+    return rolled([*steps, *(statement.step for statement in _outer_loops(outers, place))])
+
+
+def _place_results(results: Sequence[int], place: Places) -> None:
+    for i, line in reversed(list(enumerate(results))):
+        place.setdefault(line, ("y", i))
+
+
+def _placed(blocks: Iterable[Block], place: Places) -> Iterator[list[Node]]:
     """The blocks, each in the order in which its results lie next to each other. Enters their places in `place`."""
     arrays: dict[Any, str] = {}
     filled: dict[str, int] = defaultdict(int)
@@ -319,14 +352,18 @@ def _rolled(kind: Any, lines: Sequence[int], bases: Sequence[Bases]) -> Iterator
         return
     steps = []
     for start, rounds in even_runs([0] * len(bases), bases):
-        strides = zip(map(sub, bases[start + 1], bases[start])) if rounds > 1 else repeat(())
-        step = _step(kind, zip(bases[start], strides, strict=False))
+        step = _step(kind, zip(bases[start], _strides(bases[start : start + 2], rounds), strict=False))
         steps.append(Loop(rounds, (step,)) if rounds > 1 else step)
     at = 0
     for step in rolled(steps):
         n = _count(step)
         yield Statement(step, list(lines[at : at + n]))
         at += n
+
+
+def _strides(bases: Sequence[Bases], rounds: int) -> Iterable[tuple[int, ...]]:
+    """The strides of each reference: the distances between its bases in the first two rounds; none without a loop."""
+    return zip(map(sub, bases[1], bases[0])) if rounds > 1 else repeat(())
 
 
 def _count(step: Step) -> int:
