@@ -26,9 +26,6 @@ getattr(os, "register_at_fork", lambda **hooks: None)(
     before=gradients_lock.acquire, after_in_parent=gradients_lock.release, after_in_child=gradients_lock.release
 )
 
-numbers: set[type] = {float, int}
-"""Types known to be numbers, which are checked first. The compiler adds the type of its symbols."""
-
 PROMOTE = "let the operation begin with promote, as in `x, y = promote(x, y)`"
 
 
@@ -95,12 +92,14 @@ def promoted(values: tuple[Any, ...], kind: Any) -> tuple[Any, ...]:
     leveled = [each for each in kinds if issubclass(each, Leveled)]
     kind = max(leveled, key=lambda each: each._level, default=kind)
     innermost = {each for each in leveled if each._level == kind._level}
+    if kinds.keys() == innermost:
+        return values
     return tuple([v if type(v) in innermost else kind(v, (), "constant") for v in values])
 
 
 def as_number(data: Any, level: int) -> Any:
     """`data`, if a Value of this level can hold it; a number of NumPy's or PyTorch's as the same number of Python's."""
-    if type(data) in numbers:
+    if type(data) in scalar.ZEROS:
         return data
     if isinstance(data, Leveled):
         check_active(max(data._level, level))
@@ -154,8 +153,9 @@ def adopt_level(value: Any, operands: tuple[Any, ...], op: str) -> None:
     """Give a Value the class of its operands, so that your own operation can return `Value(...)` in any derivative."""
     if isinstance(operands, str):
         raise TypeError(f"the operands of a Value must be a tuple, not {operands!r}: did you mean label={operands!r}?")
+    kinds: set[Any] = set(map(type, operands))
     try:
-        levels = {operand._level for operand in operands}
+        levels = {kind._level for kind in kinds}
     except AttributeError:
         stranger = next(operand for operand in operands if not hasattr(operand, "_level"))
         raise TypeError(f"the operands of {op} must be Values, not {type(stranger).__name__}: {PROMOTE}") from None

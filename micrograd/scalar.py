@@ -26,6 +26,10 @@ target without a name for it can compute; `__wrapped__`, what it does to floats,
 """
 
 
+ZEROS: dict[type, Any] = {float: 0.0, int: 0}
+"""The zero of each type that is known to be a number. The compiler adds those of its symbols."""
+
+
 class DomainError(ValueError):
     """A function has no value at its operand, such as the logarithm of a negative number."""
 
@@ -72,8 +76,8 @@ if TYPE_CHECKING:
 
 def zero(x: Any) -> Any:
     """The 0 to start adding numbers like `x` from: 0.0 for floats, an exact 0 that leaves exact numbers exact."""
-    if type(x) is float:
-        return 0.0
+    if type(x) in ZEROS:
+        return ZEROS[type(x)]
     x = innermost(x)
     return 0 * x if _is_exact(x.__class__) else 0
 

@@ -5,7 +5,7 @@ a row at a time, not a product at a time.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -25,7 +25,7 @@ def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]
     Returns the nodes that became dots, and the nodes that remain in the graph, operands first.
     """
     sums = [node for node in nodes if node._op == "+"]
-    if not any(a._op == "*" or b._op == "*" for a, b in [node._prev for node in sums]):
+    if not _may_have_chain(sums):
         return set(), [*nodes]
     n_uses = Counter(map(id, chain(results, chain.from_iterable([node._prev for node in nodes]))))
 
@@ -56,6 +56,18 @@ def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]
             totals.add(total)
             replaced.update(products, partial_sums)
     return totals, [node for node in nodes if node not in replaced]
+
+
+def _may_have_chain(sums: Iterable[Value]) -> bool:
+    """Whether a sum has enough products, even if it turns out that some of them are used elsewhere, too."""
+    n_products: dict[int, int] = {}  # by the id of a sum
+    for node in sums:
+        a, b = node._prev
+        n = (a._op == "*") + (b._op == "*") + max(n_products.get(id(a), 0), n_products.get(id(b), 0))
+        if n >= FEWEST_PRODUCTS:
+            return True
+        n_products[id(node)] = n
+    return False
 
 
 def _has_own_line(trace: Trace, node: Value) -> bool:

@@ -13,7 +13,7 @@ from itertools import chain, repeat
 from operator import add
 from typing import Any
 
-from micrograd import levels
+from micrograd import scalar
 from micrograd.compiler.frontend.scatter import Outer, Row, Scatter, row
 from micrograd.compiler.frontend.tracer import CONDITIONS, Symbol, Trace
 from micrograd.engine import Value
@@ -67,7 +67,7 @@ class Pending(Symbol):
         return pending(self.trace, parts)
 
 
-levels.numbers.add(Pending)
+scalar.ZEROS[Pending] = 0
 
 
 def _parts_to_extend(trace: Trace, total: Any) -> list[int]:

@@ -30,7 +30,7 @@ from pathlib import Path
 from traceback import walk_stack, walk_tb
 from typing import Any, NoReturn
 
-from micrograd import levels, reductions, scalar
+from micrograd import reductions, scalar
 from micrograd.compiler.frontend.ieee import quiet
 from micrograd.engine import Value
 
@@ -214,7 +214,7 @@ class Argument(Value):
 
 
 Argument.__name__ = Argument.__qualname__ = "Value"  # as errors of Python's call it
-levels.numbers.add(Symbol)
+scalar.ZEROS[Symbol] = 0
 
 
 class Trace:
