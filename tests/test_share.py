@@ -173,9 +173,23 @@ def test_what_differs_in_a_second_program_is_a_parameter_for_the_third():
     assert counts(*([loop(n, 0, 3, 4)] for n in (5, 6, 7, 5))) == [1, 2, 2, 2]
 
 
-def test_programs_share_no_routine_that_reads_constants():
+def test_programs_share_a_routine_that_reads_constants_which_takes_their_table():
     step = Loop(4, (Assign(Ref("y", 0, (1,)), Call("*", (Ref("c", 0, (1,)), Ref("x", 0, (1,))))),))
-    assert counts([step], [step]) == [0, 0]
+    assert counts([step], [step]) == [1, 1]
+    for across_programs in (True, False):
+        routines, _ = check([step] * FEWEST_CALLS, Routines(across_programs=across_programs))
+        assert [routine.takes_constants for routine in routines] == [across_programs]
+
+
+def weighted(n):
+    """Numbers weighted by their distance from the last: each length has its own constants."""
+    ws = [Value(0.1 * i - 0.3) for i in range(4)]
+
+    def function(xs):
+        scaled = [(x * (0.07 * (len(xs) - i) + 0.3)).tanh() for i, x in enumerate(xs)]
+        return dot(scaled, [w * x for w, x in zip(ws * len(xs), scaled, strict=False)])
+
+    return function, ([0.3 * i - 1 for i in range(n)],), ws
 
 
 def benchmark(name):
@@ -197,13 +211,15 @@ def test_longer_attention_needs_hardly_any_new_routines():
 
 @needs_compiler
 @pytest.mark.parametrize("precision", ["double", "single"])
-def test_lengths_that_share_routines_train_as_python_does(monkeypatch, tmp_path, precision):
+@pytest.mark.parametrize("made", [causal, weighted])
+def test_lengths_that_share_routines_train_as_python_does(monkeypatch, tmp_path, made, precision):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     compiled, compile_file = [], toolchain._compiled
     monkeypatch.setattr(toolchain, "_compiled", lambda *file: compiled.append(file[1:3]) or compile_file(*file))
-    function, _, ws = causal(4)
+    function, _, ws = made(4)
     start = [w.data for w in ws]
-    texts = [[0.1 * i - 0.2 * (i % 3) + 0.01 * k for i in range(n)] for k, n in enumerate((8, 9, 10, 8, 11, 9))]
+    lengths = (10, 11, 12, 10, 13, 11)
+    texts = [[0.1 * i - 0.2 * (i % 3) + 0.01 * k for i in range(n)] for k, n in enumerate(lengths)]
     found = []
     for options in {"backend": "c", "precision": precision}, {"backend": "python"}:
         for w, number in zip(ws, start, strict=True):

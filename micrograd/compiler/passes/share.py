@@ -21,6 +21,7 @@ class Routine(NamedTuple):
 
     step: Any
     fixed: tuple[int | None, ...]  # its numbers, in order; None for each that is a parameter
+    takes_constants: bool  # as another parameter: the table of the program that calls it
 
     def fits(self, numbers: Sequence[Ref]) -> bool:
         """Whether it can be called with these numbers: where one is fixed, they have the same."""
@@ -39,6 +40,7 @@ class Routines(list[Routine]):
     """The routines of one program, or `across_programs`: those of a function for examples of different lengths.
 
     Such programs have the same loops at other places, so every loop becomes a routine, and all bases are parameters.
+    Their tables of constants differ, so the table is a parameter, too.
     """
 
     def __init__(self, *, across_programs: bool = False) -> None:
@@ -59,7 +61,8 @@ class Routines(list[Routine]):
         fixed = tuple(map(self._fixed_number, zip(*calls, strict=True), known))
         names = iter([f"n{i}" if number is None else number for i, number in enumerate(fixed)])
         alike.append(len(self))
-        self.append(Routine(_renumbered(step, depth, lambda _: next(names)), fixed))
+        takes_constants = self.across_programs and any(ref.array == "c" for ref, _ in refs(step))
+        self.append(Routine(_renumbered(step, depth, lambda _: next(names)), fixed, takes_constants))
         return alike[-1]
 
     def _fixed_number(self, column: Sequence[Ref], known: Sequence[int | None]) -> int | None:
@@ -86,7 +89,7 @@ def with_routines(chunks: Sequence[Kernel], routines: Routines) -> tuple[list[in
     found: list[tuple[Any, Any, int, list[tuple[Ref, ...]]]] = []  # shape, step, depth and the numbers of each call
 
     def with_calls(step: Any, depth: int = 0) -> Any:
-        if _is_self_contained(step) and not (routines.across_programs and _reads_constants(step)):
+        if _is_self_contained(step):
             shape, numbers = _shape(step, depth)
             if uses[shape] >= fewest:
                 if shape not in places:
@@ -119,11 +122,6 @@ def _is_self_contained(step: Any) -> bool:
             return False
     used = {ref.array for ref, _ in refs(step) if ref.array not in ARRAYS and ref.array[0] not in "=s"}
     return used <= set(_declared(step))
-
-
-def _reads_constants(step: Any) -> bool:
-    """Whether a step reads the table of constants, which is different in each program."""
-    return any(ref.array == "c" for ref, _ in refs(step))
 
 
 def _declared(step: Any) -> Iterator[str]:

@@ -64,9 +64,9 @@ class Statement(NamedTuple):
 
 
 class Levels:
-    """Nodes on the levels of the graph: each right after its operands, where those with the same operation are alike.
+    """The level of each node: one above the highest of its operands.
 
-    `n_alike` is how many nodes of a level are alike, on average.
+    Nodes of one level with the same operation are alike: there are `n_alike` of them on average.
     """
 
     def __init__(self, nodes: Sequence[Node]) -> None:

@@ -109,16 +109,18 @@ class Writer:
         self.added = range(before, len(self._routines))
         self._bodies = [[line for step in part for line in self._step(step)] for part in parts]
 
-    def _head(self, name: str, numbers: str = "") -> str:
-        """The head of a function, with further parameters for numbers."""
+    def _head(self, name: str, further: str = "") -> str:
+        """The head of a function, with further parameters."""
         return (
             f"void {name}(const double *restrict p, const {self.type} *restrict x, const {self.type} seed, "
-            f"double *restrict g, {self.type} *restrict y, {self.type} *restrict t{numbers})"
+            f"double *restrict g, {self.type} *restrict y, {self.type} *restrict t{further})"
         )
 
     def _routine_head(self, number: int) -> str:
-        names = [f"n{k}" for k, own in enumerate(self._routines[number].fixed) if own is None]
-        return self._head(f"routine_{number}", "".join(f", long {name}" for name in names))
+        routine = self._routines[number]
+        further = ", const double *restrict c" if routine.takes_constants else ""
+        further += "".join(f", long n{k}" for k, own in enumerate(routine.fixed) if own is None)
+        return self._head(f"routine_{number}", further)
 
     def _function(self, head: str, lines: Sequence[str]) -> str:
         """The text of a function."""
@@ -153,9 +155,11 @@ class Writer:
         """The lines of C for a step, or for a call of a routine, in `depth` loops."""
         if isinstance(step, RoutineCall):
             called = self.called[step.routine]
-            pairs = zip(step.numbers, self._routines[called].fixed, strict=True)
-            numbers = "".join(f", {index(number)}" for number, own in pairs if own is None)
-            return [f"routine_{called}(p, x, seed, g, y, t{numbers});"]
+            routine = self._routines[called]
+            pairs = zip(step.numbers, routine.fixed, strict=True)
+            arguments = ", c" if routine.takes_constants else ""
+            arguments += "".join(f", {index(number)}" for number, own in pairs if own is None)
+            return [f"routine_{called}(p, x, seed, g, y, t{arguments});"]
         if not isinstance(step, Loop):
             return self._jammed([step], depth)
         if self._adds_to_row(step, depth):
