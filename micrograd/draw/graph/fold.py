@@ -62,14 +62,13 @@ class Folded:
             if i not in swallowed:
                 self._add(i)
         if not self.cards:
-            self._leaf(len(graph.values) - 1, ())  # a leaf alone
+            self._source(len(graph.values) - 1, ())  # a leaf alone
 
     @cached_property
     def _weights(self) -> set[int | None]:
         """The leaves that are a weight or the bias of a dot."""
-        operands = self.graph.operands
-        terms = [term for i, op in enumerate(self.graph.operations) if op == "dot" for term in self._terms(i)]
-        return {self._weight([operands[i][place] for place in places]) for i, places in terms}
+        dots = [i for i, op in enumerate(self.graph.operations) if op == "dot"]
+        return {self._weight(term) for i in dots for term in self._terms(i)}
 
     def unfolded(self, card: Card, first: int) -> list[Card]:
         """A card for each part of the card, numbered from `first` on, with all its operands as inputs."""
@@ -111,7 +110,7 @@ class Folded:
             op = graph.operations[k] if graph.is_inner(k) else ""
             if op == "+":
                 path += reversed(graph.operands[k])
-            elif op == "*" and self._weight(graph.operands[k]) is not None:
+            elif op == "*" and self._weight(self._operands(k)) is not None:
                 products += 1
             elif graph.is_leaf(k):
                 biases += 1
@@ -121,37 +120,38 @@ class Folded:
             found.append(k)
         return found if products > 1 and biases < 2 else []
 
-    def _terms(self, i: int) -> list[tuple[int, tuple[int, ...]]]:
-        """The terms of a neuron: where two factors of each, or the bias, are operands, as a node and its places."""
-        graph, terms = self.graph, list[tuple[int, tuple[int, ...]]]()
+    def _terms(self, i: int) -> list[list[Input]]:
+        """The terms of a neuron: two factors each, or the bias."""
         if i not in self._sums:
-            n = len(graph.operands[i]) // 2
-            return [*((i, (k, n + k)) for k in range(n)), (i, (2 * n,))]
+            *factors, bias = self._operands(i)
+            n = len(factors) // 2
+            return [*map(list, zip(factors[:n], factors[n:], strict=True)), [bias]]
+        terms = []
         for k in self._sums[i]:
-            is_product = graph.operations[k] == "*"
-            biases = [(place,) for place, operand in enumerate(graph.operands[k]) if graph.is_leaf(operand)]
-            terms += [(k, places) for places in ([(0, 1)] if is_product else biases)]
+            operands = self._operands(k)
+            is_product = self.graph.operations[k] == "*"
+            terms += [operands] if is_product else [[x] for x in operands if self.graph.is_leaf(x.source)]
         return terms
 
-    def _weight(self, factors: Sequence[int]) -> int | None:
+    def _weight(self, term: Sequence[Input]) -> int | None:
         """The factor of a term that is the weight on the other's edge, or the bias: a leaf, the first if both are."""
+        factors = [x.source for x in term]
         leaves = [factor for factor in factors if self.graph.is_leaf(factor)]
         return leaves[0] if leaves and len(set(factors)) == len(factors) else None
 
     def _neuron(self, i: int) -> Card:
         """The card of a dot, or of a neuron that is written out as a sum of products."""
         graph, card, leaves = self.graph, Card(i, [], self.graph.title(i)), list[int]()
-        for node, places in self._terms(i):
-            factors = [graph.operands[node][place] for place in places]
-            weight = self._weight(factors)
-            if weight is None and len(set(factors)) < len(factors) and factors[0] in self._weights:
-                weight = factors[0]  # whose square this is, as in a penalty
+        for term in self._terms(i):
+            weight = self._weight(term)
+            first = term[0].source
+            if weight is None and first == term[-1].source and first in self._weights:
+                weight = first  # whose square this is, as in a penalty
             if weight is not None:
                 leaves.append(weight)
                 is_zero = weight in graph.constants and innermost(graph.values[weight].data) == 0
-                card.bias = weight if len(factors) == 1 and not is_zero else card.bias
-            rest = zip(factors, places, strict=True)
-            card.inputs += [Input(factor, weight, node, place) for factor, place in rest if factor != weight]
+                card.bias = weight if len(term) == 1 and not is_zero else card.bias
+            card.inputs += [x._replace(weight=weight) for x in term if x.source != weight]
         card.parts = [*dict.fromkeys(leaves), *sorted(self._sums.get(i, [])), i]
         return card
 
@@ -172,12 +172,10 @@ class Folded:
 
     def _source(self, i: int, scope: Scope) -> int:
         """The number of the card of an operand that is used in a scope; a leaf's is made when it is first needed."""
-        if self.graph.is_leaf(i):
-            return self._leaf(i, self._scopes.home(i, scope))
-        return self._card_of[i, self._scopes.of[i]]
-
-    def _leaf(self, i: int, scope: Scope) -> int:
-        at = self._card_of.setdefault((i, scope), len(self.cards))
+        if not self.graph.is_leaf(i):
+            return self._card_of[i, self._scopes.of[i]]
+        home = self._scopes.home(i, scope)
+        at = self._card_of.setdefault((i, home), len(self.cards))
         if at == len(self.cards):
-            self.cards.append(Card(i, [i], "", stacks=self._scopes.stacks_of(scope)))
+            self.cards.append(Card(i, [i], "", stacks=self._scopes.stacks_of(home)))
         return at
