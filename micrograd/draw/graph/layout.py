@@ -30,17 +30,16 @@ class Placed(NamedTuple):
 def columns(inputs: Sequence[Sequence[int]]) -> list[int]:
     """The column of each box: right after its last input, or right before its first use unless edges get longer.
 
-    Inputs are the indices of earlier boxes; negative ones are outside of the graph.
+    Inputs are the indices of earlier boxes.
     """
     found: list[int] = []
     users: list[list[int]] = [[] for _ in inputs]
     for i, sources in enumerate(inputs):
-        found.append(1 + max((found[source] if source >= 0 else 0 for source in sources), default=-1))
+        found.append(1 + max((found[source] for source in sources), default=-1))
         for source in sources:
-            if source >= 0:
-                users[source].append(i)
+            users[source].append(i)
     for i in reversed(range(len(inputs))):
-        inner = sum(source >= 0 and len(inputs[source]) > 0 for source in inputs[i])
+        inner = sum(len(inputs[source]) > 0 for source in inputs[i])
         if users[i] and inner < max(len(users[i]), 2):
             found[i] = min(found[user] for user in users[i]) - 1
     return found

@@ -168,7 +168,8 @@ class Views:
         self.cards += inner
         self._takers += [[] for _ in inner]
         self._takers[-1] = self._takers[number]  # its head is the last
-        self._columns += layout.columns([[x.card - first for x in card.inputs] for card in inner])
+        own = [[x.card - first for x in card.inputs if x.card >= first] for card in inner]
+        self._columns += layout.columns(own)
         return self._open(self.shown[card.head] or card.title, parent, list(range(first, len(self.cards))))
 
     # What is around it
