@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from micrograd import errors, scalar
-from micrograd.collector import gc_paused
 from micrograd.engine import Value
 from micrograd.levels import require_double
 
@@ -63,14 +62,12 @@ class Sweeps:
                     _add(rows.setdefault(operand, {}), row, partial, first.get(operand, 0))
         return [rows[variable] for variable in self._variables]
 
-    @gc_paused()
     def jacobian(self, *, forward: bool) -> list[Row]:
         """The derivatives of each output by the variables, by the number of the variable, carried in that direction."""
         m = len(self._outputs)
         units = ({i: 1} for i in range(len(self._variables) if forward else m))  # a direction for each
         return self.forward(units) if forward else _transposed(self.backward(units), m)
 
-    @gc_paused()
     def symmetric(self) -> list[Row]:
         """The jacobian of a gradient, which is symmetric: the lower half is computed, and mirrored."""
         columns = self.backward(({i: 1} for i in range(len(self._variables))), lower=True)

@@ -4,7 +4,6 @@ import json
 import math
 from typing import Any
 
-from micrograd.collector import gc_paused
 from micrograd.compiler.targets.javascript import library
 from micrograd.draw import shell
 from micrograd.draw.graph import formulas
@@ -19,7 +18,6 @@ from micrograd.scalar import innermost, zero
 from micrograd.validation import positive
 
 
-@gc_paused()
 def page(root: Value, learning_rate: float = 0.1) -> str:
     """The page of the graph that leads to `root`; the reader's steps begin with the learning rate."""
     learning_rate = positive("learning_rate", learning_rate)
