@@ -9,7 +9,7 @@ import operator
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 from micrograd import losses, reductions, scalar
 from micrograd.compiler.frontend.tracer import CONDITIONS, OPERATIONS, Trace
@@ -24,26 +24,22 @@ from micrograd.functions import TEXTBOOK
 MAX_OPERANDS = 16  # of an operation with formulas
 
 
-class Operation(NamedTuple):
-    """An operation as JavaScript, and as formulas with `{0}`, `{1}`, ... for its operands and `{y}` for its result."""
+def operation(value: Value) -> tuple[str, str, list[str]]:
+    """The operation that made a Value: its JavaScript, its formula, and those of its derivatives.
 
-    code: str  # two functions: the result for operands v, and their gradients for the gradient g of the result
-    value: str
-    derivatives: list[str]
-
-
-def operation(value: Value) -> Operation:
-    """The operation that made a Value; the code of a user's own is `null`."""
+    The JavaScript is two functions: the result for operands v, and their gradients for the gradient g of the result;
+    of a user's own, it is `null`. Formulas have `{0}`, `{1}`, ... for the operands, and `{y}` for the result.
+    """
     if not operation_of(value):
-        return Operation("null", "", [])
+        return "null", "", []
     with closing(Trace()) as trace, closing(Trace(keeps_composed=True)) as slopes:
         result, gradients = _traced(trace, value, trace.leaf("seed"))
         code = f"[v=>{_function(trace, [result])},(v,g)=>{_function(trace, gradients)}]"
         result, derivatives = _traced(slopes, value, 1, shown=True)
     if len(value._prev) > MAX_OPERANDS or value._op == "cross_entropy":  # whose gradients are too long to read
-        return Operation(code, "", [])
+        return code, "", []
     formulas = [_expression(slopes, line, result)[0] for line in derivatives]
-    return Operation(code, _expression(slopes, result)[0], formulas)
+    return code, _expression(slopes, result)[0], formulas
 
 
 def key(value: Value) -> tuple[Any, ...]:
@@ -58,13 +54,8 @@ def _constants(value: Value) -> dict[Any, Any]:
     return {name: scalar.innermost(constant) for name, constant in value._constants.items()}
 
 
-def _dot(*operands: Value) -> Any:
-    n = len(operands) // 2
-    return reductions.dot(operands[:n], operands[n:-1], operands[-1])
-
-
 CALLS: dict[str, Callable[..., Any]] = {
-    "dot": _dot,
+    "dot": lambda *xs: reductions.dot(xs[: len(xs) // 2], xs[len(xs) // 2 : -1], xs[-1]),
     "take": lambda *operands: reductions.take(operands, 0),
     "where": lambda *operands, condition: reductions.where(bool(condition), *operands),
     "binary_cross_entropy": losses.binary_cross_entropy_with_logits,
