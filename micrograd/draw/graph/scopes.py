@@ -81,9 +81,7 @@ class ExampleScopes:
                 operands = self.graph.operands[i]
                 scopes = [outer] * len(operands)
             for operand, scope in zip(operands, scopes, strict=True):
-                known = self.of.setdefault(operand, scope)
-                if known is not scope:
-                    self.of[operand] = _common(known, scope)
+                self.of[operand] = _common(self.of.get(operand, scope), scope)
         return found
 
     def _shapes(self) -> list[int]:
