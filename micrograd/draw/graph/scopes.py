@@ -16,7 +16,6 @@ examples use x1, so it is in scope 0; but in the second, x2 is in its place. In 
 alias, and gets a card there.
 """
 
-from collections.abc import Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -44,7 +43,9 @@ class ExampleScopes:
         self.stacks: list[Stack] = []
         self.of: dict[int, Scope] = {len(graph.values) - 1: ()}
         self._aliases: dict[int, set[int]] = {}  # in the first example of a stack's node
-        for node in self._find_scopes():
+        candidates = self._candidates()
+        self._find_scopes(candidates)
+        for node in sorted(candidates, reverse=True):  # those around others first
             self._match_examples(node)
         self._numbers = {stack.node: number for number, stack in enumerate(self.stacks)}
         self.of = {i: tuple(step for step in scope if step[0] in self._numbers) for i, scope in self.of.items()}
@@ -63,26 +64,19 @@ class ExampleScopes:
             scope = scope[:-1]
         return scope or self.of[leaf]
 
-    def _find_scopes(self) -> list[int]:
-        """Give each Value its scope, from the root back, as if every candidate were a stack; return their nodes."""
-        found: list[int] = []
-        candidates = self._candidates()
+    def _find_scopes(self, candidates: set[int]) -> None:
+        """Give each Value its scope, from the root back, as if every candidate were a stack."""
         chained: set[int] = set()
         for i in range(len(self.graph.values) - 1, self.graph.first - 1, -1):
             if i in chained:
                 continue
-            outer, operands = self.of[i], candidates.get(i, ())
-            if operands:
-                found.append(i)
-                scopes: list[Scope] = [(*outer, (i, j)) for j in range(len(operands))]
+            outer, is_stack = self.of[i], i in candidates
+            if is_stack:
                 chained.update(inner := self.graph.chain(i)[:-1])
                 self.of.update(dict.fromkeys(inner, outer))
-            else:
-                operands = self.graph.operands[i]
-                scopes = [outer] * len(operands)
-            for operand, scope in zip(operands, scopes, strict=True):
+            for j, operand in enumerate(self.graph.terms(i) if is_stack else self.graph.operands[i]):
+                scope = (*outer, (i, j)) if is_stack else outer
                 self.of[operand] = _common(self.of.get(operand, scope), scope)
-        return found
 
     def _shapes(self) -> list[int]:
         """A number for each Value, equal for those computed by the same operations, whatever the leaves are."""
@@ -93,28 +87,26 @@ class ExampleScopes:
             shapes.append(known.setdefault(key, len(known)))
         return shapes
 
-    def _candidates(self) -> dict[int, Sequence[int]]:
-        """The nodes that may be means or sums over examples, with their terms, which are distinct and of one shape.
+    def _candidates(self) -> set[int]:
+        """The nodes that may be means or sums over examples: their terms are distinct and of one shape.
 
         A sum may also be a chain of additions, or the beginning of one, with three or more terms.
         """
         graph, shapes = self.graph, self._shapes()
         nodes = [i for i, operation in enumerate(graph.operations) if operation in ("+", "mean", "sum")]
         continued = {graph.operands[i][0] for i in nodes if graph.continues(i)}
-        found: dict[int, Sequence[int]] = {}
-        for i in nodes:
-            if i in continued:
-                continue
-            terms, alike = graph.terms(i), dict[int, None]()
+        found: set[int] = set()
+        for i in set(nodes) - continued:
+            terms, alike = graph.terms(i), set[int]()
             for term in terms:
                 if term in alike or shapes[term] != shapes[terms[0]]:
                     break
-                alike[term] = None
+                alike.add(term)
             if graph.operations[i] == "+":
                 if len(alike) > 2 and self._is_example(terms[0]):
-                    found[graph.chain(i)[len(alike) - 2]] = list(alike)
+                    found.add(graph.chain(i)[len(alike) - 2])
             elif len(alike) == len(terms) > 1 and not graph.is_leaf(terms[0]):
-                found[i] = terms
+                found.add(i)
         return found
 
     def _is_example(self, i: int) -> bool:
