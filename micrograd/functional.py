@@ -29,7 +29,7 @@ from micrograd.levels import as_number
 from micrograd.reductions import dot
 from micrograd.slopes import GradientError, gradcheck
 from micrograd.sweeps import Row, Sweeps
-from micrograd.trees import at_path, filled, flat, is_regular, shape_of
+from micrograd.trees import at_path, filled, flat, is_regular, shape_of, size
 from micrograd.validation import renamed
 
 __all__ = ["GradientError", "grad", "gradcheck", "hessian", "hvp", "jacobian", "jvp", "value_and_grad", "vjp"]
@@ -167,13 +167,13 @@ def _product(name: str, f: Function, argnum: Argnum, taken: Any) -> Function:
     return product
 
 
-def _numbers(call: Call, vector: Any, like: Any, n: int, of: str) -> list[Any]:
-    """The numbers of a vector. Raises ValueError unless there are so many, and their keys are those of another tree."""
+def _numbers(call: Call, vector: Any, like: Any, of: str) -> list[Any]:
+    """The numbers of a vector. Raises ValueError unless they are as many as in another tree, and the keys its keys."""
     level = max((variable._level for variable in call.variables), default=0)
     numbers = flat(at_path(lambda number: as_number(number, level), "vector", vector))
-    if len(numbers) != n:
-        raise ValueError(f"the vector must have as many numbers as {of}, {n}, not {len(numbers)}")
     came, expected = shape_of(vector), shape_of(like)
+    if len(numbers) != size(expected):
+        raise ValueError(f"the vector must have as many numbers as {of}, {size(expected)}, not {len(numbers)}")
     if not is_regular(came) and came != expected:
         raise ValueError(f"the vector must have the shape of {of}, {expected}, not {came}")
     return numbers
@@ -181,7 +181,7 @@ def _numbers(call: Call, vector: Any, like: Any, n: int, of: str) -> list[Any]:
 
 def _tangent(call: Call, vector: Any) -> tuple[Any, Any]:
     """The result and its derivative in the direction of the vector."""
-    numbers = _numbers(call, vector, call.args, len(call.variables), "x")
+    numbers = _numbers(call, vector, call.args, "x")
     rows = Sweeps(call.variables, call.outputs).forward({0: number} for number in numbers)
     values = [output.data for output in call.outputs]
     tangents = [constant_zero(value) + row.get(0, 0) for value, row in zip(values, rows, strict=True)]
@@ -190,6 +190,6 @@ def _tangent(call: Call, vector: Any) -> tuple[Any, Any]:
 
 def _cotangent(call: Call, vector: Any, of: str = "the result") -> tuple[Any, Any]:
     """The result and the gradient of its product with the vector."""
-    numbers = _numbers(call, vector, call.result, len(call.outputs), of)
+    numbers = _numbers(call, vector, call.result, of)
     slopes = gradient(dot(call.outputs, numbers), call.variables)
     return call.shaped([output.data for output in call.outputs]), call.gradient(slopes)
