@@ -58,11 +58,10 @@ class Drawing(Digraph):  # type: ignore[misc]
         format: str | None = None, *, outfile: Name | None = None, **options: Any,
     ) -> str:  # fmt: skip
         """Write the DOT text to `filename` and the drawing beside it or to `outfile`; return the drawing's path."""
-        if outfile and not format:
-            format = Path(outfile).suffix[1:]
+        if outfile:
+            filename = filename or Path(outfile).with_suffix(".gv")
+            format = format or Path(outfile).suffix[1:]
         drawing = self.pipe(format, **options)
-        if outfile and filename is None:
-            filename = Path(outfile).with_suffix(".gv")
         source = self.save(filename, directory=directory)
         path = os.fspath(outfile or f"{source}.{format or self.format}")
         replace(path, drawing)

@@ -61,7 +61,6 @@ def kinds_of(rows: list[list[float]], outputs: int) -> list[float] | None:
 
 def boundary(loss: Any, kinds: list[float]) -> float:
     """The output of a model of two classes that costs the same in both."""
-    middle = sum(kinds) / 2
     for at in (0.5, 0.0):  # of probabilities; of logits and margins
         try:
             costs = [real(loss(Value(at), kind)) for kind in kinds[:2]]
@@ -69,4 +68,4 @@ def boundary(loss: Any, kinds: list[float]) -> float:
             continue
         if abs(costs[0] - costs[1]) < 1e-9:
             return at
-    return middle
+    return sum(kinds) / 2
