@@ -83,27 +83,21 @@ class Folded:
         return [Input(operand, None, i, place) for place, operand in enumerate(self.graph.operands[i])]
 
     def _add(self, i: int) -> None:
-        """The card of a node: its own, or that of the neuron whose activation it is if nothing else uses its dot."""
-        graph, scope = self.graph, self._scopes.of[i]
-        operand, *others = graph.operands[i]
-        inner = self._card_of.get((operand, scope))
-        is_function = not others and graph.operations[i] in ACTIVATIONS
-        if inner is not None and is_function and graph.operations[operand] == "dot" and graph.is_inner(operand):
-            card = self.cards[self._card_of.setdefault((i, scope), inner)]
-            card.head, card.title = i, graph.title(i)
-            card.parts.append(i)
-            return
-        card = self._neuron(i) if i in self._sums or graph.operations[i] == "dot" else self._operation(i)
+        """The card of a node."""
+        scope = self._scopes.of[i]
+        card = self._neuron(i) if i in self._sums or self.graph.operations[i] == "dot" else self._operation(i)
         card.inputs = [x._replace(card=self._source(x.source, scope)) for x in card.inputs]
         card.stacks = self._scopes.stacks_of(scope)
         self._card_of[i, scope] = len(self.cards)
         self.cards.append(card)
 
     def _sum_inside(self, i: int) -> list[int]:
-        """The sums and products inside a function, if they are those of a neuron that is written out; else none."""
+        """The nodes inside the activation of a neuron: a dot, or the sums and products of one that is written out."""
         graph, found, path = self.graph, list[int](), list(self.graph.operands[i])
         if len(path) != 1 or graph.operations[i] not in ACTIVATIONS:
             return []
+        if graph.operations[path[0]] == "dot" and graph.is_inner(path[0]):
+            return path
         biases = products = 0
         while path:
             k = path.pop()
@@ -122,15 +116,16 @@ class Folded:
 
     def _terms(self, i: int) -> list[list[Input]]:
         """The terms of a neuron: two factors each, or the bias."""
-        if i not in self._sums:
-            *factors, bias = self._operands(i)
-            n = len(factors) // 2
-            return [*map(list, zip(factors[:n], factors[n:], strict=True)), [bias]]
-        terms = []
-        for k in self._sums[i]:
+        terms: list[list[Input]] = []
+        for k in self._sums.get(i, [i]):
             operands = self._operands(k)
-            is_product = self.graph.operations[k] == "*"
-            terms += [operands] if is_product else [[x] for x in operands if self.graph.is_leaf(x.source)]
+            if self.graph.operations[k] == "dot":
+                n = len(operands) // 2
+                terms += [*map(list, zip(operands[:n], operands[n:-1], strict=True)), operands[-1:]]
+            elif self.graph.operations[k] == "*":
+                terms.append(operands)
+            else:
+                terms += [[x] for x in operands if self.graph.is_leaf(x.source)]
         return terms
 
     def _weight(self, term: Sequence[Input]) -> int | None:
@@ -172,8 +167,6 @@ class Folded:
 
     def _source(self, i: int, scope: Scope) -> int:
         """The number of the card of an operand that is used in a scope; a leaf's is made when it is first needed."""
-        if not self.graph.is_leaf(i):
-            return self._card_of[i, self._scopes.of[i]]
         home = self._scopes.home(i, scope)
         at = self._card_of.setdefault((i, home), len(self.cards))
         if at == len(self.cards):

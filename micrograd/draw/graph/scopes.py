@@ -58,11 +58,11 @@ class ExampleScopes:
         """The stacks around a scope, innermost first."""
         return tuple(self._numbers[node] for node, _ in reversed(scope))
 
-    def home(self, leaf: int, scope: Scope) -> Scope:
-        """The scope in which to draw a leaf that is used in a scope: its own, or one in which it is an alias."""
-        while scope and leaf not in self._aliases[scope[-1][0]]:
+    def home(self, i: int, scope: Scope) -> Scope:
+        """The scope in which to draw a Value that is used in a scope: its own, or one in which it is an alias."""
+        while scope and i not in self._aliases[scope[-1][0]]:
             scope = scope[:-1]
-        return scope or self.of[leaf]
+        return scope or self.of[i]
 
     def _find_scopes(self, candidates: set[int]) -> None:
         """Give each Value its scope, from the root back, as if every candidate were a stack."""
