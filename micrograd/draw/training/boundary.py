@@ -87,8 +87,8 @@ def margins(outputs: Sequence[Sequence[float]], at: float) -> list[list[float]]:
     return [[score[k] - max(score[i] for i in classes if i != k) for score in scores] for k in classes]
 
 
-def by_class(area: Plane, outputs: int, at: float) -> dict[int, tuple[str, list[tuple[float, float]]]]:
-    """The name and the points of each class among the examples."""
+def by_class(area: Plane, outputs: int, at: float) -> list[tuple[int, str, Points]]:
+    """The number, the name and the points of each class among the examples."""
     values = sorted(set(area.targets))
     found: dict[int, tuple[str, list[tuple[float, float]]]] = {}
     for point, target in zip(area.points, area.targets, strict=True):
@@ -97,7 +97,7 @@ def by_class(area: Plane, outputs: int, at: float) -> dict[int, tuple[str, list[
         else:
             kind, name = int(target > at), f"above {at:g}" if target > at else f"{at:g} or below"
         found.setdefault(kind, (name, []))[1].append(point)
-    return found
+    return [(kind, *found[kind]) for kind in sorted(found)]
 
 
 def _outputs(model: Callable[[Any], Any], point: tuple[float, float]) -> Any:

@@ -44,7 +44,7 @@ def activation_maps(
     across, up = area[:2], area[2:4]
     classes = [
         [kind % 12, name, [[share(x, *across), share(y, *up), f"({x:.4g}, {y:.4g})"] for x, y in points]]
-        for kind, (name, points) in sorted(by_class(area, len(last[0]), at).items())
+        for kind, name, points in by_class(area, len(last[0]), at)
     ]
     axes = [[[share(tick, *ends), words] for tick, words in labelled(ticks(*ends, 5))] for ends in (across, up)]
     described = {"leads": len(leads), "fine": FINE, "coarse": COARSE, "ticks": axes, "classes": classes}

@@ -73,7 +73,7 @@ def plot_boundary(
             ax.contourf(across, up, rows, levels=[0.0, high], colors=[CLASSES[k % len(CLASSES)][2 + theme]])
         if low < 0 < high:
             ax.contour(across, up, rows, levels=[0.0], colors=COLOURS["ink"][theme], linewidths=1.2)
-    for kind, (name, points) in sorted(by_class(area, len(outputs[0]), at).items()):
+    for kind, name, points in by_class(area, len(outputs[0]), at):
         ax.scatter(
             *zip(*points, strict=True),
             color=CLASSES[kind % len(CLASSES)][theme], marker=MARKERS[kind % len(MARKERS)],
