@@ -42,10 +42,6 @@ class Precision(NamedTuple):
             source = _TYPES.sub(lambda found: "float" if found[0] == "double" else "int", "\n".join(lines))
         return _WIDE.sub("double", source)
 
-    def format(self, n: int) -> str:
-        """The format of n numbers for `struct`, with which packing a number that is too large is an error."""
-        return f"={n}{self.code}"
-
     def zeros(self, n: int) -> "array[float]":
         """An array of n zeros."""
         return array(self.code, [0.0]) * n

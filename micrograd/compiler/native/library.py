@@ -35,6 +35,7 @@ POINTER = ctypes.c_void_p
 RUN = ctypes.CFUNCTYPE(
     ctypes.c_int, *[POINTER] * 3, ctypes.c_double, *[POINTER] * 3, ctypes.c_int64
 )  # p, x, at, seed, g, y, work, n
+ADD = ctypes.CFUNCTYPE(None, POINTER, POINTER, ctypes.c_int64)  # to, from, n
 
 
 class CBackend:
@@ -173,7 +174,7 @@ class Library:
         self._threaded = ThreadedKernel(library, threads, precision, self.sizes) if threads > 1 else None
         self._run = self._threaded.function if self._threaded else self._run
         self.function = ctypes.cast(self._run, POINTER).value
-        self._numbers = struct.Struct(precision.format(stored.n_parameters))
+        self._numbers = struct.Struct(f"={stored.n_parameters}{precision.code}")  # refuses a number too large
         self._local = threading.local()
 
     def __call__(self, parameters: Sequence[float], seed: float, packed: Packed, results: Any, gradients: Any) -> None:
@@ -239,8 +240,8 @@ class ThreadedKernel:
     """
 
     def __init__(self, library: ctypes.CDLL, threads: int, precision: Precision, sizes: Sizes) -> None:
-        self._run, self._add = RUN(("run", library)), library.add
-        self._add.argtypes, self._add.restype = [POINTER, POINTER, ctypes.c_int64], None
+        self._run: Any = RUN(("run", library))
+        self._add: Any = ADD(("add", library))
         self._threads, self._lanes, self._sizes = threads, precision.lanes, sizes
         self._bytes, self._result_bytes = precision.size * sizes.parameters, precision.size * sizes.results
         self._spare: list[array[int]] = []  # buffers that no call is using

@@ -17,24 +17,28 @@ from micrograd.compiler.dataset import Examples, address
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.native.background import BackgroundTask
 from micrograd.compiler.native.buffers import Buffers
+from micrograd.compiler.native.library import ADD, POINTER
 from micrograd.compiler.native.toolchain import Source, build, prepare_build, unload
 from micrograd.compiler.native.update import HasUpdateRule, UpdateKernel
 from micrograd.compiler.targets import spelling
 from micrograd.compiler.targets.c_runtime import FOR_TILES, PARTS, helpers, vector_functions
 
+TRAIN = ctypes.CFUNCTYPE(ctypes.c_int64, POINTER)  # arguments
+SHUFFLE = ctypes.CFUNCTYPE(None, POINTER, POINTER, ctypes.c_int64)  # state, order, n
+
 
 class KernelCall(ctypes.Structure):
     """A compiled program and its examples, as the loop in C knows them."""
 
-    _fields_ = (("run", ctypes.c_void_p), ("x", ctypes.c_void_p), ("work", ctypes.c_void_p))
+    _fields_ = (("run", POINTER), ("x", POINTER), ("work", POINTER))
 
 
 class LoopArguments(ctypes.Structure):
     """What the loop in C is called with; its declaration in loop.c documents the fields."""
 
     _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("p", "g", "before", "y", "at", "programs", "kind", "place", "ranges")),
-        *((name, ctypes.c_void_p) for name in ("order", "spare", "random", "rates", "losses")),
+        *((name, POINTER) for name in ("p", "g", "before", "y", "at", "programs", "kind", "place", "ranges")),
+        *((name, POINTER) for name in ("order", "spare", "random", "rates", "losses")),
         *((name, ctypes.c_int64) for name in ("n", "n_before", "n_programs", "n_ranges", "n_examples")),
         *((name, ctypes.c_int64) for name in ("size", "position", "steps", "taken")),
     )
@@ -88,10 +92,9 @@ class NativeLoop:
         text = source(self.kernel, buffers.precision)
         self._loaded = started.task.result() if started and started.text == text else LoadedLoop(build(text))
         library = self._loaded.library
-        self._train, self._shuffle, self._add = library.train, library.shuffle, library.add
-        self._train.argtypes, self._train.restype = [ctypes.c_void_p], ctypes.c_int64
-        self._shuffle.argtypes, self._shuffle.restype = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64], None
-        self._add.argtypes, self._add.restype = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64], None
+        self._train: Any = TRAIN(("train", library))
+        self._shuffle: Any = SHUFFLE(("shuffle", library))
+        self._add: Any = ADD(("add", library))
         n, n_before = buffers.n, buffers.n * (1 + self.kernel.n_changed)
         self._kept = buffers.numbers, buffers.precision.zeros(n_before + n), buffers.ranges()  # pointed at
         numbers, before, ranges = map(address, self._kept)
