@@ -101,10 +101,15 @@ class UpdateKernel:
             if self.trace.ops[id] not in TOTAL:
                 yield f"{'sums' if type == 'V' else 'sum'} += t{id} - t{id};"
 
-    def _name(self, id: int, type: str) -> str:
+    def name(self, id: int, literal: Callable[[float], str]) -> str:
+        """A line as generated code calls it; a constant as `literal` writes it."""
+        if id in self.trace.constants:
+            return literal(float(self.trace.constants[id]))
         array, i = self.trace.leaves.get(id, ("t", id))
-        name = f"{array}{i}" if array in ("x", "t") else array
-        name = literal(self.trace.constants[id]) if id in self.trace.constants else name
+        return f"{array}{i}" if array in ("x", "t") else array
+
+    def _name(self, id: int, type: str) -> str:
+        name = self.name(id, literal)
         return f"U({name})" if id in self.uniform and type == "V" else name
 
 

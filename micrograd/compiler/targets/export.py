@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -105,13 +106,7 @@ def export_js(graph: Graph, parameters: Sequence[float], rule: "UpdateKernel | N
 
 def js_update(rule: "UpdateKernel", templates: Mapping[str, str] = javascript.TEMPLATES) -> str:
     """The function that takes a step with all parameters; `templates` has the spelling of each operation."""
-    trace, moments = rule.trace, [f"m{k}" for k in range(len(rule.moments))]
-
-    def name(id: int) -> str:
-        if id in trace.constants:
-            return javascript.literal(float(trace.constants[id]))
-        array, i = trace.leaves.get(id, ("t", id))
-        return f"{array}{i}" if array in ("x", "t") else array
+    name, moments = partial(rule.name, literal=javascript.literal), [f"m{k}" for k in range(len(rule.moments))]
 
     def computed(nodes: Sequence[Node]) -> list[str]:
         return [f"const t{node.line} = {total(terms(node, name, templates))};" for node in nodes]
