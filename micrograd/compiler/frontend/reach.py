@@ -43,8 +43,6 @@ ATTRIBUTES: dict[type, tuple[str, ...]] = {
     object: ("__class__",),
 }
 """What can be read from objects of these types, besides their `__dict__` and the slots of subclasses."""
-READ_ONLY = (MethodType, BuiltinMethodType, types.MethodWrapperType, staticmethod, classmethod, property)
-"""Those of these types whose attributes cannot be assigned."""
 FOLLOWED = {
     *(object, type, dict, OrderedDict, defaultdict, *CONTAINERS, array, memoryview, range, slice, MappingProxyType),
     *(*ATTRIBUTES, *OPAQUE),
@@ -249,7 +247,7 @@ def _places(path: str, thing: Any, besides: Collection[str]) -> Iterator[Place]:
         yield _items(path, ATTRIBUTE, space, lambda: {name: space[name] for name in space if name not in left_out})
     if names := _attribute_names(thing):
         read = lambda: {name: getattr(thing, name) for name in names if hasattr(thing, name)}  # noqa: E731
-        yield Place(path, ATTRIBUTE, read) if isinstance(thing, READ_ONLY) else _attributes(path, thing, read)
+        yield _attributes(path, thing, read)
     if isinstance(thing, FunctionType):
         yield from _variables(thing)
     elif isinstance(thing, MappingProxyType):
