@@ -171,20 +171,19 @@ class Function:
         self, examples: Examples, on_compiled: Callable[[int, int], None], kind: Kind = "backward"
     ) -> None:
         """Compile for all shapes of the examples: C compilers build for the first ones while the next are traced."""
-        missing = [pack for pack in examples.packs if not self._is_built(pack.shapes, kind, examples.share(pack))]
-        new = [pack for pack in missing if pack.shapes not in self._backends]
+        new = [pack for pack in examples.packs if pack.shapes not in self._backends]
         if len(new) > MANY_SHAPES:
             log.warning("compiling once for each of %d shapes of examples", len(new))
         n_operands = len(new) * self._backends[self._shapes].stored.n_operands(kind)
         with LibraryWriter(uses_process=n_operands > MUCH_TO_WRITE) as writer:
-            for n, packed in enumerate(missing, 1 + len(new) - len(missing)):
+            for packed in examples.packs:
                 with gc_paused():  # until the graph is freed
                     self._compiled_for(packed)
                     if self._graph_of(packed).is_differentiable:
                         share = examples.share(packed)
                         self._start_build(packed.shapes, kind, share, writer if len(examples.packs) > 1 else None)
-                if n > 0:  # the first ones were traced earlier
-                    on_compiled(n, len(new))
+                if packed in new:
+                    on_compiled(1 + new.index(packed), len(new))
             for packed in examples.packs:
                 self._check_differentiable(packed)
                 self._library(packed.shapes, kind, examples.share(packed))
@@ -218,11 +217,6 @@ class Function:
     def _fall_back(self, shapes: Shapes, error: CompilerError) -> None:
         """Use NumPy or Python from now on in place of C; raise the error if the user asked for C."""
         self._backends[shapes] = fallback_for(self._backends[shapes].stored.graph(), self.options, error)
-
-    def _is_built(self, shapes: Shapes, kind: Kind, n: float) -> bool:
-        """Whether a call of this kind with n examples has nothing to build."""
-        backend = self._backends.get(shapes)
-        return backend.is_built(kind, n) if isinstance(backend, CBackend) else backend is not None
 
     def _start_build(self, shapes: Shapes, kind: Kind, n: float, writer: LibraryWriter | None = None) -> None:
         """Start building, in the background, the library that `_library` returns."""

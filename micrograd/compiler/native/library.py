@@ -69,12 +69,14 @@ class CBackend:
         self.library(kind, packed.n)(parameters, seed, packed, results, gradients)
 
     def start_build(self, kind: Kind, n: float, writer: LibraryWriter | None = None) -> None:
-        """Start building the library for calls of this kind with n examples. The writer, if given, writes its C.
+        """Start building the library for calls of this kind with n examples, unless that was started before.
 
-        Raises CompilerError if there is no compiler; if the compiler rejects the code, `library` raises it.
+        The writer, if given, writes its C. Raises CompilerError if there is no compiler; if the compiler rejects the
+        code, `library` raises it.
         """
         key = self._key(kind, n)
-        self._started[key] = BackgroundTask(self._prepare_build(key, writer))
+        if key not in self._libraries and key not in self._started:
+            self._started[key] = BackgroundTask(self._prepare_build(key, writer))
 
     def library(self, kind: Kind, n: float) -> "Library":
         """The library for a kind of call with n examples, which it computes in tiles or one by one.
@@ -88,11 +90,6 @@ class CBackend:
             loaded = started.result() if started else self._prepare_build(key)()
             library = self._libraries[key] = Library(self.stored, kind, key.threads, self.options, loaded)
         return library
-
-    def is_built(self, kind: Kind, n: float) -> bool:
-        """Whether the library for a kind of call with n examples is built, or being built."""
-        key = self._key(kind, n)
-        return key in self._libraries or key in self._started
 
     def _prepare_build(self, key: "LibraryKey", writer: LibraryWriter | None = None) -> Callable[[], ctypes.CDLL]:
         """Write the C of a library, unless it is in the cache; returns a function that compiles and loads it.
