@@ -124,7 +124,8 @@ class Writer:
 
     def _function(self, head: str, lines: Sequence[str]) -> str:
         """The text of a function."""
-        return f"{head}\n{{\n    (void)p; (void)x; (void)seed; (void)g; (void)y; (void)t;\n{_lines(lines)}}}\n\n"
+        unused = "(void)p; (void)x; (void)seed; (void)g; (void)y; (void)t;"
+        return "\n".join([head, "{", *_indented([unused, *lines]), "}\n\n"])
 
     def routines(self, qualifiers: str = "") -> str:
         """The definitions of the routines that this program has added, with these qualifiers."""
@@ -309,10 +310,6 @@ def _for(
 
 def _indented(lines: Sequence[str]) -> list[str]:
     return [f"    {line}" for line in lines]
-
-
-def _lines(lines: Sequence[str]) -> str:
-    return "".join(f"{line}\n" for line in _indented(lines))
 
 
 def _lowest(ref: Ref, rounds: int) -> Ref:
