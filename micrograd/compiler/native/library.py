@@ -52,7 +52,6 @@ class CBackend:
         require_compiler()
         self.stored = SerializedGraph(graph)
         self.options, self.precision = options, options.precision
-        self._threads, self._lanes = options.threads, options.precision.lanes
         self._graph: Graph | None = graph  # until a library is built, since loading it again takes long
         self._libraries: dict[LibraryKey, Library] = {}
         self._started: dict[LibraryKey, BackgroundTask[ctypes.CDLL]] = {}
@@ -112,10 +111,10 @@ class CBackend:
 
     def _key(self, kind: Kind, n: float) -> "LibraryKey":
         """The key of the library for calls of this kind with n examples."""
-        threads = self._threads
+        threads = self.options.threads
         if threads > 1:
             threads = max(1, int(min(threads, busy_threads(self.stored, kind, n))))
-        return LibraryKey(kind, tile_size(n / threads, self._lanes), threads)
+        return LibraryKey(kind, tile_size(n / threads, self.precision.lanes), threads)
 
 
 class LibraryKey(NamedTuple):
@@ -176,16 +175,9 @@ class Library:
 
     def __call__(self, parameters: Sequence[float], seed: float, packed: Packed, results: Any, gradients: Any) -> None:
         """Compute the results for each example, one after the other, and in a backward call add to the gradients."""
-        numbers: bytes | int
-        n = self.sizes.parameters
-        if (
-            isinstance(parameters, memoryview)
-            and parameters.format == self._precision.code
-            and len(parameters) == n > 0
-        ):
-            numbers = ctypes.addressof(ctypes.c_char.from_buffer(parameters))
-        else:
-            numbers = self._numbers.pack(*parameters)  # three times as fast as an array
+        is_buffer = isinstance(parameters, memoryview) and parameters.format == self._precision.code
+        in_place = is_buffer and len(parameters) == self.sizes.parameters
+        numbers = address(parameters) if in_place else self._numbers.pack(*parameters)  # faster than an array
         flags = self.run(numbers, seed, packed, None if gradients is None else address(gradients), results)
         if flags and not self._stored.quiet:
             self._check(flags, parameters, packed, chain(results, () if gradients is None else gradients))
