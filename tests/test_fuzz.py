@@ -154,6 +154,7 @@ def nests(monkeypatch, capsys):
     return run
 
 
+@pytest.mark.long
 def test_rolled_loops_give_what_straight_code_does_with_and_without_optimization(nests):
     status, told = nests("--programs", 1)
     assert status == 0, told

@@ -29,15 +29,13 @@ ASKED = re.compile(r"^(?:\w+ = )?checks\.(\w+)\(", re.MULTILINE)
 
 each_notebook = pytest.mark.parametrize("path", notebooks.NOTEBOOKS, ids=lambda path: path.stem)
 STORED = [*notebooks.NOTEBOOKS, notebooks.ENGINEERING]
+SLOW = ("4_classes_and_digits", "5_the_bridge")
 each_stored = pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
 
 
 @pytest.mark.parametrize(
     "path",
-    [
-        pytest.param(path, marks=[pytest.mark.long] if path.stem == "5_the_bridge" else [], id=path.stem)
-        for path in STORED
-    ],
+    [pytest.param(path, marks=[pytest.mark.long] if path.stem in SLOW else [], id=path.stem) for path in STORED],
 )
 def test_it_says_what_it_is_stored_with(path):
     if path == notebooks.ENGINEERING and not (importlib.util.find_spec("scipy") and shutil.which("gcc")):
