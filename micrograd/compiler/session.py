@@ -119,6 +119,7 @@ class Training:
         self._loop: NativeLoop | BrowserLoop | None = None  # in C, while the buffers are in use
         self._started: LoopBuild | None = None
         self._latest: Examples | None = None
+        self._rates, self._losses = array("d", [0.0]), array("d", [0.0])  # of one step
 
     def __repr__(self) -> str:
         return f"<training of {self._compiled!r} by {self._optimizer!r}>"
@@ -170,9 +171,9 @@ class Training:
                 examples = self._latest = self._compiled._examples(batches, None, lambda shapes, of: None)
             n = len(examples)
             order = None if len(examples.packs) == 1 else array("q", range(n))
-            rates, losses = array("d", [self._optimizer.learning_rate]), array("d", [0.0])
-            if self.run_steps(examples, rates, losses, order=order, size=n):
-                return losses[0]
+            self._rates[0] = self._optimizer.learning_rate
+            if self.run_steps(examples, self._rates, self._losses, order=order, size=n):
+                return self._losses[0]
             self._gradients.examples, self._gradients.by_engine = examples, self.is_native
             loss = self._gradients(range(n))
             with uninterrupted():
