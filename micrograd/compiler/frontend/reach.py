@@ -79,9 +79,14 @@ class Place:
 
     def __init__(self, path: str, form: str, read: Callable[[], Any], assign: Any = None, delete: Any = None) -> None:
         self.form, self._path = form, path
-        self._read, self.assign, self._delete = read, assign, delete
+        self._read, self._assign, self._delete = read, assign, delete
         self.before = read()
         self._identities = _identities(self.before)
+
+    @property
+    def can_change(self) -> bool:
+        """Whether its contents can change."""
+        return self._assign is not None
 
     def objects(self) -> Iterable[tuple[Any, Any]]:
         """The objects in it, by keys; and these."""
@@ -114,18 +119,18 @@ class Place:
     def restore(self) -> None:
         """Set it back."""
         if not isinstance(self.before, dict):
-            self.assign(self.before)
+            self._assign(self.before)
             return
         now = self._read()
         for key in now.keys() - self.before.keys():
             self._delete(key)
         for key, x in self.before.items():
             if now.get(key, self) is not x:
-                self.assign(key, x)
+                self._assign(key, x)
         if [*map(id, self._read())] != [*map(id, self.before)]:
             for key, x in self.before.items():
                 self._delete(key)
-                self.assign(key, x)
+                self._assign(key, x)
 
 
 def _identities(contents: Any) -> Any:
@@ -194,7 +199,7 @@ class Reach:
         kinds = [*thing.__mro__[1:], type(thing)] if isinstance(thing, type) else [type(thing)]
         found = [(kind.__name__, kind) for kind in kinds if not _is_of_library(kind)]
         for place in _places(path, thing, besides):
-            if place.assign is not None:
+            if place.can_change:
                 self._places.append(place)
             for key, x in place.objects():
                 if id(x) in self.found or key == "__annotations__":  # annotations have no effect
@@ -295,16 +300,16 @@ def _variables(function: FunctionType) -> Iterator[Place]:
 def _closures(function: FunctionType) -> Iterator[Place]:
     """The closure of a function, if it has one."""
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-
-    def assign(name: str, x: Any) -> None:
-        cells[name].cell_contents = x
-
-    def delete(name: str) -> None:
-        del cells[name].cell_contents
-
-    if cells:
-        changes = () if _is_of_library(function) else (assign, delete)
-        yield Place("", NAME, lambda: _closure(function), *changes)
+    if cells and _is_of_library(function):
+        yield Place("", NAME, lambda: _closure(function))
+    elif cells:
+        yield Place(
+            "",
+            NAME,
+            lambda: _closure(function),
+            lambda name, x: setattr(cells[name], "cell_contents", x),
+            lambda name: delattr(cells[name], "cell_contents"),
+        )
 
 
 def _closure(function: FunctionType) -> dict[str, Any]:
