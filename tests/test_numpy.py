@@ -217,6 +217,13 @@ def test_a_training_takes_the_steps_that_python_takes(make):
     assert_close(*results)
 
 
+def test_without_numpy_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setattr("micrograd.compiler.backends.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match="pip install numpy"):
+        micrograd.compile(lambda x: x * x, (1.0,), backend="numpy")
+    assert micrograd.compile(lambda x: x * x, (3.0,), backend="python")(3.0) == 9.0
+
+
 def test_options_that_need_c_are_errors():
     for options in ({"precision": "single"}, {"threads": 2}):
         with pytest.raises(ValueError, match='^backend "numpy" .*give backend="c"'):

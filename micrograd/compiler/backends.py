@@ -55,6 +55,8 @@ def _without_compiler(graph: Graph, backend: str) -> Backend:
         from micrograd.compiler.native.browser import BrowserBackend  # which only Pyodide can run
 
         return BrowserBackend(SerializedGraph(graph))
+    if not find_spec("numpy"):
+        raise ImportError('backend="numpy" needs NumPy: pip install numpy')
     from micrograd.compiler.targets.arrays import NumpyBackend  # here, since only this backend needs NumPy
 
     return NumpyBackend(SerializedGraph(graph), few_in_python=backend == "auto")
