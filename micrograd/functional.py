@@ -168,7 +168,7 @@ def _product(name: str, f: Function, argnum: Argnum, taken: Any) -> Function:
 
 
 def _numbers(call: Call, vector: Any, like: Any, of: str) -> list[Any]:
-    """The numbers of a vector. Raises ValueError unless they are as many as in another tree, and the keys its keys."""
+    """The numbers in a vector. Raises ValueError unless it has as many as `like`, and the same keys if it has keys."""
     level = max((variable._level for variable in call.variables), default=0)
     numbers = flat(at_path(lambda number: as_number(number, level), "vector", vector))
     came, expected = shape_of(vector), shape_of(like)

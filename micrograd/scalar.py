@@ -27,7 +27,7 @@ target without a name for it can compute; `__wrapped__`, what it does to floats,
 
 
 ZEROS: dict[type, Any] = {float: 0.0, int: 0}
-"""The zero of each type that is known to be a number. The compiler adds those of its symbols."""
+"""The zero of each type that is taken for a number without a check. The compiler adds the types of its symbols."""
 
 
 class DomainError(ValueError):

@@ -59,8 +59,8 @@ def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]
 
 
 def _may_have_chain(sums: Iterable[Value]) -> bool:
-    """Whether a sum has enough products, even if it turns out that some of them are used elsewhere, too."""
-    n_products: dict[int, int] = {}  # by the id of a sum
+    """Whether any sum could have enough products for a dot: an upper bound, which ignores other uses of them."""
+    n_products: dict[int, int] = {}  # the most in a chain that ends at each sum, by its id
     for node in sums:
         a, b = node._prev
         n = (a._op == "*") + (b._op == "*") + max(n_products.get(id(a), 0), n_products.get(id(b), 0))

@@ -68,9 +68,9 @@ class CBackend:
         self.library(kind, packed.n)(parameters, seed, packed, results, gradients)
 
     def start_build(self, kind: Kind, n: float, writer: LibraryWriter | None = None) -> None:
-        """Start building the library for calls of this kind with n examples, unless that was started before.
+        """Start building the library for calls of this kind with n examples, unless it is built or being built.
 
-        The writer, if given, writes its C. Raises CompilerError if there is no compiler; if the compiler rejects the
+        If a writer is given, it writes the C. Raises CompilerError if there is no compiler; if the compiler rejects the
         code, `library` raises it.
         """
         key = self._key(kind, n)
@@ -170,14 +170,14 @@ class Library:
         self._threaded = ThreadedKernel(library, threads, precision, self.sizes) if threads > 1 else None
         self._run = self._threaded.function if self._threaded else self._run
         self.function = ctypes.cast(self._run, POINTER).value
-        self._numbers = struct.Struct(f"={stored.n_parameters}{precision.code}")  # refuses a number too large
+        self._numbers = struct.Struct(f"={stored.n_parameters}{precision.code}")  # an error if one is too large
         self._local = threading.local()
 
     def __call__(self, parameters: Sequence[float], seed: float, packed: Packed, results: Any, gradients: Any) -> None:
         """Compute the results for each example, one after the other, and in a backward call add to the gradients."""
         is_buffer = isinstance(parameters, memoryview) and parameters.format == self._precision.code
         in_place = is_buffer and len(parameters) == self.sizes.parameters
-        numbers = address(parameters) if in_place else self._numbers.pack(*parameters)  # faster than an array
+        numbers = address(parameters) if in_place else self._numbers.pack(*parameters)  # which is faster than an array
         flags = self.run(numbers, seed, packed, None if gradients is None else address(gradients), results)
         if flags and not self._stored.quiet:
             self._check(flags, parameters, packed, chain(results, () if gradients is None else gradients))

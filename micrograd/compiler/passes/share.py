@@ -21,7 +21,7 @@ class Routine(NamedTuple):
 
     step: Any
     fixed: tuple[int | None, ...]  # its numbers, in order; None for each that is a parameter
-    takes_constants: bool  # as another parameter: the table of the program that calls it
+    takes_constants: bool  # whether the caller's table of constants is a parameter, too
 
     def fits(self, numbers: Sequence[Ref]) -> bool:
         """Whether it can be called with these numbers: where one is fixed, they have the same."""

@@ -6,7 +6,7 @@ block, expressions of one kind, which read the same arrays, roll into loops, wha
 computed them.
 """
 
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain, filterfalse, islice, repeat
@@ -64,9 +64,9 @@ class Statement(NamedTuple):
 
 
 class Levels:
-    """The level of each node: one above the highest of its operands.
+    """The earliest level of each node: one above the highest of its operands.
 
-    Nodes of one level with the same operation are alike: there are `n_alike` of them on average.
+    `n_alike` is the average number of nodes that share a level and an operation.
     """
 
     def __init__(self, nodes: Sequence[Node]) -> None:
@@ -84,22 +84,22 @@ class Levels:
             columns, is_call = node.columns, type(node.form) is Call  # only sums share columns
             operand_levels = map(level.__getitem__, columns[0]) if is_call else map(highest, columns)
             level[node.line] = 1 + max(operand_levels, default=0)
-        self._level = [level[node.line] for node in nodes]
-        self._sizes = Counter(zip(self._level, self._kinds, strict=True))
+        self._earliest = [level[node.line] for node in nodes]
+        self._sizes = Counter(zip(self._earliest, self._kinds, strict=True))
         self.n_alike = len(nodes) / max(1, len(self._sizes))
 
     def blocks(self) -> Iterator[Block]:
-        """What can be computed together, level by level.
+        """Blocks of nodes that can be computed together, level by level.
 
-        The nodes are in the order of the trace; sums, whose last terms may come in any order, in that of the operations
-        on them.
+        The nodes of a block are in trace order, except for sums: a program may finish these in any order, so they are
+        in the order of the operations that use them.
         """
         used: dict[int, int] = {}
         for node in reversed(self._nodes):
             if type(node.form) is Call:
                 used.update(zip(node.columns[0], repeat(node.line), strict=False))
         blocks: dict[tuple[int, int], list[Node]] = defaultdict(list)
-        for node, key in zip(self._nodes, zip(self._delayed(), self._kinds, strict=True), strict=True):
+        for node, key in zip(self._nodes, zip(self._levels_to_join(), self._kinds, strict=True), strict=True):
             blocks[key].append(node)
         for (_, kind), block in sorted(blocks.items(), key=lambda item: item[0][0]):
             operation = self._operations[kind]
@@ -108,15 +108,15 @@ class Levels:
                 block.sort(key=lambda node: used.get(node.line, node.line) if is_sum else node.line)
             yield operation, block
 
-    def _delayed(self) -> list[int]:
-        """The level of each node: right after its operands, or a little later, to join many more nodes like it.
+    def _levels_to_join(self) -> list[int]:
+        """The level at which to compute each node: the earliest, or a little later, to join many more nodes like it.
 
-        So a node that needs fewer steps, such as the softmax of a single number, which has no sum, joins the others.
+        The softmax of a single number, for example, needs no sum, so it is ready before the others, and waits for them.
         """
         at_level: dict[int, list[int]] = defaultdict(list)
-        for i, first in enumerate(self._level):
+        for i, first in enumerate(self._earliest):
             at_level[first].append(i)
-        levels = [*self._level]
+        levels = [*self._earliest]
         latest: dict[int, int] = {}  # for each line, the last level before those of its users so far
         for first in sorted(at_level, reverse=True):
             used: set[Column] = set()
@@ -127,7 +127,7 @@ class Levels:
                     alike = [self._sizes[at, self._kinds[i]] for at in range(first, last + 1)]
                     if max(alike) > MANY_MORE * alike[0]:
                         levels[i] = later = first + alike.index(max(alike))
-                        latest.update({o: min(latest.get(o, later - 1), later - 1) for o in node.operands})
+                        latest.update({line: min(latest.get(line, later - 1), later - 1) for line in node.operands})
                         continue
                 used.update(node.columns)
             latest.update(zip(chain.from_iterable(used), repeat(first - 1), strict=False))  # no earlier user is lower
@@ -143,7 +143,7 @@ def _operation(node: Node) -> Any:
 
 
 def by_level(levels: Levels, place: Places, results: Sequence[int]) -> list[Statement]:
-    """Statements for all nodes, level by level. `place`, which has the places of leaves, receives all others."""
+    """Statements for all nodes, level by level. `place` has the places of leaves; all others are added."""
     _place_results(results, place)
     ordered = list(_placed(levels.blocks(), place))
     nodes = [node for block in ordered for node in block if not isinstance(node.form, Outer)]
@@ -163,15 +163,16 @@ def in_trace_order(nodes: Sequence[Node], place: Places, results: Sequence[int])
     Steps are made for the first round of each loop only.
     """
     _place_results(results, place)
-    outers = [node for node in nodes if isinstance(node.form, Outer)]  # they come last, since nothing reads them
-    nodes = nodes[: len(nodes) - len(outers)]
-    deque(_placed(((_operation(node), [node]) for node in nodes), place), maxlen=0)
-    kinds, bases = _transposed(_references(nodes, place)) if nodes else ((), ())
+    outers = [node for node in nodes if isinstance(node.form, Outer)]  # their loops go last, since nothing reads them
+    inner = [node for node in nodes if not isinstance(node.form, Outer)]
+    for _ in _placed(((_operation(node), [node]) for node in inner), place):
+        pass  # it enters the places of the results
+    kinds, bases = _transposed(_references(inner, place)) if inner else ((), ())
     numbers: dict[Any, int] = {}
     steps: Kernel = []
     for start, period, rounds in repeats([numbers.setdefault(kind, len(numbers)) for kind in kinds], bases):
         body = [
-            _step(kinds[i], zip(bases[i], _strides(bases[i : i + period + 1 : period], rounds), strict=False))
+            _first_step(kinds[i], bases[i], bases[i + period] if rounds > 1 else None)
             for i in range(start, start + period)
         ]
         steps += [Loop(rounds, tuple(body))] if rounds > 1 else body
@@ -231,7 +232,7 @@ def _outer_loop(node: Node, place: Places) -> Loop | None:
         return None
     bases, next_bases = (form.row.base, *first), (form.row.base + form.row.step, *second)
     kind = (("+", 2, len(form.gradients)),), "g", shape
-    return Loop(form.row.size, (_step(kind, zip(bases, zip(map(sub, next_bases, bases)), strict=True)),))
+    return Loop(form.row.size, (_first_step(kind, bases, next_bases),))
 
 
 def _factors_by_parameter(node: Node) -> Iterator[tuple[Column, Column]]:
@@ -352,7 +353,7 @@ def _rolled(kind: Any, lines: Sequence[int], bases: Sequence[Bases]) -> Iterator
         return
     steps = []
     for start, rounds in even_runs([0] * len(bases), bases):
-        step = _step(kind, zip(bases[start], _strides(bases[start : start + 2], rounds), strict=False))
+        step = _first_step(kind, bases[start], bases[start + 1] if rounds > 1 else None)
         steps.append(Loop(rounds, (step,)) if rounds > 1 else step)
     at = 0
     for step in rolled(steps):
@@ -361,9 +362,10 @@ def _rolled(kind: Any, lines: Sequence[int], bases: Sequence[Bases]) -> Iterator
         at += n
 
 
-def _strides(bases: Sequence[Bases], rounds: int) -> Iterable[tuple[int, ...]]:
-    """The strides of each reference: the distances between its bases in the first two rounds; none without a loop."""
-    return zip(map(sub, bases[1], bases[0])) if rounds > 1 else repeat(())
+def _first_step(kind: Any, bases: Bases, following: Bases | None) -> Step:
+    """The step of a loop's first round; `following` are the bases in the second, None if there is no loop."""
+    strides = repeat(()) if following is None else zip(map(sub, following, bases))
+    return _step(kind, zip(bases, strides, strict=False))
 
 
 def _count(step: Step) -> int:

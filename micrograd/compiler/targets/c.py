@@ -109,18 +109,18 @@ class Writer:
         self.added = range(before, len(self._routines))
         self._bodies = [[line for step in part for line in self._step(step)] for part in parts]
 
-    def _head(self, name: str, further: str = "") -> str:
-        """The head of a function, with further parameters."""
+    def _head(self, name: str, more: str = "") -> str:
+        """The head of a function; `more` are parameters after the usual ones."""
         return (
             f"void {name}(const double *restrict p, const {self.type} *restrict x, const {self.type} seed, "
-            f"double *restrict g, {self.type} *restrict y, {self.type} *restrict t{further})"
+            f"double *restrict g, {self.type} *restrict y, {self.type} *restrict t{more})"
         )
 
     def _routine_head(self, number: int) -> str:
         routine = self._routines[number]
-        further = ", const double *restrict c" if routine.takes_constants else ""
-        further += "".join(f", long n{k}" for k, own in enumerate(routine.fixed) if own is None)
-        return self._head(f"routine_{number}", further)
+        more = ", const double *restrict c" if routine.takes_constants else ""
+        more += "".join(f", long n{k}" for k, own in enumerate(routine.fixed) if own is None)
+        return self._head(f"routine_{number}", more)
 
     def _function(self, head: str, lines: Sequence[str]) -> str:
         """The text of a function."""
@@ -137,12 +137,12 @@ class Writer:
     def source(self, name: str) -> str:
         """Functions that compute one example, or one in each lane: the last is called `name`."""
         text = ""
+        if self._routines.across_programs:
+            text += "".join(f"{self._routine_head(number)};\n" for number in sorted({*self.called}))
         if self.constants:
             numbers = ",\n    ".join(map(literal, self.constants))
             text += f"static const double {name}_c[] = {{\n    {numbers}\n}};\n\n#define c {name}_c\n"
-        if self._routines.across_programs:
-            text += "".join(f"{self._routine_head(number)};\n" for number in sorted({*self.called}))
-        else:
+        if not self._routines.across_programs:
             text += self.routines("static NOINLINE ")
         parts = [f"{name}_{i}" for i in range(len(self._bodies))] if len(self._bodies) > 1 else [name]
         noinline = "NOINLINE " if self.called else ""

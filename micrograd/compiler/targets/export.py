@@ -106,7 +106,8 @@ def export_js(graph: Graph, parameters: Sequence[float], rule: "UpdateKernel | N
 
 def js_update(rule: "UpdateKernel", templates: Mapping[str, str] = javascript.TEMPLATES) -> str:
     """The function that takes a step with all parameters; `templates` has the spelling of each operation."""
-    name, moments = partial(rule.name, literal=javascript.literal), [f"m{k}" for k in range(len(rule.moments))]
+    name = partial(rule.name, literal=javascript.literal)
+    moments = [f"m{k}" for k in range(len(rule.moments))]
 
     def computed(nodes: Sequence[Node]) -> list[str]:
         return [f"const t{node.line} = {total(terms(node, name, templates))};" for node in nodes]

@@ -55,8 +55,8 @@ class Folded:
         self._card_of: dict[tuple[int, Scope], int] = {}  # the card of a Value in a scope
         nodes = range(graph.first, len(graph.values))
         shown = [i for i in nodes if not self._scopes.is_hidden(i)]
-        self._sums = {i: found for i in shown if (found := self._sum_inside(i))}
-        swallowed = {k for found in self._sums.values() for k in found}
+        self._inside = {i: found for i in shown if (found := self._nodes_inside(i))}
+        swallowed = {k for found in self._inside.values() for k in found}
         swallowed |= {k for node in self.stacked for k in graph.chain(node)[:-1]}
         for i in shown:
             if i not in swallowed:
@@ -85,13 +85,13 @@ class Folded:
     def _add(self, i: int) -> None:
         """The card of a node."""
         scope = self._scopes.of[i]
-        card = self._neuron(i) if i in self._sums or self.graph.operations[i] == "dot" else self._operation(i)
+        card = self._neuron(i) if i in self._inside or self.graph.operations[i] == "dot" else self._operation(i)
         card.inputs = [x._replace(card=self._source(x.source, scope)) for x in card.inputs]
         card.stacks = self._scopes.stacks_of(scope)
         self._card_of[i, scope] = len(self.cards)
         self.cards.append(card)
 
-    def _sum_inside(self, i: int) -> list[int]:
+    def _nodes_inside(self, i: int) -> list[int]:
         """The nodes inside the activation of a neuron: a dot, or the sums and products of one that is written out."""
         graph, found, path = self.graph, list[int](), list(self.graph.operands[i])
         if len(path) != 1 or graph.operations[i] not in ACTIVATIONS:
@@ -115,13 +115,14 @@ class Folded:
         return found if products > 1 and biases < 2 else []
 
     def _terms(self, i: int) -> list[list[Input]]:
-        """The terms of a neuron: two factors each, or the bias."""
+        """The terms of a neuron: pairs of factors, and the bias on its own."""
         terms: list[list[Input]] = []
-        for k in self._sums.get(i, [i]):
+        for k in self._inside.get(i, [i]):
             operands = self._operands(k)
             if self.graph.operations[k] == "dot":
                 n = len(operands) // 2
-                terms += [*map(list, zip(operands[:n], operands[n:-1], strict=True)), operands[-1:]]
+                terms += [[w, x] for w, x in zip(operands[:n], operands[n:-1], strict=True)]
+                terms.append(operands[-1:])  # the bias
             elif self.graph.operations[k] == "*":
                 terms.append(operands)
             else:
@@ -138,16 +139,16 @@ class Folded:
         """The card of a dot, or of a neuron that is written out as a sum of products."""
         graph, card, leaves = self.graph, Card(i, [], self.graph.title(i)), list[int]()
         for term in self._terms(i):
-            weight = self._weight(term)
-            first = term[0].source
-            if weight is None and first == term[-1].source and first in self._weights:
-                weight = first  # whose square this is, as in a penalty
+            weight, first = self._weight(term), term[0].source
+            is_square = len(term) == 2 and term[1].source == first
+            if weight is None and is_square and first in self._weights:
+                weight = first  # as in a penalty
             if weight is not None:
                 leaves.append(weight)
                 is_zero = weight in graph.constants and innermost(graph.values[weight].data) == 0
                 card.bias = weight if len(term) == 1 and not is_zero else card.bias
             card.inputs += [x._replace(weight=weight) for x in term if x.source != weight]
-        card.parts = [*dict.fromkeys(leaves), *sorted(self._sums.get(i, [])), i]
+        card.parts = [*dict.fromkeys(leaves), *sorted(self._inside.get(i, [])), i]
         return card
 
     def _operation(self, i: int) -> Card:
@@ -167,8 +168,8 @@ class Folded:
 
     def _source(self, i: int, scope: Scope) -> int:
         """The number of the card of an operand that is used in a scope; a leaf's is made when it is first needed."""
-        home = self._scopes.home(i, scope)
-        at = self._card_of.setdefault((i, home), len(self.cards))
-        if at == len(self.cards):
-            self.cards.append(Card(i, [i], "", stacks=self._scopes.stacks_of(home)))
-        return at
+        key = i, self._scopes.home(i, scope)
+        if key not in self._card_of and self.graph.is_leaf(i):
+            self._card_of[key] = len(self.cards)
+            self.cards.append(Card(i, [i], "", stacks=self._scopes.stacks_of(key[1])))
+        return self._card_of[key]

@@ -45,7 +45,7 @@ class ExampleScopes:
         self._aliases: dict[int, set[int]] = {}  # in the first example of a stack's node
         candidates = self._candidates()
         self._find_scopes(candidates)
-        for node in sorted(candidates, reverse=True):  # those around others first
+        for node in sorted(candidates, reverse=True):  # outer stacks before those inside them
             self._match_examples(node)
         self._numbers = {stack.node: number for number, stack in enumerate(self.stacks)}
         self.of = {i: tuple(step for step in scope if step[0] in self._numbers) for i, scope in self.of.items()}
