@@ -153,12 +153,11 @@ def adopt_level(value: Any, operands: tuple[Any, ...], op: str) -> None:
     """Give a Value the class of its operands, so that your own operation can return `Value(...)` in any derivative."""
     if isinstance(operands, str):
         raise TypeError(f"the operands of a Value must be a tuple, not {operands!r}: did you mean label={operands!r}?")
-    kinds: dict[Any, None] = dict.fromkeys(map(type, operands))
     try:
-        levels = {kind._level for kind in kinds}
+        levels = {operand._level for operand in operands}
     except AttributeError:
-        stranger = next(kind for kind in kinds if not hasattr(kind, "_level"))
-        raise TypeError(f"the operands of {op} must be Values, not {stranger.__name__}: {PROMOTE}") from None
+        stranger = next(operand for operand in operands if not hasattr(operand, "_level"))
+        raise TypeError(f"the operands of {op} must be Values, not {type(stranger).__name__}: {PROMOTE}") from None
     if len(levels) > 1:
         raise TypeError(f"the operands of {op} belong to different derivatives: {PROMOTE}")
     if value._level not in levels:

@@ -1702,3 +1702,25 @@ def test_what_has_no_numbers_in_order_is_refused_by_operations_on_lists(items):
 def test_a_value_that_is_too_long_to_show_ends_in_dots_after_a_whole_item(value, text):
     assert errors.shown(value) == text
     assert len(text) <= 80
+
+
+def test_an_operand_may_be_an_object_that_delegates_to_a_value():
+    class Parameter:
+        def __init__(self, value):
+            vars(self)["value"] = value
+
+        def __getattr__(self, name):
+            return getattr(self.value, name)
+
+        def __setattr__(self, name, number):
+            setattr(self.value, name, number)
+
+    def cube(x):
+        def _backward(grad):
+            x.grad += grad * 3 * x.data**2
+
+        return Value(x.data**3, (x,), "cube", _backward)
+
+    a = Value(2.0)
+    cube(Parameter(a)).backward()
+    assert a.grad == 12.0
