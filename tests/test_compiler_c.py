@@ -626,8 +626,14 @@ def test_more_than_eight_constants_are_in_a_table_whole_numbers_first():
     fast = micrograd.compile(
         lambda x: micrograd.sum([0.5 * x, *(where(x == k, x, 0.0) for k in classes)]), (1.0,), backend="python"
     )
-    assert "{\n    0.0,\n    1.0,\n    2.0,\n" in fast.c_source
-    assert "9.0,\n    0.5\n}" in fast.c_source
+    assert "{\n    0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 0.5\n}" in fast.c_source
+
+
+def test_a_table_of_a_thousand_constants_takes_few_lines():
+    constants = [0.1 * i - 0.05 for i in range(1000)]
+    source = micrograd.compile(lambda x: [number * x for number in constants], (1.0,), backend="python").c_source
+    assert source.count("\n") < 250
+    assert all(c.literal(number) in source for number in constants)
 
 
 @needs_compiler

@@ -15,6 +15,7 @@ take more than 16 GB. The numbers of one example, which were traced one by one, 
 """
 
 import math
+import textwrap
 from collections.abc import Sequence
 from itertools import groupby, takewhile, zip_longest
 from typing import Any, NamedTuple
@@ -140,8 +141,7 @@ class Writer:
         if self._routines.across_programs:
             text += "".join(f"{self._routine_head(number)};\n" for number in sorted({*self.called}))
         if self.constants:
-            numbers = ",\n    ".join(map(literal, self.constants))
-            text += f"static const double {name}_c[] = {{\n    {numbers}\n}};\n\n#define c {name}_c\n"
+            text += f"static const double {name}_c[] = {{\n{_table(self.constants)}\n}};\n\n#define c {name}_c\n"
         if not self._routines.across_programs:
             text += self.routines("static NOINLINE ")
         parts = [f"{name}_{i}" for i in range(len(self._bodies))] if len(self._bodies) > 1 else [name]
@@ -317,6 +317,12 @@ def _lowest(ref: Ref, rounds: int) -> Ref:
     *outer, stride = ref.strides
     base: Any = ref.base if stride > 0 else f"{ref.base} - ({rounds} - 1)"  # in a routine, both may be parameters
     return Ref(ref.array, base, tuple(outer))
+
+
+def _table(numbers: Sequence[float]) -> str:
+    """The numbers of an array, as many on a line as there is room for."""
+    numbers_in_c = ", ".join(map(literal, numbers))
+    return textwrap.fill(numbers_in_c, 120, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
 
 
 def literal(number: float) -> str:
