@@ -1197,9 +1197,9 @@ def shuffled(cache):
             loop.shuffle(order, rng)
         return [i for order in orders for i in order]
 
-    with buffers.in_use():
+    with buffers.in_use():  # not while other tests run: they see which numbers are in buffers
         loop = NativeLoop(None, buffers, None)
-        yield shuffled
+    return shuffled
 
 
 def orders(n, times, rng):
