@@ -29,9 +29,11 @@ from hypothesis import strategies as st
 import micrograd
 from micrograd import Value, dot, functional, mean, nn, scalar, take, where
 from micrograd.compiler import TraceError
+from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import Trace
 from micrograd.nn import MLP
 from micrograd.optim import SGD
+from micrograd.trees import shape_of
 from tests.operations import OPERATIONS
 from tests.support import eager, grads, graphs, has_compiler, moons, random_examples, run, value_and_gradient
 
@@ -183,6 +185,61 @@ def staircase(x):
         x.grad += scalar.where(inside, grad, 0)
 
     return Value(scalar.where(inside, x.data, -x.data), (x,), "staircase", _backward)
+
+
+def with_gradient(of):
+    """An operation of a user's own, 2x, whose closure adds `of(grad, x)`."""
+
+    def operation(x):
+        def _backward(grad):
+            x.grad += of(grad, x.data)
+
+        return Value(x.data * 2, (x,), "own", _backward)
+
+    return operation
+
+
+@pytest.mark.parametrize(
+    ("of", "follows_seed"),
+    [
+        (lambda grad, x: -(grad * 2) - grad / x, True),
+        (lambda grad, x: scalar.where(x > 2, grad, 0.0) + abs(grad), True),
+        (lambda grad, x: 0.0 * x, True),
+        (lambda grad, x: 1.0, False),
+        (lambda grad, x: grad + x, False),
+        (lambda grad, x: x - grad, False),
+        (lambda grad, x: x / (1 + grad), False),
+        (lambda grad, x: scalar.where(grad > 0, 1.0, -1.0), False),
+        (lambda grad, x: scalar.where(x > 2, grad, x), False),
+        (lambda grad, x: scalar.exp(grad), False),
+        (lambda grad, x: grad**0, False),
+    ],
+)
+def test_whatever_a_users_closure_adds_counts_once_for_each_example(backend, of, follows_seed):
+    """Also where the last tile repeats one of them, without a gradient."""
+    own, w = with_gradient(of), Value(0.5)
+    graph = Graph(lambda x: own(w) * x, [()], [w])
+    assert graph.follows_seed is follows_seed
+    fast = micrograd.compile(lambda x: own(w) * x, (1.0,), parameters=[w], backend=backend)
+    for n in 1, 3, 5, 8, 9, 33:
+        xs = [1.0 + i for i in range(n)]
+        w.grad = 0.0
+        fast.backward(xs)
+        compiled, w.grad = w.grad, 0.0
+        for x in xs:
+            (own(w) * x).backward(1 / n)
+        assert compiled == pytest.approx(w.grad, rel=1e-12)
+
+
+@pytest.mark.parametrize(("of", "follows_seed"), [(lambda grad, x: grad, True), (lambda grad, x: 1.0, False)])
+def test_a_network_with_a_users_activation_is_computed_in_tiles(of, follows_seed):
+    """If each product in its gradients has a factor that is 0 if the seed is."""
+    layers = nn.Layer(3, 4, "linear"), nn.Layer(4, 2, "linear")
+    parameters = [p for layer in layers for p in layer.parameters()]
+    own = with_gradient(of)
+    graph = Graph(lambda xs: mean(layers[1](list(map(own, layers[0](xs))))), [shape_of([0.0] * 3)], parameters)
+    assert "dot" in graph.trace.ops[graph.forward_end :]
+    assert graph.follows_seed is follows_seed
 
 
 @pytest.mark.parametrize("operation", [gauss, leaky, staircase])

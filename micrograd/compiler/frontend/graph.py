@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from itertools import chain, islice, repeat
 from numbers import Real
-from operator import itemgetter
+from operator import itemgetter, or_
 from typing import Any
 
 from micrograd.compiler.frontend.chains import first_uses, join_products
@@ -62,6 +62,8 @@ class Graph:
         For the line of the gradient of a node, the line of the node.
     has_where
         Whether the function chooses by `where`.
+    follows_seed
+        Whether all gradients are 0 if the seed is, as the chain rule has it. A user's closure may add anything.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class Graph:
         self.scatters: list[Scatter] = []
         self.outers: list[Outer] = []
         self.gradients: dict[int, int] = {}
+        self.follows_seed = True
         inputs = list(map(Value, trace.array("x", sum(self.sizes))))
         for x in inputs:
             x.__class__ = Argument
@@ -203,7 +206,8 @@ class Graph:
         for x in inputs:
             x.grad = 0  # what such a backward() has left on an argument is not part of the gradient
         learnt = len(parameters) - n_constants
-        with joined(trace, gradients, learnt, are_read=not _have_own_closures(nodes)) as additions:
+        have_own_closures = _have_own_closures(nodes)
+        with joined(trace, gradients, learnt, are_read=not have_own_closures) as additions:
             root.backward(trace.leaf("seed"))
         if to_roll:
             self.outers = sorted(additions.pop_outers())
@@ -215,6 +219,24 @@ class Graph:
         for data, grad in [*of_nodes, *zip(numbers, totals, strict=True)]:
             if type(data) is type(grad) is Symbol and data.id not in trace.constants:
                 self.gradients.setdefault(grad.id, data.id)
+        self.follows_seed = have_own_closures or self._vanish_with_seed()
+
+    def _vanish_with_seed(self) -> bool:
+        """Whether what a call adds to the parameters' gradients is 0 if the seed is, whatever the other numbers are."""
+        trace = self.trace
+        zeros = {line for line, (array, _) in trace.leaves.items() if array in ("seed", "g")}
+        zeros.update(line for line, number in trace.constants.items() if number == 0)
+        for line, (op, operands) in enumerate(zip(trace.ops, trace.operands, strict=True)):
+            match op, *[operand in zeros for operand in operands]:
+                case ("+" | "-", True, True) | ("neg" | "abs", True) | ("where", _, True, True) | ("/", True, _):
+                    zeros.add(line)
+                case ("*", first, last) if first or last:
+                    zeros.add(line)
+                case ("dot", True, *factors) if all(map(or_, factors[::2], factors[1::2])):
+                    zeros.add(line)
+        _, added = self.ends("backward")
+        multiplied = chain.from_iterable(outer.gradients for outer in self.outers)
+        return zeros.issuperset(chain(added, (scatter.gradient for scatter in self.scatters), multiplied))
 
 
 def _have_own_closures(nodes: Sequence[Value]) -> bool:
