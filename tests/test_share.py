@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from concurrent.futures import CancelledError
+from copy import copy
 from io import BytesIO
 from pathlib import Path
 
@@ -315,6 +316,20 @@ def test_a_forked_child_writes_the_c_itself(monkeypatch):
         source = with_process.source(graph, "backward", 0, DOUBLE, {}, ())
     assert source.text == expected.library
     assert len(source.objects) == 1
+
+
+@pytest.mark.parametrize("writes", [False, True])
+def test_a_forked_child_that_leaves_the_block_does_not_end_its_parents_process(monkeypatch, writes):
+    graph = SerializedGraph(graph_of(*causal(4)))
+    with writer.LibraryWriter(uses_process=True) as with_process:
+        with_process.source(graph, "backward", 0, DOUBLE, {}, ())
+        process, in_child = with_process._process, copy(with_process)
+        with monkeypatch.context() as patch, in_child:
+            patch.setattr(os, "getpid", lambda: -1)
+            if writes:
+                in_child.source(graph, "backward", 0, DOUBLE, {}, ())
+        assert process.poll() is None
+    assert process.returncode is not None
 
 
 def test_c_written_after_the_process_failed_links_none_of_its_routines():

@@ -90,11 +90,11 @@ class LibraryWriter:
     def __init__(self, *, uses_process: bool) -> None:
         is_python = not getattr(sys, "frozen", False) and IN_WRITER not in os.environ
         self.uses_process, self._is_open = uses_process and is_python, True
-        self._process: subprocess.Popen[bytes] | None = None
         self._reset()
 
     def _reset(self) -> None:
-        """Forget all routines and object files, and take a new lock."""
+        """Forget the process and all routines and object files, and take a new lock."""
+        self._process: subprocess.Popen[bytes] | None = None
         self._lock, self._owner = threading.Lock(), os.getpid()
         self._routines = Routines(across_programs=True)
         self._objects: dict[int, ObjectFile] = {}  # the object file of each routine, by the routine's index
@@ -104,7 +104,7 @@ class LibraryWriter:
 
     def __exit__(self, *_: object) -> None:
         self.uses_process = self._is_open = False
-        if self._process:
+        if self._process and self._owner == os.getpid():  # a forked child must leave it to its parent
             self._process.kill()
             with suppress(OSError), self._process:  # `with` closes the pipes and waits for the process to end
                 pass
