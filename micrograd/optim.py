@@ -11,8 +11,10 @@ from itertools import chain, repeat
 from typing import Any, ClassVar, Protocol
 
 from micrograd import scalar
+from micrograd.arrays import are_plain
 from micrograd.errors import shown
 from micrograd.schedules import Schedule, constant, cosine, exponential, linear, step, warmup
+from micrograd.signals import set_data
 from micrograd.trees import plain_numbers
 from micrograd.validation import as_list, count, limit, number, plain, positive, renamed
 
@@ -106,17 +108,19 @@ class Optimizer:
 
     def step(self) -> None:
         """Change each parameter by its gradient, following the rule. Raises TypeError if one has no gradient."""
+        check_moments(self)
         data = plain_numbers([p.data for p in self.parameters])
         grads = plain_numbers([p.grad for p in self.parameters])
-        changed = map(self.rule(), data, grads, *[getattr(self, name) for name in self.moments])
         try:
-            data, *moments = map(list, zip(*changed, strict=True))
+            changed = list(map(self.rule(), data, grads, *[getattr(self, name) for name in self.moments]))
         except TypeError:
             _check_gradients(self.parameters)
             raise
+        if not _are_tuples(changed, 1 + len(self.moments)):
+            deque(map(check_result, repeat(self), changed), maxlen=0)
+        data, *moments = map(list, zip(*changed, strict=True))
         state = dict(zip(self.moments, moments, strict=True), steps=self.steps + 1)
-        assignments = map(setattr, self.parameters, repeat("data"), data), map(vars(self).update, [state])
-        deque(chain(*assignments), maxlen=0)  # in C, where Ctrl-C cannot come between
+        set_data(self.parameters, data, then=map(vars(self).update, [state]))
 
     def zero_grad(self) -> None:
         """Set the gradient of each parameter to 0, since `backward` adds to it."""
@@ -343,6 +347,34 @@ def _check_gradients(parameters: list[Parameter]) -> None:
     for i, parameter in enumerate(parameters):
         if parameter.grad is None:
             raise TypeError(f"the grad of parameters[{i}] is None: set it to 0, as zero_grad() does")
+
+
+def check_moments(optimizer: Any) -> None:
+    """Raise ValueError if an optimizer does not have a number of each moment for each of its parameters."""
+    for name in optimizer.moments:
+        numbers: Any = getattr(optimizer, name, None)
+        n, expected = len(numbers) if hasattr(numbers, "__len__") else "no", len(optimizer.parameters)
+        if n != expected:
+            raise ValueError(f"{name} has {n} numbers: expected {expected}, one for each parameter")
+
+
+def _are_tuples(results: list[Any], n: int) -> bool:
+    """Whether all are tuples of n of Python's own numbers, as nearly always: the fastest check."""
+    if {*map(type, results)} != {tuple} or {*map(len, results)} != {n}:
+        return False
+    return are_plain(chain.from_iterable(results))
+
+
+def check_result(optimizer: Any, result: Any) -> None:
+    """Raise TypeError unless this is what a rule of the optimizer returns: a parameter's number and its moments."""
+    if not isinstance(result, (tuple, list)) or len(result) != 1 + len(optimizer.moments):
+        names = ", ".join(["the parameter", *optimizer.moments])
+        raise TypeError(f"the rule of {type(optimizer).__name__} returns {shown(result)}: expected a tuple of {names}")
+    if any(scalar.innermost(x) is not x for x in result):
+        raise TypeError(
+            f"the rule of {type(optimizer).__name__} returns a Value: expected numbers, so use the functions of "
+            "micrograd.scalar, such as scalar.where, in place of micrograd's"
+        )
 
 
 def _unique(parameters: Iterable[Parameter]) -> list[Parameter]:

@@ -1,10 +1,13 @@
-"""Ctrl-C and other signals, postponed during operations that must not be interrupted."""
+"""Ctrl-C and other signals, postponed during operations that must not be interrupted; and setting numbers back."""
 
 import _signal  # type: ignore[import-not-found]  # without the enumerations of `signal`, which are slow
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import chain, repeat
+from math import copysign
 from typing import Any
 
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGUSR1", "SIGUSR2")
@@ -57,3 +60,26 @@ def finally_uninterrupted(leave: Callable[[], object]) -> Iterator[None]:
             once()
     finally:
         once()  # if Ctrl-C came before the other call had begun
+
+
+def set_data(parameters: Sequence[Any], numbers: Iterable[Any], then: Iterable[Any] = ()) -> None:
+    """Set the data of the parameters to the numbers, and exhaust `then`, before a Ctrl-C can come.
+
+    On an error, such as that a parameter is frozen, all data is as it was.
+    """
+    before = [parameter.data for parameter in parameters]
+    try:
+        deque(chain(map(setattr, parameters, repeat("data"), numbers), then), maxlen=0)  # in C: it is not interrupted
+    except BaseException:
+        restore(parameters, before)
+        raise
+
+
+def restore(parameters: Sequence[Any], numbers: Sequence[Any]) -> None:
+    """Set the data of the parameters back to the numbers, if there are any, where it has changed."""
+    with uninterrupted():
+        for parameter, number in zip(parameters, numbers, strict=False):
+            now = parameter.data
+            # A frozen one has not changed, and cannot be set. Numbers are told apart as 0.0 and -0.0 are.
+            if now is not number and (now != number or copysign(1.0, now) != copysign(1.0, number)):
+                parameter.data = number

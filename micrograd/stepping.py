@@ -6,12 +6,12 @@ check of its result and the rollback are here.
 
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from micrograd.engine import Value
 from micrograd.errors import expression
 from micrograd.optim import Optimizer, clip_grad_norm
-from micrograd.signals import uninterrupted
+from micrograd.signals import restore
 
 
 class OptimizerLike(Protocol):
@@ -95,10 +95,3 @@ class Update:
         """The gradients that are not finite, in words, and the parameters they belong to."""
         bad = [i for i, parameter in enumerate(self.parameters) if not math.isfinite(parameter.grad)]
         return f"{len(bad)} of {len(self.parameters)} gradients are not finite" if bad else "", bad
-
-
-def restore(parameters: Sequence[Value], numbers: Sequence[Any]) -> None:
-    """Set the parameters back to the numbers, if there are any."""
-    with uninterrupted():
-        for parameter, number in zip(parameters, numbers, strict=False):
-            parameter.data = number

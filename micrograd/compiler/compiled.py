@@ -28,7 +28,7 @@ from micrograd.compiler.session import Training
 from micrograd.engine import Value
 from micrograd.errors import shown
 from micrograd.levels import gradients_lock
-from micrograd.signals import finally_uninterrupted
+from micrograd.signals import finally_uninterrupted, set_data
 from micrograd.trees import nested, plain_numbers, shape_of
 
 __all__ = ["Compiled", "CompilerError", "TraceError", "compile"]
@@ -227,7 +227,7 @@ class Compiled(Printed):
         """
         numbers = _vector(vector, len(self.parameters)).tolist()
         with gradients_lock:
-            deque(map(setattr, self.parameters, repeat("data"), numbers), maxlen=0)  # in C: all or none, but for errors
+            set_data(self.parameters, numbers)
 
     def training(self, optimizer: HasUpdateRule, *, clip_grad_norm: float | None = None) -> Training:
         """A block in which the optimizer takes steps on compiled gradients; in C, generated code takes the whole steps.

@@ -28,7 +28,7 @@ from micrograd.compiler.native.loop import LoopBuild, NativeLoop, start_build
 from micrograd.compiler.native.toolchain import warn_once
 from micrograd.compiler.native.update import HasUpdateRule
 from micrograd.engine import Value
-from micrograd.optim import Optimizer
+from micrograd.optim import Optimizer, check_moments
 from micrograd.reductions import mean
 from micrograd.signals import uninterrupted
 from micrograd.stepping import Update
@@ -300,11 +300,7 @@ class Training:
                 f"the moments of {type(optimizer).__name__} are now {names}: expected {[*self._buffers.moments]}, as "
                 "when training began; to train with others, leave the training block and start another one"
             )
-        for name in names:
-            numbers: Any = getattr(optimizer, name, None)
-            n = len(numbers) if hasattr(numbers, "__len__") else "no"
-            if n != len(now):
-                raise ValueError(f"{name} has {n} numbers: expected {len(now)}, one for each parameter")
+        check_moments(optimizer)
 
 
 def set_gradients(parameters: Sequence[Value], gradients: Sequence[float]) -> None:

@@ -18,6 +18,7 @@ from micrograd.display import Displayed
 from micrograd.engine import Value
 from micrograd.errors import require_ordered, shown
 from micrograd.reductions import dot, take
+from micrograd.signals import set_data
 from micrograd.validation import Rng, count, generator, is_sized, require_attributes
 
 
@@ -94,8 +95,7 @@ class Module(Displayed):
                 numbers.append(Value(state[name]).data)
             except TypeError as error:
                 raise TypeError(f"{name}: {error}") from None
-        for parameter, number in zip(parameters.values(), numbers, strict=True):
-            parameter.data = number
+        set_data([*parameters.values()], numbers)
 
     def _by_name(self) -> dict[str, Value]:
         parameters: dict[str, Value] = {}

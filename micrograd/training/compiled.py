@@ -4,13 +4,14 @@ import logging
 import math
 import time
 from array import array
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from micrograd.compiler.frontend.reach import KEPT, Reach, alike
+from micrograd.compiler.frontend.tracer import OutsideTraceError, TraceError
 from micrograd.compiler.function import Backends, Function
 from micrograd.compiler.options import Options
 from micrograd.compiler.session import CompiledGradients, Training, check_rule
@@ -44,17 +45,22 @@ def compiled(
     kept = kept_for(engine.model, engine.loss, update.all_parameters, options, watches)
     constants = [value for value in kept.reach.values if type(value.data) in (int, float)]
     example = as_lists(xs[0]), as_lists(ys[0])
-    function = Function(engine.loss_of, example, update.all_parameters, options, constants, kept.backends)
-    session = Training(function, update.optimizer, update.max_norm)  # type: ignore[arg-type]  # check_rule has checked it
-    session.start_build()
-    gradients: CompiledGradients
-    if shards:
-        gradients = ShardedGradients(function, shards, size, engine, session)
-        gradients.examples = shards.ship(function, lambda: function._examples((xs, ys), size, on_compiled), on_compiled)
-    else:
-        gradients = CompiledGradients(function, engine)
-        gradients.examples = function._examples((xs, ys), size, on_compiled)
-    measured = [function._examples(validation, None, on_compiled, "forward")] if validation else []
+    with _without_traces(kept):
+        function = Function(engine.loss_of, example, update.all_parameters, options, constants, kept.backends)
+        session = Training(function, update.optimizer, update.max_norm)  # type: ignore[arg-type]  # check_rule has checked it
+        session.start_build()
+        gradients: CompiledGradients
+        if shards:
+            gradients = ShardedGradients(function, shards, size, engine, session)
+            gradients.examples = shards.ship(
+                function, lambda: function._examples((xs, ys), size, on_compiled), on_compiled
+            )
+        else:
+            gradients = CompiledGradients(function, engine)
+            gradients.examples = function._examples((xs, ys), size, on_compiled)
+        measured = [function._examples(validation, None, on_compiled, "forward")] if validation else []
+        if kept.reach.traced():
+            function.trace_again()
 
     def validation_losses() -> list[float]:
         with suppress(ArithmeticError, ValueError):
@@ -73,6 +79,28 @@ def compiled(
     if shards:
         return Trainer(gradients, partial(_step, session, update), *others)
     return NativeTrainer(gradients, update, *others, pause=pause)
+
+
+@contextmanager
+def _without_traces(kept: "Kept") -> Iterator[None]:
+    """After the block, what a trace in it has left traced numbers in is as it was, such as activations of a layer.
+
+    Raises TraceError if another trace in the block has used one: compiled code would not change it.
+    """
+    try:
+        yield
+    except OutsideTraceError as error:
+        kept.backends.clear()
+        for place in kept.reach.traced():
+            raise TraceError(
+                f"{place.changed()} has a number that is kept from one call to the next, which compiled code would not "
+                'change: compute it anew in each call, or give backend="eager"'
+            ) from error
+        raise
+    finally:
+        for place in kept.reach.traced():
+            with suppress(Exception):  # of what cannot be set
+                place.restore()
 
 
 def _step(session: Training, update: Update) -> None:

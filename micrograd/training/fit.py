@@ -13,8 +13,8 @@ from micrograd.compiler.options import Options
 from micrograd.engine import Value
 from micrograd.errors import shown
 from micrograd.optim import Adam, Optimizer, Schedule
-from micrograd.signals import finally_uninterrupted, uninterrupted
-from micrograd.stepping import OptimizerLike, Update, restore
+from micrograd.signals import finally_uninterrupted, restore, uninterrupted
+from micrograd.stepping import OptimizerLike, Update
 from micrograd.training.history import Diverged, History, Recorder
 from micrograd.training.progress import Progress
 from micrograd.training.trainer import EagerGradients, Model, Sampler, Table, Trainer
@@ -148,7 +148,9 @@ def fit(
         recorder = Recorder(history.snapshots, parameters, count("snapshots", snapshots, least=2))
     rng = generator(rng)
     for parameter in parameters:
-        parameter.data = as_lists(parameter.data)  # a NumPy number would impose its precision
+        data = parameter.data
+        if (plain := as_lists(data)) is not data:
+            parameter.data = plain  # a NumPy number would impose its precision
     parts = _shards(executor, shards, len(train_data[0]), precision)
     if parts and loaded_by_workers:
         train_data = parts.load(loss)

@@ -19,7 +19,7 @@ class Progress:
         self.stream = None if self.notebook else sys.stderr if stream is True else stream or None
         self.terminal = self.stream is not None and _is_terminal(self.stream)
         self.interval = 0.1 if self.terminal else 0.5 if self.notebook else 1.0
-        self.epochs, self.examples = epochs, examples
+        self.epochs, self.examples, self._history = epochs, examples, history
         self.started = self.due = time.monotonic()
         self.validation = ""
         self.pending_message = ""
@@ -29,11 +29,14 @@ class Progress:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self.head and (self.pending_message or self.terminal or self.notebook):  # it ends before its last epoch
-            self.pending_message = f"{self.head}in {_clock(time.monotonic() - self.started)}"
-        self._show()
-        if self.terminal:
-            self._write("\n")
+        try:
+            if self.head and (self.pending_message or self.terminal or self.notebook):  # it ends before its last epoch
+                self.pending_message = f"{self.head}in {_clock(time.monotonic() - self.started)}"
+            self._show()
+            if self.terminal:
+                self._write("\n")
+        except KeyboardInterrupt:  # of a training that is over, and whose history is not to be lost
+            self._history.interrupted = True
 
     def compiled(self, shapes: int, of: int) -> None:
         """Report how many of the shapes of the examples are compiled."""

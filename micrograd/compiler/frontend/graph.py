@@ -2,7 +2,7 @@
 
 import re
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from itertools import chain, islice, repeat
 from numbers import Real
@@ -112,9 +112,10 @@ class Graph:
             trace.close()
 
         data = trace.array("p", len(parameters))
-        with finally_uninterrupted(leave), symbols(parameters, data) as gradients:
+        with finally_uninterrupted(leave), symbols(parameters, data) as (held, gradients):
             with backward_order(order_of):
                 result = _called(function, arguments)
+            _check_unassigned(map(held.__getitem__, parameters), data, n_constants)
             nodes, leaves = self._trace_forward(result, first_use if to_roll else None)
             if self.output_shape == ():
                 root = result if isinstance(result, Value) else Value(result)
@@ -283,6 +284,17 @@ def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
             f"{users_line(error)}: {error}. While a function is compiled, the numbers in its arguments are not known "
             "yet: write micrograd's take(values, index) for values[index], and use a constant for range()"
         ) from error
+
+
+def _check_unassigned(held: Iterable[Any], data: Sequence[Symbol], n_constants: int) -> None:
+    """Raise TraceError if the function has assigned the data of a parameter."""
+    for i, (number, symbol) in enumerate(zip(held, data, strict=True)):
+        if number is not symbol:
+            which = f"parameter {i}" if i < len(data) - n_constants else "a Value that it reads"
+            raise TraceError(
+                f"the function assigns the data of {which}, which compiled code would not do: assign it between calls, "
+                "or call the function itself"
+            )
 
 
 def _check_symbolic(nodes: Sequence[Value]) -> None:

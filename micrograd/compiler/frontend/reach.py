@@ -25,6 +25,8 @@ from typing import Any
 from micrograd.compiler.frontend.redirect import is_in_training
 from micrograd.compiler.frontend.tracer import Symbol
 from micrograd.engine import Value
+from micrograd.scalar import innermost
+from micrograd.trees import flat
 
 LIBRARIES = sys.stdlib_module_names | {"micrograd"}  # whose classes and globals do not change
 OPAQUE = {bool, int, float, complex, str, bytes, type(None), type(...), CodeType}  # of which nothing is read
@@ -115,6 +117,15 @@ class Place:
             return path
         names = (self.name(key) for key in {**before, **now} if before.get(key, self) is not now.get(key, self))
         return next(names, path)  # if only the order has changed
+
+    def has_symbols(self) -> bool:
+        """Whether it holds traced numbers."""
+        try:
+            now = self._read()
+            contents = [*now.values()] if isinstance(now, dict) else now if isinstance(now, list) else ()
+            return any(type(innermost(x)) is Symbol for x in flat(contents))
+        except Exception:  # whatever a user's class raises where it is read
+            return False
 
     def restore(self) -> None:
         """Set it back."""
@@ -213,6 +224,10 @@ class Reach:
     def changed(self) -> str:
         """The name of something that is not as it was when this was made; "" if there is nothing."""
         return next(filter(None, map(Place.changed, self._places)), "")
+
+    def traced(self) -> list[Place]:
+        """The places in which a trace has left traced numbers since this was made."""
+        return [place for place in self._places if place.changed() and place.has_symbols()]
 
     def restore(self) -> None:
         """Set back what has changed."""

@@ -27,6 +27,7 @@ from functools import cached_property, reduce
 from itertools import chain, repeat
 from numbers import Real
 from pathlib import Path
+from threading import get_ident
 from traceback import walk_stack, walk_tb
 from typing import Any, NoReturn
 
@@ -59,7 +60,7 @@ QUIET = {op: quiet(op, function) for op, function in OPERATIONS.items()}
 NO_NUMBER = (
     "this needs the number itself, but while a function is compiled, its numbers are not known yet. Instead of a "
     "branch, max() or float(), use micrograd's relu, maximum, abs or where(condition, a, b), which choose at each "
-    "call, and the functions of micrograd.scalar instead of those of math"
+    "call. In a closure or an optimizer's rule, and instead of math, use the functions of micrograd.scalar"
 )
 CONDITIONS = frozenset([*COMPARISONS, *LOGIC])
 COMMUTATIVE = frozenset("+*")
@@ -69,6 +70,10 @@ _new = object.__new__  # which takes half the time of a call
 
 class TraceError(TypeError):
     """The function asks for a number while it is traced: which way it goes would be baked into the compiled code."""
+
+
+class OutsideTraceError(TraceError):
+    """A traced number is used outside the function, or the thread, that was traced."""
 
 
 def _hash(self: object) -> int:
@@ -244,6 +249,7 @@ class Trace:
         self.constants: dict[int, float] = {}
         self._known: dict[str, dict[Any, int]] = defaultdict(dict)  # the lines of each operation, by their operands
         self.refused: TraceError | None = None
+        self._thread = get_ident()
         self.joined: Any = None  # what `products.joined` yields, within its block
 
     def leaf(self, array: str, index: int = 0) -> Symbol:
@@ -262,7 +268,9 @@ class Trace:
         """The line of a Symbol, or that of a constant, which is recorded at its first use."""
         if isinstance(number, Symbol):
             if number.trace is not self:
-                raise TraceError(f"{users_line()}: a traced value was used outside the function that was compiled")
+                raise OutsideTraceError(
+                    f"{users_line()}: a traced value was used outside the function that was compiled"
+                )
             return number.id
         value = number if isinstance(number, bool) else float(number)
         key, known = repr(value), self._known["constant"]  # repr tells -0.0 from 0.0, and True from 1.0
@@ -300,7 +308,12 @@ class Trace:
         self.add = self.settle = self.record = _no_more  # type: ignore[method-assign, assignment]
 
     def record(self, op: str, operands: Iterable[Any]) -> Symbol:
-        """The result of an operation on Symbols and numbers."""
+        """The result of an operation on Symbols and numbers, which this thread alone may add."""
+        if get_ident() != self._thread:  # for which the parameters are plain numbers
+            raise OutsideTraceError(
+                f"{users_line()}: another thread computes with traced numbers, but only the one that compiles a "
+                "function can follow it: call all parts of the function in that thread"
+            )
         return self.add(op, tuple([self.id(operand) for operand in operands]))
 
     def add(self, op: str, lines: tuple[int, ...]) -> Symbol:
@@ -374,7 +387,7 @@ class Trace:
 
 
 def _no_more(op: str, operands: Any) -> NoReturn:
-    raise TraceError(
+    raise OutsideTraceError(
         f"{users_line()}: {op} uses a traced value that was kept after its function had been compiled, and has no "
         "number: do not use outside the function what it stored, or run it again on numbers"
     )

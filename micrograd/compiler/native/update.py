@@ -14,7 +14,7 @@ from micrograd.compiler.frontend.tracer import Trace, TraceError
 from micrograd.compiler.passes.expressions import Expressions, Node
 from micrograd.compiler.targets.c import SCALAR, TOTAL, VECTOR, literal
 from micrograd.compiler.targets.spelling import source, terms, total
-from micrograd.errors import shown
+from micrograd.optim import check_result
 from micrograd.signals import finally_uninterrupted
 from micrograd.stepping import OptimizerLike
 
@@ -138,9 +138,7 @@ def _traced(optimizer: HasUpdateRule, max_norm: float | None, reach: Reach) -> t
         numbers, again = update(x, grad, *own), update(x, grad, *own)
     if trace.refused:  # also where the rule has caught it
         raise trace.refused
-    if not isinstance(numbers, (tuple, list)) or len(numbers) != 1 + len(own):
-        names = ", ".join(["the parameter", *moments])
-        raise TypeError(f"the rule of {kind} returns {shown(numbers)}: expected a tuple of {names}")
+    check_result(optimizer, numbers)
     changed = [f"{kind}.{name}" for name, x in given.items() if vars(optimizer)[name] is not x]
     changed += [f"{kind}.{name}" for name, x in moments.items() if any(one is not everyone for one in x)]
     if name := next(filter(None, [*changed, reach.changed(), within.changed()]), ""):
