@@ -31,6 +31,8 @@ class Call:
         self, kind: type[Value], f: Function, argnum: Argnum, args: Sequence[Any], options: Any, lifts: bool
     ) -> None:
         argnum = as_lists(argnum)
+        if options and not args:
+            raise TypeError("got no argument by position: give those to differentiate by without their names")
         several = isinstance(argnum, Sequence) and not isinstance(argnum, str)
         places = positions("argnum", tuple(argnum) if several else argnum, len(args))  # type: ignore[arg-type]
         arguments = list(args)

@@ -169,12 +169,16 @@ class _Network:
         `penalty` has a factor for each parameter, and `weights` has the weight of each example. Returns the mean loss,
         and twice the penalty in it. Raises ArithmeticError if a number is not finite.
         """
+        if not np.isfinite(vector).all():
+            raise FloatingPointError("a weight is not finite")
         if not np.array_equal(vector, self.vector):
             self.loss.load(vector)
         if not np.array_equal(penalty, self._penalty):
             self._penalty, self.optimizer.penalty = penalty, penalty.tolist()
         starts = np.arange(0, len(order), self._size)
         lengths, totals = np.diff(starts, append=len(order)), np.add.reduceat(weights, starts)
+        if not totals.all():
+            raise ValueError("the weights of a batch sum to zero: leave out examples of weight 0")
         self.columns[-1][order] = weights * np.repeat(lengths / totals, lengths)  # their mean over each batch is 1
         self.vector, found, doubled = None, 0.0, 0.0  # or an interrupted epoch would pass for one that has not begun
         for length in np.unique(lengths)[::-1].tolist():  # the last batch may be smaller, and weighs less
@@ -286,9 +290,20 @@ class _Compiled(BaseEstimator):
         else:
             network.follow(self._optimizer)
             penalty = _vector([np.full(w.shape, self.alpha) for w in self.coefs_], map(np.zeros_like, self.intercepts_))
-            mean, doubled = network.run_epoch(vector, penalty, X[:, 0], weights)
+            try:
+                mean, doubled = network.run_epoch(vector, penalty, X[:, 0], weights)
+            except ArithmeticError:
+                if not self.early_stopping:
+                    raise
+                # scikit-learn goes on with NaN, and in the end takes the weights of the best epoch.
+                mean, doubled, network.vector = math.nan, math.nan, np.full_like(vector, math.nan)
             weights = network.columns[-1][X[:, 0]]
-            self.coefs_, self.intercepts_ = self._layers(network.vector)
+            for arrays, layers in zip((self.coefs_, self.intercepts_), self._layers(network.vector), strict=True):
+                for i, layer in enumerate(layers):
+                    if arrays[i].dtype == layer.dtype:
+                        arrays[i][:] = layer  # as scikit-learn does: the best weights may be the same arrays
+                    else:
+                        arrays[i] = layer
             coefs = intercepts = [0.0] * len(self.coefs_)
         return self._loss_of(mean, y, weights, doubled), coefs, intercepts
 

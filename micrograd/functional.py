@@ -174,7 +174,7 @@ def _numbers(call: Call, vector: Any, like: Any, of: str) -> list[Any]:
     came, expected = shape_of(vector), shape_of(like)
     if len(numbers) != size(expected):
         raise ValueError(f"the vector must have as many numbers as {of}, {size(expected)}, not {len(numbers)}")
-    if not is_regular(came) and came != expected:
+    if came != expected and (len(came) > 1 or not is_regular(came)):
         raise ValueError(f"the vector must have the shape of {of}, {expected}, not {came}")
     return numbers
 

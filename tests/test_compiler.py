@@ -663,8 +663,14 @@ def test_what_is_no_batch_is_refused():
         fast.backward([1.0])
     with pytest.raises(ValueError, match="takes 2 arguments, not 3"):
         fast(1.0, 2.0, 3.0)
-    for batches, k in (((1.0, [2.0]), 1), (([1.0], 2.0), 2)):
-        with pytest.raises(TypeError, match=f"argument {k}: expected a list or an array of examples, not \\d"):
+    with pytest.raises(
+        TypeError, match="^got packed examples and 1 more: they have all arguments, so give them alone$"
+    ):
+        fast.map(fast.pack([1.0], [2.0]), [1.0])
+    for batches, k in (((1.0, [2.0]), 1), (([1.0], 2.0), 2), ((np.array(1.0), [2.0]), 1)):
+        with pytest.raises(
+            TypeError, match=rf"argument {k}: expected a list or an array of examples, not (array\()?\d"
+        ):
             fast.map(*batches)
     with pytest.raises(TypeError, match=r"argument 2: expected a real number, not Value\(data=2.0.*: give its .data"):
         fast.value_and_grad(1.0, Value(2.0))

@@ -233,6 +233,29 @@ def test_a_warm_start_goes_on_from_the_weights():
         assert_same(theirs, ours, WINE[0])
 
 
+def test_a_warm_start_with_early_stopping_goes_on_from_the_best_weights_which_it_changes():
+    options = {**SMALL, "max_iter": 4, "warm_start": True, "early_stopping": True, "learning_rate_init": 0.05}
+    theirs, ours = theirs_and_ours("MLPClassifier", **options)
+    for _ in range(4):
+        assert_same(theirs.fit(*WINE), ours.fit(*WINE), WINE[0])
+
+
+def test_early_stopping_keeps_the_best_weights_of_a_training_that_diverges():
+    options = {**SMALL, **SGD, "hidden_layer_sizes": (4,), "activation": "identity", "early_stopping": True}
+    theirs, ours = theirs_and_ours("MLPRegressor", **{**options, "learning_rate_init": 0.1, "batch_size": 10})
+    with np.errstate(all="ignore"):
+        theirs.fit(*DIABETES), ours.fit(*DIABETES)
+    for one in theirs, ours:
+        assert np.isnan(one.validation_scores_).tolist() == [False] + [True] * 11
+    assert_same(theirs, ours, DIABETES[0])
+
+
+def test_a_batch_without_weight_is_an_error():
+    weights = (np.arange(len(WINE[0])) < 20) * 1.0
+    with pytest.raises(ValueError, match="the weights of a batch sum to zero: leave out examples of weight 0"):
+        MLPClassifier(**SMALL, batch_size=10, shuffle=False).fit(*WINE, weights)
+
+
 def test_a_fit_starts_over():
     ours = MLPClassifier(**SMALL).fit(*WINE)
     expected = ours.predict_proba(WINE[0])

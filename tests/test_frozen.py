@@ -4,13 +4,16 @@ import copy
 import math
 import pickle
 import threading
+from contextlib import nullcontext
 
 import pytest
 
 import micrograd
-from micrograd import Value, dot
+from micrograd import Value, dot, nn
 from micrograd.functional import grad, hessian, jacobian
+from micrograd.losses import mse_loss
 from micrograd.optim import SGD, Adam
+from micrograd.training import fit
 from micrograd.trees import flat as flatten
 from tests.support import assert_close, grads, has_compiler
 
@@ -56,6 +59,45 @@ def test_no_frozen_parameter_can_be_assigned(backend):
     assert [v.data for v in w] == [2.0, -1.0]
     w[0].data = 3.0
     assert fast(1.0) == 2.0
+
+
+def test_if_one_parameter_is_frozen_none_is_set():
+    model = nn.MLP(2, [2, 1])
+    parameters = model.parameters()
+    for parameter in parameters:
+        parameter.grad = 1.0
+    whole = micrograd.compile(model, ([0.0, 0.0],), parameters=parameters, backend="python")
+    body = micrograd.compile(lambda x: model.layers[1](x), ([0.0, 0.0],), parameters=parameters[6:], backend="python")
+    sgd, before = SGD(parameters, 0.1, momentum=0.9), [parameter.data for parameter in parameters]
+    state = dict.fromkeys(model.state_dict(), 0.5)
+    with body.frozen():
+        for change in (sgd.step, lambda: model.load_state_dict(state), lambda: whole.load([9.0] * 9)):
+            with pytest.raises(RuntimeError, match="the data of a frozen parameter"):
+                change()
+            assert [parameter.data for parameter in parameters] == before
+    assert (sgd.steps, sgd.velocity) == (0, [0.0] * 9)
+
+
+@pytest.mark.parametrize("trainer", ["eager", "python", "c"])
+def test_fit_trains_what_is_not_frozen(trainer):
+    if trainer == "c" and not has_compiler():
+        pytest.skip("there is no C compiler here")
+
+    def trained(freeze):
+        model = nn.MLP(2, [3, 1], rng=0)
+        body, head = model.layers
+        fast = micrograd.compile(body, ([0.0, 0.0],), parameters=body.parameters(), backend="python")
+        xs, ys = [[1.0, 2.0], [0.0, 1.0]], [1.0, 0.0]
+        with fast.frozen() if freeze else nullcontext():
+            history = fit(
+                model, mse_loss, xs, ys, epochs=4, optimizer=SGD(head.parameters(), 0.1), clip_grad_norm=1.0,
+                validation=(xs, ys), patience=2, progress=False, backend=trainer,
+            )  # fmt: skip
+        return history.losses, [parameter.data for parameter in model.parameters()]
+
+    losses, numbers = trained(True)
+    assert losses[-1] < losses[0]
+    assert (losses, numbers) == trained(False)
 
 
 def test_frozen_blocks_may_be_nested_and_end_with_errors(backend):

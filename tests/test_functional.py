@@ -700,6 +700,24 @@ def test_a_vector_of_another_length_is_an_error():
     assert hvp(rosenbrock)([1.0, 1.0], [1.0, 2.0]) == [2.0, 0.0]
 
 
+@pytest.mark.parametrize("of", [jvp, vjp, hvp])
+def test_a_vector_for_a_matrix_has_its_shape_or_is_flat(of):
+    function = (lambda x: x) if of is vjp else lambda x: (x[0] * x[1] * np.arange(3.0)).sum()
+    x, vector = np.ones((2, 3)), np.arange(6.0).reshape(2, 3)
+    expected = of(function)(x, vector)
+    for one, other in zip(expected, of(function)(x, vector.ravel()), strict=True):
+        np.testing.assert_array_equal(one, other)
+    name = "the result" if of is vjp else "x"
+    with pytest.raises(ValueError, match=rf"^the vector must have the shape of {name}, \(2, 3\), not \(3, 2\)$"):
+        of(function)(x, vector.T)
+
+
+def test_arguments_by_name_alone_are_an_error_that_says_so():
+    for derivative in (grad, jacobian, hessian):
+        with pytest.raises(TypeError, match="^got no argument by position: give those to differentiate by without"):
+            derivative(lambda x: x * 2)(x=2.0)
+
+
 @pytest.mark.parametrize("number", [1j, "1", None])
 @pytest.mark.parametrize("product", [jvp, vjp, hvp])
 def test_a_vector_of_other_things_than_numbers_is_an_error_that_says_where(product, number):

@@ -6,12 +6,14 @@ import pickle
 import random
 import weakref
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from micrograd import Value, dot, losses, nn, optim
+from micrograd.compiler import TraceError
 from micrograd.compiler.function import Function
 from micrograd.training.fit import fit
 
@@ -265,3 +267,89 @@ def test_a_layer_that_a_user_patches_is_traced_again(traced: list[Any], monkeypa
     monkeypatch.setattr(nn.Neuron, "__call__", lambda self, x: call(self, x) * 2.0)
     check(model, losses.mse_loss)
     assert len(traced) == 2
+
+
+class Mean(Line):
+    """It subtracts a running mean, which it keeps as `keep` says."""
+
+    def __init__(self, keep: Callable[[Any, Any], Any]) -> None:
+        super().__init__()
+        self.keep, self.mean, self.means, self.state = keep, 0.0, [0.0], Value(0.0)
+
+    def __call__(self, x: Any) -> Any:
+        return dot(self.w, x[:2], self.b) - self.keep(self, x[0])
+
+
+def in_attribute(model: Mean, x: Any) -> Any:
+    model.mean = 0.5 * model.mean + 0.5 * x
+    return model.mean
+
+
+def in_attribute_as_number(model: Mean, x: Any) -> Any:
+    model.mean = 0.5 * model.mean + 0.5 * getattr(x, "data", x)
+    return model.mean
+
+
+def in_list(model: Mean, x: Any) -> Any:
+    model.means.append(0.5 * model.means[-1] + 0.5 * x)
+    return model.means[-1]
+
+
+def in_value(model: Mean, x: Any) -> Any:
+    model.state.data = 0.5 * model.state.data + 0.5 * getattr(x, "data", x)
+    return model.state.data
+
+
+def in_another_thread(model: Mean, x: Any) -> Any:
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(lambda: model.w[0] * x).result()
+
+
+@pytest.mark.parametrize("xs", [XS, [*XS, [1.0, 2.0, 3.0]]], ids=["one shape", "two shapes"])
+@pytest.mark.parametrize(
+    ("keep", "message"),
+    [
+        (in_attribute, r'^model\.mean has a number that is kept from one call to the next.*give backend="eager"$'),
+        (in_attribute_as_number, r"^model\.mean has a number that is kept"),
+        (in_list, r"^model\.means has a number that is kept"),
+        (in_value, r"^the function assigns the data of parameter 3, which compiled code would not do"),
+        (in_another_thread, r"test_kept\.py:.*another thread computes with traced numbers"),
+    ],
+)
+def test_what_compiled_code_would_not_do_is_an_error_and_leaves_the_model_as_it_was(
+    keep: Any, message: str, xs: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    model, ys = Mean(keep), [*YS, 1.0][: len(xs)]
+    for _ in range(2):  # the second one finds no code of the first
+        with pytest.raises(TraceError, match=message):
+            train(model, xs=xs, ys=ys)
+        assert (model.mean, model.means, type(model.state.data)) == (0.0, [0.0], float)
+    losses = train(model, xs=xs, ys=ys, backend="auto")
+    assert "training eagerly, since the model cannot be compiled" in caplog.text
+    assert losses == train(Mean(keep), xs=xs, ys=ys, backend="eager")
+
+
+def test_what_a_model_stores_and_does_not_read_is_no_error(traced: list[Any]) -> None:
+    """Such as activations to look at: they are those of before the training."""
+
+    def shown(model: Mean, x: Any) -> Any:
+        model.means, model.mean = [x], 1.0
+        return 0.5 * x
+
+    model = Mean(shown)
+    losses = train(model)
+    assert model.means == [0.0]
+    assert losses == pytest.approx(train(Mean(shown), backend="eager"), rel=1e-12)
+    assert len(traced) == 2  # one of them to see that it does not read what the other has left
+    assert train(model) == losses
+    assert len(traced) == 2
+
+
+def test_a_number_that_is_set_back_within_the_function_is_no_error() -> None:
+    def rounded(model: Mean, x: Any) -> Any:
+        before, model.w[0].data = model.w[0].data, 0.25
+        result = model.w[0] * x
+        model.w[0].data = before
+        return result
+
+    assert train(Mean(rounded)) == pytest.approx(train(Mean(rounded), backend="eager"), rel=1e-12)

@@ -7,10 +7,11 @@ import math
 import re
 import sys
 from fractions import Fraction
+from typing import ClassVar
 
 import pytest
 
-from micrograd import optim
+from micrograd import optim, where
 from micrograd.engine import Value
 from micrograd.nn import Neuron
 from micrograd.optim import (
@@ -676,3 +677,46 @@ def test_schedules_agree_with_pytorch(schedule, name, options):
 def test_an_argument_of_a_schedule_out_of_its_range_is_an_error_that_names_it(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (lambda x, grad: x, r"^the rule of Own returns 1\.0: expected a tuple of the parameter, mean$"),
+        (lambda x, grad: (x,), r"^the rule of Own returns \(1\.0,\): expected a tuple of the parameter, mean$"),
+        (lambda x, grad: (x, 0.0, 0.0), r"^the rule of Own returns .*: expected a tuple of the parameter, mean$"),
+        (lambda x, grad: (where(grad > 0, x, -x), 0.0), "^the rule of Own returns a Value: .* such as scalar.where"),
+        (lambda x, grad: (x, Value(0.0)), "^the rule of Own returns a Value: .* functions of micrograd.scalar"),
+    ],
+)
+def test_a_rule_that_returns_anything_but_numbers_changes_nothing(returned, message):
+    class Own(Optimizer):
+        moments: ClassVar = {"mean": -math.inf}
+
+        def rule(self):
+            return lambda x, grad, mean: returned(x, grad)
+
+    parameters = [Value(1.0), Value(2.0)]
+    own = Own(parameters, learning_rate=0.1)
+    with pytest.raises(TypeError, match=message):
+        own.step()
+    assert [p.data for p in parameters] == [1.0, 2.0]
+    assert (own.steps, own.mean) == (0, [0.0, 0.0])
+
+
+def test_numbers_of_other_kinds_may_be_returned():
+    class Own(Optimizer):
+        def rule(self):
+            return lambda x, grad: [Fraction(x) - grad]
+
+    parameter = Value(1.0)
+    parameter.grad = Fraction(1, 3)
+    Own([parameter], learning_rate=0.1).step()
+    assert parameter.data == Fraction(2, 3)
+
+
+def test_moments_of_another_length_are_an_error():
+    sgd = SGD([Value(1.0), Value(2.0)], 0.1, momentum=0.9)
+    sgd.velocity = [0.0]
+    with pytest.raises(ValueError, match="^velocity has 1 numbers: expected 2, one for each parameter$"):
+        sgd.step()

@@ -879,11 +879,34 @@ class Terminal(io.StringIO):
         return True
 
 
+class Interrupting(Terminal):
+    """It is interrupted by Ctrl-C at one of the texts that are written to it."""
+
+    def __init__(self, at):
+        super().__init__()
+        self.left = at
+
+    def write(self, text):
+        self.left -= bool(text)
+        if text and self.left == 0:
+            raise KeyboardInterrupt
+        return super().write(text)
+
+
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock(0.5)
     monkeypatch.setattr("micrograd.training.progress.time.monotonic", clock)
     return clock
+
+
+def test_ctrl_c_while_anything_is_written_ends_with_the_history():
+    whole = Interrupting(0)
+    train(progress=whole, epochs=3)
+    texts = -whole.left
+    assert texts >= 2
+    for at in range(1, texts + 1):
+        assert train(progress=Interrupting(at), epochs=3).interrupted
 
 
 def test_a_log_gets_plain_lines_a_second_apart_and_always_the_last(clock):

@@ -453,6 +453,8 @@ def test_a_value_that_is_used_in_every_step_of_a_long_computation_is_drawn_in_ha
     assert draw_graph(newton, limit=needed).startswith("digraph")
     with pytest.raises(ValueError, match="too many to draw"):
         draw_graph(newton, limit=needed - 1)
+    with pytest.raises(ValueError, match=r"^the graph has 301 nodes, too many to draw: .* limit=301$"):
+        draw_graph(chain(lambda y, x: y.sin(), 300), limit=300)
 
 
 def test_a_long_computation_is_drawn_in_time(monkeypatch):

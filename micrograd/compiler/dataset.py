@@ -209,6 +209,8 @@ def pack(batches: Sequence[Any], precision: Precision = DOUBLE, shared: Sequence
     shared = (False,) * len(batches) if shared is None else tuple(shared)
     if len(batches) == 1 and isinstance(batches[0], Packed):
         return batches[0].expect(precision, shared)
+    if any(isinstance(batch, Packed) for batch in batches):
+        raise TypeError(f"got packed examples and {len(batches) - 1} more: they have all arguments, so give them alone")
     if len(batches) != (n := len(shared)):
         raise ValueError(f"the function takes {n} argument{'s' * (n != 1)}, not {len(batches)}")
     as_arrays = any(map(_begins_with_array, batches))
@@ -295,9 +297,8 @@ def _examples(batch: Any, precision: Precision, is_shared: bool) -> Any:
         return view.cast("B").cast(view.format, (1, *view.shape)) if is_whole else [view]
     if isinstance(batch, (list, tuple)):
         return batch
-    if isinstance(batch, NO_LISTS) or not hasattr(batch, "__len__"):
+    if isinstance(batch, NO_LISTS) or not hasattr(batch, "__len__") or getattr(batch, "shape", None) == ():
         raise TypeError(f"expected a list or an array of examples, not {shown(batch)}")
-    len(batch)  # which an array of no dimensions has not
     return _plain(batch, precision)
 
 

@@ -52,8 +52,9 @@ def body(root: Value, limit: float) -> list[str]:
     count = len(graph.values)
     needed = max(count, math.ceil(passed / COLUMNS_PER_NODE))
     if needed > limit:
+        edges = f", and edges that pass {passed} columns" * (needed > count)
         raise ValueError(
-            f"the graph has {count} nodes, and edges that pass {passed} columns, too many to draw: "
+            f"the graph has {count} nodes{edges}, too many to draw: "
             f"draw a smaller part of it, or pass limit={needed}"
         )
     has_gradients = graph.has_gradients()

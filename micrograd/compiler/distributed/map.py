@@ -61,8 +61,13 @@ def _results(fast: Function, do: Any, batches: Sequence[Any], executor: Any) -> 
     """The results of `do` for each chunk, computed on the executor or here."""
     parameters = array("d", fast._numbers())
     if executor is None:
-        for _, chunk in _chunks(fast, batches, 1):
-            yield do(fast, chunk, parameters)
+        for name, chunk in _chunks(fast, batches, 1):
+            try:
+                result = do(fast, chunk, parameters)
+            except Exception as error:
+                error.add_note(f"in {name}")
+                raise
+            yield result
         return
 
     def tasks() -> Iterator[Task]:
@@ -92,7 +97,7 @@ def _chunks(fast: Function, batches: Sequence[Any], workers: int) -> Iterator[tu
         whole = fast._packed(batches)
         n = min(workers, whole.n)
         for start, stop in pairwise(whole.n * k // n for k in range(n + 1)):
-            yield f"the examples {start} to {stop - 1}", whole.part(start, stop)
+            yield f"the examples {start} to {stop - 1}, which a worker counts from 0", whole.part(start, stop)
 
 
 # What tasks do with a chunk
