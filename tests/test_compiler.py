@@ -772,7 +772,7 @@ def test_what_is_no_real_number_is_refused_everywhere(backend, thing, reason):
         (np.array([["1", "2"]], object), "expected a number, or a list or an array of numbers, not '1'"),
         (np.array([[1, 2]], "timedelta64[s]"), "expected real numbers, not timedelta64"),
         (np.array([(1.0, 2.0)], "d,d"), "expected real numbers, not .*'f0'"),
-        (np.array(1.0), "len"),
+        (np.array(1.0), "expected a list or an array of examples, not array"),
     ],
 )
 def test_an_array_of_something_else_than_real_numbers_is_refused(backend, array, reason):
