@@ -5,13 +5,10 @@ Each optimizer states its rule once, for one parameter: a step applies it to all
 """
 
 import math
-from collections import deque
 from collections.abc import Callable, Iterable
-from itertools import chain, repeat
 from typing import Any, ClassVar, Protocol
 
 from micrograd import scalar
-from micrograd.arrays import are_plain
 from micrograd.errors import shown
 from micrograd.schedules import Schedule, constant, cosine, exponential, linear, step, warmup
 from micrograd.signals import set_data
@@ -116,8 +113,7 @@ class Optimizer:
         except TypeError:
             _check_gradients(self.parameters)
             raise
-        if not _are_tuples(changed, 1 + len(self.moments)):
-            deque(map(check_result, repeat(self), changed), maxlen=0)
+        check_result(self, changed[0])  # of one rule, the others are alike
         data, *moments = map(list, zip(*changed, strict=True))
         state = dict(zip(self.moments, moments, strict=True), steps=self.steps + 1)
         set_data(self.parameters, data, then=map(vars(self).update, [state]))
@@ -356,13 +352,6 @@ def check_moments(optimizer: Any) -> None:
         n, expected = len(numbers) if hasattr(numbers, "__len__") else "no", len(optimizer.parameters)
         if n != expected:
             raise ValueError(f"{name} has {n} numbers: expected {expected}, one for each parameter")
-
-
-def _are_tuples(results: list[Any], n: int) -> bool:
-    """Whether all are tuples of n of Python's own numbers, as nearly always: the fastest check."""
-    if {*map(type, results)} != {tuple} or {*map(len, results)} != {n}:
-        return False
-    return are_plain(chain.from_iterable(results))
 
 
 def check_result(optimizer: Any, result: Any) -> None:

@@ -68,10 +68,12 @@ def set_data(parameters: Sequence[Any], numbers: Iterable[Any], then: Iterable[A
     On an error, such as that a parameter is frozen, all data is as it was.
     """
     before = [parameter.data for parameter in parameters]
-    try:
-        deque(chain(map(setattr, parameters, repeat("data"), numbers), then), maxlen=0)  # in C: it is not interrupted
+    done: list[bool] = []
+    try:  # in C, which is not interrupted
+        deque(chain(map(setattr, parameters, repeat("data"), numbers), then, map(done.append, [True])), maxlen=0)
     except BaseException:
-        restore(parameters, before)
+        if not done:  # else Ctrl-C came afterwards
+            restore(parameters, before)
         raise
 
 

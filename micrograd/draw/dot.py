@@ -54,8 +54,7 @@ def body(root: Value, limit: float) -> list[str]:
     if needed > limit:
         edges = f", and edges that pass {passed} columns" * (needed > count)
         raise ValueError(
-            f"the graph has {count} nodes{edges}, too many to draw: "
-            f"draw a smaller part of it, or pass limit={needed}"
+            f"the graph has {count} nodes{edges}, too many to draw: draw a smaller part of it, or pass limit={needed}"
         )
     has_gradients = graph.has_gradients()
     lines = [f"\tgraph [{FAST_LAYOUT}]\n"] * (count + passed > LIMIT)
