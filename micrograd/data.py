@@ -155,16 +155,18 @@ def standardize(xs: Sequence[Any]) -> tuple[Any, Scaling]:
     returns it, with lists of the `mean` and the `deviation` of each column (divided by the number of examples, as in
     scikit-learn). A column of equal numbers becomes one of zeros: it has a deviation of 0, and 1 stands in for that.
 
-    Raises ValueError if there are no inputs, they are not equally long, or a number is not finite or too far from the
-    others for doubles, and says where; TypeError if `xs` or one of its rows has no items by position.
+    Raises ValueError if there are no inputs, they are not equally long, or a number is not finite, and says where, or
+    if those of a column are too large for doubles; TypeError if `xs` or one of its rows has no items by position.
     """
     columns = [*zip(*_finite_rows(by_position("xs", xs)), strict=True)]
-    means = [math.fsum(column) / len(column) if min(column) < max(column) else column[0] for column in columns]
     root = math.sqrt(len(xs))
-    deviations = [math.hypot(*[x - mean for x in c]) / root or 1.0 for c, mean in zip(columns, means, strict=True)]
-    for j, deviation in enumerate(deviations):
-        if deviation == math.inf:
-            raise ValueError(f"the numbers in column {j} are too far apart for doubles: give them on a smaller scale")
+    try:
+        means = [math.fsum(column) / len(column) if min(column) < max(column) else column[0] for column in columns]
+        deviations = [math.hypot(*[x - mean for x in c]) / root or 1.0 for c, mean in zip(columns, means, strict=True)]
+    except OverflowError:
+        deviations = [math.inf]
+    if math.inf in deviations:
+        raise ValueError("the numbers of a column are too large for doubles: give them on a smaller scale")
     scaling = Scaling(means, deviations)
     return scaling(xs), scaling
 

@@ -32,7 +32,7 @@ class Call:
     ) -> None:
         argnum = as_lists(argnum)
         if options and not args:
-            raise TypeError("got no argument by position: give those to differentiate by without their names")
+            raise TypeError("got arguments by name only: pass those to differentiate with respect to by position")
         several = isinstance(argnum, Sequence) and not isinstance(argnum, str)
         places = positions("argnum", tuple(argnum) if several else argnum, len(args))  # type: ignore[arg-type]
         arguments = list(args)

@@ -178,7 +178,9 @@ class _Network:
         starts = np.arange(0, len(order), self._size)
         lengths, totals = np.diff(starts, append=len(order)), np.add.reduceat(weights, starts)
         if not totals.all():
-            raise ValueError("the weights of a batch sum to zero: leave out examples of weight 0")
+            raise ValueError(
+                "the weights of a batch sum to zero: leave out examples of weight 0, or use larger batches"
+            )
         self.columns[-1][order] = weights * np.repeat(lengths / totals, lengths)  # their mean over each batch is 1
         self.vector, found, doubled = None, 0.0, 0.0  # or an interrupted epoch would pass for one that has not begun
         for length in np.unique(lengths)[::-1].tolist():  # the last batch may be smaller, and weighs less
@@ -300,10 +302,8 @@ class _Compiled(BaseEstimator):
             weights = network.columns[-1][X[:, 0]]
             for arrays, layers in zip((self.coefs_, self.intercepts_), self._layers(network.vector), strict=True):
                 for i, layer in enumerate(layers):
-                    if arrays[i].dtype == layer.dtype:
-                        arrays[i][:] = layer  # as scikit-learn does: the best weights may be the same arrays
-                    else:
-                        arrays[i] = layer
+                    arrays[i] = arrays[i].astype(layer.dtype, copy=False)
+                    arrays[i][:] = layer  # in place, as scikit-learn does: the best weights may be these very arrays
             coefs = intercepts = [0.0] * len(self.coefs_)
         return self._loss_of(mean, y, weights, doubled), coefs, intercepts
 

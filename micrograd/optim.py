@@ -104,7 +104,11 @@ class Optimizer:
         raise NotImplementedError(f"{type(self).__name__} is an Optimizer that does not define rule()")
 
     def step(self) -> None:
-        """Change each parameter by its gradient, following the rule. Raises TypeError if one has no gradient."""
+        """Change each parameter by its gradient, following the rule.
+
+        Raises TypeError if a parameter has no gradient or the rule does not return numbers, ValueError if a moment has
+        another length.
+        """
         check_moments(self)
         data = plain_numbers([p.data for p in self.parameters])
         grads = plain_numbers([p.grad for p in self.parameters])
@@ -113,7 +117,7 @@ class Optimizer:
         except TypeError:
             _check_gradients(self.parameters)
             raise
-        check_result(self, changed[0])  # of one rule, the others are alike
+        check_result(self, changed[0])  # one stands for all: they come from the same rule
         data, *moments = map(list, zip(*changed, strict=True))
         state = dict(zip(self.moments, moments, strict=True), steps=self.steps + 1)
         set_data(self.parameters, data, then=map(vars(self).update, [state]))
@@ -346,7 +350,7 @@ def _check_gradients(parameters: list[Parameter]) -> None:
 
 
 def check_moments(optimizer: Any) -> None:
-    """Raise ValueError if an optimizer does not have a number of each moment for each of its parameters."""
+    """Raise ValueError unless the optimizer has one number of each moment for each parameter."""
     for name in optimizer.moments:
         numbers: Any = getattr(optimizer, name, None)
         n, expected = len(numbers) if hasattr(numbers, "__len__") else "no", len(optimizer.parameters)

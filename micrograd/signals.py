@@ -1,4 +1,4 @@
-"""Ctrl-C and other signals, postponed during operations that must not be interrupted; and setting numbers back."""
+"""Ctrl-C and other signals, postponed during operations that must not be interrupted; parameters set, all or none."""
 
 import _signal  # type: ignore[import-not-found]  # without the enumerations of `signal`, which are slow
 import signal
@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import chain, repeat
-from math import copysign
 from typing import Any
 
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGUSR1", "SIGUSR2")
@@ -63,9 +62,9 @@ def finally_uninterrupted(leave: Callable[[], object]) -> Iterator[None]:
 
 
 def set_data(parameters: Sequence[Any], numbers: Iterable[Any], then: Iterable[Any] = ()) -> None:
-    """Set the data of the parameters to the numbers, and exhaust `then`, before a Ctrl-C can come.
+    """Set the data of the parameters to the numbers and exhaust `then`; Ctrl-C cannot come between.
 
-    On an error, such as that a parameter is frozen, all data is as it was.
+    After an error, as when a parameter is frozen, all data is as before.
     """
     before = [parameter.data for parameter in parameters]
     done: list[bool] = []
@@ -82,6 +81,5 @@ def restore(parameters: Sequence[Any], numbers: Sequence[Any]) -> None:
     with uninterrupted():
         for parameter, number in zip(parameters, numbers, strict=False):
             now = parameter.data
-            # A frozen one has not changed, and cannot be set. Numbers are told apart as 0.0 and -0.0 are.
-            if now is not number and (now != number or copysign(1.0, now) != copysign(1.0, number)):
+            if now is not number and repr(now) != repr(number):  # a frozen one has not changed, and cannot be set
                 parameter.data = number

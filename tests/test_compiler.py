@@ -200,7 +200,7 @@ def with_gradient(of):
 
 
 @pytest.mark.parametrize(
-    ("of", "follows_seed"),
+    ("of", "vanishes"),
     [
         (lambda grad, x: -(grad * 2) - grad / x, True),
         (lambda grad, x: scalar.where(x > 2, grad, 0.0) + abs(grad), True),
@@ -215,11 +215,11 @@ def with_gradient(of):
         (lambda grad, x: grad**0, False),
     ],
 )
-def test_whatever_a_users_closure_adds_counts_once_for_each_example(backend, of, follows_seed):
+def test_whatever_a_users_closure_adds_counts_once_for_each_example(backend, of, vanishes):
     """Also where the last tile repeats one of them, without a gradient."""
     own, w = with_gradient(of), Value(0.5)
     graph = Graph(lambda x: own(w) * x, [()], [w])
-    assert graph.follows_seed is follows_seed
+    assert graph.vanishes_with_seed is vanishes
     fast = micrograd.compile(lambda x: own(w) * x, (1.0,), parameters=[w], backend=backend)
     for n in 1, 3, 5, 8, 9, 33:
         xs = [1.0 + i for i in range(n)]
@@ -231,15 +231,29 @@ def test_whatever_a_users_closure_adds_counts_once_for_each_example(backend, of,
         assert compiled == pytest.approx(w.grad, rel=1e-12)
 
 
-@pytest.mark.parametrize(("of", "follows_seed"), [(lambda grad, x: grad, True), (lambda grad, x: 1.0, False)])
-def test_a_network_with_a_users_activation_is_computed_in_tiles(of, follows_seed):
+def test_what_a_backward_within_the_function_adds_counts_once_for_each_example(backend):
+    w = Value(3.0)
+
+    def function(x):
+        (w * x * x).backward()
+        return w * x
+
+    fast = micrograd.compile(function, (1.0,), parameters=[w], backend=backend)
+    for n in 1, 5, 8, 9:
+        xs, w.grad = [1.0 + i for i in range(n)], 0.0
+        fast.backward(xs)
+        assert w.grad == pytest.approx(sum(x * x for x in xs) + sum(xs) / n, rel=1e-12)
+
+
+@pytest.mark.parametrize(("of", "vanishes"), [(lambda grad, x: grad, True), (lambda grad, x: 1.0, False)])
+def test_a_network_with_a_users_activation_is_computed_in_tiles(of, vanishes):
     """If each product in its gradients has a factor that is 0 if the seed is."""
     layers = nn.Layer(3, 4, "linear"), nn.Layer(4, 2, "linear")
     parameters = [p for layer in layers for p in layer.parameters()]
     own = with_gradient(of)
     graph = Graph(lambda xs: mean(layers[1](list(map(own, layers[0](xs))))), [shape_of([0.0] * 3)], parameters)
     assert "dot" in graph.trace.ops[graph.forward_end :]
-    assert graph.follows_seed is follows_seed
+    assert graph.vanishes_with_seed is vanishes
 
 
 @pytest.mark.parametrize("operation", [gauss, leaky, staircase])
@@ -664,7 +678,7 @@ def test_what_is_no_batch_is_refused():
     with pytest.raises(ValueError, match="takes 2 arguments, not 3"):
         fast(1.0, 2.0, 3.0)
     with pytest.raises(
-        TypeError, match="^got packed examples and 1 more: they have all arguments, so give them alone$"
+        TypeError, match="^got packed examples as one of 2 arguments: they hold all .* so pass them alone$"
     ):
         fast.map(fast.pack([1.0], [2.0]), [1.0])
     for batches, k in (((1.0, [2.0]), 1), (([1.0], 2.0), 2), ((np.array(1.0), [2.0]), 1)):

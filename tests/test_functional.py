@@ -714,7 +714,9 @@ def test_a_vector_for_a_matrix_has_its_shape_or_is_flat(of):
 
 def test_arguments_by_name_alone_are_an_error_that_says_so():
     for derivative in (grad, jacobian, hessian):
-        with pytest.raises(TypeError, match="^got no argument by position: give those to differentiate by without"):
+        with pytest.raises(
+            TypeError, match="^got arguments by name only: pass those to differentiate with respect to by pos"
+        ):
             derivative(lambda x: x * 2)(x=2.0)
 
 

@@ -295,6 +295,17 @@ def in_list(model: Mean, x: Any) -> Any:
     return model.means[-1]
 
 
+def in_new_object(model: Mean, x: Any) -> Any:
+    model.mean = SimpleNamespace(of=0.5 * getattr(model.mean, "of", 0.0) + 0.5 * x)
+    return model.mean.of
+
+
+def in_new_dict(model: Mean, x: Any) -> Any:
+    before = model.mean["a"] if isinstance(model.mean, dict) else 0.0
+    model.mean = {1: 0.0, "a": 0.5 * before + 0.5 * x}
+    return model.mean["a"]
+
+
 def in_value(model: Mean, x: Any) -> Any:
     model.state.data = 0.5 * model.state.data + 0.5 * getattr(x, "data", x)
     return model.state.data
@@ -309,10 +320,15 @@ def in_another_thread(model: Mean, x: Any) -> Any:
 @pytest.mark.parametrize(
     ("keep", "message"),
     [
-        (in_attribute, r'^model\.mean has a number that is kept from one call to the next.*give backend="eager"$'),
-        (in_attribute_as_number, r"^model\.mean has a number that is kept"),
-        (in_list, r"^model\.means has a number that is kept"),
-        (in_value, r"^the function assigns the data of parameter 3, which compiled code would not do"),
+        (
+            in_attribute,
+            r'test_kept\.py:\d+, `model\.mean = 0\.5 .*: this reads a number that was kept.*with backend="eager"$',
+        ),
+        (in_attribute_as_number, r"`model\.mean = .*: this reads a number that was kept from an earlier call"),
+        (in_list, r"`model\.means\.append\(.*: this reads a number that was kept from an earlier call"),
+        (in_new_object, "this reads a number that was kept from an earlier call"),
+        (in_new_dict, "this reads a number that was kept from an earlier call"),
+        (in_value, r"^the function assigns to the data of parameter 3, which compiled code cannot do"),
         (in_another_thread, r"test_kept\.py:.*another thread computes with traced numbers"),
     ],
 )
@@ -343,6 +359,27 @@ def test_what_a_model_stores_and_does_not_read_is_no_error(traced: list[Any]) ->
     assert len(traced) == 2  # one of them to see that it does not read what the other has left
     assert train(model) == losses
     assert len(traced) == 2
+
+
+def test_a_failed_training_leaves_no_code_that_the_next_one_uses() -> None:
+    model = Mean(in_attribute)
+    with pytest.raises(TypeError):
+        fit(model, squared, XS, YS, validation=(XS, [None] * 3), backend="python", progress=False)
+    assert model.mean == 0.0
+    with pytest.raises(TraceError, match="this reads a number that was kept"):
+        train(model)
+
+
+def test_the_second_trace_draws_no_random_numbers() -> None:
+    def noisy(model: Mean, x: Any) -> Any:
+        model.means = [x]
+        return x * random.random()
+
+    random.seed(1)
+    drawn = random.random(), random.random()
+    random.seed(1)
+    train(Mean(noisy))
+    assert random.random() == drawn[1]
 
 
 def test_a_number_that_is_set_back_within_the_function_is_no_error() -> None:

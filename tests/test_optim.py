@@ -689,7 +689,7 @@ def test_an_argument_of_a_schedule_out_of_its_range_is_an_error_that_names_it(ma
         (lambda x, grad: (x, Value(0.0)), "^the rule of Own returns a Value: .* functions of micrograd.scalar"),
     ],
 )
-def test_a_rule_that_returns_anything_but_numbers_changes_nothing(returned, message):
+def test_a_rule_that_returns_no_tuple_of_the_right_length_or_a_value_changes_nothing(returned, message):
     class Own(Optimizer):
         moments: ClassVar = {"mean": -math.inf}
 

@@ -880,7 +880,7 @@ class Terminal(io.StringIO):
 
 
 class Interrupting(Terminal):
-    """It is interrupted by Ctrl-C at one of the texts that are written to it."""
+    """Ctrl-C comes while text number `at` is written to it."""
 
     def __init__(self, at):
         super().__init__()
@@ -898,6 +898,15 @@ def clock(monkeypatch):
     clock = Clock(0.5)
     monkeypatch.setattr("micrograd.training.progress.time.monotonic", clock)
     return clock
+
+
+@pytest.mark.parametrize("left", [np.array([1.0, 2.0]), np.float32(0.5), Value(0.5), 0.5 + 0j, -0.0, math.nan, True])
+@pytest.mark.parametrize("number", [0.5, 0.0, 1.0])
+def test_whatever_a_failed_step_leaves_in_a_parameter_is_set_back(left, number):
+    parameters = [Value(number), Value(number)]
+    parameters[0].data = left
+    signals.restore(parameters, [number, number])
+    assert [(type(p.data), repr(p.data)) for p in parameters] == [(float, repr(number))] * 2
 
 
 def test_ctrl_c_while_anything_is_written_ends_with_the_history():

@@ -142,7 +142,7 @@ class Compiled(Printed):
 
             if out is not None:
                 raise ValueError(
-                    "map() writes into `out` for a single batch, without chunks or an executor: give no `out`"
+                    "map() fills out only for a single batch, without chunks or an executor: call it without out"
                 )
             return mapped(self, batches, executor)
         packed = self._packed(batches)

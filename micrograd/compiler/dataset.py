@@ -210,7 +210,8 @@ def pack(batches: Sequence[Any], precision: Precision = DOUBLE, shared: Sequence
     if len(batches) == 1 and isinstance(batches[0], Packed):
         return batches[0].expect(precision, shared)
     if any(isinstance(batch, Packed) for batch in batches):
-        raise TypeError(f"got packed examples and {len(batches) - 1} more: they have all arguments, so give them alone")
+        came = f"got packed examples as one of {len(batches)} arguments"
+        raise TypeError(f"{came}: they hold all arguments already, so pass them alone")
     if len(batches) != (n := len(shared)):
         raise ValueError(f"the function takes {n} argument{'s' * (n != 1)}, not {len(batches)}")
     as_arrays = any(map(_begins_with_array, batches))

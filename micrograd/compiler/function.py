@@ -216,10 +216,6 @@ class Function:
                 raise
             raise ShapeError(shapes, self._shapes, error) from error
 
-    def trace_again(self) -> None:
-        """Trace for the shapes of the example again. Raises TraceError if that uses what an earlier trace has left."""
-        self._traced(self._shapes)
-
     def _fall_back(self, shapes: Shapes, error: CompilerError) -> None:
         """Use NumPy or Python from now on in place of C; raise the error if the user asked for C."""
         self._backends[shapes] = fallback_for(self._backends[shapes].stored.graph(), self.options, error)

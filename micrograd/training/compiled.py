@@ -11,12 +11,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from micrograd.compiler.frontend.reach import KEPT, Reach, alike
-from micrograd.compiler.frontend.tracer import OutsideTraceError, TraceError
+from micrograd.compiler.frontend.tracer import OutsideTraceError, TraceError, users_line
 from micrograd.compiler.function import Backends, Function
 from micrograd.compiler.options import Options
 from micrograd.compiler.session import CompiledGradients, Training, check_rule
 from micrograd.engine import Value
 from micrograd.schedules import Schedule, depends_on_step_only
+from micrograd.signals import finally_uninterrupted
 from micrograd.stepping import NotFinite, Update
 from micrograd.training.trainer import EagerGradients, Table, Trainer
 from micrograd.trees import as_lists
@@ -47,7 +48,8 @@ def compiled(
     example = as_lists(xs[0]), as_lists(ys[0])
     with _without_traces(kept):
         function = Function(engine.loss_of, example, update.all_parameters, options, constants, kept.backends)
-        session = Training(function, update.optimizer, update.max_norm)  # type: ignore[arg-type]  # check_rule has checked it
+        optimizer: Any = update.optimizer  # which check_rule has checked
+        session = Training(function, optimizer, update.max_norm)
         session.start_build()
         gradients: CompiledGradients
         if shards:
@@ -60,7 +62,9 @@ def compiled(
             gradients.examples = function._examples((xs, ys), size, on_compiled)
         measured = [function._examples(validation, None, on_compiled, "forward")] if validation else []
         if kept.reach.traced():
-            function.trace_again()
+            now = Reach({"model": engine.model, "loss": engine.loss}, ignoring=update.all_parameters, thorough=False)
+            function._traced(function._shapes)  # raises TraceError if it reads what an earlier trace has left
+            now.restore()  # random generators, for instance
 
     def validation_losses() -> list[float]:
         with suppress(ArithmeticError, ValueError):
@@ -83,24 +87,22 @@ def compiled(
 
 @contextmanager
 def _without_traces(kept: "Kept") -> Iterator[None]:
-    """After the block, what a trace in it has left traced numbers in is as it was, such as activations of a layer.
+    """Leave no traced numbers behind: whatever traces in the block stored them in, such as activations, is set back.
 
-    Raises TraceError if another trace in the block has used one: compiled code would not change it.
+    Raises TraceError if a later trace reads one: compiled code would not update it.
     """
-    try:
-        yield
-    except OutsideTraceError as error:
-        kept.backends.clear()
-        for place in kept.reach.traced():
+    with finally_uninterrupted(lambda: kept.reach.restore(kept.reach.traced())):
+        try:
+            yield
+        except BaseException as error:
+            if kept.reach.traced():  # which another trace might have read
+                kept.backends.clear()
+            if not isinstance(error, OutsideTraceError):
+                raise
             raise TraceError(
-                f"{place.changed()} has a number that is kept from one call to the next, which compiled code would not "
-                'change: compute it anew in each call, or give backend="eager"'
+                f"{users_line(error)}: this reads a number that was kept from an earlier call, which compiled code "
+                'would not update: compute it in each call, or train with backend="eager"'
             ) from error
-        raise
-    finally:
-        for place in kept.reach.traced():
-            with suppress(Exception):  # of what cannot be set
-                place.restore()
 
 
 def _step(session: Training, update: Update) -> None:

@@ -90,10 +90,10 @@ def fit(
 
         Compiled, a model is traced once for each shape of examples, and by a later call only if it, the loss or what
         they can read has changed, other than the parameters' numbers. It draws its random numbers only then; a number
-        that it keeps from one call to the next, such as a running mean, is an error; targets and tokens are Values:
-        `take` selects by them. Values that the model and the loss use and the optimizer does not change, such as those
-        of a frozen layer or one that the schedule sets, are read before each step, and get no gradients; other numbers
-        are constants. During the training, parameters show the numbers of the latest step.
+        computed from its inputs that it keeps from one call to the next, such as a running mean, is an error; targets
+        and tokens are Values: `take` selects by them. Values that the model and the loss use and the optimizer does not
+        change, such as those of a frozen layer or one that the schedule sets, are read before each step, and get no
+        gradients; other numbers are constants. During the training, parameters show the numbers of the latest step.
     clip_grad_norm
         What the norm of the gradients is scaled down to before each step, as by `optim.clip_grad_norm`.
     snapshots

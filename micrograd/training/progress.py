@@ -35,7 +35,7 @@ class Progress:
             self._show()
             if self.terminal:
                 self._write("\n")
-        except KeyboardInterrupt:  # of a training that is over, and whose history is not to be lost
+        except KeyboardInterrupt:  # the training is over: keep its history
             self._history.interrupted = True
 
     def compiled(self, shapes: int, of: int) -> None:

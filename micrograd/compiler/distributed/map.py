@@ -9,6 +9,7 @@ import uuid
 import weakref
 from array import array
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from operator import add
 from typing import Any
@@ -62,11 +63,8 @@ def _results(fast: Function, do: Any, batches: Sequence[Any], executor: Any) -> 
     parameters = array("d", fast._numbers())
     if executor is None:
         for name, chunk in _chunks(fast, batches, 1):
-            try:
+            with _noted(name):
                 result = do(fast, chunk, parameters)
-            except Exception as error:
-                error.add_note(f"in {name}")
-                raise
             yield result
         return
 
@@ -92,12 +90,27 @@ def _chunks(fast: Function, batches: Sequence[Any], workers: int) -> Iterator[tu
             of_one = isinstance(chunk, Packed) or len(fast._shapes) == 1
             if not of_one and not isinstance(chunk, tuple):
                 raise TypeError(f"chunk {i} is {shown(chunk)}: expected a tuple with a batch for each argument")
-            yield f"chunk {i}", fast._packed([chunk] if of_one else chunk)
+            with _noted(name := f"chunk {i}"):
+                packed = fast._packed([chunk] if of_one else chunk)
+            yield name, packed
     else:
         whole = fast._packed(batches)
         n = min(workers, whole.n)
         for start, stop in pairwise(whole.n * k // n for k in range(n + 1)):
-            yield f"the examples {start} to {stop - 1}, which a worker counts from 0", whole.part(start, stop)
+            yield (
+                f"the examples {start} to {stop - 1}, of which the error counts the first as 0",
+                whole.part(start, stop),
+            )
+
+
+@contextmanager
+def _noted(name: str) -> Iterator[None]:
+    """Add to an error in which part of the examples it arose."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"in {name}")
+        raise
 
 
 # What tasks do with a chunk

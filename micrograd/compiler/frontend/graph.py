@@ -62,8 +62,8 @@ class Graph:
         For the line of the gradient of a node, the line of the node.
     has_where
         Whether the function chooses by `where`.
-    follows_seed
-        Whether all gradients are 0 if the seed is, as the chain rule has it. A user's closure may add anything.
+    vanishes_with_seed
+        Whether a seed of 0 makes all gradients 0, as the chain rule does. A user's closure may add anything.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Graph:
         self.scatters: list[Scatter] = []
         self.outers: list[Outer] = []
         self.gradients: dict[int, int] = {}
-        self.follows_seed = True
+        self.vanishes_with_seed = True
         inputs = list(map(Value, trace.array("x", sum(self.sizes))))
         for x in inputs:
             x.__class__ = Argument
@@ -112,17 +112,17 @@ class Graph:
             trace.close()
 
         data = trace.array("p", len(parameters))
-        with finally_uninterrupted(leave), symbols(parameters, data) as (held, gradients):
+        with finally_uninterrupted(leave), symbols(parameters, data) as numbers:
             with backward_order(order_of):
                 result = _called(function, arguments)
-            _check_unassigned(map(held.__getitem__, parameters), data, n_constants)
+            _check_unassigned(map(numbers["data"].__getitem__, parameters), data, n_constants)
             nodes, leaves = self._trace_forward(result, first_use if to_roll else None)
             if self.output_shape == ():
                 root = result if isinstance(result, Value) else Value(result)
                 if root is result:
                     orders[root] = nodes, leaves
                 with backward_order(order_of):
-                    self._trace_backward(root, nodes, parameters, data, inputs, gradients, n_constants, to_roll)
+                    self._trace_backward(root, nodes, parameters, data, inputs, numbers["grad"], n_constants, to_roll)
 
     @property
     def kinds(self) -> list[Kind]:
@@ -207,8 +207,8 @@ class Graph:
         for x in inputs:
             x.grad = 0  # what such a backward() has left on an argument is not part of the gradient
         learnt = len(parameters) - n_constants
-        have_own_closures = _have_own_closures(nodes)
-        with joined(trace, gradients, learnt, are_read=not have_own_closures) as additions:
+        closures_are_ours = _have_own_closures(nodes)
+        with joined(trace, gradients, learnt, are_read=not closures_are_ours) as additions:
             root.backward(trace.leaf("seed"))
         if to_roll:
             self.outers = sorted(additions.pop_outers())
@@ -220,9 +220,9 @@ class Graph:
         for data, grad in [*of_nodes, *zip(numbers, totals, strict=True)]:
             if type(data) is type(grad) is Symbol and data.id not in trace.constants:
                 self.gradients.setdefault(grad.id, data.id)
-        self.follows_seed = have_own_closures or self._vanish_with_seed()
+        self.vanishes_with_seed = (closures_are_ours and not begun) or self._vanishes_with_seed()
 
-    def _vanish_with_seed(self) -> bool:
+    def _vanishes_with_seed(self) -> bool:
         """Whether what a call adds to the parameters' gradients is 0 if the seed is, whatever the other numbers are."""
         trace = self.trace
         zeros = {line for line, (array, _) in trace.leaves.items() if array in ("seed", "g")}
@@ -235,9 +235,8 @@ class Graph:
                     zeros.add(line)
                 case ("dot", True, *factors) if all(map(or_, factors[::2], factors[1::2])):
                     zeros.add(line)
-        _, added = self.ends("backward")
-        multiplied = chain.from_iterable(outer.gradients for outer in self.outers)
-        return zeros.issuperset(chain(added, (scatter.gradient for scatter in self.scatters), multiplied))
+        of_rows = [*[scatter[2:] for scatter in self.scatters], *[outer.gradients for outer in self.outers]]
+        return zeros.issuperset(chain(self.parameter_gradients or (), *of_rows))
 
 
 def _have_own_closures(nodes: Sequence[Value]) -> bool:
@@ -292,8 +291,8 @@ def _check_unassigned(held: Iterable[Any], data: Sequence[Symbol], n_constants: 
         if number is not symbol:
             which = f"parameter {i}" if i < len(data) - n_constants else "a Value that it reads"
             raise TraceError(
-                f"the function assigns the data of {which}, which compiled code would not do: assign it between calls, "
-                "or call the function itself"
+                f"the function assigns to the data of {which}, which compiled code cannot do: assign to it between "
+                "calls, or run the function uncompiled"
             )
 
 
@@ -307,6 +306,6 @@ def _check_symbolic(nodes: Sequence[Value]) -> None:
         if not chosen and any(type(number) is Symbol for number in numbers):
             raise ValueError(
                 f"the result of {node._op}, {node.data!r}, does not depend on its operands as they are traced: "
-                "if it was computed before the function was called, compute it inside the function; if it is your "
-                "own operation with a constant result, add 0 times its operand's data"
+                "if it was computed before the function was called or in another thread, compute it inside the "
+                "function; if it is your own operation with a constant result, add 0 times its operand's data"
             )

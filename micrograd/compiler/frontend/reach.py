@@ -80,15 +80,10 @@ class Place:
     """
 
     def __init__(self, path: str, form: str, read: Callable[[], Any], assign: Any = None, delete: Any = None) -> None:
-        self.form, self._path = form, path
+        self.form, self._path, self.is_assignable = form, path, assign is not None
         self._read, self._assign, self._delete = read, assign, delete
         self.before = read()
         self._identities = _identities(self.before)
-
-    @property
-    def can_change(self) -> bool:
-        """Whether its contents can change."""
-        return self._assign is not None
 
     def objects(self) -> Iterable[tuple[Any, Any]]:
         """The objects in it, by keys; and these."""
@@ -118,12 +113,14 @@ class Place:
         names = (self.name(key) for key in {**before, **now} if before.get(key, self) is not now.get(key, self))
         return next(names, path)  # if only the order has changed
 
-    def has_symbols(self) -> bool:
-        """Whether it holds traced numbers."""
-        with suppress(Exception):  # whatever a user's class raises where it is read
-            now = self._read()
-            return any(type(innermost(x)) is Symbol for x in flat([*now.values()] if isinstance(now, dict) else now))
-        return False
+    def may_hold_symbols(self) -> bool:
+        """Whether what has come into it may hold traced numbers, as anything but plain numbers and texts may."""
+        try:
+            before, now = [x.values() if isinstance(x, dict) else x for x in (self.before, self._read())]
+            known = set(map(id, before))
+            return any(type(innermost(x)) not in OPAQUE for x in flat([x for x in now if id(x) not in known]))
+        except Exception:  # whatever a user's class raises where it is read
+            return True
 
     def restore(self) -> None:
         """Set it back."""
@@ -208,7 +205,7 @@ class Reach:
         kinds = [*thing.__mro__[1:], type(thing)] if isinstance(thing, type) else [type(thing)]
         found = [(kind.__name__, kind) for kind in kinds if not _is_of_library(kind)]
         for place in _places(path, thing, besides):
-            if place.can_change:
+            if place.is_assignable:
                 self._places.append(place)
             for key, x in place.objects():
                 if id(x) in self.found or key == "__annotations__":  # annotations have no effect
@@ -224,12 +221,12 @@ class Reach:
         return next(filter(None, map(Place.changed, self._places)), "")
 
     def traced(self) -> list[Place]:
-        """The places in which a trace has left traced numbers since this was made."""
-        return [place for place in self._places if place.changed() and place.has_symbols()]
+        """The places in which a trace may have left traced numbers since this was made."""
+        return [place for place in self._places if place.changed() and place.may_hold_symbols()]
 
-    def restore(self) -> None:
-        """Set back what has changed."""
-        for place in self._places:
+    def restore(self, places: Iterable[Place] | None = None) -> None:
+        """Set back what has changed, everywhere or in these places."""
+        for place in self._places if places is None else places:
             if place.changed():
                 with suppress(Exception):  # of what cannot be set
                     place.restore()

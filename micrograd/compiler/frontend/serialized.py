@@ -25,7 +25,7 @@ class SerializedGraph:
     def __init__(self, graph: Graph) -> None:
         self.shapes, self.sizes, self.output_shape = graph.shapes, graph.sizes, graph.output_shape
         self.n_parameters, self._n_outputs = graph.n_parameters, size(graph.output_shape)
-        self.quiet, self.follows_seed = graph.trace.quiet, graph.follows_seed
+        self.quiet, self.vanishes_with_seed = graph.trace.quiet, graph.vanishes_with_seed
         self.is_differentiable = graph.parameter_gradients is not None
         rows = [row for row, *_ in (*graph.scatters, *graph.outers)]
         added_to = {parameter for row in rows for parameter in row.parameters()}

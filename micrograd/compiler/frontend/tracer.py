@@ -60,7 +60,7 @@ QUIET = {op: quiet(op, function) for op, function in OPERATIONS.items()}
 NO_NUMBER = (
     "this needs the number itself, but while a function is compiled, its numbers are not known yet. Instead of a "
     "branch, max() or float(), use micrograd's relu, maximum, abs or where(condition, a, b), which choose at each "
-    "call. In a closure or an optimizer's rule, and instead of math, use the functions of micrograd.scalar"
+    "call. In closures and optimizers' rules, and in place of math, use the functions of micrograd.scalar"
 )
 CONDITIONS = frozenset([*COMPARISONS, *LOGIC])
 COMMUTATIVE = frozenset("+*")
@@ -73,7 +73,7 @@ class TraceError(TypeError):
 
 
 class OutsideTraceError(TraceError):
-    """A traced number is used outside the function, or the thread, that was traced."""
+    """A traced number is used outside the function that was traced."""
 
 
 def _hash(self: object) -> int:
@@ -308,11 +308,11 @@ class Trace:
         self.add = self.settle = self.record = _no_more  # type: ignore[method-assign, assignment]
 
     def record(self, op: str, operands: Iterable[Any]) -> Symbol:
-        """The result of an operation on Symbols and numbers, which this thread alone may add."""
-        if get_ident() != self._thread:  # for which the parameters are plain numbers
-            raise OutsideTraceError(
-                f"{users_line()}: another thread computes with traced numbers, but only the one that compiles a "
-                "function can follow it: call all parts of the function in that thread"
+        """The result of an operation on Symbols and numbers. Only the thread that made the trace may add one."""
+        if get_ident() != self._thread:  # it sees the parameters as plain numbers
+            raise TraceError(
+                f"{users_line()}: another thread computes with traced numbers, but a function is traced in one thread "
+                "only: run all of it in the thread that compiles it"
             )
         return self.add(op, tuple([self.id(operand) for operand in operands]))
 

@@ -114,10 +114,9 @@ class CBackend:
         threads = self.options.threads
         if threads > 1:
             threads = max(1, int(min(threads, busy_threads(self.stored, kind, n))))
-        # The last tile repeats examples with a seed of 0, which must add nothing to gradients.
-        pads = self.stored.follows_seed or kind != "backward"
-        tile = tile_size(n / threads, self.precision.lanes) if pads else 0
-        return LibraryKey(kind, tile, threads)
+        # The last tile is filled up with examples whose seed is 0: they must add nothing to the gradients.
+        in_tiles = kind != "backward" or self.stored.vanishes_with_seed
+        return LibraryKey(kind, tile_size(n / threads, self.precision.lanes) if in_tiles else 0, threads)
 
 
 class LibraryKey(NamedTuple):

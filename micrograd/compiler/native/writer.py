@@ -90,11 +90,12 @@ class LibraryWriter:
     def __init__(self, *, uses_process: bool) -> None:
         is_python = not getattr(sys, "frozen", False) and IN_WRITER not in os.environ
         self.uses_process, self._is_open = uses_process and is_python, True
+        self._process: subprocess.Popen[bytes] | None = None
+        self._starter = 0  # the process that has started it
         self._reset()
 
     def _reset(self) -> None:
-        """Forget the process and all routines and object files, and take a new lock."""
-        self._process: subprocess.Popen[bytes] | None = None
+        """Forget all routines and object files, and take a new lock."""
         self._lock, self._owner = threading.Lock(), os.getpid()
         self._routines = Routines(across_programs=True)
         self._objects: dict[int, ObjectFile] = {}  # the object file of each routine, by the routine's index
@@ -104,7 +105,7 @@ class LibraryWriter:
 
     def __exit__(self, *_: object) -> None:
         self.uses_process = self._is_open = False
-        if self._process and self._owner == os.getpid():  # a forked child must leave it to its parent
+        if self._process and self._starter == os.getpid():  # a forked child must leave it to its parent
             self._process.kill()
             with suppress(OSError), self._process:  # `with` closes the pipes and waits for the process to end
                 pass
@@ -147,6 +148,7 @@ class LibraryWriter:
         Raises EOFError if the process ends.
         """
         if self._process is None:
+            self._starter = os.getpid()
             command = [sys.executable, "-c", SERVER_CODE.format(path=sys.path, module=__name__)]
             self._process = subprocess.Popen(
                 command,
