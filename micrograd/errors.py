@@ -9,8 +9,8 @@ WHERE_HINT = "; where() computes both of its branches, so choose a safe operand 
 """The end of an error's message where a graph has a `where`, since its other branch may be the cause."""
 
 NO_PLAIN_NUMBER = (
-    "a plain number would detach the Value from the graph: use .data for the number, a method such as v.exp() for the "
-    "function, or micrograd's scalar.exp(v.data) in your own operation"
+    "float(value) would detach it from the graph: use .data for the number, a method such as v.exp() for the function, "
+    "or micrograd's scalar.exp(v.data) in your own operation"
 )
 
 
