@@ -209,11 +209,11 @@ def pack(batches: Sequence[Any], precision: Precision = DOUBLE, shared: Sequence
     shared = (False,) * len(batches) if shared is None else tuple(shared)
     if len(batches) == 1 and isinstance(batches[0], Packed):
         return batches[0].expect(precision, shared)
+    if len(batches) != (n := len(shared)):
+        raise ValueError(f"the function takes {n} argument{'s' * (n != 1)}, not {len(batches)}")
     if any(isinstance(batch, Packed) for batch in batches):
         came = f"got packed examples as one of {len(batches)} arguments"
         raise TypeError(f"{came}: they hold all arguments already, so pass them alone")
-    if len(batches) != (n := len(shared)):
-        raise ValueError(f"the function takes {n} argument{'s' * (n != 1)}, not {len(batches)}")
     as_arrays = any(map(_begins_with_array, batches))
     batches = _each(_examples, batches, precision, shared)
     lengths = [len(batch) for batch, is_shared in zip(batches, shared, strict=True) if not is_shared]
