@@ -71,8 +71,7 @@ def set_data(parameters: Sequence[Any], numbers: Iterable[Any], then: Iterable[A
     try:  # in C, which is not interrupted
         deque(chain(map(setattr, parameters, repeat("data"), numbers), then, map(done.append, [True])), maxlen=0)
     except BaseException:
-        if not done:  # else Ctrl-C came afterwards
-            restore(parameters, before)
+        restore(parameters, [] if done else before)  # a Ctrl-C that came afterwards undoes nothing
         raise
 
 
