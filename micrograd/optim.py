@@ -109,7 +109,6 @@ class Optimizer:
         Raises TypeError if a parameter has no gradient or the rule does not return numbers, ValueError if a moment has
         another length.
         """
-        check_moments(self)
         data = plain_numbers([p.data for p in self.parameters])
         grads = plain_numbers([p.grad for p in self.parameters])
         try:
@@ -117,7 +116,10 @@ class Optimizer:
         except TypeError:
             _check_gradients(self.parameters)
             raise
-        check_result(self, changed[0])  # one stands for all: they come from the same rule
+        if len(changed) < len(data):
+            check_moments(self)
+        if isinstance(changed[0], (tuple, list)) or not hasattr(changed[0], "__iter__"):
+            check_result(self, changed[0])  # one stands for all: they come from the same rule
         data, *moments = map(list, zip(*changed, strict=True))
         state = dict(zip(self.moments, moments, strict=True), steps=self.steps + 1)
         set_data(self.parameters, data, then=map(vars(self).update, [state]))

@@ -349,7 +349,7 @@ def test_what_a_model_stores_and_does_not_read_is_no_error(traced: list[Any]) ->
     """Such as activations to look at: they are those of before the training."""
 
     def shown(model: Mean, x: Any) -> Any:
-        model.means, model.mean = [x], 1.0
+        model.means = [x]
         return 0.5 * x
 
     model = Mean(shown)
@@ -359,6 +359,62 @@ def test_what_a_model_stores_and_does_not_read_is_no_error(traced: list[Any]) ->
     assert len(traced) == 2  # one of them to see that it does not read what the other has left
     assert train(model) == losses
     assert len(traced) == 2
+
+
+def test_what_is_made_at_the_first_call_stays(traced: list[Any]) -> None:
+    def lazily(model: Mean, x: Any) -> Any:
+        if model.mean == 0.0:
+            model.mean = SimpleNamespace(factors=[0.5], of=random.random())
+        model.means, model.last = [x], SimpleNamespace(activation=x)
+        return x * model.mean.factors[0] * model.mean.of
+
+    model = Mean(lazily)
+    random.seed(1)
+    losses = train(model)
+    assert model.mean.factors == [0.5]
+    assert model.means == [0.0]
+    assert not hasattr(model, "last")
+    random.seed(1)
+    assert losses == pytest.approx(train(Mean(lazily), backend="eager"), rel=1e-12)
+
+
+def test_values_that_are_stored_in_or_set_before_they_are_read_are_no_error() -> None:
+    def shown(model: Mean, x: Any) -> Any:
+        model.state.data = getattr(x, "data", x)
+        return 0.5 * x
+
+    def first_set(model: Mean, x: Any) -> Any:
+        model.state.data = 0.5
+        model.w[0].data = model.w[0].data * 1.0
+        return model.state * x
+
+    for keep in shown, first_set:
+        assert train(Mean(keep)) == pytest.approx(train(Mean(keep), backend="eager"), rel=1e-12)
+
+
+def test_an_array_of_objects_is_set_back() -> None:
+    numpy = pytest.importorskip("numpy")
+
+    def in_array(model: Mean, x: Any) -> Any:
+        result = 0.5 * model.mean[0]
+        model.mean[0] = x
+        return result
+
+    model = Mean(in_array)
+    model.mean = numpy.zeros(2, dtype=object)
+    with pytest.raises(TraceError, match="this reads a number that was kept"):
+        train(model)
+    assert model.mean.tolist() == [0, 0]
+
+
+def test_what_only_the_second_call_cannot_do_is_told_at_its_line(caplog: pytest.LogCaptureFixture) -> None:
+    def logged(model: Mean, x: Any) -> Any:
+        text = f"{model.mean:.2f}"
+        model.mean = x
+        return x * len(text)
+
+    with pytest.raises(TraceError, match=r"test_kept\.py:\d+, `text = .*: this reads a number that was kept"):
+        train(Mean(logged))
 
 
 def test_a_failed_training_leaves_no_code_that_the_next_one_uses() -> None:

@@ -715,6 +715,22 @@ def test_numbers_of_other_kinds_may_be_returned():
     assert parameter.data == Fraction(2, 3)
 
 
+def test_a_rule_may_extend_its_moments_and_return_any_numbers_in_order():
+    class Own(Optimizer):
+        moments: ClassVar = {"mean": 0.0}
+
+        def rule(self):
+            self.mean = [*self.mean, *[0.0] * (len(self.parameters) - len(self.mean))]
+            return lambda x, grad, mean: (number for number in (x - grad, mean + grad))
+
+    own = Own([Value(1.0)], learning_rate=0.1)
+    own.parameters.append(Value(2.0))
+    own.parameters[1].grad = 0.5
+    own.step()
+    assert [p.data for p in own.parameters] == [1.0, 1.5]
+    assert own.mean == [0.0, 0.5]
+
+
 def test_moments_of_another_length_are_an_error():
     sgd = SGD([Value(1.0), Value(2.0)], 0.1, momentum=0.9)
     sgd.velocity = [0.0]

@@ -46,6 +46,7 @@ def compiled(
     kept = kept_for(engine.model, engine.loss, update.all_parameters, options, watches)
     constants = [value for value in kept.reach.values if type(value.data) in (int, float)]
     example = as_lists(xs[0]), as_lists(ys[0])
+    n_known = len(kept.backends)
     with _without_traces(kept):
         function = Function(engine.loss_of, example, update.all_parameters, options, constants, kept.backends)
         optimizer: Any = update.optimizer  # which check_rule has checked
@@ -61,10 +62,8 @@ def compiled(
             gradients = CompiledGradients(function, engine)
             gradients.examples = function._examples((xs, ys), size, on_compiled)
         measured = [function._examples(validation, None, on_compiled, "forward")] if validation else []
-        if kept.reach.traced():
-            now = Reach({"model": engine.model, "loss": engine.loss}, ignoring=update.all_parameters, thorough=False)
-            function._traced(function._shapes)  # raises TraceError if it reads what an earlier trace has left
-            now.restore()  # random generators, for instance
+        if len(kept.backends) > n_known and kept.reach.traced():
+            _trace_again(function, engine, update.all_parameters)
 
     def validation_losses() -> list[float]:
         with suppress(ArithmeticError, ValueError):
@@ -91,18 +90,35 @@ def _without_traces(kept: "Kept") -> Iterator[None]:
 
     Raises TraceError if a later trace reads one: compiled code would not update it.
     """
-    with finally_uninterrupted(lambda: kept.reach.restore(kept.reach.traced())):
+    n, failed = len(kept.backends), True
+
+    def leave() -> None:
+        if failed or len(kept.backends) > n:  # else nothing was traced
+            kept.reach.restore(traced_only=True)
+
+    with finally_uninterrupted(leave):
         try:
             yield
+            failed = False
         except BaseException as error:
             if kept.reach.traced():  # which another trace might have read
                 kept.backends.clear()
             if not isinstance(error, OutsideTraceError):
                 raise
             raise TraceError(
-                f"{users_line(error)}: this reads a number that was kept from an earlier call, which compiled code "
-                'would not update: compute it in each call, or train with backend="eager"'
+                f"{users_line(error.__cause__ or error)}: this reads a number that was kept from an earlier call, "
+                'which compiled code would not update: compute it in each call, or train with backend="eager"'
             ) from error
+
+
+def _trace_again(function: Function, engine: EagerGradients, parameters: Sequence[Value]) -> None:
+    """Raise OutsideTraceError if the function cannot be traced with what an earlier trace has left."""
+    now = Reach({"model": engine.model, "loss": engine.loss}, ignoring=parameters, thorough=False)
+    try:
+        function._traced(function._shapes)
+    except Exception as error:
+        raise OutsideTraceError(str(error)) from error.__cause__ or error
+    now.restore()  # random generators, for instance
 
 
 def _step(session: Training, update: Update) -> None:

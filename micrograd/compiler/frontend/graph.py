@@ -2,7 +2,7 @@
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from itertools import chain, islice, repeat
 from numbers import Real
@@ -115,8 +115,8 @@ class Graph:
         with finally_uninterrupted(leave), symbols(parameters, data) as numbers:
             with backward_order(order_of):
                 result = _called(function, arguments)
-            _check_unassigned(map(numbers["data"].__getitem__, parameters), data, n_constants)
             nodes, leaves = self._trace_forward(result, first_use if to_roll else None)
+            self._check_assigned(list(map(numbers["data"].__getitem__, parameters)), data, n_constants)
             if self.output_shape == ():
                 root = result if isinstance(result, Value) else Value(result)
                 if root is result:
@@ -179,6 +179,18 @@ class Graph:
         self.outputs = [self._output(value) for value in values]
         self.forward_end = len(self.trace.ops)
         return nodes, leaves
+
+    def _check_assigned(self, held: Sequence[Any], data: Sequence[Symbol], n_constants: int) -> None:
+        """Raise TraceError if the function uses the data of a parameter, and assigns something else to it."""
+        assigned = [i for i, number in enumerate(held) if getattr(number, "id", None) != data[i].id]
+        used = {*self.outputs, *chain.from_iterable(self.trace.operands)} if assigned else {}
+        for i in assigned:
+            if data[i].id in used:
+                which = f"parameter {i}" if i < len(data) - n_constants else "a Value that it reads"
+                raise TraceError(
+                    f"the function assigns to the data of {which}, which compiled code cannot do: assign to it between "
+                    "calls, or run the function uncompiled"
+                )
 
     def _output(self, value: Any) -> int:
         """The line of one number among the results."""
@@ -283,17 +295,6 @@ def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
             f"{users_line(error)}: {error}. While a function is compiled, the numbers in its arguments are not known "
             "yet: write micrograd's take(values, index) for values[index], and use a constant for range()"
         ) from error
-
-
-def _check_unassigned(held: Iterable[Any], data: Sequence[Symbol], n_constants: int) -> None:
-    """Raise TraceError if the function has assigned the data of a parameter."""
-    for i, (number, symbol) in enumerate(zip(held, data, strict=True)):
-        if number is not symbol:
-            which = f"parameter {i}" if i < len(data) - n_constants else "a Value that it reads"
-            raise TraceError(
-                f"the function assigns to the data of {which}, which compiled code cannot do: assign to it between "
-                "calls, or run the function uncompiled"
-            )
 
 
 def _check_symbolic(nodes: Sequence[Value]) -> None:

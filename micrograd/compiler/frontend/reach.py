@@ -22,11 +22,10 @@ from itertools import chain
 from types import BuiltinMethodType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
+from micrograd.compiler.frontend.places import ATTRIBUTE, ITEM, NAME, Place
 from micrograd.compiler.frontend.redirect import is_in_training
 from micrograd.compiler.frontend.tracer import Symbol
 from micrograd.engine import Value
-from micrograd.scalar import innermost
-from micrograd.trees import flat
 
 LIBRARIES = sys.stdlib_module_names | {"micrograd"}  # whose classes and globals do not change
 OPAQUE = {bool, int, float, complex, str, bytes, type(None), type(...), CodeType}  # of which nothing is read
@@ -66,84 +65,8 @@ IMPORT_NAME = dis.opmap["IMPORT_NAME"]
 MANY, OF_FUNCTION = 100_000, 50
 """How many objects are followed where not all have to be, in a second; and how many take as long as a function."""
 HEAP = 1 << 9  # the flag of classes that are made while Python runs
-ATTRIBUTE, ITEM, NAME = "{}.{}", "{}[{!r}]", "{}{}"
 KEPT = "_micrograd_compiled"
 """The attribute of a model in which `fit` keeps what it has compiled: all but a Reach can read it."""
-
-
-class Place:
-    """A namespace, a list or an array called `path`, and its contents when this is made.
-
-    `read` returns the contents: a dict or a list of objects, which are named by `form`, or anything that is compared by
-    `==`. In a dict, `assign` sets an item and `delete` deletes one; otherwise, `assign` sets all of the contents.
-    Without `assign`, they cannot change.
-    """
-
-    def __init__(self, path: str, form: str, read: Callable[[], Any], assign: Any = None, delete: Any = None) -> None:
-        self.form, self._path, self.is_assignable = form, path, assign is not None
-        self._read, self._assign, self._delete = read, assign, delete
-        self.before = read()
-        self._identities = _identities(self.before)
-
-    def objects(self) -> Iterable[tuple[Any, Any]]:
-        """The objects in it, by keys; and these."""
-        before = self.before
-        if isinstance(before, dict):
-            return chain(before.items(), zip(before, before, strict=True) if self.form == ITEM else ())
-        return enumerate(before if isinstance(before, list) else ())
-
-    def name(self, key: Any) -> str:
-        """The name of what is in it at this key."""
-        return self.form.format(self._path, key)
-
-    def changed(self) -> str:
-        """The name of what has changed in it; "" if nothing has."""
-        try:
-            return self.difference(self._read())
-        except Exception:  # whatever a user's class raises where it is read
-            return self._path
-
-    def difference(self, now: Any) -> str:
-        """The name of something that is different in these contents; "" if they are the same."""
-        if _identities(now) == self._identities:
-            return ""
-        before, path = self.before, self._path
-        if not isinstance(before, dict):
-            return path
-        names = (self.name(key) for key in {**before, **now} if before.get(key, self) is not now.get(key, self))
-        return next(names, path)  # if only the order has changed
-
-    def may_hold_symbols(self) -> bool:
-        """Whether what has come into it may hold traced numbers, as anything but plain numbers and texts may."""
-        try:
-            before, now = [x.values() if isinstance(x, dict) else x for x in (self.before, self._read())]
-            known = set(map(id, before))
-            return any(type(innermost(x)) not in OPAQUE for x in flat([x for x in now if id(x) not in known]))
-        except Exception:  # whatever a user's class raises where it is read
-            return True
-
-    def restore(self) -> None:
-        """Set it back."""
-        if not isinstance(self.before, dict):
-            self._assign(self.before)
-            return
-        now = self._read()
-        for key in now.keys() - self.before.keys():
-            self._delete(key)
-        for key, x in self.before.items():
-            if now.get(key, self) is not x:
-                self._assign(key, x)
-        if [*map(id, self._read())] != [*map(id, self.before)]:
-            for key, x in self.before.items():
-                self._delete(key)
-                self._assign(key, x)
-
-
-def _identities(contents: Any) -> Any:
-    """What contents are compared by: the identities of the objects in a dict or a list, or else the contents."""
-    if type(contents) is dict:
-        return [*map(id, contents), *map(id, contents.values())]
-    return [*map(id, contents)] if type(contents) is list else contents
 
 
 class Reach:
@@ -220,16 +143,38 @@ class Reach:
         """The name of something that is not as it was when this was made; "" if there is nothing."""
         return next(filter(None, map(Place.changed, self._places)), "")
 
-    def traced(self) -> list[Place]:
-        """The places in which a trace may have left traced numbers since this was made."""
-        return [place for place in self._places if place.changed() and place.may_hold_symbols()]
+    def traced(self) -> list[tuple[Place, list[Any]]]:
+        """The places in which traces have left traced numbers since this was made, and at which keys."""
+        found = []
+        for place in filter(Place.changed, self._places):
+            with suppress(Exception):  # whatever a user's class raises where it is read
+                found.append((place, _traced(place)))
+        return [(place, keys) for place, keys in found if keys]
 
-    def restore(self, places: Iterable[Place] | None = None) -> None:
-        """Set back what has changed, everywhere or in these places."""
-        for place in self._places if places is None else places:
-            if place.changed():
-                with suppress(Exception):  # of what cannot be set
-                    place.restore()
+    def restore(self, *, traced_only: bool = False) -> None:
+        """Set back what has changed, or only what holds traced numbers."""
+        changed = [(place, None) for place in self._places if place.changed()]
+        for place, keys in self.traced() if traced_only else changed:
+            with suppress(Exception):  # of what cannot be set
+                place.restore(keys)
+
+
+def _traced(place: Place) -> list[Any]:
+    """The keys of what has come into a place and holds traced numbers; if it is no dict, any list for all of it."""
+    before, now = place.before, place.read()
+    if isinstance(now, dict):
+        return [key for key, x in now.items() if before.get(key, place) is not x and _holds_symbols(x)]
+    return [place] * (isinstance(now, list) and _holds_symbols([x for x in now if id(x) not in set(map(id, before))]))
+
+
+def _holds_symbols(thing: Any) -> bool:
+    """Whether a traced number can be read from something."""
+    reach = Reach({"": [thing]}, thorough=False, partly=True)
+    contents = (place.before for place in reach._places)
+    numbers = chain.from_iterable(
+        x.values() if isinstance(x, dict) else x for x in contents if isinstance(x, dict | list)
+    )
+    return any(type(x) is Symbol for x in numbers)
 
 
 def alike(one: Any, other: Any) -> bool:
@@ -438,8 +383,12 @@ def _numbers(array: Any) -> Any:
 
 
 def _write_numbers(array: Any, numbers: Any) -> None:
-    """Set back the numbers in an array."""
-    memoryview(array).cast("B")[:] = numbers
+    """Set back the numbers in an array, or the objects."""
+    if _has_objects(array):
+        for i, x in enumerate(numbers):
+            array.flat[i] = x
+    else:
+        memoryview(array).cast("B")[:] = numbers
 
 
 def _has_objects(array: Any) -> bool:
