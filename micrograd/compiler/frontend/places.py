@@ -54,12 +54,12 @@ class Place:
         if not isinstance(self.before, dict):
             self._assign(self.before)
             return
-        for key in keys or ():
-            if key in self.before:
-                self._assign(key, self.before[key])
-            else:
-                self._delete(key)
         if keys is not None:
+            for key in keys:
+                if key in self.before:
+                    self._assign(key, self.before[key])
+                else:
+                    self._delete(key)
             return
         now = self.read()
         for key in now.keys() - self.before.keys():

@@ -164,7 +164,8 @@ def _traced(place: Place) -> list[Any]:
     before, now = place.before, place.read()
     if isinstance(now, dict):
         return [key for key, x in now.items() if before.get(key, place) is not x and _holds_symbols(x)]
-    return [place] * (isinstance(now, list) and _holds_symbols([x for x in now if id(x) not in set(map(id, before))]))
+    known = set(map(id, before))
+    return [place] * (isinstance(now, list) and _holds_symbols([x for x in now if id(x) not in known]))
 
 
 def _holds_symbols(thing: Any) -> bool:
