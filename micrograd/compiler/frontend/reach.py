@@ -153,10 +153,10 @@ class Reach:
 
     def restore(self, *, traced_only: bool = False) -> None:
         """Set back what has changed, or only what holds traced numbers."""
-        changed = [(place, None) for place in self._places if place.changed()]
-        for place, keys in self.traced() if traced_only else changed:
-            with suppress(Exception):  # of what cannot be set
-                place.restore(keys)
+        for place, keys in self.traced() if traced_only else [(place, None) for place in self._places]:
+            if place.changed():
+                with suppress(Exception):  # of what cannot be set
+                    place.restore(keys)
 
 
 def _traced(place: Place) -> list[Any]:
@@ -171,11 +171,7 @@ def _traced(place: Place) -> list[Any]:
 def _holds_symbols(thing: Any) -> bool:
     """Whether a traced number can be read from something."""
     reach = Reach({"": [thing]}, thorough=False, partly=True)
-    contents = (place.before for place in reach._places)
-    numbers = chain.from_iterable(
-        x.values() if isinstance(x, dict) else x for x in contents if isinstance(x, dict | list)
-    )
-    return any(type(x) is Symbol for x in numbers)
+    return any(type(x) is Symbol for place in reach._places for _, x in place.objects())
 
 
 def alike(one: Any, other: Any) -> bool:
