@@ -1,19 +1,26 @@
 """The engine: numbers that remember how they were computed, and so know their gradients.
 
-A `Value` holds a number. An operation on Values computes its result and leaves a closure with it, `_backward(grad)`,
-that sends the gradient of the result on to the operands: the chain rule, one operation at a time. `backward()` calls
-these closures in turn, from the result back to the leaves.
+A `Value` holds a number. An operation on Values computes its result and attaches a closure to it, `_backward(grad)`,
+that passes the gradient of the result on to the operands: the chain rule, one operation at a time. `backward()` calls
+these closures in turn, from the result back to the leaves, which no operation computed.
 
-Every operation has the same shape: compute, define the closure, return the node. A closure refers to its operands and
-never to its own result, so there are no reference cycles and a graph is freed the moment it goes out of use. All
-mathematics goes through Python's operators and `scalar`, never through `math` or an `if` on a number: so the number
-in a Value may be a float, a Fraction, a Value of an enclosing derivative, or the symbol of a compiler.
+Every operation has the same shape: compute, define the closure, return the node. A closure refers to its operands but
+never to its own node: it is given `grad`, where Karpathy's reads `out.grad`. So there are no reference cycles, and a
+graph is freed the moment it goes out of use.
 
-Functions such as `tanh` and `hypot` are entries of a table in functions.py; `sum`, `dot` and others that take many
-operands are in reductions.py.
+The number in a Value is usually a float, but may also be a Fraction, a Value itself (in a derivative of a derivative)
+or a symbol (in a function that is being compiled). So arithmetic goes through Python's operators and the functions of
+`scalar`, which take all of these, never through `math`, and no `if` depends on it unless it is a float.
+
+`grad(f)` calls `f` with Values of a subclass, one for each level of nesting: that is why operations return
+`type(self)(...)`, and what `_level` and the imports from levels.py are about. On a first reading, take every number
+for a float and every Value for a plain Value.
+
+Value inherits functions such as `tanh` and `hypot` from `Functions`, a table with one entry for each, in functions.py,
+and drawings in notebooks from `Displayed`. Operations on many operands, such as `sum` and `dot`, are in reductions.py.
 """
 
-from __future__ import annotations  # or each closure would build a tuple of its annotations
+from __future__ import annotations  # otherwise every operation would evaluate the annotations of its closure
 
 from collections.abc import Callable
 from numbers import Rational
@@ -30,19 +37,15 @@ __all__ = ["Value", "promote"]
 class Value(Functions, Leveled, Displayed):
     """A number in a graph of computations.
 
-    `==` and `<` compare the numbers, so that `max` and `sorted` work. Two different nodes may therefore be equal, and
-    `v in a_list`, `a_list.index(v)` and `a_list.remove(v)` find the first equal one: to find a node itself, use `is`,
-    a set or a dict.
-
     Parameters
     ----------
     data
         The number: a float, an int, a Fraction or a NumPy scalar. Raises TypeError for anything else.
     _prev
-        The operands it was computed from, in order; none for a leaf. Several operands need `promote` first.
+        The operands it was computed from, in order; none for a leaf. Pass several through `promote` first.
     _op
-        The name of the operation, for drawings and errors; of a leaf "", or "constant" if an operator created it from
-        a plain number.
+        The name of the operation, for drawings and errors; for a leaf it is "", or "constant" if an operation or
+        `promote` created the leaf from a plain number.
     _backward
         The closure that takes the gradient of this node and adds to the gradients of its operands.
     label
@@ -51,12 +54,20 @@ class Value(Functions, Leveled, Displayed):
     Attributes
     ----------
     grad
-        The derivative of the root with respect to this Value, set by `backward`.
+        The derivative with respect to this Value of the one that `backward` was called on.
+
+    Notes
+    -----
+    `==` and `<` compare the numbers, so that `max` and `sorted` work. Two different nodes may therefore be equal, and
+    `v in a_list`, `a_list.index(v)` and `a_list.remove(v)` find the first equal one: to find a node itself, use `is`,
+    a set or a dict.
     """
 
+    # Slots are faster; `__dict__` still allows any other attribute.
     __slots__ = ("data", "grad", "label", "_prev", "_op", "_backward", "__dict__", "__weakref__")
 
-    __array_priority__ = -1.0  # between NumPy's scalars, which leave an operation to us, and its arrays
+    # Above NumPy's scalars (-1000000), below its arrays (0): np.float64(2) * v is our __rmul__, array * v is NumPy's.
+    __array_priority__ = -1.0
 
     def __init__(
         self,
@@ -67,8 +78,10 @@ class Value(Functions, Leveled, Displayed):
         *,
         label: str = "",
     ) -> None:
+        # One or two operands of our own class need no check: `_prev[-1]` is the second, or the first again. For all
+        # else, adopt_level checks that they are Values, and inside a derivative makes this node one of their class.
         if _prev and (type(_prev[0]) is not type(self) or type(_prev[-1]) is not type(self) or len(_prev) > 2):
-            adopt_level(self, _prev, _op)  # inside a derivative, `Value(...)` joins its operands there
+            adopt_level(self, _prev, _op)
         if type(data) is float:
             self.data: Any = data
             self.grad: Any = 0.0
@@ -104,9 +117,9 @@ class Value(Functions, Leveled, Displayed):
     def backward(self, grad: Any = 1) -> None:
         """Add the gradient of this Value to the `grad` of every leaf it was computed from.
 
-        Gradients accumulate in the leaves from call to call; those of the nodes in between are of the latest call only.
-        Do not change a number after it was used and before this call, otherwise the gradients are wrong. On any
-        exception, the leaves' gradients are unchanged.
+        Gradients accumulate in the leaves from call to call; the nodes in between keep those of the latest call only.
+        Do not change the `data` of a Value between using it and this call, or the gradients will be wrong. If this
+        raises an exception, the leaves' gradients are unchanged.
 
         `grad` is the gradient of this Value itself: 1 unless it is part of a larger computation.
 
@@ -118,53 +131,53 @@ class Value(Functions, Leveled, Displayed):
             If an operation on the way has no `_backward`.
         TypeError
             If the `grad` of a leaf is not a number, or its `data` is a NumPy number below double precision; if a
-            `_backward` does not take the gradient; or if this Value was kept from inside a derivative.
+            `_backward` does not take the gradient; or if this Value outlived a nested derivative.
         """
         grad = as_number(grad, self._level)
-        nodes, leaves = self._topological_order()
+        computed, leaves = self._topological_order()
         levels.require_double(leaves)
         node, zero = self, scalar.zero(self.data)
         with gradients_lock:  # threads may share leaves
             before = [leaf.grad for leaf in leaves]
             try:
-                for node in (*nodes, *leaves):
+                for node in (*computed, *leaves):
                     node.grad = zero
-                self.grad += grad  # start: d(root)/d(root) = 1
-                for node in reversed(nodes):
-                    node._backward(node.grad)  # type: ignore[misc]  # if it is None, the error is explained below
+                self.grad += grad  # d(root)/d(root) = 1; += makes it 1.0 among floats
+                for node in reversed(computed):
+                    node._backward(node.grad)  # type: ignore[misc]  # raise_with_context explains a None
                 for node, earlier in zip(leaves, before, strict=True):
-                    node.grad = earlier + node.grad  # in one addition: two calls give exactly twice the gradient
-            except BaseException as error:
+                    node.grad = earlier + node.grad  # added once, at the end: two calls give exactly twice as much
+            except BaseException as error:  # even Ctrl-C
                 for leaf, earlier in zip(leaves, before, strict=True):
                     leaf.grad = earlier
-                errors.raise_with_context(error, node, nodes)
+                errors.raise_with_context(error, node, computed)
                 raise
 
     def _topological_order(self) -> tuple[list[Value], list[Value]]:
-        """All that this Value was computed from, itself included: nodes, each after its operands, and leaves."""
+        """All that this Value was computed from, itself included: nodes with operands, each after them, and leaves."""
         if not self._prev:
             return [], [self]
-        nodes: list[Value] = []
+        computed: list[Value] = []
         leaves: list[Value] = []
-        visited: set[Value] = set()
-        path: list[Value | None] = [self]  # a depth-first walk, with a list in place of recursion, which has a limit
-        while path:
-            node = path.pop()
-            if node is None:  # all operands of the node before it have been visited
-                nodes.append(path.pop())  # type: ignore[arg-type]
+        visited: set[Value] = set()  # of objects, not of numbers: see __hash__
+        stack: list[Value | None] = [self]  # a depth-first walk without recursion, whose depth Python limits
+        while stack:
+            node = stack.pop()
+            if node is None:  # the mark above a node whose operands are done
+                computed.append(stack.pop())  # type: ignore[arg-type]
             elif node not in visited:
                 visited.add(node)
-                path += node, None
-                inner = []
+                stack += node, None  # below its operands, which come off first
+                pending = []
                 for operand in node._prev:
                     if operand not in visited:
                         if operand._prev:
-                            inner.append(operand)
+                            pending.append(operand)
                         else:
                             visited.add(operand)
                             leaves.append(operand)
-                path += reversed(inner)
-        return nodes, leaves
+                stack += reversed(pending)  # the first one on top
+        return computed, leaves
 
     # The other operators
 
@@ -180,20 +193,22 @@ class Value(Functions, Leveled, Displayed):
     def __truediv__(self, other: Any) -> Self:
         def _backward(grad: Any) -> None:
             self.grad += grad / other.data
-            other.grad -= grad * (self.data / other.data) / other.data
+            other.grad -= grad * (self.data / other.data) / other.data  # as the square of y could overflow
 
+        # `divide`, and `remainder` and `power` below, raise errors that name both numbers
         return type(self)(scalar.divide(self.data, other.data), (self, other), "/", _backward)
 
     @binary
     def __mod__(self, other: Any) -> Self:
-        rest = scalar.remainder(self.data, other.data)  # x - floor(x / y) * y
+        remainder = scalar.remainder(self.data, other.data)  # x - floor(x / y) * y
 
         def _backward(grad: Any) -> None:
             self.grad += grad
-            floor = scalar.where(rest == other.data, -1, (self.data - rest) / other.data)  # -1 % inf is inf
+            # floor(x / y); for -1 % inf, which is inf, it is -1, where the quotient is NaN
+            floor = scalar.where(remainder == other.data, -1, (self.data - remainder) / other.data)
             other.grad -= grad * floor
 
-        return type(self)(rest, (self, other), "%", _backward)
+        return type(self)(remainder, (self, other), "%", _backward)
 
     @binary
     def __pow__(self, other: Any) -> Self:
@@ -202,14 +217,17 @@ class Value(Functions, Leveled, Displayed):
 
         def _backward(grad: Any) -> None:
             x, y = self.data, other.data
-            exists = type(result) is float and x > 0  # then constants get gradients too, which drawings show
+            # A constant, such as the 2 of x ** 2, needs no gradient: log(x) would be an error for x < 0. But drawings
+            # show it where it is safe to compute.
+            safe = type(result) is float and x > 0
             if base_is_variable:  # y * x ** (y - 1), which is 0 for y = 0, where 0 ** -1 would be an error
-                x_in_derivative = exponent_is_variable and isinstance(result, Value)  # by y, of this very gradient
-                x_unused = (x == 0) & (y == 0) if x_in_derivative else y == 0
-                self.grad += grad * (y * x ** (y - scalar.where(x_unused, 0, 1)))
-            elif exists:
-                self.grad += grad * (y * (result / x))
-            if exponent_is_variable or exists:  # result * log(x), which is 0 for x = 0
+                # A nested derivative may differentiate this by y, where x ** -1 counts even at y = 0, unless x is 0.
+                nested = exponent_is_variable and isinstance(result, Value)
+                is_flat = (x == 0) & (y == 0) if nested else y == 0
+                self.grad += grad * (y * x ** (y - scalar.where(is_flat, 0, 1)))
+            elif safe:
+                self.grad += grad * (y * (result / x))  # the same, but infinite where the power is an OverflowError
+            if exponent_is_variable or safe:  # result * log(x), which is 0 for x = 0
                 other.grad += grad * (result * scalar.log(scalar.where(x == 0, 1, x)))
 
         return type(self)(result, (self, other), "**", _backward)
@@ -235,17 +253,17 @@ class Value(Functions, Leveled, Displayed):
     def __radd__(self, other: Any) -> Any:
         if isinstance(other, Rational) and other == 0:  # the built-in `sum` starts from 0
             return self
-        return self._plus(other)
+        return self._reflected_add(other)
 
-    _plus = reflected(__add__)
+    _reflected_add = reflected(__add__)
     __rsub__ = reflected(__sub__)
     __rmul__ = reflected(__mul__)
     __rtruediv__ = reflected(__truediv__)
     __rmod__ = reflected(__mod__)
     __rpow__ = reflected(__pow__)
 
-    # Comparisons compare the numbers, and return bools. The hash is that of the object: sets and dicts distinguish
-    # equal nodes, lists do not.
+    # Comparisons compare the numbers: they return bools, or symbols if a number is a symbol, hence `Any`. The hash is
+    # that of the object: sets and dicts distinguish equal nodes, lists do not.
 
     def __eq__(self, other: object) -> Any:
         return self.data == _data_of(other)
@@ -270,7 +288,7 @@ class Value(Functions, Leveled, Displayed):
     def __bool__(self) -> bool:
         return bool(self.data != 0)
 
-    # What else Python expects of a number
+    # The number alone, text, conversions and copies
 
     def item(self) -> Any:
         """The number without the graph."""
@@ -287,7 +305,7 @@ class Value(Functions, Leveled, Displayed):
     def __format__(self, spec: str) -> str:
         return format(self.data, spec) if spec else repr(self)
 
-    def __float__(self) -> float:
+    def __float__(self) -> float:  # or math.exp(v) would silently return a float, which has no gradient
         raise TypeError(errors.NO_PLAIN_NUMBER)
 
     __int__ = __complex__ = __float__
@@ -295,14 +313,15 @@ class Value(Functions, Leveled, Displayed):
     def __reduce__(self) -> tuple[Any, ...]:
         if self._prev:
             raise TypeError(errors.not_copied(self))
+        # For copy and pickle: the class, its arguments, and what to set afterwards, in `__dict__` and in slots.
         return type(self), (self.data,), (self.__dict__ or None, {"grad": self.grad, "label": self.label})
 
 
 def promote(*values: Any) -> tuple[Value, ...]:
     """The values as operands of one node: numbers become leaves.
 
-    Your own operation on several operands starts with it. Within nested derivatives, the operands belong to the
-    innermost among them, where Values of outer derivatives are constants and become leaves too.
+    Start your own operation on several operands with it. In nested derivatives, it returns Values of the innermost
+    derivative among them, to which Values of outer ones are constants, and so become leaves too.
     """
     return promoted(values, Value)
 
