@@ -120,8 +120,8 @@ def flat(tree):
 def assert_close(numbers, expected, tolerance=1e-12):
     """They differ by no more than the tolerance, by the scale of the largest one."""
     scale = max(1.0, *map(abs, expected))
-    for number, other in zip(numbers, expected, strict=True):
-        assert abs(number - other) <= tolerance * scale
+    for i, (number, other) in enumerate(zip(numbers, expected, strict=True)):
+        assert abs(number - other) <= tolerance * scale, f"number {i} is {number}, expected {other}"
 
 
 # Random graphs: a list of steps, each an operation of the table on earlier results. The generator tries random steps

@@ -13,16 +13,11 @@ import micrograd
 from micrograd import Value, data, fit, losses, nn, optim, schedules, take
 from micrograd.compiler import backends
 from tests.browser import pyodide
+from tests.optimizers import ROWS
 
 __all__ = ["pyodide"]
 
-OPTIMIZERS = {
-    "SGD": lambda parameters: optim.SGD(parameters, 0.1),
-    "momentum": lambda parameters: optim.SGD(parameters, 0.1, momentum=0.9),
-    "Adam": lambda parameters: optim.Adam(parameters, 0.05),
-    "AdamW": lambda parameters: optim.AdamW(parameters, 0.05, weight_decay=0.1),
-    "RMSprop": lambda parameters: optim.RMSprop(parameters, 0.01),
-}
+OPTIMIZERS = {f"{row.kind.__name__} {i}": (row.kind, row.options[i]) for row in ROWS for i in (0, -1)}
 
 
 @pytest.fixture(autouse=True)
@@ -145,7 +140,8 @@ def test_a_training_is_that_of_the_engine(name, rng, pyodide):
     for backend in "eager", "auto":
         random.seed(3)
         model = nn.MLP(2, [3, 1], rng=1)
-        optimizer = OPTIMIZERS[name](model.parameters())
+        kind, options = OPTIMIZERS[name]
+        optimizer = kind(model.parameters(), **options)
         history = fit(
             model, losses.mse_loss, xs, ys, epochs=4, batch_size=8, optimizer=optimizer, rng=rng, progress=False,
             schedule=schedules.linear(0.05, 12), validation=(xs[:5], ys[:5]), backend=backend,

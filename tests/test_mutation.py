@@ -4,6 +4,7 @@ import ast
 
 from tests.mutation import CHECKOUT, listed
 from tests.mutation.changes import change, expressions
+from tests.mutation.run import TESTS
 
 SOURCE = """
 @cache
@@ -31,6 +32,12 @@ def test_each_listed_mutant_is_of_an_expression_that_is_there_and_has_a_reason()
         assert entry.change.partition(" -> ")[0] + " -> " in there, entry
         assert len(entry.reason) > 10, entry
     assert len({entry.change for entry in entries}) == len(entries)
+
+
+def test_modules_and_the_tests_that_they_are_tried_with_are_there():
+    files = {CHECKOUT / "micrograd" / f"{module}.py" for module in TESTS}
+    files |= {CHECKOUT / "tests" / f"test_{name}.py" for names in TESTS.values() for name in names}
+    assert sorted(str(file.relative_to(CHECKOUT)) for file in files if not file.is_file()) == []
 
 
 def test_a_change_is_named_by_its_function_and_expression_wherever_they_are():

@@ -25,19 +25,20 @@ IN_C = ["compiler_c", "compiler", "calls", "ieee", "faults"]
 TRAINING = ["compiled_training", "scenarios", "backends", "training", "travel", "faults"]
 TESTS = {  # those of the module first
     **{name: ["scalar", *GRADIENTS] for name in ["scalar", "functions"]},
-    **{name: [*GRADIENTS, *NETWORKS, "load"] for name in ["engine", "levels", "reductions", "errors"]},
+    **{name: [*GRADIENTS, *NETWORKS] for name in ["engine", "levels", "reductions", "errors"]},
     **{name: ["functional", "sparse", "properties"] for name in ["functional", "derivatives", "sweeps", "slopes"]},
     "trees": ["trees", "functional", "sparse", "properties", "compiler"],
-    "readers": ["data"],
+    **{name: ["data"] for name in ["data", "readers"]},
+    "estimators": ["estimators"],
     "losses": NETWORKS,
     **{name: ["optim", *NETWORKS] for name in ["optim", "schedules"]},
-    **{f"nn/{name}": ["nn", *NETWORKS] for name in ["module", "layers", "checkpoint"]},
+    **{f"nn/{name}": ["nn", *NETWORKS] for name in ["layers", "checkpoint"]},
     "collector": ["collector", "training"],
     "stepping": ["training", "scenarios", "backends", "shards", "faults"],
     **{name: ["training", "scenarios", "backends", *NETWORKS, "data", "faults"] for name in ["validation", "signals"]},
     **{
         f"training/{name}": ["training", "scenarios", "backends", "shards", "history", "faults"]
-        for name in ["fit", "progress", "gradients", "trainer", "sharded", "history"]
+        for name in ["fit", "progress", "compiled", "trainer", "history"]
     },
     **{
         f"compiler/{name}": IN_PYTHON
@@ -49,21 +50,38 @@ TESTS = {  # those of the module first
             "frontend/interpret",
             "passes/expressions",
             "targets/python",
+            "function",
             "compiled",
         ]
     },
     **{
         f"compiler/{name}": ["ir", "roll", *IN_C]
-        for name in ["ir", "passes/__init__", "passes/vectorize", "passes/schedule"]
+        for name in [
+            "ir",
+            "passes/__init__",
+            "passes/vectorize",
+            "passes/schedule",
+            "passes/interchange",
+            "passes/storage",
+        ]
     },
     "compiler/passes/roll": ["roll", "ir", *IN_C],
+    "compiler/passes/jam": ["jam", "ir", *IN_C],
+    "compiler/passes/share": ["share", "ir", *IN_C],
     "compiler/dtype": ["single_precision"],
     "compiler/options": ["compiler", "single_precision"],
     "compiler/frontend/sparse": ["sparse"],
-    "compiler/frontend/reach": ["reach", *TRAINING],
+    **{f"compiler/frontend/{name}": ["reach", *TRAINING] for name in ["reach", "places"]},
     **{
         f"compiler/{name}": IN_C
-        for name in ["targets/c", "targets/spelling", "native/library", "native/toolchain", "dataset"]
+        for name in [
+            "targets/c",
+            "targets/c_runtime",
+            "targets/spelling",
+            "native/library",
+            "native/toolchain",
+            "dataset",
+        ]
     },
     **{
         f"compiler/{name}": [*TRAINING, *IN_C]
