@@ -235,6 +235,16 @@ def all_results():
 
 
 @needs_compiler
+@pytest.mark.parametrize("name", sorted(c.CALLS.keys() & SPECIAL.keys()))
+def test_what_python_raises_c_raises_where_the_function_is_alone(name):
+    """Among others, it is checked on their account."""
+    fast = micrograd.compile(ROWS[name], (1.5 if name == "acosh" else 0.5,), backend="c")
+    for x in (*(x for x, _ in SPECIAL[name]), *HARD):
+        alone, python = outcome(lambda: fast(x)), outcome(lambda: scalar.FUNCTIONS[name](x))  # noqa: B023
+        assert alone[0] == python[0], x
+
+
+@needs_compiler
 @pytest.mark.parametrize("name", [name for name in SPECIAL if name != "where"])
 def test_what_python_raises_c_raises_too(name, all_results):
     names, usual, compiled = all_results

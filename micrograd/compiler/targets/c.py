@@ -34,6 +34,7 @@ from micrograd.compiler.targets.c_runtime import (
     FOR_DOUBLES,
     FOR_TILES,
     PARTS,
+    can_fail,
     folds,
     helpers,
     seen,
@@ -55,7 +56,7 @@ VECTOR = {
 }
 TOTAL = CONDITIONS | {
     *("+", "-", "*", "dot", "neg", "abs", "where", "largest"),
-    *("tanh", "erf", "erfc", "atan", "atan2", "asinh", "floor"),
+    *(name for name in CALLS if not can_fail(name)),
 }
 """The operations with a result, which may be infinite, for all operands; the others may raise in Python."""
 

@@ -1,8 +1,12 @@
 """The C around a kernel: vectors, the functions that the C library lacks, and the loop over examples."""
 
+import math
+import re
+from itertools import product
+
 from micrograd import scalar
 from micrograd.compiler.dtype import DOUBLE, Precision
-from micrograd.compiler.targets.spelling import filled, parts
+from micrograd.compiler.targets.spelling import filled, parts, spellings
 
 CALLS = {name: function.arity for name, function in scalar.FUNCTIONS.items() if not function.composed}
 """The functions of the C library that kernels call, and of how many numbers each is."""
@@ -16,6 +20,22 @@ FOR_DOUBLES = f'"no-tree-pre", "no-code-hoisting", "no-tree-slp-vectorize", "no-
 """The gcc passes that are worth their compile time: loops over tiles are already written in the best order."""
 
 PARTS = parts("runtime.c")
+PROBES = (-math.inf, -1e308, -1e3, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 1e3, 1e308, math.inf, math.nan)
+"""One of them is outside of the domain of each function that has an end, or gives a result that is too large."""
+
+OWN_NAMES = [re.fullmatch(r"v_(\w+)\(\{0\}(, \{1\})?\)", template) for template in spellings("vectors").values()]
+LANE_BY_LANE = CALLS | {found[1]: 2 if found[2] else 1 for found in OWN_NAMES if found and f"v_{found[1]}" not in PARTS}
+"""The functions on doubles that those of vectors call for each lane, and of how many numbers each is."""
+
+
+def can_fail(name: str) -> bool:
+    """Whether a function raises an error for any number."""
+    for operands in product(PROBES, repeat=CALLS[name]):
+        try:
+            scalar.FUNCTIONS[name](*operands)
+        except (ArithmeticError, ValueError):
+            return True
+    return False
 
 
 def is_bounded(name: str) -> bool:
@@ -71,7 +91,7 @@ def vector_functions(body: str, precision: Precision = DOUBLE) -> str:
     """
     used = body + PARTS["v_tanh"] * ("v_tanh(" in body)  # which calls v_exp
     own = [name for name in ("v_exp", "v_tanh") if f"{name}(" in used and precision == DOUBLE]
-    names = {name: n for name, n in {**CALLS, "fabs": 1, "pow": 2, "remainder_": 2}.items() if f"v_{name}(" in body}
+    names = {name: n for name, n in LANE_BY_LANE.items() if f"v_{name}(" in body}
     called = {name: n for name, n in names.items() if f"v_{name}" not in own}
     kind = {name: "inline" if name in INSTRUCTIONS else "CALLS_LIBM" for name in called}
     functions = [
