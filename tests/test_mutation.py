@@ -4,7 +4,7 @@ import ast
 
 from tests.mutation import CHECKOUT, listed
 from tests.mutation.changes import change, expressions
-from tests.mutation.run import TESTS
+from tests.mutation.run import TESTS, file_of
 
 SOURCE = """
 @cache
@@ -36,7 +36,7 @@ def test_each_listed_mutant_is_of_an_expression_that_is_there_and_has_a_reason()
 
 def test_modules_and_the_tests_that_they_are_tried_with_are_there():
     files = {CHECKOUT / "micrograd" / f"{module}.py" for module in TESTS}
-    files |= {CHECKOUT / "tests" / f"test_{name}.py" for names in TESTS.values() for name in names}
+    files |= {CHECKOUT / file_of(name) for names in TESTS.values() for name in names}
     assert sorted(str(file.relative_to(CHECKOUT)) for file in files if not file.is_file()) == []
 
 

@@ -25,7 +25,7 @@ IN_C = ["compiler_c", "compiler", "calls", "ieee", "faults"]
 TRAINING = ["compiled_training", "scenarios", "backends", "training", "travel", "faults"]
 TESTS = {  # those of the module first
     **{name: ["scalar", *GRADIENTS] for name in ["scalar", "functions"]},
-    **{name: [*GRADIENTS, *NETWORKS] for name in ["engine", "levels", "reductions", "errors"]},
+    **{name: [*GRADIENTS, *NETWORKS, "load"] for name in ["engine", "levels", "reductions", "errors"]},
     **{name: ["functional", "sparse", "properties"] for name in ["functional", "derivatives", "sweeps", "slopes"]},
     "trees": ["trees", "functional", "sparse", "properties", "compiler"],
     **{name: ["data"] for name in ["data", "readers"]},
@@ -157,6 +157,19 @@ class Watchdog:
         signal.alarm(PATIENCE)
 
 
+class WithoutTorch:
+    """A finder for `sys.meta_path`: PyTorch, which would take its time, is not installed."""
+
+    def find_spec(self, name: str, *_: Any) -> None:
+        if name == "torch":
+            raise ModuleNotFoundError("torch is left out of the mutation run", name=name)
+
+
+def file_of(name: str) -> str:
+    """The file of tests of this name."""
+    return f"tests/{'stress/' if name == 'load' else ''}test_{name}.py"
+
+
 def run_tests(names: list[str], quiet: bool) -> int:
     """Run these tests up to the first that fails, with what the fork has inherited; pytest's status."""
     import pytest
@@ -168,9 +181,8 @@ def run_tests(names: list[str], quiet: bool) -> int:
     if quiet:
         os.dup2(1, 2)
     for name in names:  # one after the other, since most mutants need only the first
-        file = f"tests/{'stress/' if name == 'load' else ''}test_{name}.py"
         options = ["-x", "-q", "-n", "0", "--disable-warnings", "-p", "no:cacheprovider"]
-        status = pytest.main([*options, file], plugins=[Watchdog()])
+        status = pytest.main([*options, file_of(name)], plugins=[Watchdog()])
         if status:
             return int(status)
     return 0
@@ -185,7 +197,7 @@ def serve() -> None:
     phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)  # no shrinking
     hypothesis.settings.register_profile("mutation", phases=phases)
     hypothesis.settings.load_profile("mutation")
-    sys.modules["torch"] = None  # type: ignore[assignment]  # which would take its time
+    sys.meta_path.insert(0, WithoutTorch())
     for request in map(json.loads, sys.stdin):
         process = os.fork()
         if process == 0:
