@@ -9,7 +9,7 @@ from typing import Any
 
 from micrograd.display import Bundle
 from micrograd.draw.graph.svg import to_svg
-from micrograd.draw.theme import standalone
+from micrograd.draw.shell import standalone
 from micrograd.draw.training.charts import curves, summary
 from micrograd.draw.training.network import network
 from micrograd.engine import Value

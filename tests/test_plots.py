@@ -12,7 +12,7 @@ import pytest
 from micrograd import Value, losses, nn, viz
 from micrograd import notebook as displays
 from micrograd.data import moons, xor
-from micrograd.draw import theme as theme_of
+from micrograd.draw import shell
 from micrograd.draw.training.boundary import evaluator
 from micrograd.draw.training.charts import chart
 from micrograd.training import History, fit
@@ -168,10 +168,10 @@ def contrast(a, b):
 def test_text_has_a_contrast_of_4_5_to_1_with_what_it_stands_on(mode):
     for text in ("ink", "soft", "plus", "minus", "alarm"):
         for ground in ("paper", "card"):
-            assert contrast(theme_of.COLOURS[text][mode], theme_of.COLOURS[ground][mode]) >= 4.5, (text, ground)
-    for colours in theme_of.CLASSES:
+            assert contrast(shell.COLOURS[text][mode], shell.COLOURS[ground][mode]) >= 4.5, (text, ground)
+    for colours in shell.CLASSES:
         assert contrast(colours[mode], colours[2 + mode]) >= 3  # of a mark on its shade
-    a, b, c = (colours[2 + mode] for colours in theme_of.CLASSES[:3])
+    a, b, c = (colours[2 + mode] for colours in shell.CLASSES[:3])
     assert min(contrast(a, b), contrast(b, c), contrast(a, c)) >= 1.1
 
 
@@ -334,13 +334,13 @@ def test_plots_are_in_the_colours_of_light_or_dark_as_their_axes_are(pyplot, sty
     with pyplot.style.context(style):
         loss, validation, _ = plot_history(History([1.0, 0.5], [2.0, 0.75], [0.1] * 2)).get_lines()
         boundary = plot_boundary(nn.MLP(2, [2, 1], rng=1), *xor())
-    assert [loss.get_color(), validation.get_color()] == [theme_of.COLOURS[name][theme] for name in ("plus", "minus")]
+    assert [loss.get_color(), validation.get_color()] == [shell.COLOURS[name][theme] for name in ("plus", "minus")]
     marks = {to_hex(colour) for part in boundary.collections for colour in part.get_facecolor()}
-    assert theme_of.CLASSES[0][theme] in marks
+    assert shell.CLASSES[0][theme] in marks
     transparent, _ = pyplot.subplots()
     axes = transparent.gca()
     axes.set_facecolor("none")
-    assert plot_history(History([1.0]), axes).get_lines()[0].get_color() == theme_of.COLOURS["plus"][0]
+    assert plot_history(History([1.0]), axes).get_lines()[0].get_color() == shell.COLOURS["plus"][0]
 
 
 def test_no_label_of_a_plot_is_cut_off(pyplot):

@@ -23,7 +23,7 @@ from micrograd import Value, dot, mean, nn, viz
 from micrograd import sum as total
 from micrograd.draw import digraph, text
 from micrograd.draw.graph import card as shape
-from micrograd.draw.theme import COLOURS, GRAPH_COLOURS
+from micrograd.draw.shell import COLOURS, GRAPH_COLOURS
 from micrograd.viz import draw_dot, draw_graph, save_svg, to_svg
 from tests.support import random_examples
 

@@ -4,18 +4,18 @@ import json
 import math
 import re
 from collections.abc import Iterable
-from importlib.resources import files
 from typing import Any
 
 from micrograd.draw import text
 from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.draw.graph.layout import columns
+from micrograd.draw.shell import read
 from micrograd.engine import Value
 
 LIMIT = 2000  # nodes: with more of them Graphviz runs for minutes, and nobody reads the drawing
 COLUMNS_PER_NODE = 20  # that edges may pass, for each node of the limit: long edges cost Graphviz time as nodes do
 
-STYLE: dict[str, dict[str, str]] = json.loads((files(__package__) / "dot.json").read_text(encoding="utf-8"))
+STYLE: dict[str, dict[str, str]] = json.loads(read(__package__, "dot.json"))
 """The attributes of the graph, its nodes and its edges.
 
 Graphviz knows Verdana's metrics even where the font is missing; DejaVu Sans, its substitute, is no wider.

@@ -1,12 +1,56 @@
-"""The shell of all pages: one HTML file with the theme, the controls and the script that they share."""
+"""What all drawings and pages share: the colours, for light and for dark, and the HTML around a page.
+
+Positive numbers are blue and negative ones orange, which readers tell apart who see no red, no green or no blue; a
+sign is never told by its colour alone. Text has a contrast of at least 4.5 to 1 with its background.
+"""
 
 import base64
+import json
 import re
 import zlib
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
 
-from micrograd.draw.theme import COLOURS, GRAPH_COLOURS, variables
+
+def read(package: str, name: str) -> str:
+    """A file of a package, without indentation."""
+    return re.sub(r"\n\s+", "\n", (files(package) / name).read_text(encoding="utf-8"))
+
+
+_KNOWN = json.loads(read(__package__, "colours.json"))
+
+COLOURS: dict[str, list[str]] = _KNOWN["pages"]
+"""The colours of charts, networks and pages, in light and in dark."""
+
+GRAPH_COLOURS: dict[str, list[str]] = _KNOWN["graphs"]
+"""The further colours of a graph: its cards, the edges of positive and negative numbers, and the current step."""
+
+CLASSES: list[list[str]] = _KNOWN["classes"]
+"""For each class of examples: the colour of its marks, in light and in dark, and of the area where it is predicted.
+
+The shades of the first three differ in brightness too.
+"""
+
+CHART_STYLE = read(__package__, "charts.css")
+"""The rules of the charts and the network, for colours that are variables."""
+
+
+def variables(selector: str, colours: Mapping[str, Sequence[str]] = COLOURS) -> str:
+    """The colours as CSS variables of a selector: light or dark as the reader prefers, and light on paper."""
+    pairs = [*colours.items()]
+    for i, (ink, dark_ink, shade, dark_shade) in enumerate(CLASSES):
+        pairs += [(f"class{i}", (ink, dark_ink)), (f"shade{i}", (shade, dark_shade))]
+    light, dark = (";".join(f"--{name}:{pair[i]}" for name, pair in pairs) for i in (0, 1))
+    return f"{selector}{{{light}}}\n@media screen and (prefers-color-scheme:dark){{{selector}{{{dark}}}}}\n"
+
+
+def standalone(svg: str) -> str:
+    """An SVG element with its own colours and background, to be shown anywhere."""
+    head, rest = svg.replace('class="', 'class="mg-alone ', 1).split(">", 1)
+    rules = "\n".join(f".mg-alone {rule}" for rule in CHART_STYLE.splitlines())
+    paper = '<rect class="mg-paper" width="100%" height="100%" rx="6"/>'
+    return f"{head}><style>{variables('.mg-alone')}{rules}</style>{paper}{rest}"
 
 
 def page(
@@ -18,24 +62,19 @@ def page(
     The `page.css` and `page.js` of the package follow the style and script given, and these those of the shell. A page
     has controls if there is more than one position to move through, and workers if its scripts start Web Workers.
     """
+    colours = variables(":root", COLOURS | GRAPH_COLOURS)
     return read(__package__, "shell.html").format(
         title=escape(title),
         summary=escape(summary),
         workers="; worker-src blob:" if has_workers else "",
-        style=variables(":root", COLOURS | GRAPH_COLOURS) + read(__package__, "shell.css") + style
-        + read(package, "page.css"),
+        style=f"{colours}{read(__package__, 'shell.css')}{style}{read(package, 'page.css')}",
         controls=read(__package__, "controls.html") if has_controls else "",
         main=main,
         data=data,
         script=f"{read(__package__, 'shell.js')}{script}\n{read(package, 'page.js')}",
-    )  # fmt: skip
+    )
 
 
 def packed(id: str, content: bytes) -> str:
     """Data in a page, compressed, which `unpacked` in maps.js reads."""
     return f'<script type="text/plain" id="{id}">{base64.b64encode(zlib.compress(content, 9)).decode()}</script>\n'
-
-
-def read(package: str, name: str) -> str:
-    """A file of a package, without indentation."""
-    return re.sub(r"\n\s+", "\n", (files(package) / name).read_text(encoding="utf-8"))

@@ -4,16 +4,15 @@ import json
 import math
 from decimal import Decimal
 from fractions import Fraction
-from importlib.resources import files
 from numbers import Real
 from typing import Any
 
+from micrograd.draw.shell import read
 from micrograd.engine import Value
 from micrograd.scalar import innermost
 from micrograd.validation import plain
 
-_WIDTHS = json.loads((files(__package__) / "widths.json").read_text(encoding="utf-8"))
-EMS = {character: float(ems) for ems, characters in _WIDTHS.items() for character in characters}
+EMS = {c: float(ems) for ems, some in json.loads(read(__package__, "widths.json")).items() for c in some}
 """The width of each character in the widest font of the stack, that of cards.css."""
 
 CONTROLS = {

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from micrograd.draw.theme import CHART_STYLE, variables
+from micrograd.draw.shell import CHART_STYLE, variables
 from micrograd.draw.training.charts import apart
 
 WIDTH, TOP, BOTTOM, ROW = 830, 40, 40, 17

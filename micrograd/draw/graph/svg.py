@@ -4,18 +4,17 @@ import math
 import re
 from collections.abc import Iterable
 from html import escape
-from importlib.resources import files
 from typing import Any
 
 from micrograd.draw.graph.card import SIZES, Slot
 from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.draw.graph.layout import Passes
 from micrograd.draw.graph.views import Edge, Item, Views
+from micrograd.draw.shell import COLOURS, GRAPH_COLOURS, read
 from micrograd.draw.text import CONTROLS, EMS, exact, label, number, real, width
-from micrograd.draw.theme import COLOURS, GRAPH_COLOURS
 from micrograd.engine import Value
 
-STYLE = (files(__package__) / "cards.css").read_text(encoding="utf-8").splitlines()
+STYLE = read(__package__, "cards.css").splitlines()
 
 
 def style(scope: str) -> str:

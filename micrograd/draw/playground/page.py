@@ -17,7 +17,6 @@ from micrograd.draw.graph import page as graph_page
 from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.draw.playground.examples import Table, boundary, kinds_of, numbers_in, table_of
 from micrograd.draw.text import real
-from micrograd.draw.theme import CHART_STYLE
 from micrograd.draw.training.maps import units_and_outputs
 from micrograd.draw.training.network import described, layers_of, names
 from micrograd.engine import Value
@@ -80,7 +79,7 @@ def page(
         main=shell.read(__package__, "page.html"),
         data=shell.packed("document", json.dumps(content).encode())
         + f'<script type="text/plain" id="worker">{worker}</script>\n',
-        style=CHART_STYLE,
+        style=shell.CHART_STYLE,
         script=shell.read("micrograd.draw", "maps.js") + "\n".join(map(source, SCRIPTS)),
         has_controls=False,
         has_workers=True,

@@ -52,7 +52,7 @@ def chart(
     lines: Mapping[str, Sequence[float]], *, epochs: float, caption: str, marks: Mapping[float, str] = {},
     width: int = WIDTH, height: int = 240,
 ) -> str:  # fmt: skip
-    """Curves over epochs as an SVG element, to be shown with `theme.CHART_STYLE`: logarithmic if all are above 0.
+    """Curves over epochs as an SVG element, to be shown with `shell.CHART_STYLE`: logarithmic if all are above 0.
 
     `lines` has the numbers of each epoch, by the name at the end of the line, or if the chart is narrow, above it; the
     first name is that of the vertical axis. `epochs` is the last epoch of the horizontal axis, `marks` has texts by the

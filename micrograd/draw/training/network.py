@@ -78,7 +78,7 @@ def names(model: Any) -> list[str]:
 
 
 def network(model: Any, *, legend: bool = True) -> str:
-    """The network of an MLP, a Layer or a Neuron as an SVG element, to be shown with `theme.CHART_STYLE`.
+    """The network of an MLP, a Layer or a Neuron as an SVG element, to be shown with `shell.CHART_STYLE`.
 
     The result is "" for another model. `data-unit` of a card is its index among the drawn units; `data-from` and
     `data-to` of an edge are those of its ends, and `data-weight` is the index of its weight among the parameters.

@@ -13,7 +13,6 @@ from typing import Any
 
 from micrograd.draw import shell
 from micrograd.draw.text import real
-from micrograd.draw.theme import CHART_STYLE
 from micrograd.draw.training.boundary import plane
 from micrograd.draw.training.charts import NARROW, WIDTH, chart, curves, summary
 from micrograd.draw.training.maps import activation_maps
@@ -65,7 +64,7 @@ def page(
         ),
         data=shell.packed("document", json.dumps(document, separators=(",", ":")).encode())
         + shell.packed("maps", content),
-        style=CHART_STYLE,
+        style=shell.CHART_STYLE,
         script=shell.read("micrograd.draw", "maps.js"),
         has_controls=len(snapshots) > 1,
     )

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from micrograd.draw.theme import CLASSES, COLOURS
+from micrograd.draw.shell import CLASSES, COLOURS
 from micrograd.draw.training.axis import spaced
 from micrograd.draw.training.boundary import by_class, evaluator, margins, plane, threshold
 from micrograd.draw.training.charts import lowest
