@@ -12,11 +12,9 @@ import pytest
 
 from micrograd import Value, losses, nn, viz
 from micrograd.data import moons, spirals
-from micrograd.draw.training.axis import spaced
 from micrograd.draw.training.boundary import margins, plane
-from micrograd.draw.training.maps import COARSE, FINE
 from micrograd.draw.training.network import names
-from micrograd.draw.training.page import page
+from micrograd.draw.training.page import COARSE, FINE, page
 from micrograd.optim import SGD, Adam, cosine
 from micrograd.training import fit
 from micrograd.training.history import Diverged, Failure, History, Snapshot
@@ -50,7 +48,9 @@ def at(model, snapshot):
 
 
 def points(area, n=FINE):
-    return [(x, y) for y in spaced(area.bottom, area.top, n) for x in spaced(area.left, area.right, n)]
+    shares = [i / (n - 1) for i in range(n)]
+    xs = [area.left + share * (area.right - area.left) for share in shares]
+    return [(x, area.bottom + share * (area.top - area.bottom)) for share in shares for x in xs]
 
 
 # What is in it

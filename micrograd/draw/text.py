@@ -2,8 +2,11 @@
 
 import json
 import math
+import re
+from bisect import bisect
 from decimal import Decimal
 from fractions import Fraction
+from itertools import accumulate
 from numbers import Real
 from typing import Any
 
@@ -49,14 +52,9 @@ def number(x: Any, room: int = 9) -> str:
         if len(text) <= room or not isinstance(x, (int, Fraction)):
             return text if len(text) <= room else text[: room - 1] + "…"
         x = Decimal(x.numerator) / x.denominator
-    texts = [_compact(f"{x:{form}}") for form in (".4g", ".3g", ".2g", ".1g", ".0e")]
+    texts = [f"{x:{form}}".replace("-", "−") for form in (".4g", ".3g", ".2g", ".1g", ".0e")]
+    texts = [re.sub(r"e(−?)\+?0*(?=\d)", r"e\1", text) for text in texts]  # −1.5e−07 as −1.5e−7
     return next((text for text in texts[:4] if len(text) <= room), min(texts[3:], key=len))
-
-
-def _compact(text: str) -> str:
-    """-1.5e-07 as −1.5e−7, with a minus sign as wide as a plus."""
-    mantissa, e, exponent = text.partition("e")
-    return (mantissa + e + (str(int(exponent)) if e else "")).replace("-", "−")
 
 
 def width(text: str) -> float:
@@ -71,7 +69,6 @@ def label(value: Value) -> str:
 
 def fitted(text: str, ems: float) -> str:
     """The text cut to at most `ems` ems."""
-    kept = text
-    while kept and width(kept) + (kept != text) > ems:
-        kept = kept[:-1]
-    return kept if kept == text else kept + "…"
+    if width(text) <= ems:
+        return text
+    return text[: bisect(list(accumulate(map(width, text))), ems - 1)] + "…"

@@ -17,8 +17,7 @@ from micrograd.draw.graph import page as graph_page
 from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.draw.playground.examples import Table, boundary, kinds_of, numbers_in, table_of
 from micrograd.draw.text import real
-from micrograd.draw.training.maps import units_and_outputs
-from micrograd.draw.training.network import described, layers_of, names
+from micrograd.draw.training.network import described, layers_of, names, units_and_outputs
 from micrograd.engine import Value
 from micrograd.errors import shown
 from micrograd.files import document

@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from micrograd.draw.text import real
-from micrograd.draw.training.axis import spaced, widened
+from micrograd.draw.training.charts import widened
 from micrograd.engine import Value
 from micrograd.errors import shown
 from micrograd.scalar import DomainError
@@ -30,7 +31,8 @@ class Plane(NamedTuple):
 
     def grid(self, n: int) -> list[tuple[float, float]]:
         """`n` by `n` points of the plane, row by row from the bottom."""
-        across, up = spaced(self.left, self.right, n), spaced(self.bottom, self.top, n)
+        shares = [i / (n - 1) for i in range(n)]
+        across, up = ([low * (1 - share) + high * share for share in shares] for low, high in (self[:2], self[2:4]))
         return [(x, y) for y in up for x in across]
 
 
@@ -54,20 +56,26 @@ def plane(xs: Sequence[Any], ys: Sequence[Any]) -> Plane:
 def evaluator(function: Callable[[Any], Any], parameters: Sequence[Value] = ()) -> Evaluator:
     """A function that evaluates `function` at some points, with the current numbers of its parameters.
 
-    It runs compiled code if `function` can be compiled; if not, it calls it point by point.
+    It runs compiled code if `function` can be compiled; if not, it calls it point by point. The output is NaN outside
+    of the function's domain, such as that of a logarithm.
     """
     from micrograd.compiler.compiled import compile  # which takes long to load
 
-    try:
+    def called(point: tuple[float, float]) -> Any:
+        try:
+            return as_lists(function([Value(x) for x in point]))
+        except (ArithmeticError, DomainError):
+            return math.nan
+
+    fast = None
+    with suppress(ArithmeticError, TypeError, ValueError):
         fast = compile(function, ([0.0, 0.0],), parameters=parameters, backend="python")
-    except (ArithmeticError, TypeError, ValueError):
-        fast = None
 
     def outputs(points: Points) -> list[list[float]]:
-        try:
-            found = [_outputs(function, point) for point in points] if fast is None else fast.map(points)
-        except (ArithmeticError, ValueError):  # at some point
-            found = [_outputs(function, point) for point in points]
+        found = None
+        with suppress(ArithmeticError, ValueError):  # at some point
+            found = fast.map(points) if fast else None
+        found = map(called, points) if found is None else found
         rows = [_numbers(output) for output in found]
         width = max(map(len, rows), default=1)
         return [numbers if len(numbers) == width else [math.nan] * width for numbers in rows]
@@ -98,17 +106,6 @@ def by_class(area: Plane, outputs: int, at: float) -> list[tuple[int, str, Point
             kind, name = int(target > at), f"above {at:g}" if target > at else f"{at:g} or below"
         found.setdefault(kind, (name, []))[1].append(point)
     return [(kind, *found[kind]) for kind in sorted(found)]
-
-
-def _outputs(model: Callable[[Any], Any], point: tuple[float, float]) -> Any:
-    """The output of a model that is not compiled; NaN outside its domain, such as that of a logarithm.
-
-    Other errors of the model are raised.
-    """
-    try:
-        return as_lists(model([Value(x) for x in point]))
-    except (ArithmeticError, DomainError):
-        return math.nan
 
 
 def _numbers(output: Any) -> list[float]:

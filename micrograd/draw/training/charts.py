@@ -1,12 +1,13 @@
 """Loss curves and the outcome of a training: as text for a terminal, and as SVG for notebooks and pages."""
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from html import escape
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from micrograd.draw.training.axis import LARGEST, labelled, share, ticks, widened
 from micrograd.validation import count
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ MAX_STRETCHES = 300  # of a curve, each drawn by its lowest and its highest poin
 WIDTH, NARROW = 640, 350  # of a chart, the latter for phones
 LEFT, RIGHT, TOP, BOTTOM = 63, 144, 36, 36  # margins of a chart, for its numbers and names
 LINE = 15  # from one line of text to the next
+LARGEST = sys.float_info.max
+FLAT = 1e-4  # the margin of a single number, as a part of it: enough for different labels
+ULPS = 1000  # the least span of an axis, so that the places along it are different floats
 
 
 def sparkline(numbers: Sequence[float], width: int = 60, encoding: str | None = "utf-8") -> str:
@@ -60,7 +64,7 @@ def chart(
     """
     drawn = {title: _thinned(numbers) for title, numbers in lines.items()}
     finite = [number for points in drawn.values() for _, _, number in points]
-    logarithmic = bool(finite) and min(finite) > 0
+    logarithmic = min(finite, default=0.0) > 0
     scaled = math.log10 if logarithmic else float
     low, high = (scaled(bound(finite, default=1.0)) for bound in (min, max))
     low, high = widened(low, high, margin=0.05, least=0.5)
@@ -169,7 +173,37 @@ def _powers(low: float, high: float) -> list[float]:
 
 def apart(heights: Sequence[float]) -> list[float]:
     """Heights in ascending order, moved down if they are closer than a line of text."""
-    moved: list[float] = []
-    for height in heights:
-        moved.append(max(height, moved[-1] + LINE) if moved else height)
-    return moved
+    return list(accumulate(heights, lambda above, height: max(height, above + LINE)))
+
+
+# Axes, for all finite floats, including the largest and the smallest: no difference of two overflows
+
+
+def widened(low: float, high: float, margin: float, least: float) -> tuple[float, float]:
+    """The ends of an axis with a margin on each side: a part of the extent, or at least `least` if that is 0."""
+    extent = min(high - low, LARGEST)
+    by = max(margin * extent or max(least, FLAT * abs(low)), ULPS * math.ulp(max(abs(low), abs(high))))
+    return max(low - by, -LARGEST), min(high + by, LARGEST)
+
+
+def share(number: float, low: float, high: float) -> float:
+    """The position of a number between low (0) and high (1); 0 if they are equal."""
+    if math.isinf(high - low):
+        number, low, high = number / 2, low / 2, high / 2
+    return (number - low) / (high - low) if high > low else 0.0
+
+
+def ticks(low: float | Decimal, high: float | Decimal, most: int) -> list[float]:
+    """Round numbers from low to high: multiples of 1, 2 or 5 times a power of ten."""
+    first, last = Decimal(low), Decimal(high)
+    rough = (last - first) / most
+    power = Decimal(1).scaleb(rough.adjusted())
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * (1 - Decimal("1e-9")))
+    found = [float(i * step) for i in range(math.ceil(first / step), math.floor(last / step) + 1)]
+    return [tick for tick in found if math.isfinite(tick)]
+
+
+def labelled(numbers: Sequence[float]) -> list[tuple[float, str]]:
+    """Different numbers in ascending order with different texts, of six digits if these are enough."""
+    found = ([f"{number:.{digits}g}" for number in numbers] for digits in range(6, 18))
+    return next(list(zip(numbers, texts, strict=True)) for texts in found if len(set(texts)) == len(texts))

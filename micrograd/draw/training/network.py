@@ -67,6 +67,16 @@ def described(model: Any) -> dict[str, Any]:
     }
 
 
+def units_and_outputs(layers: Sequence[Any], x: Any) -> list[Any]:
+    """The outputs of the units that have a card, of all layers but the last one, and those of the last one."""
+    found: list[Any] = []
+    for i, layer in enumerate(layers):
+        x = layer(x)
+        x = list(x) if isinstance(x, (list, tuple)) else [x]
+        found += x[: CARDS if i < len(layers) - 1 else None]
+    return found
+
+
 def names(model: Any) -> list[str]:
     """The name of each parameter of an MLP, a Layer or a Neuron, as `h1[0].w0`; of others, its path."""
     found = [name for name, _ in model.named_parameters()]

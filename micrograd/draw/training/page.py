@@ -1,8 +1,10 @@
 """The page of a training: its curves, and its snapshots to step through.
 
-All numbers are computed here, and page.js shows them: parameters, gradients and `activation_maps` of each snapshot.
+All numbers are computed here, and page.js shows them: parameters, gradients and, as maps of bytes, the output of the
+model and of its units around the examples, at each snapshot.
 """
 
+import copy
 import json
 import math
 from array import array
@@ -13,15 +15,15 @@ from typing import Any
 
 from micrograd.draw import shell
 from micrograd.draw.text import real
-from micrograd.draw.training.boundary import plane
-from micrograd.draw.training.charts import NARROW, WIDTH, chart, curves, summary
-from micrograd.draw.training.maps import activation_maps
-from micrograd.draw.training.network import described, names, network
+from micrograd.draw.training.boundary import Plane, by_class, evaluator, margins, plane, threshold
+from micrograd.draw.training.charts import NARROW, WIDTH, chart, curves, labelled, share, summary, ticks
+from micrograd.draw.training.network import CARDS, columns, described, layers_of, names, network, units_and_outputs
 from micrograd.nn import Module
 from micrograd.training.history import History, Snapshot
 from micrograd.validation import examples
 
 LISTED = 500  # parameters, beyond which there is no table of them
+FINE, COARSE = 32, 16  # points along each side of the plane, for the boundary and for a unit's card
 
 
 def page(
@@ -39,7 +41,7 @@ def page(
             area = plane(xs, ys)
     maps, content = None, b""
     if area and isinstance(model, Module) and snapshots:
-        maps, content = activation_maps(model, snapshots, area, at)
+        maps, content = _maps(model, snapshots, area, at)
     failure = history.failure
     origin = f" Where it began: {failure.origin}." if failure and failure.origin else ""
     told = escape(f"{failure.message}.{origin}") if failure else ""
@@ -109,3 +111,46 @@ def _curves(history: History) -> Iterator[str]:
 def _rounded(number: float) -> float | str:
     """A number with the digits that are shown, as JSON can hold it; if it is not finite, its name in JavaScript."""
     return float(f"{number:.6g}") if math.isfinite(number) else json.dumps(number)
+
+
+def _maps(model: Module, snapshots: Sequence[Snapshot], area: Plane, at: float | None) -> tuple[dict[str, Any], bytes]:
+    """What page.js draws in the plane: the ticks of its axes and the examples of each class, and all maps as bytes.
+
+    A map has one byte for each point, row by row from below: 128 is an output of 0, more is above, less is below, and 0
+    is an output that is not finite. Each snapshot has `leads` maps of `FINE` by `FINE` points, one for each class (of
+    two classes, only for the second), of its margin over the others; then one of `COARSE` by `COARSE` points for each
+    unit that has a card. `at` is the output at which the class changes, for a model with one output.
+    """
+    model = copy.deepcopy(model)  # whose parameters may be changed
+    layers = layers_of(model)
+    fine, some = area.grid(FINE), range(0, FINE, FINE // COARSE)
+    coarse = [row * FINE + column for row in some for column in some]
+    evaluate = evaluator(lambda x: units_and_outputs(layers or [model], x), model.parameters())
+    inner = sum(min(len(units), CARDS) for units in columns(model)[1:-1])
+    frames = []
+    for snapshot in reversed(snapshots):  # the last tells best whether outputs are probabilities
+        for parameter, number in zip(model.parameters(), snapshot.parameters, strict=True):
+            parameter.data = number
+        found = evaluate(fine)
+        last = [numbers[inner:] for numbers in found]
+        at = threshold(last) if at is None else at
+        # Margins are squashed so that small ones are visible and large ones do not dominate.
+        leads = [[x / (0.25 + abs(x)) for x in lead] for lead in margins(last, at)[len(last[0]) == 1 :]]
+        units = [*zip(*fine, strict=True), *zip(*found, strict=True)][: inner + CARDS + 2] if layers else []
+        frames.append(b"".join(map(_map, leads + [[unit[i] for i in coarse] for unit in units])))
+    assert at is not None
+    across, up = area[:2], area[2:4]
+    classes = [
+        [kind % 12, name, [[share(x, *across), share(y, *up), f"({x:.4g}, {y:.4g})"] for x, y in points]]
+        for kind, name, points in by_class(area, len(last[0]), at)
+    ]
+    axes = [[[share(tick, *ends), words] for tick, words in labelled(ticks(*ends, 5))] for ends in (across, up)]
+    plan = {"leads": len(leads), "fine": FINE, "coarse": COARSE, "ticks": axes, "classes": classes}
+    return plan, b"".join(reversed(frames))
+
+
+def _map(numbers: Sequence[float]) -> bytes:
+    """Numbers from -1 to 1 as bytes; if some are larger, all are scaled down."""
+    largest = max((abs(x) for x in numbers if math.isfinite(x)), default=0.0)
+    scale = 127 / max(largest, 1.0)
+    return bytes(128 + round(scale * x) if math.isfinite(x) else 0 for x in numbers)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from micrograd.draw.shell import CLASSES, COLOURS
-from micrograd.draw.training.axis import spaced
 from micrograd.draw.training.boundary import by_class, evaluator, margins, plane, threshold
 from micrograd.draw.training.charts import lowest
 
@@ -63,8 +62,9 @@ def plot_boundary(
         if max(map(abs, point)) > LARGEST:
             raise ValueError(f"xs[{i}] is {xs[i]!r:.80}: matplotlib draws inputs up to {LARGEST:g}, so scale them down")
     ax, theme = _axes(ax)
-    across, up = spaced(area.left, area.right, FINE), spaced(area.bottom, area.top, FINE)
-    outputs = evaluator(model, model.parameters() if hasattr(model, "parameters") else ())(area.grid(FINE))
+    grid = area.grid(FINE)
+    across, up = [x for x, _ in grid[:FINE]], [y for _, y in grid[::FINE]]
+    outputs = evaluator(model, model.parameters() if hasattr(model, "parameters") else ())(grid)
     at = threshold(outputs) if at is None else at
     for k, lead in enumerate(margins(outputs, at)):
         rows = [lead[start : start + FINE] for start in range(0, len(lead), FINE)]
