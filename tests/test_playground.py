@@ -14,8 +14,7 @@ import pytest
 
 from micrograd import Value, data, fit, losses, nn, optim, viz
 from micrograd.draw.playground import page as playground
-from micrograd.draw.playground.examples import boundary, kinds_of, numbers_in
-from micrograd.draw.playground.page import steps
+from micrograd.draw.playground.page import boundary, kinds_of, numbers_in, steps
 from micrograd.draw.training.boundary import plane
 from micrograd.draw.training.network import columns
 from micrograd.draw.training.plots import MARKERS
@@ -272,6 +271,7 @@ def test_what_cannot_be_played_with_is_refused(tmp_path):
         ({"ys": YS[1:]}, ValueError, "xs and ys must have the same length"),
         ({"xs": [*XS[1:], [1.0, math.nan]]}, ValueError, r"xs\[19\] is \[1.0, nan\]: a playground needs finite"),
         ({"xs": [*XS[1:], [1.0]]}, ValueError, r"xs\[19\] has another size than the first example"),
+        ({"ys": [*YS[1:], [1.0, 1.0]], "loss": losses.mse_loss}, ValueError, r"ys\[19\] has another size than"),
         ({"ys": ["a"] * 20, "loss": losses.mse_loss}, ValueError, r"ys\[0\] is 'a': a playground needs finite numbers"),
         ({"xs": [[1.0, {"b": 2.0}]] * 20}, ValueError, r"xs\[0\] is .*: a playground needs finite numbers"),
         ({"ys": [2, *YS[1:]]}, ValueError, r"ys\[0\] is 2: binary_cross_entropy_with_logits expects"),
@@ -291,7 +291,7 @@ def test_what_cannot_be_played_with_is_refused(tmp_path):
 
 
 def test_more_examples_than_a_page_can_hold_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("micrograd.draw.playground.examples.NUMBERS", 59)
+    monkeypatch.setattr("micrograd.draw.playground.page.NUMBERS", 59)
     with pytest.raises(ValueError, match="xs and ys hold 60 numbers: a playground holds 59, so give 19 examples or"):
         save(tmp_path)
     assert [*tmp_path.iterdir()] == []

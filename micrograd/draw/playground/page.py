@@ -15,7 +15,6 @@ from micrograd.compiler import compile
 from micrograd.draw import shell
 from micrograd.draw.graph import page as graph_page
 from micrograd.draw.graph.drawn import DrawnGraph
-from micrograd.draw.playground.examples import Table, boundary, kinds_of, numbers_in, table_of
 from micrograd.draw.text import real
 from micrograd.draw.training.network import described, layers_of, names, units_and_outputs
 from micrograd.engine import Value
@@ -25,9 +24,10 @@ from micrograd.nn import Embedding, Layer, Module, Neuron
 from micrograd.nn.checkpoint import encoded
 from micrograd.nn.layers import walk, weight_limit
 from micrograd.optim import Adam
-from micrograd.trees import leaves, mapped
-from micrograd.validation import require_attributes
+from micrograd.trees import as_lists, leaves, mapped
+from micrograd.validation import examples, require_attributes
 
+NUMBERS = 1_000_000  # in all examples, some megabytes of the page
 WEIGHTS = 20_000  # of a model, which take some seconds to trace
 SMALL = 1000  # parameters, above which the graph of an example is too large to read
 TARGETS = 10  # of which there are graph pages, each some tens of kilobytes
@@ -35,6 +35,9 @@ NORMAL = -1  # the start of a parameter that is drawn normally distributed; othe
 SCRIPTS = ("random.js", "data.js", "chart.js", "network.js", "plane.js")  # before page.js
 OF_LOSS = "inputs, parameters, learningRate, forward, backward, createState, update"
 OF_UNITS = "outputs, forward"
+
+Table = tuple[list[Any], list[Any]]  # inputs and targets
+Rows = list[list[float]]  # the numbers of each example
 
 
 def page(
@@ -48,31 +51,31 @@ def page(
         expected = "a Module, or an object with a parameters() method that can be called on an input"
         require_attributes(f"model[{name!r}]" if name else "model", each, ["__call__", "parameters"], expected)
     require_attributes("loss", loss, ["__call__"], "a function of a prediction and its target, as losses.mse_loss")
-    train, rows = table_of(loss, ("xs", "ys"), xs, ys)
-    width, held = len(numbers_in(train[0][0])), []
+    train, rows = _table(loss, ("xs", "ys"), xs, ys)
+    sizes, held = [len(numbers_in(part[0])) for part in train], []
     if validation is not None:
         if not isinstance(validation, (tuple, list)) or len(validation) != 2:
             raise ValueError("validation must be a pair (xs, ys): the inputs and targets of at least one example")
-        held = table_of(loss, ("validation[0]", "validation[1]"), validation[0], validation[1], len(rows[0]))[1]
+        held = _table(loss, ("validation[0]", "validation[1]"), validation[0], validation[1], sizes)[1]
     trained = [_trained(str(name), each, loss, train, optimizer, len(models)) for name, each in models.items()]
-    outputs = {part["outputs"] for part, _ in trained}
+    parts, codes = zip(*trained, strict=True)
+    outputs = sorted({part["outputs"] for part in parts})
     if len(outputs) > 1:
-        numbers = ", ".join(map(str, sorted(outputs)))
-        raise ValueError(f"the models have {numbers} outputs: give models of the same task")
-    kinds = kinds_of(rows, outputs.pop()) if width == 2 else None
+        raise ValueError(f"the models have {str(outputs)[1:-1]} outputs: give models of the same task")
+    kinds = kinds_of(rows, outputs[0]) if sizes[0] == 2 else None
     content = {
-        "models": [part for part, _ in trained],
-        "inputs": width,
+        "models": parts,
+        "inputs": sizes[0],
         "rows": rows,
         "validation": held,
         "kinds": kinds,
         "at": boundary(loss, kinds) if kinds else 0,
     }
     source = partial(shell.read, __package__)
-    worker = f"{source('random.js')}\n{source('worker.js')}\nserve([\n{', '.join(code for _, code in trained)}]);\n"
+    worker = f"{source('random.js')}\n{source('worker.js')}\nserve([\n{', '.join(codes)}]);\n"
     return shell.page(
         __package__,
-        title="Playground" if len(models) > 1 else f"Playground: {trained[0][0]['title']}",
+        title="Playground" if len(models) > 1 else f"Playground: {parts[0]['title']}",
         summary="Press Train: in each step, the weights move a little so that the output fits the examples better. "
         "Change anything.",
         main=shell.read(__package__, "page.html"),
@@ -83,6 +86,66 @@ def page(
         has_controls=False,
         has_workers=True,
     )
+
+
+# Examples
+
+
+def _table(loss: Any, names: Sequence[str], xs: Any, ys: Any, sizes: Sequence[int] = ()) -> tuple[Table, Rows]:
+    """The examples as lists, and the numbers of each one. Raises ValueError for those that a page cannot hold."""
+    xs, ys = ([as_lists(item) for item in items] for items in examples(xs, ys))
+    if not xs:
+        raise ValueError(f"{names[0]} is empty: there is nothing to learn from")
+    if check_targets := getattr(loss, "check_targets", None):
+        check_targets(ys, names[1])
+    rows = []
+    for i, pair in enumerate(zip(xs, ys, strict=True)):
+        numbers = [numbers_in(part) for part in pair]
+        sizes = sizes or [*map(len, numbers)]
+        for name, part, inside, size in zip(names, pair, numbers, sizes, strict=True):
+            if not all(map(math.isfinite, inside)):
+                raise ValueError(
+                    f"{name}[{i}] is {shown(part)}: a playground needs finite numbers; classes are 0, 1, ..."
+                )
+            if len(inside) != size:
+                raise ValueError(f"{name}[{i}] has another size than the first example: a playground needs one for all")
+        rows.append([*numbers[0], *numbers[1]])
+    if len(rows) * sum(sizes) > NUMBERS:
+        raise ValueError(
+            f"{names[0]} and {names[1]} hold {len(rows) * sum(sizes):,} numbers: a playground holds {NUMBERS:,}, so "
+            f"give {NUMBERS // sum(sizes):,} examples or fewer"
+        )
+    return (xs, ys), rows
+
+
+def numbers_in(example: Any) -> list[float]:
+    """The numbers in nested lists; NaN for what is not a number."""
+    if isinstance(example, (list, tuple)):
+        return [number for part in example for number in numbers_in(part)]
+    return [real(example)]
+
+
+def kinds_of(rows: Rows, outputs: int) -> list[float] | None:
+    """The targets between which one chooses for examples in the plane.
+
+    They are [] if any number is a target, and None if the examples are not in the plane: if targets are lists.
+    """
+    targets = sorted({row[2] for row in rows})
+    if len(rows[0]) != 3 or (outputs > 1 and not set(targets) <= set(range(outputs))):
+        return None
+    return [*range(outputs)] if outputs > 1 else targets if len(targets) == 2 else []
+
+
+def boundary(loss: Any, kinds: list[float]) -> float:
+    """The output of a model of two classes that costs the same in both."""
+    for at in (0.5, 0.0):  # of probabilities; of logits and margins
+        try:
+            costs = [real(loss(Value(at), kind)) for kind in kinds[:2]]
+        except (ArithmeticError, ValueError, TypeError, AttributeError):
+            continue
+        if abs(costs[0] - costs[1]) < 1e-9:
+            return at
+    return sum(kinds) / 2
 
 
 # Models
