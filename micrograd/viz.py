@@ -48,9 +48,8 @@ def draw_dot(root: Value, format: str = "svg", rankdir: str = "LR", *, limit: fl
     try:
         from micrograd.draw.digraph import Drawing
     except ImportError:
-        raise ImportError(
-            "draw_dot needs the package graphviz: pip install graphviz; draw_graph and to_svg do without it"
-        ) from None
+        remedy = "pip install graphviz; draw_graph and to_svg do without it"
+        raise ImportError(f"draw_dot needs the package graphviz: {remedy}") from None
     if rankdir not in SIDES:
         raise ValueError(f"unknown rankdir {rankdir!r}: expected one of {', '.join(SIDES)}")
     drawing = Drawing(

