@@ -6,12 +6,8 @@ from micrograd import engine, functions, losses, reductions
 from micrograd.engine import Value
 from micrograd.scalar import innermost
 
-ENGINE = {module.__name__ for module in (engine, functions, reductions)}
-"""The modules whose operations a page can recompute."""
-
-LOSSES = ("binary_cross_entropy", "cross_entropy")
-"""The operations of `losses` that it can recompute."""
-
+ENGINE = {module.__name__ for module in (engine, functions, reductions)}  # whose operations a page can recompute
+LOSSES = ("binary_cross_entropy", "cross_entropy")  # the operations of `losses` that it can recompute
 SIGNS = {"-": "−", "*": "×", "/": "÷", "neg": "−"}  # easier to read than to type
 POWERS = {"2": "²", "3": "³"}
 

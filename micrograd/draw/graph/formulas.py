@@ -38,8 +38,7 @@ def operation(value: Value) -> tuple[str, str, list[str]]:
         result, derivatives = _traced(slopes, value, 1, shown=True)
     if len(value._prev) > MAX_OPERANDS or value._op == "cross_entropy":  # whose gradients are too long to read
         return code, "", []
-    formulas = [_expression(slopes, line, result)[0] for line in derivatives]
-    return code, _expression(slopes, result)[0], formulas
+    return code, _expression(slopes, result)[0], [_expression(slopes, line, result)[0] for line in derivatives]
 
 
 def key(value: Value) -> tuple[Any, ...]:
@@ -67,21 +66,16 @@ VALUES = {"logsumexp": lambda *xs: scalar.log(reduce(operator.add, map(scalar.ex
 """The values that pages show in place of an accurate one that is harder to read, as TEXTBOOK has the pullbacks."""
 
 
-def _repeated(value: Value, operands: Sequence[Any]) -> Value:
-    """The operation that made a Value, on other operands."""
-    op, constants = value._op, _constants(value)
-    if op == "**":
-        operands, constants = [constants.get(i, x) for i, x in enumerate(operands)], {}
-    if op in ("sum", "mean", "logsumexp"):
-        operands = [operands]
-    call: Callable[..., Value] = CALLS.get(op) or getattr(reductions, op, None) or OPERATIONS[op]
-    return call(*operands, **constants)
-
-
 def _traced(trace: Trace, value: Value, seed: Any, *, shown: bool = False) -> tuple[int, list[int]]:
     """The lines of an operation's result and of its operands' gradients, if `shown` in their textbook form."""
     operands = [Value(trace.leaf("v", i)) for i in range(len(value._prev))]
-    result = _repeated(value, operands)
+    op, arguments, constants = value._op, list[Any](operands), _constants(value)
+    if op == "**":
+        arguments, constants = [constants.get(i, x) for i, x in enumerate(operands)], {}
+    if op in ("sum", "mean", "logsumexp"):
+        arguments = [operands]
+    call: Callable[..., Value] = CALLS.get(op) or getattr(reductions, op, None) or OPERATIONS[op]
+    result = call(*arguments, **constants)
     if not shown or result._op not in TEXTBOOK:
         result._backward(seed)  # type: ignore[misc]
         return trace.id(result.data), [trace.id(operand.grad) for operand in operands]

@@ -16,7 +16,6 @@ examples use x1, so it is in scope 0; but in the second, x2 is in its place. In 
 alias, and gets a card there.
 """
 
-from itertools import takewhile
 from typing import NamedTuple
 
 from micrograd.draw.graph.drawn import DrawnGraph
@@ -76,7 +75,8 @@ class ExampleScopes:
                 self.of.update(dict.fromkeys(inner, outer))
             for j, operand in enumerate(self.graph.terms(i) if is_stack else self.graph.operands[i]):
                 scope = (*outer, (i, j)) if is_stack else outer
-                self.of[operand] = _common(self.of.get(operand, scope), scope)
+                both = zip(self.of.get(operand, scope), scope, strict=False)  # equal steps have equal ones before them
+                self.of[operand] = tuple(step for step, other in both if step == other)
 
     def _shapes(self) -> list[int]:
         """A number for each Value, equal for those computed by the same operations, whatever the leaves are."""
@@ -144,8 +144,3 @@ class ExampleScopes:
             if is_own:
                 path += zip(self.graph.operands[a], self.graph.operands[b], strict=True)
         return matches
-
-
-def _common(a: Scope, b: Scope) -> Scope:
-    """The innermost scope around both."""
-    return tuple(x for x, y in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))

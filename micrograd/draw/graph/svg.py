@@ -9,7 +9,7 @@ from typing import Any
 from micrograd.draw.graph.card import SIZES, Slot
 from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.draw.graph.layout import Passes
-from micrograd.draw.graph.views import Edge, Item, Views
+from micrograd.draw.graph.views import Item, Views
 from micrograd.draw.shell import COLOURS, GRAPH_COLOURS, read
 from micrograd.draw.text import CONTROLS, EMS, exact, label, number, real, width
 from micrograd.engine import Value
@@ -45,10 +45,8 @@ def to_svg(root: Value, *, limit: float = math.inf) -> str:
     Raises TypeError if `root` is not a Value, and ValueError if the graph is beyond the limit.
     """
     graph = DrawnGraph(root)
-    if len(graph.values) > limit:
-        raise ValueError(
-            f"the graph has {len(graph.values)} nodes: draw a smaller part of it, or pass limit={len(graph.values)}"
-        )
+    if (n := len(graph.values)) > limit:
+        raise ValueError(f"the graph has {n} nodes: draw a smaller part of it, or pass limit={n}")
     views = Views(graph, deep=False)
     *_, width, height = views.places[0]
     size = f'width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}"'
@@ -65,7 +63,8 @@ def counted(graph: DrawnGraph) -> str:
 
 def _edges(views: Views) -> Iterable[str]:
     view, placed = views.views[0], views.places[0]
-    weights = [_weight(views, edge) for edge in view.edges]
+    leaves = [edge.inputs[0].weight if len(edge.inputs) == 1 else None for edge in view.edges]
+    weights = [math.nan if leaf is None else real(views.graph.values[leaf]) for leaf in leaves]
     largest = max(map(abs, filter(math.isfinite, weights)), default=0.0)
     for edge, weight, passes in zip(view.edges, weights, placed.passes, strict=True):
         (x, y), shape = placed.corners[edge.source], view.items[edge.source].shape
@@ -77,12 +76,6 @@ def _edges(views: Views) -> Iterable[str]:
             f'<path class="edge{kind}" stroke-width="{3 if len(edge.inputs) > 1 else thickness:.3g}" '
             f'd="{path}m-4-2.5 4 2.5-4 2.5"/>\n'
         )
-
-
-def _weight(views: Views, edge: Edge) -> float:
-    """The weight of an edge; NaN if it has none."""
-    leaf = edge.inputs[0].weight if len(edge.inputs) == 1 else None
-    return math.nan if leaf is None else real(views.graph.values[leaf])
 
 
 def _curve(start: tuple[float, float], passes: Passes, end: tuple[float, float]) -> str:

@@ -213,11 +213,9 @@ class Views:
         return stubs[key]
 
     def _port(self, target: Item, inputs: Sequence[Input]) -> float:
-        """How far down an item an edge ends."""
-        if len(inputs) == len(target.cards) == 1:
-            places = self.cards[target.cards[0]].inputs
-            if len(places) == len(target.shape.ports):
-                return target.shape.ports[places.index(inputs[0])]
+        """How far down an item an edge ends: at the port of its input, if it has one."""
+        if len(inputs) == len(target.cards) == 1 and target.shape.ports:
+            return target.shape.ports[self.cards[target.cards[0]].inputs.index(inputs[0])]
         return target.shape.height / 2
 
 
