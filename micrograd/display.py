@@ -2,11 +2,8 @@
 
 from typing import Any
 
-Bundle = dict[str, str]
-"""Representations of an object by their media types."""
-
-notebook: Any = None
-"""The function that loads `micrograd.notebook`, which the package sets."""
+Bundle = dict[str, str]  # representations of an object, by their media types
+notebook: Any = None  # the function that loads `micrograd.notebook`, which the package sets
 
 
 class Displayed:

@@ -16,6 +16,7 @@ from micrograd.engine import Value
 from micrograd.nn import Module
 from micrograd.training.history import History
 
+_shown_live: list[tuple[int, Any]] = []  # the latest History shown while it trained, by its id, and the cell that did
 MAX_VALUES, MAX_PARAMETERS = 20_000, 20_000  # in a picture that nobody asked for
 
 
@@ -54,10 +55,6 @@ def _pictured(text: str, picture: str) -> Bundle:
     words = escape(text.split("\n")[0])
     html = f'<img alt="{words}" src="data:image/svg+xml;base64,{image}">'
     return {"text/plain": text, "image/svg+xml": picture, "text/html": html}
-
-
-_shown_live: list[tuple[int, Any]] = []
-"""The latest History that was shown while it trained, by its id, and the cell that shows it."""
 
 
 def _cell() -> Any:

@@ -70,7 +70,7 @@ def save_svg(root: Value, path: str | os.PathLike[str], *, limit: float = math.i
     if the file cannot be written.
     """
     other = "; Graphviz's program dot draws other formats: draw_dot(root, '{0}').render(outfile='{1}')"
-    _save(path, partial(to_svg, root, limit=limit), "SVG", (".svg",), other)
+    _save(path, partial(to_svg, root, limit=limit), (".svg",), other)
 
 
 def save_html(root: Value, path: str | os.PathLike[str], *, learning_rate: float = 0.1) -> None:
@@ -160,15 +160,14 @@ def save_playground(
 
 
 def _save(
-    path: str | os.PathLike[str], drawn: Callable[[], str], kind: str = "HTML",
-    suffixes: Sequence[str] = (".html", ".htm"), other: str = "",
-) -> None:  # fmt: skip
+    path: str | os.PathLike[str], drawn: Callable[[], str], suffixes: Sequence[str] = (".html", ".htm"), other: str = ""
+) -> None:
     """Write what the function draws, unless the file's name ends like that of another kind, which `other` writes."""
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path is {shown(path)}: expected the name of a file, as the second argument")
     suffix = Path(path).suffix
     if suffix and not suffix[1:].isdigit() and suffix.lower() not in suffixes:
-        name = Path(path).with_suffix(suffixes[0]).name
+        kind, name = suffixes[0][1:].upper(), Path(path).with_suffix(suffixes[0]).name
         other = other.format(suffix[1:], Path(path).name)
         raise ValueError(f"this writes {kind}: name the file {name!r}, not {Path(path).name!r}{other}")
     replace(path, drawn().encode())

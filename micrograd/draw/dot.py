@@ -15,12 +15,9 @@ from micrograd.engine import Value
 LIMIT = 2000  # nodes: with more of them Graphviz runs for minutes, and nobody reads the drawing
 COLUMNS_PER_NODE = 20  # that edges may pass, for each node of the limit: long edges cost Graphviz time as nodes do
 
+# The attributes of the graph, its nodes and its edges. Graphviz knows Verdana's metrics even where the font is missing;
+# DejaVu Sans, its substitute, is no wider.
 STYLE: dict[str, dict[str, str]] = json.loads(read(__package__, "dot.json"))
-"""The attributes of the graph, its nodes and its edges.
-
-Graphviz knows Verdana's metrics even where the font is missing; DejaVu Sans, its substitute, is no wider.
-"""
-
 FAST_LAYOUT = 'mclimit="0.1" nslimit="0" splines="line"'  # for graphs whose best layout would take minutes
 LEAF, OPERATION, ROOT = "#ddf4ff", "#fff8c5", "#dafbe1"  # blue goes in, yellow works, green comes out
 CIRCLE = f'shape=circle width=0.65 margin=0 fillcolor="{OPERATION}"'  # one size for all operations of the engine

@@ -20,20 +20,12 @@ def read(package: str, name: str) -> str:
 
 _KNOWN = json.loads(read(__package__, "colours.json"))
 
-COLOURS: dict[str, list[str]] = _KNOWN["pages"]
-"""The colours of charts, networks and pages, in light and in dark."""
-
-GRAPH_COLOURS: dict[str, list[str]] = _KNOWN["graphs"]
-"""The further colours of a graph: its cards, the edges of positive and negative numbers, and the current step."""
-
+COLOURS: dict[str, list[str]] = _KNOWN["pages"]  # of charts, networks and pages, each in light and in dark
+GRAPH_COLOURS: dict[str, list[str]] = _KNOWN["graphs"]  # the further ones of a graph: cards, edges, the current step
+# Of each class of examples: its marks in light and in dark, then the area where it is predicted. The shades of the
+# first three differ in brightness too.
 CLASSES: list[list[str]] = _KNOWN["classes"]
-"""For each class of examples: the colour of its marks, in light and in dark, and of the area where it is predicted.
-
-The shades of the first three differ in brightness too.
-"""
-
-CHART_STYLE = read(__package__, "charts.css")
-"""The rules of the charts and the network, for colours that are variables."""
+CHART_STYLE = read(__package__, "charts.css")  # the rules of charts and networks, for colours that are variables
 
 
 def variables(selector: str, colours: Mapping[str, Sequence[str]] = COLOURS) -> str:

@@ -15,15 +15,13 @@ from micrograd.engine import Value
 from micrograd.scalar import innermost
 from micrograd.validation import plain
 
+# The width of each character in the widest font of the stack, that of cards.css.
 EMS = {c: float(ems) for ems, some in json.loads(read(__package__, "widths.json")).items() for c in some}
-"""The width of each character in the widest font of the stack, that of cards.css."""
-
-CONTROLS = {
+CONTROLS = {  # visible symbols for the characters that XML cannot hold
     **{c: chr(0x2400 + c) for c in range(32)},  # the control pictures of Unicode
     0x7F: "\u2421",
     **dict.fromkeys((*range(0xD800, 0xE000), 0xFFFE, 0xFFFF), "\ufffd"),
 }
-"""Visible symbols for the characters that XML cannot hold."""
 
 
 def real(x: Any) -> float:

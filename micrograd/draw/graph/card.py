@@ -43,12 +43,9 @@ class Shape(NamedTuple):
         return self.width + 6 * self.stacked, self.height + 6 * self.stacked
 
 
-STUB = Shape(0.0, 10.0, (), (), 0.0, False)
-"""The end of an edge that leads out of a view."""
-
+STUB = Shape(0.0, 10.0, (), (), 0.0, False)  # the end of an edge that leads out of a view
 GROUP_SLOTS = Slot(PAD, 15, "start", "title", "text", 0), Slot(PAD, 31, "start", "word", "text", 1)
-GROUP = Shape(MAIN, 40.0, (20.0,), GROUP_SLOTS, 0.0, True)
-"""A card for a group: a title and a count."""
+GROUP = Shape(MAIN, 40.0, (20.0,), GROUP_SLOTS, 0.0, True)  # a card for a group: a title and a count
 
 
 @cache

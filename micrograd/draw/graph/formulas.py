@@ -53,6 +53,7 @@ def _constants(value: Value) -> dict[Any, Any]:
     return {name: scalar.innermost(constant) for name, constant in value._constants.items()}
 
 
+# How to repeat those operations for which neither `OPERATIONS` nor `reductions` has a function of that name.
 CALLS: dict[str, Callable[..., Any]] = {
     "dot": lambda *xs: reductions.dot(xs[: len(xs) // 2], xs[len(xs) // 2 : -1], xs[-1]),
     "take": lambda *operands: reductions.take(operands, 0),
@@ -60,10 +61,8 @@ CALLS: dict[str, Callable[..., Any]] = {
     "binary_cross_entropy": losses.binary_cross_entropy_with_logits,
     "cross_entropy": lambda *operands, **constants: losses.cross_entropy_node(operands, **constants),
 }
-"""How to repeat those operations for which neither `OPERATIONS` nor `reductions` has a function of that name."""
-
+# The values that pages show in place of an accurate one that is harder to read, as TEXTBOOK has the pullbacks.
 VALUES = {"logsumexp": lambda *xs: scalar.log(reduce(operator.add, map(scalar.exp, xs)))}
-"""The values that pages show in place of an accurate one that is harder to read, as TEXTBOOK has the pullbacks."""
 
 
 def _traced(trace: Trace, value: Value, seed: Any, *, shown: bool = False) -> tuple[int, list[int]]:

@@ -14,8 +14,7 @@ GAP = 12.0  # between the boxes of a column
 LANE = 10.0  # the height of a lane
 SWEEPS = 4
 
-Passes = Sequence[tuple[int, int, int]]
-"""The columns that an edge passes: from which x to which, and at which height."""
+Passes = Sequence[tuple[int, int, int]]  # the columns that an edge passes: from which x to which, and at which height
 
 
 class Placed(NamedTuple):

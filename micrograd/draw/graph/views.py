@@ -9,15 +9,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from micrograd.draw.graph import layout
 from micrograd.draw.graph.card import GROUP, ROWS, STUB, Shape, header, shape
 from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.draw.graph.fold import Folded, Input
 from micrograd.draw.graph.names import names
-
-T = TypeVar("T")
 
 DEEP = 16  # columns of a view
 WIDE = 16  # cards of a column
@@ -219,7 +217,7 @@ class Views:
         return target.shape.height / 2
 
 
-def _runs(things: list[T], most: int) -> list[list[T]]:
+def _runs(things: list[Any], most: int) -> list[list[Any]]:
     """Runs of equal length except the last, so that each level of groups has at most `most`, and about equally many."""
     levels = 1
     while most**levels < len(things):

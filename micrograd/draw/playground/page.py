@@ -40,9 +40,7 @@ Table = tuple[list[Any], list[Any]]  # inputs and targets
 Rows = list[list[float]]  # the numbers of each example
 
 
-def page(
-    model: Any, loss: Any, xs: Sequence[Any], ys: Sequence[Any], optimizer: Any = None, validation: Any = None
-) -> str:
+def page(model: Any, loss: Any, xs: Any, ys: Any, optimizer: Any = None, validation: Any = None) -> str:
     """The page as HTML. The parameters and errors are those of `viz.save_playground`."""
     models = dict(model) if isinstance(model, Mapping) else {"": model}
     if not models:

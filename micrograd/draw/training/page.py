@@ -26,10 +26,7 @@ LISTED = 500  # parameters, beyond which there is no table of them
 FINE, COARSE = 32, 16  # points along each side of the plane, for the boundary and for a unit's card
 
 
-def page(
-    history: History, model: Any = None, xs: Sequence[Any] | None = None, ys: Sequence[Any] | None = None,
-    at: float | None = None,
-) -> str:  # fmt: skip
+def page(history: History, model: Any = None, xs: Any = None, ys: Any = None, at: float | None = None) -> str:
     """The page as HTML. The parameters and errors are those of `viz.save_training`."""
     if not isinstance(history, History):
         raise TypeError(f"history is of type {type(history).__name__}: expected the History that fit returned")
@@ -78,11 +75,9 @@ def _snapshots(history: History, model: Any) -> list[Snapshot]:
         return history.snapshots
     parameters = model.parameters()
     for snapshot in history.snapshots:
-        if len(snapshot.parameters) != len(parameters):
-            raise ValueError(
-                f"the snapshots have {len(snapshot.parameters)} parameters, but the model has {len(parameters)}: "
-                "give the model that was trained"
-            )
+        if (n := len(snapshot.parameters)) != len(parameters):
+            remedy = "give the model that was trained"
+            raise ValueError(f"the snapshots have {n} parameters, but the model has {len(parameters)}: {remedy}")
     if history.snapshots or not parameters:
         return history.snapshots
     data, grad = (array("d", [real(getattr(p, kind)) for p in parameters]) for kind in ("data", "grad"))
