@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from micrograd import Value, mean, nn, viz
 from micrograd import sum as total
 from micrograd.draw.graph.drawn import DrawnGraph
-from micrograd.draw.graph.fold import Folded
-from micrograd.draw.graph.names import names
+from micrograd.draw.graph.fold import Folded, names
 from micrograd.draw.graph.scopes import ExampleScopes
 from micrograd.draw.training import network
 

@@ -3,19 +3,28 @@
 A neuron (dot, bias and activation, or the same written out as a sum of products) is one card, with its weights on its
 incoming edges; a plain number beside an operation is written into the operation; of the examples of a mean or a sum,
 the cards show one at a time. Every other Value is a card.
+
+A label is a name. A neuron without one is called after its layer and its place there, `h1[0]`, and in the last layer
+`out`; its weights are `h1[0].w0`, its bias `h1[0].b`, its weighted sum `h1[0].z`, and the inputs of the network `x0`.
+What is left is called after its formula, `a × b`, if that is short, and otherwise `v1`, `v2` and so on, or at the root
+`result`. The examples of a stack share their names.
 """
 
-from collections.abc import Sequence
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain, count
 from typing import NamedTuple
 
-from micrograd.draw.graph.drawn import DrawnGraph
+from micrograd.draw.graph.drawn import POWERS, DrawnGraph
 from micrograd.draw.graph.scopes import ExampleScopes, Scope
-from micrograd.draw.text import number
+from micrograd.draw.text import label, number
 from micrograd.scalar import FUNCTIONS, innermost
 
 ACTIVATIONS = {"neg", "abs", *FUNCTIONS}
+SHORT = 20  # the most characters of a formula that is a name
 
 
 class Input(NamedTuple):
@@ -173,3 +182,83 @@ class Folded:
             self._card_of[key] = len(self.cards)
             self.cards.append(Card(i, [i], "", stacks=self._scopes.stacks_of(key[1])))
         return self._card_of[key]
+
+
+# Names
+
+
+def names(folded: Folded, *, numbered: bool = False) -> tuple[list[str], list[str]]:
+    """The names of all Values of a folded graph, and those on its cards, which have their formulas beside them.
+
+    These are "" for what a formula names, and unless `numbered`, for names such as `v1`, which no text mentions.
+    """
+    graph = folded.graph
+    found = [label(value) for value in graph.values]
+    _name_neurons(folded, found)
+    pairs = [zip(other, first, strict=True) for _, (first, *others) in folded.stacks for other in others]
+    twins = dict(chain.from_iterable(pairs))  # in the first example of the stack
+    for i, twin in twins.items():
+        found[i] = found[i] or found[twin]
+    given = list(found)
+    _name_others(graph, twins, found)
+    if numbered:
+        given = [name if re.fullmatch(r"v\d+", name) else known for name, known in zip(found, given, strict=True)]
+    return found, given
+
+
+def _name_neurons(folded: Folded, found: list[str]) -> None:
+    """Name the neurons, their weights and their inputs, layer by layer."""
+    graph, taken = folded.graph, set(found)
+
+    def give(i: int | None, name: str) -> None:
+        if i is not None and not found[i] and i not in graph.constants and name not in taken:
+            found[i] = name
+            taken.add(name)
+
+    layers, depths = defaultdict(list), list[int]()  # by the most neurons on a path to a card, itself included
+    for card in folded.cards:
+        is_neuron = any(x.weight is not None for x in card.inputs)
+        depths.append(max([depths[x.card] for x in card.inputs], default=0) + is_neuron)
+        if is_neuron:
+            layers[depths[-1]].append(card)
+    for depth, layer in layers.items():
+        for i, card in enumerate(layer):
+            name = "out" if depth == max(layers) else f"h{depth}"
+            give(card.head, name + f"[{i}]" * (len(layer) > 1))
+            name = found[card.head]
+            for k, x in enumerate(card.inputs):
+                give(x.weight, f"{name}.w{k}")
+                if depth == 1 and graph.is_leaf(x.source):
+                    give(x.source, f"x{k}")
+            give(card.bias, f"{name}.b")
+            z = graph.operands[card.head][0]
+            give(z if z in card.parts else None, f"{name}.z")
+
+
+def _name_others(graph: DrawnGraph, twins: Mapping[int, int], found: list[str]) -> None:
+    """Name what is left by its formula, or else by a number."""
+    taken, numbers = set(found), count(1)
+    for i, value in enumerate(graph.values):
+        if found[i]:
+            continue
+        if i in graph.constants:
+            found[i] = number(value.data)
+            continue
+        name = "" if graph.is_leaf(i) else _formula(graph, i, found)
+        if not name or len(name) > SHORT or (name in taken and i not in twins):
+            name = found[twins.get(i, i)] or ("result" if i == len(found) - 1 else f"v{next(numbers)}")
+        taken.add(name)
+        found[i] = name
+
+
+def _formula(graph: DrawnGraph, i: int, found: Sequence[str]) -> str:
+    """The operation of a Value and the names of its operands; only the operation if they are many."""
+    title, operands = graph.title(i), [found[k] for k in graph.operands[i]]
+    if len(operands) > 2 or graph.operations[i] in ("", "dot"):
+        return title
+    if title.isalpha():
+        return f"{title}({', '.join(operands)})"
+    a, *b = [f"({name})" if " " in name and title != "+" else name for name in operands]
+    if title == "**":
+        return a + POWERS.get(b[0], f"^{b[0]}")
+    return f"{a} {title} {b[0]}" if b else f"{title}{a}"

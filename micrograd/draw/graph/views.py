@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 from micrograd.draw.graph import layout
 from micrograd.draw.graph.card import GROUP, ROWS, STUB, Shape, header, shape
 from micrograd.draw.graph.drawn import DrawnGraph
-from micrograd.draw.graph.fold import Folded, Input
-from micrograd.draw.graph.names import names
+from micrograd.draw.graph.fold import Folded, Input, names
 
 DEEP = 16  # columns of a view
 WIDE = 16  # cards of a column
