@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from micrograd.draw import dot
 from micrograd.draw.dot import LIMIT, draw_graph
 from micrograd.draw.graph.svg import to_svg
-from micrograd.draw.training.charts import sparkline
-from micrograd.draw.training.plots import plot_boundary, plot_history
+from micrograd.draw.training.boundary import plot_boundary
+from micrograd.draw.training.charts import plot_history, sparkline
 from micrograd.engine import Value
 from micrograd.errors import shown
 from micrograd.files import replace

@@ -15,9 +15,8 @@ import pytest
 from micrograd import Value, data, fit, losses, nn, optim, viz
 from micrograd.draw.playground import page as playground
 from micrograd.draw.playground.page import boundary, kinds_of, numbers_in, steps
-from micrograd.draw.training.boundary import plane
+from micrograd.draw.training.boundary import MARKERS, plane
 from micrograd.draw.training.network import columns
-from micrograd.draw.training.plots import MARKERS
 from tests.javascript import in_node, needs_node
 from tests.support import flat
 

@@ -1,12 +1,13 @@
-"""The plane of a model's two inputs: the region around the examples, and the model's output there."""
+"""The plane of a model's two inputs: the region around the examples, the model's output there, and a plot of both."""
 
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from micrograd.draw.shell import CLASSES, COLOURS
 from micrograd.draw.text import real
-from micrograd.draw.training.charts import widened
+from micrograd.draw.training.charts import PLOTTED, axes, widened
 from micrograd.engine import Value
 from micrograd.errors import shown
 from micrograd.scalar import DomainError
@@ -14,6 +15,8 @@ from micrograd.trees import as_lists
 from micrograd.validation import examples, plain
 
 MARGIN = 0.15  # of the examples' extent, on each side
+FINE = 160  # points along each side of the plot's grid
+MARKERS = "os^DvP"  # colour alone never tells a class
 
 Points = Sequence[tuple[float, float]]
 Evaluator = Callable[[Points], list[list[float]]]
@@ -106,6 +109,46 @@ def by_class(area: Plane, outputs: int, at: float) -> list[tuple[int, str, Point
             kind, name = int(target > at), f"above {at:g}" if target > at else f"{at:g} or below"
         found.setdefault(kind, (name, []))[1].append(point)
     return [(kind, *found[kind]) for kind in sorted(found)]
+
+
+def plot_boundary(
+    model: Callable[[Any], Any], xs: Sequence[Any], ys: Sequence[Any], ax: Any = None, *, at: float | None = None
+) -> Any:
+    """Plot the output of a model of two inputs around the examples: a shade for each class, and lines between them.
+
+    `model` is a function of two inputs with one output, or with one for each class: then the largest is the model's
+    class. `xs` and `ys` are the examples to draw, and their classes: any two numbers for a model with one output, else
+    0, 1, ... `ax` is drawn in and returned, as by `plot_history`. `at` is the value of one output at which the class
+    changes; by default 0.5 if all outputs are from 0 to 1, as probabilities are, else 0, as for logits.
+
+    Raises ImportError if matplotlib is not installed, and ValueError if an example is not two finite inputs with a
+    number as target, or an input is beyond 1e307.
+    """
+    area = plane(xs, ys)
+    for i, point in enumerate(area.points):
+        if max(map(abs, point)) > PLOTTED:
+            raise ValueError(f"xs[{i}] is {xs[i]!r:.80}: matplotlib draws inputs up to {PLOTTED:g}, so scale them down")
+    ax, theme = axes(ax)
+    grid = area.grid(FINE)
+    across, up = [x for x, _ in grid[:FINE]], [y for _, y in grid[::FINE]]
+    outputs = evaluator(model, model.parameters() if hasattr(model, "parameters") else ())(grid)
+    at = threshold(outputs) if at is None else at
+    for k, lead in enumerate(margins(outputs, at)):
+        rows = [lead[start : start + FINE] for start in range(0, len(lead), FINE)]
+        low, high = (bound((m for m in lead if math.isfinite(m)), default=0.0) for bound in (min, max))
+        if high > 0:
+            ax.contourf(across, up, rows, levels=[0.0, high], colors=[CLASSES[k % len(CLASSES)][2 + theme]])
+        if low < 0 < high:
+            ax.contour(across, up, rows, levels=[0.0], colors=COLOURS["ink"][theme], linewidths=1.2)
+    for kind, name, points in by_class(area, len(outputs[0]), at):
+        ax.scatter(
+            *zip(*points, strict=True),
+            color=CLASSES[kind % len(CLASSES)][theme], marker=MARKERS[kind % len(MARKERS)],
+            edgecolors=COLOURS["paper"][theme], linewidths=0.8, s=40, label=name, zorder=3,
+        )  # fmt: skip
+    ax.set(xlim=(area.left, area.right), ylim=(area.bottom, area.top), xlabel="x0", ylabel="x1")
+    ax.legend(title="target")
+    return ax
 
 
 def _numbers(output: Any) -> list[float]:

@@ -1,4 +1,4 @@
-"""Loss curves and the outcome of a training: as text for a terminal, and as SVG for notebooks and pages."""
+"""Loss curves and the outcome of a training: as text for a terminal, as SVG and as plots of matplotlib's."""
 
 import math
 import sys
@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from html import escape
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from micrograd.draw.shell import COLOURS
 from micrograd.validation import count
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ LEFT, RIGHT, TOP, BOTTOM = 63, 144, 36, 36  # margins of a chart, for its number
 LINE = 15  # from one line of text to the next
 LARGEST = sys.float_info.max
 FLAT = 1e-4  # the margin of a single number, as a part of it: enough for different labels
+PLOTTED = 1e307  # the largest number for which matplotlib can draw an axis
 ULPS = 1000  # the least span of an axis, so that the places along it are different floats
 
 
@@ -134,6 +136,49 @@ def curves(history: "History", caption: str, epochs: float, width: int = WIDTH) 
     lines = {"loss": history.losses} | ({"validation": history.validation_losses} if history.validation_losses else {})
     marks = {history.failure.epoch: history.failure.what} if history.failure else {}
     return chart(lines, epochs=max(epochs, *marks, 0), caption=caption, marks=marks, width=width)
+
+
+def plot_history(history: "History", ax: Any = None) -> Any:
+    """Plot the losses of a training by epoch, on a logarithmic axis if all of them are above 0.
+
+    The line has a gap where a loss is infinite, NaN or beyond 1e307. `ax` are the `matplotlib.axes.Axes` to draw in, in
+    colours for light or dark as they are; by default, those of a new figure. They are returned.
+
+    Raises ImportError if matplotlib is not installed, and TypeError if `history` is not a History.
+    """
+    from micrograd.training.history import History
+
+    if not isinstance(history, History):
+        raise TypeError(f"history is of type {type(history).__name__}: expected the History that fit returned")
+    ax, theme = axes(ax)
+    losses, validation = (
+        [loss if abs(loss) <= PLOTTED else math.nan for loss in numbers]
+        for numbers in (history.losses, history.validation_losses)
+    )
+    blue, orange = COLOURS["plus"][theme], COLOURS["minus"][theme]
+    ax.plot(range(1, len(losses) + 1), losses, color=blue, label="loss")
+    if validation:
+        ax.plot(range(1, len(validation) + 1), validation, color=orange, linestyle="--", label="validation loss")
+        best = lowest(validation)
+        words = f"lowest: {validation[best]:.4g} in epoch {best + 1}"
+        ax.plot(best + 1, validation[best], "v", color=orange, label=words)
+        ax.legend(frameon=False)
+    if losses and all(loss > 0 for loss in losses + validation if math.isfinite(loss)):
+        ax.set_yscale("log")
+    ax.set(xlabel="epoch", ylabel="loss")
+    return ax
+
+
+def axes(ax: Any) -> tuple[Any, bool]:
+    """These axes, or those of a new figure, and whether they are dark. Raises ImportError without matplotlib."""
+    if ax is None:
+        try:
+            from matplotlib import pyplot
+        except ImportError:
+            raise ImportError("plots need matplotlib: pip install matplotlib") from None
+        _, ax = pyplot.subplots(layout="constrained")  # which leaves room for every label
+    red, green, blue, alpha = ax.get_facecolor()
+    return ax, alpha * (1 - 0.299 * red - 0.587 * green - 0.114 * blue) > 0.5  # as it looks on white paper
 
 
 def _mean(numbers: Sequence[float]) -> float:
