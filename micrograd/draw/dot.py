@@ -50,9 +50,8 @@ def body(root: Value, limit: float) -> list[str]:
     needed = max(count, math.ceil(passed / COLUMNS_PER_NODE))
     if needed > limit:
         edges = f", and edges that pass {passed} columns" * (needed > count)
-        raise ValueError(
-            f"the graph has {count} nodes{edges}, too many to draw: draw a smaller part of it, or pass limit={needed}"
-        )
+        remedy = f"draw a smaller part of it, or pass limit={needed}"
+        raise ValueError(f"the graph has {count} nodes{edges}, too many to draw: {remedy}")
     has_gradients = graph.has_gradients()
     lines = [f"\tgraph [{FAST_LAYOUT}]\n"] * (count + passed > LIMIT)
     for i, node in enumerate(graph.values):

@@ -102,17 +102,14 @@ def _table(loss: Any, names: Sequence[str], xs: Any, ys: Any, sizes: Sequence[in
         sizes = sizes or [*map(len, numbers)]
         for name, part, inside, size in zip(names, pair, numbers, sizes, strict=True):
             if not all(map(math.isfinite, inside)):
-                raise ValueError(
-                    f"{name}[{i}] is {shown(part)}: a playground needs finite numbers; classes are 0, 1, ..."
-                )
+                expected = "a playground needs finite numbers; classes are 0, 1, ..."
+                raise ValueError(f"{name}[{i}] is {shown(part)}: {expected}")
             if len(inside) != size:
                 raise ValueError(f"{name}[{i}] has another size than the first example: a playground needs one for all")
         rows.append([*numbers[0], *numbers[1]])
-    if len(rows) * sum(sizes) > NUMBERS:
-        raise ValueError(
-            f"{names[0]} and {names[1]} hold {len(rows) * sum(sizes):,} numbers: a playground holds {NUMBERS:,}, so "
-            f"give {NUMBERS // sum(sizes):,} examples or fewer"
-        )
+    if (n := len(rows) * sum(sizes)) > NUMBERS:
+        remedy = f"a playground holds {NUMBERS:,}, so give {NUMBERS // sum(sizes):,} examples or fewer"
+        raise ValueError(f"{names[0]} and {names[1]} hold {n:,} numbers: {remedy}")
     return (xs, ys), rows
 
 
@@ -188,10 +185,8 @@ def _optimizer(optimizer: Any, parameters: list[Value], n: int) -> Any:
         require_attributes("optimizer", optimizer, ["__call__"], "an optimizer, or a function from parameters to one")
         return optimizer(parameters)
     if n > 1:
-        raise ValueError(
-            "the optimizer has the parameters of one model: for several, give a function from parameters to an "
-            "optimizer, such as lambda parameters: SGD(parameters, 0.1)"
-        )
+        remedy = "give a function from parameters to an optimizer, such as lambda parameters: SGD(parameters, 0.1)"
+        raise ValueError(f"the optimizer has the parameters of one model: for several, {remedy}")
     return optimizer
 
 

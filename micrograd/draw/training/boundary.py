@@ -19,7 +19,6 @@ FINE = 160  # points along each side of the plot's grid
 MARKERS = "os^DvP"  # colour alone never tells a class
 
 Points = Sequence[tuple[float, float]]
-Evaluator = Callable[[Points], list[list[float]]]
 
 
 class Plane(NamedTuple):
@@ -47,16 +46,16 @@ def plane(xs: Sequence[Any], ys: Sequence[Any]) -> Plane:
     rows = [[*map(real, x if hasattr(x, "__len__") else ()), real(y)] for x, y in zip(xs, ys, strict=True)]
     for i, numbers in enumerate(rows):
         if len(numbers) != 3 or not all(map(math.isfinite, numbers)):
-            raise ValueError(
-                f"xs[{i}] is {shown(xs[i])} and ys[{i}] is {shown(ys[i])}: a decision boundary needs examples with two "
-                "finite inputs and a number as their target"
-            )
+            expected = "a decision boundary needs examples with two finite inputs and a number as their target"
+            raise ValueError(f"xs[{i}] is {shown(xs[i])} and ys[{i}] is {shown(ys[i])}: {expected}")
     across, up, targets = zip(*rows, strict=True)
     (left, right), (bottom, top) = (widened(min(axis), max(axis), MARGIN, least=1.0) for axis in (across, up))
     return Plane(left, right, bottom, top, list(zip(across, up, strict=True)), list(targets))
 
 
-def evaluator(function: Callable[[Any], Any], parameters: Sequence[Value] = ()) -> Evaluator:
+def evaluator(
+    function: Callable[[Any], Any], parameters: Sequence[Value] = ()
+) -> Callable[[Points], list[list[float]]]:
     """A function that evaluates `function` at some points, with the current numbers of its parameters.
 
     It runs compiled code if `function` can be compiled; if not, it calls it point by point. The output is NaN outside
