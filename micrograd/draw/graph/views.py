@@ -176,8 +176,7 @@ class Views:
         items, where = view.items, view.where
         bundles = defaultdict(list)
         last = max(item.column for item in items)
-        before: dict[int, int] = {}
-        behind: dict[int, int] = {}
+        before, behind = dict[int, int](), dict[int, int]()
         for card in view.members:
             at = where[card]
             for k, x in enumerate(self.cards[card].inputs):
@@ -190,8 +189,11 @@ class Views:
                     bundles[where[card], self._stub(view, taker, last + 1, behind), -1].append(x)
         for source, target, k in sorted(bundles, key=lambda ends: ends[2] < 0):  # those of many inputs last
             if source != target:
-                inputs = bundles[source, target, k]
-                view.edges.append(Edge(source, target, self._port(items[target], inputs), inputs))
+                inputs, item = bundles[source, target, k], items[target]
+                port = item.shape.height / 2
+                if len(inputs) == len(item.cards) == 1 and item.shape.ports:
+                    port = item.shape.ports[self.cards[item.cards[0]].inputs.index(inputs[0])]
+                view.edges.append(Edge(source, target, port, inputs))
 
     def _stub(self, view: View, card: int, column: int, stubs: dict[int, int]) -> int:
         """The item of a view for a card outside of it, as the views around show it; `stubs` has those of a column."""
@@ -208,12 +210,6 @@ class Views:
             stub = seen._replace(column=column, shape=STUB, kind="stub", texts=(), values=seen.values[:1], parts=())
             view.items.append(stub)
         return stubs[key]
-
-    def _port(self, target: Item, inputs: Sequence[Input]) -> float:
-        """How far down an item an edge ends: at the port of its input, if it has one."""
-        if len(inputs) == len(target.cards) == 1 and target.shape.ports:
-            return target.shape.ports[self.cards[target.cards[0]].inputs.index(inputs[0])]
-        return target.shape.height / 2
 
 
 def _runs(things: list[Any], most: int) -> list[list[Any]]:

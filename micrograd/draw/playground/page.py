@@ -196,10 +196,7 @@ def _module(source: str, names: str) -> str:
 
 
 def steps(model: Any, loss: Any, x: Any, y: Any, names: list[str]) -> dict[str, Any] | None:
-    """The page of the loss of an example, and where its leaves are among the page's numbers; None if it has no page.
-
-    `x` and `y` are the inputs and the target of the example, `names` has the name of each parameter.
-    """
+    """The page of the loss of an example, and where its leaves are among the page's numbers; None if it has no page."""
     if len(names) > SMALL:
         return None
     inputs, target = (mapped(lambda number: Value(float(number)), part) for part in (x, y))
