@@ -246,12 +246,12 @@ def test_a_model_that_cannot_be_compiled_is_asked_point_by_point():
             return x[1].log(), x[1] / 0.0
         return [Value(0.0), 1.0] if x[1] > 0 else (x[0], x[1])
 
-    assert evaluator(branching)([(1.0, 1.0), (0.5, -1.0)]) == [[0.0, 1.0], [0.5, -1.0]]
-    inside, divided, outside = evaluator(branching)([(1.0, 1.0), (3.0, 1.0), (3.0, -1.0)])
+    assert evaluator(branching, ())([(1.0, 1.0), (0.5, -1.0)]) == [[0.0, 1.0], [0.5, -1.0]]
+    inside, divided, outside = evaluator(branching, ())([(1.0, 1.0), (3.0, 1.0), (3.0, -1.0)])
     assert inside == [0.0, 1.0]
     assert all(map(math.isnan, divided + outside))
     assert len(divided) == len(outside) == 2
-    assert evaluator(branching)([]) == []
+    assert evaluator(branching, ())([]) == []
 
 
 @pytest.mark.parametrize("error", [ValueError, TypeError, IndexError])

@@ -68,8 +68,14 @@ class Folded:
         swallowed = {k for found in self._inside.values() for k in found}
         swallowed |= {k for node in self.stacked for k in graph.chain(node)[:-1]}
         for i in shown:
-            if i not in swallowed:
-                self._add(i)
+            if i in swallowed:
+                continue
+            scope = self._scopes.of[i]
+            card = self._neuron(i) if i in self._inside or graph.operations[i] == "dot" else self._operation(i)
+            card.inputs = [x._replace(card=self._source(x.source, scope)) for x in card.inputs]
+            card.stacks = self._scopes.stacks_of(scope)
+            self._card_of[i, scope] = len(self.cards)
+            self.cards.append(card)
         if not self.cards:
             self._source(len(graph.values) - 1, ())  # a leaf alone
 
@@ -90,15 +96,6 @@ class Folded:
 
     def _operands(self, i: int) -> list[Input]:
         return [Input(operand, None, i, place) for place, operand in enumerate(self.graph.operands[i])]
-
-    def _add(self, i: int) -> None:
-        """The card of a node."""
-        scope = self._scopes.of[i]
-        card = self._neuron(i) if i in self._inside or self.graph.operations[i] == "dot" else self._operation(i)
-        card.inputs = [x._replace(card=self._source(x.source, scope)) for x in card.inputs]
-        card.stacks = self._scopes.stacks_of(scope)
-        self._card_of[i, scope] = len(self.cards)
-        self.cards.append(card)
 
     def _nodes_inside(self, i: int) -> list[int]:
         """The nodes inside the activation of a neuron: a dot, or the sums and products of one that is written out."""

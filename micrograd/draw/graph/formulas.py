@@ -87,8 +87,7 @@ def _traced(trace: Trace, value: Value, seed: Any, *, shown: bool = False) -> tu
 def _function(trace: Trace, results: Sequence[int]) -> str:
     """The body of a function that returns these lines."""
     names = {id: "g" if array == "seed" else f"v[{i}]" for id, (array, i) in trace.leaves.items()}
-    for id, constant in trace.constants.items():
-        names[id] = literal(constant)
+    names |= {id: literal(constant) for id, constant in trace.constants.items()}
     lines = []
     for node in Expressions(trace, results):
         names[node.line] = f"t{node.line}"

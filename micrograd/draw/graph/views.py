@@ -96,9 +96,9 @@ class Views:
         for column, groups in enumerate(parts):
             for cards, title in groups:
                 view.where.update(dict.fromkeys(cards, len(view.items)))
-                is_group = len(cards) > 1
-                item = self._group(view, cards, column, title) if is_group else self._card(view, cards[0], column)
-                view.items.append(item)
+                view.items.append(
+                    self._group(view, cards, column, title) if len(cards) > 1 else self._card(view, cards[0], column)
+                )
         self._connect(view)
         sizes = tuple(item.shape.outer for item in view.items)
         first = min(item.column for item in view.items)  # -1 if there are stubs on the left
@@ -137,8 +137,7 @@ class Views:
     def _card(self, view: View, number: int, column: int) -> Item:
         card = self.cards[number]
         weights = [x.weight for x in card.inputs if x.weight is not None]
-        if not len(weights) == len(card.inputs) <= ROWS:
-            weights = []
+        weights = weights if len(weights) == len(card.inputs) <= ROWS else []
         bias = [card.bias] if weights and card.bias is not None else []
         name = self.shown[card.head]
         lines, texts = header(name, card.title)

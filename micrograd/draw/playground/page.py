@@ -8,6 +8,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -134,12 +135,10 @@ def kinds_of(rows: Rows, outputs: int) -> list[float] | None:
 def boundary(loss: Any, kinds: list[float]) -> float:
     """The output of a model of two classes that costs the same in both."""
     for at in (0.5, 0.0):  # of probabilities; of logits and margins
-        try:
-            costs = [real(loss(Value(at), kind)) for kind in kinds[:2]]
-        except (ArithmeticError, ValueError, TypeError, AttributeError):
-            continue
-        if abs(costs[0] - costs[1]) < 1e-9:
-            return at
+        with suppress(ArithmeticError, ValueError, TypeError, AttributeError):
+            one, other = (real(loss(Value(at), kind)) for kind in kinds[:2])
+            if abs(one - other) < 1e-9:
+                return at
     return sum(kinds) / 2
 
 

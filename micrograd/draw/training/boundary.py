@@ -53,9 +53,7 @@ def plane(xs: Sequence[Any], ys: Sequence[Any]) -> Plane:
     return Plane(left, right, bottom, top, list(zip(across, up, strict=True)), list(targets))
 
 
-def evaluator(
-    function: Callable[[Any], Any], parameters: Sequence[Value] = ()
-) -> Callable[[Points], list[list[float]]]:
+def evaluator(function: Callable[[Any], Any], parameters: Sequence[Value]) -> Callable[[Points], list[list[float]]]:
     """A function that evaluates `function` at some points, with the current numbers of its parameters.
 
     It runs compiled code if `function` can be compiled; if not, it calls it point by point. The output is NaN outside

@@ -85,8 +85,8 @@ def chart(
     for row, name in labelled(_powers(low, high) if logarithmic else ticks(low, high, 5)):
         parts.append(f'<path class="mg-grid" d="M{LEFT} {y(row):.1f}H{right}"/>')
         parts.append(text(LEFT - 7, y(row) + 4, name, "mg-soft", "end"))
-    whole = [tick for tick in ticks(0, epochs, 6) if tick == int(tick)]
-    parts += [text(x(tick), bottom + 16, f"{tick:g}", "mg-soft", "middle") for tick in whole]
+    for tick in filter(float.is_integer, ticks(0, epochs, 6)):
+        parts.append(text(x(tick), bottom + 16, f"{tick:g}", "mg-soft", "middle"))
     parts.append(text((LEFT + right) / 2, height - 5, "epoch", "mg-soft", "middle"))
     parts.append(
         f'<text class="mg-soft" transform="translate(10 {(top + bottom) / 2:.1f}) rotate(-90)" '
@@ -190,8 +190,7 @@ def _mean(numbers: Sequence[float]) -> float:
 def _thinned(numbers: Sequence[float]) -> list[tuple[bool, int, float]]:
     """The points of a curve to draw: whether a stroke begins there, the epoch and the number."""
     stretch = max(1, -(-len(numbers) // MAX_STRETCHES))
-    found: list[tuple[bool, int, float]] = []
-    begins = True
+    found, begins = list[tuple[bool, int, float]](), True
     for start in range(0, len(numbers), stretch):
         piece = numbers[start : start + stretch]
         finite = [number for number in piece if math.isfinite(number)]

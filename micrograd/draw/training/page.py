@@ -111,10 +111,9 @@ def _rounded(number: float) -> float | str:
 def _maps(model: Module, snapshots: Sequence[Snapshot], area: Plane, at: float | None) -> tuple[dict[str, Any], bytes]:
     """What page.js draws in the plane: the ticks of its axes and the examples of each class, and all maps as bytes.
 
-    A map has one byte for each point, row by row from below: 128 is an output of 0, more is above, less is below, and 0
-    is an output that is not finite. Each snapshot has `leads` maps of `FINE` by `FINE` points, one for each class (of
-    two classes, only for the second), of its margin over the others; then one of `COARSE` by `COARSE` points for each
-    unit that has a card. `at` is the output at which the class changes, for a model with one output.
+    Each snapshot has `leads` maps of `FINE` by `FINE` points, as maps.js describes them: one for each class (of two
+    classes, only for the second), of its margin over the others; then one of `COARSE` by `COARSE` points for each unit
+    that has a card. `at` is the output at which the class changes, for a model with one output.
     """
     model = copy.deepcopy(model)  # whose parameters may be changed
     layers = layers_of(model)
