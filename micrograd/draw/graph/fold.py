@@ -64,14 +64,14 @@ class Folded:
         self._card_of: dict[tuple[int, Scope], int] = {}  # the card of a Value in a scope
         nodes = range(graph.first, len(graph.values))
         shown = [i for i in nodes if not self._scopes.is_hidden(i)]
-        self._inside = {i: found for i in shown if (found := self._nodes_inside(i))}
-        swallowed = {k for found in self._inside.values() for k in found}
+        neurons = {i: found for i in shown if (found := self._terms(i))}
+        swallowed = {k for nodes, _ in neurons.values() for k in nodes}
         swallowed |= {k for node in self.stacked for k in graph.chain(node)[:-1]}
         for i in shown:
             if i in swallowed:
                 continue
             scope = self._scopes.of[i]
-            card = self._neuron(i) if i in self._inside or graph.operations[i] == "dot" else self._operation(i)
+            card = self._neuron(i, *neurons[i]) if i in neurons else self._operation(i)
             card.inputs = [x._replace(card=self._source(x.source, scope)) for x in card.inputs]
             card.stacks = self._scopes.stacks_of(scope)
             self._card_of[i, scope] = len(self.cards)
@@ -83,7 +83,7 @@ class Folded:
     def _weights(self) -> set[int | None]:
         """The leaves that are a weight or the bias of a dot."""
         dots = [i for i, op in enumerate(self.graph.operations) if op == "dot"]
-        return {self._weight(term) for i in dots for term in self._terms(i)}
+        return {self._weight(term) for i in dots for term in self._factors(i)}
 
     def unfolded(self, card: Card, first: int) -> list[Card]:
         """A card for each part of the card, numbered from `first` on, with all its operands as inputs."""
@@ -97,43 +97,38 @@ class Folded:
     def _operands(self, i: int) -> list[Input]:
         return [Input(operand, None, i, place) for place, operand in enumerate(self.graph.operands[i])]
 
-    def _nodes_inside(self, i: int) -> list[int]:
-        """The nodes inside the activation of a neuron: a dot, or the sums and products of one that is written out."""
-        graph, found, path = self.graph, list[int](), list(self.graph.operands[i])
+    def _factors(self, i: int) -> list[list[Input]]:
+        """The terms of a dot: its factors in pairs, and its bias on its own."""
+        operands = self._operands(i)
+        n = len(operands) // 2
+        return [*([w, x] for w, x in zip(operands[:n], operands[n:-1], strict=True)), operands[-1:]]
+
+    def _terms(self, i: int) -> tuple[list[int], list[list[Input]]] | None:
+        """The nodes inside a neuron, and its terms: pairs of factors, and the bias. None if the node is no neuron.
+
+        A neuron is a dot, an activation of a dot, or one of the sums and products of a dot that is written out.
+        """
+        graph, nodes, terms = self.graph, list[int](), list[list[Input]]()
+        path = list(graph.operands[i])
+        if graph.operations[i] == "dot":
+            return [], self._factors(i)
         if len(path) != 1 or graph.operations[i] not in ACTIVATIONS:
-            return []
+            return None
         if graph.operations[path[0]] == "dot" and graph.is_inner(path[0]):
-            return path
-        biases = products = 0
+            return path, self._factors(path[0])
         while path:
             k = path.pop()
-            op = graph.operations[k] if graph.is_inner(k) else ""
+            op, operands = graph.operations[k] if graph.is_inner(k) else "", self._operands(k)
             if op == "+":
-                path += reversed(graph.operands[k])
-            elif op == "*" and self._weight(self._operands(k)) is not None:
-                products += 1
-            elif graph.is_leaf(k):
-                biases += 1
-                continue
-            else:
-                return []
-            found.append(k)
-        return found if products > 1 and biases < 2 else []
-
-    def _terms(self, i: int) -> list[list[Input]]:
-        """The terms of a neuron: pairs of factors, and the bias on its own."""
-        terms: list[list[Input]] = []
-        for k in self._inside.get(i, [i]):
-            operands = self._operands(k)
-            if self.graph.operations[k] == "dot":
-                n = len(operands) // 2
-                terms += [[w, x] for w, x in zip(operands[:n], operands[n:-1], strict=True)]
-                terms.append(operands[-1:])  # the bias
-            elif self.graph.operations[k] == "*":
+                terms += [[x] for x in operands if graph.is_leaf(x.source)]
+                path += [x.source for x in reversed(operands) if not graph.is_leaf(x.source)]
+            elif op == "*" and self._weight(operands) is not None:
                 terms.append(operands)
             else:
-                terms += [[x] for x in operands if self.graph.is_leaf(x.source)]
-        return terms
+                return None
+            nodes.append(k)
+        products = sum(len(term) == 2 for term in terms)
+        return (nodes, terms) if products > 1 and len(terms) < products + 2 else None
 
     def _weight(self, term: Sequence[Input]) -> int | None:
         """The factor of a term that is the weight on the other's edge, or the bias: a leaf, the first if both are."""
@@ -141,10 +136,10 @@ class Folded:
         leaves = [factor for factor in factors if self.graph.is_leaf(factor)]
         return leaves[0] if leaves and len(set(factors)) == len(factors) else None
 
-    def _neuron(self, i: int) -> Card:
-        """The card of a dot, or of a neuron that is written out as a sum of products."""
+    def _neuron(self, i: int, inside: list[int], terms: list[list[Input]]) -> Card:
+        """The card of a neuron."""
         graph, card, leaves = self.graph, Card(i, [], self.graph.title(i)), list[int]()
-        for term in self._terms(i):
+        for term in terms:
             weight, first = self._weight(term), term[0].source
             is_square = len(term) == 2 and term[1].source == first
             if weight is None and is_square and first in self._weights:
@@ -154,7 +149,7 @@ class Folded:
                 is_zero = weight in graph.constants and innermost(graph.values[weight].data) == 0
                 card.bias = weight if len(term) == 1 and not is_zero else card.bias
             card.inputs += [x._replace(weight=weight) for x in term if x.source != weight]
-        card.parts = [*dict.fromkeys(leaves), *sorted(self._inside.get(i, [])), i]
+        card.parts = [*dict.fromkeys(leaves), *sorted(inside), i]
         return card
 
     def _operation(self, i: int) -> Card:
