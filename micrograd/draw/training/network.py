@@ -19,22 +19,15 @@ LEGEND = ("edges: weights, solid above 0, dashed below", "in the cards: biases")
 
 
 class Unit(NamedTuple):
-    """A neuron or an input: its name, and the index of each of its parameters in the model."""
+    """A neuron or an input: its name, the index of each of its parameters in the model, and its card if it has one."""
 
     name: str
     neuron: Neuron | None = None
     weights: Sequence[int] = ()
     bias: int = -1
-
-
-class Card(NamedTuple):
-    """A unit's card: its number among all cards, its upper left corner, and its side."""
-
-    unit: Unit
-    number: int
-    x: float
-    y: float
-    side: float
+    number: int = -1  # of the card among all
+    x: float = 0.0  # its upper left corner
+    y: float = 0.0
 
 
 def layers_of(model: Any) -> list[Any]:
@@ -105,10 +98,11 @@ def network(model: Any, *, legend: bool = True) -> str:
     cards = []
     for k, units in enumerate(every):
         x, top = SIDE + COLUMN * k, TOP + pitch * (fullest - min(len(units), CARDS)) / 2
-        cards.append([Card(unit, next(number), x, top + pitch * i, side) for i, unit in enumerate(units[:CARDS])])
-    parts = _edges(cards, pitch / 16, parameters)
+        drawn = enumerate(units[:CARDS])
+        cards.append([unit._replace(number=next(number), x=x, y=top + pitch * i) for i, unit in drawn])
+    parts = _edges(cards, side, pitch / 16, parameters)
     for units, column in zip(every, cards, strict=True):
-        parts += [_card(card, parameters, has_caption=room == CAPTION) for card in column]
+        parts += [_card(unit, side, parameters, has_caption=room == CAPTION) for unit in column]
         if len(units) > CARDS:
             parts.append(text(column[0].x, TOP + pitch * CARDS + 10, f"and {len(units) - CARDS} more", "mg-soft"))
     width = max(cards[-1][0].x + side + SIDE, MIN_WIDTH)
@@ -123,38 +117,37 @@ def network(model: Any, *, legend: bool = True) -> str:
     )
 
 
-def _edges(cards: Sequence[Sequence[Card]], thickest: float, parameters: Sequence[float]) -> list[str]:
+def _edges(cards: Sequence[Sequence[Unit]], side: float, thickest: float, parameters: Sequence[float]) -> list[str]:
     """The edges between the cards of each two columns."""
-    drawn = [parameters[i] for column in cards for card in column for i in card.unit.weights]
+    drawn = [parameters[i] for column in cards for unit in column for i in unit.weights]
     largest = max((abs(w) for w in drawn if math.isfinite(w)), default=0.0)
     edges = []
     for before, column in pairwise(cards):
         for b, (j, a) in product(column, enumerate(before)):
-            i = b.unit.weights[j]
-            weight, start, bend = parameters[i], a.x + a.side, (a.x + a.side + b.x) / 2
-            there, here = f"{a.y + a.side / 2:.1f}", f"{b.y + b.side / 2:.1f}"
+            i, start = b.weights[j], a.x + side
+            weight, bend = parameters[i], (start + b.x) / 2
+            there, here = f"{a.y + side / 2:.1f}", f"{b.y + side / 2:.1f}"
             sign = "plus" if weight > 0 else "minus" if weight < 0 else "none"
             share = max(abs(weight) / largest, 0.1) if largest and math.isfinite(weight) else 0.1
             edges.append(
                 f'<path class="mg-edge {sign}" data-weight="{i}" data-from="{a.number}" data-to="{b.number}" '
                 f'd="M{start:.1f} {there}C{bend:.1f} {there} {bend:.1f} {here} {b.x:.1f} {here}" '
                 f'stroke-width="{thickest * share:.2f}">'
-                f"<title>{b.unit.name}.w{j}, the weight of {a.unit.name}: {weight:.4g}</title></path>"
+                f"<title>{b.name}.w{j}, the weight of {a.name}: {weight:.4g}</title></path>"
             )
     return edges
 
 
-def _card(card: Card, parameters: Sequence[float], *, has_caption: bool) -> str:
+def _card(unit: Unit, side: float, parameters: Sequence[float], *, has_caption: bool) -> str:
     """A unit's card; if there is room for a caption, with its name below and its bias inside."""
-    (name, neuron, _, i), side = card.unit, card.side
+    name, neuron, _, i, number, x, y = unit
     bias = "" if neuron is None or not has_caption else _short(parameters[i])
     title = name if neuron is None else f"{name}: {neuron!r}, bias {parameters[i]:.4g}"
-    middle = card.x + side / 2
     return (
-        f'<g data-unit="{card.number}"><title>{escape(title)}</title><rect class="mg-card" x="{card.x:.1f}" '
-        f'y="{card.y:.1f}" width="{side:.1f}" height="{side:.1f}" rx="5"/>'
-        f"{text(middle, card.y + side / 2 + 4, bias, 'inside', 'middle')}"
-        f"{text(middle, card.y + side + 15, name, anchor='middle') * has_caption}</g>"
+        f'<g data-unit="{number}"><title>{escape(title)}</title><rect class="mg-card" x="{x:.1f}" y="{y:.1f}" '
+        f'width="{side:.1f}" height="{side:.1f}" rx="5"/>'
+        f"{text(x + side / 2, y + side / 2 + 4, bias, 'inside', 'middle')}"
+        f"{text(x + side / 2, y + side + 15, name, anchor='middle') * has_caption}</g>"
     )
 
 
