@@ -55,8 +55,7 @@ def body(root: Value, limit: float) -> list[str]:
     has_gradients = graph.has_gradients()
     lines = [f"\tgraph [{FAST_LAYOUT}]\n"] * (count + passed > LIMIT)
     for i, node in enumerate(graph.values):
-        colour = ROOT if node is root else "" if node._prev else LEAF
-        fill = f' fillcolor="{colour}"' if colour else ""
+        fill = f' fillcolor="{ROOT if node is root else LEAF}"' * (node is root or not node._prev)
         fields = [str(node.label)] * (node.label != "") + [f"data {text.exact(node.data)}"]
         fields += [f"grad {text.exact(node.grad)}"] * (has_gradients and i not in graph.constants)
         tip = _escaped(", ".join(fields))

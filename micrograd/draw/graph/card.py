@@ -50,9 +50,8 @@ GROUP = Shape(MAIN, 40.0, (20.0,), GROUP_SLOTS, 0.0, True)  # a card for a group
 
 @cache
 def shape(
-    *, inputs: int, weights: int = 0, bias: bool = False, header: int = 1, labelled: bool = False,
-    grad: bool = True, weight_grads: bool = False, stacked: bool = False,
-) -> Shape:  # fmt: skip
+    *, inputs: int, weights: int, bias: bool, header: int, labelled: bool, grad: bool, weight_grads: bool, stacked: bool
+) -> Shape:
     """The shape of a card; its first value is its result, the next are its weights and bias."""
     rows = weights + bias
     heads = weight_grads and rows > 0

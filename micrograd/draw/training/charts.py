@@ -64,8 +64,8 @@ def chart(
     first name is that of the vertical axis. `epochs` is the last epoch of the horizontal axis, `marks` has texts by the
     epoch that they mark. Screen readers read the caption out.
     """
-    drawn = {title: _thinned(numbers) for title, numbers in lines.items()}
-    finite = [number for points in drawn.values() for _, _, number in points]
+    drawn = {title: _strokes(numbers) for title, numbers in lines.items()}
+    finite = [number for strokes in drawn.values() for stroke in strokes for _, number in stroke]
     logarithmic = min(finite, default=0.0) > 0
     scaled = math.log10 if logarithmic else float
     low, high = (scaled(bound(finite, default=1.0)) for bound in (min, max))
@@ -93,10 +93,10 @@ def chart(
         f'text-anchor="middle">{escape(next(iter(lines)))}{" (log scale)" * logarithmic}</text>'
     )
     ends = []
-    for i, (title, points) in enumerate(drawn.items()):
-        path = "".join(f"{'M' if first else 'L'}{x(epoch):.1f} {y(number):.1f}" for first, epoch, number in points)
-        parts.append(f'<path class="mg-line mg-line{i}" d="{path}"/>')
-        if points:
+    for i, (title, strokes) in enumerate(drawn.items()):
+        paths = ["L".join(f"{x(epoch):.1f} {y(number):.1f}" for epoch, number in stroke) for stroke in strokes]
+        parts.append(f'<path class="mg-line mg-line{i}" d="{"".join(f"M{path}" for path in paths)}"/>')
+        if strokes:
             last = next(number for number in reversed(lines[title]) if math.isfinite(number))
             ends.append((LINE * i + 33 if is_narrow else y(last), f"mg-name{i}", f"{title} {last:.4g}"))
     ends.sort()
@@ -187,18 +187,17 @@ def _mean(numbers: Sequence[float]) -> float:
     return min(max(mean, min(numbers)), max(numbers))
 
 
-def _thinned(numbers: Sequence[float]) -> list[tuple[bool, int, float]]:
-    """The points of a curve to draw: whether a stroke begins there, the epoch and the number."""
+def _strokes(numbers: Sequence[float]) -> list[list[tuple[int, float]]]:
+    """The epochs and numbers of a curve to draw, in one stroke up to where none is finite, and so on."""
     stretch = max(1, -(-len(numbers) // MAX_STRETCHES))
-    found, begins = list[tuple[bool, int, float]](), True
+    strokes = [list[tuple[int, float]]()]
     for start in range(0, len(numbers), stretch):
         piece = numbers[start : start + stretch]
         finite = [number for number in piece if math.isfinite(number)]
-        for i in sorted({piece.index(min(finite)), piece.index(max(finite))} if finite else ()):
-            found.append((begins, start + i + 1, piece[i]))
-            begins = False
-        begins = begins or not finite
-    return found
+        ends = {piece.index(bound(finite)) for bound in (min, max)} if finite else ()
+        strokes[-1] += [(start + i + 1, piece[i]) for i in sorted(ends)]
+        strokes += [[]] * (not finite)
+    return list(filter(None, strokes))
 
 
 def _powers(low: float, high: float) -> list[float]:
