@@ -12,7 +12,7 @@ What is left is called after its formula, `a × b`, if that is short, and otherw
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, count
@@ -191,8 +191,17 @@ def names(folded: Folded, *, numbered: bool = False) -> tuple[list[str], list[st
     twins = dict(chain.from_iterable(pairs))  # in the first example of the stack
     for i, twin in twins.items():
         found[i] = found[i] or found[twin]
-    given = list(found)
-    _name_others(graph, twins, found)
+    given, taken, numbers = list(found), set(found), count(1)
+    for i, value in enumerate(graph.values):
+        if i in graph.constants:
+            found[i] = found[i] or number(value.data)
+        if found[i]:
+            continue
+        name = "" if graph.is_leaf(i) else _formula(graph, i, found)
+        if not name or len(name) > SHORT or (name in taken and i not in twins):
+            name = found[twins.get(i, i)] or ("result" if i == len(found) - 1 else f"v{next(numbers)}")
+        taken.add(name)
+        found[i] = name
     if numbered:
         given = [name if re.fullmatch(r"v\d+", name) else known for name, known in zip(found, given, strict=True)]
     return found, given
@@ -225,22 +234,6 @@ def _name_neurons(folded: Folded, found: list[str]) -> None:
             give(card.bias, f"{name}.b")
             z = graph.operands[card.head][0]
             give(z if z in card.parts else None, f"{name}.z")
-
-
-def _name_others(graph: DrawnGraph, twins: Mapping[int, int], found: list[str]) -> None:
-    """Name what is left by its formula, or else by a number."""
-    taken, numbers = set(found), count(1)
-    for i, value in enumerate(graph.values):
-        if found[i]:
-            continue
-        if i in graph.constants:
-            found[i] = number(value.data)
-            continue
-        name = "" if graph.is_leaf(i) else _formula(graph, i, found)
-        if not name or len(name) > SHORT or (name in taken and i not in twins):
-            name = found[twins.get(i, i)] or ("result" if i == len(found) - 1 else f"v{next(numbers)}")
-        taken.add(name)
-        found[i] = name
 
 
 def _formula(graph: DrawnGraph, i: int, found: Sequence[str]) -> str:

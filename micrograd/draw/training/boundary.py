@@ -151,7 +151,6 @@ def plot_boundary(
 def _numbers(output: Any) -> list[float]:
     """The numbers in an output. Raises TypeError if there is anything else in it."""
     parts = output if isinstance(output, (list, tuple)) else [output]
-    for part in parts:
-        if not isinstance(part, Value) and not isinstance(plain(part), (int, float)):
-            raise TypeError(f"the model's output is {shown(output)}: expected a Value or a number, or a list of them")
+    if not all(isinstance(part, Value) or isinstance(plain(part), (int, float)) for part in parts):
+        raise TypeError(f"the model's output is {shown(output)}: expected a Value or a number, or a list of them")
     return [real(part) for part in parts]

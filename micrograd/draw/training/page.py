@@ -74,10 +74,9 @@ def _snapshots(history: History, model: Any) -> list[Snapshot]:
     if not isinstance(model, Module):
         return history.snapshots
     parameters = model.parameters()
-    for snapshot in history.snapshots:
-        if (n := len(snapshot.parameters)) != len(parameters):
-            remedy = "give the model that was trained"
-            raise ValueError(f"the snapshots have {n} parameters, but the model has {len(parameters)}: {remedy}")
+    if others := {len(snapshot.parameters) for snapshot in history.snapshots} - {len(parameters)}:
+        remedy = "give the model that was trained"
+        raise ValueError(f"the snapshots have {others.pop()} parameters, but the model has {len(parameters)}: {remedy}")
     if history.snapshots or not parameters:
         return history.snapshots
     data, grad = (array("d", [real(getattr(p, kind)) for p in parameters]) for kind in ("data", "grad"))
