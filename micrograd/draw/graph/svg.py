@@ -8,7 +8,6 @@ from typing import Any
 
 from micrograd.draw.graph.card import SIZES, Slot
 from micrograd.draw.graph.drawn import DrawnGraph
-from micrograd.draw.graph.layout import Passes
 from micrograd.draw.graph.views import Item, Views
 from micrograd.draw.shell import COLOURS, GRAPH_COLOURS, read
 from micrograd.draw.text import CONTROLS, EMS, exact, label, number, real, width
@@ -68,27 +67,21 @@ def _edges(views: Views) -> Iterable[str]:
     largest = max(map(abs, filter(math.isfinite, weights)), default=0.0)
     for edge, weight, passes in zip(view.edges, weights, placed.passes, strict=True):
         (x, y), shape = placed.corners[edge.source], view.items[edge.source].shape
-        left, top = placed.corners[edge.target]
-        path = _curve((x + shape.width, y + shape.height / 2), passes, (left, top + edge.port))
+        x, y = x + shape.width, y + shape.height / 2
+        end, top = placed.corners[edge.target]
+        path = f"M{x:.0f} {y:.0f}"
+        for left, right, level in [*passes, (end, end, top + edge.port)]:  # level where it passes cards and at its ends
+            middle = (x + left) / 2
+            path += f"C{middle:.0f} {y:.0f} {middle:.0f} {level:.0f} {left:.0f} {level:.0f}"
+            if right > left:
+                path += f"H{right:.0f}"
+            x, y = right, level
         kind = "" if math.isnan(weight) else " down" if weight < 0 else " up"
         thickness = 0.8 + 2 * abs(weight / largest) if largest and math.isfinite(weight) else 1.2
         yield (
             f'<path class="edge{kind}" stroke-width="{3 if len(edge.inputs) > 1 else thickness:.3g}" '
             f'd="{path}m-4-2.5 4 2.5-4 2.5"/>\n'
         )
-
-
-def _curve(start: tuple[float, float], passes: Passes, end: tuple[float, float]) -> str:
-    """The path of an edge: level where it starts, where it passes cards, and where it ends."""
-    x, y = start
-    path = f"M{x:.0f} {y:.0f}"
-    for left, right, level in [*passes, (end[0], end[0], end[1])]:
-        middle = (x + left) / 2
-        path += f"C{middle:.0f} {y:.0f} {middle:.0f} {level:.0f} {left:.0f} {level:.0f}"
-        if right > left:
-            path += f"H{right:.0f}"
-        x, y = right, level
-    return path
 
 
 def _items(views: Views) -> Iterable[str]:

@@ -8,7 +8,7 @@ import copy
 import json
 import math
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from html import escape
 from typing import Any
@@ -39,6 +39,11 @@ def page(history: History, model: Any = None, xs: Any = None, ys: Any = None, at
     maps, content = None, b""
     if area and isinstance(model, Module) and snapshots:
         maps, content = _maps(model, snapshots, area, at)
+    widths, rates = (WIDTH, NARROW), history.learning_rates
+    epochs = max([len(history.losses), *(snapshot.epoch for snapshot in history.snapshots)])
+    charts = [curves(history, "loss", epochs, width) for width in widths]
+    if len(set(rates)) > 1:
+        charts += [chart({"rate": rates}, epochs=epochs, caption="learning rate", width=w, height=180) for w in widths]
     failure = history.failure
     origin = f" Where it began: {failure.origin}." if failure and failure.origin else ""
     told = escape(f"{failure.message}.{origin}") if failure else ""
@@ -58,7 +63,7 @@ def page(history: History, model: Any = None, xs: Any = None, ys: Any = None, at
         summary=summary(history).split("\n")[0],
         main=shell.read(__package__, "page.html").format(
             failure=f'<p class="failure" role="note"><strong>!</strong> {told}</p>\n' * bool(told),
-            curves="\n".join(_curves(history)),
+            curves="\n".join(charts),
             network=network(model, legend=False),
         ),
         data=shell.packed("document", json.dumps(document, separators=(",", ":")).encode())
@@ -90,16 +95,6 @@ def _caption(history: History, snapshot: Snapshot) -> str:
         if epoch and epoch == int(epoch) <= len(numbers):
             words.append(f"{name} {numbers[int(epoch) - 1]:.4g}")
     return ", ".join([*words, f"gradient norm {math.hypot(*snapshot.gradients):.3g}"])
-
-
-def _curves(history: History) -> Iterator[str]:
-    """The charts, for wide windows and for narrow ones: of the losses, and of the learning rate if it changed."""
-    last = max([len(history.losses), *(snapshot.epoch for snapshot in history.snapshots)])
-    for width in (WIDTH, NARROW):
-        yield curves(history, "loss", last, width)
-    if len(set(history.learning_rates)) > 1:
-        for width in (WIDTH, NARROW):
-            yield chart({"rate": history.learning_rates}, epochs=last, caption="learning rate", width=width, height=180)
 
 
 def _rounded(number: float) -> float | str:
