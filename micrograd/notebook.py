@@ -36,7 +36,7 @@ def bundle(thing: Any) -> Bundle:
         elif isinstance(thing, History):
             text = summary(thing)
             caption = text.split("\n")[0]
-            if _shown_live and _shown_live[-1] == (id(thing), _cell()):  # this cell has shown the curves
+            if _shown_live == [(id(thing), _cell())]:  # this cell has shown the curves
                 text = caption
             elif thing.losses:
                 picture = standalone(curves(thing, caption, len(thing.losses)))

@@ -82,10 +82,7 @@ def _operations(graph: DrawnGraph) -> tuple[dict[str, Any], list[str]]:
 
 
 def _gradients(graph: DrawnGraph) -> dict[str, Any]:
-    """The gradients that `backward()` has left or would leave, or the error that it raises.
-
-    For a user's own operation, which the page cannot recompute, `passed` lists the gradients of its operands.
-    """
+    """The gradients that `backward()` has left or would leave, or the error that it raises."""
     values = graph.values
     left = [value.grad for value in values]
     was_called = graph.has_gradients() or graph.first == len(values)
@@ -93,7 +90,7 @@ def _gradients(graph: DrawnGraph) -> dict[str, Any]:
         if not was_called:
             values[-1].backward()
         found = [value.grad for value in values]
-        own = [i for i in range(graph.first, len(values)) if not graph.operations[i]]
+        own = [i for i in range(graph.first, len(values)) if not graph.operations[i]]  # the page cannot recompute these
         passed = {i: [_number(x) for x in _passed(values[i], found[i])] for i in own}
     except Exception as error:
         return {"failure": f"{type(error).__name__}: {error}", "grad": [0] * len(values)}

@@ -122,10 +122,7 @@ class Views:
             kinds[self.cards[card].title, len(self.cards[card].inputs)].append(card)
         if len(kinds) > WIDE or (alone and len(kinds) == 1):
             return [(run, self._range(run)) for run in _runs(cards, WIDE)]
-        return [
-            (members, f"{len(members)} × {title}" if title else f"{len(members)} inputs")
-            for (title, _), members in kinds.items()
-        ]
+        return [(its, f"{len(its)} × {title}" if title else f"{len(its)} inputs") for (title, _), its in kinds.items()]
 
     def _group(self, view: View, cards: list[int], column: int, title: str) -> Item:
         n = len({part for card in cards for part in self.cards[card].parts})

@@ -122,10 +122,7 @@ def numbers_in(example: Any) -> list[float]:
 
 
 def kinds_of(rows: Rows, outputs: int) -> list[float] | None:
-    """The targets between which one chooses for examples in the plane.
-
-    They are [] if any number is a target, and None if the examples are not in the plane: if targets are lists.
-    """
+    """The targets to choose from in the plane: [] if any number is one, None if the examples do not lie in a plane."""
     targets = sorted({row[2] for row in rows})
     if len(rows[0]) != 3 or (outputs > 1 and not set(targets) <= set(range(outputs))):
         return None
