@@ -64,14 +64,10 @@ def binary(operation: Callable[[V, Any], V]) -> Callable[[V, Any], V]:
     return operator
 
 
-def reflected(operator: Callable[[V, Any], V]) -> Callable[[V, Any], V]:
+def reflected(operator: Any) -> Callable[[V, Any], V]:
     """The operator with its operands swapped, for a number on the left of a Value."""
-
-    def reflection(self: Any, other: Any) -> Any:
-        other = as_value(other, self)
-        return NotImplemented if other is NotImplemented else operator(other, self)
-
-    return reflection
+    operation = operator.__wrapped__
+    return binary(lambda self, other: operation(other, self))
 
 
 def as_value(other: Any, beside: Any) -> Any:

@@ -79,13 +79,7 @@ def zero(x: Any) -> Any:
     if type(x) in ZEROS:
         return ZEROS[type(x)]
     x = innermost(x)
-    return 0 * x if _is_exact(x.__class__) else 0
-
-
-@functools.cache  # faster than isinstance() with an abstract class, and called for each traced node
-def _is_exact(kind: Any) -> bool:
-    """Whether numbers of this type are exact: integers or fractions."""
-    return issubclass(kind, Rational)
+    return 0 * x if type(x) not in ZEROS and isinstance(x, Rational) else 0
 
 
 def innermost(x: Any) -> Any:
