@@ -8,7 +8,8 @@ import secrets
 import shutil
 import time
 from contextlib import suppress
-from typing import Any, NoReturn
+from itertools import accumulate
+from typing import Any
 
 from micrograd.errors import shown
 
@@ -88,11 +89,12 @@ def read(path: str | os.PathLike[str]) -> Any:
     """
     with open(path, encoding="utf-8") as file:
         text = file.read()
-    if _depth(text) > DEPTH:
+    nesting = ({"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0) for token in _STRING_OR_BRACKET.finditer(text))
+    if max(accumulate(nesting), default=0) > DEPTH:  # which in a browser would overflow the stack
         raise ValueError("it is nested too deeply")
     try:
         # parse_int: an integer of a million digits would take long to read as an int
-        document = json.loads(text, object_pairs_hook=_object, parse_int=float, parse_constant=_no_constant)
+        document = json.loads(text, object_pairs_hook=_object, parse_int=float)
     except json.JSONDecodeError as error:
         raise ValueError(f"it is not JSON, or is incomplete: {error}") from None
     is_ours = isinstance(document, dict) and document.keys() == {"format", "version", "content"}
@@ -103,21 +105,8 @@ def read(path: str | os.PathLike[str]) -> Any:
     return document["content"]
 
 
-def _depth(text: str) -> int:
-    """The depth of nested lists and objects in a text that may not be JSON."""
-    depth = deepest = 0
-    for token in _STRING_OR_BRACKET.finditer(text):
-        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)
-        deepest = max(deepest, depth)
-    return deepest
-
-
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
         raise ValueError("it has an object with the same key twice")
     return members
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a number in JSON")
