@@ -1,21 +1,35 @@
-"""How a derivative calls its function: with variables, Values of a separate level, in place of some arguments."""
+"""How derivatives are taken: a function is called with variables, and its graph swept in many directions at once.
+
+The variables are Values of a separate level, in place of some arguments. A `_backward` is linear in the gradient that
+it takes: called with a gradient of 1, it gives the derivatives of its operation by each operand, which do for sweeps
+forward from the variables and back from the outputs. So forward mode needs no second table of derivatives; and as they
+are of the type of the numbers (floats, Fractions, Values of enclosing derivatives, a compiler's symbols), what is made
+of them has derivatives in turn.
+
+Each node has a derivative for the directions that reach it, and for no others: so the work grows with the derivatives
+that are not structurally zero (Griewank and Walther, Evaluating Derivatives, 2008, chapter 7).
+"""
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from numbers import Real
 from typing import Any
 
-from micrograd import scalar
+from micrograd import errors, scalar
 from micrograd.arrays import array_of
 from micrograd.engine import Value
-from micrograd.errors import shown
-from micrograd.levels import active_levels, check_active
+from micrograd.levels import active_levels, check_active, require_double
 from micrograd.trees import as_lists, at_path, filled, flat, has_array, is_regular, mapped, shape_of
 from micrograd.validation import positions
 
 Function = Callable[..., Any]
 Argnum = int | Sequence[int]
+Row = dict[int, Any]
+"""A derivative for each direction, without those that are structurally zero."""
+
+PLAIN = (float, int)
 
 _depth = ContextVar("depth", default=0)  # how many derivatives are running, one inside the other
 
@@ -80,7 +94,7 @@ def derivative(f: Function, argnum: Argnum, taken: Callable[[Call], Any], *, lif
 def check_function(f: Any) -> None:
     """Raise TypeError unless this can be called."""
     if not callable(f):
-        raise TypeError(f"expected a function to differentiate, not {shown(f)}: write grad(f)(x)")
+        raise TypeError(f"expected a function to differentiate, not {errors.shown(f)}: write grad(f)(x)")
 
 
 def gradient(output: Value, variables: Sequence[Value]) -> list[Any]:
@@ -106,3 +120,129 @@ def _variable(level: int) -> type[Value]:
         Value.backward(self, grad)
 
     return type(f"Value{level}", (Value,), {"__slots__": (), "_level": level, "backward": backward})
+
+
+class Sweeps:
+    """The graph from variables to outputs, Values of one level."""
+
+    def __init__(self, variables: Sequence[Value], outputs: Sequence[Value]) -> None:
+        self._variables, self._outputs = variables, outputs
+        end = Value(0.0)
+        end._prev = tuple(outputs)
+        nodes, leaves = end._topological_order()
+        self._nodes = nodes[:-1]
+        require_double(leaves)
+
+    def forward(self, tangents: Iterable[Row]) -> list[Row]:
+        """The derivatives of each output in some directions, whose components at each variable are in its row."""
+        rows: dict[Value, Row] = {}
+        for variable, row in zip(self._variables, tangents, strict=True):
+            _add(rows.setdefault(variable, {}), row, None)
+        for node in self._nodes:
+            sums = rows[node] = {}
+            for operand, partial in self._partials(node):
+                if operand in rows:  # other leaves are constants
+                    _add(sums, rows[operand], partial)
+        return [rows.get(output, {}) for output in self._outputs]
+
+    def backward(self, weights: Iterable[Row], *, lower: bool = False) -> list[Row]:
+        """The derivatives by each variable of weighted sums of the outputs. Each output has its weights in its row.
+
+        With `lower`, the derivatives of sum i are those by the variables 0 to i alone.
+        """
+        first = self._first_variables() if lower else {}
+        rows: dict[Value, Row] = {variable: {} for variable in self._variables}
+        for output, row in zip(self._outputs, weights, strict=True):
+            _add(rows.setdefault(output, {}), row, None)  # a number may have been returned twice
+        for node in reversed(self._nodes):
+            row = rows.pop(node, {})
+            for operand, partial in self._partials(node) if row else ():
+                if operand._prev or operand in rows:
+                    _add(rows.setdefault(operand, {}), row, partial, first.get(operand, 0))
+        return [rows[variable] for variable in self._variables]
+
+    def jacobian(self, forward: bool) -> list[Row]:
+        """The derivatives of each output by the variables, by the number of the variable, carried in that direction."""
+        m = len(self._outputs)
+        units = ({i: 1} for i in range(len(self._variables) if forward else m))  # a direction for each
+        return self.forward(units) if forward else _transposed(self.backward(units), m)
+
+    def symmetric(self) -> list[Row]:
+        """The jacobian of a gradient, which is symmetric: the lower half is computed, and mirrored."""
+        columns = self.backward(({i: 1} for i in range(len(self._variables))), lower=True)
+        rows = _transposed(columns, len(columns))
+        return [row | column for row, column in zip(rows, columns, strict=True)]
+
+    def is_cheaper_forward(self) -> bool:
+        """Whether a jacobian takes fewer products forward: both are counted, always the lower, until one is done."""
+        counted = [0, 0]
+        products = self._products(forward=False), self._products(forward=True)
+        while True:
+            forward = counted[1] < counted[0]
+            found = next(products[forward], None)
+            if found is None:
+                return forward
+            counted[forward] += found
+
+    def _products(self, *, forward: bool) -> Iterator[int]:
+        """The number of products for each node, in the order of a sweep that carries a jacobian in that direction."""
+        variables = set(self._variables)
+        directions: dict[Value, set[int]] = defaultdict(set)
+        for i, start in enumerate(self._variables if forward else self._outputs):
+            directions[start].add(i)
+        for node in self._nodes if forward else reversed(self._nodes):
+            operands = [operand for operand in node._prev if operand._prev or operand in variables]
+            if forward:
+                reached = [directions[operand] for operand in operands]
+                directions[node] = set().union(*reached)
+                yield sum(map(len, reached))
+            else:
+                mine = directions.pop(node)
+                for operand in operands:
+                    directions[operand].update(mine)
+                yield len(mine) * len(operands)
+
+    def _first_variables(self) -> dict[Value, int]:
+        """The lowest number of a variable that each node depends on; the number of variables, if on none."""
+        n = len(self._variables)
+        first = {variable: n - i for i, variable in enumerate(reversed(self._variables), 1)}
+        for node in self._nodes:
+            first[node] = min([first.get(operand, n) for operand in node._prev])
+        return first
+
+    def _partials(self, node: Value) -> list[tuple[Value, Any]]:
+        """The operands of a node, each with the derivative by it, or None for 1, but for structural zeros."""
+        zero = scalar.zero(node.data)
+        operands = dict.fromkeys(node._prev)
+        for operand in operands:
+            operand.grad = zero
+        try:
+            node._backward(zero + 1)  # type: ignore[misc]  # if it is None, the error is explained
+        except BaseException as error:
+            errors.raise_with_context(error, node, self._nodes)
+            raise
+        is_plain = type(node.data) in PLAIN
+        partials = []
+        for operand in operands:
+            partial = operand.grad
+            is_number = type(partial) in PLAIN
+            if not is_number or is_plain or partial != 0:  # among symbols or Values, a plain 0 is one for any numbers
+                partials.append((operand, None if is_number and partial == 1 else partial))
+        return partials
+
+
+def _add(sums: Row, row: Row, partial: Any, least: int = 0) -> None:
+    """Add the row from a direction on, times the partial derivative."""
+    for direction, number in row.items():
+        if direction >= least:
+            term = number if partial is None else number * partial
+            sums[direction] = sums[direction] + term if direction in sums else term
+
+
+def _transposed(rows: Sequence[Row], n: int) -> list[Row]:
+    """The n columns of a matrix."""
+    columns: list[Row] = [{} for _ in range(n)]
+    for i, row in enumerate(rows):
+        for j, number in row.items():
+            columns[j][i] = number
+    return columns

@@ -23,12 +23,11 @@ function closes over one.
 from typing import Any
 
 from micrograd.arrays import array_of, is_array
-from micrograd.derivatives import Argnum, Call, Function, check_function, constant_zero, derivative, gradient
+from micrograd.derivatives import Argnum, Call, Function, Sweeps, check_function, constant_zero, derivative, gradient
 from micrograd.errors import require_ordered
 from micrograd.levels import as_number
 from micrograd.reductions import dot
 from micrograd.slopes import GradientError, gradcheck
-from micrograd.sweeps import Row, Sweeps
 from micrograd.trees import at_path, filled, flat, is_regular, shape_of, size
 from micrograd.validation import renamed
 
@@ -124,26 +123,23 @@ class Jacobian:
         """The derivatives of the result, in its shape and then in that of the argument."""
         return derivative(self.f, self.argnum, _dense)(*args, **options)
 
-    def sparse(self, *args: Any) -> tuple[Call, list[Row]]:
+    def sparse(self, *args: Any) -> tuple[Call, list[dict[int, Any]]]:
         """The call, and for each number in the result its derivatives that are not structurally zero, by variables.
 
         All arguments are trees of numbers. Of a hessian, the lower half is computed, and mirrored.
         """
 
-        def taken(call: Call) -> tuple[Call, list[Row]]:
+        def taken(call: Call) -> tuple[Call, list[dict[int, Any]]]:
             sweeps = Sweeps(call.variables, call.outputs)
-            if self.is_symmetric:
-                return call, sweeps.symmetric()
-            return call, sweeps.jacobian(forward=sweeps.is_cheaper_forward())
+            return call, sweeps.symmetric() if self.is_symmetric else sweeps.jacobian(sweeps.is_cheaper_forward())
 
-        found: tuple[Call, list[Row]] = derivative(self.f, self.argnum, taken, lifts=True)(*args)
-        return found
+        return derivative(self.f, self.argnum, taken, lifts=True)(*args)  # type: ignore[no-any-return]
 
 
 def _dense(call: Call) -> Any:
     """The jacobian with its zeros."""
     few_variables = len(call.variables) < len(call.outputs)  # which does not depend on where zeros are
-    found = Sweeps(call.variables, call.outputs).jacobian(forward=few_variables)
+    found = Sweeps(call.variables, call.outputs).jacobian(few_variables)
     zeros = [constant_zero(variable.data) for variable in call.variables]
     rows = [[zero + row[i] if i in row else zero for i, zero in enumerate(zeros)] for row in found]
     shape = shape_of(call.result)

@@ -16,8 +16,8 @@ ROOMS = """
     functions
     engine
     collector  emscripten  reductions  schedules  trees
-    derivatives  sweeps
-    readers  slopes
+    derivatives
+    slopes
     data  functional  losses  optim
     nn
     stepping
