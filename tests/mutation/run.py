@@ -28,7 +28,7 @@ TESTS = {  # those of the module first
     **{name: [*GRADIENTS, *NETWORKS, "load"] for name in ["engine", "levels", "reductions", "errors"]},
     **{name: ["functional", "sparse", "properties"] for name in ["functional", "derivatives", "slopes"]},
     "trees": ["trees", "functional", "sparse", "properties", "compiler"],
-    **{name: ["data"] for name in ["data", "readers"]},
+    "data": ["data"],
     "estimators": ["estimators"],
     "losses": NETWORKS,
     **{name: ["optim", *NETWORKS] for name in ["optim", "schedules"]},
