@@ -73,7 +73,7 @@ def replaced(function: Callable[[Any], Any], tree: Any) -> Any:
         if isinstance(tree, tuple):
             return tree._make(found) if hasattr(tree, "_make") else tuple(found)  # which a named tuple has
         return found
-    tree = _by_position(tree)
+    tree = tree.to_numpy() if hasattr(tree, "to_numpy") else tree
     if not hasattr(tree, "astype") or not tree.ndim:  # a number, or a tensor of PyTorch, which cannot hold Values
         return mapped(function, tree)
     array = tree.astype(object)
@@ -123,19 +123,14 @@ def _joined(keys: Any, parts: list[Any]) -> Any:
 
 
 def as_lists(tree: Any) -> Any:
-    """A table or an array as nested lists, one without dimensions as a number; anything else as it is."""
-    tree = _by_position(tree)
+    """A table of pandas or an array as nested lists, one without dimensions as a number; anything else as it is."""
+    tree = tree.to_numpy() if hasattr(tree, "to_numpy") else tree
     return tree.tolist() if hasattr(tree, "tolist") else tree
 
 
 def plain_numbers(numbers: list[Any]) -> list[Any]:
     """The numbers as Python's own: NumPy's would impose their precision on all that is computed from them."""
     return numbers if are_plain(numbers) else list(map(as_lists, numbers))
-
-
-def _by_position(tree: Any) -> Any:
-    """A table or a Series of pandas as an array; anything else as it is."""
-    return tree.to_numpy() if hasattr(tree, "to_numpy") else tree
 
 
 # Shapes
