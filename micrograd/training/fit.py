@@ -30,6 +30,14 @@ Loss = Callable[[Any, Any], Any]
 BACKENDS = ("eager", "auto", "python", "numpy", "c")
 IN_DOUBLES = ("eager", "python", "numpy")
 ORDER = ", as in fit(model, loss, xs, ys)"
+KINDS = {
+    "model": (["__call__", "parameters"], f"a Module, or what has parameters() and can be called on an input{ORDER}"),
+    "loss": (["__call__"], f"a function of a prediction and its target, such as losses.mse_loss{ORDER}"),
+    "optimizer": (["step", "zero_grad", "learning_rate"], "an optimizer, such as optim.Adam(model.parameters())"),
+    "schedule": (["__call__"], "a function from the number of steps to a learning rate, such as optim.constant(0.1)"),
+    "progress": (["write", "isatty"], "True, False or a text stream"),
+}
+"""What an argument needs to have, and what it is expected to be."""
 
 
 @renamed(**dict.fromkeys(("learning_rate", "lr"), "optimizer=optim.Adam(model.parameters(), learning_rate={})"))
@@ -126,7 +134,10 @@ def fit(
     threads = count("threads", threads)
     if threads > 1 and backend in IN_DOUBLES:
         raise ValueError(f'backend {backend!r} runs in one thread: give backend="c" with threads={threads}')
-    _check_kinds(model, loss, optimizer, schedule, progress)
+    kinds = {"optimizer": optimizer, "schedule": schedule, "progress": None if isinstance(progress, bool) else progress}
+    for name, value in {"model": model, "loss": loss, **kinds}.items():
+        if name in ("model", "loss") or value is not None:
+            require_attributes(name, value, *KINDS[name])
     parameters = as_list("model.parameters()", model.parameters())
     loaded_by_workers = _check_shards(executor, shards, xs, ys, backend, threads)
     train_data = ((), ()) if loaded_by_workers else examples(xs, ys)
@@ -171,7 +182,7 @@ def fit(
 
     best: list[Any] = []  # with patience, the parameters after the epoch of the lowest validation loss
     best_epoch, measured = 0, history.validation_losses
-    with Progress(progress, epochs, n, history) as report:
+    with Progress(progress, epochs, history) as report:
         try:
             with parts or nullcontext():
                 if backend != "eager":
@@ -186,18 +197,15 @@ def fit(
                             ended = trainer.advance()
                             history.losses += [loss for loss, _ in ended]
                             history.learning_rates += [rate for _, rate in ended]
-                        report.step(trainer.epoch, trainer.seen, trainer.loss, optimizer.learning_rate)
-                        if not ended:
-                            continue
-                        lately = trainer.evaluate() if validation else None
+                        lately = trainer.evaluate() if ended and validation else None
                         with uninterrupted():
                             if lately is not None:
                                 measured.append(lately)
                                 if not best_epoch or lately < measured[best_epoch - 1]:
                                     best_epoch = len(measured)
                                     best = [] if patience is None else [parameter.data for parameter in parameters]
-                        report.epoch(trainer.epoch, *ended[-1], lately)
-                        if recorder:
+                        report.step(trainer, ended=bool(ended), validation=lately)
+                        if recorder and ended:
                             recorder.epoch(trainer.epoch)
         except KeyboardInterrupt:
             history.interrupted = True
@@ -235,29 +243,6 @@ def _compiled(eager: Trainer, options: Options, shards: "Shards | None", *others
 
 
 # Checks
-
-
-def _check_kinds(model: Any, loss: Any, optimizer: Any, schedule: Any, progress: Any) -> None:
-    """Raise TypeError if one of them is of another kind than `fit` can use."""
-    expected = "a Module, or an object with a parameters() method that can be called on an input"
-    require_attributes("model", model, ["__call__", "parameters"], expected + ORDER)
-    require_attributes(
-        "loss", loss, ["__call__"], "a function of a prediction and its target, such as losses.mse_loss" + ORDER
-    )
-    if optimizer is not None:
-        members = ["step", "zero_grad", "learning_rate"]
-        require_attributes("optimizer", optimizer, members, "an optimizer, such as optim.Adam(model.parameters())")
-    if schedule is not None:
-        expected = "a function from the number of steps to a learning rate, such as optim.constant(0.1)"
-        require_attributes("schedule", schedule, ["__call__"], expected)
-    if progress is not None and not isinstance(progress, bool):
-        require_attributes("progress", progress, ["write", "isatty"], "True, False or a text stream")
-        try:
-            progress.write("")
-        except TypeError as error:
-            raise TypeError(f"progress is {shown(progress)}: expected a text stream, but {error}") from None
-        except (OSError, ValueError):  # the latter if the stream is closed
-            pass  # the training goes on without it
 
 
 def _check_shards(executor: Any, shards: Any, xs: Any, ys: Any, backend: str, threads: int) -> bool:

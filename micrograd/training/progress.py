@@ -7,19 +7,25 @@ from contextlib import suppress
 from typing import Self, TextIO
 
 from micrograd import display
+from micrograd.errors import shown
 from micrograd.training.history import History
+from micrograd.training.trainer import Trainer
 
 
 class Progress:
     """Reports to a terminal or a notebook after steps, in a place that updates itself, and to a log after epochs."""
 
-    def __init__(self, stream: bool | TextIO, epochs: int, examples: int, history: History) -> None:
+    def __init__(self, stream: bool | TextIO, epochs: int, history: History) -> None:
         is_notebook = stream is True and "IPython" in sys.modules
         self.notebook = display.notebook().live(history, epochs) if is_notebook else None
         self.stream = None if self.notebook else sys.stderr if stream is True else stream or None
-        self.terminal = self.stream is not None and _is_terminal(self.stream)
+        try:
+            self._write("")  # to a stream that is closed, nothing is written
+        except TypeError as error:
+            raise TypeError(f"progress is {shown(stream)}: expected a text stream, but {error}") from None
+        self.terminal = self.stream is not None and self.stream.isatty()
         self.interval = 0.1 if self.terminal else 0.5 if self.notebook else 1.0
-        self.epochs, self.examples, self._history = epochs, examples, history
+        self.epochs, self._history = epochs, history
         self.started = self.due = time.monotonic()
         self.validation = ""
         self.pending_message = ""
@@ -44,24 +50,22 @@ class Progress:
             self.pending_message = f"compiled {shapes} of {of} shapes"
             self._show()
 
-    def step(self, epoch: int, seen: int, loss: float, rate: float) -> None:
-        """Report a step after which the epoch has seen so many examples, their mean loss and the learning rate."""
-        if self.terminal or self.notebook:
-            self._update(epoch, seen, loss, rate)
+    def step(self, trainer: Trainer, *, ended: bool, validation: float | None) -> None:
+        """Report where the training is after a step; if that ended an epoch, the validation loss is a new one.
 
-    def epoch(self, epoch: int, loss: float, rate: float, validation: float | None) -> None:
-        """Report an epoch, its mean losses and the learning rate."""
-        self.validation = "" if validation is None else f"  validation {validation:.4g}"
-        self._update(epoch, self.examples, loss, rate)
-
-    def _update(self, epoch: int, seen: int, loss: float, rate: float) -> None:
-        """Show the message, or keep it until the next is due or the training is over."""
-        now = time.monotonic()
-        done = (epoch - 1) * self.examples + seen
+        The message is kept until the next is due or the training is over.
+        """
+        if not (ended or self.terminal or self.notebook):
+            return
+        if validation is not None:
+            self.validation = f"  validation {validation:.4g}"
+        now, n = time.monotonic(), trainer.sampler.n
+        done = (trainer.epoch - 1) * n + trainer.seen
         speed = done / max(now - self.started, 1e-9)
-        rest = self.epochs * self.examples - done
+        rest = self.epochs * n - done
         head = (
-            f"epoch {epoch}/{self.epochs}  loss {loss:.4g}{self.validation}  rate {rate:.3g}  {speed:,.0f} examples/s  "
+            f"epoch {trainer.epoch}/{self.epochs}  loss {trainer.loss:.4g}{self.validation}  "
+            f"rate {trainer.optimizer.learning_rate:.3g}  {speed:,.0f} examples/s  "
         )
         self.head = head if rest else ""
         self.pending_message = head + (f"{_clock(rest / speed)} left" if rest else f"in {_clock(now - self.started)}")
@@ -76,7 +80,10 @@ class Progress:
         if self.notebook:
             self.notebook(message)
         elif self.stream and self.terminal:
-            width = _columns(self.stream) - 1
+            columns = 0
+            with suppress(OSError, ValueError):  # the latter if the stream is closed
+                columns = os.get_terminal_size(self.stream.fileno()).columns
+            width = (columns or 80) - 1
             self._write("\r" + message[:width].ljust(width))
         else:
             self._write(f"{message}\n")
@@ -93,17 +100,3 @@ class Progress:
 def _clock(seconds: float) -> str:
     """A time as minutes and seconds."""
     return "{}:{:02}".format(*divmod(round(seconds), 60))
-
-
-def _is_terminal(stream: TextIO) -> bool:
-    """Whether the stream is an open terminal."""
-    with suppress(OSError, ValueError):
-        return stream.isatty()
-    return False
-
-
-def _columns(terminal: TextIO) -> int:
-    """The width of a terminal; 80 if it does not know."""
-    with suppress(OSError, ValueError):  # the latter if the stream is closed
-        return os.get_terminal_size(terminal.fileno()).columns or 80
-    return 80
