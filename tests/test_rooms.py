@@ -17,7 +17,6 @@ ROOMS = """
     engine
     collector  emscripten  reductions  schedules  trees
     derivatives
-    slopes
     data  functional  losses  optim
     nn
     stepping

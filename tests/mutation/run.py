@@ -26,7 +26,7 @@ TRAINING = ["compiled_training", "scenarios", "backends", "training", "travel", 
 TESTS = {  # those of the module first
     **{name: ["scalar", *GRADIENTS] for name in ["scalar", "functions"]},
     **{name: [*GRADIENTS, *NETWORKS, "load"] for name in ["engine", "levels", "reductions", "errors"]},
-    **{name: ["functional", "sparse", "properties"] for name in ["functional", "derivatives", "slopes"]},
+    **{name: ["functional", "sparse", "properties"] for name in ["functional", "derivatives"]},
     "trees": ["trees", "functional", "sparse", "properties", "compiler"],
     "data": ["data"],
     "estimators": ["estimators"],
