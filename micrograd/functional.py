@@ -172,9 +172,7 @@ def _numbers(call: Call, vector: Any, like: Any, of: str) -> list[Any]:
     level = max((variable._level for variable in call.variables), default=0)
     numbers = flat(at_path(lambda number: as_number(number, level), "vector", vector))
     came, expected = shape_of(vector), shape_of(like)
-    if len(numbers) != size(expected):
-        raise ValueError(f"the vector must have as many numbers as {of}, {size(expected)}, not {len(numbers)}")
-    if came != expected and (len(came) > 1 or not is_regular(came)):
+    if len(numbers) != size(expected) or (came != expected and (len(came) > 1 or not is_regular(came))):
         raise ValueError(f"the vector must have the shape of {of}, {expected}, not {came}")
     return numbers
 

@@ -6,6 +6,7 @@ Each optimizer states its rule once, for one parameter: a step applies it to all
 
 import math
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, ClassVar, Protocol
 
 from micrograd import scalar
@@ -35,8 +36,7 @@ Update = Callable[..., tuple[Any, ...]]
 """From a parameter's number, its gradient and its moments to its new number and moments."""
 
 
-def _share(name: str, value: Any) -> float:
-    return number(name, value, below=1)
+_share = partial(number, below=1)
 
 
 def _shares(name: str, value: Any) -> tuple[float, ...]:
@@ -138,7 +138,7 @@ class Optimizer:
     def state_dict(self) -> dict[str, Any]:
         """All that a step depends on besides the parameters, as a dict that JSON can hold."""
         options = {name: getattr(self, name) for name in self._options}
-        options = {name: list(value) if isinstance(value, (tuple, list)) else value for name, value in options.items()}
+        options |= {name: list(value) for name, value in options.items() if isinstance(value, (tuple, list))}
         moments = {name: list(map(plain, getattr(self, name))) for name in self.moments}
         return {"optimizer": type(self).__name__, "steps": self.steps, **options, **moments}
 
@@ -220,6 +220,7 @@ class Adam(Optimizer):
 
     moments: ClassVar[dict[str, float]] = {"mean": -math.inf, "mean_square": 0.0}
     checks = Optimizer.checks | {"betas": _shares, "eps": positive}
+    is_decoupled: ClassVar = False  # whether the decay is of the parameter itself, and not added to its gradient
 
     betas: tuple[float, float]
     eps: float
@@ -239,7 +240,8 @@ class Adam(Optimizer):
         new1, new2 = 1 - beta1, 1 - beta2
         rate = self.learning_rate / (1 - beta1**steps)  # both means started at 0, and are too small by these factors
         scale = scalar.sqrt(1 - beta2**steps)
-        keep, decay = self._decay()
+        decay = self.weight_decay
+        keep, decay = (1 - self.learning_rate * decay, 0) if self.is_decoupled else (1, decay)
 
         def update(x: Any, grad: Any, mean: Any, mean_square: Any) -> tuple[Any, Any, Any]:
             if decay:
@@ -250,10 +252,6 @@ class Adam(Optimizer):
 
         return update
 
-    def _decay(self) -> tuple[Any, Any]:
-        """The share of a parameter that a step keeps, and the share that is added to its gradient."""
-        return 1, self.weight_decay
-
 
 class AdamW(Adam):
     """Adam with decoupled weight decay (Loshchilov and Hutter, 2019).
@@ -261,15 +259,14 @@ class AdamW(Adam):
     A step multiplies each parameter by 1 - learning_rate * weight_decay, and leaves its gradient alone.
     """
 
+    is_decoupled = True
+
     @renamed(**PYTORCH)
     def __init__(
         self, parameters: Iterable[Parameter], learning_rate: float = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 1e-2,
     ) -> None:  # fmt: skip
         super().__init__(parameters, learning_rate, betas, eps, weight_decay)
-
-    def _decay(self) -> tuple[Any, Any]:
-        return 1 - self.learning_rate * self.weight_decay, 0
 
 
 class RMSprop(Optimizer):

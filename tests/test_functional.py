@@ -689,13 +689,13 @@ def test_what_a_closure_raises_itself_is_left_as_it_is():
 
 def test_a_vector_of_another_length_is_an_error():
     for vector in ([1.0], [1.0, 2.0, 3.0], 4.0):
-        n = len(np.atleast_1d(vector))
-        with pytest.raises(ValueError, match=f"^the vector must have as many numbers as x, 2, not {n}$"):
+        came = rf"\({len(vector)},\)" if isinstance(vector, list) else r"\(\)"
+        with pytest.raises(ValueError, match=rf"^the vector must have the shape of x, \(2,\), not {came}$"):
             hvp(rosenbrock)([1.0, 2.0], vector)
-        with pytest.raises(ValueError, match=f"^the vector must have as many numbers as x, 2, not {n}$"):
+        with pytest.raises(ValueError, match=rf"^the vector must have the shape of x, \(2,\), not {came}$"):
             jvp(rosenbrock)([1.0, 2.0], vector)
     for vector in ([1.0], 2.0, [[1.0], [1.0, 2.0]]):
-        with pytest.raises(ValueError, match=r"^the vector must have as many numbers as the result, 2, not \d$"):
+        with pytest.raises(ValueError, match=r"^the vector must have the shape of the result, \(2,\), not \("):
             vjp(lambda x: [x[0], x[1]])([1.0, 2.0], vector)
     assert hvp(rosenbrock)([1.0, 1.0], [1.0, 2.0]) == [2.0, 0.0]
 

@@ -117,7 +117,7 @@ def test_derivatives_nest_in_dicts():
             r"dict\('a', 'b'\), \(\), \(\)\)",
         ),
         (lambda: jvp(lambda x: x[0])([1.0, 2.0], {"a": 1.0, "b": 2.0}), ValueError, r"shape of x, \(2,\), not \(dict"),
-        (lambda: jvp(square)({"a": 1.0, "b": 2.0}, {"a": 1.0}), ValueError, "as many numbers as x, 2, not 1"),
+        (lambda: jvp(square)({"a": 1.0, "b": 2.0}, {"a": 1.0}), ValueError, "the vector must have the shape of x"),
     ],
 )
 def test_an_error_says_where_in_the_dict_it_is(call, error, message):

@@ -7,7 +7,6 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from micrograd.compiler.frontend.reach import KEPT, Reach, alike
@@ -18,7 +17,7 @@ from micrograd.compiler.session import CompiledGradients, Training, check_rule
 from micrograd.engine import Value
 from micrograd.schedules import Schedule, depends_on_step_only
 from micrograd.signals import finally_uninterrupted
-from micrograd.stepping import NotFinite, Update
+from micrograd.stepping import NotFinite
 from micrograd.training.trainer import EagerGradients, Table, Trainer
 from micrograd.trees import as_lists
 
@@ -80,7 +79,12 @@ def compiled(
     gradients.by_engine = engine.is_unchecked = not learns  # which raises the error
     others = update.optimizer, sampler, schedule, validation_losses, session
     if shards:
-        return Trainer(gradients, partial(_step, session, update), *others)
+
+        def step() -> None:  # in C while the session is native, and by the optimizer if C cannot take it
+            if not session.run_steps(None, array("d", [update.optimizer.learning_rate]), array("d", [0.0])):
+                update()
+
+        return Trainer(gradients, step, *others)
     return NativeTrainer(gradients, update, *others, pause=pause)
 
 
@@ -119,12 +123,6 @@ def _trace_again(function: Function, engine: EagerGradients, parameters: Sequenc
     except Exception as error:
         raise OutsideTraceError(str(error)) from error.__cause__ or error
     now.restore()  # random generators, for instance
-
-
-def _step(session: Training, update: Update) -> None:
-    """Take the optimizer's step: in C while the session is native, and by the optimizer if C cannot take it."""
-    if not session.run_steps(None, array("d", [update.optimizer.learning_rate]), array("d", [0.0])):
-        update()
 
 
 @dataclass(eq=False, repr=False)
