@@ -25,7 +25,8 @@ __all__ = [
 ]  # fmt: skip
 
 Points = tuple[list[list[float]], list[int]]
-Curve = Callable[[float], tuple[float, float]]
+Curve = Callable[[int, float], tuple[float, float]]
+"""From a class and the share of its curve that lies behind to a point."""
 
 _IDX_TYPES = {0x08: "B", 0x09: "b", 0x0B: "h", 0x0C: "i", 0x0D: "f", 0x0E: "d"}
 _CHUNK = 1 << 20
@@ -46,41 +47,39 @@ def moons(n: int = 100, noise: float = 0.1, rng: Rng = None) -> Points:
 
     Raises ValueError if `n` is below 0, or the noise is negative or not finite.
     """
-    upper_and_lower: list[Curve] = [
-        lambda t: (math.cos(math.pi * t), math.sin(math.pi * t)),
-        lambda t: (1.0 - math.cos(math.pi * t), 0.5 - math.sin(math.pi * t)),
-    ]
-    return _sample_noisy_curves(upper_and_lower, n, noise, rng)
+
+    def half_circle(y: int, t: float) -> tuple[float, float]:
+        cos, sin = math.cos(math.pi * t), math.sin(math.pi * t)
+        return (1.0 - cos, 0.5 - sin) if y else (cos, sin)
+
+    return _sample_noisy_curves(half_circle, 2, n, noise, rng)
 
 
 def circles(n: int = 100, noise: float = 0.1, rng: Rng = None, *, factor: float = 0.5) -> Points:
     """A circle of radius 1, class 0, around one of radius `factor`, class 1. All else is as in `moons`."""
-
-    def circle(radius: float) -> Curve:
-        return lambda t: (radius * math.cos(math.tau * t), radius * math.sin(math.tau * t))
-
-    return _sample_noisy_curves([circle(1.0), circle(number("factor", factor))], n, noise, rng)
+    radii = 1.0, number("factor", factor)
+    return _sample_noisy_curves(lambda y, t: _polar(radii[y], t), 2, n, noise, rng)
 
 
 def spirals(n: int = 100, noise: float = 0.02, rng: Rng = None, *, arms: int = 2, turns: float = 1.0) -> Points:
     """Spirals from the origin to radius 1, `turns` times around it, a class for each arm. All else is as in `moons`."""
-
-    def spiral(start: float) -> Curve:
-        return lambda t: (t * math.cos(math.tau * (start + turns * t)), t * math.sin(math.tau * (start + turns * t)))
-
     arms, turns = count("arms", arms), number("turns", turns, least=-math.inf)
-    return _sample_noisy_curves([spiral(arm / arms) for arm in range(arms)], n, noise, rng)
+    return _sample_noisy_curves(lambda y, t: _polar(t, y / arms + turns * t), arms, n, noise, rng)
 
 
-def _sample_noisy_curves(curves: Sequence[Curve], n: int, noise: float, rng: Rng) -> Points:
-    """`n` points, evenly spaced along the curves, plus noise. The class of a point is the index of its curve."""
+def _polar(radius: float, turns: float) -> tuple[float, float]:
+    return radius * math.cos(math.tau * turns), radius * math.sin(math.tau * turns)
+
+
+def _sample_noisy_curves(curve: Curve, classes: int, n: int, noise: float, rng: Rng) -> Points:
+    """`n` points, evenly spaced along the curve of each class, plus noise."""
     n, noise = count("n", n, least=0), number("noise", noise)
     gauss = generator(rng).gauss
     xs, ys = [], []
-    for y, curve in enumerate(curves):
-        points = n // len(curves) + (y < n % len(curves))
+    for y in range(classes):
+        points = n // classes + (y < n % classes)
         for i in range(points):
-            xs.append([coordinate + gauss(0.0, noise) for coordinate in curve((i + 0.5) / points)])
+            xs.append([coordinate + gauss(0.0, noise) for coordinate in curve(y, (i + 0.5) / points)])
             ys.append(y)
     return xs, ys
 
