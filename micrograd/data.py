@@ -84,9 +84,6 @@ def _sample_noisy_curves(curve: Curve, classes: int, n: int, noise: float, rng: 
     return xs, ys
 
 
-# Mini-batches
-
-
 def batches(xs: Sequence[Any], ys: Sequence[Any], size: int, rng: Rng = None) -> Iterator[tuple[list[Any], list[Any]]]:
     """All examples once, in random order, `size` at a time; the last batch may be smaller.
 
@@ -98,9 +95,6 @@ def batches(xs: Sequence[Any], ys: Sequence[Any], size: int, rng: Rng = None) ->
     generator(rng).shuffle(order)
     chosen = (order[start : start + size] for start in range(0, len(order), size))
     return (([xs[i] for i in batch], [ys[i] for i in batch]) for batch in chosen)
-
-
-# Before training
 
 
 def train_test_split(

@@ -251,9 +251,6 @@ def _normalized(input: Any, *, logarithm: bool) -> list[Any]:
     return list(map(output, nodes, differences, powers))
 
 
-# Regularization
-
-
 def l2_penalty(parameters: Iterable[Any]) -> Value:
     """The sum of the parameters' squares, as one node. Add a small multiple of it to a loss to keep them small."""
     parameters = as_list("parameters", parameters)

@@ -417,7 +417,7 @@ def test_examples_of_another_precision_are_refused(network):
 @pytest.mark.parametrize("backend", ["eager", "python"])
 def test_fit_in_single_precision_needs_c(network, backend):
     model, _, xs, ys = network
-    with pytest.raises(ValueError, match=f"backend '{backend}' computes in doubles: give backend=\"c\""):
+    with pytest.raises(ValueError, match=f'^backend "{backend}" computes in doubles.*: give backend="c"'):
         fit(model, cross_entropy, xs, ys, epochs=1, backend=backend, precision="single")
     for other in (backend, "auto", "c"):
         with pytest.raises(ValueError, match="unknown precision 'half': expected"):

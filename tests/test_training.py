@@ -1055,7 +1055,5 @@ def test_a_loss_for_a_batch_is_told_what_it_is_called_with(backend):
 
 @pytest.mark.parametrize("backend", ["eager", "python"])
 def test_threads_are_refused_where_they_would_do_nothing(backend):
-    with pytest.raises(
-        ValueError, match=f"^backend '{backend}' runs in one thread: give backend=\"c\" with threads=2$"
-    ):
+    with pytest.raises(ValueError, match=f'^backend "{backend}" .*in one thread: give backend="c"'):
         fit(nn.Neuron(2), mse_loss, [[0.0, 1.0]], [1.0], epochs=1, backend=backend, threads=2)

@@ -234,9 +234,6 @@ class Embedding(Module):
         return f"Embedding({len(self.w)}, {len(self.w[0])})"
 
 
-# Activations and inputs
-
-
 def weight_limit(nin: int, nout: int, activation: str | Activation) -> float:
     """The largest weight with which a Neuron may start."""
     return math.sqrt(6 / nin if _name(activation) in ("relu", "leaky_relu") else 6 / (nin + nout))

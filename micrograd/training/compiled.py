@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from micrograd.compiler.frontend.reach import KEPT, Reach, alike
@@ -51,15 +52,10 @@ def compiled(
         optimizer: Any = update.optimizer  # which check_rule has checked
         session = Training(function, optimizer, update.max_norm)
         session.start_build()
-        gradients: CompiledGradients
-        if shards:
-            gradients = ShardedGradients(function, shards, size, engine, session)
-            gradients.examples = shards.ship(
-                function, lambda: function._examples((xs, ys), size, on_compiled), on_compiled
-            )
-        else:
-            gradients = CompiledGradients(function, engine)
-            gradients.examples = function._examples((xs, ys), size, on_compiled)
+        taken = partial(function._examples, (xs, ys), size, on_compiled)
+        sharded = shards and ShardedGradients(function, shards, size, engine, session)
+        gradients = sharded or CompiledGradients(function, engine)
+        gradients.examples = shards.ship(function, taken, on_compiled) if shards else taken()
         measured = [function._examples(validation, None, on_compiled, "forward")] if validation else []
         if len(kept.backends) > n_known and kept.reach.traced():
             _trace_again(function, engine, update.all_parameters)

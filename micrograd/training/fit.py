@@ -28,7 +28,6 @@ log = logging.getLogger("micrograd")
 
 Loss = Callable[[Any, Any], Any]
 BACKENDS = ("eager", "auto", "python", "numpy", "c")
-IN_DOUBLES = ("eager", "python", "numpy")
 ORDER = ", as in fit(model, loss, xs, ys)"
 KINDS = {
     "model": (["__call__", "parameters"], f"a Module, or what has parameters() and can be called on an input{ORDER}"),
@@ -129,11 +128,9 @@ def fit(
     """
     if backend not in BACKENDS:
         raise ValueError(f"unknown backend {backend!r}: expected one of {', '.join(BACKENDS)}")
-    if named(precision) != DOUBLE and backend in IN_DOUBLES:
-        raise ValueError(f'backend {backend!r} computes in doubles: give backend="c" with precision={precision!r}')
-    threads = count("threads", threads)
-    if threads > 1 and backend in IN_DOUBLES:
-        raise ValueError(f'backend {backend!r} runs in one thread: give backend="c" with threads={threads}')
+    options = None if backend == "eager" else Options(backend, threads=threads, precision=named(precision))
+    if not options and (named(precision) != DOUBLE or count("threads", threads) > 1):
+        raise ValueError('backend "eager" computes in doubles and in one thread: give backend="c"')
     kinds = {"optimizer": optimizer, "schedule": schedule, "progress": None if isinstance(progress, bool) else progress}
     for name, value in {"model": model, "loss": loss, **kinds}.items():
         if name in ("model", "loss") or value is not None:
@@ -185,8 +182,7 @@ def fit(
     with Progress(progress, epochs, history) as report:
         try:
             with parts or nullcontext():
-                if backend != "eager":
-                    options = Options(backend, threads=threads, precision=named(precision))
+                if options:
                     trainer = _compiled(trainer, options, parts, gradients, validation, pause, report.compiled)
                 recording = recorder.recording(lambda: trainer.progress) if recorder else nullcontext()
                 # Ctrl-C may come just before the block's own exit.
@@ -240,9 +236,6 @@ def _compiled(eager: Trainer, options: Options, shards: "Shards | None", *others
         where = "" if line in str(error) else f" ({line})"
         log.warning("training eagerly, since the model cannot be compiled: %s%s", error, where)
         return eager
-
-
-# Checks
 
 
 def _check_shards(executor: Any, shards: Any, xs: Any, ys: Any, backend: str, threads: int) -> bool:
@@ -299,8 +292,6 @@ def _checked(validation: Table | None, patience: int | None) -> Table | None:
             return xs, ys
     raise ValueError("validation must be a pair (xs, ys): the inputs and targets of at least one example")
 
-
-# When it has gone wrong
 
 HUGE = 1e9  # of a weight, from which no lower learning rate brings it back
 
