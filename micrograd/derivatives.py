@@ -146,11 +146,8 @@ class Sweeps:
         return [rows.get(output, {}) for output in self._outputs]
 
     def backward(self, weights: Iterable[Row], *, lower: bool = False) -> list[Row]:
-        """The derivatives by each variable of weighted sums of the outputs. Each output has its weights in its row.
-
-        With `lower`, the derivatives of sum i are those by the variables 0 to i alone.
-        """
-        first = self._first_variables() if lower else {}
+        """The derivatives by each variable of weighted sums of the outputs. Each output has its weights in its row."""
+        first = self._first_variables() if lower else {}  # of sum i, only those by the variables 0 to i
         rows: dict[Value, Row] = {variable: {} for variable in self._variables}
         for output, row in zip(self._outputs, weights, strict=True):
             _add(rows.setdefault(output, {}), row, None)  # a number may have been returned twice

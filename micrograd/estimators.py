@@ -138,17 +138,14 @@ class _Network:
         return function._unflattened(packed.shapes, packed.n, numbers)
 
     def follow(self, sklearn_optimizer: Any) -> None:
-        """Take over the rate of scikit-learn's optimizer; if it is a new one, also its options, and start afresh.
-
-        One that was copied or unpickled brings the `state` of the optimizer that took its steps, which goes on.
-        """
+        """Take over the rate of scikit-learn's optimizer; if it is a new one, also its options, and start afresh."""
         is_sgd = hasattr(sklearn_optimizer, "momentum")
         if sklearn_optimizer is not self._sklearn_optimizer:
             kind: type[optim.Optimizer] = _SGD if is_sgd else _Adam
             names = ("momentum", "nesterov") if is_sgd else ("beta_1", "beta_2", "epsilon")
             options = {name: getattr(sklearn_optimizer, name) for name in names}
             self.optimizer = kind(self.loss.parameters, learning_rate=0.0, **options)
-            if state := vars(sklearn_optimizer).pop("state", None):
+            if state := vars(sklearn_optimizer).pop("state", None):  # of one that was copied or unpickled
                 self.optimizer.load_state_dict(state)
             self._block.close()
             self._step = self._block.enter_context(self.loss.training(self.optimizer))

@@ -114,10 +114,7 @@ def as_number(data: Any, level: int) -> Any:
 
 
 def require_double(leaves: Iterable[Any]) -> None:
-    """Turn what was assigned to the `data` and the `grad` of leaves into Python numbers.
-
-    Raises TypeError if it is not a number, or if results may have been computed from it in less than double precision.
-    """
+    """Turn the numbers that were assigned to leaves into Python's. Raises TypeError for others or lower precision."""
     for leaf in leaves:
         data, grad = leaf.data, leaf.grad
         if type(data) is not float and (number := as_number(data, leaf._level)) is not data:

@@ -35,10 +35,7 @@ class DomainError(ValueError):
 
 
 def define(name: str, value: Callable[..., Any], doc: str, *, arity: int = 1, composed: bool | None = None) -> None:
-    """Add a function to this module, which also accepts number-like objects, and names its operands in errors.
-
-    By default, it counts as composed of other functions if `value` is not one of `math`.
-    """
+    """Add a function to this module that also takes number-like objects; by default, all not of `math` are composed."""
 
     @functools.wraps(value)
     def of_one(x: Any, *args: Any, **options: Any) -> Any:

@@ -62,13 +62,10 @@ def finally_uninterrupted(leave: Callable[[], object]) -> Iterator[None]:
 
 
 def set_data(parameters: Sequence[Any], numbers: Iterable[Any], then: Iterable[Any] = ()) -> None:
-    """Set the data of the parameters to the numbers and exhaust `then`; Ctrl-C cannot come between.
-
-    After an error, as when a parameter is frozen, all data is as before.
-    """
+    """Set the parameters' data and exhaust `then`; Ctrl-C cannot come between. After an error, all is as before."""
     before = [parameter.data for parameter in parameters]
     done: list[bool] = []
-    try:  # in C, which is not interrupted
+    try:  # in C, which is not interrupted; a parameter that is frozen raises an error
         deque(chain(map(setattr, parameters, repeat("data"), numbers), then, map(done.append, [True])), maxlen=0)
     except BaseException:
         restore(parameters, [] if done else before)  # a Ctrl-C that came afterwards undoes nothing

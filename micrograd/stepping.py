@@ -38,14 +38,11 @@ class NotFinite(FloatingPointError):
 
 
 class Update:
-    """Applies an optimizer to parameters that have their gradients.
-
-    `max_norm` limits the norm of the gradients, unless it is None. The optimizer may change only some of the model's
-    parameters, and others besides: `all_parameters` are both.
-    """
+    """Applies an optimizer to parameters that have their gradients, clipped to `max_norm` unless that is None."""
 
     def __init__(self, parameters: Sequence[Value], optimizer: OptimizerLike, max_norm: float | None) -> None:
         self.parameters, self.optimizer, self.max_norm = parameters, optimizer, max_norm
+        # The optimizer may change only some of the model's parameters, and others besides.
         self.all_parameters = list({id(parameter): parameter for parameter in (*parameters, *self._changed())}.values())
 
     def differentiate(self, loss: Value) -> float:
@@ -59,10 +56,7 @@ class Update:
         return float(loss.data)
 
     def __call__(self) -> None:
-        """Clip the gradients and take the optimizer's step; to be called uninterrupted.
-
-        On any exception, parameters and optimizer are set back. Raises NotFinite if a parameter is not finite then.
-        """
+        """Clip the gradients and take the optimizer's step, uninterrupted; on an error or NotFinite, set all back."""
         optimizer = self.optimizer
         before, state = [p.data for p in self.all_parameters], dict(getattr(optimizer, "__dict__", {}))
         try:

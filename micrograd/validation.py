@@ -72,10 +72,7 @@ def _is_number(value: Any) -> TypeGuard[float]:
 
 
 def generator(rng: Rng) -> Any:
-    """A source of random numbers: `rng` itself, a new one with that seed, or Python's global one.
-
-    A NumPy generator, whose methods have other names, gives the seed. Raises TypeError for anything else.
-    """
+    """A source of random numbers: `rng` itself, a new one with that seed, or Python's global one; else a TypeError."""
     source = plain(rng)
     if source is None:
         return random
@@ -83,16 +80,13 @@ def generator(rng: Rng) -> Any:
         return random.Random(source)
     if hasattr(source, "gauss"):
         return source
-    if hasattr(source, "bytes"):
+    if hasattr(source, "bytes"):  # a NumPy generator, whose methods have other names, gives the seed
         return random.Random(source.bytes(32))
     raise TypeError(f"rng is {shown(rng)}: expected a random.Random, a NumPy generator or a seed (an int)")
 
 
 def renamed(**names: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Decorate a function to raise a TypeError with our names for other libraries' names of arguments.
-
-    {} in a name stands for the value that came.
-    """
+    """Decorate a function to refuse other libraries' names of arguments with ours, in which {} is the value given."""
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
         @wraps(function)

@@ -34,11 +34,7 @@ def compiled(
     eager: Trainer, options: Options, shards: "Shards | None", engine: EagerGradients, validation: Table | None,
     pause: Callable[[int], int], on_compiled: Callable[[int, int], None],
 ) -> Trainer:  # fmt: skip
-    """A trainer that does with generated code what `eager` does with the engine.
-
-    `pause` is as in NativeTrainer; `on_compiled` is called with the number of example shapes compiled so far, and how
-    many there are.
-    """
+    """A trainer that does in generated code what `eager` does; `pause` is NativeTrainer's, `on_compiled` Progress's."""
     update, sampler, schedule = engine.update, eager.sampler, eager.schedule
     check_rule(update.optimizer)
     (xs, ys), size = engine.train_data, sampler.size
@@ -86,10 +82,7 @@ def compiled(
 
 @contextmanager
 def _without_traces(kept: "Kept") -> Iterator[None]:
-    """Leave no traced numbers behind: whatever traces in the block stored them in, such as activations, is set back.
-
-    Raises TraceError if a later trace reads one: compiled code would not update it.
-    """
+    """Leave no traced numbers behind: whatever traces in the block stored them in, such as activations, is set back."""
     n, failed = len(kept.backends), True
 
     def leave() -> None:
@@ -123,10 +116,7 @@ def _trace_again(function: Function, engine: EagerGradients, parameters: Sequenc
 
 @dataclass(eq=False, repr=False)
 class Kept:
-    """The code compiled for a model, a loss and `key`, and what the two could read before they were traced.
-
-    It is an attribute of the model; copies and pickles of the model omit it.
-    """
+    """The code that a model keeps for a loss and `key`, and what the two could read before they were traced."""
 
     loss: Callable[..., Any]
     parameters: Sequence[Value]
@@ -134,7 +124,7 @@ class Kept:
     reach: Reach
     backends: Backends = field(default_factory=dict)
 
-    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:  # copies and pickles of the model omit it
         return type(None), ()
 
 

@@ -74,11 +74,7 @@ class Diverged(FloatingPointError):
 
 
 class Recorder:
-    """Takes at most so many snapshots of the parameters after epochs, evenly spread however many these become.
-
-    It begins with every epoch; whenever there are too many, every second snapshot is dropped, and from there on every
-    second epoch is passed over.
-    """
+    """Takes at most so many snapshots of the parameters after epochs, evenly spread however many these become."""
 
     def __init__(self, snapshots: list[Snapshot], parameters: list[Value], most: int) -> None:
         self.snapshots, self.parameters, self.most = snapshots, parameters, most
@@ -105,7 +101,7 @@ class Recorder:
             return
         self.snapshots.append(self._taken(epoch))
         if len(self.snapshots) > self.most:
-            self.every *= 2
+            self.every *= 2  # from here on, every second epoch is passed over
             self.snapshots[:] = [snapshot for snapshot in self.snapshots if snapshot.epoch % self.every == 0]
 
     def _taken(self, epoch: float) -> Snapshot:

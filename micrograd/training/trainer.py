@@ -86,15 +86,12 @@ class EagerGradients:
 
 
 class Sampler:
-    """Draws batches of examples: in each epoch all of them, in a new random order, or without `rng` all at once.
-
-    `position` is how many examples of `order` have been taken: all of them, where the next epoch has not been shuffled.
-    """
+    """Draws batches of examples: in each epoch all of them, in a new random order, or without `rng` all at once."""
 
     def __init__(self, n: int, size: int, rng: Any) -> None:
         self.n, self.size, self.rng = n, size, rng
         self.order = array("q", range(n))
-        self.position = n
+        self.position = n  # how many of `order` have been taken: all, where the next epoch has not been shuffled
         self.batches = -(-n // size)
 
     @property
@@ -119,11 +116,7 @@ class Sampler:
 
 @dataclass(eq=False, repr=False)
 class Trainer:
-    """Takes one step after the other: computes the gradients of a batch, then updates the parameters, or neither.
-
-    The steps are to be taken in the `block`. `steps` is the number of those taken, `epoch` that of the last one, and
-    `seen` the number of examples seen in it.
-    """
+    """Takes one step after the other: computes the gradients of a batch, then updates the parameters, or neither."""
 
     gradients: "EagerGradients | CompiledGradients"
     update: Callable[[], None]
@@ -131,10 +124,10 @@ class Trainer:
     sampler: Sampler
     schedule: Schedule | None
     validation_losses: Callable[[], list[float]]
-    block: AbstractContextManager[Any] = field(default_factory=nullcontext)
+    block: AbstractContextManager[Any] = field(default_factory=nullcontext)  # in which the steps are to be taken
 
     def __post_init__(self) -> None:
-        self.steps = self.epoch = self.seen = 0
+        self.steps = self.epoch = self.seen = 0  # steps taken, the epoch of the last one, examples seen in that
         self._total = 0.0  # of the losses of the examples seen in this epoch
         self._ready = 0.0  # the loss whose gradients are ready
 
@@ -155,10 +148,7 @@ class Trainer:
             self._ready = self.gradients(batch)
 
     def advance(self) -> list[tuple[float, float]]:
-        """Take the step, or several, and count them; to be called uninterrupted.
-
-        Returns the mean loss and the last learning rate of each epoch that ends.
-        """
+        """Take one step or more, uninterrupted. Returns the mean loss and last rate of each epoch that ends."""
         with self._diverging():
             self.update()
         self.gradients.warn_eager_step()
