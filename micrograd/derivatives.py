@@ -145,9 +145,11 @@ class Sweeps:
                     _add(sums, rows[operand], partial)
         return [rows.get(output, {}) for output in self._outputs]
 
-    def backward(self, weights: Iterable[Row], *, lower: bool = False) -> list[Row]:
-        """The derivatives by each variable of weighted sums of the outputs. Each output has its weights in its row."""
-        first = self._first_variables() if lower else {}  # of sum i, only those by the variables 0 to i
+    def backward(self, weights: Iterable[Row], first: dict[Value, int]) -> list[Row]:
+        """The derivatives by each variable of weighted sums of the outputs, at each node from the `first` sum on.
+
+        Each output has its weights in its row.
+        """
         rows: dict[Value, Row] = {variable: {} for variable in self._variables}
         for output, row in zip(self._outputs, weights, strict=True):
             _add(rows.setdefault(output, {}), row, None)  # a number may have been returned twice
@@ -162,12 +164,16 @@ class Sweeps:
         """The derivatives of each output by the variables, by the number of the variable, carried in that direction."""
         m = len(self._outputs)
         units = ({i: 1} for i in range(len(self._variables) if forward else m))  # a direction for each
-        return self.forward(units) if forward else _transposed(self.backward(units), m)
+        return self.forward(units) if forward else _transposed(self.backward(units, {}), m)
 
     def symmetric(self) -> list[Row]:
         """The jacobian of a gradient, which is symmetric: the lower half is computed, and mirrored."""
-        columns = self.backward(({i: 1} for i in range(len(self._variables))), lower=True)
-        rows = _transposed(columns, len(columns))
+        n = len(self._variables)
+        first = {variable: n - i for i, variable in enumerate(reversed(self._variables), 1)}
+        for node in self._nodes:  # of the variables that it depends on, the first; n, if on none
+            first[node] = min([first.get(operand, n) for operand in node._prev])
+        columns = self.backward(({i: 1} for i in range(n)), first)
+        rows = _transposed(columns, n)
         return [row | column for row, column in zip(rows, columns, strict=True)]
 
     def is_cheaper_forward(self) -> bool:
@@ -198,14 +204,6 @@ class Sweeps:
                 for operand in operands:
                     directions[operand].update(mine)
                 yield len(mine) * len(operands)
-
-    def _first_variables(self) -> dict[Value, int]:
-        """The lowest number of a variable that each node depends on; the number of variables, if on none."""
-        n = len(self._variables)
-        first = {variable: n - i for i, variable in enumerate(reversed(self._variables), 1)}
-        for node in self._nodes:
-            first[node] = min([first.get(operand, n) for operand in node._prev])
-        return first
 
     def _partials(self, node: Value) -> list[tuple[Value, Any]]:
         """The operands of a node, each with the derivative by it, or None for 1, but for structural zeros."""
