@@ -237,14 +237,6 @@ class _Compiled(BaseEstimator):
         weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight / sample_weight.mean()
         return [_doubles(column) for column in (X, targets, weights)]
 
-    def _loss_of(self, mean: float, y: Any, weights: Any, doubled: float) -> float:
-        """scikit-learn's loss, from the mean of the network's and twice the penalty."""
-        if self.out_activation_ == "identity":
-            mean /= self.n_outputs_
-        elif self.out_activation_ == "exp":
-            mean += np.average(xlogy(y, y) - y, axis=0, weights=weights).sum()
-        return float(mean + 0.5 * doubled)
-
     def _forward_pass_fast(self, X: Any, check_input: bool = True) -> Any:
         """The outputs for examples; in scikit-learn's loop, which does not check them, X has only their indices."""
         if check_input:
@@ -302,7 +294,11 @@ class _Compiled(BaseEstimator):
                     arrays[i] = arrays[i].astype(layer.dtype, copy=False)
                     arrays[i][:] = layer  # in place, as scikit-learn does: the best weights may be these very arrays
             coefs = intercepts = [0.0] * len(self.coefs_)
-        return self._loss_of(mean, y, weights, doubled), coefs, intercepts
+        if self.out_activation_ == "identity":  # scikit-learn's losses differ from the network's
+            mean /= self.n_outputs_
+        elif self.out_activation_ == "exp":
+            mean += np.average(xlogy(y, y) - y, axis=0, weights=weights).sum()
+        return float(mean + 0.5 * doubled), coefs, intercepts
 
 
 class MLPClassifier(_Compiled, neural_network.MLPClassifier):
