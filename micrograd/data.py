@@ -29,7 +29,6 @@ Curve = Callable[[int, float], tuple[float, float]]
 """From a class and the share of its curve that lies behind to a point."""
 
 _IDX_TYPES = {0x08: "B", 0x09: "b", 0x0B: "h", 0x0C: "i", 0x0D: "f", 0x0E: "d"}
-_CHUNK = 1 << 20
 
 # Tiny data sets: two numbers in, a class out
 
@@ -237,7 +236,7 @@ def _exactly(file: IO[bytes] | gzip.GzipFile, size: int) -> bytearray:
     """The next `size` bytes, read in pieces, so that a forged size allocates no memory."""
     content = bytearray()
     while missing := size - len(content):
-        piece = file.read(min(missing, _CHUNK))
+        piece = file.read(min(missing, 1 << 20))
         if not piece:
             raise ValueError(f"it ends {missing} bytes early")
         content += piece

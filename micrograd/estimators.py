@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Callable
 from contextlib import ExitStack
 from copy import copy
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, ClassVar
 
 try:
@@ -27,22 +27,15 @@ except ImportError as error:
 
 from micrograd import losses, nn, optim, scalar
 from micrograd.compiler import compile
-from micrograd.engine import Value
 
 __all__ = ["MLPClassifier", "MLPRegressor"]
 
 ACTIVATIONS = {"identity": "linear", "logistic": "sigmoid", "tanh": "tanh", "relu": "relu"}
 OUTPUTS: dict[str, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
     "softmax": (losses.cross_entropy, losses.softmax),
-    "logistic": (
-        lambda z, y: losses.binary_cross_entropy_with_logits(z, y, reduction="sum"),
-        lambda z: list(map(Value.sigmoid, z)),
-    ),
+    "logistic": (partial(losses.binary_cross_entropy_with_logits, reduction="sum"), lambda z: [x.sigmoid() for x in z]),
     "identity": (lambda z, y: losses.mse_loss(z, y, reduction="sum") / 2, list),
-    "exp": (
-        lambda z, y: sum(zi.exp() - yi * zi for zi, yi in zip(z, y, strict=True)),
-        lambda z: list(map(Value.exp, z)),
-    ),
+    "exp": (lambda z, y: sum(a.exp() - b * a for a, b in zip(z, y, strict=True)), lambda z: [x.exp() for x in z]),
 }
 """For each `out_activation_`, the loss of an example's last layer, and the outputs that are computed from that."""
 
@@ -55,9 +48,7 @@ class _Adam(optim.Optimizer):
     `added`, twice what the penalties have added to the losses: the weights of a step are only known while it is taken.
     """
 
-    moments: ClassVar[dict[str, float]] = {
-        "mean": -math.inf, "mean_square": 0.0, "penalty": 0.0, "rate": 0.0, "added": 0.0
-    }  # fmt: skip
+    moments: ClassVar = {"mean": -math.inf, "mean_square": 0.0, "penalty": 0.0, "rate": 0.0, "added": 0.0}
 
     beta_1: float
     beta_2: float
@@ -67,9 +58,7 @@ class _Adam(optim.Optimizer):
         share, beta1, beta2, eps, steps = self.learning_rate, self.beta_1, self.beta_2, self.epsilon, self.steps + 1
         scale = scalar.sqrt(1 - beta2**steps) / (1 - beta1**steps)
 
-        def update(
-            x: Any, grad: Any, mean: Any, mean_square: Any, penalty: Any, rate: Any, added: Any
-        ) -> tuple[Any, ...]:
+        def update(x: Any, grad: Any, mean: Any, mean_square: Any, penalty: Any, rate: Any, added: Any) -> Any:
             pull = share * penalty * x
             grad, added = grad + pull, added + pull * x
             mean = beta1 * mean + (1 - beta1) * grad

@@ -293,9 +293,6 @@ def _checked(validation: Table | None, patience: int | None) -> Table | None:
     raise ValueError("validation must be a pair (xs, ys): the inputs and targets of at least one example")
 
 
-HUGE = 1e9  # of a weight, from which no lower learning rate brings it back
-
-
 def _advice(tables: Sequence[Any], parameters: list[Value]) -> str:
     """What to do about a number that is not finite, depending on where it may come from."""
     for name, table in zip(("xs", "ys", "validation[0]", "validation[1]"), tables, strict=False):
@@ -305,6 +302,6 @@ def _advice(tables: Sequence[Any], parameters: list[Value]) -> str:
                 if isinstance(x, float) and not math.isfinite(x):
                     return f"{name}{where} holds {x}: leave such examples out, or replace it by a finite number"
     largest = max(abs(float(parameter.data)) for parameter in parameters)
-    if largest > HUGE:
+    if largest > 1e9:  # from where no lower learning rate brings a weight back
         return f"the weights have grown to {largest:.1g}: create a new model and train it at a lower learning rate"
     return "try a lower learning rate, or inputs on a smaller scale"
