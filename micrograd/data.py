@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import IO, Any, NamedTuple
 
-from micrograd.errors import require_ordered, shown
+from micrograd.errors import shown
 from micrograd.validation import Rng, by_position, count, examples, generator, number, plain
 
 __all__ = [
@@ -259,10 +259,7 @@ def read_csv(
     """
     if not isinstance(plain(target), int) or isinstance(target, bool):
         raise TypeError(f"target is {shown(target)}: expected the index of a column: 0 for the first, -1 for the last")
-    if isinstance(labels, str):
-        raise TypeError(f"labels is {labels!r}: expected a list of words")
-    require_ordered("labels", labels, "a list of words")
-    labels = None if labels is None else list(labels)
+    labels = None if labels is None else list(by_position("labels", labels))
     xs: list[list[float]] = []
     ys = []
     with open(path, encoding="utf-8-sig", newline="") as file:

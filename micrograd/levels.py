@@ -88,8 +88,6 @@ def promoted(values: tuple[Any, ...], kind: Any) -> tuple[Any, ...]:
     leveled = [each for each in kinds if issubclass(each, Leveled)]
     kind = max(leveled, key=lambda each: each._level, default=kind)
     innermost = {each for each in leveled if each._level == kind._level}
-    if kinds.keys() == innermost:
-        return values
     return tuple([v if type(v) in innermost else kind(v, (), "constant") for v in values])
 
 
