@@ -41,9 +41,7 @@ class Call:
     `result` and `outputs` are the Values that the function returned, in nested lists, and flat.
     """
 
-    def __init__(
-        self, kind: type[Value], f: Function, argnum: Argnum, args: Sequence[Any], options: Any, lifts: bool
-    ) -> None:
+    def __init__(self, kind: type[Value], f: Function, argnum: Argnum, args: Any, options: Any, lifts: bool) -> None:
         argnum = as_lists(argnum)
         if options and not args:
             raise TypeError("got arguments by name only: pass those to differentiate with respect to by position")

@@ -164,9 +164,7 @@ class _Network:
         starts = np.arange(0, len(order), self._size)
         lengths, totals = np.diff(starts, append=len(order)), np.add.reduceat(weights, starts)
         if not totals.all():
-            raise ValueError(
-                "the weights of a batch sum to zero: leave out examples of weight 0, or use larger batches"
-            )
+            raise ValueError("a batch's weights sum to zero: leave out examples of weight 0, or use larger batches")
         self.columns[-1][order] = weights * np.repeat(lengths / totals, lengths)  # their mean over each batch is 1
         self.vector, found, doubled = None, 0.0, 0.0  # or an interrupted epoch would pass for one that has not begun
         for length in np.unique(lengths)[::-1].tolist():  # the last batch may be smaller, and weighs less

@@ -104,11 +104,9 @@ def as_number(data: Any, level: int) -> Any:
     is_real = isinstance(number, Real)
     if is_real and (hasattr(number, "sigmoid") or isinstance(number, (float, int, Rational))):  # a Symbol has sigmoid
         return number
-    remedy = ": a Value computes with floats, so give float(x)" if is_real else ""
-    raise TypeError(
-        "a Value holds a number (float, int, Fraction or NumPy scalar), "
-        f"not {type(data).__name__}: {shown(data)}{remedy}"
-    )
+    hint = ": a Value computes with floats, so give float(x)" if is_real else ""
+    came = f"{type(data).__name__}: {shown(data)}{hint}"
+    raise TypeError(f"a Value holds a number (float, int, Fraction or NumPy scalar), not {came}")
 
 
 def require_double(leaves: Iterable[Any]) -> None:

@@ -252,7 +252,7 @@ def test_early_stopping_keeps_the_best_weights_of_a_training_that_diverges():
 
 def test_a_batch_without_weight_is_an_error():
     weights = (np.arange(len(WINE[0])) < 20) * 1.0
-    with pytest.raises(ValueError, match="the weights of a batch sum to zero: leave out examples of weight 0"):
+    with pytest.raises(ValueError, match="a batch's weights sum to zero: leave out examples of weight 0"):
         MLPClassifier(**SMALL, batch_size=10, shuffle=False).fit(*WINE, weights)
 
 

@@ -588,8 +588,8 @@ class TestErrors:
         with pytest.raises(ValueError) as caught:
             make(name)
         assert str(caught.value) == (
-            f"unknown activation {name!r}: expected one of tanh, relu, leaky_relu, sigmoid, softplus, gelu, "
-            "silu, linear, or a function of a Value"
+            f"unknown activation {name!r}: expected a function, or one of tanh, relu, leaky_relu, sigmoid, softplus, "
+            "gelu, silu, linear"
         )
 
     @pytest.mark.parametrize(

@@ -244,9 +244,7 @@ def activation_of(activation: str | Activation) -> Activation:
     if callable(activation):
         return activation
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
-        raise ValueError(
-            f"unknown activation {activation!r}: expected one of {', '.join(ACTIVATIONS)}, or a function of a Value"
-        )
+        raise ValueError(f"unknown activation {activation!r}: expected a function, or one of {', '.join(ACTIVATIONS)}")
     return ACTIVATIONS[activation]
 
 
@@ -320,6 +318,4 @@ def _is_trainable(part: Any) -> bool:
 
 def _is_made_from(part: Any, parameters: set[Any]) -> bool:
     """Whether this is a Value computed from these parameters and plain numbers alone."""
-    return _is_computed(part) and all(
-        leaf._op == "constant" or leaf in parameters for leaf in part._topological_order()[1]
-    )
+    return _is_computed(part) and all(x._op == "constant" or x in parameters for x in part._topological_order()[1])

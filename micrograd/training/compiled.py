@@ -128,9 +128,7 @@ class Kept:
         return type(None), ()
 
 
-def kept_for(
-    model: Any, loss: Callable[..., Any], parameters: Sequence[Value], options: Options, thorough: bool
-) -> Kept:
+def kept_for(model: Any, loss: Any, parameters: Sequence[Value], options: Options, thorough: bool) -> Kept:
     """The Kept of an earlier training if it is still valid, else a new one, which the model keeps if it has attributes.
 
     It is valid if nothing that the model and the loss can read has changed: attributes of whatever they hold and of
