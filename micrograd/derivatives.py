@@ -144,10 +144,7 @@ class Sweeps:
         return [rows.get(output, {}) for output in self._outputs]
 
     def backward(self, weights: Iterable[Row], first: dict[Value, int]) -> list[Row]:
-        """The derivatives by each variable of weighted sums of the outputs, at each node from the `first` sum on.
-
-        Each output has its weights in its row.
-        """
+        """The derivatives by each variable of weighted sums of the outputs; at a node, from the `first` sum on."""
         rows: dict[Value, Row] = {variable: {} for variable in self._variables}
         for output, row in zip(self._outputs, weights, strict=True):
             _add(rows.setdefault(output, {}), row, None)  # a number may have been returned twice

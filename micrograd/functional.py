@@ -12,12 +12,11 @@ number that `backward()` stores in `grad` within the function is a constant to t
 Value of an inner level after its derivative has ended.
 
 Arguments are numbers, Values, NumPy arrays, and lists, tuples and dicts of all of these; keyword arguments are passed
-on. The function gets copies of the containers, which it may change in place; dicts have their keys sorted, as in JAX,
-a table or Series of pandas becomes an array, an array without dimensions a number. Gradients have the shape of the
+on. The function gets copies of the containers, which it may change in place; dicts have their keys sorted, as in JAX, a
+table or Series of pandas becomes an array, an array without dimensions a number. Gradients have the shape of the
 argument: for an array, they are an array of doubles (of objects, if they are no plain numbers), for a dict a dict with
-sorted keys, for anything else nested lists. Results and jacobians of arrays are arrays, too.
-Their numbers are floats for floats, ints and Fractions for exact numbers, Values if an argument is a Value or the
-function closes over one.
+sorted keys, for anything else nested lists. Results and jacobians of arrays are arrays, too. Their numbers are floats
+for floats, ints and Fractions for exact numbers, Values if an argument is a Value or the function closes over one.
 """
 
 import math
@@ -70,8 +69,7 @@ def jacobian(f: Function, argnum: Argnum = 0) -> "Jacobian":
     """The gradient of every number that `f` returns: nested lists of the shape of its result, then of the argument.
 
     `f` runs once. Derivatives are carried from the argument forward if it has fewer numbers than the result, otherwise
-    from the result backward. Parameters and errors are those of `grad`, except that `f` may return nested lists or an
-    array.
+    from the result backward. Parameters and errors are those of `grad`, but `f` may return nested lists or an array.
     """
     return Jacobian(f, argnum)
 
@@ -114,10 +112,7 @@ def hvp(f: Function, argnum: Argnum = 0) -> Function:
 
 
 class Jacobian:
-    """The jacobian of a function as a function of the same arguments: what `jacobian` and `hessian` return.
-
-    `f` is the function that it differentiates by `argnum`: for a hessian, which `is_symmetric`, the gradient.
-    """
+    """What `jacobian` and `hessian` return: the jacobian of `f`, or of a gradient `f`, which `is_symmetric`."""
 
     def __init__(self, f: Function, argnum: Argnum, *, is_symmetric: bool = False) -> None:
         check_function(f)
@@ -128,10 +123,7 @@ class Jacobian:
         return derivative(self.f, self.argnum, _dense)(*args, **options)
 
     def sparse(self, *args: Any) -> tuple[Call, list[dict[int, Any]]]:
-        """The call, and for each number in the result its derivatives that are not structurally zero, by variables.
-
-        All arguments are trees of numbers. Of a hessian, the lower half is computed, and mirrored.
-        """
+        """The call, and for each number in the result its derivatives that are not structurally zero, by variables."""
 
         def taken(call: Call) -> tuple[Call, list[dict[int, Any]]]:
             sweeps = Sweeps(call.variables, call.outputs)
