@@ -265,10 +265,8 @@ class ShardedGradients(CompiledGradients):
         self._session.set_gradients(parts)
         return loss
 
-    def _gather(
-        self, batch: Sequence[int], on_values: bool
-    ) -> tuple[float, list["array[float]"], tuple[int, int, list[Any]] | None]:
-        """The mean loss and each shard's gradients; or a loss that is not finite, and its example."""
+    def _gather(self, batch: Sequence[int], on_values: bool) -> tuple[float, list["array[float]"], Any]:
+        """The mean loss and each shard's gradients; or a loss that is not finite, and its shard, number and example."""
         losses, parts = [], []
         numbers = self._session.numbers()
         for k, (loss, gradients, failed) in self._shards.sums(numbers, batch, self._batch_size, on_values):

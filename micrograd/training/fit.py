@@ -156,8 +156,7 @@ def fit(
         recorder = Recorder(history.snapshots, parameters, count("snapshots", snapshots, least=2))
     rng = generator(rng)
     for parameter in parameters:
-        data = parameter.data
-        if (plain := as_lists(data)) is not data:
+        if (plain := as_lists(parameter.data)) is not parameter.data:
             parameter.data = plain  # a NumPy number would impose its precision
     parts = _shards(executor, shards, len(train_data[0]), precision)
     if parts and loaded_by_workers:
