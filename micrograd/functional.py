@@ -27,7 +27,6 @@ from typing import Any
 from micrograd.arrays import array_of, is_array
 from micrograd.derivatives import Argnum, Call, Function, Sweeps, check_function, constant_zero, derivative, gradient
 from micrograd.engine import Value
-from micrograd.errors import require_ordered
 from micrograd.levels import as_number
 from micrograd.reductions import dot
 from micrograd.scalar import innermost
@@ -152,8 +151,6 @@ def _product(name: str, f: Function, argnum: Argnum, taken: Any) -> Function:
         if len(args) < 2:
             raise TypeError(f"call {name}(f) as {name}(f)(x, vector), the vector last; arguments given: {len(args)}")
         *args, vector = args  # type: ignore[assignment]
-        if not isinstance(vector, dict):
-            require_ordered("vector", vector)
         return derivative(f, argnum, lambda call: taken(call, vector))(*args, **options)
 
     return product
