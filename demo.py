@@ -18,7 +18,7 @@ TOLERANCE = 0.1  # XOR is solved if each prediction is this close to its target
 
 
 def train(model: nn.MLP, steps: int, learning_rate: float) -> Iterator[float]:
-    """Plain gradient descent on the mean squared error; gives the loss of each step."""
+    """Plain gradient descent on the mean squared error; yields the loss of each step."""
     for _ in range(steps):
         loss = mean((model(x) - target) ** 2 for x, target in XOR)
         model.zero_grad()
@@ -43,7 +43,7 @@ def show_progress(losses: Iterator[float], steps: int) -> None:
 
 
 def show_predictions(model: nn.MLP) -> bool:
-    """The table of what the model says; True if that is XOR."""
+    """Print the model's predictions; True if they are XOR."""
     print("x0  x1  target  prediction")
     predictions = [model(x).data for x, _ in XOR]
     for ((x0, x1), target), prediction in zip(XOR, predictions, strict=True):
@@ -52,7 +52,7 @@ def show_predictions(model: nn.MLP) -> bool:
 
 
 def draw(model: nn.MLP, untrained: nn.MLP, learning_rate: float, directory: Path) -> None:
-    """A playground; the graph of the prediction for (1, 0), and as a page, that of the loss before the training."""
+    """Write a playground, the graph of the prediction for (1, 0), and a page with that of the loss before training."""
     models = {"2-4-1": untrained, "one neuron": nn.Neuron(2, "sigmoid", rng=0)}
     page, xs, targets = directory / "playground.html", [x for x, _ in XOR], [target for _, target in XOR]
     save_playground(models, mse_loss, xs, targets, page, optimizer=lambda parameters: SGD(parameters, learning_rate))
@@ -75,9 +75,9 @@ def draw(model: nn.MLP, untrained: nn.MLP, learning_rate: float, directory: Path
 def main() -> int:
     """Run the demo; 0 if XOR is solved, 1 if not."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--seed", type=int, default=0, help="where the random weights start")
-    parser.add_argument("--steps", type=int, default=1000, help="how often the weights are improved")
-    parser.add_argument("--learning-rate", type=float, default=2.0, help="how far they move along the gradient")
+    parser.add_argument("--seed", type=int, default=0, help="the seed of the random weights")
+    parser.add_argument("--steps", type=int, default=1000, help="how many times the weights are updated")
+    parser.add_argument("--learning-rate", type=float, default=2.0, help="how far they move against the gradient")
     parser.add_argument("--out", type=Path, default=".", metavar="DIR", help="where the pictures are written")
     options = parser.parse_args()
     if options.steps < 0:
@@ -100,7 +100,7 @@ def main() -> int:
 
 
 def end_quietly(program: Callable[[], int]) -> int:
-    """Run the program; where Ctrl-C, a closed pipe or a file that cannot be written ends it, no traceback follows."""
+    """Run the program, with no traceback if Ctrl-C, a closed pipe or an unwritable file ends it."""
     sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")  # there is none after `>&-`
     try:
         try:

@@ -1,4 +1,4 @@
-"""The texts of errors: what came, what was expected, what to do."""
+"""Error messages: what was given, what was expected, what to do."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from micrograd.scalar import DomainError
 
 WHERE_HINT = "; where() computes both of its branches, so choose a safe operand first: f(where(condition, x, 1.0))"
-"""The end of an error's message where a graph has a `where`, since its other branch may be the cause."""
+"""Ends a message if the graph has a `where`, since the branch that was not chosen may be the cause."""
 
 NO_PLAIN_NUMBER = (
     "float(value) would detach it from the graph: use .data for the number, a method such as v.exp() for the function, "
@@ -15,7 +15,7 @@ NO_PLAIN_NUMBER = (
 
 
 def shown(value: Any, room: int = 80) -> str:
-    """The repr of a value for a message, cut off with dots if it is longer than `room`."""
+    """The repr of a value for a message, shortened with "..." if it is longer than `room`."""
     text = repr(value)
     if len(text) <= room:
         return text
@@ -23,7 +23,7 @@ def shown(value: Any, room: int = 80) -> str:
 
 
 def require_ordered(name: str, items: Any, expected: str = "a list or an array") -> None:
-    """Raise TypeError for a dict, which would be taken for its keys, and for a set, whose order is arbitrary."""
+    """Raise TypeError for a dict, of which only the keys would be used, and for a set, whose order is arbitrary."""
     if isinstance(items, (Mapping, set, frozenset)):
         raise TypeError(f"{name} is of type {type(items).__name__}: expected {expected}")
 
@@ -37,7 +37,7 @@ def not_copied(value: Any) -> str:
 
 
 def raise_with_context(error: BaseException, node: Any, nodes: list[Any]) -> None:
-    """Raise an error that names the operation in place of one that `backward()` met at a node, where that helps."""
+    """Replace an error that `backward()` met at a node with one that names the operation, where that helps."""
     for kind in (ZeroDivisionError, OverflowError, ArithmeticError, DomainError, ValueError):
         if node._prev and isinstance(error, kind):
             hint = WHERE_HINT if any(node._op == "where" for node in nodes) else ""

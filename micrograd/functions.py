@@ -4,7 +4,7 @@ The pullback turns the gradient `g` of the result y into that of the operand x: 
 derivative, in a form that is accurate and does not overflow on the way. An entry is all there is to a function: it
 becomes a function of `scalar`, and a method of `Value` that leaves a closure `_backward(grad)` on its node.
 Drawings, compiled code, derivatives and tests follow. So all mathematics here goes through Python's operators and
-`scalar`, never through `math` or an `if` on a number, except for values that no other function makes up.
+`scalar`, never through `math` or an `if` on a number, except in a `value` that cannot be composed of others.
 """
 
 import functools
@@ -24,16 +24,16 @@ TWO_BY_SQRT_PI = 1.1283791670955126
 NORMAL_DENSITY = 0.3989422804014327  # at 0: 1 / sqrt(2 pi)
 
 TEXTBOOK: dict[str, Callable[..., Any]] = {}
-"""The pullbacks that pages show in place of an accurate one that is harder to read, by the function's name."""
+"""By function name, the textbook pullback that pages show in place of the accurate one, which is harder to read."""
 
 
 class function:
     """A function of one number: an entry of the table below.
 
-    `value` is a function of `math`, on a float, or one composed of functions of `scalar`, on any kind of number; unless
-    `composed` says otherwise, languages without this function can compute the latter. `pullback` is a function of g, x,
-    y and the constants, and `textbook` what pages show if that is hard to read. `constants` turns the other arguments
-    of a call into a tuple for each: its name, the number, and what to write to get its gradient.
+    `value` is a function of `math`, on a float, or one composed of functions of `scalar`, on any kind of number. A
+    composed one can be compiled to languages that lack the function, unless `composed` is False. `pullback` takes g, x,
+    y and the constants; if it is hard to read, pages show `textbook` instead. `constants` takes the other arguments of
+    a call, and returns for each its name, the number, and what to write to get its gradient.
     """
 
     arity = 1
@@ -180,7 +180,7 @@ def _stirling_coefficients(n: int) -> list[float]:
 
 @functools.cache
 def _cot_derivative(n: int) -> list[int]:
-    """The derivative of the cotangent of order n, as a polynomial in it: its own is -(1 + cot^2)."""
+    """The n-th derivative of cot, as the coefficients of a polynomial in cot; the first is -(1 + cot^2)."""
     powers = [0, 1]
     for _ in range(n):
         slopes = [k * c for k, c in enumerate(powers)][1:]
@@ -189,7 +189,7 @@ def _cot_derivative(n: int) -> list[int]:
 
 
 def _horner(coefficients: Sequence[float], x: Any) -> Any:
-    """The polynomial with these coefficients, that of x^0 first."""
+    """The polynomial with these coefficients, lowest power first."""
     return functools.reduce(lambda total, c: total * x + c, reversed(coefficients))
 
 
@@ -198,7 +198,7 @@ class Functions:
 
     __slots__ = ()
 
-    _constants: dict[str, Any] = {}  # noqa: RUF012  # of a class without slots of its own
+    _constants: dict[str, Any] = {}  # noqa: RUF012  # never changed: an operation with constants has its own
 
     # fmt: off
     exp = function(math.exp, lambda g, x, y: g * y, "e^x, whose derivative is e^x.")
@@ -211,7 +211,7 @@ class Functions:
     log10 = function(math.log10, lambda g, x, y: g / LOG_10 / x,
         "The logarithm to base 10; the derivative is 1 / (x log(10)).")
     sqrt = function(math.sqrt, lambda g, x, y: g / (2 * y),
-        "The square root; the derivative is 1 / (2 sqrt(x)), which does not exist at 0: norms add 1e-12 to x.")
+        "The square root; the derivative is 1 / (2 sqrt(x)), which does not exist at 0: in a norm, add 1e-12 to x.")
 
     sin = function(math.sin, lambda g, x, y: g * scalar.cos(x), "The sine; the derivative is cos(x).")
     cos = function(math.cos, lambda g, x, y: -(g * scalar.sin(x)), "The cosine; the derivative is -sin(x).")
@@ -224,11 +224,11 @@ class Functions:
         "The inverse tangent; the derivative is 1 / (1 + x^2).")
     atan2 = function_of_two(
         math.atan2, lambda g, y, x, z: (g * (x / (r := scalar.hypot(x, y)) / r), -(g * (y / r / r))),
-        "The angle of the point (x, y), as y.atan2(x), from -pi to pi; the derivatives are x / r^2 by y and -y / r^2 "
-        "by x, with r^2 = x^2 + y^2, and do not exist at (0, 0).",
+        "The angle of the point (x, y), as y.atan2(x), from -pi to pi; the derivatives are x / r^2 for y and -y / r^2 "
+        "for x, with r^2 = x^2 + y^2, and do not exist at (0, 0).",
         textbook=lambda g, y, x, z: (g * (x / (x * x + y * y)), -(g * (y / (x * x + y * y)))))
     hypot = function_of_two(math.hypot, lambda g, x, y, r: (g * (x / r), g * (y / r)),
-        "sqrt(x^2 + y^2), also where a square overflows; the derivatives are x / r and y / r, and do not exist at "
+        "sqrt(x^2 + y^2), even where a square overflows; the derivatives are x / r and y / r, and do not exist at "
         "(0, 0).")
 
     sinh = function(math.sinh, lambda g, x, y: g * scalar.cosh(x), "The hyperbolic sine; the derivative is cosh(x).")
@@ -251,22 +251,22 @@ class Functions:
     digamma = function(lambda x: scalar.polygamma(x, 0), lambda g, x, y: g * scalar.polygamma(x, 1),
         "The derivative of lgamma; its own is polygamma(x, 1).")
     polygamma = function(_polygamma, lambda g, x, y, n: g * scalar.polygamma(x, n + 1),
-        "The derivative of digamma of order n, an int: polygamma(n, x) of SciPy. Its own is that of order n + 1.",
+        "The n-th derivative of digamma, for an int n: SciPy's polygamma(n, x). Its derivative is polygamma(x, n + 1).",
         constants=lambda n: (("n", scalar.as_index(n, 170, "order n"), ""),))
 
     floor = function(lambda x: x // 1 if abs(x) < math.inf else x, lambda g, x, y: 0,
-        "The largest whole number that is not above x. The gradient is 0 everywhere, as in PyTorch, also at the steps.",
+        "The largest whole number that is not above x. The gradient is 0 everywhere, as in PyTorch, even at the steps.",
         composed=False)
     maximum = function_of_two(lambda x, y: where((x >= y) | (x != x), x, y), lambda g, x, y, z: _by_winner(g, x, y),
-        "The larger of two numbers, NaN if one is; the derivative is 1 by the larger, 0 by the other, and 1/2 by equal "
-        "ones.")
+        "The larger of two numbers, NaN if either is; the derivative is 1 for the larger, 0 for the smaller, and 1/2 "
+        "for each of two equal ones.")
     minimum = function_of_two(lambda x, y: where((x <= y) | (x != x), x, y), lambda g, x, y, z: _by_winner(g, y, x),
         "The smaller of two numbers; otherwise as `maximum`.")
     clip = function(_clip, lambda g, x, y, low, high: where((x >= low) & (x <= high), g, 0),
-        "x within the bounds, beyond them the nearer one; the derivative is 1 within and at the bounds, else 0.",
+        "x if within the bounds, otherwise the nearer bound; the derivative is 1 within and at the bounds, else 0.",
         constants=lambda low, high: (
-            ("low", low, "where(x < low, low, x); for no bound, give -math.inf"),
-            ("high", high, "where(x > high, high, x); for no bound, give math.inf")))
+            ("low", low, "where(x < low, low, x); for no bound, pass -math.inf"),
+            ("high", high, "where(x > high, high, x); for no bound, pass math.inf")))
 
     sigmoid = function(_sigmoid, lambda g, x, y: g * (y * scalar.sigmoid(-x)),  # 1 - y would cancel
         "The logistic function 1 / (1 + e^-x); the derivative is sigmoid(x) sigmoid(-x).")
@@ -280,7 +280,7 @@ class Functions:
         constants=lambda slope=0.01: (("slope", slope, "where(x > 0, x, slope * x)"),))
     gelu = function(lambda x: x * (0.5 * scalar.erfc(-SQRT_HALF * x)),  # 1 + erf would cancel
         lambda g, x, y: g * (0.5 * scalar.erfc(-SQRT_HALF * x) + x * (NORMAL_DENSITY * scalar.exp(-0.5 * square(x)))),
-        "x times the probability of a normal number below x, a smooth relu (Hendrycks and Gimpel, 2016).")
+        "x times the probability that a standard normal number is below x, a smooth relu (Hendrycks and Gimpel, 2016).")
     silu = function(lambda x: x * scalar.sigmoid(x),
         lambda g, x, y: g * (scalar.sigmoid(x) * (1 + x * scalar.sigmoid(-x))),
         "x sigmoid(x), a smooth relu, also called swish (Elfwing et al., 2018).")

@@ -1,4 +1,4 @@
-"""The numbers that a Value can hold, and the operands that it accepts: also Values of enclosing derivatives.
+"""The numbers that a Value can hold, and the operands that it accepts, including Values of enclosing derivatives.
 
 `grad(f)` calls `f` with Values of a separate class for each level of nesting: inside `grad(grad(f))`, the outer
 derivative works on the Values that the inner one holds as its numbers. An operation happens at the innermost level
@@ -26,11 +26,11 @@ getattr(os, "register_at_fork", lambda **hooks: None)(
     before=gradients_lock.acquire, after_in_parent=gradients_lock.release, after_in_child=gradients_lock.release
 )
 
-PROMOTE = "let the operation begin with promote, as in `x, y = promote(x, y)`"
+PROMOTE = "begin the operation with promote, as in `x, y = promote(x, y)`"
 
 
 class Leveled:
-    """The base class of Values of all levels: `_level` is the number of derivatives that enclose Values of a class."""
+    """The base class of Values of all levels: `_level` says how many derivatives enclose those of a class."""
 
     __slots__ = ()
 
@@ -52,7 +52,7 @@ class Leveled:
 
 
 def binary(operation: Callable[[V, Any], V]) -> Callable[[V, Any], V]:
-    """Make an operation on two Values of one level an operator that also accepts a number."""
+    """Turn an operation on two Values of the same level into an operator that also accepts a number."""
 
     @functools.wraps(operation)
     def operator(self: V, other: Any) -> V:
@@ -92,7 +92,7 @@ def promoted(values: tuple[Any, ...], kind: Any) -> tuple[Any, ...]:
 
 
 def as_number(data: Any, level: int) -> Any:
-    """`data`, if a Value of this level can hold it; a number of NumPy's or PyTorch's as the same number of Python's."""
+    """`data`, if a Value of this level can hold it; a NumPy or PyTorch number becomes a Python number."""
     if type(data) in scalar.ZEROS:
         return data
     if isinstance(data, Leveled):
@@ -104,7 +104,7 @@ def as_number(data: Any, level: int) -> Any:
     is_real = isinstance(number, Real)
     if is_real and (hasattr(number, "sigmoid") or isinstance(number, (float, int, Rational))):  # a Symbol has sigmoid
         return number
-    hint = ": a Value computes with floats, so give float(x)" if is_real else ""
+    hint = ": a Value computes with floats, so pass float(x)" if is_real else ""
     came = f"{type(data).__name__}: {shown(data)}{hint}"
     raise TypeError(f"a Value holds a number (float, int, Fraction or NumPy scalar), not {came}")
 
@@ -116,8 +116,9 @@ def require_double(leaves: Iterable[Any]) -> None:
         if type(data) is not float and (number := as_number(data, leaf._level)) is not data:
             if not isinstance(data, float):
                 raise TypeError(
-                    f"the data of a leaf was set to {data!r}, so what was computed from it since has only that "
-                    f"precision: set it to a Python number, as in v.data = {number!r}, and compute the result again"
+                    f"the data of a leaf was set to {data!r}, so all that was computed from it since then has "
+                    f"only that precision: set it to a Python number, as in v.data = {number!r}, and compute "
+                    "the result again"
                 )
             leaf.data = number
         if type(grad) is not float:
@@ -131,7 +132,7 @@ def require_double(leaves: Iterable[Any]) -> None:
 
 
 def as_constant(beside: Any, name: str, number: Any, remedy: str) -> Any:
-    """A number that an operation takes besides its operands. The error says how to get its gradient: the remedy."""
+    """A number that an operation takes besides its operands. The error suggests a `remedy` to get its gradient."""
     try:
         return as_number(number, beside._level)
     except TypeError:
@@ -154,9 +155,9 @@ def adopt_level(value: Any, operands: tuple[Any, ...], op: str) -> None:
 
 
 def check_active(level: int) -> None:
-    """Raise TypeError if a Value of this level was kept from inside a derivative that has ended."""
+    """Raise TypeError if the derivative of this level has ended."""
     if level and level not in active_levels:
         raise TypeError(
-            "a Value was kept from a derivative that has ended, so gradients no longer flow through it: return it "
+            "this Value belongs to a derivative that has ended, so gradients no longer flow through it: return it "
             "from the function, or keep only its .data"
         )

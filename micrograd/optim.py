@@ -64,10 +64,9 @@ class Optimizer:
     after Ctrl-C, the parameters and moments are either all from before the step or all from after it.
 
     The options are the numbers that the rule depends on, at least a `learning_rate`; they become attributes. `moments`
-    has the names of the numbers that are kept for each parameter, which start at 0, and the least that each may be;
-    `checks` what an option is checked by, a function from its name and its value to a Python number, or to what is
-    kept; `steps` is the number of steps taken. Raises ValueError if there are no parameters or an option is out of its
-    range, TypeError if a parameter is not a Value.
+    maps the name of each number kept for every parameter to its lower bound; these start at 0. `checks` maps an option
+    to the function that checks it, from its name and value to what is stored. `steps` is the number of steps taken.
+    Raises ValueError if there are no parameters or an option is out of range, TypeError if a parameter is not a Value.
     """
 
     moments: ClassVar[dict[str, float]] = {}
@@ -163,9 +162,9 @@ class Optimizer:
 class SGD(Optimizer):
     """Stochastic gradient descent, optionally with momentum (Sutskever et al., 2013).
 
-    A step keeps the share `momentum` of the previous direction, and after the first step leaves the share `dampening`
-    of the gradient out of it. `weight_decay` is the share of a parameter that is added to its gradient. `nesterov`
-    looks one step ahead along the direction; it needs a momentum, and no dampening.
+    A step keeps the fraction `momentum` of the previous direction and adds the gradient, which after the first step is
+    reduced by the fraction `dampening`. `weight_decay` is the fraction of a parameter that is added to its gradient.
+    `nesterov` looks one step ahead along the direction; it needs a momentum, and no dampening.
     """
 
     moments: ClassVar[dict[str, float]] = {"velocity": -math.inf}
@@ -185,7 +184,7 @@ class SGD(Optimizer):
         super().__init__(parameters, learning_rate=learning_rate, **options)
 
     def rule(self) -> Update:
-        """A step of the learning rate along the gradient, or along the running direction if there is a momentum."""
+        """A step against the gradient, or against the running direction if there is a momentum, times the rate."""
         rate, momentum, decay, nesterov = self.learning_rate, self.momentum, self.weight_decay, self.nesterov
         share = scalar.where(self.steps == 0, 1, 1 - self.dampening)
 
@@ -207,10 +206,10 @@ class SGD(Optimizer):
 
 
 class Adam(Optimizer):
-    """Adam: steps of about the learning rate, by running means of gradients and squares (Kingma and Ba, 2015).
+    """Adam: steps of about the learning rate, from running means of the gradient and its square (Kingma and Ba, 2015).
 
-    `betas` are the shares of the mean gradient and of the mean square that a step keeps, `eps` is added to the root of
-    the mean square, by which is divided, and `weight_decay` is that of `SGD`.
+    `betas` are the fractions of the mean gradient and of the mean square that a step keeps, `eps` is added to the root
+    of the mean square before dividing by it, and `weight_decay` is that of `SGD`.
     """
 
     moments: ClassVar[dict[str, float]] = {"mean": -math.inf, "mean_square": 0.0}
@@ -267,9 +266,9 @@ class AdamW(Adam):
 class RMSprop(Optimizer):
     """RMSprop: the gradient divided by its root mean square (Hinton, 2012), optionally with momentum.
 
-    `weight_decay` and `momentum` are those of `SGD`, `learning_rate` and `eps` those of `Adam`; `alpha` is the share of
-    the mean square that a step keeps. `centered` divides by the standard deviation instead, the root of the mean square
-    minus the square of the mean (Graves, 2013).
+    `weight_decay` and `momentum` are those of `SGD`, `learning_rate` and `eps` those of `Adam`; `alpha` is the
+    fraction of the mean square that a step keeps. `centered` divides by the standard deviation instead, the root of the
+    mean square minus the square of the mean (Graves, 2013).
     """
 
     moments: ClassVar[dict[str, float]] = {"mean_square": 0.0, "velocity": -math.inf, "mean": -math.inf}

@@ -1,6 +1,6 @@
 """Operations on many operands: one node with one closure, where a chain of binary ones would take dozens.
 
-Those on two numbers are methods of Value, and functions here that take plain numbers too.
+Operations on two numbers are methods of Value; the functions of these names here take plain numbers too.
 """
 
 import math
@@ -14,7 +14,7 @@ from micrograd.engine import Value, promote
 from micrograd.errors import require_ordered, shown
 from micrograd.functions import TEXTBOOK
 
-# without `sum`, which a star would put in place of Python's
+# without `sum`, which a star import would put in place of Python's
 __all__ = ["atan2", "dot", "hypot", "logsumexp", "maximum", "mean", "minimum", "take", "where"]
 
 
@@ -23,10 +23,10 @@ def dot(ws: Iterable[Any], xs: Iterable[Any], bias: Any = 0) -> Value:
     ws, xs = _as_tuple("dot", ws), _as_tuple("dot", xs)
     n = len(ws)
     if n != len(xs):
-        raise ValueError(f"dot() expects two lists of the same length, not of {n} and {len(xs)}")
+        raise ValueError(f"dot() expects two lists of the same length, not of lengths {n} and {len(xs)}")
     operands = promote(*ws, *xs, bias)
     data, first = operands[-1].data, operands[0].data
-    if n and type(first) is not float and hasattr(first, "plus_products"):  # traced numbers make one operation of it
+    if n and type(first) is not float and hasattr(first, "plus_products"):  # traced numbers make it one operation
         data = first.plus_products(data, [w.data for w in operands[:n]], [x.data for x in operands[n:-1]])
     else:
         for w, x in zip(operands[:n], operands[n:-1], strict=True):
@@ -75,7 +75,7 @@ def mean(values: Iterable[Any]) -> Value:
 def logsumexp(values: Iterable[Any]) -> Value:
     """log(e^v0 + e^v1 + ...), a smooth maximum, as one node; the derivatives are the softmax of the values.
 
-    No power overflows, however large the values are; an infinite one has the whole gradient, or several share it.
+    No power overflows, however large the values are; an infinite one gets the whole gradient, and several share it.
     Raises ValueError if there are no values.
     """
     operands = promote(*_as_tuple("logsumexp", values))
@@ -92,8 +92,8 @@ def exponentials(operands: Sequence[Value], *, infinite: bool = False) -> tuple[
     """The largest of some numbers, the numbers minus it, e to the power of these, and the sum of the powers.
 
     With the largest subtracted, no power overflows and their sum is at least 1. An infinite one minus itself is NaN, or
-    0 if `infinite` ones are allowed. What is subtracted has no derivatives, since those of a softmax and of its
-    logarithm do not depend on it.
+    0 if `infinite` ones are allowed. The largest counts as a constant, since the derivatives of a softmax
+    and of its logarithm do not depend on it.
     """
     innermost = [scalar.innermost(operand) for operand in operands]
     largest = scalar.largest(innermost)
@@ -125,12 +125,12 @@ def atan2(y: Any, x: Any) -> Value:
 
 
 def hypot(x: Any, y: Any) -> Value:
-    """sqrt(x^2 + y^2), also where a square overflows."""
+    """sqrt(x^2 + y^2), even where a square overflows."""
     return Value.hypot(*promote(x, y))
 
 
 def maximum(a: Any, b: Any) -> Value:
-    """The larger of two numbers, in compiled code too, and NaN if one is. Equal ones get half of the gradient each."""
+    """The larger of two numbers, in compiled code too; NaN if either is. Equal ones get half of the gradient each."""
     return Value.maximum(*promote(a, b))
 
 
@@ -143,15 +143,15 @@ def where(condition: Any, a: Any, b: Any) -> Value:
     """`a` if the condition holds, else `b`, as a node, so that compiled code decides again at each call.
 
     Both are computed and differentiated, the one not chosen times 0, which gives NaN if its derivative is infinite. If
-    it would be an error, choose a safe operand first: `where(x > 0, where(x > 0, x, 1.0).log(), 0.0)`.
+    computing it would be an error, choose a safe operand first: `where(x > 0, where(x > 0, x, 1.0).log(), 0.0)`.
     """
-    operands = chosen, other = promote(a, b)
+    operands = x, y = promote(a, b)
 
     def _backward(grad: Any) -> None:
-        chosen.grad += scalar.where(condition, grad, 0)
-        other.grad += scalar.where(condition, 0, grad)
+        x.grad += scalar.where(condition, grad, 0)
+        y.grad += scalar.where(condition, 0, grad)
 
-    node = type(chosen)(scalar.where(condition, chosen.data, other.data), operands, "where", _backward)
+    node = type(x)(scalar.where(condition, x.data, y.data), operands, "where", _backward)
     node._constants = {"condition": condition}
     return node
 
@@ -159,7 +159,7 @@ def where(condition: Any, a: Any, b: Any) -> Value:
 def take(values: Sequence[Any], index: Any) -> Any:
     """values[index], as a node, so that compiled code chooses again at each call.
 
-    The values may be nested lists of numbers, all of the same shape: then the result has this shape. The index is a
+    The values may be nested lists of numbers, all of the same shape, which the result has too. The index is a
     whole number from 0, or a float or a Value that equals one; it is discrete, so it has no gradient. Only the chosen
     value is differentiated; in compiled code all are, the others times 0, as in `where`.
 

@@ -803,7 +803,7 @@ class TestErrors:
         ("math.exp", 1.0, math.exp, TypeError, "detach it from the graph"),
         ("a printf format", 1.0, lambda v: "%.2f" % v, TypeError, "detach it from the graph"),  # noqa: UP031
         ("a Value of a Value", 1.0, Value, TypeError, r"holds a number, not a Value: use v\.data .* v\.detach\(\)"),
-        ("dot of two lengths", 1.0, lambda v: dot([v, v], [v]), ValueError, "same length, not of 2 and 1"),
+        ("dot of two lengths", 1.0, lambda v: dot([v, v], [v]), ValueError, "same length, not of lengths 2 and 1"),
         ("dot of no lists", 1.0, lambda v: dot(v, 2.0), TypeError, r"dot.* expects lists .*, not Value\(data=1\.0, "),
         ("sum of no list", 1.0, sum, TypeError, r"sum.* expects lists .*, not Value\(data=1\.0, "),
         ("mean of no list", 1.0, lambda v: mean(3), TypeError, "mean.* expects lists .*, not 3"),
@@ -812,8 +812,8 @@ class TestErrors:
         ("dot with text", 1.0, lambda v: dot([v], ["a"]), TypeError, "not str: 'a'"),
         ("sum with None", 1.0, lambda v: sum([v, None]), TypeError, "not NoneType: None"),
         ("a label that is no operand", 1.0, lambda v: Value(2.0, "a"), TypeError, r"did you mean label='a'\?$"),
-        ("clip to None", 1.0, lambda v: v.clip(None, 1), TypeError, r"not None.*; for no bound, give -math\.inf$"),
-        ("clip to None above", 1.0, lambda v: v.clip(0, None), TypeError, r"not None.*; for no bound, give math\.inf$"),
+        ("clip to None", 1.0, lambda v: v.clip(None, 1), TypeError, r"not None.*; for no bound, pass -math\.inf$"),
+        ("clip to None above", 1.0, lambda v: v.clip(0, None), TypeError, r"not None.*; for no bound, pass math\.inf$"),
         (
             "a list of conditions",
             1.0,
@@ -1244,7 +1244,7 @@ class TestNumPy:
             lambda x: jacobian(lambda y: [y, x])(1.0),
         ):
             with pytest.raises(
-                TypeError, match=r"not (longdouble|mpf): .*: a Value computes with floats, so give float\(x\)$"
+                TypeError, match=r"not (longdouble|mpf): .*: a Value computes with floats, so pass float\(x\)$"
             ):
                 use(number)
         assert Value(float(number)).data == 0.1

@@ -75,7 +75,7 @@ class Module(Displayed):
             parameter.grad = scalar.zero(parameter.data)
 
     def state_dict(self) -> dict[str, Any]:
-        """The number of each parameter, by name. Raises ValueError if two have the same name."""
+        """The `data` of each parameter, by name. Raises ValueError if two have the same name."""
         return {name: parameter.data for name, parameter in self._by_name().items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -122,12 +122,12 @@ Activation = Callable[[Value], Value]
 if TYPE_CHECKING:
 
     class Output(Value, Sequence[Value]):
-        """What a type checker takes the output of a Layer for, which is a Value or a list by the size of the Layer."""
+        """What type checkers take the output of a Layer to be; it is a Value or a list, depending on its size."""
 
 
 _METHODS = ("tanh", "relu", "leaky_relu", "sigmoid", "softplus", "gelu", "silu")
 ACTIVATIONS: dict[str, Activation] = {name: getattr(Value, name) for name in _METHODS} | {"linear": Value.__pos__}
-"""The activations by name. A saved model holds the name."""
+"""The activations by name. A saved model stores the name."""
 
 
 class Neuron(Module):
@@ -226,7 +226,7 @@ class Embedding(Module):
         self.w = [[Value(gauss(0.0, 1.0)) for _ in range(size)] for _ in range(n)]
 
     def __call__(self, index: Any) -> list[Value]:
-        """The row at an index that `take` accepts, a list of `size` Values. Raises ValueError if there is none."""
+        """The row at an index that `take` accepts: `size` Values. Raises ValueError if there is no such row."""
         row: list[Value] = take(self.w, index)
         return row
 
