@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Sum, Term, show
 from micrograd.compiler.passes import Program
-from micrograd.compiler.passes.roll import LONGEST_BODY, MOST_PERIODS, even_runs, repeats, rolled
+from micrograd.compiler.passes.roll import LONGEST_BODY, MOST_PERIODS, repeats, rolled
 from tests.kernels import interpreted
 from tests.support import random_examples
 
@@ -127,7 +127,7 @@ def test_repeats_cover_each_step_once_and_advance_evenly(steps):
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(-3, 3)), max_size=60))
 @random_examples(200)
-def test_even_runs_cover_each_step_once_and_are_as_long_as_possible(steps):
+def test_repeats_of_single_steps_cover_each_once_and_are_as_long_as_possible(steps):
     kinds, bases = [kind for kind, _ in steps], [(base, 2 * i) for i, (_, base) in enumerate(steps)]
 
     def is_even(start, end):
@@ -135,8 +135,8 @@ def test_even_runs_cover_each_step_once_and_are_as_long_as_possible(steps):
         return end <= len(steps) and len({*kinds[start:end]}) == 1 and len(advances) <= 1
 
     reached = 0
-    for start, rounds in even_runs(kinds, bases):
-        assert start == reached
+    for start, period, rounds in repeats(kinds, bases, longest=1):
+        assert (start, period) == (reached, 1)
         reached += rounds
         assert is_even(start, reached)
         if rounds == 1:

@@ -1,7 +1,7 @@
 """Rolling: what repeats, with references that advance evenly, as loops; and loops that repeat as loops around them."""
 
-from collections.abc import Iterator, Sequence
-from itertools import chain, pairwise
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import chain
 from operator import sub
 from typing import Any
 
@@ -21,11 +21,10 @@ def rolled(parts: Sequence[Any], depth: int = 0) -> list[Any]:
     before = -1
     while len(steps) != before and len(steps) >= FEWEST_ROUNDS:
         before = len(steps)
-        kinds: dict[Any, int] = {}
         bases: list[list[int]] = [[] for _ in steps]
-        numbers = [kinds.setdefault(_stripped(*pair), len(kinds)) for pair in zip(steps, bases, strict=True)]
+        kinds = list(map(_stripped, steps, bases))
         found: list[Any] = []
-        for start, period, rounds in repeats(numbers, bases):
+        for start, period, rounds in repeats(kinds, bases):
             body = steps[start : start + period]
             found += body if rounds == 1 else [_loop(rounds, body, bases[start : start + 2 * period], depth)]
         steps = found
@@ -51,28 +50,16 @@ def _loop(rounds: int, body: Sequence[Any], bases: Sequence[Sequence[int]], dept
     return Loop(rounds, tuple([replace(step, within) for step in body]))
 
 
-def even_runs(kinds: Sequence[int], bases: Sequence[Sequence[int]]) -> Iterator[tuple[int, int]]:
-    """Runs of steps that advance evenly: the start and the length of each, which is 1 for a step in no such run.
-
-    All steps of a run are of the same kind, and each base differs by the same stride from the one in the step before.
-    """
-    strides = [list(map(sub, following, before)) for before, following in pairwise(bases)]
-    start, n = 0, len(kinds)
-    while start < n:
-        end = start + 1
-        while end < n and kinds[end] == kinds[start] and strides[end - 1] == strides[start]:
-            end += 1
-        rounds = end - start if end - start >= FEWEST_ROUNDS else 1
-        yield start, rounds
-        start += rounds
-
-
-def repeats(kinds: Sequence[int], bases: Sequence[Sequence[int]]) -> Iterator[tuple[int, int, int]]:
+def repeats(
+    of_steps: Sequence[Hashable], bases: Sequence[Sequence[int]], longest: int = LONGEST_BODY
+) -> Iterator[tuple[int, int, int]]:
     """Where loops begin, the number of steps in a round, and how many rounds: of one round where nothing repeats.
 
     In each round of a loop, the steps are of the same kinds, and each base differs by the same stride from the one in
-    the round before.
+    the round before. A round has at most the `longest` number of steps.
     """
+    numbers: dict[Any, int] = {}
+    kinds = [numbers.setdefault(kind, len(numbers)) for kind in of_steps]
     n = len(kinds)
     following = [0] * n  # the next step of the same kind, for each but the last
     latest: dict[int, int] = {}
@@ -84,7 +71,7 @@ def repeats(kinds: Sequence[int], bases: Sequence[Sequence[int]]) -> Iterator[tu
     while start < n:
         period, rounds = 1, 1
         again, tried = following[start], 0
-        while again and again - start <= LONGEST_BODY and tried < MOST_PERIODS:
+        while again and again - start <= longest and tried < MOST_PERIODS:
             end = 2 * again - start
             if end <= n and kinds[end - 1] == kinds[again - 1] and kinds[start:again] == kinds[again:end]:
                 tried += 1
@@ -101,12 +88,11 @@ def repeats(kinds: Sequence[int], bases: Sequence[Sequence[int]]) -> Iterator[tu
 
 def _rounds(kinds: Sequence[int], bases: Sequence[Sequence[int]], start: int, period: int) -> int:
     """How many rounds are of the same kinds and advance evenly; the first two are known to be of the same kinds."""
-    first = kinds[start : start + period]
-    rounds, begin = 2, start + 2 * period
-    while kinds[begin : begin + period] == first and all(
-        list(map(sub, bases[i], bases[i - period])) == list(map(sub, bases[i - period], bases[i - 2 * period]))
-        for i in range(begin, begin + period)
+    at = start + 2 * period
+    while (
+        at < len(kinds)
+        and kinds[at] == kinds[at - period]
+        and list(map(sub, bases[at], bases[at - period])) == list(map(sub, bases[at - period], bases[at - 2 * period]))
     ):
-        rounds += 1
-        begin += period
-    return rounds
+        at += 1
+    return (at - start) // period

@@ -9,14 +9,14 @@ computed them.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from itertools import chain, filterfalse, islice, repeat
-from operator import add, sub
+from itertools import chain, islice, repeat
+from operator import sub
 from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.scatter import Outer
 from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, Step, Sum, Term
 from micrograd.compiler.passes.expressions import Column, Node
-from micrograd.compiler.passes.roll import FEWEST_ROUNDS, even_runs, repeats, rolled
+from micrograd.compiler.passes.roll import FEWEST_ROUNDS, repeats, rolled
 
 NEAR, MANY_MORE = 2, 4  # the levels by which a node may be delayed to join so many times more like it
 
@@ -34,26 +34,40 @@ class Places(dict[int, Place]):
         super().__init__(places)
         self._numbers: dict[Any, int] = {}  # of the patterns
         self._even: set[int] = set()  # the patterns of a single array and a single distance
-        self._known: dict[Column, tuple[int, Bases]] = {}
-        self.shapes: dict[Any, Any] = {}  # by sign and the pattern of each factor: what `_shape_of_terms` returns
+        self._patterns: dict[Column, tuple[int, Bases]] = {}
+        self._shapes: dict[Any, Any] = {}  # by sign and the pattern of each factor: what `_shape_of_terms` returns
 
-    def patterns(self, columns: Sequence[Column]) -> list[tuple[int, Bases]]:
-        """For each column, the number of its pattern, and the indices of its lines.
+    def pattern(self, column: Column) -> tuple[int, Bases]:
+        """The number of a column's pattern, and the indices of its lines.
 
         A pattern is the arrays of the lines, and the distances between their indices.
         """
-        for column in filterfalse(self._known.__contains__, columns):
+        if column not in self._patterns:
             arrays, indices = _transposed(map(self.__getitem__, column))
             pattern = arrays, *map(sub, indices[1:], indices)
             number = self._numbers.setdefault(pattern, len(self._numbers))
-            self._known[column] = number, indices
+            self._patterns[column] = number, indices
             if len({*arrays}) == len({*pattern[1:]}) == 1:
                 self._even.add(number)
-        return list(map(self._known.__getitem__, columns))
+        return self._patterns[column]
 
     def are_even(self, columns: Sequence[Column]) -> bool:
         """Whether the lines of each column lie in one array, at equal distances."""
-        return self._even.issuperset([number for number, _ in self.patterns(columns)])
+        return self._even.issuperset([self.pattern(column)[0] for column in columns])
+
+    def terms(self, sign: str, columns: Sequence[Column]) -> tuple[Any, Bases]:
+        """The shape of terms, with those that advance evenly rolled into one; and the bases of these.
+
+        `columns` has, for each factor, its lines.
+        """
+        if len(columns[0]) == 1:  # most sums have few terms
+            arrays, bases = _transposed([self[line] for (line,) in columns])
+            return ((sign, arrays, 1, ()),), bases
+        patterns, indices = _transposed(map(self.pattern, columns))
+        if (sign, patterns) not in self._shapes:  # most nodes share their patterns
+            self._shapes[sign, patterns] = _shape_of_terms(sign, columns, indices, self)
+        shape, starts = self._shapes[sign, patterns]
+        return shape, tuple([indices[factor][term] for factor, term in starts])
 
 
 class Statement(NamedTuple):
@@ -145,37 +159,21 @@ def _operation(node: Node) -> Any:
 def by_level(levels: Levels, place: Places, results: Sequence[int]) -> list[Statement]:
     """Statements for all nodes, level by level. `place` has the places of leaves; all others are added."""
     _place_results(results, place)
-    ordered = list(_placed(levels.blocks(), place))
-    nodes = [node for block in ordered for node in block if not isinstance(node.form, Outer)]
-    references = iter(_references(nodes, place))  # for all blocks at once, which is faster than one by one
     found: list[Statement] = []
-    for block in ordered:
-        if isinstance(block[0].form, Outer):
-            found += _outer_loops(block, place)
-        else:
-            found += _by_kind(block, islice(references, len(block)))
+    for block in _placed(levels.blocks(), place):
+        found += _outer_loops(block, place) if isinstance(block[0].form, Outer) else _by_kind(block, place)
     return found
 
 
 def in_trace_order(nodes: Sequence[Node], place: Places, results: Sequence[int]) -> Kernel:
-    """Steps for all nodes, in the order of the trace, with loops for what repeats. `place` is as for `by_level`.
-
-    Steps are made for the first round of each loop only.
-    """
+    """Steps for all nodes, in the order of the trace, with loops for what repeats. `place` is as for `by_level`."""
     _place_results(results, place)
     outers = [node for node in nodes if isinstance(node.form, Outer)]  # their loops go last, since nothing reads them
     inner = [node for node in nodes if not isinstance(node.form, Outer)]
     for _ in _placed(((_operation(node), [node]) for node in inner), place):
         pass  # it enters the places of the results
-    kinds, bases = _transposed(_references(inner, place)) if inner else ((), ())
-    numbers: dict[Any, int] = {}
-    steps: Kernel = []
-    for start, period, rounds in repeats([numbers.setdefault(kind, len(numbers)) for kind in kinds], bases):
-        body = [
-            _first_step(kinds[i], bases[i], bases[i + period] if rounds > 1 else None)
-            for i in range(start, start + period)
-        ]
-        steps += [Loop(rounds, tuple(body))] if rounds > 1 else body
+    kinds, bases = _transposed([_reference(node, place) for node in inner]) if inner else ((), ())
+    steps = _looped(repeats(kinds, bases), kinds, bases)
     return rolled([*steps, *(statement.step for statement in _outer_loops(outers, place))])
 
 
@@ -212,7 +210,7 @@ def _outer_loops(block: Sequence[Node], place: Places) -> Iterator[Statement]:
         form: Any = node.form
         sums = zip(form.row.parameters(), _factors_by_parameter(node), strict=True)
         nodes = [Node(node.line, (("+", 2, len(form.gradients)),), factors, parameter) for parameter, factors in sums]
-        yield from _by_kind(nodes, _references(nodes, place))
+        yield from _by_kind(nodes, place)
     remaining = zip(loops, lines, strict=True)
     for step in rolled(loops):
         covered, count = list[int](), _count(step)
@@ -226,13 +224,12 @@ def _outer_loops(block: Sequence[Node], place: Places) -> Iterator[Statement]:
 def _outer_loop(node: Node, place: Places) -> Loop | None:
     """An Outer as a loop over its parameters; None if what these read does not lie at equal distances."""
     form: Any = node.form
-    factors = list(_transposed(islice(_factors_by_parameter(node), 2)))
-    (shape, next_shape), (first, second) = _rolled_terms("+", factors, place)
+    (shape, first), (next_shape, second) = [place.terms("+", each) for each in islice(_factors_by_parameter(node), 2)]
     if shape != next_shape or not place.are_even(node.columns[1:]):
         return None
     bases, next_bases = (form.row.base, *first), (form.row.base + form.row.step, *second)
     kind = (("+", 2, len(form.gradients)),), "g", shape
-    return Loop(form.row.size, (_first_step(kind, bases, next_bases),))
+    return Loop(form.row.size, (_step(kind, bases, next_bases),))
 
 
 def _factors_by_parameter(node: Node) -> Iterator[tuple[Column, Column]]:
@@ -250,77 +247,32 @@ def _descends(first: Node, last: Node, place: dict[int, Place]) -> bool:
     return sum((b > a) - (b < a) for a, b in pairs if a[0] == b[0]) < 0
 
 
-def _references(nodes: Sequence[Node], place: Places) -> list[tuple[Any, Bases]]:
-    """For each node, its kind and the bases of its references, target first. The kind is everything but these bases."""
-    alike: dict[Any, list[int]] = defaultdict(list)
-    for i, node in enumerate(nodes):
-        alike[node.form].append(i)
-    found: list[Any] = [None] * len(nodes)
-    for form, members in alike.items():
-        of_form = [nodes[i] for i in members]
-        targets = [("g", node.parameter) if node.parameter >= 0 else place[node.line] for node in of_form]
-        columns = list(_transposed([node.columns for node in of_form]))
-        for i, (target, base), shape, bases in zip(members, targets, *_shapes(form, columns, place), strict=True):
-            found[i] = (form, target, shape), (base, *bases)
-    return found
-
-
-def _by_kind(block: Sequence[Node], references: Iterable[tuple[Any, Bases]]) -> Iterator[Statement]:
-    """Statements for a block, one kind at a time. `references` are its nodes', as `_references` returns them."""
+def _by_kind(block: Sequence[Node], place: Places) -> Iterator[Statement]:
+    """Statements for a block, one kind at a time."""
     kinds: dict[Any, list[tuple[int, Bases]]] = defaultdict(list)
-    for node, (kind, bases) in zip(block, references, strict=True):
+    for node in block:
+        kind, bases = _reference(node, place)
         kinds[kind].append((node.line, bases))
     for kind, rows in kinds.items():
         yield from _rolled(kind, *_transposed(rows))
 
 
-def _shapes(form: Any, columns: Sequence[Sequence[Column]], place: Places) -> tuple[Iterable[Any], Iterable[Bases]]:
-    """For each node of a form, the shape of its references, which is all but their bases; and the bases.
-
-    `columns` has, for each column of the form, that of every node.
-    """
+def _reference(node: Node, place: Places) -> tuple[Any, Bases]:
+    """A node's kind and the bases of its references, target first. The kind is everything but these bases."""
+    form: Any = node.form
+    target, base = ("g", node.parameter) if node.parameter >= 0 else place[node.line]
     if isinstance(form, Call):
-        arrays, indices = _arrays_and_indices(_transposed(columns[0]), place)
-        return arrays, indices
-    shapes: Iterable[Any] = repeat(())
-    bases: Iterable[Any] = repeat(())
-    at = 0
-    for sign, n, terms in form:
-        factors = columns[at : at + n]
-        if terms == 1:  # most sums have few terms
-            arrays, indices = _arrays_and_indices(map(chain.from_iterable, factors), place)
-            arrays = zip(zip(repeat(sign), arrays, repeat(1), repeat(()), strict=False), strict=True)
-        else:
-            arrays, indices = _rolled_terms(sign, factors, place)
-        shapes, bases = map(add, shapes, arrays), map(add, bases, indices)
-        at += n
-    return shapes, bases
-
-
-def _arrays_and_indices(operands: Iterable[Iterable[int]], place: Places) -> Any:
-    """For each node, the arrays of its operands, and their indices.
-
-    `operands` has, for each position of an operand, the lines that all nodes have there.
-    """
-    arrays, indices = _transposed([_transposed(map(place.__getitem__, lines)) for lines in operands])
-    return _transposed(arrays), _transposed(indices)
-
-
-def _rolled_terms(sign: str, factors: Sequence[Sequence[Column]], place: Places) -> tuple[list[Any], list[Bases]]:
-    """For each node, the shape of its terms, with those that advance evenly rolled into one; and the bases of these.
-
-    `factors` has, for each factor of the terms, the column of every node.
-    """
-    of_factors = [_transposed(place.patterns(columns)) for columns in factors]
-    patterns, indices = [list(_transposed(rows)) for rows in _transposed(of_factors)]  # of each node, by factor
-    shapes, bases = [], []
-    for pattern, columns, of_node in zip(patterns, _transposed(factors), indices, strict=True):
-        if (sign, pattern) not in place.shapes:  # most nodes share their patterns
-            place.shapes[sign, pattern] = _shape_of_terms(sign, columns, of_node, place)
-        shape, starts = place.shapes[sign, pattern]
-        shapes.append(shape)
-        bases.append(tuple([of_node[factor][term] for factor, term in starts]))
-    return shapes, bases
+        arrays, bases = _transposed(map(place.__getitem__, node.columns[0]))
+        return (form, target, arrays), (base, *bases)
+    if len(form) == 1:
+        shape, starts = place.terms(form[0][0], node.columns)
+        return (form, target, shape), (base, *starts)
+    columns = iter(node.columns)
+    shape, bases = (), (base,)
+    for sign, n, _ in form:
+        terms, starts = place.terms(sign, tuple(islice(columns, n)))
+        shape, bases = shape + terms, bases + starts
+    return (form, target, shape), bases
 
 
 def _shape_of_terms(
@@ -333,8 +285,7 @@ def _shape_of_terms(
     shapes, starts = [], list[tuple[int, int]]()
     terms, bases = list(_transposed(columns)), list(_transposed(indices))
     arrays = [tuple([place[line][0] for line in term]) for term in terms]
-    numbers: dict[Any, int] = {}
-    for term, rounds in even_runs([numbers.setdefault(each, len(numbers)) for each in arrays], bases):
+    for term, _, rounds in repeats(arrays, bases, longest=1):
         strides = tuple(map(sub, bases[term + 1], bases[term])) if rounds > 1 else ()
         shapes.append((sign, arrays[term], rounds, strides))
         starts += [(factor, term) for factor in range(len(columns))]
@@ -347,25 +298,20 @@ def _transposed(rows: Iterable[Any]) -> Any:
 
 def _rolled(kind: Any, lines: Sequence[int], bases: Sequence[Bases]) -> Iterator[Statement]:
     """Nodes of one kind as loops, or as a single nest if they form a grid."""
-    if len(lines) < FEWEST_ROUNDS:
-        for line, of_line in zip(lines, bases, strict=True):
-            yield Statement(_step(kind, zip(of_line, repeat(()))), [line])
-        return
-    steps = []
-    for start, rounds in even_runs([0] * len(bases), bases):
-        step = _first_step(kind, bases[start], bases[start + 1] if rounds > 1 else None)
-        steps.append(Loop(rounds, (step,)) if rounds > 1 else step)
-    at = 0
-    for step in rolled(steps):
-        n = _count(step)
-        yield Statement(step, list(lines[at : at + n]))
-        at += n
+    n, remaining = len(lines), iter(lines)
+    for step in rolled(_looped(repeats([0] * n, bases, longest=1), [kind] * n, bases)):
+        yield Statement(step, list(islice(remaining, _count(step))))
 
 
-def _first_step(kind: Any, bases: Bases, following: Bases | None) -> Step:
-    """The step of a loop's first round; `following` are the bases in the second, None if there is no loop."""
-    strides = repeat(()) if following is None else zip(map(sub, following, bases))
-    return _step(kind, zip(bases, strides, strict=False))
+def _looped(loops: Iterable[tuple[int, int, int]], kinds: Sequence[Any], bases: Sequence[Bases]) -> Kernel:
+    """Steps of these kinds in `loops`, as `repeats` finds them. They are made for the first round of each only."""
+    steps: Kernel = []
+    for start, period, rounds in loops:
+        body = [
+            _step(kinds[i], bases[i], bases[i + period] if rounds > 1 else None) for i in range(start, start + period)
+        ]
+        steps += [Loop(rounds, tuple(body))] if rounds > 1 else body
+    return steps
 
 
 def _count(step: Step) -> int:
@@ -373,10 +319,10 @@ def _count(step: Step) -> int:
     return step.rounds * sum(map(_count, step.body)) if isinstance(step, Loop) else 1
 
 
-def _step(kind: Any, places: Iterable[tuple[int, tuple[int, ...]]]) -> Step:
-    """The assignment of a kind, with these bases and strides."""
+def _step(kind: Any, bases: Bases, following: Bases | None) -> Step:
+    """The assignment of a kind, in the first round of a loop if there are `following` bases: those in the second."""
     form, target, shape = kind
-    remaining = iter(places)
+    remaining = zip(bases, repeat(()) if following is None else zip(map(sub, following, bases)), strict=False)
     to = Ref(target, *next(remaining))
     value: Any
     if isinstance(form, Call):
