@@ -19,12 +19,12 @@ from micrograd import Value, compile, dot, losses
 from micrograd.compiler import function as function_module
 from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.frontend.serialized import SerializedGraph
-from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Sum, Term, replace, show
+from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Sum, Term, show
 from micrograd.compiler.native import toolchain, writer
 from micrograd.compiler.native.background import BackgroundTask, check_needed
-from micrograd.compiler.passes import program
+from micrograd.compiler.passes import length, program
 from micrograd.compiler.passes.share import FEWEST_CALLS, RoutineCall, Routines, with_routines
-from micrograd.compiler.passes.storage import Slots
+from micrograd.compiler.passes.storage import stored
 from micrograd.compiler.targets.c import library_source
 from micrograd.optim import SGD
 from tests.benchmarks.programs import PROGRAMS
@@ -67,8 +67,8 @@ def check(kernel, routines=None):
 
 def placed(kernel):
     """The kernel with its temporary arrays in storage."""
-    slots = Slots([kernel])
-    return [replace(step, slots.placed) for step in kernel]
+    [steps], _ = stored(kernel, length(kernel))
+    return steps
 
 
 def calls(steps):

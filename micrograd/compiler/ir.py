@@ -100,6 +100,15 @@ def refs(part: Any, rounds: tuple[int, ...] = ()) -> Iterator[tuple[Ref, tuple[i
             yield from refs(inner, rounds)
 
 
+def innermost(step: Any, rounds: tuple[int, ...] = ()) -> Iterator[tuple[Any, tuple[int, ...]]]:
+    """The steps in a step that are no loops themselves, in order, with the rounds of the loops around each."""
+    if isinstance(step, Loop):
+        for inner in step.body:
+            yield from innermost(inner, (*rounds, step.rounds))
+    else:
+        yield step, rounds
+
+
 def span(ref: Ref, rounds: Sequence[int]) -> tuple[int, int]:
     """The lowest and the highest index that a reference reaches in loops of so many rounds."""
     reach = [(n - 1) * stride for n, stride in zip(rounds, ref.strides, strict=True)]

@@ -97,8 +97,6 @@ class Expressions(list[Node]):
             op, of = ops[line], operands[line]
             if op == "*" and self._is_term(line) and self._conditions.keys().isdisjoint(of):
                 self._products[line] = of
-            elif op != "-" and op in SUMS and of[0] in self._parameter:
-                self._add_to_gradient(line, op)
             elif op in SUMS:
                 self._add_sum(line, op)
             elif op in PLAIN and self._conditions.keys().isdisjoint(of):
@@ -116,38 +114,30 @@ class Expressions(list[Node]):
 
     def _add_sum(self, line: int, op: str) -> None:
         left, *right = self._trace.operands[line]
+        parameter = self._parameter.get(left, -1) if op != "-" else -1
+        if parameter >= 0:
+            self._parameter[line] = parameter
+            if op == "+" and right[0] in self._sums and left not in self._sums:
+                left = right.pop()  # a sum that is added as it is
         terms = self._sums.pop(left, None) or []
-        if not terms and not (op == "dot" and left in self._nothing):
+        if not terms and parameter < 0 and not (op == "dot" and left in self._nothing):
             self._add_term(terms, left)
         if op == "dot":
             terms.append(("+", self._dot_factors(line)))
-        else:
+        elif right:
             self._add_term(terms, right[0], op)
         if self._sum[line] and self._continues(line):
             self._sums[line] = terms
         else:
-            self._close(line, terms)
+            self._close(line, terms, parameter)
 
     def _continues(self, line: int) -> bool:
         """Whether the sum that alone uses a sum adds to it from the right, or adds it to a gradient."""
         user = self._sum[line]
-        left = self._trace.operands[user][0]
-        return left == line or (self._trace.ops[user] == "+" and left in self._parameter and not self._in_order)
-
-    def _add_to_gradient(self, line: int, op: str) -> None:
-        total, *parts = self._trace.operands[line]
-        parameter = self._parameter[line] = self._parameter[total]
-        user = self._sum[line]
-        goes_on = op == "+" and parts[0] in self._sums and total not in self._sums
-        terms = self._sums.pop(parts[0] if goes_on else total, None) or []
-        if op == "dot":
-            terms.append(("+", self._dot_factors(line)))
-        elif not goes_on:
-            self._add_term(terms, parts[0])
-        if user and self._trace.ops[user] != "-" and self._trace.operands[user][0] == line:
-            self._sums[line] = terms
-        else:
-            self._close(line, terms, parameter)
+        op, left = self._trace.ops[user], self._trace.operands[user][0]
+        if line in self._parameter:
+            return left == line and op != "-"
+        return left == line or (op == "+" and left in self._parameter and not self._in_order)
 
     def _dot_factors(self, line: int) -> tuple[Column, ...]:
         """The factors of a dot, as two columns of numbers."""

@@ -1,9 +1,9 @@
 """Unroll and jam: rounds of an outer loop that read the same numbers share one inner loop, which loads them once."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Loop, Ref, refs, replace, span
+from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Loop, Ref, innermost, refs, replace, span
 
 JAM_FACTOR = 4  # rounds of the outer loop that run together
 LONG_LOOP = 32  # rounds of an inner loop, from which jamming pays
@@ -11,7 +11,7 @@ LONG_LOOP = 32  # rounds of an inner loop, from which jamming pays
 
 def can_jam(loop: Loop) -> bool:
     """Whether the rounds of an outermost loop are independent, and some numbers are read in every one."""
-    steps = list(_innermost(loop))
+    steps = list(innermost(loop))
     if not all(isinstance(step, Assign | Accumulate) for step, _ in steps):
         return False
     found = list(refs(loop))
@@ -35,15 +35,6 @@ def _is_reused(ref: Ref, rounds: tuple[int, ...]) -> bool:
     return (
         len(rounds) > 1 and len(ref.strides) > 1 and ref.strides[0] == 0 != ref.strides[-1] and rounds[-1] >= LONG_LOOP
     )
-
-
-def _innermost(step: Any, rounds: tuple[int, ...] = ()) -> Iterator[tuple[Any, tuple[int, ...]]]:
-    """The steps in a loop that are no loops themselves, with the rounds of the loops around each."""
-    if isinstance(step, Loop):
-        for inner in step.body:
-            yield from _innermost(inner, (*rounds, step.rounds))
-    else:
-        yield step, rounds
 
 
 def _is_disjoint(ref: Ref, rounds: Sequence[int]) -> bool:

@@ -51,7 +51,7 @@ def _loop(rounds: int, body: Sequence[Any], bases: Sequence[Sequence[int]], dept
 
 
 def repeats(
-    of_steps: Sequence[Hashable], bases: Sequence[Sequence[int]], longest: int = LONGEST_BODY
+    kinds: Sequence[Hashable], bases: Sequence[Sequence[int]], longest: int = LONGEST_BODY
 ) -> Iterator[tuple[int, int, int]]:
     """Where loops begin, the number of steps in a round, and how many rounds: of one round where nothing repeats.
 
@@ -59,11 +59,11 @@ def repeats(
     the round before. A round has at most the `longest` number of steps.
     """
     numbers: dict[Any, int] = {}
-    kinds = [numbers.setdefault(kind, len(numbers)) for kind in of_steps]
+    numbered = [numbers.setdefault(kind, len(numbers)) for kind in kinds]
     n = len(kinds)
     following = [0] * n  # the next step of the same kind, for each but the last
     latest: dict[int, int] = {}
-    for i, kind in enumerate(kinds):
+    for i, kind in enumerate(numbered):
         if kind in latest:
             following[latest[kind]] = i
         latest[kind] = i
@@ -73,9 +73,9 @@ def repeats(
         again, tried = following[start], 0
         while again and again - start <= longest and tried < MOST_PERIODS:
             end = 2 * again - start
-            if end <= n and kinds[end - 1] == kinds[again - 1] and kinds[start:again] == kinds[again:end]:
+            if end <= n and numbered[end - 1] == numbered[again - 1] and numbered[start:again] == numbered[again:end]:
                 tried += 1
-                rounds = _rounds(kinds, bases, start, again - start)
+                rounds = _rounds(numbered, bases, start, again - start)
                 if rounds >= FEWEST_ROUNDS:
                     period = again - start
                     break

@@ -7,10 +7,10 @@ shorter examples have mostly the same loops, too, so they can share routines: a 
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, repeat
+from itertools import repeat
 from typing import Any, NamedTuple
 
-from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Kernel, Loop, Ref, Sum, refs
+from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Kernel, Loop, Ref, Sum, innermost, refs
 
 FEWEST_CALLS = 3  # below which steps of a single program do not become a routine
 BASE = "base"  # in place of the name of an array: the number is the base of a reference
@@ -121,15 +121,7 @@ def _is_self_contained(step: Any) -> bool:
         if not isinstance(step.value, Sum) or not any(isinstance(term, Loop) for term in step.value.terms):
             return False
     used = {ref.array for ref, _ in refs(step) if ref.array not in ARRAYS and ref.array[0] not in "=s"}
-    return used <= set(_declared(step))
-
-
-def _declared(step: Any) -> Iterator[str]:
-    """The names that a step assigns to."""
-    if isinstance(step, Loop):
-        yield from chain.from_iterable(map(_declared, step.body))
-    elif isinstance(step, Assign):
-        yield step.target.array
+    return used <= {inner.target.array for inner, _ in innermost(step) if isinstance(inner, Assign)}
 
 
 def _shape(step: Any, depth: int) -> tuple[Any, tuple[Ref, ...]]:

@@ -2,59 +2,58 @@
 
 from bisect import bisect
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 
-from micrograd.compiler.ir import Kernel, Ref, refs, span
+from micrograd.compiler.ir import Kernel, Ref, refs, replace, span
 from micrograd.compiler.passes import length
 
 
-def chunks_of(kernel: Kernel, most: int, size: Callable[[Kernel], int] = length) -> Iterator[Kernel]:
-    """The kernel in parts of at most this size, or of a single step: each makes a function."""
-    chunk: Kernel = []
+def stored(kernel: Kernel, most: int, size: Callable[[Kernel], int] = length) -> tuple[list[Kernel], int]:
+    """The kernel in parts of at most this size, or of a single step, with an array t; and how many elements t has.
+
+    What only single lines of one part use goes to variables. What lies between elements that a loop uses keeps them
+    apart.
+    """
+    parts = list(_parts(kernel, most, size))
+    spans: dict[str, set[tuple[int, int]]] = defaultdict(set)
+    user: dict[tuple[str, int], int] = {}
+    for number, part in enumerate(parts):
+        for ref, rounds in refs(tuple(part)):
+            if ref.array[0] == "t" and (rounds or user.setdefault((ref.array, ref.base), number) != number):
+                first, last = span(ref, rounds)
+                spans[ref.array].add((first, last + 1))
+    n = 0
+    variables: dict[Ref, Ref] = {}
+    slots: dict[str, list[tuple[int, int, int]]] = defaultdict(list)  # first and end in an array, slot of the first
+    for name, found in spans.items():
+        for first, end in _united(found):
+            slots[name].append((first, end, n))
+            n += end - first
+
+    def placed(ref: Ref) -> Ref:
+        if ref.array[0] != "t":
+            return ref
+        at = bisect(slots[ref.array], ref.base, key=itemgetter(0)) - 1
+        if at >= 0 and ref.base < slots[ref.array][at][1]:
+            first, _, slot = slots[ref.array][at]
+            return Ref("t", slot + ref.base - first, ref.strides)
+        return variables.setdefault(ref, Ref(f"t{len(variables)}"))
+
+    return [[replace(step, placed) for step in part] for part in parts], n
+
+
+def _parts(kernel: Kernel, most: int, size: Callable[[Kernel], int]) -> Iterator[Kernel]:
+    part: Kernel = []
     total = 0
     for step in kernel:
         more = size([step])
-        if chunk and total + more > most:
-            yield chunk
-            chunk, total = [], 0
-        chunk.append(step)
+        if part and total + more > most:
+            yield part
+            part, total = [], 0
+        part.append(step)
         total += more
-    yield chunk
-
-
-class Slots:
-    """Where in the array t the elements go; those that only single lines of one function use go to variables.
-
-    What lies between elements that a loop uses keeps them apart. `size` is how many elements t has.
-    """
-
-    def __init__(self, chunks: Sequence[Kernel]) -> None:
-        spans: dict[str, set[tuple[int, int]]] = defaultdict(set)
-        user: dict[tuple[str, int], int] = {}
-        for number, chunk in enumerate(chunks):
-            for ref, rounds in refs(tuple(chunk)):
-                if ref.array[0] == "t" and (rounds or user.setdefault((ref.array, ref.base), number) != number):
-                    first, last = span(ref, rounds)
-                    spans[ref.array].add((first, last + 1))
-        self.size = 0
-        self._variables: dict[Ref, Ref] = {}
-        self._ranges: dict[str, list[tuple[int, int, int]]] = {}  # first and end in an array, and the slot of the first
-        for name, found in spans.items():
-            ranges = self._ranges[name] = []
-            for first, end in _united(found):
-                ranges.append((first, end, self.size))
-                self.size += end - first
-
-    def placed(self, ref: Ref) -> Ref:
-        """A reference to t0, t1, ... as a reference to the array t or to a variable; others are unchanged."""
-        if ref.array[0] != "t":
-            return ref
-        ranges = self._ranges.get(ref.array, [])
-        at = bisect(ranges, ref.base, key=itemgetter(0)) - 1
-        if at >= 0 and ref.base < ranges[at][1]:
-            return Ref("t", ranges[at][2] + ref.base - ranges[at][0], ref.strides)
-        return self._variables.setdefault(ref, Ref(f"t{len(self._variables)}"))
+    yield part
 
 
 def _united(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

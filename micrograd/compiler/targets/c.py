@@ -23,12 +23,12 @@ from typing import Any, NamedTuple
 from micrograd.compiler.dtype import DOUBLE, VECTOR_BYTES, Precision
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import CONDITIONS
-from micrograd.compiler.ir import ARRAYS, Accumulate, Loop, Ref, Scatter, Sum, Term, replace, start
+from micrograd.compiler.ir import ARRAYS, Accumulate, Loop, Ref, Scatter, Sum, Term, start
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.interchange import interchanged, is_dot
 from micrograd.compiler.passes.jam import JAM_FACTOR, can_jam, shifted
 from micrograd.compiler.passes.share import RoutineCall, Routines, with_routines
-from micrograd.compiler.passes.storage import Slots, chunks_of
+from micrograd.compiler.passes.storage import stored
 from micrograd.compiler.targets.c_runtime import (
     CALLS,
     FOR_DOUBLES,
@@ -98,11 +98,8 @@ class Writer:
             self.templates |= {"quotient": f"{quotient}({{0}}, {{1}})", "**-1": f"{quotient}({one}, {{0}})"}
         kernel = program.kernel if vectors else interchanged(program.kernel)
         self.constants = program.constants
-        chunks = list(chunks_of(kernel, LINES))
         self.straight = sum(not isinstance(step, Loop) for step in kernel)
-        slots = Slots(chunks)
-        self.temporaries = slots.size
-        parts: list[list[Any]] = [[replace(step, slots.placed) for step in chunk] for chunk in chunks]
+        parts, self.temporaries = stored(kernel, LINES)
         self.called: list[int] = []
         self._routines = Routines() if routines is None else routines
         before = len(self._routines)

@@ -18,7 +18,7 @@ from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import Trace
 from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref, Scatter, Sum, Term, refs, replace, start
 from micrograd.compiler.passes import program
-from micrograd.compiler.passes.storage import Slots, chunks_of
+from micrograd.compiler.passes.storage import stored
 from micrograd.compiler.targets.spelling import added, call, index, signed, source, spellings
 from micrograd.functions import tanh_slope
 from micrograd.scalar import FUNCTIONS
@@ -84,17 +84,15 @@ class Writer:
         most = math.inf if size(kernel) <= LARGEST else UNROLLED
         numbers = count()
         steps = [step for each in kernel for step in unrolled(each, most, numbers)]
-        parts = list(chunks_of(steps, LARGEST, size))
-        slots = Slots(parts)
+        parts, self.temporaries = stored(steps, LARGEST, size)
         self._inlined = count()
         self._templates, self._table = templates, f"{name}Constants"
         names = [f"{name}{i}" for i in range(len(parts))] if len(parts) > 1 else [name]
         self.text = f"const {self._table} = {array_of(constants)};\n\n" if constants else ""
         for part, steps in zip(names, parts, strict=True):
-            self.text += _function(part, [line for step in steps for line in self._step(replace(step, slots.placed))])
+            self.text += _function(part, [line for step in steps for line in self._step(step)])
         if len(parts) > 1:
             self.text += _function(name, [f"{part}(p, g, seed);" for part in names])
-        self.temporaries = slots.size
 
     def _step(self, step: Any, depth: int = 0) -> list[str]:
         """The lines for a step within so many loops."""

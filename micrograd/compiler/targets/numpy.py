@@ -12,7 +12,21 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.graph import Graph
-from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, Scatter, Step, Sum, Term, refs, span
+from micrograd.compiler.ir import (
+    Accumulate,
+    Assign,
+    Call,
+    Kernel,
+    Loop,
+    Ref,
+    Scatter,
+    Step,
+    Sum,
+    Term,
+    innermost,
+    refs,
+    span,
+)
 from micrograd.compiler.passes import Program
 from micrograd.compiler.targets.spelling import call, signed, spellings
 
@@ -266,23 +280,13 @@ def _sizes(kernel: Kernel) -> dict[str, int]:
 def is_carried(loop: Loop, outer: tuple[int, ...]) -> bool:
     """Whether a round of a loop may read what an earlier one computes; or several add to one gradient, of several."""
     reads: dict[str, list[tuple[Ref, tuple[int, ...]]]] = defaultdict(list)
-    for step, rounds in _statements(loop, outer):
+    for step, rounds in innermost(loop, outer):
         for read in refs(step.value, rounds):
             reads[read[0].array].append(read)
-        target = step.target
-        is_read = isinstance(step, Assign) and target.array[0] != "v"  # each gradient is added to once
-        if is_read and any(_meets(target, rounds, *read, len(outer)) for read in reads[target.array]):
+        is_read = isinstance(step, Assign) and step.target.array[0] != "v"  # each gradient is added to once
+        if is_read and any(_meets(step.target, rounds, *read, len(outer)) for read in reads[step.target.array]):
             return True
     return False
-
-
-def _statements(step: Step, rounds: tuple[int, ...]) -> Iterator[tuple[Any, tuple[int, ...]]]:
-    """What a step sets or adds up, with the rounds of the loops around each."""
-    if isinstance(step, Loop):
-        for inner in step.body:
-            yield from _statements(inner, (*rounds, step.rounds))
-    elif not isinstance(step, Scatter):
-        yield step, rounds
 
 
 def _meets(write: Ref, written: Sequence[int], read: Ref, rounds: Sequence[int], depth: int) -> bool:
