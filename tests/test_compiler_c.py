@@ -854,7 +854,7 @@ def test_if_no_thread_can_start_the_calling_one_does_all_the_work(n_started, mon
 
     expected, original, left = results(), threading.Thread.start, list(range(n_started or 0))
     for built in fast._backends[fast._shapes]._libraries.values():
-        built._threaded._executor = None  # whose threads have been started
+        built._executor = None  # whose threads have been started
 
     def refused(*call):
         raise RuntimeError("can't start new thread")
@@ -1747,7 +1747,7 @@ def test_the_generated_code_does_not_write_beyond_what_it_is_given(vectors):
     packed = fast.pack(points, labels)
     n = len(model.parameters())
     numbers = np.array([parameter.data for parameter in model.parameters()])
-    sizes = {"gradients": n, "results": 11, "work": library.sizes.room // 8}
+    sizes = {"gradients": n, "results": 11, "work": library.room // 8}
     buffers = {}
     for name, size in sizes.items():
         room = np.full(size + 17, 7.0)

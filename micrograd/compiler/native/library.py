@@ -20,7 +20,7 @@ from micrograd.compiler.frontend.graph import Graph, Kind
 from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.frontend.serialized import SerializedGraph
 from micrograd.compiler.native.background import BackgroundTask
-from micrograd.compiler.native.toolchain import Source, prepare_build, require_compiler, unload
+from micrograd.compiler.native.toolchain import Source, function_of, prepare_build, require_compiler
 from micrograd.compiler.native.writer import LibraryWriter, c_source, writer_digest
 from micrograd.compiler.options import Options
 from micrograd.compiler.passes import Program
@@ -87,7 +87,9 @@ class CBackend:
         if library is None:
             started = self._started.pop(key, None)
             loaded = started.result() if started else self._prepare_build(key)()
-            library = self._libraries[key] = Library(self.stored, kind, key.threads, self.options, loaded)
+            what = self.stored, kind, self.precision, loaded
+            library = ThreadedLibrary(*what, key.threads) if key.threads > 1 else Library(*what)
+            self._libraries[key] = library
         return library
 
     def _prepare_build(self, key: "LibraryKey", writer: LibraryWriter | None = None) -> Callable[[], ctypes.CDLL]:
@@ -144,41 +146,30 @@ def busy_threads(stored: SerializedGraph, kind: Kind, n: float) -> float:
     return n * stored.n_operands(kind) / (A_THREAD + A_GRADIENT * stored.n_parameters)
 
 
-class Sizes(NamedTuple):
-    """The sizes of the buffers that a library works on."""
-
-    parameters: int
-    results: int  # for an example
-    room: int  # in bytes
-
-
 class Library:
     """The loaded library for a kind of call.
 
     C goes on with an infinity or NaN where Python raises an error. So if the processor's floating-point flags tell that
     this may have happened, the examples are computed again step by step, and the call raises the same error.
 
-    `sizes` are those of the buffers that a call needs, `function` is the address of the generated function.
+    `function` is the address of the generated function, and `room` how many bytes it works in.
     """
 
-    def __init__(
-        self, stored: SerializedGraph, kind: Kind, threads: int, options: Options, library: ctypes.CDLL
-    ) -> None:
-        precision = options.precision
+    def __init__(self, stored: SerializedGraph, kind: Kind, precision: Precision, library: ctypes.CDLL) -> None:
         self._stored, self._kind, self._precision = stored, kind, precision
-        self.sizes = Sizes(stored.n_parameters, stored.n_results(kind), ctypes.c_int64.in_dll(library, "room").value)
-        weakref.finalize(self, unload, library).atexit = False  # at exit, threads may still be running in it
-        self._run: Any = RUN(("run", library))
-        self._threaded = ThreadedKernel(library, threads, precision, self.sizes) if threads > 1 else None
-        self._run = self._threaded.function if self._threaded else self._run
-        self.function = ctypes.cast(self._run, POINTER).value
+        self.room = ctypes.c_int64.in_dll(library, "room").value
         self._numbers = struct.Struct(f"={stored.n_parameters}{precision.code}")  # an error if one is too large
         self._local = threading.local()
+        self._library = library
+        self._set_function(function_of(library, "run", RUN))
+
+    def _set_function(self, function: Any) -> None:
+        self._run, self.function = function, POINTER.from_buffer(function).value  # `cast` would make a cycle
 
     def __call__(self, parameters: Sequence[float], seed: float, packed: Packed, results: Any, gradients: Any) -> None:
         """Compute the results for each example, one after the other, and in a backward call add to the gradients."""
         is_buffer = isinstance(parameters, memoryview) and parameters.format == self._precision.code
-        in_place = is_buffer and len(parameters) == self.sizes.parameters
+        in_place = is_buffer and len(parameters) == self._stored.n_parameters
         numbers = address(parameters) if in_place else self._numbers.pack(*parameters)  # which is faster than an array
         flags = self.run(numbers, seed, packed, None if gradients is None else address(gradients), results)
         if flags and not self._stored.quiet:
@@ -201,7 +192,7 @@ class Library:
         """
         work = getattr(self._local, "work", None)
         if work is None:  # each thread has its own
-            work = self._local.work = ctypes.create_string_buffer(self.sizes.room)
+            work = self._local.work = ctypes.create_string_buffer(self.room)
         places, n = (None, packed.n) if at is None else (at.buffer_info()[0], len(at))
         flags = self._run(numbers, packed.pointers, places, seed, gradients, address(results), work, n)
         self.check_interrupt()
@@ -219,31 +210,31 @@ class Library:
 
     def check_interrupt(self) -> None:
         """Raise the Ctrl-C that came while threads were running."""
-        if self._threaded:
-            self._threaded.check_interrupt()
 
 
-class ThreadedKernel:
-    """Stands in for a library's `run`, and divides the examples among threads.
+class ThreadedLibrary(Library):
+    """A library whose function divides the examples among threads.
 
     They run in parallel, since ctypes releases Python's lock. Their gradients are added in the order of the parts, so
     no result depends on which thread is first.
     """
 
-    def __init__(self, library: ctypes.CDLL, threads: int, precision: Precision, sizes: Sizes) -> None:
-        self._run: Any = RUN(("run", library))
-        self._add: Any = ADD(("add", library))
-        self._threads, self._lanes, self._sizes = threads, precision.lanes, sizes
-        self._bytes, self._result_bytes = precision.size * sizes.parameters, precision.size * sizes.results
+    def __init__(
+        self, stored: SerializedGraph, kind: Kind, precision: Precision, library: ctypes.CDLL, threads: int
+    ) -> None:
+        super().__init__(stored, kind, precision, library)
+        self._run_part, self._threads = self._run, threads
+        self._add = function_of(library, "add", ADD)
+        self._bytes, self._result_bytes = precision.size * stored.n_parameters, precision.size * stored.n_results(kind)
         self._spare: list[array[int]] = []  # buffers that no call is using
         self._interrupt: BaseException | None = None
         self._executor: Any = None
         self._process = 0  # the one that started these threads
         this = weakref.ref(self)  # a strong reference would make a cycle
-        self.function = RUN(lambda *call: this()._called(*call))  # type: ignore[union-attr]
+        self._set_function(RUN(lambda *call: this()._called(*call)))  # type: ignore[union-attr]
 
     def check_interrupt(self) -> None:
-        """Raise the Ctrl-C that came in the meantime."""
+        """Raise the Ctrl-C that came while threads were running."""
         interrupt, self._interrupt = self._interrupt, None
         if interrupt:
             raise interrupt
@@ -258,7 +249,7 @@ class ThreadedKernel:
             return 1
 
     def _divided(self, p: int, x: int, at: int | None, seed: float, g: int | None, y: int, work: int, n: int) -> int:
-        count = min(self._threads, max(1, n // self._lanes))
+        count = min(self._threads, max(1, n // self._precision.lanes))
         starts = [n * k // count for k in range(count + 1)]
         order = array("q", range(n) if at is None else ())
         first = address(order) if at is None else at
@@ -271,7 +262,7 @@ class ThreadedKernel:
             if k and gradients:
                 ctypes.memset(gradients, 0, self._bytes)
             results, places = y + begin * self._result_bytes, first + begin * order.itemsize
-            flags[k] = self._run(p, x, places, seed, gradients, results, work, end - begin)
+            flags[k] = self._run_part(p, x, places, seed, gradients, results, work, end - begin)
 
         others: list[Future[None]] = []
         try:
@@ -286,7 +277,7 @@ class ThreadedKernel:
         finally:
             wait(others)
         for gradients, _ in parts[1:] if g else ():
-            self._add(g, gradients, self._sizes.parameters)
+            self._add(g, gradients, self._stored.n_parameters)
         self._spare += buffers
         return reduce(or_, flags)
 
@@ -303,4 +294,4 @@ class ThreadedKernel:
         try:
             return self._spare.pop()
         except IndexError:
-            return array("b", bytes(self._bytes + self._sizes.room))
+            return array("b", bytes(self._bytes + self.room))

@@ -4,7 +4,6 @@ It knows a program by its function `run` alone, so it is built once for an optim
 """
 
 import ctypes
-import weakref
 from array import array
 from collections import deque
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.native.background import BackgroundTask
 from micrograd.compiler.native.buffers import Buffers
 from micrograd.compiler.native.library import ADD, POINTER
-from micrograd.compiler.native.toolchain import Source, build, prepare_build, unload
+from micrograd.compiler.native.toolchain import Source, build, function_of, prepare_build
 from micrograd.compiler.native.update import HasUpdateRule, UpdateKernel
 from micrograd.compiler.targets import spelling
 from micrograd.compiler.targets.c_runtime import FOR_TILES, PARTS, helpers, vector_functions
@@ -55,26 +54,17 @@ def source(kernel: UpdateKernel, precision: Precision = DOUBLE) -> str:
     return "\n".join([heads, helpers(wide), precision.text("\n".join([helpers(types + update), types, train]))])
 
 
-class LoadedLoop:
-    """A loop's library, which is unloaded when nothing refers to this any more."""
-
-    def __init__(self, library: ctypes.CDLL) -> None:
-        self.library = library
-        weakref.finalize(self, unload, library).atexit = False  # when threads may be at work in it
-
-
 class LoopBuild(NamedTuple):
     """The C of a loop, and the task that builds and loads its library."""
 
     text: str
-    task: BackgroundTask[LoadedLoop]
+    task: BackgroundTask[ctypes.CDLL]
 
 
 def start_build(optimizer: HasUpdateRule, max_norm: float | None, precision: Precision) -> LoopBuild:
     """Start building the loop for an optimizer's present rule; a NativeLoop uses the library if its C is the same."""
     text = source(UpdateKernel(optimizer, max_norm), precision)
-    load = prepare_build(lambda: Source(text), text)
-    return LoopBuild(text, BackgroundTask(lambda: LoadedLoop(load())))
+    return LoopBuild(text, BackgroundTask(prepare_build(lambda: Source(text), text)))
 
 
 class NativeLoop:
@@ -90,11 +80,9 @@ class NativeLoop:
         self.kernel = UpdateKernel(buffers.optimizer, max_norm)
         self._function, self._attributes, self._precision = function, vars(buffers.optimizer), buffers.precision
         text = source(self.kernel, buffers.precision)
-        self._loaded = started.task.result() if started and started.text == text else LoadedLoop(build(text))
-        library = self._loaded.library
-        self._train: Any = TRAIN(("train", library))
-        self._shuffle: Any = SHUFFLE(("shuffle", library))
-        self._add: Any = ADD(("add", library))
+        self._library = library = started.task.result() if started and started.text == text else build(text)
+        functions = ("train", TRAIN), ("shuffle", SHUFFLE), ("add", ADD)
+        self._train, self._shuffle, self._add = (function_of(library, *function) for function in functions)
         n, n_before = buffers.n, buffers.n * (1 + self.kernel.n_changed)
         self._kept = buffers.numbers, buffers.precision.zeros(n_before + n), buffers.ranges()  # pointed at
         numbers, before, ranges = map(address, self._kept)
@@ -170,7 +158,7 @@ class NativeLoop:
         """What computes the examples of a shape, and the room it works in."""
         library = self._function._library(pack.shapes, "backward", examples.share(pack))
         if library not in self._work:
-            self._work[library] = array("b", bytes(library.sizes.room))
+            self._work[library] = array("b", bytes(library.room))
         return KernelCall(library.function, ctypes.addressof(pack.pointers), address(self._work[library]))
 
 

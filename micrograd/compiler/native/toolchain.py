@@ -27,6 +27,7 @@ import sys
 import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -154,7 +155,7 @@ def _probed(compiler: Compiler) -> Compiler:
         )
     for native in NATIVE:
         try:
-            unload(prepare_build(lambda: Source(PROBE), PROBE, compiler._replace(native=native))())
+            build(PROBE, compiler._replace(native=native))
         except CompilerError as error:
             failure = error  # the last one, without flags, is raised
         else:
@@ -169,9 +170,9 @@ class Source(NamedTuple):
     objects: "Sequence[ObjectFile]" = ()
 
 
-def build(text: str) -> ctypes.CDLL:
+def build(text: str, compiler: Compiler | None = None) -> ctypes.CDLL:
     """Compile and load a text. Raises CompilerError if there is no compiler, or it rejects the text."""
-    return prepare_build(lambda: Source(text), text)()
+    return prepare_build(lambda: Source(text), text, compiler)()
 
 
 def require_compiler() -> Compiler:
@@ -220,9 +221,17 @@ def _compile_and_load(directory: Path | None, key: str, source: Source, command:
         raise CompilerError(f"the library cannot be built: {error}") from error
 
 
-def unload(library: ctypes.CDLL) -> None:
-    """Free the memory of a library. None of its functions may be called afterwards."""
-    getattr(_ctypes, "dlclose" if os.name == "posix" else "FreeLibrary")(library._handle)
+def function_of(library: ctypes.CDLL, name: str, kind: Any) -> Any:
+    """A function in a library, which must be kept. (One that ctypes looks up refers to itself, and to the library.)"""
+    return kind(ctypes.addressof(ctypes.c_char.in_dll(library, name)))
+
+
+def _opened(file: Path) -> ctypes.CDLL:
+    """The library in a file, which is unloaded when nothing refers to it any more."""
+    library = ctypes.CDLL(str(file))
+    close = getattr(_ctypes, "dlclose" if os.name == "posix" else "FreeLibrary")
+    weakref.finalize(library, close, library._handle).atexit = False  # when threads may be at work in it
+    return library
 
 
 def _load(directory: Path, key: str) -> ctypes.CDLL | None:
@@ -234,7 +243,7 @@ def _load(directory: Path, key: str) -> ctypes.CDLL | None:
                 raise OSError("it has changed since it was built")
             with suppress(OSError):
                 os.utime(file)  # the time of its last use
-            return ctypes.CDLL(str(file))
+            return _opened(file)
         except OSError as error:
             if not os.path.lexists(file):
                 continue  # another process has removed it
@@ -278,7 +287,7 @@ def _compile_into(directory: Path, key: str, source: Source, command: list[str])
     with tempfile.TemporaryDirectory(prefix="build-", dir=directory, ignore_cleanup_errors=True) as temporary:
         objects = [each.write_to(Path(temporary), f"object_{i}", command) for i, each in enumerate(source.objects)]
         built = _compiled(Path(temporary), "program", source.text, ".so", [*command, *objects])
-        library = ctypes.CDLL(str(built))  # if this fails, the file is not kept
+        library = _opened(built)  # if this fails, the file is not kept
         built.chmod(0o700)  # whatever the umask: `_load` refuses files that others can write to
         move(built, directory / _file_name(key, built.read_bytes()))
     return library
