@@ -131,7 +131,7 @@ class LibraryWriter:
             if self.uses_process:
                 try:
                     job = writer_digest(), stored.pickled, kind, tile, precision, shared
-                    return self._with_objects(tile, *self._ask(job))
+                    return self._with_objects(*self._ask(job))
                 except Exception as error:  # it has ended: what is no complete reply may raise anything
                     log.info("the process that writes C has ended (%r): this process writes the rest", error)
                     self.uses_process = False
@@ -140,7 +140,7 @@ class LibraryWriter:
                 self._objects.clear()  # their indices are those of the process's routines, not of `_routines`
             shared_routines = None if tile else self._routines
             written = c_source(stored.graph(), kind, tile, precision, programs, shared, shared_routines)
-            return self._with_objects(tile, written, len(self._routines))
+            return self._with_objects(written, len(self._routines))
 
     def _ask(self, job: tuple[Any, ...]) -> tuple[LibrarySource, int]:
         """Send a job to the process, which the first one starts. Returns the C, and how many routines the process has.
@@ -168,10 +168,8 @@ class LibraryWriter:
         reply: tuple[LibrarySource, int] = pickle.load(replies)
         return reply
 
-    def _with_objects(self, tile: int, written: LibrarySource, n_routines: int) -> Source:
+    def _with_objects(self, written: LibrarySource, n_routines: int) -> Source:
         """The C with the object files to link. New routines, up to `n_routines`, go into a new object file."""
-        if tile:  # it shares no routines
-            return Source(written.library)
         if written.routines:
             added = ObjectFile(written.routines)
             self._objects |= dict.fromkeys(range(len(self._objects), n_routines), added)

@@ -63,11 +63,8 @@ def _kernel(
     short_enough = max(0 if is_sequential else MANY_LINES, len(nodes) * FEW_LOOPS)
     found: list[tuple[Kernel, Places]] = []
     for goes_by_level in (not is_sequential, is_sequential):
-        place = Places(leaves)
-        if goes_by_level:
-            kernel = rolled(fused(by_level(levels, place, results), nodes, lines))
-        else:
-            kernel = in_trace_order(nodes, place, results)
+        place = Places(leaves, results)
+        kernel = rolled(fused(by_level(levels, place), nodes, lines)) if goes_by_level else in_trace_order(nodes, place)
         found.append((kernel, place))
         if length(kernel) <= short_enough:
             break

@@ -93,13 +93,6 @@ def _unnested(step: Any) -> tuple[tuple[int, ...], Any]:
     return tuple(rounds), step
 
 
-def nested(rounds: Sequence[int], body: Sequence[Step]) -> Loop:
-    """Loops of so many rounds, the outermost first, around the steps."""
-    *outer, n = rounds
-    loop = Loop(n, tuple(body))
-    return nested(outer, [loop]) if outer else loop
-
-
 def _merged(steps: Sequence[Step], uses: Sequence[float]) -> Step:
     """One loop for steps of the same rounds. A result that only these read, in its own round, becomes a variable.
 
@@ -115,4 +108,6 @@ def _merged(steps: Sequence[Step], uses: Sequence[float]) -> Step:
             variables[step.target] = Ref(f"v{len(variables)}")
             step = step._replace(target=variables[step.target])
         body.append(step)
-    return nested(rounds, body)
+    for n in reversed(rounds):
+        body = [Loop(n, tuple(body))]
+    return body[0]

@@ -68,14 +68,8 @@ class Routines(list[Routine]):
     def _fixed_number(self, column: Sequence[Ref], known: Sequence[int | None]) -> int | None:
         """The number on which all calls, and all routines of this shape, agree; None for a parameter if they do not."""
         first = column[0]
-        if (
-            (self.across_programs and first.array == BASE)
-            or any(first.strides)
-            or len({*column}) > 1
-            or {*known} - {first.base}
-        ):
-            return None
-        return first.base
+        moves = any(first.strides) or (self.across_programs and first.array == BASE)
+        return None if moves or len({*column}) > 1 or {*known} - {first.base} else first.base
 
 
 def with_routines(chunks: Sequence[Kernel], routines: Routines) -> tuple[list[int], list[list[Any]]]:
@@ -127,11 +121,7 @@ def _is_self_contained(step: Any) -> bool:
 def _shape(step: Any, depth: int) -> tuple[Any, tuple[Ref, ...]]:
     """A step in `depth` loops with None for each of its numbers, and these numbers."""
     numbers: list[Ref] = []
-
-    def cleared(number: Ref) -> None:
-        numbers.append(number)
-
-    return (type(step), _renumbered(step, depth, cleared)), tuple(numbers)
+    return (type(step), _renumbered(step, depth, numbers.append)), tuple(numbers)
 
 
 def _renumbered(part: Any, depth: int, change: Callable[[Ref], Any]) -> Any:

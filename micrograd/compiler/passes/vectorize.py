@@ -9,7 +9,7 @@ computed them.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from itertools import chain, islice, repeat
+from itertools import chain, groupby, islice, repeat
 from operator import sub
 from typing import Any, NamedTuple
 
@@ -28,10 +28,10 @@ Block = tuple[Any, list[Node]]
 
 
 class Places(dict[int, Place]):
-    """The place of each line, and the patterns that columns of lines make."""
+    """The place of each line, at first of leaves and results, and the patterns that columns of lines make."""
 
-    def __init__(self, places: dict[int, Place]) -> None:
-        super().__init__(places)
+    def __init__(self, leaves: dict[int, Place], results: Sequence[int]) -> None:
+        super().__init__({line: ("y", i) for i, line in enumerate(results)} | leaves)
         self._numbers: dict[Any, int] = {}  # of the patterns
         self._even: set[int] = set()  # the patterns of a single array and a single distance
         self._patterns: dict[Column, tuple[int, Bases]] = {}
@@ -113,8 +113,8 @@ class Levels:
             if type(node.form) is Call:
                 used.update(zip(node.columns[0], repeat(node.line), strict=False))
         blocks: dict[tuple[int, int], list[Node]] = defaultdict(list)
-        for node, key in zip(self._nodes, zip(self._levels_to_join(), self._kinds, strict=True), strict=True):
-            blocks[key].append(node)
+        for node, level, kind in zip(self._nodes, self._levels_to_join(), self._kinds, strict=True):
+            blocks[level, kind].append(node)
         for (_, kind), block in sorted(blocks.items(), key=lambda item: item[0][0]):
             operation = self._operations[kind]
             if len(block) > 1:
@@ -127,14 +127,12 @@ class Levels:
 
         The softmax of a single number, for example, needs no sum, so it is ready before the others, and waits for them.
         """
-        at_level: dict[int, list[int]] = defaultdict(list)
-        for i, first in enumerate(self._earliest):
-            at_level[first].append(i)
         levels = [*self._earliest]
+        last_first = sorted(range(len(levels)), key=self._earliest.__getitem__, reverse=True)
         latest: dict[int, int] = {}  # for each line, the last level before those of its users so far
-        for first in sorted(at_level, reverse=True):
+        for first, at_level in groupby(last_first, self._earliest.__getitem__):
             used: set[Column] = set()
-            for i in at_level[first]:
+            for i in at_level:
                 node = self._nodes[i]
                 last = min(latest.get(node.line, first), first + NEAR)
                 if last > first:
@@ -156,30 +154,22 @@ def _operation(node: Node) -> Any:
     return "largest" if node.form[0][0] == ">" else "sum", node.parameter >= 0
 
 
-def by_level(levels: Levels, place: Places, results: Sequence[int]) -> list[Statement]:
-    """Statements for all nodes, level by level. `place` has the places of leaves; all others are added."""
-    _place_results(results, place)
+def by_level(levels: Levels, place: Places) -> list[Statement]:
+    """Statements for all nodes, level by level. All places are added."""
     found: list[Statement] = []
     for block in _placed(levels.blocks(), place):
         found += _outer_loops(block, place) if isinstance(block[0].form, Outer) else _by_kind(block, place)
     return found
 
 
-def in_trace_order(nodes: Sequence[Node], place: Places, results: Sequence[int]) -> Kernel:
+def in_trace_order(nodes: Sequence[Node], place: Places) -> Kernel:
     """Steps for all nodes, in the order of the trace, with loops for what repeats. `place` is as for `by_level`."""
-    _place_results(results, place)
     outers = [node for node in nodes if isinstance(node.form, Outer)]  # their loops go last, since nothing reads them
-    inner = [node for node in nodes if not isinstance(node.form, Outer)]
-    for _ in _placed(((_operation(node), [node]) for node in inner), place):
-        pass  # it enters the places of the results
-    kinds, bases = _transposed([_reference(node, place) for node in inner]) if inner else ((), ())
+    inner = _placed(((_operation(node), [node]) for node in nodes if not isinstance(node.form, Outer)), place)
+    references = [_reference(node, place) for [node] in inner]
+    kinds, bases = _transposed(references) if references else ((), ())
     steps = _looped(repeats(kinds, bases), kinds, bases)
     return rolled([*steps, *(statement.step for statement in _outer_loops(outers, place))])
-
-
-def _place_results(results: Sequence[int], place: Places) -> None:
-    for i, line in reversed(list(enumerate(results))):
-        place.setdefault(line, ("y", i))
 
 
 def _placed(blocks: Iterable[Block], place: Places) -> Iterator[list[Node]]:

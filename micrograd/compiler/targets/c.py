@@ -150,37 +150,25 @@ class Writer:
             text += self._function(f"static {self._head(name)}", [f"{part}(p, x, seed, g, y, t);" for part in parts])
         return text + ("#undef c\n" if self.constants else "")
 
-    def _step(self, step: Any, depth: int = 0) -> list[str]:
-        """The lines of C for a step, or for a call of a routine, in `depth` loops."""
-        if isinstance(step, RoutineCall):
-            called = self.called[step.routine]
-            routine = self._routines[called]
-            pairs = zip(step.numbers, routine.fixed, strict=True)
-            arguments = ", c" if routine.takes_constants else ""
-            arguments += "".join(f", {index(number)}" for number, own in pairs if own is None)
-            return [f"routine_{called}(p, x, seed, g, y, t{arguments});"]
-        if not isinstance(step, Loop):
-            return self._jammed([step], depth)
-        if self._adds_to_row(step, depth):
-            return self._row_loop([step], depth)
-        if depth or not self.vectors or not can_jam(step):
-            lines = [line for inner in step.body for line in self._step(inner, depth + 1)]
-            return _for(depth, step.rounds, lines)
+    def _step(self, step: Any) -> list[str]:
+        """The lines of C for an outermost step: if rounds of a loop can be jammed, so many at a time."""
+        if self._adds_to_row(step, 0) or not (self.vectors and isinstance(step, Loop) and can_jam(step)):
+            return self._lines([step], 0)
         whole = step.rounds // JAM_FACTOR * JAM_FACTOR
         jammed = zip(*[[shifted(inner, k) for inner in step.body] for k in range(JAM_FACTOR)], strict=True)
-        lines = _for(0, whole, [line for copies in jammed for line in self._jammed(copies, 1)], by=JAM_FACTOR)
+        lines = _for(0, whole, [line for copies in jammed for line in self._lines(copies, 1)], by=JAM_FACTOR)
         if whole < step.rounds:
-            lines += _for(0, step.rounds, [line for inner in step.body for line in self._step(inner, 1)], first=whole)
+            lines += _for(0, step.rounds, [line for each in step.body for line in self._lines([each], 1)], first=whole)
         return lines
 
-    def _jammed(self, steps: Sequence[Any], depth: int) -> list[str]:
+    def _lines(self, steps: Sequence[Any], depth: int) -> list[str]:
         """The lines for one step in several rounds of an outer loop, or in one: these share its inner loops."""
         step = steps[0]
         if self._adds_to_row(step, depth):
             return self._row_loop(steps, depth)
         if isinstance(step, Loop):
             inner = zip(*[each.body for each in steps], strict=True)
-            return _for(depth, step.rounds, [line for copies in inner for line in self._jammed(copies, depth + 1)])
+            return _for(depth, step.rounds, [line for copies in inner for line in self._lines(copies, depth + 1)])
         single = [line for each in steps for line in self._single(each)]
         if single:
             return single
@@ -219,11 +207,18 @@ class Writer:
             *(f"add_totals(&{target} + first, {row});" for target, row in zip(targets, rows, strict=True)),
         ]
         head = f"for (long first = 0; first < WHOLE_ROWS({rounds}); first += LANES) {{"
-        rest = _for(depth, rounds, self._jammed(inner, depth + 1), first=f"WHOLE_ROWS({rounds})")
+        rest = _for(depth, rounds, self._lines(inner, depth + 1), first=f"WHOLE_ROWS({rounds})")
         return [head, *_indented(block), "}", *rest]
 
     def _single(self, step: Any) -> list[str]:
-        """The lines for a step without loops; none for a sum that takes several statements."""
+        """The lines for a step without loops, or a call of a routine; none for a sum that takes several statements."""
+        if isinstance(step, RoutineCall):
+            called = self.called[step.routine]
+            routine = self._routines[called]
+            pairs = zip(step.numbers, routine.fixed, strict=True)
+            arguments = ", c" if routine.takes_constants else ""
+            arguments += "".join(f", {index(number)}" for number, own in pairs if own is None)
+            return [f"routine_{called}(p, x, seed, g, y, t{arguments});"]
         if isinstance(step, Scatter):
             row, position, value = map(self._ref, (step.row, step.position, step.value))
             add_at = "v_add_at" if self.vectors else "add_at"
@@ -335,7 +330,7 @@ class LibrarySource(NamedTuple):
 
     library: str
     routines: str  # those that it has added, as a file of their own; "" for none
-    called: list[int]  # the indices of those that it calls
+    called: list[int]  # the indices of all that it calls in files of their own
 
 
 def library_source(
@@ -404,4 +399,4 @@ def library_source(
     )
     library = file(writer.source("one"), PARTS["gather"] if gather or once else "", run, PARTS["add"])
     added = file(writer.routines()) if routines.across_programs and writer.added else ""
-    return LibrarySource(library, added, writer.called)
+    return LibrarySource(library, added, writer.called if routines.across_programs else [])

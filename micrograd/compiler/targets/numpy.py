@@ -87,14 +87,13 @@ class Writer:
             row, position, value = (self._aligned(ref, nest) for ref in places)
             place = f"{row} + {step.step} * whole({position}, {step.size})"
             return [f"add_at(g, {place}, {value}, {nest.shape()})"]
-        return self._accumulate(step, nest) if isinstance(step, Accumulate) else [self._assign(step, nest)]
-
-    def _assign(self, step: Assign, nest: Nest) -> str:
+        if isinstance(step, Accumulate):
+            return self._accumulate(step, nest)
         target, value = step.target, self._value(step.value, nest)
         if target.array[0] != "v":
-            return f"{self._place(target, nest)} = {value}"
+            return [f"{self._place(target, nest)} = {value}"]
         self._variables[target.array] = nest.axes
-        return f"{target.array} = broadcast_to({value}, {nest.shape()})"
+        return [f"{target.array} = broadcast_to({value}, {nest.shape()})"]
 
     def _accumulate(self, step: Accumulate, nest: Nest) -> list[str]:
         """The lines that add a value to gradients: the sum over the examples, and the axes they do not have."""
