@@ -5,7 +5,7 @@ which works on vectors, with a parameter in each lane.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from micrograd.compiler.frontend.reach import Reach
@@ -154,8 +154,7 @@ def _traced(optimizer: HasUpdateRule, max_norm: float | None, reach: Reach) -> t
     return trace, results
 
 
-@contextmanager
-def _as_it_was(optimizer: HasUpdateRule, reach: Reach) -> Iterator[None]:
+def _as_it_was(optimizer: HasUpdateRule, reach: Reach) -> AbstractContextManager[None]:
     """After the block the optimizer has the attributes it had before, and what they hold is as it was."""
     attributes = vars(optimizer)
     before = dict(attributes)
@@ -166,5 +165,4 @@ def _as_it_was(optimizer: HasUpdateRule, reach: Reach) -> Iterator[None]:
             del attributes[name]
         reach.restore()
 
-    with finally_uninterrupted(leave):
-        yield
+    return finally_uninterrupted(leave)

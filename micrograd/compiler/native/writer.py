@@ -173,7 +173,7 @@ class LibraryWriter:
         if written.routines:
             added = ObjectFile(written.routines)
             self._objects |= dict.fromkeys(range(len(self._objects), n_routines), added)
-        return Source(written.library, list(dict.fromkeys(map(self._objects.__getitem__, written.called))))
+        return Source(written.library, tuple(dict.fromkeys(map(self._objects.__getitem__, written.called))))
 
 
 def serve(jobs: BinaryIO, replies: BinaryIO) -> None:

@@ -113,13 +113,7 @@ def _functions() -> dict[str, Any]:
     return found if _has_flags() else {name: _checked(function) for name, function in found.items()}
 
 
-NAMESPACE = {
-    **vars(np),
-    "whole": _whole,
-    "at": operator.getitem,
-    "add_at": _add_at,
-    **_functions(),
-}
+NAMESPACE = {**vars(np), "whole": _whole, "at": operator.getitem, "add_at": _add_at, **_functions()}
 QUIET_NAMESPACE = {
     "quotient": operator.truediv,
     "remainder": np.remainder,

@@ -62,21 +62,11 @@ TOTAL = CONDITIONS | {
 
 
 class Writer:
-    """Prints a program as functions in C.
+    """Prints a program as functions in C: arithmetic on `vectors` V, with an example in each lane, or on doubles.
 
-    Parameters
-    ----------
-    program
-        The kernel, with its constants.
-    vectors
-        Whether the arithmetic is on vectors V, with one example in each lane, or on doubles.
-    dots
-        Whether long dot products call a function `dot`.
-    flagged
-        Whether every division by 0 raises a floating-point flag, even that of an infinity or NaN.
-    routines
-        The routines for loops that differ only in numbers, to which a program of several functions adds its own; None
-        for no routines. Those of several programs are written to a file of their own.
+    With `dots`, long dot products call a function `dot`. With `flagged`, every division by 0 raises a floating-point
+    flag, even that of an infinity or NaN. Loops that differ only in numbers call `routines`, if they are given, to
+    which a program of several functions adds its own; those of several programs are written to a file of their own.
     """
 
     def __init__(
