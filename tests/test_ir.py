@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import micrograd
 from micrograd import Value, dot, logsumexp, losses, nn, take, where
 from micrograd.compiler import passes
-from micrograd.compiler.frontend.scatter import Outer
+from micrograd.compiler.frontend.products import Outer
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Scatter, Sum, Term, refs, replace
 from micrograd.compiler.passes import length, program
 from micrograd.compiler.passes.interchange import interchanged

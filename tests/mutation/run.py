@@ -91,7 +91,6 @@ TESTS = {  # those of the module first
             "native/loop",
             "native/update",
             "frontend/redirect",
-            "frontend/scatter",
             "frontend/products",
         ]
     },

@@ -4,9 +4,7 @@ The files, in the order in which to read them:
 
     tracer       numbers that record what is done with them, in a Trace
     redirect     Values whose numbers are elsewhere for a while: parameters hold Symbols, or are in training
-    scatter      what is added to the gradients of many parameters, as one operation
-    chains       sums of products written with operators, made into dots
-    products     the products that gradients add up, as sums and as rows of outer products
+    products     sums of products as one operation each: those of loops, and those that gradients add up
     graph        the forward and the backward pass of a function, as one Trace
     serialized   a Graph as bytes
     interpret    a Graph carried out one operation at a time

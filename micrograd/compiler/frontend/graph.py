@@ -9,10 +9,8 @@ from numbers import Real
 from operator import itemgetter, or_
 from typing import Any
 
-from micrograd.compiler.frontend.chains import first_uses, join_products
-from micrograd.compiler.frontend.products import joined
+from micrograd.compiler.frontend.products import Outer, Scatter, join_products, joined
 from micrograd.compiler.frontend.redirect import Order, backward_order, symbols, topological_order
-from micrograd.compiler.frontend.scatter import Outer, Scatter
 from micrograd.compiler.frontend.tracer import NO_NUMBER, PACKAGE, Argument, Symbol, Trace, TraceError, users_line
 from micrograd.engine import Value
 from micrograd.errors import NO_PLAIN_NUMBER, shown
@@ -172,9 +170,7 @@ class Graph:
         del nodes[-1:]  # the end itself, which without operands is no node but a leaf
         _check_symbolic(nodes)
         if first_use is not None and self.output_shape == () and _have_own_closures(nodes):
-            totals, nodes = join_products(self.trace, nodes, end._prev)
-            if totals:
-                first_use |= first_uses(totals, nodes)
+            nodes = join_products(self.trace, nodes, end._prev, first_use)
         self.has_where = any(node._op == "where" for node in nodes)
         self.outputs = [self._output(value) for value in values]
         self.forward_end = len(self.trace.ops)

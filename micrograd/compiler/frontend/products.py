@@ -1,25 +1,131 @@
-"""Sums of products in gradients: each is recorded as one operation, once it is complete.
+"""Sums of products, each recorded as one operation: those of loops over numbers, and those that gradients add up.
+
+A loop such as `total = total + w * x` leaves two nodes and two lines of the trace for each product. `join_products`
+makes a `dot` of them, which is one of each, and whose gradients are traced a row at a time.
 
 A closure adds one product at a time to the gradient of each operand. Within `joined`, a product or a sum of products
 stays Pending until it is used as anything but a term of a longer sum. Most products come from a `dot`, which adds one
 to the gradient of each number in a row. For these, only what they share is noted, as one term of the row's RowSums.
+
+Parameters whose indices are at equal distances, like those of a row or a column of a matrix, form a Row. All that `dot`
+adds to the gradients of a Row, however often it is used, is one Outer: a row of an outer product, or a sum of such
+rows. The closure of `take` adds `where(index == i, gradient, 0)` to the gradient of each value that it may have chosen.
+If these form a Row, such as a column of an embedding, a Scatter adds to the one that was chosen instead.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import chain, repeat
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
-from micrograd import scalar
-from micrograd.compiler.frontend.scatter import Outer, Row, Scatter, row
+from micrograd import reductions, scalar
 from micrograd.compiler.frontend.tracer import CONDITIONS, Symbol, Trace
 from micrograd.engine import Value
 
+FEWEST_PRODUCTS = 3  # below which a dot saves next to nothing
 SHORTEST_ROW = 3  # parameters: for fewer, an Outer would save nothing
 _new = object.__new__  # which takes half the time of a call
+
+
+class Row(NamedTuple):
+    """The `size` parameters `base`, `base + step`, ..."""
+
+    base: int
+    step: int
+    size: int
+
+    def parameters(self) -> range:
+        """Their indices."""
+        return range(self.base, self.base + self.step * self.size, self.step)
+
+
+class Scatter(NamedTuple):
+    """Adds the line `gradient` to the gradient of the parameter that the line `position` selects from the row."""
+
+    row: Row
+    position: int
+    gradient: int
+
+
+class Outer(NamedTuple):
+    """Adds gradients[0] * others[0][i] + gradients[1] * others[1][i] + ... to the gradient of the row's i-th parameter.
+
+    The gradients and the others are lines of the trace.
+    """
+
+    row: Row
+    gradients: tuple[int, ...]
+    others: tuple[tuple[int, ...], ...]
+
+
+def row(trace: Trace, lines: Sequence[int]) -> Row | None:
+    """The row that these lines form, if they are parameters at equal distances."""
+    leaves = [trace.leaves.get(line, ("", 0)) for line in lines]
+    base, step = leaves[0][1], leaves[1][1] - leaves[0][1] if len(leaves) > 1 else 1
+    found = Row(base, step, len(leaves)) if step > 0 else None
+    return found if found and leaves == [("p", parameter) for parameter in found.parameters()] else None
+
+
+def join_products(
+    trace: Trace, nodes: Sequence[Value], results: Sequence[Value], first_use: dict[Value, int]
+) -> list[Value]:
+    """Turn each chain of `+` over several products into one `dot`. Returns the nodes that remain, operands first.
+
+    A chain ends at any partial sum or product that is also used elsewhere. `nodes` is everything that `results` depend
+    on, operands first; all closures must be this package's own.
+
+    `first_use` gets the first line of the trace that uses each dot, if there is one. Sorted by it, dots are in the same
+    order whether a program finishes one sum before it begins the next, or adds one product to each sum in turn.
+    """
+    n_uses = Counter(map(id, chain(results, chain.from_iterable([node._prev for node in nodes]))))
+
+    def is_product(node: Value) -> bool:
+        return node._op == "*" and n_uses[id(node)] == 1 and _has_own_line(trace, node)
+
+    chains: dict[Value, tuple[Any, list[Value], list[Value]]] = {}  # by the last sum: start, products, partial sums
+    for node in nodes:
+        if node._op != "+":
+            continue
+        rest, product = node._prev
+        if not is_product(product):
+            rest, product = product, rest
+        if not is_product(product) or not _has_own_line(trace, node):
+            continue
+        if rest in chains and n_uses[id(rest)] == 1:
+            start, products, partial_sums = chains.pop(rest)
+            partial_sums.append(rest)
+        else:
+            start, products, partial_sums = (0, [rest], []) if is_product(rest) else (rest, [], [])
+        products.append(product)
+        chains[node] = start, products, partial_sums
+    chains = {total: parts for total, parts in chains.items() if len(parts[1]) >= FEWEST_PRODUCTS}
+    for total, (start, products, _) in chains.items():
+        ws, xs = zip(*[product._prev for product in products], strict=True)
+        dot = reductions.dot(ws, xs, start)
+        total._op, total._prev, total._backward = dot._op, dot._prev, dot._backward
+        line, made = total.data.id, dot.data.id
+        if trace.ops[made] == "dot":  # else a factor is constant
+            trace.ops[line], trace.operands[line] = "dot", trace.operands[made]
+    replaced = {node for _, products, partial_sums in chains.values() for node in (*products, *partial_sums)}
+    nodes = [node for node in nodes if node not in replaced]
+    for node in nodes if chains else ():
+        if type(node.data) is Symbol:  # a `where` on a constant condition may give a plain number, which has no line
+            for total in chains.keys() & node._prev:
+                first_use[total] = min(first_use.get(total, node.data.id), node.data.id)
+    return nodes
+
+
+def _has_own_line(trace: Trace, node: Value) -> bool:
+    """Whether the trace computes a node's number from its operands' numbers: not if the function assigned another."""
+    number = node.data
+    if type(number) is not Symbol or number.trace is not trace or trace.ops[number.id] != node._op:
+        return False
+    a, b = node._prev
+    lines = trace.id(a.data), trace.id(b.data)
+    return trace.operands[number.id] in (lines, lines[::-1])  # an equal one may have its operands swapped
 
 
 class Pending(Symbol):
@@ -91,29 +197,21 @@ def pending(trace: Trace, parts: Any) -> Pending:
 
 
 class RowSums:
-    """Sums of products, one for each number of a row: sum i is starts[i] plus gradients[k] * rows[k][i] for all k.
+    """Sums of products, one for each number of a row: sum i is gradients[k] * rows[k][i], added up for all k.
 
-    Each start is a list of the line that the sum starts from, empty if there is none. Terms can be added while
-    `is_open`: until one of the sums is used.
+    Terms can be added while `is_open`: until one of the sums is used.
     """
 
-    def __init__(self, trace: Trace, starts: list[list[int]]) -> None:
-        self.starts, self._nothing = starts, trace.nothing
+    def __init__(self, trace: Trace) -> None:
+        self._nothing = trace.nothing
         self.gradients: list[int] = []
         self.rows: list[tuple[int, ...]] = []
         self.is_open = True
 
-    def new_symbols(self, trace: Trace) -> list[Pending]:
-        """A new symbol for each sum. No reference to them is kept: a cycle would leave the trace to the collector."""
-        symbols = [_new(Pending) for _ in self.starts]
-        for at, symbol in enumerate(symbols):
-            symbol.trace, symbol._origin = trace, (self, at)
-        return symbols
-
     def parts(self, at: int) -> list[int]:
         """Close the sums, and return the parts of one: its start and its factors, or two factors for a lone product."""
         self.is_open = False
-        start = self.starts[at] or ([self._nothing] if len(self.rows) > 1 else [])
+        start = [self._nothing] if len(self.rows) > 1 else []
         return [*start, *chain.from_iterable(zip(self.gradients, self._columns[at], strict=True))]
 
     @cached_property
@@ -142,12 +240,14 @@ class Factors:
         # While its sums are open, they are the gradients of the Values: whatever replaces one uses it, and closes them.
         if not (self._sums and self._sums.is_open):
             trace, totals = self._trace, self._totals()
-            if Pending in {*map(type, totals)}:  # RowSums would have to copy their parts
+            if {*map(type, totals)} != {int}:  # it is not from 0 that they go on
                 products = [pending(trace, (gradient, line)) for line in lines]
                 self._set(list(map(add, totals, products)))
                 return
-            self._sums = RowSums(trace, [_start_of(trace, total) for total in totals])
-            self._set(self._sums.new_symbols(trace))
+            self._sums, symbols = RowSums(trace), [_new(Pending) for _ in totals]
+            for at, symbol in enumerate(symbols):
+                symbol.trace, symbol._origin = trace, (self._sums, at)
+            self._set(symbols)  # to which RowSums refer in no cycle, which would leave the trace to the collector
         self._sums.gradients.append(gradient)
         self._sums.rows.append(lines)
 
@@ -157,9 +257,7 @@ class Factors:
         None unless these are the parameters of the row, and nothing else was added to their gradients.
         """
         sums, gradients = self._sums, self._gradients
-        if not row or row.size < SHORTEST_ROW or gradients is None:
-            return None
-        if not (sums and sums.is_open) or any(sums.starts):
+        if not row or row.size < SHORTEST_ROW or gradients is None or not (sums and sums.is_open):
             return None
         gradients.update(dict.fromkeys(self.values, 0))
         return Outer(row, tuple(sums.gradients), tuple(sums.rows))
@@ -176,11 +274,6 @@ class Factors:
         if self._gradients is None:
             return [value.grad for value in self.values]
         return list(map(self._gradients.__getitem__, self.values))
-
-
-def _start_of(trace: Trace, total: Any) -> list[int]:
-    """The parts that a sum starts from if it continues this total, which is not Pending."""
-    return [] if type(total) is int and total == 0 else [trace.start(total)]
 
 
 def lines_of(trace: Trace, values: Sequence[Value]) -> tuple[int, ...]:

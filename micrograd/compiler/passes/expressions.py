@@ -10,7 +10,7 @@ from functools import cache
 from itertools import chain, groupby
 from typing import Any, NamedTuple
 
-from micrograd.compiler.frontend.scatter import Outer, row
+from micrograd.compiler.frontend.products import Outer, row
 from micrograd.compiler.frontend.tracer import CONDITIONS, OPERATIONS, Trace
 from micrograd.compiler.ir import Call, Ref
 

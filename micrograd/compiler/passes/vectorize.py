@@ -13,7 +13,7 @@ from itertools import chain, groupby, islice, repeat
 from operator import sub
 from typing import Any, NamedTuple
 
-from micrograd.compiler.frontend.scatter import Outer
+from micrograd.compiler.frontend.products import Outer
 from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, Step, Sum, Term
 from micrograd.compiler.passes.expressions import Column, Node
 from micrograd.compiler.passes.roll import FEWEST_ROUNDS, repeats, rolled

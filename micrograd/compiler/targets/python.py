@@ -18,7 +18,7 @@ from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.frontend.graph import Graph, Kind, name_of
 from micrograd.compiler.frontend.ieee import take
 from micrograd.compiler.frontend.interpret import failure
-from micrograd.compiler.frontend.scatter import Scatter
+from micrograd.compiler.frontend.products import Scatter
 from micrograd.compiler.frontend.serialized import ForKinds, SerializedGraph
 from micrograd.compiler.frontend.tracer import QUIET
 from micrograd.compiler.passes.expressions import Expressions, Node
