@@ -5,11 +5,10 @@ import json
 import subprocess
 import sys
 from array import array
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from micrograd.compiler import backends
 from micrograd.compiler.native import toolchain
 from tests.javascript import NODE
 
@@ -77,7 +76,7 @@ def pyodide(monkeypatch):
     for name in "pyodide", "pyodide.code":
         monkeypatch.setitem(sys.modules, name, ModuleType(name))
     sys.modules["pyodide.code"].run_js = browser.run_js
-    monkeypatch.setattr(backends, "_best", lambda: "javascript")
+    monkeypatch.setattr("micrograd.compiler.function.sys", SimpleNamespace(platform="emscripten"))
     monkeypatch.setattr("micrograd.compiler.native.library.require_compiler", no_compiler)
     yield browser
     browser.close()

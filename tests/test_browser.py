@@ -4,15 +4,14 @@ import copy
 import math
 import pickle
 import random
-import sys
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
 import micrograd
 from micrograd import Value, data, fit, losses, nn, optim, schedules, take
-from micrograd.compiler import backends
-from tests.browser import pyodide
+from tests.browser import no_compiler, pyodide
 from tests.optimizers import ROWS
 
 __all__ = ["pyodide"]
@@ -31,10 +30,11 @@ def numbers(parameters):
     return [parameter.data for parameter in parameters]
 
 
-@pytest.mark.parametrize(("platform", "expected"), [("emscripten", "javascript"), ("linux", "auto")])
+@pytest.mark.parametrize(("platform", "expected"), [("emscripten", "JavaScript"), ("linux", "NumPy")])
 def test_javascript_is_for_browsers(platform, expected, monkeypatch):
-    monkeypatch.setattr(sys, "platform", platform)
-    assert backends._best() == expected
+    monkeypatch.setattr("micrograd.compiler.function.sys", SimpleNamespace(platform=platform))
+    monkeypatch.setattr("micrograd.compiler.native.library.require_compiler", no_compiler)
+    assert repr(micrograd.compile(lambda x: x * x, (1.0,))) == f"<<lambda> compiled to {expected}, 0 parameters>"
 
 
 def test_what_it_computes_is_what_python_computes(pyodide, caplog):

@@ -605,7 +605,7 @@ def test_few_operations_are_left_to_python(monkeypatch):
     def no_compiler(*_):
         raise CompilerError("there is no compiler")
 
-    monkeypatch.setattr("micrograd.compiler.backends.CBackend.__init__", no_compiler)
+    monkeypatch.setattr("micrograd.compiler.function.CBackend.__init__", no_compiler)
     network = nn.MLP(8, [32, 32, 1], rng=0)
     w = [Value(1.0)]
     small = micrograd.compile(lambda x: w[0] * x * x + 1.0, (1.0,), parameters=w)

@@ -185,9 +185,9 @@ def no_compiler(*_):
 
 
 def test_auto_takes_numpy_where_there_is_no_compiler(monkeypatch):
-    monkeypatch.setattr("micrograd.compiler.backends.CBackend.__init__", no_compiler)
+    monkeypatch.setattr("micrograd.compiler.function.CBackend.__init__", no_compiler)
     assert "compiled to NumPy" in repr(micrograd.compile(lambda x: x * 2, (1.0,)))
-    monkeypatch.setattr("micrograd.compiler.backends.find_spec", lambda name: None)
+    monkeypatch.setattr("micrograd.compiler.function.find_spec", lambda name: None)
     fast = micrograd.compile(lambda x: x * 2, (1.0,))
     assert "compiled to Python" in repr(fast)
     assert fast(3.0) == 6.0
@@ -218,7 +218,7 @@ def test_a_training_takes_the_steps_that_python_takes(make):
 
 
 def test_without_numpy_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("micrograd.compiler.backends.find_spec", lambda name: None)
+    monkeypatch.setattr("micrograd.compiler.function.find_spec", lambda name: None)
     with pytest.raises(ImportError, match="pip install numpy"):
         micrograd.compile(lambda x: x * x, (1.0,), backend="numpy")
     assert micrograd.compile(lambda x: x * x, (3.0,), backend="python")(3.0) == 9.0

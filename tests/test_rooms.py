@@ -27,10 +27,8 @@ ROOMS = """
     compiler.passes
     compiler.targets
     compiler.native
-    compiler.backends
     compiler.function
     compiler.distributed  compiler.session
-    compiler.printed
     compiler.compiled
     compiler
     training

@@ -12,12 +12,10 @@ The rooms, in the order of the work; each imports only from those above it:
     native/        text as machine code: the compiler (toolchain), run in the background (background), the library, a
                    loop that trains with the optimizer's rule as C (loop, update), on numbers in a buffer (buffers);
                    JavaScript in a browser (browser)
-    backends.py    which of them, and Python and NumPy for where there is no compiler
-    function.py    all of it for one function, in this process
+    function.py    all of it for one function, in this process; where there is no compiler, in Python or NumPy
     session.py     training: compiled gradients, and in C whole steps, in the block of a compiled function
     distributed/   a function on many processes and machines: worker, pool, shards, map
-    printed.py     a compiled function's code as text, and exported to files
-    compiled.py    the public face: `compile` and `Compiled`
+    compiled.py    the public face: `compile` and `Compiled`, with its code as text and in files
 """
 
 from typing import TYPE_CHECKING, Any

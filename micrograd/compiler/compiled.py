@@ -10,21 +10,27 @@ from importlib.util import find_spec
 from itertools import pairwise, repeat
 from numbers import Real
 from operator import add
+from pathlib import Path
 from typing import Any
 
-from micrograd import validation
+from micrograd import files, validation
 from micrograd.arrays import are_plain, is_array, viewed
 from micrograd.compiler.dataset import Packed, check_out, pack
 from micrograd.compiler.dtype import DOUBLE, named
+from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.interpret import check
 from micrograd.compiler.frontend.redirect import frozen
 from micrograd.compiler.frontend.tracer import TraceError
-from micrograd.compiler.function import check_numbers
+from micrograd.compiler.function import Function, checked
+from micrograd.compiler.ir import show
+from micrograd.compiler.native.library import check_constants
 from micrograd.compiler.native.toolchain import CompilerError
-from micrograd.compiler.native.update import HasUpdateRule
+from micrograd.compiler.native.update import HasUpdateRule, UpdateKernel
 from micrograd.compiler.options import Options
-from micrograd.compiler.printed import Printed
-from micrograd.compiler.session import Training
+from micrograd.compiler.passes import program
+from micrograd.compiler.session import Training, check_rule
+from micrograd.compiler.targets.export import export_c, export_js
+from micrograd.compiler.targets.python import source
 from micrograd.engine import Value
 from micrograd.errors import shown
 from micrograd.levels import gradients_lock
@@ -114,7 +120,7 @@ def compile(
     return Compiled(function, example_args, parameters, options)
 
 
-class Compiled(Printed):
+class Compiled(Function):
     """A compiled function: what `compile` returns, and documents.
 
     `fast(x, y)` computes one example, and returns a number or nested lists and dicts of numbers. Each new shape of
@@ -282,8 +288,7 @@ class Compiled(Printed):
             with gradients_lock:
                 self._blocks.add(block)
                 if self._frozen is None:
-                    numbers = self._numbers()
-                    check_numbers(numbers, self.precision)
+                    numbers = checked(self._numbers(), self.precision)
                     self._frozen = memoryview(self.precision.array(numbers, "a parameter"))
             yield
 
@@ -303,8 +308,7 @@ class Compiled(Printed):
 
         Raises FloatingPointError with the first operation that produced one or failed, and its operands.
         """
-        packed, numbers = self._example(args), self._numbers()
-        check_numbers(numbers)
+        packed, numbers = self._example(args), checked(self._numbers())
         check(self._graph_of(packed).graph(), numbers, packed.row(0))
 
     @property
@@ -317,6 +321,83 @@ class Compiled(Printed):
             raise TypeError("the function has no pattern: compile jacobian(f) or hessian(f) with sparse=True")
         _, columns, ends = self._entries.patterns[self._shapes]
         return [i for i, (start, end) in enumerate(pairwise(ends)) for _ in range(start, end)], columns.tolist()
+
+    @property
+    def source(self) -> str:
+        """The generated Python, or for NumPy: `forward`, and if the function returns a single Value, its gradients."""
+        own: Callable[[], str] | None = getattr(self._backends[self._shapes], "source", None)
+        return own() if own else source(self._first_graph())
+
+    @property
+    def ir(self) -> str:
+        """What `backward` computes for an example, as assignments and loops, from which C is written.
+
+        The arrays are "p", the parameters; "x", the numbers of the arguments; "g", the gradients, which are added to;
+        "y", the results; "c", constants; "t0", "t1" and so on, what is computed between. If the function has no
+        gradients, it is what a call computes.
+        """
+        graph = self._first_graph()
+        return show(program(graph, graph.outputs, graph.parameter_gradients or ()).kernel)
+
+    @property
+    def c_source(self) -> str:
+        """One self-contained C99 file, as `export_c("model.c")` writes it."""
+        return "".join(self._exported("model", None))
+
+    def export_c(self, path: str | Path, *, precision: str | None = None) -> None:
+        """Write the function as one C99 file, and its declarations to a header beside it: `model.c` and `model.h`.
+
+        The names in it begin with the file's, so that several such files make one program: `model_forward`,
+        `model_backward`, `model_parameters`.
+
+        `precision` is "double" or "single", for numbers of type double or float; by default that of the function.
+        Raises ValueError if the path does not end in .c (C++ is another language, and the header has the same stem), or
+        its stem is not a valid start for names in C; OverflowError if a parameter or a constant is too large for single
+        precision.
+        """
+        path = Path(path)
+        if path.suffix != ".c":
+            better = path.with_suffix(".c")
+            raise ValueError(f"{path} is not the name of a C source: give one that ends in .c, such as {better}")
+        declarations, definitions = self._exported(path.stem, precision)
+        files.replace(path, (declarations + definitions).encode())
+        files.replace(path.with_suffix(".h"), declarations.encode())
+
+    def export_js(self, path: str | Path, *, optimizer: HasUpdateRule | None = None) -> None:
+        """Write the function as an ES module in JavaScript without dependencies, for browsers, Node and the like.
+
+        It has the parameters' numbers and `forward`; if the function returns a single Value, `backward` and
+        `valueAndGrad`; with an optimizer, `update`. A comment at its top documents them. All numbers are doubles.
+
+        The file's name ends in .js, or in .mjs, which Node takes for a module wherever it lies. The steps that `update`
+        takes are those of an `Optimizer` of the parameters given to `compile`, with fixed options, except for the
+        learning rate.
+
+        Raises
+        ------
+        ValueError
+            If the path ends in anything else, or the optimizer has other parameters than the function.
+        TypeError
+            If the optimizer's steps are not those of its `rule`, this does more than return the new numbers, or looks
+            at numbers that are known only later; or if the function does not return a single Value to optimize.
+        """
+        path = Path(path)
+        if path.suffix not in (".js", ".mjs"):
+            better = f"one that ends in .js or .mjs, such as {path.with_suffix('.js')}"
+            raise ValueError(f"{path} is not the name of a module in JavaScript: give {better}")
+        files.replace(path, self.js_source(optimizer=optimizer).encode())
+
+    def js_source(self, *, optimizer: HasUpdateRule | None = None) -> str:
+        """The module in JavaScript that `export_js` writes; the errors are the same."""
+        graph, numbers, rule = self._first_graph(), checked(self._numbers()), None
+        if optimizer is not None:
+            check_rule(optimizer)
+            if set(map(id, self.parameters)) != set(map(id, optimizer.parameters)):
+                raise ValueError("the optimizer has other parameters than the function: give both the same")
+            if graph.parameter_gradients is None:
+                raise TypeError("the function returns a list, but an optimizer needs a single Value: return its mean")
+            rule = UpdateKernel(optimizer, None)
+        return export_js(graph, numbers, rule)
 
     def _differentiable(self, batches: Sequence[Any]) -> Packed:
         """The batch for each argument as buffers, if there are gradients to compute."""
@@ -344,6 +425,16 @@ class Compiled(Printed):
                     "set it to 0, as zero_grad() does"
                 )
         return plain_numbers(gradients)
+
+    def _exported(self, stem: str, precision: str | None) -> tuple[str, str]:
+        of = self.precision if precision is None else named(precision)
+        graph, numbers = self._first_graph(), checked(self._numbers(), of)
+        check_constants(graph, of)
+        return export_c(graph, numbers, stem, of)
+
+    def _first_graph(self) -> Graph:
+        """The graph for arguments in the shapes of the example."""
+        return self._backends[self._shapes].stored.graph()
 
 
 class Objective:

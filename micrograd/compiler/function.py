@@ -7,14 +7,15 @@ import inspect
 import logging
 import math
 import struct
+import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 from micrograd import validation
 from micrograd.arrays import are_plain, empty
 from micrograd.collector import gc_paused
-from micrograd.compiler.backends import Backend, backend_for, fallback_for, start_compiler_search
 from micrograd.compiler.dataset import Examples, Packed, ShapeError, Shapes, TracedError, address, pack, pool
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.arrays import on_arrays
@@ -25,16 +26,17 @@ from micrograd.compiler.frontend.serialized import SerializedGraph
 from micrograd.compiler.frontend.sparse import Entries
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
 from micrograd.compiler.native.library import CBackend, Library
-from micrograd.compiler.native.toolchain import CompilerError, notice
+from micrograd.compiler.native.toolchain import CompilerError, notice, warn_once
 from micrograd.compiler.native.writer import MUCH_TO_WRITE, LibraryWriter
-from micrograd.compiler.options import Options
-from micrograd.compiler.targets.python import explain
+from micrograd.compiler.options import IN_PYTHON, Options
+from micrograd.compiler.targets.python import PythonBackend, explain
 from micrograd.engine import Value
 from micrograd.errors import shown
 from micrograd.trees import as_lists, nested, plain_numbers
 
 log = logging.getLogger("micrograd")
 
+Backend = PythonBackend | CBackend
 Backends = dict[Shapes, Backend]
 
 MANY_SHAPES = 4  # above which the log says how many there are to compile
@@ -76,8 +78,7 @@ class Function:
         self._positions = tuple(range(len(self._shapes)))
         with gc_paused():  # until the graph is freed
             if self._shapes not in self._backends:
-                compiler = start_compiler_search(options)
-                self._backends[self._shapes] = backend_for(self._traced(self._shapes), options, compiler)
+                self._compile(self._shapes)
             if options.batch_size != math.inf:
                 stored = self._backends[self._shapes].stored
                 kind: Kind = "backward" if stored.is_differentiable else "forward"
@@ -148,7 +149,7 @@ class Function:
 
     def _compiled_for(self, packed: Packed) -> Packed:
         if packed.shapes not in self._backends:
-            self._backends[packed.shapes] = backend_for(self._traced(packed.shapes), self.options)
+            self._compile(packed.shapes)
         return packed
 
     def _are_chunks(self, batches: Sequence[Any]) -> bool:
@@ -198,6 +199,15 @@ class Function:
 
     # Compiling
 
+    def _compile(self, shapes: Shapes) -> None:
+        """Trace the function for arguments of these shapes. The backend builds each function at its first call."""
+        graph, options = self._traced(shapes), self.options
+        try:
+            in_python = options.backend in IN_PYTHON
+            self._backends[shapes] = _without_compiler(graph, options) if in_python else CBackend(graph, options)
+        except CompilerError as error:
+            self._fall_back(shapes, graph, error)
+
     def _traced(self, shapes: Shapes) -> Graph:
         """The graph for arguments of these shapes. Raises ShapeError if the function does not take them."""
         try:
@@ -216,9 +226,14 @@ class Function:
                 raise
             raise ShapeError(shapes, self._shapes, error) from error
 
-    def _fall_back(self, shapes: Shapes, error: CompilerError) -> None:
-        """Use NumPy or Python from now on in place of C; raise the error if the user asked for C."""
-        self._backends[shapes] = fallback_for(self._backends[shapes].stored.graph(), self.options, error)
+    def _fall_back(self, shapes: Shapes, graph: Graph, error: CompilerError) -> None:
+        """Use another backend from now on in place of C; raise the error if the user asked for C."""
+        if self.options.backend == "c":
+            raise error
+        backend = self._backends[shapes] = _without_compiler(graph, self.options)
+        doubles = "" if self.precision == DOUBLE else ", in double precision"
+        if doubles or backend.language != "JavaScript":  # than which a browser has nothing faster
+            warn_once(f"compiled to {backend.language} instead of C{doubles}: {error}")
 
     def _start_build(self, shapes: Shapes, kind: Kind, n: float, writer: LibraryWriter | None = None) -> None:
         """Start building, in the background, the library that `_library` returns."""
@@ -227,7 +242,7 @@ class Function:
             if isinstance(backend, CBackend):
                 backend.start_build(kind, n, writer)
         except CompilerError as error:
-            self._fall_back(shapes, error)
+            self._fall_back(shapes, backend.stored.graph(), error)
 
     def _library(self, shapes: Shapes, kind: Kind, n: float) -> Library | None:
         """The library for calls of this kind with n examples, built if need be; None if they do not run in C."""
@@ -235,7 +250,7 @@ class Function:
         try:
             return backend.library(kind, n) if isinstance(backend, CBackend) else None
         except CompilerError as error:
-            self._fall_back(shapes, error)
+            self._fall_back(shapes, backend.stored.graph(), error)
             return None
 
     def _graph_of(self, packed: Packed) -> SerializedGraph:
@@ -280,10 +295,10 @@ class Function:
             backend.run(kind, numbers, seed, packed, out, gradients)
             return out, gradients
         except CompilerError as error:
-            self._fall_back(packed.shapes, error)
+            self._fall_back(packed.shapes, backend.stored.graph(), error)
             return self._run(kind, packed, seed, parameters=parameters, as_arrays=as_arrays)
         except (ArithmeticError, ValueError, TypeError, struct.error) as error:
-            check_numbers(numbers, self.precision)
+            checked(numbers, self.precision)
             explain(error, backend.stored, kind, numbers, packed)
             raise
 
@@ -319,6 +334,23 @@ class Function:
         return all(self._backends[each].language in ("C", "JavaScript") for each in shapes)
 
 
+def _without_compiler(graph: Graph, options: Options) -> Backend:
+    """The backend that the user asked for, or else the fastest one."""
+    stored, is_chosen = SerializedGraph(graph), options.backend in IN_PYTHON
+    if sys.platform == "emscripten" and not is_chosen:
+        from micrograd.compiler.native.browser import BrowserBackend  # which only Pyodide can run
+
+        return BrowserBackend(stored)
+    has_numpy = find_spec("numpy")
+    if options.backend == "python" or not (is_chosen or has_numpy):
+        return PythonBackend(stored)
+    if not has_numpy:
+        raise ImportError('backend="numpy" needs NumPy: pip install numpy')
+    from micrograd.compiler.targets.arrays import NumpyBackend  # here, since only this backend needs NumPy
+
+    return NumpyBackend(stored, few_in_python=not is_chosen)
+
+
 def _check_function(function: Any, example_args: Any) -> None:
     """Raise TypeError unless these are a function and its arguments, and name a forgotten comma."""
     one = shown(example_args)
@@ -338,11 +370,12 @@ def _takes(function: Callable[..., Any], *args: Any) -> bool:
     return True
 
 
-def check_numbers(numbers: Sequence[Any], precision: Precision = DOUBLE) -> None:
-    """Raise an error that names the first parameter without a number, or with one beyond this precision, if any."""
+def checked(numbers: Sequence[Any], precision: Precision = DOUBLE) -> Sequence[float]:
+    """The parameters' numbers. The error names the first one that is no number, or that is beyond this precision."""
     for i, number in enumerate(numbers):
         try:
             array("d", [number])
         except (TypeError, OverflowError) as error:
             raise TypeError(f"parameter {i} does not hold a number: {error}") from None
         precision.check(f"parameter {i}", number)
+    return numbers

@@ -96,10 +96,10 @@ TESTS = {  # those of the module first
     },
     **{f"compiler/distributed/{name}": ["shards"] for name in ["pool", "worker", "shards", "map"]},
     "arrays": ["calls", "arrays"],
-    **{f"compiler/{name}": ["numpy", "calls", "ieee"] for name in ["backends", "targets/numpy", "targets/arrays"]},
+    **{f"compiler/{name}": ["numpy", "calls", "ieee"] for name in ["targets/numpy", "targets/arrays"]},
     "compiler/frontend/ieee": ["ieee"],
     "compiler/native/browser": ["browser"],
-    **{f"compiler/{name}": ["compiler_c", "javascript", "single_precision"] for name in ["printed", "targets/export"]},
+    "compiler/targets/export": ["compiler_c", "javascript", "single_precision"],
 }
 
 
