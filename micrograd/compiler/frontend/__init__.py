@@ -9,6 +9,5 @@ The files, in the order in which to read them:
     serialized   a Graph as bytes
     interpret    a Graph carried out one operation at a time
     arrays       arrays as arguments
-    places       where objects keep what can be read from them
     reach        what a function can read besides its arguments, and whether that has changed
 """

@@ -22,11 +22,11 @@ from itertools import chain
 from types import BuiltinMethodType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
-from micrograd.compiler.frontend.places import ATTRIBUTE, ITEM, NAME, Place
 from micrograd.compiler.frontend.redirect import is_in_training
 from micrograd.compiler.frontend.tracer import Symbol
 from micrograd.engine import Value
 
+ATTRIBUTE, ITEM, NAME = "{}.{}", "{}[{!r}]", "{}{}"
 LIBRARIES = sys.stdlib_module_names | {"micrograd"}  # whose classes and globals do not change
 OPAQUE = {bool, int, float, complex, str, bytes, type(None), type(...), CodeType}  # of which nothing is read
 CONTAINERS = (list, tuple, deque, set, frozenset)
@@ -67,6 +67,73 @@ MANY, OF_FUNCTION = 100_000, 50
 HEAP = 1 << 9  # the flag of classes that are made while Python runs
 KEPT = "_micrograd_compiled"
 """The attribute of a model in which `fit` keeps what it has compiled: all but a Reach can read it."""
+
+
+class Place:
+    """A namespace, a list or an array called `path`, and its contents when this is made.
+
+    `read` returns the contents: a dict or a list of objects, which are named by `form`, or anything that is compared by
+    `==`. In a dict, `assign` sets an item and `delete` deletes one; otherwise, `assign` sets all of the contents.
+    Without `assign`, they cannot change.
+    """
+
+    def __init__(self, path: str, form: str, read: Callable[[], Any], assign: Any = None, delete: Any = None) -> None:
+        self.form, self._path, self.is_assignable = form, path, assign is not None
+        self.read, self._assign, self._delete = read, assign, delete
+        self.before = read()
+        self._identities = _identities(self.before)
+
+    def objects(self) -> Iterable[tuple[Any, Any]]:
+        """The objects in it, by keys; and these."""
+        before = self.before
+        if isinstance(before, dict):
+            return chain(before.items(), zip(before, before, strict=True) if self.form == ITEM else ())
+        return enumerate(before if isinstance(before, list) else ())
+
+    def name(self, key: Any) -> str:
+        """The name of what is in it at this key."""
+        return self.form.format(self._path, key)
+
+    def changed(self) -> str:
+        """The name of what has changed in it; "" if nothing has."""
+        try:
+            return self.difference(self.read())
+        except Exception:  # whatever a user's class raises where it is read
+            return self._path
+
+    def difference(self, now: Any) -> str:
+        """The name of something that is different in these contents; "" if they are the same."""
+        if _identities(now) == self._identities:
+            return ""
+        return next(map(self.name, self.changes(now)), self._path)  # of a dict, it may be the order alone
+
+    def changes(self, now: Any) -> Iterator[Any]:
+        """The keys in a dict at which these contents are different."""
+        if isinstance(before := self.before, dict):
+            yield from (key for key in {**before, **now} if before.get(key, self) is not now.get(key, self))
+
+    def restore(self, keys: Iterable[Any] | None = None) -> None:
+        """Set it back, or if keys are given and it is a dict, only what is at these."""
+        before = self.before
+        if not isinstance(before, dict):
+            self._assign(before)
+            return
+        for key in self.changes(self.read()) if keys is None else keys:
+            if key in before:
+                self._assign(key, before[key])
+            else:
+                self._delete(key)
+        if keys is None and [*map(id, self.read())] != [*map(id, before)]:
+            for key, x in before.items():
+                self._delete(key)
+                self._assign(key, x)
+
+
+def _identities(contents: Any) -> Any:
+    """What contents are compared by: the identities of the objects in a dict or a list, or else the contents."""
+    if type(contents) is dict:
+        return [*map(id, contents), *map(id, contents.values())]
+    return [*map(id, contents)] if type(contents) is list else contents
 
 
 class Reach:
@@ -144,12 +211,20 @@ class Reach:
         return next(filter(None, map(Place.changed, self._places)), "")
 
     def traced(self) -> list[tuple[Place, list[Any]]]:
-        """The places in which traces have left traced numbers since this was made, and at which keys."""
-        found = []
+        """The places in which traces have left traced numbers since this was made, and at which keys.
+
+        If a place is no dict, any key stands for all of it.
+        """
+        found: list[tuple[Place, list[Any]]] = []
         for place in filter(Place.changed, self._places):
             with suppress(Exception):  # whatever a user's class raises where it is read
-                found.append((place, _traced(place)))
-        return [(place, keys) for place, keys in found if keys]
+                now, known = place.read(), set(map(id, place.before))
+                if isinstance(now, dict):
+                    keys = [key for key in place.changes(now) if _holds_symbols(now.get(key))]
+                else:
+                    keys = [0] * (isinstance(now, list) and _holds_symbols([x for x in now if id(x) not in known]))
+                found += [(place, keys)] * bool(keys)
+        return found
 
     def restore(self, *, traced_only: bool = False) -> None:
         """Set back what has changed, or only what holds traced numbers."""
@@ -157,15 +232,6 @@ class Reach:
             if place.changed():
                 with suppress(Exception):  # of what cannot be set
                     place.restore(keys)
-
-
-def _traced(place: Place) -> list[Any]:
-    """The keys of what has come into a place and holds traced numbers; if it is no dict, any list for all of it."""
-    before, now = place.before, place.read()
-    if isinstance(now, dict):
-        return [key for key, x in now.items() if before.get(key, place) is not x and _holds_symbols(x)]
-    known = set(map(id, before))
-    return [place] * (isinstance(now, list) and _holds_symbols([x for x in now if id(x) not in known]))
 
 
 def _holds_symbols(thing: Any) -> bool:
@@ -252,16 +318,9 @@ def _variables(function: FunctionType) -> Iterator[Place]:
 def _closures(function: FunctionType) -> Iterator[Place]:
     """The closure of a function, if it has one."""
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    if cells and _is_of_library(function):
-        yield Place("", NAME, lambda: _closure(function))
-    elif cells:
-        yield Place(
-            "",
-            NAME,
-            lambda: _closure(function),
-            lambda name, x: setattr(cells[name], "cell_contents", x),
-            lambda name: delattr(cells[name], "cell_contents"),
-        )
+    assign = None if _is_of_library(function) else lambda name, x: setattr(cells[name], "cell_contents", x)
+    if cells:
+        yield Place("", NAME, lambda: _closure(function), assign, lambda name: delattr(cells[name], "cell_contents"))
 
 
 def _closure(function: FunctionType) -> dict[str, Any]:
