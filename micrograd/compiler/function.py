@@ -212,15 +212,7 @@ class Function:
         """The graph for arguments of these shapes. Raises ShapeError if the function does not take them."""
         try:
             with notice("tracing the function"), gc_paused():
-                return Graph(
-                    self._function,
-                    shapes,
-                    self.parameters,
-                    n_constants=self._n_constants,
-                    to_roll=self.options.backend != "python",
-                    finite=self.options.finite,
-                    quiet=self.options.quiet,
-                )
+                return Graph(self._function, shapes, self.parameters, self._n_constants, self.options)
         except (TypeError, ValueError, LookupError, AttributeError) as error:
             if isinstance(error, TraceError) or not self._backends:
                 raise

@@ -66,3 +66,6 @@ class Options:
         if len(axes) != n:
             raise ValueError(f"in_axes is {axes}: expected {n} of them, one for each argument of the function")
         return tuple(axis is None for axis in axes)
+
+
+DEFAULTS = Options()

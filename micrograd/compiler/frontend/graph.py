@@ -12,6 +12,7 @@ from typing import Any
 from micrograd.compiler.frontend.products import Outer, Scatter, join_products, joined
 from micrograd.compiler.frontend.redirect import Order, backward_order, symbols, topological_order
 from micrograd.compiler.frontend.tracer import NO_NUMBER, PACKAGE, Argument, Symbol, Trace, TraceError, users_line
+from micrograd.compiler.options import DEFAULTS, Options
 from micrograd.engine import Value
 from micrograd.errors import NO_PLAIN_NUMBER, shown
 from micrograd.signals import finally_uninterrupted
@@ -28,40 +29,15 @@ def name_of(kind: Kind) -> str:
 
 
 class Graph:
-    """The forward and the backward pass of a function, as one trace.
+    """The forward and the backward pass of a function, as one trace, with gradients with respect to the parameters.
 
-    Parameters
-    ----------
-    parameters, n_constants
-        The Values that gradients are with respect to, but for so many of the last ones.
-    to_roll
-        Whether sums of products written with operators become dots, and the backward pass goes level by level, so that
-        similar operations are next to each other. Otherwise it goes the engine's way, whose sums it then has to the
-        last bit.
-    finite, quiet
-        As for a Trace.
+    The last `n_constants` of them have none. Sums of products written with operators become dots, and the backward pass
+    goes level by level, so that similar operations are next to each other; for the backend "python" it goes the
+    engine's way, whose sums it then has to the last bit.
 
-    Attributes
-    ----------
-    trace
-        The operations. Its leaves are the arrays "p" of parameters, "x" of all arguments, flat, "seed" for the gradient
-        of the result, and "g" for the parameters' gradients before the call, which are added to.
-    shapes, sizes
-        The shape of each argument, and the number of numbers in it.
-    outputs, output_shape
-        The lines of the results, flat, and their shape.
-    parameter_gradients, argument_gradients
-        The lines of the gradients, flat; None if the function does not return a single Value.
-    scatters, outers
-        What else is added to the parameters' gradients: at indices that only a call knows, and to rows of parameters.
-    forward_end
-        The line at which the backward pass begins.
-    gradients
-        For the line of the gradient of a node, the line of the node.
-    has_where
-        Whether the function chooses by `where`.
-    vanishes_with_seed
-        Whether a seed of 0 makes all gradients 0, as the chain rule does. A user's closure may add anything.
+    The leaves of the `trace` are the arrays "p" of parameters, "x" of all arguments, flat, "seed" for the gradient of
+    the result, and "g" for the parameters' gradients before the call, which are added to. The backward pass begins at
+    the line `forward_end`.
     """
 
     def __init__(
@@ -69,22 +45,19 @@ class Graph:
         function: Callable[..., Any],
         shapes: Sequence[Shape],
         parameters: Sequence[Value],
-        *,
         n_constants: int = 0,
-        to_roll: bool = True,
-        finite: bool = False,
-        quiet: bool = False,
+        options: Options = DEFAULTS,
     ) -> None:
-        self.trace = trace = Trace(finite=finite, quiet=quiet, joins=True)
-        self.shapes = tuple(shapes)
-        self.sizes = [size(shape) for shape in shapes]
-        self.n_parameters = len(parameters)
-        self.parameter_gradients: list[int] | None = None
+        self.trace = trace = Trace(finite=options.finite, quiet=options.quiet, joins=True)
+        self.shapes, self.sizes = tuple(shapes), [size(shape) for shape in shapes]  # of each argument
+        self.n_parameters, self.n_learnt = len(parameters), len(parameters) - n_constants
+        self.is_rolled = options.backend != "python"
+        self.parameter_gradients: list[int] | None = None  # lines, of the arguments too; None for several results
         self.argument_gradients: list[int] | None = None
-        self.scatters: list[Scatter] = []
-        self.outers: list[Outer] = []
-        self.gradients: dict[int, int] = {}
-        self.vanishes_with_seed = True
+        self.scatters: list[Scatter] = []  # what else is added to the parameters' gradients: where only a call knows,
+        self.outers: list[Outer] = []  # and to rows of parameters
+        self.gradients: dict[int, int] = {}  # for the line of the gradient of a node, the line of the node
+        self.vanishes_with_seed = True  # as the chain rule has it: a seed of 0 makes all gradients 0
         inputs = list(map(Value, trace.array("x", sum(self.sizes))))
         for x in inputs:
             x.__class__ = Argument
@@ -103,7 +76,7 @@ class Graph:
             for each in (*nodes, *set(leaves).difference(parameters)):
                 if type(each.data) is not Symbol:
                     grads.setdefault(each, each.grad)
-            return (_in_order(nodes, first_use) if to_roll else nodes), leaves
+            return (_in_order(nodes, first_use) if self.is_rolled else nodes), leaves
 
         def leave() -> None:
             deque(map(setattr, grads.keys(), repeat("grad"), grads.values()), maxlen=0)
@@ -113,14 +86,14 @@ class Graph:
         with finally_uninterrupted(leave), symbols(parameters, data) as numbers:
             with backward_order(order_of):
                 result = _called(function, arguments)
-            nodes, leaves = self._trace_forward(result, first_use if to_roll else None)
-            self._check_assigned(list(map(numbers["data"].__getitem__, parameters)), data, n_constants)
+            nodes, leaves = self._trace_forward(result, first_use)
+            self._check_assigned(list(map(numbers["data"].__getitem__, parameters)), data)
             if self.output_shape == ():
                 root = result if isinstance(result, Value) else Value(result)
                 if root is result:
                     orders[root] = nodes, leaves
                 with backward_order(order_of):
-                    self._trace_backward(root, nodes, parameters, data, inputs, numbers["grad"], n_constants, to_roll)
+                    self._trace_backward(root, nodes, dict(zip(parameters, data, strict=True)), inputs, numbers["grad"])
 
     @property
     def kinds(self) -> list[Kind]:
@@ -156,11 +129,11 @@ class Graph:
         graph.trace, graph.parameter_gradients, graph.outers = trace, ends, []
         return graph
 
-    def _trace_forward(self, result: Any, first_use: dict[Value, int] | None) -> Order:
+    def _trace_forward(self, result: Any, first_use: dict[Value, int]) -> Order:
         """Record the function's result. Returns what it was computed from.
 
-        Sums of products become dots if `first_use` is given, the result is a single number, so that a backward pass
-        follows, and all closures are this package's. `first_use` then gets, for each dot, the first line that uses it.
+        Sums of products become dots, noted in `first_use`, if all closures are this package's and the result is a
+        single number, so that a backward pass follows.
         """
         self.output_shape = shape_of(result)
         values = flat(result)
@@ -169,20 +142,20 @@ class Graph:
         nodes, leaves = topological_order(end)
         del nodes[-1:]  # the end itself, which without operands is no node but a leaf
         _check_symbolic(nodes)
-        if first_use is not None and self.output_shape == () and _have_own_closures(nodes):
+        if self.is_rolled and self.output_shape == () and _have_own_closures(nodes):
             nodes = join_products(self.trace, nodes, end._prev, first_use)
         self.has_where = any(node._op == "where" for node in nodes)
         self.outputs = [self._output(value) for value in values]
         self.forward_end = len(self.trace.ops)
         return nodes, leaves
 
-    def _check_assigned(self, held: Sequence[Any], data: Sequence[Symbol], n_constants: int) -> None:
+    def _check_assigned(self, held: Sequence[Any], data: Sequence[Symbol]) -> None:
         """Raise TraceError if the function uses the data of a parameter, and assigns something else to it."""
         assigned = [i for i, number in enumerate(held) if getattr(number, "id", None) != data[i].id]
         used = {*self.outputs, *chain.from_iterable(self.trace.operands)} if assigned else {}
         for i in assigned:
             if data[i].id in used:
-                which = f"parameter {i}" if i < len(data) - n_constants else "a Value that it reads"
+                which = f"parameter {i}" if i < self.n_learnt else "a Value that it reads"
                 raise TraceError(
                     f"the function assigns to the data of {which}, which compiled code cannot do: assign to it between "
                     "calls, or run the function uncompiled"
@@ -197,37 +170,29 @@ class Graph:
         return self.trace.result(value)
 
     def _trace_backward(
-        self,
-        root: Value,
-        nodes: Sequence[Value],
-        parameters: Sequence[Value],
-        numbers: Sequence[Symbol],
-        inputs: Sequence[Value],
-        gradients: dict[Value, Any],
-        n_constants: int,
-        to_roll: bool,
+        self, root: Value, nodes: Sequence[Value], data: dict[Value, Symbol], inputs: Sequence[Value], gradients: Any
     ) -> None:
+        """Record the gradients. `data` has the number of each parameter, and `gradients` its gradient."""
         trace = self.trace
-        before = trace.array("g", len(parameters))
+        before = dict(zip(data, trace.array("g", len(data)), strict=True))
         # A backward() within the function has left gradients on these, which are added to.
-        begun = {p for p in parameters if type(gradients[p]) is not int}
-        gradients.update({p: g + gradients[p] for p, g in zip(parameters, before, strict=True) if p in begun})
+        begun = {p: g + gradients[p] for p, g in before.items() if type(gradients[p]) is not int}
+        gradients.update(begun)
         for x in inputs:
             x.grad = 0  # what such a backward() has left on an argument is not part of the gradient
-        learnt = len(parameters) - n_constants
         closures_are_ours = _have_own_closures(nodes)
-        with joined(trace, gradients, learnt, are_read=not closures_are_ours) as additions:
+        with joined(trace, gradients, self.n_learnt, are_read=not closures_are_ours) as additions:
             root.backward(trace.leaf("seed"))
-        if to_roll:
+        if self.is_rolled:
             self.outers = sorted(additions.pop_outers())
         self.scatters = sorted(additions.scatters, key=itemgetter(1, 2))  # so that loops over them advance evenly
-        totals = [gradients[p] if p in begun else g + gradients[p] for p, g in zip(parameters, before, strict=True)]
-        self.parameter_gradients = [trace.id(grad) for grad in [*totals[:learnt], *before[learnt:]]]
+        totals = [gradients[p] if p in begun else g + gradients[p] for p, g in before.items()]
+        self.parameter_gradients = list(map(trace.id, [*totals[: self.n_learnt], *[*before.values()][self.n_learnt :]]))
         self.argument_gradients = [trace.id(x.grad) for x in inputs]
         of_nodes = [(value.data, value.grad) for value in (*nodes, *inputs)]
-        for data, grad in [*of_nodes, *zip(numbers, totals, strict=True)]:
-            if type(data) is type(grad) is Symbol and data.id not in trace.constants:
-                self.gradients.setdefault(grad.id, data.id)
+        for number, grad in [*of_nodes, *zip(data.values(), totals, strict=True)]:
+            if type(number) is type(grad) is Symbol and number.id not in trace.constants:
+                self.gradients.setdefault(grad.id, number.id)
         self.vanishes_with_seed = (closures_are_ours and not begun) or self._vanishes_with_seed()
 
     def _vanishes_with_seed(self) -> bool:
