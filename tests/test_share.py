@@ -18,7 +18,7 @@ import pytest
 from micrograd import Value, compile, dot, losses
 from micrograd.compiler import function as function_module
 from micrograd.compiler.dtype import DOUBLE
-from micrograd.compiler.frontend.serialized import SerializedGraph
+from micrograd.compiler.frontend.graph import SerializedGraph
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Sum, Term, show
 from micrograd.compiler.native import toolchain, writer
 from micrograd.compiler.native.background import BackgroundTask, check_needed

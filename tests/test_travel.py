@@ -14,9 +14,8 @@ import pytest
 
 import micrograd
 from micrograd import Value, data, dot, fit, losses, nn, optim, scalar, take, where
-from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.frontend.graph import Graph, SerializedGraph
 from micrograd.compiler.frontend.interpret import GraphFunction
-from micrograd.compiler.frontend.serialized import SerializedGraph
 from micrograd.training import History
 from micrograd.trees import shape_of
 from tests.operations import OPERATIONS

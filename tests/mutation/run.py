@@ -46,7 +46,6 @@ TESTS = {  # those of the module first
             "frontend/tracer",
             "frontend/graph",
             "frontend/arrays",
-            "frontend/serialized",
             "frontend/interpret",
             "passes/expressions",
             "targets/python",

@@ -5,8 +5,7 @@ The files, in the order in which to read them:
     tracer       numbers that record what is done with them, in a Trace
     redirect     Values whose numbers are elsewhere for a while: parameters hold Symbols, or are in training
     products     sums of products as one operation each: those of loops, and those that gradients add up
-    graph        the forward and the backward pass of a function, as one Trace
-    serialized   a Graph as bytes
+    graph        the forward and the backward pass of a function, as one Trace, and as bytes
     interpret    a Graph carried out one operation at a time
     arrays       arrays as arguments
     reach        what a function can read besides its arguments, and whether that has changed

@@ -1,6 +1,10 @@
-"""A traced function: its inputs, its outputs, and the operations between."""
+"""A traced function: its inputs, its outputs, and the operations between; also as bytes, until code is generated."""
 
+import hashlib
+import pickle
 import re
+import weakref
+import zlib
 from collections import deque
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -9,6 +13,7 @@ from numbers import Real
 from operator import itemgetter, or_
 from typing import Any
 
+from micrograd.collector import gc_paused
 from micrograd.compiler.frontend.products import Outer, Scatter, join_products, joined
 from micrograd.compiler.frontend.redirect import Order, backward_order, symbols, topological_order
 from micrograd.compiler.frontend.tracer import NO_NUMBER, PACKAGE, Argument, Symbol, Trace, TraceError, users_line
@@ -271,3 +276,64 @@ def _check_symbolic(nodes: Sequence[Value]) -> None:
                 "if it was computed before the function was called or in another thread, compute it inside the "
                 "function; if it is your own operation with a constant result, add 0 times its operand's data"
             )
+
+
+class SerializedGraph:
+    """A graph between two uses: as bytes, a twentieth of its size, with some of its attributes.
+
+    So it can also be copied, and sent to another process or machine. `uses` has for each parameter 1 if the result
+    depends on it, else 0. `pickled` is the graph as bytes, and `digest` identifies it in any process.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.shapes, self.sizes, self.output_shape = graph.shapes, graph.sizes, graph.output_shape
+        self.n_parameters, self._n_outputs = graph.n_parameters, size(graph.output_shape)
+        self.quiet, self.vanishes_with_seed = graph.trace.quiet, graph.vanishes_with_seed
+        self.is_differentiable = graph.parameter_gradients is not None
+        rows = [row for row, *_ in (*graph.scatters, *graph.outers)]
+        added_to = {parameter for row in rows for parameter in row.parameters()}
+        ends = graph.parameter_gradients or ()
+        self.uses = bytes(line not in graph.trace.leaves or i in added_to for i, line in enumerate(ends))
+        operands, in_outers = graph.trace.operands, sum(2 * len(o.gradients) * o.row.size for o in graph.outers)
+        self._n_operands = [sum(map(len, operands[: graph.forward_end])), in_outers + sum(map(len, operands))]
+        self.pickled = pickle.dumps(graph)
+        self.digest = hashlib.sha256(self.pickled).hexdigest()
+        self._graph: Callable[[], Graph | None] = weakref.ref(graph)
+
+    def n_results(self, kind: Kind) -> int:
+        """How many numbers a call computes for an example, but for the gradients that it adds up."""
+        return self._n_outputs + (sum(map(self.sizes.__getitem__, kind)) if isinstance(kind, tuple) else 0)
+
+    def n_operands(self, kind: Kind) -> int:
+        """How many operands the operations of a call have, at most."""
+        return self._n_operands[kind != "forward"]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "pickled": zlib.compress(self.pickled, 1), "_graph": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, pickled=zlib.decompress(state["pickled"]), _graph=lambda: None)
+
+    def graph(self) -> Graph:
+        """The graph, which is freed when it is no longer in use."""
+        graph = self._graph()
+        if graph is None:
+            with gc_paused():
+                graph = pickle.loads(self.pickled)
+            self._graph = weakref.ref(graph)
+        return graph
+
+
+class ForKinds(dict[Kind, Any]):
+    """What `make` makes of a graph for each kind of call, made on first use. A copy makes its own."""
+
+    def __init__(self, make: Callable[[Graph, Kind], Any], stored: SerializedGraph) -> None:
+        self._make, self._stored = make, stored
+
+    def __missing__(self, kind: Kind) -> Any:
+        with gc_paused():
+            made = self[kind] = self._make(self._stored.graph(), kind)
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ForKinds, (self._make, self._stored)

@@ -7,8 +7,7 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 from micrograd import scalar
-from micrograd.compiler.frontend.graph import Graph, Kind
-from micrograd.compiler.frontend.serialized import SerializedGraph
+from micrograd.compiler.frontend.graph import Graph, Kind, SerializedGraph
 from micrograd.compiler.frontend.tracer import CONDITIONS, OPERATIONS
 from micrograd.engine import Value, promote
 from micrograd.errors import WHERE_HINT

@@ -11,8 +11,7 @@ from typing import Any
 
 from micrograd.compiler.dataset import Examples, Packed
 from micrograd.compiler.dtype import DOUBLE
-from micrograd.compiler.frontend.graph import Graph, Kind
-from micrograd.compiler.frontend.serialized import ForKinds, SerializedGraph
+from micrograd.compiler.frontend.graph import ForKinds, Graph, Kind, SerializedGraph
 from micrograd.compiler.native.buffers import Buffers
 from micrograd.compiler.native.toolchain import CompilerError
 from micrograd.compiler.native.update import UpdateKernel

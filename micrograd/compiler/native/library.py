@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 
 from micrograd.compiler.dataset import Packed, address
 from micrograd.compiler.dtype import DOUBLE, REMEDY, Precision
-from micrograd.compiler.frontend.graph import Graph, Kind
+from micrograd.compiler.frontend.graph import Graph, Kind, SerializedGraph
 from micrograd.compiler.frontend.interpret import failure
-from micrograd.compiler.frontend.serialized import SerializedGraph
 from micrograd.compiler.native.background import BackgroundTask
 from micrograd.compiler.native.toolchain import Source, function_of, prepare_build, require_compiler
 from micrograd.compiler.native.writer import LibraryWriter, c_source, writer_digest

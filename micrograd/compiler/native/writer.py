@@ -18,8 +18,7 @@ from micrograd import _version
 from micrograd.collector import gc_paused
 from micrograd.compiler import passes
 from micrograd.compiler.dtype import Precision
-from micrograd.compiler.frontend.graph import Graph, Kind
-from micrograd.compiler.frontend.serialized import SerializedGraph
+from micrograd.compiler.frontend.graph import Graph, Kind, SerializedGraph
 from micrograd.compiler.native.background import check_needed
 from micrograd.compiler.native.toolchain import PROCESS_GROUP, ObjectFile, Source
 from micrograd.compiler.passes import Program, jam, program, roll, schedule, share

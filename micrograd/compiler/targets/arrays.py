@@ -14,9 +14,8 @@ import numpy as np
 
 from micrograd import scalar
 from micrograd.compiler.dataset import Packed
-from micrograd.compiler.frontend.graph import Graph, Kind, name_of
+from micrograd.compiler.frontend.graph import ForKinds, Graph, Kind, SerializedGraph, name_of
 from micrograd.compiler.frontend.interpret import failure
-from micrograd.compiler.frontend.serialized import ForKinds, SerializedGraph
 from micrograd.compiler.frontend.tracer import QUIET
 from micrograd.compiler.passes import program
 from micrograd.compiler.targets.numpy import Writer

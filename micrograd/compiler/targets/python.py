@@ -15,11 +15,10 @@ from typing import Any
 from micrograd import scalar
 from micrograd.compiler.dataset import Packed
 from micrograd.compiler.dtype import DOUBLE
-from micrograd.compiler.frontend.graph import Graph, Kind, name_of
+from micrograd.compiler.frontend.graph import ForKinds, Graph, Kind, SerializedGraph, name_of
 from micrograd.compiler.frontend.ieee import take
 from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.frontend.products import Scatter
-from micrograd.compiler.frontend.serialized import ForKinds, SerializedGraph
 from micrograd.compiler.frontend.tracer import QUIET
 from micrograd.compiler.passes.expressions import Expressions, Node
 from micrograd.compiler.targets.spelling import signed, spellings, terms, total
