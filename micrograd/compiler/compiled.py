@@ -2,12 +2,11 @@
 
 import math
 from array import array
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from importlib.util import find_spec
-from itertools import pairwise, repeat
+from itertools import pairwise
 from numbers import Real
 from operator import add
 from pathlib import Path
@@ -19,7 +18,7 @@ from micrograd.compiler.dataset import Packed, check_out, pack
 from micrograd.compiler.dtype import DOUBLE, named
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.interpret import check
-from micrograd.compiler.frontend.redirect import frozen
+from micrograd.compiler.frontend.redirect import assign, frozen
 from micrograd.compiler.frontend.tracer import TraceError
 from micrograd.compiler.function import Function, checked
 from micrograd.compiler.ir import show
@@ -183,8 +182,7 @@ class Compiled(Function):
             losses, gradients = self._run("backward", packed, 1.0 / packed.n)
             loss = _mean(losses)
         with gradients_lock:
-            sums = list(map(add, self._gradients(), gradients))
-            deque(map(setattr, self.parameters, repeat("grad"), sums), maxlen=0)  # one call in C: no Ctrl-C in between
+            assign(self.parameters, "grad", list(map(add, self._gradients(), gradients)))
         return loss
 
     def value_and_grad(self, *args: Any, argnum: int | Sequence[int] | None = None) -> tuple[float, Any]:

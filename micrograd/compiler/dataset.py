@@ -270,17 +270,14 @@ def check_out(out: Any, shape: tuple[Any, ...], code: str) -> None:
     """Raise TypeError or ValueError unless results of this shape can be written into an array."""
     if not is_regular(shape):
         raise ValueError(f"out cannot have the shape of the results, {shape}: leave it out, for nested lists")
-    fitting = f"expected a C-contiguous NumPy array of {code!r} (numpy.empty({shape}, {code!r}), for instance)"
+    fitting = f"expected a C-contiguous NumPy array of {code!r} to write to, such as numpy.empty({shape}, {code!r})"
     if not is_array(out):
         raise TypeError(f"out is {shown(out)}: {fitting}")
-    came = f"out is an array of {out.dtype.str!r}, shape {out.shape}"
-    if out.dtype.char != code or not out.dtype.isnative:
-        raise TypeError(f"{came}: {fitting}")
-    if out.shape != shape:
-        raise ValueError(f"{came}: {fitting}")
-    if not out.flags.c_contiguous or not out.flags.writeable:
-        order = "read-only" if out.flags.c_contiguous else f"strides {out.strides}"
-        raise ValueError(f"{came}, {order}: {fitting}, which can be written to")
+    is_of_type, flags = out.dtype.char == code and out.dtype.isnative, out.flags
+    if not is_of_type or out.shape != shape or not flags.c_contiguous or not flags.writeable:
+        came = f"{'an' if flags.writeable else 'a read-only'} array of {out.dtype.str!r}, shape {out.shape}"
+        error = ValueError if is_of_type else TypeError
+        raise error(f"out is {came}, strides {out.strides}: {fitting}")
 
 
 def _begins_with_array(batch: Any) -> bool:

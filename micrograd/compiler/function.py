@@ -176,7 +176,6 @@ class Function:
             log.warning("compiling once for each of %d shapes of examples", len(new))
         n_operands = len(new) * self._backends[self._shapes].stored.n_operands(kind)
         with LibraryWriter(uses_process=n_operands > MUCH_TO_WRITE) as writer:
-            n_compiled = 0
             for packed in examples.packs:
                 with gc_paused():  # until the graph is freed
                     self._compiled_for(packed)
@@ -184,8 +183,7 @@ class Function:
                         share = examples.share(packed)
                         self._start_build(packed.shapes, kind, share, writer if len(examples.packs) > 1 else None)
                 if packed in new:
-                    n_compiled += 1
-                    on_compiled(n_compiled, len(new))
+                    on_compiled(1 + new.index(packed), len(new))
             for packed in examples.packs:
                 self._check_differentiable(packed)
                 self._library(packed.shapes, kind, examples.share(packed))

@@ -9,10 +9,8 @@ import math
 import random
 import threading
 from array import array
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from itertools import repeat
 from operator import add, is_
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
@@ -21,7 +19,7 @@ from micrograd.collector import gc_paused
 from micrograd.compiler.dataset import Examples
 from micrograd.compiler.dtype import DOUBLE, REMEDY
 from micrograd.compiler.frontend.interpret import check
-from micrograd.compiler.frontend.redirect import any_frozen, hidden, trained
+from micrograd.compiler.frontend.redirect import any_frozen, assign, hidden, trained
 from micrograd.compiler.function import Function
 from micrograd.compiler.native.buffers import Buffers
 from micrograd.compiler.native.loop import LoopBuild, NativeLoop, start_build
@@ -76,7 +74,7 @@ class CompiledGradients:
         total, gradients = function._sums(numbers, examples, batch, 1.0 / len(batch))
         if not math.isfinite(total) or not all(map(math.isfinite, gradients)):
             return math.nan
-        set_gradients(function.parameters[: len(numbers) - function._n_constants], gradients)
+        assign(function.parameters[: len(numbers) - function._n_constants], "grad", gradients)
         return total / len(batch)
 
     def _reason(self, batch: Sequence[int]) -> str:
@@ -227,7 +225,7 @@ class Training:
             return
         for part in parts:
             total = self._compiled.precision.array(map(add, total, part))
-        set_gradients(buffers.parameters[: buffers.n_held], total)
+        assign(buffers.parameters[: buffers.n_held], "grad", total)
 
     def numbers(self) -> "array[float]":
         """The parameters' numbers."""
@@ -301,11 +299,6 @@ class Training:
                 "when training began; to train with others, leave the training block and start another one"
             )
         check_moments(optimizer)
-
-
-def set_gradients(parameters: Sequence[Value], gradients: Sequence[float]) -> None:
-    """Let the parameters have these gradients."""
-    deque(map(setattr, parameters, repeat("grad"), gradients), maxlen=0)
 
 
 def check_rule(optimizer: Any) -> None:

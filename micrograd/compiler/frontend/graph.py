@@ -5,7 +5,6 @@ import pickle
 import re
 import weakref
 import zlib
-from collections import deque
 from collections.abc import Callable, Sequence
 from copy import copy
 from itertools import chain, islice, repeat
@@ -15,7 +14,7 @@ from typing import Any
 
 from micrograd.collector import gc_paused
 from micrograd.compiler.frontend.products import Outer, Scatter, join_products, joined
-from micrograd.compiler.frontend.redirect import Order, backward_order, symbols, topological_order
+from micrograd.compiler.frontend.redirect import Order, assign, backward_order, symbols, topological_order
 from micrograd.compiler.frontend.tracer import NO_NUMBER, PACKAGE, Argument, Symbol, Trace, TraceError, users_line
 from micrograd.compiler.options import DEFAULTS, Options
 from micrograd.engine import Value
@@ -84,7 +83,7 @@ class Graph:
             return (_in_order(nodes, first_use) if self.is_rolled else nodes), leaves
 
         def leave() -> None:
-            deque(map(setattr, grads.keys(), repeat("grad"), grads.values()), maxlen=0)
+            assign(grads.keys(), "grad", grads.values())
             trace.close()
 
         data = trace.array("p", len(parameters))

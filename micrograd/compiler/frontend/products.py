@@ -13,15 +13,16 @@ rows. The closure of `take` adds `where(index == i, gradient, 0)` to the gradien
 If these form a Row, such as a column of an embedding, a Scatter adds to the one that was chosen instead.
 """
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from itertools import chain, repeat
+from itertools import chain
 from operator import add
 from typing import Any, NamedTuple
 
 from micrograd import reductions, scalar
+from micrograd.compiler.frontend.redirect import assign
 from micrograd.compiler.frontend.tracer import CONDITIONS, Symbol, Trace
 from micrograd.engine import Value
 
@@ -265,7 +266,7 @@ class Factors:
     def _set(self, totals: list[Any]) -> None:
         """Let the Values have these gradients."""
         if self._gradients is None:
-            deque(map(setattr, self.values, repeat("grad"), totals), maxlen=0)
+            assign(self.values, "grad", totals)
         else:
             self._gradients.update(zip(self.values, totals, strict=True))
 

@@ -149,8 +149,7 @@ def data_buffer(values: Sequence[Value]) -> memoryview | None:
     if known is None or len(known[0]) != len(known[1] or ()):
         places = map(_buffers.get, values)
         follow = all(place is not None and place[0] is block and place[1] == i for i, place in enumerate(places, first))
-        view = block["data"][first : first + len(values)] if follow else None
-        known = block.views[id(values)] = values, view
+        known = block.views[id(values)] = values, block["data"][first : first + len(values)] if follow else None
     return known[1]
 
 
@@ -162,6 +161,11 @@ def frozen(values: Sequence[Value]) -> AbstractContextManager[None]:
 def any_frozen(values: Sequence[Value]) -> bool:
     """Whether one of the Values is frozen."""
     return not all(block.isdisjoint(values) for block in _freezes)
+
+
+def assign(values: Iterable[Value], name: str, to: Iterable[Any]) -> None:
+    """Set an attribute of each Value: in C, where no Ctrl-C comes between."""
+    deque(map(setattr, values, repeat(name), to), maxlen=0)
 
 
 @contextmanager
@@ -185,7 +189,7 @@ def _within(values: Sequence[Value], blocks: list[set[Value]]) -> Iterator[None]
 def _assign_classes(values: Collection[Value], change: Callable[[Any], Any]) -> None:
     """Change the class of each Value."""
     kinds = {kind: change(kind) for kind in set(map(type, values))}
-    deque(map(setattr, values, repeat("__class__"), map(kinds.__getitem__, map(type, values))), maxlen=0)
+    assign(values, "__class__", map(kinds.__getitem__, map(type, values)))
 
 
 def _attribute(name: str) -> property:
