@@ -55,7 +55,7 @@ class Packed:
     def __post_init__(self) -> None:
         code: Any = self.precision.code
         views = [memoryview(buffer) for buffer in self.buffers]  # which keep the buffers from moving
-        self.pointers = (ctypes.c_void_p * len(views))(*map(_address, views))
+        self.pointers = (ctypes.c_void_p * len(views))(*map(address, views))
         self._bytes = [view.cast("B") for view in views]
         self.columns = list(zip([view.cast(code) for view in self._bytes], map(size, self.shapes), strict=True))
         self._rows: tuple[list[bytes], list[tuple[float, ...]]] = [], []
@@ -246,20 +246,12 @@ def _place(batch: Any) -> str:
     return next((f" (at {path})" for path, x in found if path and not isinstance(x, Real)), "")
 
 
-def _address(view: Any) -> int:
-    """Where the numbers of a buffer begin: of one that nobody may write to, its array tells."""
-    return int(view.obj.__array_interface__["data"][0]) if view.readonly else address(view)
-
-
-def _is_whole_array(view: Any) -> bool:
-    """Whether `_address` knows where it begins."""
-    return hasattr(view.obj, "__array_interface__") and bool(view.obj.nbytes == view.nbytes)
-
-
 def address(numbers: Any) -> int:
-    """Where the numbers of an array begin, Python's or NumPy's, that may be written to."""
+    """Where the numbers of an array begin, Python's or NumPy's, or of a buffer."""
     if type(numbers) is array:
         return numbers.buffer_info()[0]
+    if type(numbers) is memoryview and numbers.readonly:
+        return int(numbers.obj.__array_interface__["data"][0])  # type: ignore[attr-defined]
     return ctypes.addressof(_Start.from_buffer(numbers))
 
 
@@ -337,7 +329,9 @@ def _buffer(batch: Any, precision: Precision, shape: Shape) -> "memoryview | arr
     """The numbers of a batch, one after the other: where they lie, or in an array of our own."""
     if isinstance(batch, memoryview):
         _expect(shape, _first_shape(batch, precision))
-        if batch.c_contiguous and batch.nbytes and (not batch.readonly or _is_whole_array(batch)):
+        of: Any = batch.obj  # which tells the address of what nobody may write to
+        is_found = not batch.readonly or (hasattr(of, "__array_interface__") and of.nbytes == batch.nbytes)
+        if batch.c_contiguous and batch.nbytes and is_found:
             return batch
         numbers = precision.zeros(0)
         numbers.frombytes(batch.tobytes())

@@ -18,12 +18,11 @@ from micrograd.arrays import are_plain, empty
 from micrograd.collector import gc_paused
 from micrograd.compiler.dataset import Examples, Packed, ShapeError, Shapes, TracedError, address, pack, pool
 from micrograd.compiler.dtype import DOUBLE, Precision
-from micrograd.compiler.frontend.arrays import on_arrays
 from micrograd.compiler.frontend.graph import Graph, Kind, SerializedGraph
 from micrograd.compiler.frontend.interpret import GraphFunction
 from micrograd.compiler.frontend.redirect import data_buffer, is_tracing
-from micrograd.compiler.frontend.sparse import Entries
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
+from micrograd.compiler.frontend.wrappers import Entries, on_arrays
 from micrograd.compiler.native.library import CBackend, Library
 from micrograd.compiler.native.toolchain import CompilerError, notice, warn_once
 from micrograd.compiler.native.writer import MUCH_TO_WRITE, LibraryWriter

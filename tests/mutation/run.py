@@ -45,7 +45,7 @@ TESTS = {  # those of the module first
         for name in [
             "frontend/tracer",
             "frontend/graph",
-            "frontend/arrays",
+            "frontend/wrappers",
             "frontend/interpret",
             "passes/expressions",
             "targets/python",
@@ -69,8 +69,7 @@ TESTS = {  # those of the module first
     "compiler/passes/share": ["share", "ir", *IN_C],
     "compiler/dtype": ["single_precision"],
     "compiler/options": ["compiler", "single_precision"],
-    "compiler/frontend/sparse": ["sparse"],
-    **{f"compiler/frontend/{name}": ["reach", *TRAINING] for name in ["reach", "places"]},
+    "compiler/frontend/reach": ["reach", *TRAINING],
     **{
         f"compiler/{name}": IN_C
         for name in [

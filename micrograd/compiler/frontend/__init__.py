@@ -7,6 +7,6 @@ The files, in the order in which to read them:
     products     sums of products as one operation each: those of loops, and those that gradients add up
     graph        the forward and the backward pass of a function, as one Trace, and as bytes
     interpret    a Graph carried out one operation at a time
-    arrays       arrays as arguments
+    wrappers     what stands in for the function: with arrays as arguments, or for a sparse matrix
     reach        what a function can read besides its arguments, and whether that has changed
 """
