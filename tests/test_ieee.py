@@ -126,7 +126,7 @@ def test_only_the_errors_of_python_are_gone(backend):
 
 @pytest.mark.parametrize("errors", ["none", None, True, ["ieee"]])
 def test_another_word_is_refused(errors):
-    with pytest.raises(ValueError, match='errors is .*: expected "raise" or "ieee"'):
+    with pytest.raises(ValueError, match="errors is .*: expected 'raise' or 'ieee'"):
         micrograd.compile(lambda x: x, (1.0,), errors=errors)
 
 

@@ -8,8 +8,12 @@ from micrograd import validation
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.errors import shown
 
-BACKENDS = ("auto", "c", "numpy", "python")
-ERRORS = ("raise", "ieee")
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "backend": ("auto", "c", "numpy", "python"),
+    "finite": (True, False),
+    "errors": ("raise", "ieee"),
+    "sparse": (True, False),
+}
 IN_PYTHON = ("numpy", "python")  # which need no C compiler
 
 
@@ -31,16 +35,13 @@ class Options:
     sparse: bool = False
 
     def __post_init__(self) -> None:
-        if self.backend not in BACKENDS:
-            raise ValueError(f'unknown backend {self.backend!r}: expected "auto", "c", "numpy" or "python"')
+        for name, choices in CHOICES.items():
+            value = getattr(self, name)
+            if type(value) is not type(choices[0]) or value not in choices:
+                raise ValueError(f"{name} is {shown(value)}: expected {' or '.join(map(repr, choices))}")
         if self.batch_size != math.inf:
             object.__setattr__(self, "batch_size", validation.number("batch_size", self.batch_size, least=1))
         object.__setattr__(self, "threads", validation.count("threads", self.threads))
-        for name in ("finite", "sparse"):
-            if not isinstance(value := getattr(self, name), bool):
-                raise ValueError(f"{name} is {shown(value)}: expected True or False")
-        if self.errors not in ERRORS:
-            raise ValueError(f'errors is {shown(self.errors)}: expected "raise" or "ieee"')
         several = isinstance(self.in_axes, (list, tuple))
         axes = tuple(self.in_axes) if several else (self.in_axes,)
         if not all(axis is None or (type(axis) is int and axis == 0) for axis in axes) or (axes and 0 not in axes):

@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from operator import add, is_
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import Any, NoReturn, Self
 
 from micrograd import validation
 from micrograd.collector import gc_paused
@@ -31,9 +31,6 @@ from micrograd.reductions import mean
 from micrograd.signals import uninterrupted
 from micrograd.stepping import Update
 from micrograd.trees import mapped
-
-if TYPE_CHECKING:
-    from micrograd.compiler.native.browser import BrowserLoop
 
 METHODS = "rule", "clip_scale"  # that a loop calls of an optimizer
 
@@ -114,7 +111,7 @@ class Training:
         self._gradients = gradients = CompiledGradients(compiled, by_engine)
         self._turn = threading.RLock()  # of the thread that takes a step
         self._claim, self._in_c, self._inside = ExitStack(), ExitStack(), False
-        self._loop: NativeLoop | BrowserLoop | None = None  # in C, while the buffers are in use
+        self._loop: Any = None  # in C, or in a browser in JavaScript, while the buffers are in use
         self._started: LoopBuild | None = None
         self._latest: Examples | None = None
         self._rates, self._losses = array("d", [0.0]), array("d", [0.0])  # of one step
@@ -204,7 +201,7 @@ class Training:
             return 0
         self._buffers.take_moments()
         self._bind(examples)
-        return self._loop.run_steps(rates, losses, **options) if self._loop else 0
+        return int(self._loop.run_steps(rates, losses, **options)) if self._loop else 0
 
     def shuffles_in_c(self, rng: Any) -> bool:
         """Whether C can shuffle as this source of random numbers does."""
@@ -212,7 +209,6 @@ class Training:
 
     def shuffle(self, order: "array[int]", rng: Any) -> None:
         """Shuffle as `NativeLoop.shuffle` does."""
-        assert isinstance(self._loop, NativeLoop)
         self._loop.shuffle(order, rng)
 
     def set_gradients(self, parts: Sequence["array[float]"]) -> None:

@@ -9,7 +9,7 @@ answers None, and everything is sent again.
 import logging
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import AbstractContextManager, ExitStack, suppress
 from itertools import count, islice
@@ -67,6 +67,15 @@ class ExecutorSlot:
         self.executor = self._make()
         return True
 
+    def noted(self, task: Task, answer: Answer) -> Answer:
+        """The answer, after which this worker is known to work, and to have cached what it was sent."""
+        self.failures = 0
+        self.sent.add((task.token, task.shard))
+        self.workers.add(answer.worker)
+        if answer.remark:
+            warn_once(f"{answer.worker} {answer.remark}")
+        return answer
+
     def close(self, wait: bool) -> None:
         """Shut down the executor if it was made here."""
         if self._make is not None:
@@ -113,17 +122,51 @@ class Pool(AbstractContextManager["Pool"]):
 
     def answers(self, tasks: Iterable[Task], ahead: int) -> Iterator[Answer]:
         """The answers to the tasks, in their order. At most `ahead` tasks are submitted before their turn."""
-        in_flight, coming, turns = InFlight(self), enumerate(tasks), count()
+        submitted: dict[int, Submitted] = {}
+        answers: dict[int, Answer] = {}  # whose turn has not come yet
+        coming, done = enumerate(tasks), SimpleQueue[int]()
         try:
-            while True:
-                for i, task in islice(coming, ahead - len(in_flight)):
-                    in_flight.submit(i, task)
-                if not len(in_flight):
+            for turn in count():
+                for i, task in islice(coming, ahead - len(submitted) - len(answers)):
+                    submitted[i] = self._submit(i, task, done)
+                if not submitted and not answers:
                     return
-                yield in_flight.answer(next(turns))
+                while turn not in answers:
+                    i = _next_done(done, submitted)
+                    task, slot, executor, future = submitted.pop(i)
+                    try:
+                        answer = future.result()
+                    except (BrokenExecutor, CancelledError) as error:
+                        self._replace(slot, executor, error)
+                        submitted[i] = self._submit(i, task, done)
+                    except (PicklingError, AttributeError, TypeError) as error:
+                        if not hasattr(error, "__notes__"):  # a worker's error has them
+                            remedy = "load it with a function defined in a module, or a partial of one"
+                            error.add_note(f"{task.name} cannot be sent: {remedy}")
+                        raise
+                    else:
+                        if answer is None:
+                            submitted[i] = self._submit(i, task, done, whole=True)
+                        else:
+                            answers[i] = slot.noted(task, answer)
+                yield answers.pop(turn)
         finally:
-            for *_, future in in_flight.submitted.values():
+            for *_, future in submitted.values():
                 future.cancel()  # if it has not begun
+
+    def _submit(self, i: int, task: Task, done: "SimpleQueue[int]", whole: bool = False) -> "Submitted":
+        """Give a task to its executor: whole, or without what that has been sent before. Its number goes to `done`."""
+        while True:
+            slot = self.slots[(i if task.shard is None else task.shard) % len(self.slots)]
+            executor = slot.executor
+            cached = not whole and (task.token, task.shard) in slot.sent
+            try:
+                future = executor.submit(run_task, task.without_cached() if cached else task)
+            except RuntimeError as error:  # it is broken, or shut down
+                self._replace(slot, executor, error)
+            else:
+                future.add_done_callback(lambda _: done.put(i))
+                return task, slot, executor, future
 
     def forget(self, token: str, wait: bool) -> None:
         """Free what is cached under this token in the workers that have answered, if they can be reached."""
@@ -136,7 +179,7 @@ class Pool(AbstractContextManager["Pool"]):
             with suppress(Exception):  # a worker may be busy
                 future.result(timeout=max(0.0, deadline - time.monotonic()))
 
-    def replace(self, slot: ExecutorSlot, executor: Any, error: BaseException) -> None:
+    def _replace(self, slot: ExecutorSlot, executor: Any, error: BaseException) -> None:
         """Renew a broken executor, unless that has been done; or let others take its tasks; or raise WorkersLost."""
         if slot not in self.slots or slot.executor is not executor or slot.renew(error):
             return
@@ -148,70 +191,19 @@ class Pool(AbstractContextManager["Pool"]):
         raise WorkersLost(f"the executor is broken, and no worker is left: {reason}") from error
 
 
-class InFlight:
-    """Submitted tasks by their numbers, and answers whose turn has not come yet."""
+Submitted = tuple[Task, ExecutorSlot, Any, Any]
+"""A task, where it is, the executor there and its future."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-        self.submitted: dict[int, tuple[Task, ExecutorSlot, Any, Any]] = {}  # with the executor, and its future
-        self._answers: dict[int, Answer] = {}
-        self._done: SimpleQueue[int] = SimpleQueue()
 
-    def __len__(self) -> int:
-        return len(self.submitted) + len(self._answers)
-
-    def submit(self, i: int, task: Task, whole: bool = False) -> None:
-        """Give a task to its executor: whole, or without what that has been sent before."""
-        while True:
-            slots = self._pool.slots
-            slot = slots[(i if task.shard is None else task.shard) % len(slots)]
-            executor = slot.executor
-            cached = not whole and (task.token, task.shard) in slot.sent
-            try:
-                future = executor.submit(run_task, task.without_cached() if cached else task)
-            except RuntimeError as error:  # it is broken, or shut down
-                self._pool.replace(slot, executor, error)
-            else:
-                self.submitted[i] = task, slot, executor, future
-                future.add_done_callback(lambda _: self._done.put(i))
-                return
-
-    def answer(self, turn: int) -> Answer:
-        """Wait for the answer to the task of this number. A task that has none is submitted again."""
-        while turn not in self._answers:
-            i = self._next_done()
-            task, slot, executor, future = self.submitted.pop(i)
-            try:
-                answer = future.result()
-            except (BrokenExecutor, CancelledError) as error:
-                self._pool.replace(slot, executor, error)
-                self.submit(i, task)
-                continue
-            except (PicklingError, AttributeError, TypeError) as error:
-                if not hasattr(error, "__notes__"):  # a worker's error has them
-                    remedy = "load it with a function defined in a module, or a partial of one"
-                    error.add_note(f"{task.name} cannot be sent: {remedy}")
-                raise
-            if answer is None:
-                self.submit(i, task, whole=True)
-                continue
-            self._answers[i] = answer
-            slot.failures = 0
-            slot.sent.add((task.token, task.shard))
-            slot.workers.add(answer.worker)
-            if answer.remark:
-                warn_once(f"{answer.worker} {answer.remark}")
-        return self._answers.pop(turn)
-
-    def _next_done(self) -> int:
-        """Wait for a task to be done. Returns its number."""
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            with suppress(Empty):
-                return self._done.get(timeout=TICK)
-            if time.monotonic() > deadline:
-                names = ", ".join(task.name for task, *_ in self.submitted.values())
-                warn_once(f"no answer for {PATIENCE:g} s: waiting for {names:.200}")
+def _next_done(done: "SimpleQueue[int]", submitted: Mapping[int, Submitted]) -> int:
+    """Wait for a task to be done. Returns its number."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        with suppress(Empty):
+            return done.get(timeout=TICK)
+        if time.monotonic() > deadline:
+            names = ", ".join(task.name for task, *_ in submitted.values())
+            warn_once(f"no answer for {PATIENCE:g} s: waiting for {names:.200}")
 
 
 def _described(error: BaseException) -> str:

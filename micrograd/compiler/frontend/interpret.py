@@ -4,17 +4,14 @@ import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from micrograd import scalar
 from micrograd.compiler.frontend.graph import Graph, Kind, SerializedGraph
 from micrograd.compiler.frontend.tracer import CONDITIONS, OPERATIONS
 from micrograd.engine import Value, promote
 from micrograd.errors import WHERE_HINT
-from micrograd.trees import Shape, flat, shape_of, unflatten
-
-if TYPE_CHECKING:
-    from micrograd.compiler.dataset import Packed
+from micrograd.trees import flat, shape_of, unflatten
 
 Step = tuple[int, list[Any], Any]
 """A line, the numbers of its operands, and the result, or the error in place of it."""
@@ -75,10 +72,8 @@ class GraphFunction:
     its own closures, holds here too; a function that returns more than one Value has none.
     """
 
-    def __init__(
-        self, name: str, parameters: Sequence[Value], graphs: dict[tuple[Shape, ...], SerializedGraph]
-    ) -> None:
-        self.__name__, self._parameters, self._graphs = name, parameters, graphs
+    def __init__(self, name: str, parameters: Sequence[Value], graphs: dict[Any, SerializedGraph]) -> None:
+        self.__name__, self._parameters, self._graphs = name, parameters, graphs  # the graphs by the shapes
 
     def __call__(self, *args: Any) -> Any:
         """The function's result."""
@@ -124,10 +119,8 @@ def _gradients(graph: Graph, parameters: Sequence[Any], x: Sequence[Any], seed: 
         yield 0 if total is UNCHOSEN else total
 
 
-def failure(
-    graph: Graph, kind: Kind, parameters: Sequence[float], packed: "Packed", at: Sequence[int] | None = None
-) -> Exception | None:
-    """The error of the first example that such a call cannot compute, if there is one: it names the operands."""
+def failure(graph: Graph, kind: Kind, parameters: Sequence[float], packed: Any, at: Any = None) -> Exception | None:
+    """The error of the first Packed example that such a call cannot compute, if there is one: it names the operands."""
     graph = graph.in_lines()
     for i, x in enumerate(packed.rows(at)):
         operands = {}
