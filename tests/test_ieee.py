@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import micrograd
 from micrograd import Value, nn, optim, scalar, take, where
-from micrograd.compiler.frontend.ieee import quiet
+from micrograd.compiler.frontend.tracer import quiet
 from tests.support import graphs, has_compiler, random_examples, run, value_and_gradient
 
 BACKENDS = ["python", "numpy", pytest.param("c", marks=pytest.mark.skipif(not has_compiler(), reason="no C compiler"))]

@@ -95,7 +95,6 @@ TESTS = {  # those of the module first
     **{f"compiler/distributed/{name}": ["shards"] for name in ["pool", "worker", "shards", "map"]},
     "arrays": ["calls", "arrays"],
     **{f"compiler/{name}": ["numpy", "calls", "ieee"] for name in ["targets/numpy", "targets/arrays"]},
-    "compiler/frontend/ieee": ["ieee"],
     "compiler/native/browser": ["browser"],
     "compiler/targets/export": ["compiler_c", "javascript", "single_precision"],
 }

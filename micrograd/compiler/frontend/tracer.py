@@ -32,7 +32,6 @@ from traceback import walk_stack, walk_tb
 from typing import Any, NoReturn
 
 from micrograd import reductions, scalar
-from micrograd.compiler.frontend.ieee import quiet
 from micrograd.engine import Value
 
 ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "%": "mod", "**": "pow"}
@@ -54,8 +53,12 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     **scalar.FUNCTIONS,
 }
 """What each operation of a trace does to numbers."""
-QUIET = {op: quiet(op, function) for op, function in OPERATIONS.items()}
-"""The same without errors."""
+POLES: dict[Any, float] = {
+    **dict.fromkeys([("log", 0.0), ("log2", 0.0), ("log10", 0.0), ("log1p", -1.0), ("atanh", -1.0)], -math.inf),
+    ("atanh", 1.0): math.inf,
+    "lgamma": math.inf,
+}
+"""The results that are infinite where math has a ValueError: at an operand, or wherever it has one."""
 
 NO_NUMBER = (
     "this needs the number itself, but while a function is compiled, its numbers are not known yet. Instead of a "
@@ -66,6 +69,37 @@ CONDITIONS = frozenset([*COMPARISONS, *LOGIC])
 COMMUTATIVE = frozenset("+*")
 PACKAGE = f"{Path(sys._getframe().f_code.co_filename).parents[2]}{os.sep}"  # as its code has it
 _new = object.__new__  # which takes half the time of a call
+
+
+def quiet(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """An operation on floats as IEEE 754 and NumPy have it: an infinity or NaN where Python's raises an error."""
+
+    def in_ieee(*operands: Any) -> Any:
+        try:
+            return function(*operands)
+        except OverflowError:
+            return math.copysign(math.inf, operands[0]) if name == "sinh" else math.inf
+        except (ArithmeticError, ValueError):
+            return POLES.get((name, operands[0]), POLES.get(name, math.nan))
+
+    return in_ieee
+
+
+def _quiet_power(x: float, y: float) -> float:
+    try:
+        return math.pow(x, y)
+    except (ValueError, OverflowError):
+        if x < 0 and y % 1 and math.isfinite(x):
+            return math.nan
+        return math.copysign(math.inf, x) if abs(y) % 2 == 1 else math.inf
+
+
+QUIET = {
+    **{op: quiet(op, function) for op, function in OPERATIONS.items()},
+    "/": lambda x, y: x / y if y else x * math.copysign(math.inf, y),
+    "**": _quiet_power,
+}
+"""What each operation does where `errors` is "ieee"."""
 
 
 class TraceError(TypeError):

@@ -16,7 +16,6 @@ from micrograd import scalar
 from micrograd.compiler.dataset import Packed
 from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.frontend.graph import ForKinds, Graph, Kind, SerializedGraph, name_of
-from micrograd.compiler.frontend.ieee import take
 from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.frontend.products import Scatter
 from micrograd.compiler.frontend.tracer import QUIET
@@ -55,7 +54,7 @@ QUIET_NAMESPACE = {
     "divide": QUIET["/"],
     "remainder": QUIET["%"],
     "power": QUIET["**"],
-    "take": take,
+    "take": lambda values, index: QUIET["take"](index, *values),
     "add_at": _add_if_any,
     **{name: QUIET[name] for name in scalar.FUNCTIONS},
 }
