@@ -80,10 +80,7 @@ class Packed:
         return Packed, (self.shapes, self.n, buffers, self.precision, self.shared, self.as_arrays)
 
     def refill(self, arguments: Sequence[Any]) -> bool:
-        """Replace the only example by another of the same shapes, if it has numbers, flat lists, dicts and arrays.
-
-        What has to be converted is packed as the first one was.
-        """
+        """Replace the only example by one of the same shapes, if that has numbers, flat lists, dicts and arrays."""
         code, as_arrays = self.precision.code, False
         try:
             for i, (shape, argument) in enumerate(zip(self.shapes, arguments, strict=True)):
@@ -202,10 +199,7 @@ def pool(batches: Sequence[Any], precision: Precision = DOUBLE, shared: Sequence
 
 
 def pack(batches: Sequence[Any], precision: Precision = DOUBLE, shared: Sequence[bool] | None = None) -> Packed:
-    """The examples of each argument as buffers, or those that were packed before.
-
-    They have the shape of the first; `shared` says for each argument whether all examples share it.
-    """
+    """The examples of each argument as buffers, in the shape of the first one; or those that were packed before."""
     shared = (False,) * len(batches) if shared is None else tuple(shared)
     if len(batches) == 1 and isinstance(batches[0], Packed):
         return batches[0].expect(precision, shared)

@@ -157,10 +157,7 @@ class Function:
     def _examples(
         self, batches: Sequence[Any], size: int | None, on_compiled: Callable[[int, int], None], kind: Kind = "backward"
     ) -> Examples:
-        """Examples of one or several shapes. Compiles what calls of that kind with batches of that size need.
-
-        `on_compiled` is called after each new shape with the number of them compiled so far, and that of all.
-        """
+        """Examples of one or several shapes, with what calls of that kind and batches of that size need."""
         examples = pool(batches, self.precision, self._shared)
         examples.size = size or len(examples)
         self._compile_for(examples, on_compiled, kind)
@@ -169,7 +166,10 @@ class Function:
     def _compile_for(
         self, examples: Examples, on_compiled: Callable[[int, int], None], kind: Kind = "backward"
     ) -> None:
-        """Compile for all shapes of the examples: C compilers build for the first ones while the next are traced."""
+        """Compile for all shapes of the examples: C compilers build for the first ones while the next are traced.
+
+        `on_compiled` is called after each new shape with the number of them compiled so far, and that of all.
+        """
         new = [pack for pack in examples.packs if pack.shapes not in self._backends]
         if len(new) > MANY_SHAPES:
             log.warning("compiling once for each of %d shapes of examples", len(new))
@@ -269,10 +269,7 @@ class Function:
         as_arrays: bool = False,
         out: Any = None,
     ) -> tuple[Any, Any]:
-        """The results of a call, one after the other, and in a "backward" call the gradients of the parameters.
-
-        They are in arrays of Python or NumPy, and the results in `out` if they can be computed there.
-        """
+        """The results of a call, flat, in `out` if they can be; and in a "backward" call, the parameters' gradients."""
         numbers = self._numbers() if parameters is None else parameters
         backend = self._backends[packed.shapes]
         precision, n = backend.precision, packed.n * backend.stored.n_results(kind)
@@ -295,10 +292,7 @@ class Function:
     def _sums(
         self, parameters: "array[float]", examples: Examples, batch: Sequence[int], seed: float
     ) -> tuple[float, "array[float]"]:
-        """The sum of the function's values for a batch, and its gradient, times `seed`.
-
-        The sum is NaN if an operation may have failed.
-        """
+        """The sum of the values for a batch, or NaN if an operation may have failed, and its gradient, times `seed`."""
         gradients, total = self.precision.zeros(len(parameters)), 0.0
         for packed, at in examples.of_each_shape(batch):
             library = self._library(packed.shapes, "backward", examples.share(packed))

@@ -238,10 +238,7 @@ class Training:
         return [of_shapes[kind][place] for kind, place in zip(examples.kind, examples.place, strict=True)]
 
     def _bind(self, examples: Examples | None) -> None:
-        """Have a loop for the optimizer's rule as it is now, and for these examples; with "auto", only if C can.
-
-        Raises TypeError if the optimizer was given another `step` that does not call its rule.
-        """
+        """Have a loop for the optimizer's rule as it is now, and for these examples; with "auto", only if C can."""
         if self._loop and self._loop.kernel.reach.changed():
             check_rule(self._optimizer)
             self._loop = None
@@ -274,10 +271,7 @@ class Training:
         self._in_c.close()
 
     def _check_optimizer(self) -> None:
-        """Raise ValueError if the optimizer's parameters, or the names or lengths of its moments, have changed.
-
-        Raises RuntimeError if the parameters are frozen.
-        """
+        """Raise an error if the optimizer has other parameters or moments than at first, or they are frozen."""
         optimizer, now = self._optimizer, self._optimizer.parameters
         if any_frozen(now):
             raise RuntimeError("a step would change frozen parameters: leave the block of frozen() first")

@@ -71,10 +71,7 @@ class Shards(AbstractContextManager["Shards"]):
         self._pool.close(wait=error is None)
 
     def load(self, loss: Any) -> tuple[RemoteExamples, RemoteExamples]:
-        """Have the workers load all shards and check the targets. Returns the inputs and targets as far as known.
-
-        A shard may be empty, and then contributes nothing. Raises ValueError if all are.
-        """
+        """Have the workers load all shards; some may be empty. Returns the inputs and targets as far as known."""
         try:
             tasks = [self._task(describe_shards, k, _with_checks(loss)) for k in range(len(self))]
             shards = [answer.result for answer in self._pool.answers(tasks, len(tasks))]
@@ -93,10 +90,7 @@ class Shards(AbstractContextManager["Shards"]):
     def ship(
         self, program: Function, whole: Callable[[], Examples], on_compiled: Callable[[int, int], None]
     ) -> Examples:
-        """Let workers compute with this program. Returns the examples of every shape that are known here.
-
-        `whole` returns all examples, compiled for, if they have not been divided into shards yet.
-        """
+        """Let workers compute with this program. Returns the examples known here: if none yet, those of `whole`."""
         if self._examples is None:
             self._examples = whole()
             self._sources = [self._examples.part(range(*ends)) for ends in pairwise(self._starts)]
@@ -149,10 +143,7 @@ def _with_checks(loss: Any) -> Any:
 
 
 def loaded(load: Any, precision: Precision, n: int | None = None) -> Examples:
-    """Load a shard by the user's function. Arrays of this precision are used in place.
-
-    Raises ValueError if it does not have the n examples that it had before, if that is known.
-    """
+    """Load a shard by the user's function: n examples, if that is known. Arrays of this precision are used in place."""
     pair = load()
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise TypeError(f"the loader returned {shown(pair)}: expected a pair (xs, ys) of inputs and targets")
@@ -173,10 +164,7 @@ def describe_shards(_: Any, examples: Examples, loss: Any) -> list[tuple[int, li
 def sum_losses(
     program: Function, examples: Examples, parameters: "array[float]", numbers: Sequence[int], seed: float, size: float
 ) -> Sums:
-    """The sum of the losses of examples with these numbers, and its gradient times `seed`.
-
-    Most steps take `size` examples of the shard: the compiled code is built for that.
-    """
+    """The sum of losses and its gradient, times `seed`; code is built for batches of `size`, which most steps have."""
     examples.size = size
     total, gradients = program._sums(parameters, examples, numbers, seed)
     return total, gradients if math.isfinite(total) else program.precision.zeros(0), None

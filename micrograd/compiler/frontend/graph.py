@@ -72,10 +72,7 @@ class Graph:
         orders: dict[Value, Order] = {}  # from roots that the forward pass has walked already
 
         def order_of(value: Value) -> Order:
-            """The order of a backward pass from a Value.
-
-            Notes the gradients of the user's constants, which `leave` restores: no symbol may stay there.
-            """
+            """The order of a backward pass. The user's constants get their gradients back: no symbol may stay there."""
             nodes, leaves = orders.pop(value) if value in orders else topological_order(value)
             for each in (*nodes, *set(leaves).difference(parameters)):
                 if type(each.data) is not Symbol:
@@ -134,11 +131,7 @@ class Graph:
         return graph
 
     def _trace_forward(self, result: Any, first_use: dict[Value, int]) -> Order:
-        """Record the function's result. Returns what it was computed from.
-
-        Sums of products become dots, noted in `first_use`, if all closures are this package's and the result is a
-        single number, so that a backward pass follows.
-        """
+        """Record the function's result. Returns what it was computed from, in which sums of products become dots."""
         self.output_shape = shape_of(result)
         values = flat(result)
         end = Value(0.0)

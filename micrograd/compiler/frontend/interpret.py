@@ -145,11 +145,7 @@ def _derivative(graph: Graph, id: Any, operands: dict[int, list[Any]]) -> str:
 
 
 def check(graph: Graph, parameters: Sequence[float], x: Sequence[float]) -> None:
-    """Compute the outputs and gradients for one example.
-
-    Raises FloatingPointError, which names the first operation that made an infinity or NaN, or could not be carried
-    out, and its operands.
-    """
+    """Raise FloatingPointError if an example makes an infinity or NaN, with the first operation that did, or failed."""
     graph = graph.in_lines()
     results = [*graph.results("backward"), *(graph.argument_gradients or ())]
     for id, operands, outcome in evaluate(graph, results, _inputs(graph, parameters, x)):

@@ -52,10 +52,7 @@ class Scatter(NamedTuple):
 
 
 class Outer(NamedTuple):
-    """Adds gradients[0] * others[0][i] + gradients[1] * others[1][i] + ... to the gradient of the row's i-th parameter.
-
-    The gradients and the others are lines of the trace.
-    """
+    """Adds all gradients[k] * others[k][i], lines of the trace, to the gradient of the row's i-th parameter."""
 
     row: Row
     gradients: tuple[int, ...]
@@ -178,10 +175,7 @@ scalar.ZEROS[Pending] = 0
 
 
 def _parts_to_extend(trace: Trace, total: Any) -> list[int]:
-    """The parts of a total, as a list to which the factors of another product can be appended.
-
-    This is the list of a Pending sum itself unless a longer sum has extended that already.
-    """
+    """The parts of a total, to append factors to: the list of a sum itself, unless a longer sum has extended it."""
     if type(total) is not Pending:
         return [trace.start(total)]
     if total._n_parts == 2:
@@ -198,10 +192,7 @@ def pending(trace: Trace, parts: Any) -> Pending:
 
 
 class RowSums:
-    """Sums of products, one for each number of a row: sum i is gradients[k] * rows[k][i], added up for all k.
-
-    Terms can be added while `is_open`: until one of the sums is used.
-    """
+    """Sums of products, open until one is used: sum i is gradients[k] * rows[k][i], added up for all k."""
 
     def __init__(self, trace: Trace) -> None:
         self._nothing = trace.nothing
@@ -253,10 +244,7 @@ class Factors:
         self._sums.rows.append(lines)
 
     def pop_outer(self, row: Row | None) -> Outer | None:
-        """What was added, as an Outer; the gradients are set to 0.
-
-        None unless these are the parameters of the row, and nothing else was added to their gradients.
-        """
+        """What was added, as an Outer, if nothing else was added to the gradients of the row; these are set to 0."""
         sums, gradients = self._sums, self._gradients
         if not row or row.size < SHORTEST_ROW or gradients is None or not (sums and sums.is_open):
             return None

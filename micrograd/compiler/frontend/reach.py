@@ -211,10 +211,7 @@ class Reach:
         return next(filter(None, map(Place.changed, self._places)), "")
 
     def traced(self) -> list[tuple[Place, list[Any]]]:
-        """The places in which traces have left traced numbers since this was made, and at which keys.
-
-        If a place is no dict, any key stands for all of it.
-        """
+        """The places in which traces have left traced numbers, and at which keys; any key stands for all of a list."""
         found: list[tuple[Place, list[Any]]] = []
         for place in filter(Place.changed, self._places):
             with suppress(Exception):  # whatever a user's class raises where it is read

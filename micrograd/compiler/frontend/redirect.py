@@ -56,10 +56,7 @@ _freezes: list[set[Value]] = []  # the Values of each block that freezes them
 
 @contextmanager
 def symbols(values: Sequence[Value], data: Sequence[Any]) -> Iterator[dict[str, dict[Value, Any]]]:
-    """Within the block, and in this thread alone, the Values hold this data, and a gradient of 0.
-
-    The block gets the dict of each attribute, which is faster for many Values.
-    """
+    """Within the block, and in this thread alone, the Values hold this data, and gradients of 0: in these dicts."""
     ours = {"data": dict(zip(values, data, strict=True)), "grad": dict.fromkeys(values, 0)}
     numbers = {name: _thread.numbers[name] | ours[name] for name in ATTRIBUTES}
     with _within(values, _redirections), _seen(numbers=numbers, is_tracing=True):

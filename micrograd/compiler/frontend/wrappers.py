@@ -76,10 +76,7 @@ class Pattern(NamedTuple):
 
 
 class Entries:
-    """The entries of a jacobian that are not structurally zero, as a function to compile.
-
-    Its `patterns` say where they are, for the shapes of the arguments that it was called with.
-    """
+    """The entries of a jacobian that are not structurally zero; `patterns` says where, for the shapes that came."""
 
     def __init__(self, function: Any) -> None:
         if not isinstance(function, Jacobian):
