@@ -1199,7 +1199,7 @@ def test_a_value_that_was_computed_from_constants_before_is_a_constant():
 
 def test_bad_input_is_refused_at_the_door():
     p = Value(1.0)
-    with pytest.raises(ValueError, match=r"'fortran': expected \"auto\""):
+    with pytest.raises(ValueError, match=r"'fortran': expected 'auto'"):
         micrograd.compile(lambda x: x, (1.0,), backend="fortran")
     with pytest.raises(TypeError, match="example_args is 1.0: expected a tuple of the function's arguments"):
         micrograd.compile(lambda x: x, 1.0)

@@ -194,7 +194,7 @@ class Compiled(Function):
         """
         packed = self._example(args)
         self._check_differentiable(packed)
-        positions, several = self._positions, len(args) != 1
+        positions, several = tuple(range(len(args))), len(args) != 1
         if argnum is not None:
             positions, several = validation.positions("argnum", argnum, len(args)), isinstance(argnum, (list, tuple))
         numbers, _ = self._run(positions, packed, as_arrays=packed.as_arrays)

@@ -73,7 +73,6 @@ class Function:
         self._frozen: Sequence[float] | None = None  # the parameters' numbers, while they are frozen
         self._blocks: set[object] = set()  # in which they are
         self._shapes = pack([(argument,) for argument in example_args]).shapes
-        self._positions = tuple(range(len(self._shapes)))
         with gc_paused():  # until the graph is freed
             if self._shapes not in self._backends:
                 self._compile(self._shapes)
@@ -92,8 +91,8 @@ class Function:
         """The state for a copy or a pickle: the parameters, and the graphs in place of the function."""
         graphs = {shapes: backend.stored for shapes, backend in self._backends.items()}
         function = GraphFunction(self._name, self.parameters, graphs)
-        of_here: dict[str, Any] = {"_reusable": [], "_frozen": None, "_blocks": set()}
-        return {**vars(self), **of_here, "_function": function, "_backends": dict(self._backends)}
+        of_here: dict[str, Any] = {"_reusable": [], "_frozen": None, "_blocks": set(), "_function": function}
+        return {**vars(self), **of_here, "_backends": dict(self._backends)}
 
     def __call__(self, *args: Any) -> Any:
         """The function's value for one example: a number or a nested list of numbers; arrays if an argument is one.

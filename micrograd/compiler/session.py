@@ -19,7 +19,7 @@ from micrograd.collector import gc_paused
 from micrograd.compiler.dataset import Examples
 from micrograd.compiler.dtype import DOUBLE, REMEDY
 from micrograd.compiler.frontend.interpret import check
-from micrograd.compiler.frontend.redirect import any_frozen, assign, hidden, trained
+from micrograd.compiler.frontend.redirect import any_frozen, assign, seen, trained
 from micrograd.compiler.function import Function
 from micrograd.compiler.native.buffers import Buffers
 from micrograd.compiler.native.loop import LoopBuild, NativeLoop, start_build
@@ -114,7 +114,6 @@ class Training:
         self._loop: Any = None  # in C, or in a browser in JavaScript, while the buffers are in use
         self._started: LoopBuild | None = None
         self._latest: Examples | None = None
-        self._rates, self._losses = array("d", [0.0]), array("d", [0.0])  # of one step
 
     def __repr__(self) -> str:
         return f"<training of {self._compiled!r} by {self._optimizer!r}>"
@@ -166,9 +165,9 @@ class Training:
                 examples = self._latest = self._compiled._examples(batches, None, lambda shapes, of: None)
             n = len(examples)
             order = None if len(examples.packs) == 1 else array("q", range(n))
-            self._rates[0] = self._optimizer.learning_rate
-            if self.run_steps(examples, self._rates, self._losses, order=order, size=n):
-                return self._losses[0]
+            rates, losses = array("d", [self._optimizer.learning_rate]), array("d", [0.0])
+            if self.run_steps(examples, rates, losses, order=order, size=n):
+                return losses[0]
             self._gradients.examples, self._gradients.by_engine = examples, self.is_native
             loss = self._gradients(range(n))
             with uninterrupted():
@@ -275,7 +274,7 @@ class Training:
         optimizer, now = self._optimizer, self._optimizer.parameters
         if any_frozen(now):
             raise RuntimeError("a step would change frozen parameters: leave the block of frozen() first")
-        with hidden(math.nan):  # which equals no number: so lists compare Values by identity, without a call for each
+        with seen(hidden=math.nan):  # which equals no number: so lists compare Values by identity alone
             are_same = self.is_native and type(now) is list and now == self._changed
         if not are_same and (len(now) != len(self._changed) or not all(map(is_, now, self._changed))):
             raise ValueError(

@@ -14,7 +14,7 @@ from typing import Any
 
 from micrograd.collector import gc_paused
 from micrograd.compiler.frontend.products import Outer, Scatter, join_products, joined
-from micrograd.compiler.frontend.redirect import Order, assign, backward_order, symbols, topological_order
+from micrograd.compiler.frontend.redirect import Order, assign, seen, symbols, topological_order
 from micrograd.compiler.frontend.tracer import NO_NUMBER, PACKAGE, Argument, Symbol, Trace, TraceError, users_line
 from micrograd.compiler.options import DEFAULTS, Options
 from micrograd.engine import Value
@@ -85,7 +85,7 @@ class Graph:
 
         data = trace.array("p", len(parameters))
         with finally_uninterrupted(leave), symbols(parameters, data) as numbers:
-            with backward_order(order_of):
+            with seen(order_of=order_of):
                 result = _called(function, arguments)
             nodes, leaves = self._trace_forward(result, first_use)
             self._check_assigned(list(map(numbers["data"].__getitem__, parameters)), data)
@@ -93,7 +93,7 @@ class Graph:
                 root = result if isinstance(result, Value) else Value(result)
                 if root is result:
                     orders[root] = nodes, leaves
-                with backward_order(order_of):
+                with seen(order_of=order_of):
                     self._trace_backward(root, nodes, dict(zip(parameters, data, strict=True)), inputs, numbers["grad"])
 
     @property

@@ -23,9 +23,6 @@ from micrograd.signals import finally_uninterrupted, uninterrupted
 
 Order = tuple[list[Value], list[Value]]
 """The nodes that a Value was computed from, each after its operands, with itself as the last; and the leaves."""
-ATTRIBUTES = "data", "grad"
-
-
 topological_order = Value._topological_order
 
 
@@ -33,10 +30,10 @@ class _Thread(threading.local):
     """What one thread sees."""
 
     def __init__(self) -> None:
-        self.numbers: dict[str, dict[Value, Any]] = {name: {} for name in ATTRIBUTES}  # of the Values that it traces
+        self.numbers: dict[str, dict[Value, Any]] = {"data": {}, "grad": {}}  # of the Values that it traces
         self.is_tracing = False
-        self.order_of: Callable[[Value], Order] = topological_order
-        self.hidden: Any = None
+        self.order_of: Callable[[Value], Order] = topological_order  # where `backward` has its nodes and leaves from
+        self.hidden: Any = None  # what all Values in training show, unless it is None; then none can be assigned
 
 
 class _Block(dict[str, memoryview]):
@@ -58,28 +55,18 @@ _freezes: list[set[Value]] = []  # the Values of each block that freezes them
 def symbols(values: Sequence[Value], data: Sequence[Any]) -> Iterator[dict[str, dict[Value, Any]]]:
     """Within the block, and in this thread alone, the Values hold this data, and gradients of 0: in these dicts."""
     ours = {"data": dict(zip(values, data, strict=True)), "grad": dict.fromkeys(values, 0)}
-    numbers = {name: _thread.numbers[name] | ours[name] for name in ATTRIBUTES}
-    with _within(values, _redirections), _seen(numbers=numbers, is_tracing=True):
+    numbers = {name: _thread.numbers[name] | ours[name] for name in ours}
+    with _within(values, _redirections), seen(numbers=numbers, is_tracing=True):
         yield numbers
-
-
-def backward_order(order_of: Callable[[Value], Order]) -> AbstractContextManager[None]:
-    """Within the block, `backward` in this thread takes its nodes and leaves from `order_of(value)`."""
-    return _seen(order_of=order_of)
 
 
 # The engine finds it under this name, and need not know of tracing.
 Value._topological_order = lambda self: _thread.order_of(self)  # type: ignore[method-assign]
 
 
-def hidden(number: Any) -> AbstractContextManager[None]:
-    """Within the block, and in this thread alone, all Values in training show this number, and none can be assigned."""
-    return _seen(hidden=number)
-
-
 @contextmanager
-def _seen(**attributes: Any) -> Iterator[None]:
-    """Within the block, this thread sees these attributes of `_Thread`."""
+def seen(**attributes: Any) -> Iterator[None]:
+    """Within the block, this thread alone sees these attributes of `_Thread`."""
     space = vars(_thread)
     before = {name: space[name] for name in attributes}
     with finally_uninterrupted(lambda: space.update(before)):
