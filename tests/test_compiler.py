@@ -1862,7 +1862,7 @@ def test_no_garbage_is_looked_for_while_a_function_is_traced_and_afterwards_as_b
 
 def test_example_args_without_their_comma_are_refused_with_what_to_write():
     model = nn.MLP(2, [1], rng=1)
-    with pytest.raises(TypeError, match=r"takes one argument: write \(\[0\.0, 0\.0\],\), with a comma$"):
+    with pytest.raises(TypeError, match=r"for one argument, write \(\[0\.0, 0\.0\],\), with a comma$"):
         micrograd.compile(model, ([0.0, 0.0]))
     with pytest.raises(TypeError, match=r"a tuple of the function's arguments, such as \(0\.5,\)$"):
         micrograd.compile(abs, 0.5)

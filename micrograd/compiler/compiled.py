@@ -180,7 +180,7 @@ class Compiled(Function):
         else:
             packed = self._differentiable(batches)
             losses, gradients = self._run("backward", packed, 1.0 / packed.n)
-            loss = _mean(losses)
+            loss = reduce(add, losses) / packed.n  # from left to right: sum() has rounded differently since Python 3.12
         with gradients_lock:
             assign(self.parameters, "grad", list(map(add, self._gradients(), gradients)))
         return loss
@@ -453,13 +453,7 @@ class Objective:
             floats = array("f", numbers) if function.options.quiet else function.precision.array(numbers, "a parameter")
             parameters = memoryview(floats)
         losses, gradients = function._run("backward", packed, 1.0 / packed.n, parameters=parameters)
-        return _mean(losses), viewed(gradients) if is_array(vector) else gradients.tolist()
-
-
-def _mean(numbers: "array[float]") -> float:
-    """The mean, added up from left to right: sum() would round differently from Python 3.12 on."""
-    total: float = reduce(add, numbers)
-    return total / len(numbers)
+        return reduce(add, losses) / packed.n, viewed(gradients) if is_array(vector) else gradients.tolist()
 
 
 def _vector(numbers: Any, n: int) -> memoryview:

@@ -32,8 +32,6 @@ from micrograd.signals import uninterrupted
 from micrograd.stepping import Update
 from micrograd.trees import mapped
 
-METHODS = "rule", "clip_scale"  # that a loop calls of an optimizer
-
 
 class CompiledGradients:
     """Gradients by generated code, and where that fails, by the engine, of which the log says why.
@@ -181,7 +179,7 @@ class Training:
         Only a rule of this package is traced here: another one might change its parameters, which are in no buffer yet.
         """
         optimizer = self._optimizer
-        is_ours = type(optimizer).__module__ == Optimizer.__module__ and vars(optimizer).keys().isdisjoint(METHODS)
+        is_ours = type(optimizer).__module__ == Optimizer.__module__ and not {"rule", "clip_scale"} & {*vars(optimizer)}
         if is_ours and self._compiled._is_in_c():
             with suppress(Exception), trained(optimizer.parameters):
                 self._started = start_build(optimizer, self._max_norm, self._compiled.precision)

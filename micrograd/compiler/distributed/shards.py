@@ -24,7 +24,6 @@ from micrograd.compiler.dtype import Precision
 from micrograd.compiler.function import Function
 from micrograd.errors import shown
 
-Loader = Callable[[], tuple[Any, Any]]
 Sums = tuple[float, "array[float]", tuple[int, list[Any]] | None]
 """The sum of losses, its gradient if that is finite, and the first example whose loss is not, if known."""
 
@@ -50,7 +49,7 @@ class Shards(AbstractContextManager["Shards"]):
     the number of examples, if it is known.
     """
 
-    def __init__(self, executor: Any, shards: int | Sequence[Loader] | None, n: int, precision: Precision) -> None:
+    def __init__(self, executor: Any, shards: int | Sequence[Any] | None, n: int, precision: Precision) -> None:
         self._pool = Pool(executor)
         self._precision = precision
         parts = min(n, self._pool.size) if shards is None else shards

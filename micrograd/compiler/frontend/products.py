@@ -222,7 +222,7 @@ class Factors:
         self.values, self.distinct = values, frozenset(values)
         self._trace = trace
         self._gradients = gradients if self.distinct <= gradients.keys() else None  # None: the Values have them
-        self._sums: RowSums | None = None
+        self.sums: RowSums | None = None
         self.lines = lines_of(trace, values)
         are_variable = bool(self.lines) and trace.constants.keys().isdisjoint(self.lines)
         self.share_terms = are_variable and len(self.distinct) == len(values)
@@ -230,26 +230,18 @@ class Factors:
     def add(self, gradient: int, lines: tuple[int, ...]) -> None:
         """Add the gradient times each of the lines to the gradient of the Value at the same position."""
         # While its sums are open, they are the gradients of the Values: whatever replaces one uses it, and closes them.
-        if not (self._sums and self._sums.is_open):
+        if not (self.sums and self.sums.is_open):
             trace, totals = self._trace, self._totals()
             if {*map(type, totals)} != {int}:  # it is not from 0 that they go on
                 products = [pending(trace, (gradient, line)) for line in lines]
                 self._set(list(map(add, totals, products)))
                 return
-            self._sums, symbols = RowSums(trace), [_new(Pending) for _ in totals]
+            self.sums, symbols = RowSums(trace), [_new(Pending) for _ in totals]
             for at, symbol in enumerate(symbols):
-                symbol.trace, symbol._origin = trace, (self._sums, at)
+                symbol.trace, symbol._origin = trace, (self.sums, at)
             self._set(symbols)  # to which RowSums refer in no cycle, which would leave the trace to the collector
-        self._sums.gradients.append(gradient)
-        self._sums.rows.append(lines)
-
-    def pop_outer(self, row: Row | None) -> Outer | None:
-        """What was added, as an Outer, if nothing else was added to the gradients of the row; these are set to 0."""
-        sums, gradients = self._sums, self._gradients
-        if not row or row.size < SHORTEST_ROW or gradients is None or not (sums and sums.is_open):
-            return None
-        gradients.update(dict.fromkeys(self.values, 0))
-        return Outer(row, tuple(sums.gradients), tuple(sums.rows))
+        self.sums.gradients.append(gradient)
+        self.sums.rows.append(lines)
 
     def _set(self, totals: list[Any]) -> None:
         """Let the Values have these gradients."""
@@ -288,8 +280,13 @@ class Joined:
 
     def pop_outers(self) -> list[Outer]:
         """The Outers of the rows whose gradients are nothing but sums of products; these gradients are set to 0."""
-        found = [factors.pop_outer(self._row_of(factors.values)) for factors in self._factors.values()]
-        return [outer for outer in found if outer]
+        outers = []
+        for values, factors in self._factors.items():
+            row, sums = self._row_of(values), factors.sums
+            if row and row.size >= SHORTEST_ROW and sums and sums.is_open:
+                self._gradients.update(dict.fromkeys(values, 0))
+                outers.append(Outer(row, tuple(sums.gradients), tuple(sums.rows)))
+        return outers
 
     def add(self, op: str, lines: tuple[int, ...]) -> Symbol:
         """What `Trace.add` does within the block: a product becomes Pending."""
