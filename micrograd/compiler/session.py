@@ -34,10 +34,7 @@ from micrograd.trees import mapped
 
 
 class CompiledGradients:
-    """Gradients by generated code, and where that fails, by the engine, of which the log says why.
-
-    `engine` leaves the gradients of a batch's mean loss on the parameters, and returns that loss.
-    """
+    """Gradients by generated code, and where that fails, by `engine`, as the log says; both return the mean loss."""
 
     examples: Examples  # which batches are taken from
 
@@ -174,11 +171,8 @@ class Training:
             return loss
 
     def start_build(self) -> None:
-        """Start building the loop in C before the block begins. Errors are ignored here: the block meets them again.
-
-        Only a rule of this package is traced here: another one might change its parameters, which are in no buffer yet.
-        """
-        optimizer = self._optimizer
+        """Start building the loop in C before the block begins. Errors are ignored here: the block meets them again."""
+        optimizer = self._optimizer  # of which another one's rule might change parameters, which are in no buffer yet
         is_ours = type(optimizer).__module__ == Optimizer.__module__ and not {"rule", "clip_scale"} & {*vars(optimizer)}
         if is_ours and self._compiled._is_in_c():
             with suppress(Exception), trained(optimizer.parameters):

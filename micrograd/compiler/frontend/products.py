@@ -213,10 +213,7 @@ class RowSums:
 
 
 class Factors:
-    """Values that a `dot` multiplies by others: it adds a product to the gradient of each of them.
-
-    They `share_terms` if a term of RowSums can stand for all of these products.
-    """
+    """Values that a `dot` multiplies by others: to the gradient of each it adds a product, or RowSums one for all."""
 
     def __init__(self, trace: Trace, values: tuple[Value, ...], gradients: dict[Value, Any]) -> None:
         self.values, self.distinct = values, frozenset(values)

@@ -263,13 +263,8 @@ class Trace:
     the fourth parameter. A constant is one too: its number is `constants[i]`.
 
     If it `keeps_composed` functions, one that is made of others, such as sigmoid, is one operation, as people write it;
-    otherwise it is those that it is made of, which every language has. If it is `finite`, no number will be infinite or
-    NaN, so that 0.0 times any of them is 0.0. If it is `quiet`, an operation that fails gives an infinity or NaN, and
-    not an error. If it `joins` sums of products, each is one operation, "dot", of a start and of two factors for each
-    product.
-
-    `refused` is the first error that was raised, or would have been, where a number was asked for: the function may
-    catch it.
+    otherwise it is those that it is made of, which every language has. `finite` and `quiet` are as in Options. If it
+    `joins` sums of products, each is one operation, "dot", of a start and of two factors for each product.
     """
 
     def __init__(
@@ -282,7 +277,7 @@ class Trace:
         self.leaves: dict[int, tuple[str, int]] = {}
         self.constants: dict[int, float] = {}
         self._known: dict[str, dict[Any, int]] = defaultdict(dict)  # the lines of each operation, by their operands
-        self.refused: TraceError | None = None
+        self.refused: TraceError | None = None  # the first error, which the function may have caught
         self._thread = get_ident()
         self.joined: Any = None  # what `products.joined` yields, within its block
 
