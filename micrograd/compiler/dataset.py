@@ -224,20 +224,16 @@ def pack(batches: Sequence[Any], precision: Precision = DOUBLE, shared: Sequence
 def _each(
     function: Callable[..., Any], batches: Sequence[Any], precision: Precision, *of_arguments: Sequence[Any]
 ) -> list[Any]:
-    """What the function makes of each argument; an error about its numbers names it."""
+    """What the function makes of each argument; an error about its numbers names it, and where the first is not one."""
     results: list[Any] = []
-    try:
-        for batch, *others in zip(batches, *of_arguments, strict=True):
+    for batch, *others in zip(batches, *of_arguments, strict=True):
+        try:
             results.append(function(batch, precision, *others))
-    except (TypeError, OverflowError) as error:
-        raise type(error)(f"argument {len(results) + 1}: {error}{_place(batches[len(results)])}") from None
+        except (TypeError, OverflowError) as error:
+            found = leaves("", batch[0] if isinstance(batch, tuple) and len(batch) == 1 else batch)
+            place = next((f" (at {path})" for path, x in found if path and not isinstance(x, Real)), "")
+            raise type(error)(f"argument {len(results) + 1}: {error}{place}") from None
     return results
-
-
-def _place(batch: Any) -> str:
-    """Where in a list of examples, or in the one of a tuple, the first thing is that is not a number."""
-    found = leaves("", batch[0] if isinstance(batch, tuple) and len(batch) == 1 else batch)
-    return next((f" (at {path})" for path, x in found if path and not isinstance(x, Real)), "")
 
 
 def address(numbers: Any) -> int:

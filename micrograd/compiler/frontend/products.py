@@ -229,7 +229,7 @@ class Factors:
         # While its sums are open, they are the gradients of the Values: whatever replaces one uses it, and closes them.
         if not (self.sums and self.sums.is_open):
             trace, totals = self._trace, self._totals()
-            if {*map(type, totals)} != {int}:  # it is not from 0 that they go on
+            if {*map(type, totals)} != {int} or any(totals):  # it is not from 0 that they go on
                 products = [pending(trace, (gradient, line)) for line in lines]
                 self._set(list(map(add, totals, products)))
                 return
