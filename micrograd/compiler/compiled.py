@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from micrograd import files, validation
-from micrograd.arrays import are_plain, is_array, viewed
-from micrograd.compiler.dataset import Packed, check_out, pack
-from micrograd.compiler.dtype import DOUBLE, named
+from micrograd.arrays import are_plain, viewed
+from micrograd.compiler.dataset import Packed, check_out
+from micrograd.compiler.dtype import named
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.interpret import check
 from micrograd.compiler.frontend.redirect import assign, frozen
@@ -27,14 +27,13 @@ from micrograd.compiler.native.toolchain import CompilerError
 from micrograd.compiler.native.update import HasUpdateRule, UpdateKernel
 from micrograd.compiler.options import Options
 from micrograd.compiler.passes import program
-from micrograd.compiler.session import Training, check_rule
+from micrograd.compiler.session import Objective, Training, check_rule, vector_of
 from micrograd.compiler.targets.export import export_c, export_js
 from micrograd.compiler.targets.python import source
 from micrograd.engine import Value
-from micrograd.errors import shown
 from micrograd.levels import gradients_lock
 from micrograd.signals import finally_uninterrupted, set_data
-from micrograd.trees import nested, plain_numbers, shape_of
+from micrograd.trees import nested, plain_numbers
 
 __all__ = ["Compiled", "CompilerError", "TraceError", "compile"]
 
@@ -229,7 +228,7 @@ class Compiled(Function):
 
         Raises ValueError or TypeError if it does not have a real number for each.
         """
-        numbers = _vector(vector, len(self.parameters)).tolist()
+        numbers = vector_of(vector, len(self.parameters)).tolist()
         with gradients_lock:
             set_data(self.parameters, numbers)
 
@@ -433,32 +432,3 @@ class Compiled(Function):
     def _first_graph(self) -> Graph:
         """The graph for arguments in the shapes of the example."""
         return self._backends[self._shapes].stored.graph()
-
-
-class Objective:
-    """The mean over packed examples, and its gradient: `Compiled.objective` returns and documents it."""
-
-    def __init__(self, function: Compiled, packed: Packed) -> None:
-        self._function, self._packed = function, packed
-
-    def __repr__(self) -> str:
-        return f"<objective of {self._function!r} on {self._packed!r}>"
-
-    def __call__(self, vector: Any) -> tuple[float, Any]:
-        """The mean, and its gradient with respect to each number in the vector."""
-        function, packed = self._function, self._packed
-        parameters = _vector(vector, len(function.parameters))
-        if function.precision != DOUBLE:
-            numbers = array("d", parameters)
-            floats = array("f", numbers) if function.options.quiet else function.precision.array(numbers, "a parameter")
-            parameters = memoryview(floats)
-        losses, gradients = function._run("backward", packed, 1.0 / packed.n, parameters=parameters)
-        return reduce(add, losses) / packed.n, viewed(gradients) if is_array(vector) else gradients.tolist()
-
-
-def _vector(numbers: Any, n: int) -> memoryview:
-    """A flat list or array of `n` real numbers, as doubles. Raises ValueError or TypeError for anything else."""
-    if shape_of(numbers) != (n,):
-        raise ValueError(f"the vector is {shown(numbers)}: expected {n} numbers, one for each parameter, as in x0")
-    ((doubles, _),) = pack([(numbers,)]).columns
-    return doubles[:n]

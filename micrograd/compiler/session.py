@@ -2,7 +2,8 @@
 
 In C, all numbers live in a buffer from the first step to the last, and a loop applies the optimizer's rule (native/).
 In Python, each step is the optimizer's own, on compiled gradients. A step in which an operation fails or a number is
-not finite changes nothing: the engine computes its gradients, and raises what it raises.
+not finite changes nothing: the engine computes its gradients, and raises what it raises. An optimizer of another
+library gets an Objective.
 """
 
 import math
@@ -11,12 +12,14 @@ import threading
 from array import array
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
+from functools import reduce
 from operator import add, is_
 from typing import Any, NoReturn, Self
 
 from micrograd import validation
+from micrograd.arrays import is_array, viewed
 from micrograd.collector import gc_paused
-from micrograd.compiler.dataset import Examples
+from micrograd.compiler.dataset import Examples, Packed, pack
 from micrograd.compiler.dtype import DOUBLE, REMEDY
 from micrograd.compiler.frontend.interpret import check
 from micrograd.compiler.frontend.redirect import any_frozen, assign, seen, trained
@@ -26,11 +29,12 @@ from micrograd.compiler.native.loop import LoopBuild, NativeLoop, start_build
 from micrograd.compiler.native.toolchain import warn_once
 from micrograd.compiler.native.update import HasUpdateRule
 from micrograd.engine import Value
+from micrograd.errors import shown
 from micrograd.optim import Optimizer, check_moments
 from micrograd.reductions import mean
 from micrograd.signals import uninterrupted
 from micrograd.stepping import Update
-from micrograd.trees import mapped
+from micrograd.trees import mapped, shape_of
 
 
 class CompiledGradients:
@@ -304,3 +308,32 @@ def check_rule(optimizer: Any) -> None:
                 f"{kind} defines its own {name}(){line}, which compiled training would not call: "
                 "do all that a step does in rule(), or train eagerly"
             )
+
+
+class Objective:
+    """The mean over packed examples, and its gradient: `Compiled.objective` returns and documents it."""
+
+    def __init__(self, function: Function, packed: Packed) -> None:
+        self._function, self._packed = function, packed
+
+    def __repr__(self) -> str:
+        return f"<objective of {self._function!r} on {self._packed!r}>"
+
+    def __call__(self, vector: Any) -> tuple[float, Any]:
+        """The mean, and its gradient with respect to each number in the vector."""
+        function, packed = self._function, self._packed
+        parameters = vector_of(vector, len(function.parameters))
+        if function.precision != DOUBLE:
+            numbers = array("d", parameters)
+            floats = array("f", numbers) if function.options.quiet else function.precision.array(numbers, "a parameter")
+            parameters = memoryview(floats)
+        losses, gradients = function._run("backward", packed, 1.0 / packed.n, parameters=parameters)
+        return reduce(add, losses) / packed.n, viewed(gradients) if is_array(vector) else gradients.tolist()
+
+
+def vector_of(numbers: Any, n: int) -> memoryview:
+    """A flat list or array of `n` real numbers, as doubles. Raises ValueError or TypeError for anything else."""
+    if shape_of(numbers) != (n,):
+        raise ValueError(f"the vector is {shown(numbers)}: expected {n} numbers, one for each parameter, as in x0")
+    ((doubles, _),) = pack([(numbers,)]).columns
+    return doubles[:n]
