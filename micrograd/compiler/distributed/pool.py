@@ -124,13 +124,14 @@ class Pool(AbstractContextManager["Pool"]):
         """The answers to the tasks, in their order. At most `ahead` tasks are submitted before their turn."""
         submitted: dict[int, Submitted] = {}
         answers: dict[int, Answer] = {}  # whose turn has not come yet
-        coming, done = enumerate(tasks), SimpleQueue[int]()
+        coming, turns, done = enumerate(tasks), count(), SimpleQueue[int]()
         try:
-            for turn in count():
+            while True:
                 for i, task in islice(coming, ahead - len(submitted) - len(answers)):
                     submitted[i] = self._submit(i, task, done)
                 if not submitted and not answers:
                     return
+                turn = next(turns)
                 while turn not in answers:
                     i = _next_done(done, submitted)
                     task, slot, executor, future = submitted.pop(i)
