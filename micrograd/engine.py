@@ -16,8 +16,9 @@ or a symbol (in a function that is being compiled). So arithmetic goes through P
 `type(self)(...)`, and what `_level` and the imports from levels.py are about. On a first reading, take every number
 for a float and every Value for a plain Value.
 
-Value inherits functions such as `tanh` and `hypot` from `Functions`, a table with one entry for each, in functions.py,
-and drawings in notebooks from `Displayed`. Operations on many operands, such as `sum` and `dot`, are in reductions.py.
+Value inherits functions from `Functions`, a table in functions.py, and drawings in notebooks from `Displayed`. The
+entry `sin = function(math.sin, lambda g, x, y: g * cos(x))`, for instance, becomes a method of the shape of `__mul__`.
+Operations on many operands, such as `sum` and `dot`, are in reductions.py.
 """
 
 from __future__ import annotations  # otherwise every operation would evaluate the annotations of its closure
@@ -79,8 +80,9 @@ class Value(Functions, Leveled, Displayed):
         label: str = "",
     ) -> None:
         # One or two operands of our own class need no check: `_prev[-1]` is the second, or the first again. For all
-        # else, adopt_level checks that they are Values, and inside a derivative makes this node one of their class.
-        if _prev and (type(_prev[0]) is not type(self) or type(_prev[-1]) is not type(self) or len(_prev) > 2):
+        # else, adopt_level checks that they are Values in a tuple, and in a derivative gives this node their class.
+        kind = type(self)
+        if type(_prev) is not tuple or (_prev and not (type(_prev[0]) is type(_prev[-1]) is kind and len(_prev) < 3)):
             adopt_level(self, _prev, _op)
         if type(data) is float:
             self.data: Any = data
@@ -204,7 +206,7 @@ class Value(Functions, Leveled, Displayed):
 
         def _backward(grad: Any) -> None:
             self.grad += grad
-            # floor(x / y); for -1 % inf, which is inf, it is -1, where the quotient is NaN
+            # floor(x / y), which is -1 where x % y is y itself: for -1 % inf, or for -1e-20 % 1.0 by rounding
             floor = scalar.where(remainder == other.data, -1, (self.data - remainder) / other.data)
             other.grad -= grad * floor
 
@@ -218,10 +220,11 @@ class Value(Functions, Leveled, Displayed):
         def _backward(grad: Any) -> None:
             x, y = self.data, other.data
             # A constant, such as the 2 of x ** 2, needs no gradient: log(x) would be an error for x < 0. But drawings
-            # show it where it is safe to compute.
+            # show that gradient where it is safe to compute.
             safe = type(result) is float and x > 0
             if base_is_variable:  # y * x ** (y - 1), which is 0 for y = 0, where 0 ** -1 would be an error
-                # A nested derivative may differentiate this by y, where x ** -1 counts even at y = 0, unless x is 0.
+                # Inside a nested derivative, this is differentiated by y, too, which gives x ** -1 at y = 0: so the
+                # power stays, unless x is 0.
                 nested = exponent_is_variable and isinstance(result, Value)
                 is_flat = (x == 0) & (y == 0) if nested else y == 0
                 self.grad += grad * (y * x ** (y - scalar.where(is_flat, 0, 1)))
@@ -251,7 +254,7 @@ class Value(Functions, Leveled, Displayed):
     conjugate = __pos__  # of a real number; NumPy's vdot, var and std call it
 
     def __radd__(self, other: Any) -> Any:
-        if isinstance(other, Rational) and other == 0:  # the built-in `sum` starts from 0
+        if isinstance(other, Rational) and other == 0:  # the built-in `sum` starts from 0; 0.0 makes floats
             return self
         return self._reflected_add(other)
 

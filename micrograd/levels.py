@@ -141,8 +141,9 @@ def as_constant(beside: Any, name: str, number: Any, remedy: str) -> Any:
 
 def adopt_level(value: Any, operands: tuple[Any, ...], op: str) -> None:
     """Give a Value the class of its operands, so that your own operation can return `Value(...)` in any derivative."""
-    if isinstance(operands, str):
-        raise TypeError(f"the operands of a Value must be a tuple, not {operands!r}: did you mean label={operands!r}?")
+    if not isinstance(operands, (tuple, list)):
+        remedy = f"did you mean label={operands!r}?" if isinstance(operands, str) else "for one operand, write (x,)"
+        raise TypeError(f"the operands of a Value must be a tuple, not {shown(operands)}: {remedy}")
     try:
         levels = {operand._level for operand in operands}
     except AttributeError:

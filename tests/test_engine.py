@@ -811,6 +811,8 @@ class TestErrors:
         ("take of texts", 1.0, lambda v: take(["ab", "cd"], v), TypeError, "not str: 'cd'"),
         ("dot with text", 1.0, lambda v: dot([v], ["a"]), TypeError, "not str: 'a'"),
         ("sum with None", 1.0, lambda v: sum([v, None]), TypeError, "not NoneType: None"),
+        ("an operand without a comma", 1.0, lambda v: Value(2.0, (v), "op"), TypeError, r"one operand, write \(x,\)$"),
+        ("a zero without a comma", 0.0, lambda v: Value(2.0, (v), "op"), TypeError, r"one operand, write \(x,\)$"),
         ("a label that is no operand", 1.0, lambda v: Value(2.0, "a"), TypeError, r"did you mean label='a'\?$"),
         ("clip to None", 1.0, lambda v: v.clip(None, 1), TypeError, r"not None.*; for no bound, pass -math\.inf$"),
         ("clip to None above", 1.0, lambda v: v.clip(0, None), TypeError, r"not None.*; for no bound, pass math\.inf$"),

@@ -95,10 +95,12 @@ def main(arguments: list[str] | None = None) -> None:
     """Train, and print what the network comes up with."""
     parser = argparse.ArgumentParser(prog="python -m tests.examples.names", description="Teach a GPT to invent names.")
     parser.add_argument("--file", help="with a name at the start of each line, in place of those of a package")
-    parser.add_argument("--steps", type=int, default=1000, help="how many names to show")
+    parser.add_argument("--steps", type=int, default=1000, help="how many names to train on (default: %(default)s)")
     parser.add_argument("--backend", choices=["eager", "python", "c", "auto"], default="eager", help="as `fit` has it")
     parser.add_argument("--seed", type=int, default=0, help="of all that is random")
     options = parser.parse_args(arguments)
+    if options.steps < 1:
+        parser.error(f"argument --steps: {options.steps} is not a number from 1")
     rng = random.Random(options.seed)
     try:
         names = sorted({word.lower() for line in lines(options.file) for word in line.split()[:1]})

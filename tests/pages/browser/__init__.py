@@ -118,7 +118,9 @@ def _inline(text: str, known: Collection[str]) -> str:
         words, target = found[1], found[2]
         if target in known:
             target = target.replace(".ipynb", ".html")
-        return f'<a href="{target}">{words}</a>' if target.endswith(".html") or "://" in target else words
+        if target.endswith(".html") or "://" in target:
+            return f'<a href="{target}">{words}</a>'
+        return f"{words} (which a browser cannot run)" if target.endswith(".ipynb") else words
 
     codes = re.findall(r"`([^`]+)`", text)
     text = html.escape(re.sub(r"`[^`]+`", "\0", text), quote=False)

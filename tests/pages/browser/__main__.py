@@ -22,7 +22,11 @@ if options.build:
 else:
     with TemporaryDirectory() as directory:
         build(Path(directory), installed)
-        with server(Path(directory), options.port) as running:
+        try:
+            serving = server(Path(directory), options.port)
+        except OSError as error:
+            sys.exit(f"port {options.port} cannot be served: {error.strerror}; choose another one by --port")
+        with serving as running:
             print(f"open http://localhost:{running.server_port} in a browser; Ctrl-C ends this")
             try:
                 running.serve_forever()
