@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import IO, Any, NamedTuple
 
-from micrograd.errors import shown
+from micrograd.errors import require_ordered, shown
 from micrograd.validation import Rng, by_position, count, examples, generator, number, plain
 
 __all__ = [
@@ -259,7 +259,10 @@ def read_csv(
     """
     if not isinstance(plain(target), int) or isinstance(target, bool):
         raise TypeError(f"target is {shown(target)}: expected the index of a column: 0 for the first, -1 for the last")
-    labels = None if labels is None else list(by_position("labels", labels))
+    if isinstance(labels, str):
+        raise TypeError(f"labels is {labels!r}: expected a list of words")
+    require_ordered("labels", labels, "a list of words")
+    labels = None if labels is None else list(labels)
     xs: list[list[float]] = []
     ys = []
     with open(path, encoding="utf-8-sig", newline="") as file:
@@ -308,7 +311,7 @@ def _remedy(row: list[str], delimiter: str, header: bool, is_first: bool) -> str
 
 def _number(cell: str) -> float:
     if not _is_number(cell) or not math.isfinite(float(cell)):
-        raise ValueError(f"{shown(cell, 40)} is not a finite number")
+        raise ValueError(f"{shown(cell, 40)} is not a finite number" if cell.strip() else "a number is missing")
     return float(cell)
 
 

@@ -67,7 +67,11 @@ def binary(operation: Callable[[V, Any], V]) -> Callable[[V, Any], V]:
 def reflected(operator: Any) -> Callable[[V, Any], V]:
     """The operator with its operands swapped, for a number on the left of a Value."""
     operation = operator.__wrapped__
-    return binary(lambda self, other: operation(other, self))
+
+    def reflection(self: Any, other: Any) -> Any:
+        return operation(other, self)
+
+    return binary(reflection)
 
 
 def as_value(other: Any, beside: Any) -> Any:

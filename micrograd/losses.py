@@ -298,6 +298,8 @@ def _items(name: str, tree: Any) -> Any:
     """The items of a list, an array or a table, by position; None for a number."""
     if isinstance(tree, (list, tuple)):
         return tree
+    if isinstance(tree, str):
+        raise TypeError(f"{name} is {shown(tree)}: expected a number, or a list or an array of numbers")
     return by_position(name, tree) if is_sized(tree) else None
 
 

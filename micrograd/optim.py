@@ -108,8 +108,12 @@ class Optimizer:
         Raises TypeError if a parameter has no gradient or the rule does not return numbers, ValueError if a moment has
         another length.
         """
-        data, grads = plain_numbers([p.data for p in self.parameters]), _gradients(self.parameters)
-        changed = list(map(self.rule(), data, grads, *[getattr(self, name) for name in self.moments]))
+        data, grads = (plain_numbers([getattr(p, name) for p in self.parameters]) for name in ("data", "grad"))
+        try:
+            changed = list(map(self.rule(), data, grads, *[getattr(self, name) for name in self.moments]))
+        except TypeError:
+            _check_gradients(self.parameters)
+            raise
         if len(changed) < len(data):
             check_moments(self)
         if isinstance(changed[0], (tuple, list)) or not hasattr(changed[0], "__iter__"):
@@ -319,7 +323,11 @@ def clip_grad_norm(
     Value or has no gradient.
     """
     parameters, max_norm = _unique(parameters), limit("max_norm", max_norm)
-    norm = math.hypot(*_gradients(parameters))
+    try:
+        norm = math.hypot(*[p.grad for p in parameters])
+    except TypeError:
+        _check_gradients(parameters)
+        raise
     factor = scale(norm, max_norm)
     for p in parameters:
         p.grad *= factor
@@ -331,12 +339,11 @@ def _python_option(name: str, value: Any) -> Any:
     return tuple(map(plain, value)) if isinstance(value, tuple) else plain(value)
 
 
-def _gradients(parameters: list[Parameter]) -> list[Any]:
-    """The gradients of parameters. Raises TypeError if one is None, as PyTorch's zero_grad() leaves it."""
-    grads = plain_numbers([parameter.grad for parameter in parameters])
-    if None in grads:
-        raise TypeError(f"the grad of parameters[{grads.index(None)}] is None: set it to 0, as zero_grad() does")
-    return grads
+def _check_gradients(parameters: list[Parameter]) -> None:
+    """Raise TypeError if the gradient of a parameter is None, as PyTorch's zero_grad() leaves it."""
+    for i, parameter in enumerate(parameters):
+        if parameter.grad is None:
+            raise TypeError(f"the grad of parameters[{i}] is None: set it to 0, as zero_grad() does")
 
 
 def check_moments(optimizer: Any) -> None:

@@ -132,11 +132,11 @@ def is_sized(items: Any) -> bool:
 
 
 def by_position(name: str, items: Any) -> Any:
-    """A list or an array as it is, a table of pandas as an array. Raises TypeError for a string, a dict and others."""
+    """A list or an array as it is, a table of pandas as an array. Raises TypeError for anything without positions."""
     require_ordered(name, items)
     if hasattr(items, "__array__") and not hasattr(items, "__array_interface__"):
         items = items.__array__()
-    if not is_sized(items) or not hasattr(items, "__getitem__") or isinstance(items, str):
+    if not is_sized(items) or not hasattr(items, "__getitem__"):
         raise TypeError(f"{name} is of type {type(items).__name__}: expected a list or an array")
     return items
 

@@ -1201,6 +1201,7 @@ def test_bad_input_is_refused_at_the_door():
     p = Value(1.0)
     with pytest.raises(ValueError, match=r"'fortran': expected 'auto'"):
         micrograd.compile(lambda x: x, (1.0,), backend="fortran")
+    assert micrograd.compile(lambda x: x * 2, (1.0,), backend=type("Name", (str,), {})("python"))(2.0) == 4.0
     with pytest.raises(TypeError, match="example_args is 1.0: expected a tuple of the function's arguments"):
         micrograd.compile(lambda x: x, 1.0)
     with pytest.raises(ValueError, match="twice"):
@@ -1862,7 +1863,7 @@ def test_no_garbage_is_looked_for_while_a_function_is_traced_and_afterwards_as_b
 
 def test_example_args_without_their_comma_are_refused_with_what_to_write():
     model = nn.MLP(2, [1], rng=1)
-    with pytest.raises(TypeError, match=r"for one argument, write \(\[0\.0, 0\.0\],\), with a comma$"):
+    with pytest.raises(TypeError, match=r"takes one argument: write \(\[0\.0, 0\.0\],\), with a comma$"):
         micrograd.compile(model, ([0.0, 0.0]))
     with pytest.raises(TypeError, match=r"a tuple of the function's arguments, such as \(0\.5,\)$"):
         micrograd.compile(abs, 0.5)

@@ -360,9 +360,9 @@ def test_a_csv_may_begin_with_the_mark_that_spreadsheets_write(path):
             r"line 2: 'x' is not a finite number; if .* words, .*labels=\['x', ",
         ),
         (b"1,2\nx,1\n", {}, "line 2: 'x' is not a finite number$"),
-        (b"1,2\n,2\n", {}, "line 2: '' is not a finite number$"),
-        (b"1,2\n3,\n", {}, "line 2: '' is not a finite number$"),
-        (b"1, \n", {}, "line 1: ' ' is not a finite number$"),
+        (b"1,2\n,2\n", {}, r"line 2: a number is missing$"),
+        (b"1,2\n3,\n", {}, r"line 2: a number is missing$"),
+        (b"1, \n", {}, r"line 1: a number is missing$"),
         (b"1,2\n# later\n", {}, "line 2: it has 1 column, .* has 2; comments are not skipped: remove them$"),
         (b"# a, b\n1,2\n", {}, "line 1: .*; comments are not skipped: remove them$"),
         (b"1,2\nsee below;\n", {}, "line 2: it has 1 column, but the first line has 2$"),
@@ -398,10 +398,17 @@ def test_the_labels_of_a_csv_go_by_position(path):
 
 def test_the_labels_of_a_csv_are_a_list(path):
     path.write_text("1,ab\n")
-    for labels in ("abc", {"ab", "c"}, {"ab": 0}, frozenset(["ab"])):
-        kind = type(labels).__name__
-        with pytest.raises(TypeError, match=f"labels is of type {kind}: expected a list or an array"):
-            read_csv(path, labels=labels)
+    with pytest.raises(TypeError, match="labels is 'abc': expected a list of words"):
+        read_csv(path, labels="abc")
+    for unordered in ({"ab", "c"}, {"ab": 0}, frozenset(["ab"])):
+        with pytest.raises(TypeError, match=f"labels is of type {type(unordered).__name__}: expected a list of words"):
+            read_csv(path, labels=unordered)
+    assert read_csv(path, labels={"ab": 0}.keys()) == ([[1.0]], [0])
+
+
+def test_the_letters_of_a_text_are_examples():
+    assert sorted(x for xs, _ in batches("hello", "ellow", 2, rng=1) for x in xs) == sorted("hello")
+    assert train_test_split([1, 2, 3, 4], [1, 2, 3, 4], 0.5, rng=1, stratify="aabb")
 
 
 @pytest.mark.parametrize("target", ["b", 1.0, None, True, [1]])

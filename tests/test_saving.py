@@ -622,7 +622,7 @@ def test_the_remedy_for_a_module_of_ones_own_can_be_carried_out_word_for_word(pa
 
 
 def test_a_path_before_the_model_is_refused_with_the_right_order(path):
-    with pytest.raises(TypeError, match=r"^model is of type str: expected a .*, as in nn\.save\(model, path\)$"):
+    with pytest.raises(TypeError, match=r"^the path comes second: write nn\.save\(model, 'm\.json'\)$"):
         nn.save("m.json", nn.Neuron(2))
 
 

@@ -1053,6 +1053,25 @@ def test_a_loss_for_a_batch_is_told_what_it_is_called_with(backend):
     assert error.value.__notes__ == notes
 
 
+@pytest.mark.parametrize("error", [OSError, ValueError])
+def test_a_stream_that_cannot_tell_whether_it_is_a_terminal_is_none(error):
+    class Stream(io.StringIO):
+        def isatty(self):
+            raise error("no terminal")
+
+    history = train(progress=(stream := Stream()), epochs=2)
+    assert stream.getvalue().startswith("epoch 1/2") or stream.getvalue().startswith("epoch 2/2")
+    assert len(history.losses) == 2
+
+
+def test_a_stream_of_bytes_is_refused_before_an_executor_is_made():
+    def executor():
+        raise AssertionError("it was called")
+
+    with pytest.raises(TypeError, match="expected a text stream"):
+        fit(nn.Neuron(1), mse_loss, [[0.0]], [1.0], epochs=1, backend="c", executor=executor, progress=io.BytesIO())
+
+
 @pytest.mark.parametrize("backend", ["eager", "python"])
 def test_threads_are_refused_where_they_would_do_nothing(backend):
     with pytest.raises(ValueError, match=f'^backend "{backend}" .*in one thread: give backend="c"'):

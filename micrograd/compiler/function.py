@@ -10,7 +10,6 @@ import struct
 import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any
 
@@ -339,13 +338,17 @@ def _check_function(function: Any, example_args: Any) -> None:
     if not isinstance(example_args, (tuple, list)):
         raise TypeError(f"example_args is {one}: expected a tuple of the function's arguments, such as ({one},)")
     validation.require_attributes("function", function, ["__call__"], "a function of Values")
-    if isinstance(example_args, list):
-        with suppress(ValueError):  # it has no signature
-            try:
-                inspect.signature(function, follow_wrapped=False).bind(*example_args)
-            except TypeError as error:
-                remedy = f"for one argument, write ({one},), with a comma"
-                raise TypeError(f"example_args is {one}: {error}; {remedy}") from None
+    if isinstance(example_args, list) and _takes(function, example_args) and not _takes(function, *example_args):
+        raise TypeError(f"example_args is {one}, but the function takes one argument: write ({one},), with a comma")
+
+
+def _takes(function: Callable[..., Any], *args: Any) -> bool:
+    """Whether the function can be called with so many arguments, as far as its signature tells."""
+    try:
+        inspect.signature(function).bind(*args)
+    except (TypeError, ValueError):  # a ValueError if it has no signature
+        return False
+    return True
 
 
 def checked(numbers: Sequence[Any], precision: Precision = DOUBLE) -> Sequence[float]:

@@ -37,7 +37,7 @@ class Options:
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():
             value = getattr(self, name)
-            if type(value) is not type(choices[0]) or value not in choices:
+            if not isinstance(value, type(choices[0])) or value not in choices:
                 raise ValueError(f"{name} is {shown(value)}: expected {' or '.join(map(repr, choices))}")
         if self.batch_size != math.inf:
             object.__setattr__(self, "batch_size", validation.number("batch_size", self.batch_size, least=1))

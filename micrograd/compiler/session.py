@@ -289,8 +289,10 @@ class Training:
 def check_rule(optimizer: Any) -> None:
     """Raise TypeError if the steps of an optimizer are not those of its rule, or it states none."""
     kind, names = type(optimizer).__name__, ("rule", "step", "zero_grad")
-    expected = "an optimizer, such as optim.Adam(parameters), whose rule() is what compiled training applies"
-    validation.require_attributes("optimizer", optimizer, names, expected)
+    validation.require_attributes("optimizer", optimizer, [], "an optimizer, such as optim.Adam(parameters)")
+    for name in names:
+        if not hasattr(optimizer, name):
+            raise TypeError(f"{kind} has no {name}(): compiled training needs an Optimizer, which defines rule()")
     if isinstance(getattr(type(optimizer), "learning_rate", None), property):
         raise TypeError(
             f"{kind} computes its learning_rate, which compiled training would not: make it a number, set it directly "

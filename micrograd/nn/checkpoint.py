@@ -22,8 +22,10 @@ def save(model: Module, path: str | os.PathLike[str]) -> None:
     `ACTIVATIONS`, or a parameter is not a finite float: save the `state_dict()` of such a model, as the message says.
     Raises TypeError if it is not a model, OSError if the file cannot be written.
     """
+    if isinstance(path, Module):
+        raise TypeError(f"the path comes second: write nn.save(model, {shown(model)})")
     if not isinstance(model, Module):
-        raise TypeError(f"model is of type {type(model).__name__}: expected a {_KINDS}, as in nn.save(model, path)")
+        raise TypeError(f"model is of type {type(model).__name__}: expected a {_KINDS}")
     try:
         document = encoded(model)
     except (ValueError, OverflowError, RecursionError) as error:

@@ -53,13 +53,12 @@ class Module(Displayed):
     def named_parameters(self) -> Iterator[tuple[str, Value]]:
         """Each parameter once, with its path as its name: `("layers.0.neurons.3.w.1", Value)`, in a fixed order."""
         for path, part, members in walk(vars(self), into_modules=True):
-            are_computed = {bool(member._prev) for member in members if isinstance(member, Value)}
             if isinstance(part, Value) and not part._prev:
                 yield path, part
             elif isinstance(part, (set, frozenset)) and any(map(_is_trainable, part)):
                 message = f"the Values in {path} are not parameters, since a set has no order: keep them in a list"
                 warnings.warn(message, stacklevel=2)
-            elif not isinstance(part, (Module, dict)) and len(are_computed) > 1:
+            elif not isinstance(part, (Module, dict)) and _is_mixed(members):
                 warnings.warn(
                     f"some Values in {path} are parameters, but others are computed and so are not: to change a "
                     "parameter, assign to its data, as in `w[0].data -= 0.1`", stacklevel=2,
@@ -306,6 +305,11 @@ def _members(part: Any) -> dict[Any, Any]:
 def _inside(member: Any) -> list[Any]:
     """An attribute, or what it holds if it is a list or a dict, at any depth. Modules are not entered."""
     return [part for _, part, members in walk(member, into_modules=False) if not members]
+
+
+def _is_mixed(members: list[Any]) -> bool:
+    """Whether some of the Values are computed from others, and some are not."""
+    return len({bool(member._prev) for member in members if isinstance(member, Value)}) > 1
 
 
 def _is_computed(part: Any) -> bool:

@@ -16,7 +16,7 @@ from micrograd.optim import Adam, Optimizer, Schedule
 from micrograd.signals import finally_uninterrupted, restore, uninterrupted
 from micrograd.stepping import OptimizerLike, Update
 from micrograd.training.history import Diverged, History, Recorder
-from micrograd.training.progress import Progress
+from micrograd.training.progress import Progress, check_writable
 from micrograd.training.trainer import EagerGradients, Model, Sampler, Table, Trainer
 from micrograd.trees import as_lists, flat
 from micrograd.validation import Rng, as_list, count, examples, generator, limit, renamed, require_attributes
@@ -130,11 +130,14 @@ def fit(
         raise ValueError(f"unknown backend {backend!r}: expected one of {', '.join(BACKENDS)}")
     options = None if backend == "eager" else Options(backend, threads=threads, precision=named(precision))
     if not options and (named(precision) != DOUBLE or count("threads", threads) > 1):
-        raise ValueError('backend "eager" computes in doubles and in one thread: give backend="c"')
+        given = f"threads={threads}, precision={precision!r}"
+        raise ValueError(f'backend "eager" computes in doubles and in one thread: give backend="c" with {given}')
     kinds = {"optimizer": optimizer, "schedule": schedule, "progress": None if isinstance(progress, bool) else progress}
     for name, value in {"model": model, "loss": loss, **kinds}.items():
         if name in ("model", "loss") or value is not None:
             require_attributes(name, value, *KINDS[name])
+    if kinds["progress"] is not None:
+        check_writable(progress)
     parameters = as_list("model.parameters()", model.parameters())
     loaded_by_workers = _check_shards(executor, shards, xs, ys, backend, threads)
     train_data = ((), ()) if loaded_by_workers else examples(xs, ys)

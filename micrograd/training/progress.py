@@ -4,7 +4,7 @@ import os
 import sys
 import time
 from contextlib import suppress
-from typing import Self, TextIO
+from typing import Any, Self, TextIO
 
 from micrograd import display
 from micrograd.errors import shown
@@ -19,11 +19,9 @@ class Progress:
         is_notebook = stream is True and "IPython" in sys.modules
         self.notebook = display.notebook().live(history, epochs) if is_notebook else None
         self.stream = None if self.notebook else sys.stderr if stream is True else stream or None
-        try:
-            self._write("")  # to a stream that is closed, nothing is written
-        except TypeError as error:
-            raise TypeError(f"progress is {shown(stream)}: expected a text stream, but {error}") from None
-        self.terminal = self.stream is not None and self.stream.isatty()
+        self.terminal = False
+        with suppress(OSError, ValueError):  # the latter if the stream is closed
+            self.terminal = self.stream is not None and self.stream.isatty()
         self.interval = 0.1 if self.terminal else 0.5 if self.notebook else 1.0
         self.epochs, self._history = epochs, history
         self.started = self.due = time.monotonic()
@@ -60,11 +58,14 @@ class Progress:
         if validation is not None:
             self.validation = f"  validation {validation:.4g}"
         now, n = time.monotonic(), trainer.sampler.n
-        done = (trainer.epoch - 1) * n + trainer.seen
+        epoch, seen, loss = trainer.epoch, trainer.seen, trainer.loss
+        if ended:  # and C may have begun another one
+            epoch, seen, loss = len(self._history.losses), n, self._history.losses[-1]
+        done = (epoch - 1) * n + seen
         speed = done / max(now - self.started, 1e-9)
         rest = self.epochs * n - done
         head = (
-            f"epoch {trainer.epoch}/{self.epochs}  loss {trainer.loss:.4g}{self.validation}  "
+            f"epoch {epoch}/{self.epochs}  loss {loss:.4g}{self.validation}  "
             f"rate {trainer.optimizer.learning_rate:.3g}  {speed:,.0f} examples/s  "
         )
         self.head = head if rest else ""
@@ -95,6 +96,16 @@ class Progress:
                 print(text, end="", file=self.stream, flush=True)
             except (OSError, ValueError):  # the latter if the stream is closed
                 self.stream = None
+
+
+def check_writable(stream: Any) -> None:
+    """Raise TypeError if no text can be written to a stream. One that is closed, or whose reader is gone, will do."""
+    try:
+        stream.write("")
+    except TypeError as error:
+        raise TypeError(f"progress is {shown(stream)}: expected a text stream, but {error}") from None
+    except (OSError, ValueError):
+        pass
 
 
 def _clock(seconds: float) -> str:
