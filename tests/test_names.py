@@ -56,7 +56,7 @@ def test_every_backend_learns_the_same_from_names_of_several_lengths(small, trai
     assert compiled_weights == pytest.approx(weights, rel=1e-9, abs=1e-12)
     assert outputs[0] == outputs[1]
     first, *invented = outputs[0].splitlines()
-    assert first == "5 names of 10 letters, 296 weights"
+    assert first == "5 names, an alphabet of 10 letters, 296 weights"
     assert len(invented) == 20
     assert set("".join(invented)) <= set("anboevcyid")
 
@@ -82,7 +82,7 @@ def test_a_seed_gives_the_same_names_again(small, capsys):
 def test_the_names_of_the_package_are_first_names(capsys):
     pytest.importorskip("names")
     names.main(["--steps", "1"])
-    assert capsys.readouterr().out.startswith("5,163 names of 26 letters, 4,192 weights\n")
+    assert capsys.readouterr().out.startswith("5,163 names, an alphabet of 26 letters, 4,192 weights\n")
     assert {"MARY", "JAMES"} <= {line.split()[0] for line in names.lines(None)}
 
 

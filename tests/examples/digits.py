@@ -101,8 +101,10 @@ def parsed(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, Example
     parser.add_argument("--limit", type=int, help="the most images to learn from, and to test with")
     parser.add_argument("--hidden", type=int, default=32, help="the number of hidden neurons")
     parser.add_argument("--epochs", type=int, default=10, help="how often each image is shown")
-    parser.add_argument("--learning-rate", type=float, default=0.1, help="where it starts; it ends at 0")
-    parser.add_argument("--seed", type=int, default=0, help="of the weights at the start, and the order of the images")
+    parser.add_argument("--learning-rate", type=float, default=0.1, help="the initial learning rate; it decays to 0")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="seed of the initial weights and of the order of the images"
+    )
     parser.add_argument("--target", type=float, default=0.95, help="the accuracy to reach")
     parser.add_argument(
         "--backend", choices=("eager", "auto", "python", "numpy", "c"), default="auto", help="what takes the steps"

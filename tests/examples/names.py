@@ -94,9 +94,13 @@ def lines(file: str | None) -> list[str]:
 def main(arguments: list[str] | None = None) -> None:
     """Train, and print what the network comes up with."""
     parser = argparse.ArgumentParser(prog="python -m tests.examples.names", description="Teach a GPT to invent names.")
-    parser.add_argument("--file", help="with a name at the start of each line, in place of those of a package")
+    parser.add_argument(
+        "--file", help="a text file with a name at the start of each line, used instead of the package names"
+    )
     parser.add_argument("--steps", type=int, default=1000, help="how many names to train on (default: %(default)s)")
-    parser.add_argument("--backend", choices=["eager", "python", "c", "auto"], default="eager", help="as `fit` has it")
+    parser.add_argument(
+        "--backend", choices=["eager", "python", "c", "auto"], default="eager", help="what runs the training; see `fit`"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of all that is random")
     options = parser.parse_args(arguments)
     if options.steps < 1:
@@ -109,7 +113,7 @@ def main(arguments: list[str] | None = None) -> None:
     alphabet = ["", *sorted(set("".join(names)))]  # the first of them is END
     lessons = [[END, *map(alphabet.index, name), END][: CONTEXT + 1] for name in rng.choices(names, k=options.steps)]
     model = GPT(len(alphabet), rng)
-    print(f"{len(names):,} names of {len(alphabet) - 1} letters, {len(model.parameters()):,} weights")
+    print(f"{len(names):,} names, an alphabet of {len(alphabet) - 1} letters, {len(model.parameters()):,} weights")
     fit(
         model, cross_entropy, [tokens[:-1] for tokens in lessons], [tokens[1:] for tokens in lessons],
         epochs=1, batch_size=1, optimizer=optim.Adam(model.parameters(), betas=(0.85, 0.99)),
