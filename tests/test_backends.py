@@ -326,7 +326,7 @@ def test_a_loss_of_what_is_not_the_models_is_refused(backend):
     failing(setting, backend, ValueError, "the loss does not depend on the model's parameters")
 
 
-def test_a_loss_that_is_0_from_the_first_is_learnt_as_it_is_eager(backend):
+def test_a_loss_that_is_0_from_the_first_is_learned_as_it_is_eager(backend):
     same(Setting(Line, loss=lambda p, y: Value(0.0) * y, xs=[1.0, 2.0], ys=[1.0, 2.0], epochs=3), backend)
 
 

@@ -60,7 +60,7 @@ def test_the_digits_held_out_are_none_of_those_to_learn_from():
 
 
 @pytest.mark.parametrize("backend", ["eager", "auto", "python"])
-def test_files_of_mnist_are_learnt_in_their_own_size(mnist, backend, capsys):
+def test_files_of_mnist_are_learned_in_their_own_size(mnist, backend, capsys):
     assert digits.main([*mnist, "--epochs", "10", "--hidden", "6", "--backend", backend]) == 0
     output = capsys.readouterr().out
     assert output.startswith("MLP(12 -> 6 relu -> 10 linear, 148 parameters), 60 digits to learn from, 12 to test with")

@@ -451,7 +451,7 @@ def test_an_optimizer_is_as_it_was_whatever_it_holds(name):
 
 
 class Annealed(Line):
-    """With a Value that is not learnt."""
+    """With a Value that is not learned."""
 
     def __init__(self, alpha=1.0):
         super().__init__()
@@ -510,7 +510,7 @@ def test_values_are_found_behind_what_cannot_be_followed():
 
 
 class Frozen(nn.Module):
-    """Rows of a table and a layer that are not learnt, below one that is."""
+    """Rows of a table and a layer that are not learned, below one that is."""
 
     def __init__(self):
         self.table, self.below, self.above = (

@@ -65,7 +65,7 @@ class Line(nn.Module):
 # Learning
 
 
-def test_xor_is_learnt():
+def test_xor_is_learned():
     model = nn.MLP(2, [4, 1], rng=1)
     history = fit(model, cross_entropy, *xor(), epochs=400, optimizer=Adam(model.parameters(), 0.05), progress=False)
     assert history.losses[-1] < 0.05 < history.losses[0]
@@ -215,7 +215,7 @@ def test_gradients_are_clipped_for_an_optimizer_whose_parameters_are_a_method_to
     assert found[0] == pytest.approx(found[1])
 
 
-def test_validation_is_measured_after_each_epoch_and_not_learnt_from():
+def test_validation_is_measured_after_each_epoch_and_not_learned_from():
     model, other = mlp(), mlp()
     validation = moons(5, rng=2)
     history = train(model, validation=validation)
@@ -315,7 +315,7 @@ def test_ctrl_c_between_an_epochs_last_step_and_its_entry_waits_for_the_entry():
 
 
 @pytest.mark.parametrize("backend", ["eager", "python", "c"])
-def test_ctrl_c_during_validation_keeps_the_epoch_that_was_learnt(backend, monkeypatch, cache):
+def test_ctrl_c_during_validation_keeps_the_epoch_that_was_learned(backend, monkeypatch, cache):
     if backend == "c" and not has_compiler():
         pytest.skip("there is no C compiler here")
     evaluate, calls = Trainer.evaluate, iter(range(2))

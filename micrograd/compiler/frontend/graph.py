@@ -54,7 +54,7 @@ class Graph:
     ) -> None:
         self.trace = trace = Trace(finite=options.finite, quiet=options.quiet, joins=True)
         self.shapes, self.sizes = tuple(shapes), [size(shape) for shape in shapes]  # of each argument
-        self.n_parameters, self.n_learnt = len(parameters), len(parameters) - n_constants
+        self.n_parameters, self.n_trained = len(parameters), len(parameters) - n_constants
         self.is_rolled = options.backend != "python"
         self.parameter_gradients: list[int] | None = None  # lines, of the arguments too; None for several results
         self.argument_gradients: list[int] | None = None
@@ -152,7 +152,7 @@ class Graph:
         used = {*self.outputs, *chain.from_iterable(self.trace.operands)} if assigned else {}
         for i in assigned:
             if data[i].id in used:
-                which = f"parameter {i}" if i < self.n_learnt else "a Value that it reads"
+                which = f"parameter {i}" if i < self.n_trained else "a Value that it reads"
                 raise TraceError(
                     f"the function assigns to the data of {which}, which compiled code cannot do: assign to it between "
                     "calls, or run the function uncompiled"
@@ -178,13 +178,15 @@ class Graph:
         for x in inputs:
             x.grad = 0  # what such a backward() has left on an argument is not part of the gradient
         closures_are_ours = _have_own_closures(nodes)
-        with joined(trace, gradients, self.n_learnt, are_read=not closures_are_ours) as additions:
+        with joined(trace, gradients, self.n_trained, are_read=not closures_are_ours) as additions:
             root.backward(trace.leaf("seed"))
         if self.is_rolled:
             self.outers = sorted(additions.pop_outers())
         self.scatters = sorted(additions.scatters, key=itemgetter(1, 2))  # so that loops over them advance evenly
         totals = [gradients[p] if p in begun else g + gradients[p] for p, g in before.items()]
-        self.parameter_gradients = list(map(trace.id, [*totals[: self.n_learnt], *[*before.values()][self.n_learnt :]]))
+        self.parameter_gradients = list(
+            map(trace.id, [*totals[: self.n_trained], *[*before.values()][self.n_trained :]])
+        )
         self.argument_gradients = [trace.id(x.grad) for x in inputs]
         of_nodes = [(value.data, value.grad) for value in (*nodes, *inputs)]
         for number, grad in [*of_nodes, *zip(data.values(), totals, strict=True)]:

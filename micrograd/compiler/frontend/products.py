@@ -265,12 +265,12 @@ def lines_of(trace: Trace, values: Sequence[Value]) -> tuple[int, ...]:
 class Joined:
     """Collects what is added to gradients within `joined`.
 
-    `gradients` has the gradient of each parameter; only the first `learnt` parameters are trained. If a closure may
+    `gradients` has the gradient of each parameter; only the first `n_trained` parameters are trained. If a closure may
     read a gradient, every addition has to reach it at once, so `add_products` and `add_at` return False.
     """
 
-    def __init__(self, trace: Trace, gradients: dict[Value, Any], learnt: int, are_read: bool) -> None:
-        self._trace, self._gradients, self._learnt, self._are_read = trace, gradients, learnt, are_read
+    def __init__(self, trace: Trace, gradients: dict[Value, Any], n_trained: int, are_read: bool) -> None:
+        self._trace, self._gradients, self._n_trained, self._are_read = trace, gradients, n_trained, are_read
         self._factors: dict[tuple[Value, ...], Factors] = {}
         self._rows: dict[tuple[Value, ...], Row | None] = {}
         self.scatters: list[Scatter] = []
@@ -323,14 +323,14 @@ class Joined:
         if values not in self._rows:
             lines = lines_of(self._trace, values) if self._gradients.keys() >= {*values} else ()
             found = row(self._trace, lines) if lines else None
-            self._rows[values] = found if found and found.parameters()[-1] < self._learnt else None
+            self._rows[values] = found if found and found.parameters()[-1] < self._n_trained else None
         return self._rows[values]
 
 
 @contextmanager
-def joined(trace: Trace, gradients: dict[Value, Any], learnt: int, *, are_read: bool = False) -> Iterator[Joined]:
+def joined(trace: Trace, gradients: dict[Value, Any], n_trained: int, *, are_read: bool = False) -> Iterator[Joined]:
     """Within the block, record the products in gradients as sums. The arguments are as for what it yields."""
-    trace.joined = block = Joined(trace, gradients, learnt, are_read)
+    trace.joined = block = Joined(trace, gradients, n_trained, are_read)
     trace.add = block.add  # type: ignore[method-assign]
     yield block
     trace.joined = None
