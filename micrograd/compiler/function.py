@@ -23,8 +23,9 @@ from micrograd.compiler.frontend.interpret import GraphFunction
 from micrograd.compiler.frontend.redirect import data_buffer, is_tracing
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
 from micrograd.compiler.frontend.wrappers import Entries, on_arrays
+from micrograd.compiler.native.background import BackgroundTask
 from micrograd.compiler.native.library import CBackend, Library
-from micrograd.compiler.native.toolchain import CompilerError, notice, warn_once
+from micrograd.compiler.native.toolchain import CompilerError, notice, require_compiler, warn_once
 from micrograd.compiler.native.writer import MUCH_TO_WRITE, LibraryWriter
 from micrograd.compiler.options import IN_PYTHON, Options
 from micrograd.compiler.targets.python import PythonBackend, explain
@@ -196,9 +197,12 @@ class Function:
 
     def _compile(self, shapes: Shapes) -> None:
         """Trace the function for arguments of these shapes. The backend builds each function at its first call."""
-        graph, options = self._traced(shapes), self.options
+        options, in_python = self.options, self.options.backend in IN_PYTHON
+        search = None if in_python or self._backends else BackgroundTask(require_compiler)  # beside the first trace
+        graph = self._traced(shapes)
         try:
-            in_python = options.backend in IN_PYTHON
+            if search:
+                search.result()
             self._backends[shapes] = _without_compiler(graph, options) if in_python else CBackend(graph, options)
         except CompilerError as error:
             self._fall_back(shapes, graph, error)
