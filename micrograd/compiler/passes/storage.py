@@ -44,6 +44,7 @@ def stored(kernel: Kernel, most: int, size: Callable[[Kernel], int] = length) ->
 
 
 def _parts(kernel: Kernel, most: int, size: Callable[[Kernel], int]) -> Iterator[Kernel]:
+    """The kernel in parts of at most this size, or of a single step: each makes a function."""
     part: Kernel = []
     total = 0
     for step in kernel:

@@ -2,7 +2,9 @@
 
 import math
 import re
+from collections.abc import Sequence
 from itertools import product
+from typing import Any
 
 from micrograd import scalar
 from micrograd.compiler.dtype import DOUBLE, Precision
@@ -28,24 +30,19 @@ LANE_BY_LANE = CALLS | {found[1]: 2 if found[2] else 1 for found in OWN_NAMES if
 """The functions on doubles that those of vectors call for each lane, and of how many numbers each is."""
 
 
-def can_fail(name: str) -> bool:
-    """Whether a function raises an error for any number."""
-    for operands in product(PROBES, repeat=CALLS[name]):
+def can_fail(name: str, errors: Any = (ArithmeticError, ValueError), numbers: Sequence[float] = PROBES) -> bool:
+    """Whether a function raises such an error for any of these numbers."""
+    for operands in product(numbers, repeat=CALLS[name]):
         try:
             scalar.FUNCTIONS[name](*operands)
-        except (ArithmeticError, ValueError):
+        except errors:
             return True
     return False
 
 
 def is_bounded(name: str) -> bool:
     """Whether a function's domain ends: an infinite result is a pole there, and of other functions too large."""
-    for x in (-1.0, 0.0, 1.0):
-        try:
-            scalar.FUNCTIONS[name](*[x] * CALLS[name])
-        except scalar.DomainError:
-            return True
-    return False
+    return can_fail(name, scalar.DomainError, (-1.0, 0.0, 1.0))
 
 
 def seen(body: str) -> str:
