@@ -7,8 +7,9 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from micrograd import display, engine, reductions, scalar
+from micrograd import engine, reductions, scalar
 from micrograd._version import __version__ as __version__
+from micrograd.core import display
 from micrograd.engine import Value, promote
 from micrograd.reductions import atan2, dot, hypot, logsumexp, maximum, mean, minimum, take, where
 from micrograd.reductions import sum as sum
@@ -26,7 +27,7 @@ if not getattr(sys, "_is_gil_enabled", lambda: True)():
     )
 
 if sys.platform == "emscripten":
-    from micrograd import emscripten
+    from micrograd.support import emscripten
 
     Value.__del__ = emscripten.release  # type: ignore[attr-defined]
 
@@ -38,7 +39,7 @@ _LATER = {
 }
 """The module of each name that is loaded later; None for a module itself."""
 
-display.notebook = lambda: import_module("micrograd.notebook")
+display.notebook = lambda: import_module("micrograd.draw.notebook")
 for _name in (*reductions.__all__, "sum"):  # which were in `engine` once
     setattr(engine, _name, getattr(reductions, _name))
 

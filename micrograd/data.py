@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import IO, Any, NamedTuple
 
-from micrograd.errors import require_ordered, shown
-from micrograd.validation import Rng, by_position, count, examples, generator, number, plain
+from micrograd.core.errors import require_ordered, shown
+from micrograd.support.validation import Rng, by_position, count, examples, generator, number, plain
 
 __all__ = [
     "Scaling", "batches", "circles", "moons", "read_csv", "read_idx", "spirals", "standardize", "train_test_split",

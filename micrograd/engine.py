@@ -27,10 +27,11 @@ from collections.abc import Callable
 from numbers import Rational
 from typing import Any, Self
 
-from micrograd import errors, levels, scalar
-from micrograd.display import Displayed
+from micrograd import scalar
+from micrograd.core import errors, levels
+from micrograd.core.display import Displayed
+from micrograd.core.levels import Leveled, adopt_level, as_number, binary, gradients_lock, promoted, reflected
 from micrograd.functions import Functions
-from micrograd.levels import Leveled, adopt_level, as_number, binary, gradients_lock, promoted, reflected
 
 __all__ = ["Value", "promote"]
 

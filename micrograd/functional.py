@@ -24,14 +24,23 @@ import sys
 from itertools import chain
 from typing import Any
 
-from micrograd.arrays import array_of, is_array
-from micrograd.derivatives import Argnum, Call, Function, Sweeps, check_function, constant_zero, derivative, gradient
+from micrograd.core.derivatives import (
+    Argnum,
+    Call,
+    Function,
+    Sweeps,
+    check_function,
+    constant_zero,
+    derivative,
+    gradient,
+)
+from micrograd.core.levels import as_number
 from micrograd.engine import Value
-from micrograd.levels import as_number
 from micrograd.reductions import dot
 from micrograd.scalar import innermost
-from micrograd.trees import at_path, filled, flat, is_regular, leaves, replaced, shape_of, size
-from micrograd.validation import renamed
+from micrograd.support.arrays import array_of, is_array
+from micrograd.support.trees import at_path, filled, flat, is_regular, leaves, replaced, shape_of, size
+from micrograd.support.validation import renamed
 
 __all__ = ["GradientError", "grad", "gradcheck", "hessian", "hvp", "jacobian", "jvp", "value_and_grad", "vjp"]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from micrograd import scalar
-from micrograd.levels import as_constant, promoted
+from micrograd.core.levels import as_constant, promoted
 from micrograd.scalar import square, where, zero
 
 V = TypeVar("V")

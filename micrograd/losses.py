@@ -17,11 +17,11 @@ from functools import reduce, wraps
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, cast, overload
 
 from micrograd import scalar
+from micrograd.core.errors import shown
 from micrograd.engine import Value, promote
-from micrograd.errors import shown
 from micrograd.reductions import candidate_indices, dot, exponentials, logsumexp_of, mean, sum
-from micrograd.trees import flat, leaves
-from micrograd.validation import as_list, by_position, is_sized, number, plain, positive
+from micrograd.support.trees import flat, leaves
+from micrograd.support.validation import as_list, by_position, is_sized, number, plain, positive
 
 __all__ = [
     "binary_cross_entropy_with_logits", "cross_entropy", "hinge_loss", "huber_loss", "l1_loss", "l2_penalty",

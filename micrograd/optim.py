@@ -10,11 +10,11 @@ from functools import partial
 from typing import Any, ClassVar, Protocol
 
 from micrograd import scalar
-from micrograd.errors import shown
+from micrograd.core.errors import shown
 from micrograd.schedules import Schedule, constant, cosine, exponential, linear, step, warmup
-from micrograd.signals import set_data
-from micrograd.trees import plain_numbers
-from micrograd.validation import as_list, count, limit, number, plain, positive, renamed
+from micrograd.support.signals import set_data
+from micrograd.support.trees import plain_numbers
+from micrograd.support.validation import as_list, count, limit, number, plain, positive, renamed
 
 __all__ = [
     "SGD", "Adam", "AdamW", "Optimizer", "RMSprop", "Schedule", "clip_grad_norm", "constant", "cosine", "exponential",

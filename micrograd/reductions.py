@@ -10,8 +10,8 @@ from functools import reduce
 from typing import Any
 
 from micrograd import scalar
+from micrograd.core.errors import require_ordered, shown
 from micrograd.engine import Value, promote
-from micrograd.errors import require_ordered, shown
 from micrograd.functions import TEXTBOOK
 
 # without `sum`, which a star import would put in place of Python's

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any, ParamSpec
 
-from micrograd.validation import count, number, require_attributes
+from micrograd.support.validation import count, number, require_attributes
 
 __all__ = ["Schedule", "constant", "cosine", "exponential", "linear", "step", "warmup"]
 

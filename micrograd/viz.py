@@ -13,14 +13,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from micrograd.core.errors import shown
 from micrograd.draw import dot
 from micrograd.draw.dot import LIMIT, draw_graph
 from micrograd.draw.graph.svg import to_svg
 from micrograd.draw.training.boundary import plot_boundary
 from micrograd.draw.training.charts import plot_history, sparkline
 from micrograd.engine import Value
-from micrograd.errors import shown
-from micrograd.files import replace
+from micrograd.support.files import replace
 
 if TYPE_CHECKING:
     import graphviz  # type: ignore[import-untyped]

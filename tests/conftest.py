@@ -12,9 +12,9 @@ import pytest
 if shutil.which("cc") and os.access(Path(__file__).with_name("quick-cc"), os.X_OK):
     os.environ.setdefault("CC", str(Path(__file__).with_name("quick-cc")))  # before a file asks which compiler there is
 
-from micrograd import levels
 from micrograd.compiler.native import library
-from tests.support import has_compiler
+from micrograd.core import levels
+from tests.helpers import has_compiler
 
 
 @pytest.fixture(scope="session", autouse=True)

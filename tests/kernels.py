@@ -10,8 +10,8 @@ from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import OPERATIONS
 from micrograd.compiler.ir import Accumulate, Loop, Ref, Scatter, Step, Sum, start
 from micrograd.compiler.passes import Program, program
-from micrograd.trees import flat as flatten
-from micrograd.trees import shape_of
+from micrograd.support.trees import flat as flatten
+from micrograd.support.trees import shape_of
 
 SPECIAL: dict[str, Callable[..., Any]] = {
     "condition": lambda holds: 1.0 if holds else 0.0,

@@ -12,8 +12,6 @@ from operator import add
 from pathlib import Path
 from typing import Any
 
-from micrograd import files, validation
-from micrograd.arrays import are_plain, viewed
 from micrograd.compiler.dataset import Packed, check_out
 from micrograd.compiler.dtype import named
 from micrograd.compiler.frontend.graph import Graph
@@ -30,10 +28,12 @@ from micrograd.compiler.passes import program
 from micrograd.compiler.session import Objective, Training, check_rule, vector_of
 from micrograd.compiler.targets.export import export_c, export_js
 from micrograd.compiler.targets.python import source
+from micrograd.core.levels import gradients_lock
 from micrograd.engine import Value
-from micrograd.levels import gradients_lock
-from micrograd.signals import finally_uninterrupted, set_data
-from micrograd.trees import nested, plain_numbers
+from micrograd.support import files, validation
+from micrograd.support.arrays import are_plain, viewed
+from micrograd.support.signals import finally_uninterrupted, set_data
+from micrograd.support.trees import nested, plain_numbers
 
 __all__ = ["Compiled", "CompilerError", "TraceError", "compile"]
 

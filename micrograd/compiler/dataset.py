@@ -13,11 +13,22 @@ from itertools import repeat
 from numbers import Real
 from typing import Any, Self
 
-from micrograd.arrays import are_plain, is_array
 from micrograd.compiler.dtype import DOUBLE, Precision
+from micrograd.core.errors import shown
 from micrograd.engine import Value
-from micrograd.errors import shown
-from micrograd.trees import Keys, Shape, as_lists, has_array, is_regular, leaves, shape_of, shapes_in, size, unflatten
+from micrograd.support.arrays import are_plain, is_array
+from micrograd.support.trees import (
+    Keys,
+    Shape,
+    as_lists,
+    has_array,
+    is_regular,
+    leaves,
+    shape_of,
+    shapes_in,
+    size,
+    unflatten,
+)
 
 Shapes = tuple[Shape, ...]
 """The shapes of a function's arguments."""

@@ -13,9 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from micrograd import validation
-from micrograd.arrays import are_plain, empty
-from micrograd.collector import gc_paused
 from micrograd.compiler.dataset import Examples, Packed, ShapeError, Shapes, TracedError, address, pack, pool
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import Graph, Kind, SerializedGraph
@@ -29,9 +26,12 @@ from micrograd.compiler.native.toolchain import CompilerError, notice, require_c
 from micrograd.compiler.native.writer import MUCH_TO_WRITE, LibraryWriter
 from micrograd.compiler.options import IN_PYTHON, Options
 from micrograd.compiler.targets.python import PythonBackend, explain
+from micrograd.core.errors import shown
 from micrograd.engine import Value
-from micrograd.errors import shown
-from micrograd.trees import as_lists, nested, plain_numbers
+from micrograd.support import validation
+from micrograd.support.arrays import are_plain, empty
+from micrograd.support.collector import gc_paused
+from micrograd.support.trees import as_lists, nested, plain_numbers
 
 log = logging.getLogger("micrograd")
 

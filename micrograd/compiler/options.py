@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from micrograd import validation
 from micrograd.compiler.dtype import DOUBLE, Precision
-from micrograd.errors import shown
+from micrograd.core.errors import shown
+from micrograd.support import validation
 
 CHOICES: dict[str, tuple[Any, ...]] = {
     "backend": ("auto", "c", "numpy", "python"),

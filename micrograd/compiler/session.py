@@ -16,9 +16,6 @@ from functools import reduce
 from operator import add, is_
 from typing import Any, NoReturn, Self
 
-from micrograd import validation
-from micrograd.arrays import is_array, viewed
-from micrograd.collector import gc_paused
 from micrograd.compiler.dataset import Examples, Packed, pack
 from micrograd.compiler.dtype import DOUBLE, REMEDY
 from micrograd.compiler.frontend.interpret import check
@@ -28,13 +25,16 @@ from micrograd.compiler.native.buffers import Buffers
 from micrograd.compiler.native.loop import LoopBuild, NativeLoop, start_build
 from micrograd.compiler.native.toolchain import warn_once
 from micrograd.compiler.native.update import HasUpdateRule
+from micrograd.compiler.stepping import Update
+from micrograd.core.errors import shown
 from micrograd.engine import Value
-from micrograd.errors import shown
 from micrograd.optim import Optimizer, check_moments
 from micrograd.reductions import mean
-from micrograd.signals import uninterrupted
-from micrograd.stepping import Update
-from micrograd.trees import mapped, shape_of
+from micrograd.support import validation
+from micrograd.support.arrays import is_array, viewed
+from micrograd.support.collector import gc_paused
+from micrograd.support.signals import uninterrupted
+from micrograd.support.trees import mapped, shape_of
 
 
 class CompiledGradients:

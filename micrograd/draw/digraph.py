@@ -12,7 +12,7 @@ from typing import Any
 
 from graphviz import Digraph  # type: ignore[import-untyped]
 
-from micrograd.files import replace
+from micrograd.support.files import replace
 
 Name = str | os.PathLike[str]  # of a file
 TIMEOUT = 120.0  # seconds that Graphviz may take

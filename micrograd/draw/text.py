@@ -13,7 +13,7 @@ from typing import Any
 from micrograd.draw.shell import read
 from micrograd.engine import Value
 from micrograd.scalar import innermost
-from micrograd.validation import plain
+from micrograd.support.validation import plain
 
 # The width of each character in the widest font of the stack, that of cards.css.
 EMS = {c: float(ems) for ems, some in json.loads(read(__package__, "widths.json")).items() for c in some}

@@ -5,11 +5,11 @@ import os
 from itertools import pairwise
 from typing import Any
 
-from micrograd import files
+from micrograd.core.errors import shown
 from micrograd.engine import Value
-from micrograd.errors import shown
 from micrograd.nn.layers import MLP, Embedding, Layer, Module, Neuron, activation_of
-from micrograd.validation import plain
+from micrograd.support import files
+from micrograd.support.validation import plain
 
 
 def save(model: Module, path: str | os.PathLike[str]) -> None:

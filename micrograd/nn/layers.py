@@ -14,12 +14,12 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from micrograd import scalar
-from micrograd.display import Displayed
+from micrograd.core.display import Displayed
+from micrograd.core.errors import require_ordered, shown
 from micrograd.engine import Value
-from micrograd.errors import require_ordered, shown
 from micrograd.reductions import dot, take
-from micrograd.signals import set_data
-from micrograd.validation import Rng, count, generator, is_sized, require_attributes
+from micrograd.support.signals import set_data
+from micrograd.support.validation import Rng, count, generator, is_sized, require_attributes
 
 
 class Module(Displayed):

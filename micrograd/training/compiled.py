@@ -15,12 +15,12 @@ from micrograd.compiler.frontend.tracer import OutsideTraceError, TraceError, us
 from micrograd.compiler.function import Backends, Function
 from micrograd.compiler.options import Options
 from micrograd.compiler.session import CompiledGradients, Training, check_rule
+from micrograd.compiler.stepping import NotFinite
 from micrograd.engine import Value
 from micrograd.schedules import Schedule, depends_on_step_only
-from micrograd.signals import finally_uninterrupted
-from micrograd.stepping import NotFinite
+from micrograd.support.signals import finally_uninterrupted
+from micrograd.support.trees import as_lists
 from micrograd.training.trainer import EagerGradients, Table, Trainer
-from micrograd.trees import as_lists
 
 if TYPE_CHECKING:
     from micrograd.compiler.distributed.shards import Shards

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from micrograd.compiler.dtype import DOUBLE, named
 from micrograd.compiler.options import Options
+from micrograd.compiler.stepping import OptimizerLike, Update
+from micrograd.core.errors import shown
 from micrograd.engine import Value
-from micrograd.errors import shown
 from micrograd.optim import Adam, Optimizer, Schedule
-from micrograd.signals import finally_uninterrupted, restore, uninterrupted
-from micrograd.stepping import OptimizerLike, Update
+from micrograd.support.signals import finally_uninterrupted, restore, uninterrupted
+from micrograd.support.trees import as_lists, flat
+from micrograd.support.validation import Rng, as_list, count, examples, generator, limit, renamed, require_attributes
 from micrograd.training.history import Diverged, History, Recorder
 from micrograd.training.progress import Progress, check_writable
 from micrograd.training.trainer import EagerGradients, Model, Sampler, Table, Trainer
-from micrograd.trees import as_lists, flat
-from micrograd.validation import Rng, as_list, count, examples, generator, limit, renamed, require_attributes
 
 if TYPE_CHECKING:
     from micrograd.compiler.distributed.shards import Shards

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from micrograd.display import Displayed
+from micrograd.core.display import Displayed
 from micrograd.engine import Value
 
 

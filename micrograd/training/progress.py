@@ -6,8 +6,8 @@ import time
 from contextlib import suppress
 from typing import Any, Self, TextIO
 
-from micrograd import display
-from micrograd.errors import shown
+from micrograd.core import display
+from micrograd.core.errors import shown
 from micrograd.training.history import History
 from micrograd.training.trainer import Trainer
 

@@ -10,14 +10,14 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from micrograd.collector import gc_paused
+from micrograd.compiler.stepping import NotFinite, OptimizerLike, Update
 from micrograd.engine import Value
 from micrograd.reductions import mean
 from micrograd.schedules import Schedule
-from micrograd.stepping import NotFinite, OptimizerLike, Update
+from micrograd.support.collector import gc_paused
+from micrograd.support.trees import as_lists
+from micrograd.support.validation import number
 from micrograd.training.history import Diverged, Failure
-from micrograd.trees import as_lists
-from micrograd.validation import number
 
 if TYPE_CHECKING:
     from micrograd.compiler.session import CompiledGradients

@@ -255,9 +255,9 @@ def compiled(program: Program) -> Any:
 
 def graph_of(program: Program) -> Any:
     """The traced program."""
-    from micrograd.collector import gc_paused
     from micrograd.compiler.frontend.graph import Graph
-    from micrograd.trees import shape_of
+    from micrograd.support.collector import gc_paused
+    from micrograd.support.trees import shape_of
 
     with gc_paused():  # as it is compiled
         return Graph(program.function, [shape_of(argument) for argument in program.example], program.parameters)
@@ -265,10 +265,10 @@ def graph_of(program: Program) -> Any:
 
 def source_of(program: Program, graph: Any) -> str:
     """Its C."""
-    from micrograd.collector import gc_paused
     from micrograd.compiler import passes
     from micrograd.compiler.native.library import tile_size
     from micrograd.compiler.targets.c import library_source
+    from micrograd.support.collector import gc_paused
 
     tile = tile_size(len(program.batch[0]))
     with gc_paused():

@@ -87,9 +87,9 @@ def lines_of_c(name: str, phrasing: int) -> Measure:
 
 
 def _graph(name: str, phrasing: int) -> Any:
-    from micrograd.collector import gc_paused
     from micrograd.compiler.frontend.graph import Graph
-    from micrograd.trees import shape_of
+    from micrograd.support.collector import gc_paused
+    from micrograd.support.trees import shape_of
 
     program = made(name)
     with gc_paused():
@@ -98,7 +98,7 @@ def _graph(name: str, phrasing: int) -> Any:
 
 def seconds(name: str, phrasing: int) -> Measure:
     """Tracing and compiling for a single call and for many examples, with both calls."""
-    from micrograd.trees import flat as flatten
+    from micrograd.support.trees import flat as flatten
 
     program = made(name)
 

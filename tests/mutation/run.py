@@ -18,26 +18,29 @@ from tests.mutation import CHECKOUT
 PATIENCE = 20  # seconds for one test, which takes a few at most
 MEMORY = 4 << 30  # bytes
 
-GRADIENTS = ["engine", "functional", "properties", "compiler", "compiler_c", "precision"]
-NETWORKS = ["losses", "nn", "optim", "training", "saving"]
-IN_PYTHON = ["compiler", "calls", "ieee", "compiler_c", "faults"]
-IN_C = ["compiler_c", "compiler", "calls", "ieee", "faults"]
-TRAINING = ["compiled_training", "scenarios", "backends", "training", "travel", "faults"]
+GRADIENTS = ["engine", "functional", "properties", "function", "c", "precision"]
+NETWORKS = ["losses", "nn", "optim", "fit", "saving"]
+IN_PYTHON = ["function", "compiler/compiled", "ieee", "c", "faults"]
+IN_C = ["c", "function", "compiler/compiled", "ieee", "faults"]
+TRAINING = ["session", "scenarios", "backends", "fit", "copying", "faults"]
 TESTS = {  # those of the module first
     **{name: ["scalar", *GRADIENTS] for name in ["scalar", "functions"]},
-    **{name: [*GRADIENTS, *NETWORKS, "load"] for name in ["engine", "levels", "reductions", "errors"]},
-    **{name: ["functional", "sparse", "properties"] for name in ["functional", "derivatives"]},
-    "trees": ["trees", "functional", "sparse", "properties", "compiler"],
+    **{name: [*GRADIENTS, *NETWORKS, "load"] for name in ["engine", "core/levels", "reductions", "core/errors"]},
+    **{name: ["functional", "sparse", "properties"] for name in ["functional", "core/derivatives"]},
+    "support/trees": ["trees", "functional", "sparse", "properties", "function"],
     "data": ["data"],
     "estimators": ["estimators"],
     "losses": NETWORKS,
     **{name: ["optim", *NETWORKS] for name in ["optim", "schedules"]},
     **{f"nn/{name}": ["nn", *NETWORKS] for name in ["layers", "checkpoint"]},
-    "collector": ["collector", "training"],
-    "stepping": ["training", "scenarios", "backends", "shards", "faults"],
-    **{name: ["training", "scenarios", "backends", *NETWORKS, "data", "faults"] for name in ["validation", "signals"]},
+    "support/collector": ["collector", "fit"],
+    "compiler/stepping": ["fit", "scenarios", "backends", "shards", "faults"],
     **{
-        f"training/{name}": ["training", "scenarios", "backends", "shards", "history", "faults"]
+        name: ["fit", "scenarios", "backends", *NETWORKS, "data", "faults"]
+        for name in ["support/validation", "support/signals"]
+    },
+    **{
+        f"training/{name}": ["fit", "scenarios", "backends", "shards", "history", "faults"]
         for name in ["fit", "progress", "compiled", "trainer", "history"]
     },
     **{
@@ -67,8 +70,8 @@ TESTS = {  # those of the module first
     "compiler/passes/roll": ["roll", "ir", *IN_C],
     "compiler/passes/jam": ["jam", "ir", *IN_C],
     "compiler/passes/share": ["share", "ir", *IN_C],
-    "compiler/dtype": ["single_precision"],
-    "compiler/options": ["compiler", "single_precision"],
+    "compiler/dtype": ["dtype"],
+    "compiler/options": ["function", "dtype"],
     "compiler/frontend/reach": ["reach", *TRAINING],
     **{
         f"compiler/{name}": IN_C
@@ -93,10 +96,10 @@ TESTS = {  # those of the module first
         ]
     },
     **{f"compiler/distributed/{name}": ["shards"] for name in ["pool", "worker", "shards", "map"]},
-    "arrays": ["calls", "arrays"],
-    **{f"compiler/{name}": ["numpy", "calls", "ieee"] for name in ["targets/numpy", "targets/arrays"]},
+    "support/arrays": ["compiler/compiled", "arrays"],
+    **{f"compiler/{name}": ["numpy", "compiler/compiled", "ieee"] for name in ["targets/numpy", "targets/arrays"]},
     "compiler/native/browser": ["browser"],
-    "compiler/targets/export": ["compiler_c", "javascript", "single_precision"],
+    "compiler/targets/export": ["c", "javascript", "dtype"],
 }
 
 
@@ -162,8 +165,10 @@ class WithoutTorch:
 
 
 def file_of(name: str) -> str:
-    """The file of tests of this name."""
-    return f"tests/{'stress/' if name == 'load' else ''}test_{name}.py"
+    """The file of tests of this name, which the end of its path may precede: "fit", "training/compiled"."""
+    room, _, module = name.rpartition("/")
+    [found] = CHECKOUT.glob(f"tests/**/{room}/test_{module}.py" if room else f"tests/**/test_{module}.py")
+    return str(found.relative_to(CHECKOUT))
 
 
 def run_tests(names: list[str], quiet: bool) -> int:

@@ -14,12 +14,12 @@ from itertools import pairwise
 from operator import add
 from typing import Any
 
-from micrograd.arrays import viewed
 from micrograd.compiler.dataset import Packed, Shapes
 from micrograd.compiler.distributed.pool import Pool
 from micrograd.compiler.distributed.worker import Task, pickled
 from micrograd.compiler.function import Function
-from micrograd.errors import shown
+from micrograd.core.errors import shown
+from micrograd.support.arrays import viewed
 
 PREFETCH = 2  # chunks in flight for each worker, so that it does not wait for the next
 

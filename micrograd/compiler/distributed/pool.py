@@ -19,7 +19,7 @@ from typing import Any
 
 from micrograd.compiler.distributed.worker import Answer, Task, forget, run_task
 from micrograd.compiler.native.toolchain import warn_once
-from micrograd.errors import shown
+from micrograd.core.errors import shown
 
 log = logging.getLogger("micrograd")
 

@@ -16,13 +16,13 @@ from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any
 
-from micrograd import validation
 from micrograd.compiler.dataset import Examples, pool
 from micrograd.compiler.distributed.pool import Pool
 from micrograd.compiler.distributed.worker import Task, forget, pickled
 from micrograd.compiler.dtype import Precision
 from micrograd.compiler.function import Function
-from micrograd.errors import shown
+from micrograd.core.errors import shown
+from micrograd.support import validation
 
 Sums = tuple[float, "array[float]", tuple[int, list[Any]] | None]
 """The sum of losses, its gradient if that is finite, and the first example whose loss is not, if known."""

@@ -12,15 +12,15 @@ from numbers import Real
 from operator import itemgetter, or_
 from typing import Any
 
-from micrograd.collector import gc_paused
 from micrograd.compiler.frontend.products import Outer, Scatter, join_products, joined
 from micrograd.compiler.frontend.redirect import Order, assign, seen, symbols, topological_order
 from micrograd.compiler.frontend.tracer import NO_NUMBER, PACKAGE, Argument, Symbol, Trace, TraceError, users_line
 from micrograd.compiler.options import DEFAULTS, Options
+from micrograd.core.errors import NO_PLAIN_NUMBER, shown
 from micrograd.engine import Value
-from micrograd.errors import NO_PLAIN_NUMBER, shown
-from micrograd.signals import finally_uninterrupted
-from micrograd.trees import Shape, flat, shape_of, size, unflatten
+from micrograd.support.collector import gc_paused
+from micrograd.support.signals import finally_uninterrupted
+from micrograd.support.trees import Shape, flat, shape_of, size, unflatten
 
 Kind = str | tuple[int, ...]
 """What a call computes: "forward" the results; "backward" these, and what it adds to the parameters' gradients; the

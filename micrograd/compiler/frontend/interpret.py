@@ -9,9 +9,9 @@ from typing import Any
 from micrograd import scalar
 from micrograd.compiler.frontend.graph import Graph, Kind, SerializedGraph
 from micrograd.compiler.frontend.tracer import CONDITIONS, OPERATIONS
+from micrograd.core.errors import WHERE_HINT
 from micrograd.engine import Value, promote
-from micrograd.errors import WHERE_HINT
-from micrograd.trees import flat, shape_of, unflatten
+from micrograd.support.trees import flat, shape_of, unflatten
 
 Step = tuple[int, list[Any], Any]
 """A line, the numbers of its operands, and the result, or the error in place of it."""

@@ -17,9 +17,9 @@ from typing import Any
 
 from micrograd.compiler.dtype import SINGLE
 from micrograd.compiler.frontend.tracer import TraceError, users_line
+from micrograd.core.levels import gradients_lock
 from micrograd.engine import Value
-from micrograd.levels import gradients_lock
-from micrograd.signals import finally_uninterrupted, uninterrupted
+from micrograd.support.signals import finally_uninterrupted, uninterrupted
 
 Order = tuple[list[Value], list[Value]]
 """The nodes that a Value was computed from, each after its operands, with itself as the last; and the leaves."""

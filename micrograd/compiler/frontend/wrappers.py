@@ -8,10 +8,10 @@ from operator import is_not
 from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.tracer import Symbol
+from micrograd.core.errors import shown
 from micrograd.engine import Value
-from micrograd.errors import shown
 from micrograd.functional import Jacobian
-from micrograd.trees import Shape, flat, is_regular, replaced, shape_of
+from micrograd.support.trees import Shape, flat, is_regular, replaced, shape_of
 
 
 def on_arrays(function: Callable[..., Any], example_args: Sequence[Any]) -> Callable[..., Any]:

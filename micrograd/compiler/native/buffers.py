@@ -9,8 +9,8 @@ from typing import Any
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.redirect import buffers
 from micrograd.compiler.native.update import HasUpdateRule
+from micrograd.core.errors import shown
 from micrograd.engine import Value
-from micrograd.errors import shown
 
 
 class Buffers:

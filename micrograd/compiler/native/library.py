@@ -23,7 +23,7 @@ from micrograd.compiler.native.toolchain import Source, function_of, prepare_bui
 from micrograd.compiler.native.writer import LibraryWriter, c_source, writer_digest
 from micrograd.compiler.options import Options
 from micrograd.compiler.passes import Program
-from micrograd.signals import uninterrupted
+from micrograd.support.signals import uninterrupted
 
 FEW_EXAMPLES = 4  # up to so many are computed one by one
 TILE_SIZES = (4, 2, 1)  # vectors of examples

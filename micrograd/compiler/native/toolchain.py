@@ -35,8 +35,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from micrograd.compiler.native.background import BackgroundTask, check_needed
-from micrograd.files import move
-from micrograd.signals import uninterrupted
+from micrograd.support.files import move
+from micrograd.support.signals import uninterrupted
 
 log = logging.getLogger("micrograd")
 

@@ -12,11 +12,11 @@ from micrograd.compiler.frontend.reach import Reach
 from micrograd.compiler.frontend.redirect import seen
 from micrograd.compiler.frontend.tracer import Trace, TraceError
 from micrograd.compiler.passes.expressions import Expressions, Node
+from micrograd.compiler.stepping import OptimizerLike
 from micrograd.compiler.targets.c import SCALAR, TOTAL, VECTOR, literal
 from micrograd.compiler.targets.spelling import source, terms, total
 from micrograd.optim import check_result
-from micrograd.signals import finally_uninterrupted
-from micrograd.stepping import OptimizerLike
+from micrograd.support.signals import finally_uninterrupted
 
 
 class HasUpdateRule(OptimizerLike, Protocol):

@@ -15,7 +15,6 @@ from importlib.resources.abc import Traversable
 from typing import Any, BinaryIO, Self
 
 from micrograd import _version
-from micrograd.collector import gc_paused
 from micrograd.compiler import passes
 from micrograd.compiler.dtype import Precision
 from micrograd.compiler.frontend.graph import Graph, Kind, SerializedGraph
@@ -25,6 +24,7 @@ from micrograd.compiler.passes import Program, jam, program, roll, schedule, sha
 from micrograd.compiler.passes.share import Routines
 from micrograd.compiler.targets import c
 from micrograd.compiler.targets.c import LibrarySource, library_source
+from micrograd.support.collector import gc_paused
 
 log = logging.getLogger("micrograd")
 

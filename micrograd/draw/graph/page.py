@@ -15,7 +15,7 @@ from micrograd.draw.graph.views import View, Views
 from micrograd.draw.text import exact, label, real
 from micrograd.engine import Value
 from micrograd.scalar import innermost, zero
-from micrograd.validation import positive
+from micrograd.support.validation import positive
 
 
 def page(root: Value, learning_rate: float = 0.1) -> str:

@@ -13,20 +13,20 @@ from functools import partial
 from typing import Any
 
 from micrograd.compiler import compile
+from micrograd.core.errors import shown
 from micrograd.draw import shell
 from micrograd.draw.graph import page as graph_page
 from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.draw.text import real
 from micrograd.draw.training.network import described, layers_of, names, units_and_outputs
 from micrograd.engine import Value
-from micrograd.errors import shown
-from micrograd.files import document
 from micrograd.nn import Embedding, Layer, Module, Neuron
 from micrograd.nn.checkpoint import encoded
 from micrograd.nn.layers import walk, weight_limit
 from micrograd.optim import Adam
-from micrograd.trees import as_lists, leaves, mapped
-from micrograd.validation import examples, require_attributes
+from micrograd.support.files import document
+from micrograd.support.trees import as_lists, leaves, mapped
+from micrograd.support.validation import examples, require_attributes
 
 NUMBERS = 1_000_000  # in all examples, some megabytes of the page
 WEIGHTS = 20_000  # of a model, which take some seconds to trace

@@ -5,14 +5,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from micrograd.core.errors import shown
 from micrograd.draw.shell import CLASSES, COLOURS
 from micrograd.draw.text import real
 from micrograd.draw.training.charts import PLOTTED, axes, widened
 from micrograd.engine import Value
-from micrograd.errors import shown
 from micrograd.scalar import DomainError
-from micrograd.trees import as_lists
-from micrograd.validation import examples, plain
+from micrograd.support.trees import as_lists
+from micrograd.support.validation import examples, plain
 
 MARGIN = 0.15  # of the examples' extent, on each side
 FINE = 160  # points along each side of the plot's grid

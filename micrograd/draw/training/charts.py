@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from micrograd.draw.shell import COLOURS
-from micrograd.validation import count
+from micrograd.support.validation import count
 
 if TYPE_CHECKING:
     from micrograd.training.history import History

@@ -19,8 +19,8 @@ from micrograd.draw.training.boundary import Plane, by_class, evaluator, margins
 from micrograd.draw.training.charts import NARROW, WIDTH, chart, curves, labelled, share, summary, ticks
 from micrograd.draw.training.network import CARDS, columns, described, layers_of, names, network, units_and_outputs
 from micrograd.nn import Module
+from micrograd.support.validation import examples
 from micrograd.training.history import History, Snapshot
-from micrograd.validation import examples
 
 LISTED = 500  # parameters, beyond which there is no table of them
 FINE, COARSE = 32, 16  # points along each side of the plane, for the boundary and for a unit's card

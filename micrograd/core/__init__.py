@@ -1,0 +1,1 @@
+"""What Value stands on: levels, errors, displays, and how derivatives are taken."""

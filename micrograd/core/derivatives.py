@@ -1,0 +1,239 @@
+"""How derivatives are taken: a function is called with variables, and its graph swept in many directions at once.
+
+The variables are Values of a separate level, in place of some arguments. A `_backward` is linear in the gradient that
+it takes: called with a gradient of 1, it gives the derivatives of its operation by each operand, which do for sweeps
+forward from the variables and back from the outputs. So forward mode needs no second table of derivatives; and as they
+are of the type of the numbers (floats, Fractions, Values of enclosing derivatives, a compiler's symbols), what is made
+of them has derivatives in turn.
+
+Each node has a derivative for the directions that reach it, and for no others: so the work grows with the derivatives
+that are not structurally zero (Griewank and Walther, Evaluating Derivatives, 2008, chapter 7).
+"""
+
+import functools
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
+from numbers import Real
+from typing import Any
+
+from micrograd import scalar
+from micrograd.core import errors
+from micrograd.core.levels import active_levels, check_active, require_double
+from micrograd.engine import Value
+from micrograd.support.arrays import array_of
+from micrograd.support.trees import as_lists, at_path, filled, flat, has_array, is_regular, mapped, shape_of
+from micrograd.support.validation import positions
+
+Function = Callable[..., Any]
+Argnum = int | Sequence[int]
+Row = dict[int, Any]
+"""A derivative for each direction, without those that are structurally zero."""
+
+PLAIN = (float, int)
+
+_depth = ContextVar("depth", default=0)  # how many derivatives are running, one inside the other
+
+
+class Call:
+    """A function's variables and what it returned for them; with `lifts`, all other arguments become constants.
+
+    `args` is the argument to differentiate by, or a list of several; `variables` has a Value for each number in there;
+    `result` and `outputs` are the Values that the function returned, in nested lists, and flat.
+    """
+
+    def __init__(self, kind: type[Value], f: Function, argnum: Argnum, args: Any, options: Any, lifts: bool) -> None:
+        argnum = as_lists(argnum)
+        if options and not args:
+            raise TypeError("got arguments by name only: pass those to differentiate with respect to by position")
+        several = isinstance(argnum, Sequence) and not isinstance(argnum, str)
+        places = positions("argnum", tuple(argnum) if several else argnum, len(args))  # type: ignore[arg-type]
+        arguments = list(args)
+        for n in range(len(args)) if lifts else places:
+            arguments[n] = at_path(kind, f"args[{n}]", args[n])
+        self.args: Any = [args[n] for n in places] if several else args[places[0]]
+        self.variables = flat([arguments[n] for n in places])  # before the function changes its arguments
+
+        def node(output: Any) -> Value:  # a number that does not depend on the variables becomes a leaf
+            if not isinstance(output, Real | Value):
+                raise TypeError(f"expected a function that returns numbers, not {type(output).__name__}")
+            return output if isinstance(output, kind) else kind(output)
+
+        self.result = mapped(node, f(*arguments, **options))
+        self.outputs = flat(self.result)
+
+    def gradient(self, numbers: Iterable[Any]) -> Any:
+        """A number for each variable, in the shape of the arguments."""
+        return filled(self.args, iter(numbers))
+
+    def shaped(self, numbers: Sequence[Any]) -> Any:
+        """A number for each output, in the shape of the result: as an array, if there is one among the arguments."""
+        shape = shape_of(self.result)
+        is_array = shape and is_regular(shape) and has_array(self.args)
+        return array_of(numbers, shape) if is_array else filled(self.result, iter(numbers))
+
+
+def derivative(f: Function, argnum: Argnum, taken: Callable[[Call], Any], *, lifts: bool = False) -> Function:
+    """A function of the arguments of `f`: what `taken` returns for a call of `f`."""
+    check_function(f)
+
+    def derivative(*args: Any, **options: Any) -> Any:
+        level = _depth.get() + 1
+        token = _depth.set(level)
+        active_levels.append(level)
+        try:
+            return taken(Call(_variable(level), f, argnum, args, options, lifts))
+        finally:
+            active_levels.remove(level)
+            _depth.reset(token)
+
+    return derivative
+
+
+def check_function(f: Any) -> None:
+    """Raise TypeError unless this can be called."""
+    if not callable(f):
+        raise TypeError(f"expected a function to differentiate, not {errors.shown(f)}: write grad(f)(x)")
+
+
+def gradient(output: Value, variables: Sequence[Value]) -> list[Any]:
+    """The gradient of `output` with respect to each of the variables."""
+    for variable in variables:
+        variable.grad = constant_zero(variable.data)
+    output.backward()
+    return [variable.grad for variable in variables]
+
+
+def constant_zero(x: Any) -> Any:
+    """A constant 0 of the same type as `x`."""
+    return type(x)(constant_zero(x.data)) if isinstance(x, Value) else scalar.zero(x)
+
+
+@functools.cache
+def _variable(level: int) -> type[Value]:
+    """The class of Values that a derivative inside `level` - 1 others gives to its function."""
+
+    def backward(self: Value, grad: Any = 1) -> None:
+        if isinstance(self.data, Value):
+            check_active(level)
+        Value.backward(self, grad)
+
+    return type(f"Value{level}", (Value,), {"__slots__": (), "_level": level, "backward": backward})
+
+
+class Sweeps:
+    """The graph from variables to outputs, Values of one level."""
+
+    def __init__(self, variables: Sequence[Value], outputs: Sequence[Value]) -> None:
+        self._variables, self._outputs = variables, outputs
+        end = Value(0.0)
+        end._prev = tuple(outputs)
+        nodes, leaves = end._topological_order()
+        self._nodes = nodes[:-1]
+        require_double(leaves)
+
+    def forward(self, tangents: Iterable[Row]) -> list[Row]:
+        """The derivatives of each output in some directions, whose components at each variable are in its row."""
+        rows: dict[Value, Row] = {}
+        for variable, row in zip(self._variables, tangents, strict=True):
+            _add(rows.setdefault(variable, {}), row, None)
+        for node in self._nodes:
+            sums = rows[node] = {}
+            for operand, partial in self._partials(node):
+                if operand in rows:  # other leaves are constants
+                    _add(sums, rows[operand], partial)
+        return [rows.get(output, {}) for output in self._outputs]
+
+    def backward(self, weights: Iterable[Row], first: dict[Value, int]) -> list[Row]:
+        """The derivatives by each variable of weighted sums of the outputs; at a node, from the `first` sum on."""
+        rows: dict[Value, Row] = {variable: {} for variable in self._variables}
+        for output, row in zip(self._outputs, weights, strict=True):
+            _add(rows.setdefault(output, {}), row, None)  # a number may have been returned twice
+        for node in reversed(self._nodes):
+            row = rows.pop(node, {})
+            for operand, partial in self._partials(node) if row else ():
+                if operand._prev or operand in rows:
+                    _add(rows.setdefault(operand, {}), row, partial, first.get(operand, 0))
+        return [rows[variable] for variable in self._variables]
+
+    def jacobian(self, forward: bool) -> list[Row]:
+        """The derivatives of each output by the variables, by the number of the variable, carried in that direction."""
+        m = len(self._outputs)
+        units = ({i: 1} for i in range(len(self._variables) if forward else m))  # a direction for each
+        return self.forward(units) if forward else _transposed(self.backward(units, {}), m)
+
+    def symmetric(self) -> list[Row]:
+        """The jacobian of a gradient, which is symmetric: the lower half is computed, and mirrored."""
+        n = len(self._variables)
+        first = {variable: n - i for i, variable in enumerate(reversed(self._variables), 1)}
+        for node in self._nodes:  # of the variables that it depends on, the first; n, if on none
+            first[node] = min([first.get(operand, n) for operand in node._prev])
+        columns = self.backward(({i: 1} for i in range(n)), first)
+        rows = _transposed(columns, n)
+        return [row | column for row, column in zip(rows, columns, strict=True)]
+
+    def is_cheaper_forward(self) -> bool:
+        """Whether a jacobian takes fewer products forward: both are counted, always the lower, until one is done."""
+        counted = [0, 0]
+        products = self._products(forward=False), self._products(forward=True)
+        while True:
+            forward = counted[1] < counted[0]
+            found = next(products[forward], None)
+            if found is None:
+                return forward
+            counted[forward] += found
+
+    def _products(self, *, forward: bool) -> Iterator[int]:
+        """The number of products for each node, in the order of a sweep that carries a jacobian in that direction."""
+        variables = set(self._variables)
+        directions: dict[Value, set[int]] = defaultdict(set)
+        for i, start in enumerate(self._variables if forward else self._outputs):
+            directions[start].add(i)
+        for node in self._nodes if forward else reversed(self._nodes):
+            operands = [operand for operand in node._prev if operand._prev or operand in variables]
+            if forward:
+                reached = [directions[operand] for operand in operands]
+                directions[node] = set().union(*reached)
+                yield sum(map(len, reached))
+            else:
+                mine = directions.pop(node)
+                for operand in operands:
+                    directions[operand].update(mine)
+                yield len(mine) * len(operands)
+
+    def _partials(self, node: Value) -> list[tuple[Value, Any]]:
+        """The operands of a node, each with the derivative by it, or None for 1, but for structural zeros."""
+        zero = scalar.zero(node.data)
+        operands = dict.fromkeys(node._prev)
+        for operand in operands:
+            operand.grad = zero
+        try:
+            node._backward(zero + 1)  # type: ignore[misc]  # if it is None, the error is explained
+        except BaseException as error:
+            errors.raise_with_context(error, node, self._nodes)
+            raise
+        is_plain = type(node.data) in PLAIN
+        partials = []
+        for operand in operands:
+            partial = operand.grad
+            is_number = type(partial) in PLAIN
+            if not is_number or is_plain or partial != 0:  # among symbols or Values, a plain 0 is one for any numbers
+                partials.append((operand, None if is_number and partial == 1 else partial))
+        return partials
+
+
+def _add(sums: Row, row: Row, partial: Any, least: int = 0) -> None:
+    """Add the row from a direction on, times the partial derivative."""
+    for direction, number in row.items():
+        if direction >= least:
+            term = number if partial is None else number * partial
+            sums[direction] = sums[direction] + term if direction in sums else term
+
+
+def _transposed(rows: Sequence[Row], n: int) -> list[Row]:
+    """The n columns of a matrix."""
+    columns: list[Row] = [{} for _ in range(n)]
+    for i, row in enumerate(rows):
+        for j, number in row.items():
+            columns[j][i] = number
+    return columns

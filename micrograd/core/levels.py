@@ -1,0 +1,168 @@
+"""The numbers that a Value can hold, and the operands that it accepts, including Values of enclosing derivatives.
+
+`grad(f)` calls `f` with Values of a separate class for each level of nesting: inside `grad(grad(f))`, the outer
+derivative works on the Values that the inner one holds as its numbers. An operation happens at the innermost level
+among its operands, where Values of outer levels are constants. The decorators here spare the engine all that.
+"""
+
+import functools
+import os
+import threading
+from collections.abc import Callable, Iterable
+from numbers import Rational, Real
+from typing import Any, ClassVar, TypeVar
+
+from micrograd import scalar
+from micrograd.core.errors import shown
+
+V = TypeVar("V")
+
+active_levels: list[int] = []
+"""The levels of all running derivatives, in all threads."""
+
+# Held while gradients change, since threads may share nodes, and during a fork, so that the child can acquire it.
+gradients_lock = threading.RLock()
+getattr(os, "register_at_fork", lambda **hooks: None)(
+    before=gradients_lock.acquire, after_in_parent=gradients_lock.release, after_in_child=gradients_lock.release
+)
+
+PROMOTE = "begin the operation with promote, as in `x, y = promote(x, y)`"
+
+
+class Leveled:
+    """The base class of Values of all levels: `_level` says how many derivatives enclose those of a class."""
+
+    __slots__ = ()
+
+    _level: ClassVar[int] = 0
+
+    def __init_subclass__(cls) -> None:
+        """Refuse an `__init__` that operations cannot call, since a result has the class of its first operand."""
+        if "__init__" in vars(cls) and Leveled not in cls.__bases__:
+            from inspect import signature  # takes as long to import as the engine, and few programs need it
+
+            try:
+                signature(cls.__init__).bind(None, 0.0, (), "+", None, label="")
+            except TypeError as error:
+                raise TypeError(
+                    f"operations create a {cls.__name__} with the arguments of a Value, which its __init__ does not "
+                    f"accept ({error}): write __init__(self, *args, name=default, **options), and have it call "
+                    "super().__init__(*args, **options)"
+                ) from None
+
+
+def binary(operation: Callable[[V, Any], V]) -> Callable[[V, Any], V]:
+    """Turn an operation on two Values of the same level into an operator that also accepts a number."""
+
+    @functools.wraps(operation)
+    def operator(self: V, other: Any) -> V:
+        if type(other) is type(self):
+            return operation(self, other)
+        other = as_value(other, self)
+        return NotImplemented if other is NotImplemented else operation(self, other)
+
+    return operator
+
+
+def reflected(operator: Any) -> Callable[[V, Any], V]:
+    """The operator with its operands swapped, for a number on the left of a Value."""
+    operation = operator.__wrapped__
+
+    def reflection(self: Any, other: Any) -> Any:
+        return operation(other, self)
+
+    return binary(reflection)
+
+
+def as_value(other: Any, beside: Any) -> Any:
+    """`other` as a Value of the level of `beside`; NotImplemented if it is not a number or is of an inner level."""
+    if isinstance(other, Leveled):
+        if other._level >= beside._level:
+            return other if other._level == beside._level else NotImplemented
+    elif not isinstance(other, (float, int, Real)) and not isinstance(scalar.unwrap_numpy(other), Real):
+        return NotImplemented
+    return type(beside)(other, (), "constant")
+
+
+def promoted(values: tuple[Any, ...], kind: Any) -> tuple[Any, ...]:
+    """The values as Values of one level: that of the innermost among them, or of this class if they are all numbers."""
+    kinds = dict.fromkeys(map(type, values))
+    if kinds.keys() == {kind}:
+        return values
+    leveled = [each for each in kinds if issubclass(each, Leveled)]
+    kind = max(leveled, key=lambda each: each._level, default=kind)
+    innermost = {each for each in leveled if each._level == kind._level}
+    return tuple([v if type(v) in innermost else kind(v, (), "constant") for v in values])
+
+
+def as_number(data: Any, level: int) -> Any:
+    """`data`, if a Value of this level can hold it; a NumPy or PyTorch number becomes a Python number."""
+    if type(data) in scalar.ZEROS:
+        return data
+    if isinstance(data, Leveled):
+        check_active(max(data._level, level))
+        if data._level < level:
+            return data
+        raise TypeError("a Value holds a number, not a Value: use v.data for its number, or v.detach() for a copy")
+    number = scalar.unwrap_numpy(data)
+    is_real = isinstance(number, Real)
+    if is_real and (hasattr(number, "sigmoid") or isinstance(number, (float, int, Rational))):  # a Symbol has sigmoid
+        return number
+    hint = ": a Value computes with floats, so pass float(x)" if is_real else ""
+    came = f"{type(data).__name__}: {shown(data)}{hint}"
+    raise TypeError(f"a Value holds a number (float, int, Fraction or NumPy scalar), not {came}")
+
+
+def require_double(leaves: Iterable[Any]) -> None:
+    """Turn the numbers that were assigned to leaves into Python's. Raises TypeError for others or lower precision."""
+    for leaf in leaves:
+        data, grad = leaf.data, leaf.grad
+        if type(data) is not float and (number := as_number(data, leaf._level)) is not data:
+            if not isinstance(data, float):
+                raise TypeError(
+                    f"the data of a leaf was set to {data!r}, so all that was computed from it since then has "
+                    f"only that precision: set it to a Python number, as in v.data = {number!r}, and compute "
+                    "the result again"
+                )
+            leaf.data = number
+        if type(grad) is not float:
+            try:
+                leaf.grad = as_number(grad, leaf._level)
+            except TypeError as error:
+                raise TypeError(
+                    f"backward() adds to the grad of each leaf, but {leaf!r:.80} has no number there: "
+                    "set it to 0, as zero_grad() does"
+                ) from error
+
+
+def as_constant(beside: Any, name: str, number: Any, remedy: str) -> Any:
+    """A number that an operation takes besides its operands. The error suggests a `remedy` to get its gradient."""
+    try:
+        return as_number(number, beside._level)
+    except TypeError:
+        raise TypeError(f"{name} must be a number, not {shown(number)}: to get its gradient, use {remedy}") from None
+
+
+def adopt_level(value: Any, operands: tuple[Any, ...], op: str) -> None:
+    """Give a Value the class of its operands, so that your own operation can return `Value(...)` in any derivative."""
+    if not isinstance(operands, (tuple, list)):
+        remedy = f"did you mean label={operands!r}?" if isinstance(operands, str) else "for one operand, write (x,)"
+        raise TypeError(f"the operands of a Value must be a tuple, not {shown(operands)}: {remedy}")
+    try:
+        levels = {operand._level for operand in operands}
+    except AttributeError:
+        stranger = next(operand for operand in operands if not hasattr(operand, "_level"))
+        raise TypeError(f"the operands of {op} must be Values, not {type(stranger).__name__}: {PROMOTE}") from None
+    if len(levels) > 1:
+        raise TypeError(f"the operands of {op} belong to different derivatives: {PROMOTE}")
+    if value._level not in levels:
+        value.__class__ = type(operands[0])
+
+
+def check_active(level: int) -> None:
+    """Raise TypeError if the derivative of this level has ended."""
+    if level and level not in active_levels:
+        raise TypeError(
+            "this Value belongs to a derivative that has ended, so gradients no longer flow through it: return it "
+            "from the function, or keep only its .data"
+        )

@@ -1,0 +1,86 @@
+"""Displays in a notebook, for a Value, a Module, a History and a running training. No display ever raises."""
+
+import base64
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from html import escape
+from typing import Any
+
+from micrograd.core.display import Bundle
+from micrograd.draw.graph.svg import to_svg
+from micrograd.draw.shell import standalone
+from micrograd.draw.training.charts import curves, summary
+from micrograd.draw.training.network import network
+from micrograd.engine import Value
+from micrograd.nn import Module
+from micrograd.training.history import History
+
+_shown_live: list[tuple[int, Any]] = []  # the latest History shown while it trained, by its id, and the cell that did
+MAX_VALUES, MAX_PARAMETERS = 20_000, 20_000  # in a picture that nobody asked for
+
+
+def bundle(thing: Any) -> Bundle:
+    """The display of a Value, a Module or a History: its text, and its picture if it has one."""
+    text, picture = object.__repr__(thing), ""
+    with suppress(Exception):
+        text = repr(thing)
+    with suppress(Exception):
+        if isinstance(thing, Value) and thing._prev:  # a leaf has no graph
+            picture = to_svg(thing, limit=MAX_VALUES)
+        elif isinstance(thing, Module):
+            n = len(thing.parameters())
+            text += f", {n} parameter{'s' * (n != 1)}" * ("parameters" not in text)
+            if n <= MAX_PARAMETERS and (found := network(thing)):
+                picture = standalone(found)
+        elif isinstance(thing, History):
+            text = summary(thing)
+            caption = text.split("\n")[0]
+            if _shown_live == [(id(thing), _cell())]:  # this cell has shown the curves
+                text = caption
+            elif thing.losses:
+                picture = standalone(curves(thing, caption, len(thing.losses)))
+    return _pictured(text, picture)
+
+
+def _pictured(text: str, picture: str) -> Bundle:
+    """The display of a text with its picture, if it has one: as SVG, and as an image in HTML.
+
+    In a notebook that it does not trust, JupyterLab shows the image but no SVG. Other programs insert SVG into their
+    page, where the style of one picture applies to others.
+    """
+    if not picture:
+        return {"text/plain": text}
+    image = base64.b64encode(picture.encode()).decode()
+    words = escape(text.split("\n")[0])
+    html = f'<img alt="{words}" src="data:image/svg+xml;base64,{image}">'
+    return {"text/plain": text, "image/svg+xml": picture, "text/html": html}
+
+
+def _cell() -> Any:
+    """The number of the cell that the notebook runs; None outside of notebooks."""
+    shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return shell.execution_count if getattr(shell, "kernel", None) is not None else None
+
+
+def live(history: History, epochs: int) -> Callable[[str], None] | None:
+    """A function that shows a line of text and the curves so far in the running notebook, always in one place.
+
+    None outside of notebooks; nothing is imported to find out.
+    """
+    cell = _cell()
+    if cell is None:
+        return None
+    handle: Any = None
+
+    def show(line: str) -> None:
+        nonlocal handle
+        with suppress(Exception):
+            bundle = _pictured(line, standalone(curves(history, line, epochs)))
+            if handle is None:
+                handle = sys.modules["IPython"].display.display(bundle, raw=True, display_id=True)
+                _shown_live[:] = [(id(history), cell)]
+            else:
+                handle.update(bundle, raw=True)
+
+    return show

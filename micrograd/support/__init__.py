@@ -1,0 +1,1 @@
+"""Plumbing that knows nothing of gradients: trees, arguments, files, arrays, signals."""

@@ -1,0 +1,198 @@
+"""Arguments and results of functions as trees: numbers in lists, tuples, dicts, NumPy's arrays and pandas' tables.
+
+The numbers of a tree have an order, from left to right; those of a dict that of its sorted keys, as in JAX. Its shape
+is what it has besides the numbers. An error about a number says where in the tree it is: `args[0]['k'][2]`.
+"""
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from itertools import accumulate, islice, pairwise, starmap
+from typing import Any
+
+from micrograd.core.errors import shown
+from micrograd.engine import Value
+from micrograd.support.arrays import are_plain, array_of, is_array
+
+Shape = tuple[Any, ...]
+"""() for a number, (3, 2) for three lists of two, ("ragged", (2,), (3,)) for a list of different shapes, and
+(Keys(["a", "b"]), (2,), ()) for a dict."""
+
+
+class Keys(tuple[Any, ...]):
+    """The keys of a dict, in order."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"dict{super().__repr__()}"
+
+
+def branches(tree: Any) -> Sequence[Any] | None:
+    """What a container holds, in order; None for anything else, such as a number or an array."""
+    if isinstance(tree, dict):
+        return [tree[key] for key in keys(tree)]
+    return tree if isinstance(tree, (list, tuple, range)) else None
+
+
+def keys(tree: Any) -> Sequence[Any]:
+    """What the branches of a container are got by, in order. Raises TypeError if the keys of a dict have no order."""
+    if not isinstance(tree, dict):
+        return range(len(tree))
+    try:
+        return Keys(sorted(tree))
+    except TypeError:
+        raise TypeError(f"the keys of {shown(tree)} have no order: expected words, for instance") from None
+
+
+def leaves(path: str, tree: Any) -> Iterator[tuple[str, Any]]:
+    """The numbers in a tree, in order, each with how Python would index it."""
+    tree = as_lists(tree)
+    inside = branches(tree)
+    if inside is None:
+        yield path, tree
+    else:
+        for key, branch in zip(keys(tree), inside, strict=True):
+            yield from leaves(f"{path}[{key!r}]", branch)
+
+
+def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
+    """The function of each number in a tree, in nested lists and dicts."""
+    if isinstance(tree, (float, Value)):
+        return function(tree)
+    tree = as_lists(tree)
+    inside = branches(tree)
+    return function(tree) if inside is None else _joined(keys(tree), [mapped(function, branch) for branch in inside])
+
+
+def replaced(function: Callable[[Any], Any], tree: Any) -> Any:
+    """The function of each number in a tree, in lists, tuples, dicts and arrays like its own."""
+    inside = branches(tree)
+    if inside is not None:
+        found = _joined(keys(tree), [replaced(function, branch) for branch in inside])
+        if isinstance(tree, tuple):
+            return tree._make(found) if hasattr(tree, "_make") else tuple(found)  # which a named tuple has
+        return found
+    tree = tree.to_numpy() if hasattr(tree, "to_numpy") else tree
+    if not hasattr(tree, "astype") or not tree.ndim:  # a number, or a tensor of PyTorch, which cannot hold Values
+        return mapped(function, tree)
+    array = tree.astype(object)
+    array.flat = [function(number) for number in array.flat]
+    return array
+
+
+def at_path(function: Callable[[Any], Any], path: str, tree: Any) -> Any:
+    """What `replaced` makes of a tree. A TypeError about one of its numbers says where it is."""
+    try:
+        return replaced(function, tree)
+    except TypeError as error:
+        for where, number in leaves(path, tree):
+            try:
+                function(number)
+            except TypeError:
+                raise TypeError(f"{where}: {error}") from None
+        raise TypeError(f"{path}: {error}") from None
+
+
+def flat(tree: Any) -> list[Any]:
+    """The numbers in a tree, in order."""
+    numbers: list[Any] = []
+    mapped(numbers.append, tree)
+    return numbers
+
+
+def filled(tree: Any, numbers: Iterator[Any]) -> Any:
+    """The next numbers in the shape of a tree: an array for an array, a dict for a dict, otherwise nested lists."""
+    if is_array(tree):
+        return array_of(list(islice(numbers, tree.size)), tree.shape)
+    inside = branches(tree)
+    if inside is None:
+        return mapped(lambda _: next(numbers), tree)
+    return _joined(keys(tree), [filled(branch, numbers) for branch in inside])
+
+
+def has_array(tree: Any) -> bool:
+    """Whether there is an array in a tree."""
+    inside = branches(tree)
+    return is_array(tree) if inside is None else any(map(has_array, inside))
+
+
+def _joined(keys: Any, parts: list[Any]) -> Any:
+    """The branches as a dict with these keys, or as a list if these are not the keys of a dict."""
+    return dict(zip(keys, parts, strict=True)) if isinstance(keys, Keys) else parts
+
+
+def as_lists(tree: Any) -> Any:
+    """A table of pandas or an array as nested lists, one without dimensions as a number; anything else as it is."""
+    tree = tree.to_numpy() if hasattr(tree, "to_numpy") else tree
+    return tree.tolist() if hasattr(tree, "tolist") else tree
+
+
+def plain_numbers(numbers: list[Any]) -> list[Any]:
+    """The numbers as Python's own: NumPy's would impose their precision on all that is computed from them."""
+    return numbers if are_plain(numbers) else list(map(as_lists, numbers))
+
+
+# Shapes
+
+
+def shape_of(tree: Any) -> Shape:
+    """The shape of a tree."""
+    if not isinstance(tree, (list, tuple, range, array, dict)):
+        shape = getattr(tree, "shape", ())
+        return tuple(shape) if isinstance(shape, (tuple, list)) else ()
+    if isinstance(tree, (list, tuple)) and are_plain(tree):
+        return (len(tree),)  # as below, but faster
+    shapes = [shape_of(branch) for branch in branches(as_lists(tree)) or ()]
+    if isinstance(tree, dict):
+        return keys(tree), *shapes
+    if any(shape != shapes[0] for shape in shapes):
+        return ("ragged", *shapes)
+    return (len(tree), *shapes[0]) if shapes else (0,)
+
+
+def is_regular(shape: Shape) -> bool:
+    """Whether this is the shape of an array."""
+    return {int}.issuperset(map(type, shape))
+
+
+def shapes_in(shape: Shape) -> Sequence[Shape]:
+    """The shapes of the branches of a list or dict."""
+    return [shape[1:]] * shape[0] if type(shape[0]) is int else shape[1:]
+
+
+def size(shape: Shape) -> int:
+    """How many numbers there are in the shape."""
+    if not shape:
+        return 1
+    return shape[0] * size(shape[1:]) if type(shape[0]) is int else sum(map(size, shape[1:]))
+
+
+def unflatten(numbers: Iterator[Any], shape: Shape) -> Any:
+    """The next numbers, in that shape."""
+    if not shape:
+        return next(numbers)
+    if len(shape) == 1 and is_regular(shape):
+        return list(islice(numbers, shape[0]))
+    return _joined(shape[0], [unflatten(numbers, branch) for branch in shapes_in(shape)])
+
+
+def nested(numbers: Any, shape: Shape) -> Any:
+    """The numbers of an array in that shape: as arrays, without copies, if it is NumPy's, else as lists."""
+    if not shape:
+        return float(numbers[0])
+    if not is_regular(shape):  # lists and dicts only where the shapes in them differ
+        parts = _parts(shape)
+        return _joined(shape[0], [nested(numbers[at], of) if of else float(numbers[at.start]) for at, of in parts])
+    if is_array(numbers):
+        return numbers.reshape(shape)
+    if 0 in shape:
+        return unflatten(iter(()), shape)
+    return memoryview(numbers).cast("B").cast(numbers.typecode, shape).tolist()
+
+
+@lru_cache
+def _parts(shape: Shape) -> list[tuple[slice, Shape]]:
+    """Where the numbers of each branch of this shape are among all, and its shape."""
+    ends = accumulate(map(size, shapes_in(shape)), initial=0)
+    return list(zip(starmap(slice, pairwise(ends)), shapes_in(shape), strict=True))

@@ -1,0 +1,149 @@
+"""Argument validation: numbers, counts, sources of random numbers and examples.
+
+Numbers of any library become Python numbers, and examples are found by position. Errors name the argument.
+"""
+
+import math
+import random
+import sys
+from collections.abc import Callable, Sequence
+from functools import wraps
+from numbers import Real
+from typing import Any, ParamSpec, Protocol, SupportsIndex, TypeGuard, TypeVar
+
+from micrograd import scalar
+from micrograd.core.errors import require_ordered, shown
+
+
+class Bits(Protocol):
+    """A source of random bytes, such as a NumPy generator, which can give a seed."""
+
+    def bytes(self, length: int, /) -> bytes:
+        """`length` random bytes."""
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Rng = random.Random | Bits | SupportsIndex | None
+
+
+def plain(value: Any) -> Any:
+    """A number of any library as an int or a float, so that results are too; anything else as it is."""
+    if type(value) in (int, float):
+        return value
+    value = scalar.unwrap_numpy(value)
+    return float(value) if isinstance(value, Real) and not isinstance(value, int) else value
+
+
+def number(name: str, value: Any, least: float = 0.0, below: float = math.inf) -> float:
+    """`value` as a Python number. Raises ValueError if it is not a number, not finite, or out of its range."""
+    result = plain(value)
+    if not _is_number(result) or not (least <= result < below and abs(result) <= sys.float_info.max):
+        limits = [f", {least:g} or greater"] * (least > -math.inf) + [f" and below {below:g}"] * (below < math.inf)
+        raise ValueError(f"{name} is {shown(value)}: expected a finite number{''.join(limits)}")
+    return result
+
+
+def positive(name: str, value: Any) -> float:
+    """`value` as a Python number above 0. Raises ValueError otherwise."""
+    if result := number(name, value):
+        return result
+    raise ValueError(f"{name} is 0: expected a number above 0")
+
+
+def limit(name: str, value: Any) -> float:
+    """`value` as a Python number from 0 to infinity, for no limit. Raises ValueError otherwise."""
+    result = plain(value)
+    if not _is_number(result) or not result >= 0:
+        raise ValueError(f"{name} is {shown(value)}: expected a number, 0 or greater, or math.inf for no limit")
+    return result
+
+
+def count(name: str, value: Any, least: int = 1) -> int:
+    """`value` as a Python int. Raises ValueError if it is not one, or is below `least`."""
+    result = plain(value)
+    if not isinstance(result, int) or isinstance(result, bool) or not least <= result <= sys.float_info.max:
+        raise ValueError(f"{name} is {shown(value)}: expected an int, {least} or greater")
+    return result
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def generator(rng: Rng) -> Any:
+    """A source of random numbers: `rng` itself, a new one with that seed, or Python's global one; else a TypeError."""
+    source = plain(rng)
+    if source is None:
+        return random
+    if isinstance(source, int):
+        return random.Random(source)
+    if hasattr(source, "gauss"):
+        return source
+    if hasattr(source, "bytes"):  # a NumPy generator, whose methods have other names, gives the seed
+        return random.Random(source.bytes(32))
+    raise TypeError(f"rng is {shown(rng)}: expected a random.Random, a NumPy generator or a seed (an int)")
+
+
+def renamed(**names: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Decorate a function to refuse other libraries' names of arguments with ours, in which {} is the value given."""
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        @wraps(function)
+        def checked(*args: P.args, **options: P.kwargs) -> T:
+            for theirs in names.keys() & options.keys():
+                called = function.__qualname__.removesuffix(".__init__")
+                ours = names[theirs].format(shown(options[theirs]))
+                raise TypeError(f"{called}() has no argument {theirs}: use {ours} instead")
+            return function(*args, **options)
+
+        return checked
+
+    return decorate
+
+
+def positions(name: str, places: Any, n: int) -> tuple[int, ...]:
+    """One or several positions among n arguments, from 0. Raises TypeError for all else."""
+    of_each = tuple(map(plain, places if isinstance(places, (list, tuple)) else (places,)))
+    for place in of_each:
+        if not isinstance(place, int) or isinstance(place, bool) or not -n <= place < n:
+            of = "1 argument" if n == 1 else f"{n} arguments"
+            raise TypeError(f"{name} is {shown(places)}: expected the position of one of {of}, or a tuple of them")
+    return tuple(place % n for place in of_each)
+
+
+def require_attributes(name: str, value: Any, members: Sequence[str], expected: str) -> None:
+    """Raise TypeError unless `value` is an object, not a class, with these attributes."""
+    if isinstance(value, type) or not all(hasattr(value, member) for member in members):
+        raise TypeError(f"{name} is {shown(value)}: expected {expected}")
+
+
+def as_list(name: str, values: Any) -> list[Any]:
+    """The parameters in a list or another iterable. Raises TypeError for anything else, such as a model."""
+    expected = "a list of Values, such as model.parameters()"
+    require_attributes(name, values, ["__iter__"], expected)
+    require_ordered(name, values, expected)
+    return list(values)
+
+
+def is_sized(items: Any) -> bool:
+    """Whether these items have a length: an array without dimensions has none."""
+    return hasattr(items, "__len__") and getattr(items, "shape", None) != ()
+
+
+def by_position(name: str, items: Any) -> Any:
+    """A list or an array as it is, a table of pandas as an array. Raises TypeError for anything without positions."""
+    require_ordered(name, items)
+    if hasattr(items, "__array__") and not hasattr(items, "__array_interface__"):
+        items = items.__array__()
+    if not is_sized(items) or not hasattr(items, "__getitem__"):
+        raise TypeError(f"{name} is of type {type(items).__name__}: expected a list or an array")
+    return items
+
+
+def examples(xs: Any, ys: Any) -> tuple[Sequence[Any], Sequence[Any]]:
+    """The inputs and targets, by position. Raises ValueError if their lengths differ."""
+    xs, ys = by_position("xs", xs), by_position("ys", ys)
+    if len(xs) != len(ys):
+        raise ValueError(f"xs and ys must have the same length, not {len(xs)} and {len(ys)}")
+    return xs, ys

@@ -1,0 +1,807 @@
+"""Training, `map` and `backward` on executors: the results equal those of one, whichever worker answers or fails."""
+
+import functools
+import math
+import os
+import pickle
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+import numpy as np
+import pytest
+
+import micrograd
+from micrograd import Value, data, dot, fit, losses, nn, optim
+from micrograd.compiler import TraceError
+from micrograd.compiler.distributed import pool, shards, worker
+from micrograd.compiler.distributed.pool import WorkersLost
+from micrograd.compiler.dtype import DOUBLE
+from micrograd.training.history import Diverged
+from tests.helpers import has_compiler
+
+pytestmark = pytest.mark.usefixtures("cache")
+
+XS, YS = data.moons(23, noise=0.1, rng=1)
+ROOT = Path(__file__).parents[3]
+
+
+class Processes:
+    """An executor like one of processes, in one thread: what goes there is pickled, and answers come last first.
+
+    Parameters
+    ----------
+    workers
+        How many take turns at random, each with what it has kept.
+    before
+        Called with the number of a task before that is carried out.
+    answer
+        Called with what a worker has answered, which becomes what this returns.
+    """
+
+    def __init__(self, workers=2, before=lambda i: None, answer=lambda answer: answer):
+        self.before, self.answer = before, answer
+        self.kept = [{} for _ in range(workers)]
+        self._max_workers = workers
+        self.tasks, self.cancelled = [], 0
+        self._rng, self._queue = random.Random(workers), SimpleQueue()
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def submit(self, function, *arguments):
+        future = Future()
+        self._queue.put((future, pickle.dumps((function, arguments))))
+        return future
+
+    def shutdown(self, wait=True):
+        self._queue.put(None)
+
+    def loaded(self):
+        """How many tasks came with examples, and with a program."""
+        return [sum(getattr(task, name) is not None for task in self.tasks) for name in ("source", "program")]
+
+    def _serve(self):
+        while True:
+            items = [self._queue.get()]
+            try:
+                while True:
+                    items.append(self._queue.get(timeout=0.001))
+            except Empty:
+                pass
+            for item in reversed(items):
+                if item is None:
+                    return
+                self._carry_out(*item)
+
+    def _carry_out(self, future, pickled):
+        function, arguments = pickle.loads(pickled)
+        if not future.set_running_or_notify_cancel():
+            self.cancelled += 1
+            return
+        worker._caches = self._rng.choice(self.kept)
+        try:
+            if function is worker.run_task:
+                self.tasks.append(arguments[0])
+                self.before(len(self.tasks))
+            future.set_result(self.answer(pickle.loads(pickle.dumps(function(*arguments)))))
+        except BaseException as error:
+            future.set_exception(error)
+
+
+@pytest.fixture(autouse=True)
+def _kept(monkeypatch):
+    monkeypatch.setattr(worker, "_caches", {})
+
+
+def trained(model=lambda: nn.MLP(2, [4, 1], rng=1), xs=XS, ys=YS, loss=losses.mse_loss, **options):
+    """The history of a training, and what it has changed."""
+    model, rng = model(), random.Random(3)
+    make = options.pop("optimizer", lambda parameters: optim.Adam(parameters, learning_rate=0.05))
+    options = {"epochs": 4, "batch_size": 5, "backend": "c" if has_compiler() else "python", **options}
+    optimizer = make(model.parameters())
+    history = fit(model, loss, xs, ys, optimizer=optimizer, rng=rng, progress=False, **options)
+    return history, [p.data for p in model.parameters()], optimizer.state_dict(), rng.getstate()
+
+
+def assert_close(ours, theirs):
+    def flat(tree):
+        if isinstance(tree, float):
+            yield tree
+        elif hasattr(tree, "__dict__"):
+            yield from flat(vars(tree))
+        elif isinstance(tree, (list, tuple, dict, np.ndarray)) or hasattr(tree, "typecode"):
+            for branch in tree.values() if isinstance(tree, dict) else tree:
+                yield from flat(branch)
+
+    assert list(flat(ours)) == pytest.approx(list(flat(theirs)), rel=1e-9, abs=1e-12)
+
+
+def loader(directory, parts=3, xs=XS, ys=YS):
+    """Functions that load parts of the examples, which lie in files."""
+    ends = [len(xs) * k // parts for k in range(parts + 1)]
+    for k in range(parts):
+        np.save(directory / f"xs{k}.npy", np.array(xs[ends[k] : ends[k + 1]], float))
+        np.save(directory / f"ys{k}.npy", np.array(ys[ends[k] : ends[k + 1]], float))
+    return [functools.partial(load, directory, k) for k in range(parts)]
+
+
+def load(directory, k):
+    return tuple(np.load(directory / f"{name}{k}.npy", mmap_mode="r") for name in ("xs", "ys"))
+
+
+# The same as in one process
+
+
+SETTINGS = {
+    "batches": {},
+    "all at once": {"batch_size": None},
+    "one by one": {"batch_size": 1, "epochs": 1},
+    "a schedule": {"schedule": optim.cosine(0.1, 12)},
+    "a schedule of the user's": {"schedule": lambda step: 0.1 / (1 + step)},
+    "clipped": {"clip_grad_norm": 0.1, "optimizer": lambda p: optim.SGD(p, 0.1, momentum=0.9)},
+    "validation": {"validation": (XS[:5], YS[:5]), "patience": 1, "epochs": 30},
+    "snapshots": {"snapshots": 3},
+    "some parameters": {"optimizer": lambda p: optim.SGD(p[2:7], 0.1), "snapshots": 2},
+}
+
+
+@pytest.mark.parametrize("options", SETTINGS.values(), ids=SETTINGS)
+def test_a_training_in_shards_is_that_in_one_process(options, backend):
+    alone = trained(backend=backend, **options)
+    several = [
+        trained(backend=backend, executor=executor, shards=4, **options)
+        for executor in (Processes(1), Processes(2), Processes(5), ThreadPoolExecutor(2))
+    ]
+    assert_close(several[0], alone)
+    assert several[0][-1] == alone[-1]
+    assert all(other == several[0] for other in several)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_real_processes_give_the_same_bits(method):
+    if method == "fork" and not hasattr(os, "fork"):
+        pytest.skip("no such processes here")
+    with ProcessPoolExecutor(2, mp_context=get_context(method)) as executor:
+        there = trained(executor=executor, shards=3)
+    assert there == trained(executor=Processes(), shards=3)
+
+
+@pytest.mark.skipif(not has_compiler(), reason="there is no C compiler here")
+@pytest.mark.parametrize("are_loaded", [False, True])
+def test_shards_may_be_in_single_precision(tmp_path, are_loaded):
+    examples = {"xs": None, "ys": None, "shards": loader(tmp_path)} if are_loaded else {"shards": 3}
+    there = trained(executor=Processes(), precision="single", **examples)
+    alone, doubles = trained(precision="single"), trained()
+    assert there[0].losses == pytest.approx(alone[0].losses, rel=1e-5)
+    assert there[1] == pytest.approx(alone[1], rel=1e-3)
+    assert there[0].losses != trained(executor=Processes(), shards=3)[0].losses == pytest.approx(doubles[0].losses)
+    assert np.array(there[1], "f").tolist() == there[1]
+
+
+class Sum(nn.Module):
+    """A multiple of the sum of however many inputs."""
+
+    def __init__(self):
+        self.w = Value(0.5)
+
+    def __call__(self, xs):
+        return dot([self.w] * len(xs), xs)
+
+
+def test_examples_of_several_shapes_are_shared_out(backend):
+    xs = [[float(i)] * (1 + i // 4) for i in range(11)]
+    options = {"model": Sum, "xs": xs, "ys": [1.0] * 11, "backend": backend, "optimizer": lambda p: optim.SGD(p, 0.001)}
+    assert_close(trained(executor=Processes(), shards=4, **options), trained(**options))
+
+
+def test_by_default_there_is_a_shard_for_each_worker():
+    executor = Processes(3)
+    assert trained(executor=executor) == trained(executor=Processes(1), shards=3)
+    assert {task.shard for task in executor.tasks} == {0, 1, 2}
+
+
+def test_workers_are_sent_once_what_they_keep():
+    executor = Processes(1)
+    trained(executor=executor, shards=4)
+    assert executor.loaded() == [4, 4]
+    assert len(executor.tasks) > 50
+    assert executor.kept == [{}]
+
+
+def test_what_a_worker_has_lost_is_sent_again():
+    executor = Processes(2, before=lambda i: i % 7 or executor.kept[0].clear())
+    assert trained(executor=executor, shards=3) == trained(executor=Processes(), shards=3)
+    assert executor.loaded()[0] > 10
+
+
+def test_a_process_keeps_the_latest_functions():
+    with ThreadPoolExecutor(1) as executor:
+        for token in "abc":
+            source = functools.partial(shards.loaded, lambda: ([1.0], [2.0]), DOUBLE)
+            task = worker.Task("", shards.describe_shards, (None,), token, b"", 0, source)
+            assert executor.submit(worker.run_task, task).result().result == [(1, [1.0, 2.0])]
+    assert list(worker._caches) == ["b", "c"]
+    worker._forked()
+    assert worker._caches == {}
+
+
+def test_several_trainings_at_a_time_do_not_mix():
+    with ThreadPoolExecutor(2) as executor, ThreadPoolExecutor(3) as trainings:
+        futures = [trainings.submit(trained, executor=executor, shards=2, epochs=2) for _ in range(3)]
+        assert all(future.result() == futures[0].result() for future in futures)
+
+
+def test_a_function_makes_the_executor_and_fit_shuts_it_down():
+    made = []
+
+    def make():
+        made.append(ThreadPoolExecutor(2))
+        return made[-1]
+
+    assert trained(executor=make, shards=3) == trained(executor=[make, make], shards=3)
+    for executor in made:
+        with pytest.raises(RuntimeError, match="shutdown"):
+            executor.submit(int)
+    assert len(made) == 3
+
+
+class Times(nn.Module):
+    def __init__(self):
+        self.w = Value(2.0)
+
+    def __call__(self, x):
+        return self.w * x
+
+
+def test_an_operation_that_fails_without_harm_is_none(backend):
+    """In C, of a step whose flags say so, the results are those of the engine; in threads, one thread's at a time."""
+    xs, interval = [1.0 + i / 100 for i in range(40)], sys.getswitchinterval()
+    options = {"model": Times, "xs": xs, "ys": xs, "backend": backend, "batch_size": 20}
+    options["loss"] = lambda x, y: (x - y) ** 2 + 1.0 / (x * 1e308 * 1e308 + 3)
+    alone = trained(**options)
+    assert_close(trained(executor=Processes(), shards=2, **options), alone)
+    try:
+        sys.setswitchinterval(1e-6)
+        assert_close(trained(executor=ThreadPoolExecutor(4), shards=4, **options), alone)
+    finally:
+        sys.setswitchinterval(interval)
+
+
+# Loaders
+
+
+def test_loaders_give_the_examples_where_they_are_used(tmp_path, backend):
+    alone = trained(backend=backend)
+    executor = Processes()
+    there = trained(xs=None, ys=None, executor=executor, shards=loader(tmp_path), backend=backend)
+    assert_close(there, alone)
+    assert there == trained(executor=Processes(), shards=3, backend=backend)
+    assert all(type(task.source) in (functools.partial, type(None)) for task in executor.tasks)
+
+
+def test_all_at_once_needs_no_order(tmp_path):
+    history, parameters, *_, state = trained(
+        xs=None, ys=None, executor=Processes(), shards=loader(tmp_path), batch_size=None
+    )
+    assert_close([history, parameters], trained(batch_size=None)[:2])
+    assert state == random.Random(3).getstate()
+
+
+def test_memory_mapped_arrays_are_used_where_they_lie(tmp_path):
+    xs, ys = load(tmp_path, loader(tmp_path)[1].args[1])
+    [pack] = shards.loaded(lambda: (xs, ys), DOUBLE).packs
+    assert list(pack.pointers) == [xs.ctypes.data, ys.ctypes.data]
+    assert pack.row(3) == (*xs[3], ys[3])
+
+
+def test_loaders_of_other_shapes_go_together():
+    with ThreadPoolExecutor(2) as executor:
+        shards = [lambda: ([[1.0]], [1.0]), lambda: ([[1.0], [1.0, 2.0]], [2.0, 3.0])]
+
+        there = trained(Sum, None, None, executor=executor, shards=shards, batch_size=2)
+    assert_close(there, trained(Sum, [[1.0], [1.0], [1.0, 2.0]], [1.0, 2.0, 3.0], batch_size=2))
+
+
+@pytest.mark.parametrize("batch_size", [2, None])
+def test_a_shard_that_is_empty_contributes_nothing(backend, batch_size):
+    full = [lambda: (XS[:9], YS[:9]), lambda: (XS[9:], YS[9:])]
+    empty = [lambda: ([], []), lambda: (np.empty((0, 2)), np.empty(0))]
+    options = {"xs": None, "ys": None, "backend": backend, "batch_size": batch_size}
+    with ThreadPoolExecutor(2) as executor:
+        there = trained(executor=executor, shards=[empty[0], full[0], empty[1], full[1], empty[0]], **options)
+        assert there == trained(executor=executor, shards=full, **options)
+
+
+def test_an_infinite_input_is_named_by_the_shard_that_it_is_of():
+    shards = [lambda: ([], []), lambda: ([[math.inf, 1.0]], [1.0])]
+    with ThreadPoolExecutor(1) as executor, pytest.raises(Diverged, match=r"xs\[0\] of shard 1 holds inf"):
+        trained(xs=None, ys=None, executor=executor, shards=shards)
+
+
+def test_a_loader_that_changes_its_mind_is_named():
+    examples = iter([([[0.0, 1.0]] * n, [1.0] * n) for n in (2, 3)])
+    options = {"executor": ThreadPoolExecutor(1), "shards": [lambda: next(examples)]}
+    with pytest.raises(ValueError, match=r"^the loader returned 3 examples, but 2 when it was first called"):
+        trained(xs=None, ys=None, schedule=lambda step: worker._caches.clear() or 0.1, **options)
+
+
+class Pinned:
+    """A loss that cannot be sent."""
+
+    def __init__(self):
+        self.loss, self.check_targets = lambda x, y: (x - y) ** 2, lambda targets, name: None
+
+    def __call__(self, x, y):
+        return self.loss(x, y)
+
+
+def test_targets_are_checked_where_they_are_loaded():
+    def options(loss, target):
+        shards = [lambda: ([[0.0, 1.0]] * 2, [1.0, target])]
+        return {"loss": loss, "xs": None, "ys": None, "executor": ThreadPoolExecutor(1), "shards": shards}
+
+    with pytest.raises(ValueError, match=r"^ys\[1\] is 2.0: binary_cross_entropy_with_logits expects") as caught:
+        trained(**options(losses.binary_cross_entropy_with_logits, 2.0))
+    assert "in shard 0, <function" in caught.value.__notes__[0]
+    trained(**options(losses.binary_cross_entropy_with_logits, 0.0))
+    trained(**options(Pinned(), 2.0))
+
+
+MEMORY = """
+import functools, resource, sys
+from concurrent.futures import ProcessPoolExecutor
+import numpy as np
+from micrograd import fit, losses, nn
+
+def load(k, n):
+    rng = np.random.default_rng(k)
+    return rng.random((n, 100)), rng.random(n)
+
+if __name__ == "__main__":
+    n = int(sys.argv[1])
+    with ProcessPoolExecutor(1) as executor:
+        fit(nn.MLP(100, [1], rng=1), losses.mse_loss, executor=executor, backend="auto", progress=False, epochs=2,
+            shards=[functools.partial(load, k, n) for k in range(4)])
+    print(*[resource.getrusage(who).ru_maxrss >> 10 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)])
+"""
+
+
+def test_the_memory_of_the_driver_does_not_grow_with_the_data(tmp_path):
+    """With 100 MB, of which it has no more than 8 bytes for each of 800."""
+    (tmp_path / "memory.py").write_text(MEMORY)
+
+    def megabytes(n):
+        command = [sys.executable, str(tmp_path / "memory.py"), str(n)]
+        done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+        return list(map(int, done.stdout.split()))
+
+    (few, _), (many, there) = megabytes(10), megabytes(32_000)
+    assert many < few + 8
+    assert there > 110
+
+
+# What goes wrong
+
+
+class Breaking(Processes):
+    """Breaks at a task, with all that are waiting."""
+
+    def __init__(self, at, workers=2):
+        super().__init__(workers, before=self._break)
+        self.at = at
+
+    def _break(self, i):
+        if i >= self.at:
+            raise BrokenExecutor("a process has died")
+
+
+def test_a_broken_executor_is_made_anew_and_nothing_is_counted_twice(caplog):
+    made = [*map(Breaking, (2, 9, 12, 9, 5, 4)), Processes()]
+    expected = trained(executor=Processes(), shards=3)
+    assert trained(executor=lambda: made.pop(0), shards=3) == expected
+    assert made == []
+    assert caplog.messages == ["an executor is broken and is being replaced: BrokenExecutor: a process has died"] * 6
+
+
+def test_a_broken_executor_leaves_its_shards_to_the_others(caplog):
+    executors = [Processes(1), Breaking(9, 1), Processes(1)]
+    assert trained(executor=executors, shards=5) == trained(executor=Processes(), shards=5)
+    assert {task.shard for task in executors[0].tasks[:4]} == {0, 3}
+    assert {task.shard for task in executors[1].tasks} == {1, 4}
+    assert [message.partition(":")[0] for message in caplog.messages] == [
+        "an executor is broken, and the others take over its tasks"
+    ]
+
+
+def test_an_executor_that_was_shut_down_is_broken():
+    executor = ThreadPoolExecutor(1)
+    executor.shutdown()
+    with pytest.raises(WorkersLost, match="cannot schedule new futures after shutdown; if it was shut down"):
+        trained(executor=executor)
+
+
+def test_without_workers_the_last_whole_step_stays():
+    model, steps = nn.MLP(2, [4, 1], rng=1), []
+    numbers = lambda: [p.data for p in model.parameters()]  # noqa: E731
+    with pytest.raises(
+        BrokenExecutor, match="no worker is left: BrokenExecutor: a process has died; give a f"
+    ) as caught:
+        trained(lambda: model, executor=Breaking(30), shards=2, schedule=lambda step: steps.append(numbers()) or 0.05)
+    assert caught.value.history.losses == trained(executor=Processes(), shards=2, epochs=2)[0].losses
+    assert numbers() == steps[-1] != steps[-2]
+    assert "after the last completed step" in caught.value.__notes__[0]
+
+
+def test_executors_that_break_at_once_are_not_made_for_ever(caplog):
+    with pytest.raises(
+        WorkersLost,
+        match="3 replacements have broken, too; it never answered: start processes under",
+    ):
+        trained(executor=lambda: Breaking(1))
+    assert len(caplog.messages) == 3
+    made = iter([Breaking(9), *(Breaking(1) for _ in range(3))])
+    with pytest.raises(WorkersLost, match="3 replacements have broken, too, before they gave an answer"):
+        trained(executor=lambda: next(made))
+
+
+def test_a_loader_that_cannot_be_sent_is_named():
+    with (
+        ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor,
+        pytest.raises((AttributeError, pickle.PicklingError)) as caught,
+    ):
+        trained(executor=executor, shards=[lambda: (XS, YS)], xs=None, ys=None)
+    assert "cannot be sent: load it with a function defined in a module" in caught.value.__notes__[0]
+
+
+def dies(path, k):
+    """A loader whose process ends, the first time."""
+    if path.exists():
+        path.unlink()
+        os._exit(1)
+    return load(path.parent, k)
+
+
+def test_a_process_that_dies_is_survived(tmp_path):
+    shards = loader(tmp_path)
+    (tmp_path / "fatal").touch()
+    mortal = [functools.partial(dies, tmp_path / "fatal", 0), *shards[1:]]
+    context = get_context("fork" if hasattr(os, "fork") else "spawn")
+    there = trained(xs=None, ys=None, executor=lambda: ProcessPoolExecutor(2, mp_context=context), shards=mortal)
+    assert there == trained(executor=Processes(), shards=3)
+    (tmp_path / "fatal").touch()
+    with ProcessPoolExecutor(1, mp_context=context) as executor, pytest.raises(BrokenExecutor) as caught:
+        trained(xs=None, ys=None, executor=executor, shards=mortal)
+    assert isinstance(caught.value.__cause__, BrokenProcessPool)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_the_remedy_for_a_broken_executor_makes_one_of_as_many_workers(workers):
+    executor = Breaking(30)
+    executor._max_workers = workers
+    remedy = rf"in executor=lambda: ProcessPoolExecutor\({workers}\), which is called again"
+    with pytest.raises(WorkersLost, match=remedy):
+        trained(executor=executor, shards=2)
+
+
+class Odd(Exception):
+    """Cannot be unpickled."""
+
+    def __init__(self, a, b):
+        super().__init__(f"{a} and {b}")
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"), [(OSError("no disk"), OSError("no disk")), (Odd(1, 2), RuntimeError("Odd: 1 and 2"))]
+)
+def test_an_error_of_a_loader_comes_out_and_names_the_shard(error, expected):
+    def broken():
+        raise error
+
+    with pytest.raises(type(expected)) as caught:
+        trained(xs=None, ys=None, executor=ThreadPoolExecutor(2), shards=[lambda: (XS, YS), broken])
+    assert str(caught.value) == str(expected)
+    assert caught.value.__notes__[0].startswith("in shard 1, <function test_an_error")
+    assert caught.value.__notes__[0].endswith(f", on {worker.name()}")
+
+
+@pytest.mark.parametrize(
+    ("pair", "error", "message"),
+    [
+        (None, TypeError, r"the loader returned None: expected a pair \(xs, ys\)"),
+        (([1.0], [1.0, 2.0]), ValueError, "must have the same length, not 1 and 2"),
+        (([], []), ValueError, "all shards are empty: there is nothing to learn from"),
+    ],
+)
+def test_what_a_loader_returns_is_checked(pair, error, message):
+    with pytest.raises(error, match=message):
+        trained(xs=None, ys=None, executor=ThreadPoolExecutor(2), shards=[lambda: pair])
+
+
+def test_a_worker_without_a_compiler_computes_in_python_and_the_log_says_so_once(caplog, monkeypatch):
+    if not has_compiler():
+        pytest.skip("there is no C compiler here")
+
+    def answer(answer):
+        monkeypatch.delenv("CC")
+        return answer
+
+    executor = Processes(1, lambda i: monkeypatch.setenv("CC", "/none/for/a/worker"), answer)
+    assert_close(trained(executor=executor, shards=2), trained())
+    there, here = caplog.messages
+    assert there.startswith("compiled to NumPy instead of C: no C compiler works here: $CC is '/none/for/a/worker'")
+    assert here == f"{worker.name()} computes in Python instead of C; its own log says why"
+
+
+def test_another_version_is_named(monkeypatch):
+    program = worker.pickled(micrograd.compile(lambda x: x, (1.0,), backend="python"))
+    monkeypatch.setattr("micrograd._version.__version__", "9.9")
+    with pytest.raises(
+        RuntimeError, match=r"^micrograd 9.9 is installed here, but [0-9.]+ where the program comes from"
+    ):
+        worker._unpickled(program)
+
+
+def test_ctrl_c_ends_the_training_and_what_is_under_way(backend):
+    def interrupt(i):
+        if i == 7:  # the first of three tasks for the third step
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.2)
+
+    executor = Processes(1, before=interrupt)
+    history, parameters, *_ = trained(executor=executor, shards=3, backend=backend, batch_size=None)
+    expected = trained(executor=Processes(1), shards=3, backend=backend, batch_size=None, epochs=2)
+    assert history.interrupted
+    assert (history.losses, parameters) == (expected[0].losses, expected[1])
+    deadline = time.monotonic() + 5
+    while executor.cancelled < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert executor.cancelled == 2
+
+
+def test_ctrl_c_in_a_worker_is_one(backend):
+    def interrupt(i):
+        if i == 9:
+            raise KeyboardInterrupt
+
+    assert trained(executor=Processes(1, before=interrupt), shards=3, backend=backend)[0].interrupted
+
+
+def test_a_wait_without_any_answer_is_told(caplog, monkeypatch):
+    monkeypatch.setattr(pool, "PATIENCE", 0.05)
+    monkeypatch.setattr(pool, "TICK", 0.02)
+    trained(executor=Processes(1, before=lambda i: i == 4 and time.sleep(0.3)), shards=3)
+    assert caplog.messages == ["no answer for 0.05 s: waiting for shard 0, shard 1, shard 2"]
+
+
+class Steep(nn.Module):
+    """A prediction that is not finite from some input on."""
+
+    def __init__(self):
+        self.w = Value(1e300)
+
+    def __call__(self, x):
+        return self.w * x
+
+
+SUM = "mean(1e+308, 1e+308, 1e+308, 1e+308, 1e+308, ...) is inf"
+DIVERGING = {
+    "a loss": {"model": Steep, "xs": [0.0] * 8 + [1e300], "ys": [0.0] * 9},
+    "an input": {"model": Steep, "xs": [0.0] * 8 + [float("nan")], "ys": [0.0] * 9},
+    "a parameter": {"optimizer": lambda p: optim.SGD(p, 1e308), "xs": [[1e9, 1e9]] * 6, "ys": [1.0] * 6},
+    "a sum": {"model": Steep, "loss": lambda x, y: x * y, "xs": [1.0] * 6, "ys": [1e8] * 6, "batch_size": None},
+    "an operation": {"loss": lambda x, y: (0 * x - 1).log()},
+    "no dependence": {"loss": lambda x, y: Value(1.0) * y, "ys": [1.0] * 23},
+}
+
+
+@pytest.mark.parametrize("options", DIVERGING.values(), ids=DIVERGING)
+def test_what_diverges_does_so_as_in_one_process(options, backend, tmp_path):
+    def error(**more):
+        model = options.get("model", lambda: nn.MLP(2, [4, 1], rng=1))()
+        with pytest.raises((ArithmeticError, ValueError)) as caught:
+            trained(**{**options, "model": lambda: model, "backend": backend, **more})
+        return caught.value, [p.data for p in model.parameters()]
+
+    alone, parameters = error()
+    loaders = loader(tmp_path, 3, options.get("xs", XS), options.get("ys", YS))
+    for more in {"shards": 3}, {"shards": loaders, "xs": None, "ys": None}:
+        there, parameters_there = error(executor=Processes(), **more)
+        assert type(there) is type(alone)
+        assert str(there).replace(" of shard 2", "").replace("xs[2]", "xs[8]") == str(alone)
+        assert parameters_there == pytest.approx(parameters, rel=1e-9)
+        if isinstance(alone, Diverged):
+            assert there.failure.origin == alone.failure.origin.replace(SUM, "the sum of finite losses is inf")
+            assert there.failure.parameters == alone.failure.parameters
+
+
+# What is given
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"shards": 2}, ValueError, "shards need the workers of an executor: give executor"),
+        ({"executor": ThreadPoolExecutor, "backend": "eager"}, ValueError, 'give backend="c", "numpy", "python" or'),
+        ({"executor": ThreadPoolExecutor, "threads": 2}, ValueError, "threads is 2, but each worker"),
+        ({"executor": ThreadPoolExecutor, "shards": 24}, ValueError, "shards is 24, but there are only 23 examples"),
+        ({"executor": ThreadPoolExecutor, "shards": 0}, ValueError, "shards is 0: expected an int"),
+        (
+            {"executor": ThreadPoolExecutor, "shards": []},
+            ValueError,
+            "shards that are loaded take the place of xs and ys",
+        ),
+        ({"executor": ThreadPoolExecutor, "shards": [], "xs": None, "ys": None}, ValueError, "shards is an empty list"),
+        (
+            {"executor": ThreadPoolExecutor, "shards": [3], "xs": None, "ys": None},
+            TypeError,
+            r"shards\[0\] is 3: expected",
+        ),
+        ({"xs": None}, TypeError, "(xs|xs and ys) (is|are) missing: give both xs and ys, or an executor"),
+        ({"executor": ThreadPoolExecutor, "xs": None, "ys": None}, TypeError, "xs and ys are missing"),
+        ({"executor": 3}, TypeError, "executor is 3: expected a concurrent.futures.Executor, such as"),
+        ({"executor": lambda: None}, TypeError, "executor\\(\\) is None: expected"),
+        ({"executor": []}, ValueError, "executor is an empty list"),
+        (
+            {"executor": ThreadPoolExecutor, "shards": iter([])},
+            TypeError,
+            "shards is <list_iterator .*: expected the number of parts",
+        ),
+        ({"executor": [ThreadPoolExecutor, 3]}, TypeError, "executor is 3: expected"),
+    ],
+)
+def test_what_does_not_go_together_is_named(options, error, message):
+    with pytest.raises(error, match=message):
+        trained(**options)
+
+
+def test_what_cannot_be_compiled_is_an_error_with_an_executor():
+    with pytest.raises(TraceError, match="this needs the number itself"):
+        trained(loss=lambda x, y: x if x > y else y, executor=Processes(), backend="auto")
+
+
+# Map and backward
+
+
+class Squares:
+    def __init__(self, backend):
+        self.w = Value(3.0)
+        self.xs, self.ys = [float(i) for i in range(20)], [0.5] * 20
+        self.fast = micrograd.compile(
+            lambda x, y: (self.w * x - y) ** 2, (1.0, 1.0), parameters=[self.w], backend=backend
+        )
+        self.pair = micrograd.compile(lambda x: [self.w * x, x], (1.0,), parameters=[self.w], backend=backend)
+
+    def chunks(self, *lists, size=3):
+        return (tuple(xs[i : i + size] for xs in lists) for i in range(0, 20, size))
+
+    def backward(self, *batches, **options):
+        self.w.grad = 1.0
+        return self.fast.backward(*batches, **options), self.w.grad
+
+
+@pytest.fixture(params=[None, Processes, lambda: lambda: ThreadPoolExecutor(3)], ids=["here", "processes", "threads"])
+def executor(request):
+    return request.param and request.param()
+
+
+def test_backward_and_map_are_those_of_one_process(backend, executor):
+    f = Squares(backend)
+    expected, batch = f.backward(f.xs, f.ys), f.fast.pack(f.xs, f.ys)
+    for _ in range(2):
+        for batches in [(f.xs, f.ys), (batch,), (f.chunks(f.xs, f.ys),), (iter([batch]),)]:
+            assert f.backward(*batches, executor=executor) == pytest.approx(expected, rel=1e-12)
+        assert f.fast.map(f.xs, f.ys, executor=executor) == f.fast.map(f.xs, f.ys)
+        f.w.data += 1.0
+        expected = f.backward(f.xs, f.ys)
+
+
+def test_a_map_of_chunks_is_an_iterator_of_lists(backend, executor):
+    f = Squares(backend)
+    chunks = [chunk for (chunk,) in f.chunks(f.xs)]
+    assert list(f.pair.map(iter(chunks), executor=executor)) == list(map(f.pair.map, chunks))
+    assert list(f.fast.map(f.chunks(f.xs, f.ys), executor=executor))[6] == f.fast.map(f.xs[18:], f.ys[18:])
+    assert f.pair.map(f.xs[:2], executor=executor) == [[0.0, 0.0], [3.0, 1.0]]
+
+
+def test_chunks_are_asked_for_as_there_is_room(backend):
+    f, taken = Squares(backend), []
+    chunks = (taken.append(i) or [float(i)] for i in range(10**9))
+    results = f.pair.map(chunks, executor=Processes(2))
+    assert taken == []
+    assert [next(results), next(results)] == [[[0.0, 0.0]], [[3.0, 1.0]]]
+    assert len(taken) == 5
+    results.close()
+    assert next(f.pair.map(chunks)) == [[15.0, 5.0]]
+
+
+def test_chunks_of_new_shapes_are_compiled_for(backend, executor):
+    fast = micrograd.compile(lambda xs: dot(xs, xs), ([1.0],), backend=backend)
+    chunks = [[[1.0]], [[1.0, 2.0]], [[3.0], [4.0]], [[1.0, 1.0, 1.0]]]
+    assert list(fast.map(iter(chunks), executor=executor)) == [[1.0], [5.0], [9.0, 16.0], [3.0]]
+
+
+def test_an_error_in_a_chunk_leaves_gradients_and_says_where(executor):
+    w = Value(1.0)
+    fast = micrograd.compile(lambda x: (w * x).log(), (1.0,), parameters=[w], backend="python")
+    chunks = [[1.0], [1.0, -1.0]]
+    with pytest.raises(ValueError, match=r"^log\(-1.0\): .* in example 1, counted from 0") as caught:
+        fast.backward(iter(chunks), executor=executor)
+    assert w.grad == 0.0
+    assert caught.value.__notes__[0].partition(", on process ")[0] == "in chunk 1"
+    if executor:
+        with pytest.raises(ValueError) as caught:
+            fast.map([1.0, -1.0], executor=executor)
+        assert ", of which the error counts the first as 0, on process " in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize("executor", [None, ThreadPoolExecutor])
+def test_what_is_no_chunk_is_named(executor):
+    f = Squares("python")
+    with pytest.raises(TypeError, match=r"chunk 1 is \[1.0\]: expected a tuple with a batch for each argument"):
+        f.fast.backward(iter([([1.0], [1.0]), [1.0]]), executor=executor)
+    with pytest.raises(ValueError, match="there are no examples"):
+        f.fast.backward(iter([]), executor=executor)
+    with pytest.raises(TypeError, match="the function returns a list"):
+        f.pair.backward(iter([[1.0]]), executor=executor)
+    with pytest.raises(ValueError, match="compiled without parameters"):
+        micrograd.compile(lambda x: x, (1.0,), backend="python").backward([1.0], executor=executor)
+
+
+# The engines that people run
+
+
+def test_dask_goes_on_when_one_of_two_processes_is_killed(tmp_path, monkeypatch):
+    distributed = pytest.importorskip("distributed", reason="pip install dask[distributed]")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    options = {"xs": None, "ys": None, "shards": loader(tmp_path, 4), "epochs": 12}
+    expected = trained(executor=Processes(), **options)
+    killed = []
+
+    def kill(step):
+        if step == 20:
+            killed.append(next(iter(client.run(os.getpid).values())))
+            os.kill(killed[0], signal.SIGKILL)
+        return 0.05
+
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, local_directory=str(tmp_path)
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        there = trained(executor=client.get_executor(pure=False), schedule=kill, **options)
+    assert killed
+    assert there[:2] == expected[:2]
+
+
+MPI = """
+import sys
+from mpi4py import MPI
+from mpi4py.futures import MPIPoolExecutor
+from tests.compiler.distributed.test_shards import trained, worker
+
+if __name__ == "__main__":
+    with MPIPoolExecutor() as executor:
+        assert executor.num_workers == MPI.COMM_WORLD.size - 1 == 1
+        assert executor.submit(worker.name).result() != worker.name()
+        print(repr(trained(executor=executor, shards=3)[:2]))
+"""
+
+
+def test_mpi_with_two_ranks(tmp_path):
+    pytest.importorskip("mpi4py", reason="pip install mpi4py")
+    mpiexec = shutil.which("mpiexec") or pytest.skip("there is no MPI here: apt-get install openmpi-bin")
+    (tmp_path / "ranks.py").write_text(MPI)
+    as_root = {f"OMPI_ALLOW_RUN_AS_ROOT{end}": "1" for end in ("", "_CONFIRM")}
+    environment = {**os.environ, **as_root, "PYTHONPATH": str(ROOT), "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+    command = [mpiexec, "-n", "2", sys.executable, "-m", "mpi4py.futures", str(tmp_path / "ranks.py")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.stdout == f"{trained(executor=Processes(), shards=3)[:2]!r}\n", done.stderr

@@ -1,0 +1,493 @@
+"""Sums of products in a trace: one operation each, wherever nothing else can have their parts."""
+
+from typing import Any
+
+import pytest
+
+import micrograd
+from micrograd import Value, dot, losses, scalar, take
+from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.frontend.interpret import evaluate
+from micrograd.compiler.frontend.products import Pending, joined
+from micrograd.compiler.frontend.tracer import Symbol, Trace, TraceError
+from micrograd.compiler.passes import program
+from micrograd.support.trees import shape_of
+
+
+@pytest.fixture
+def trace() -> Trace:
+    """A trace that joins, in whose gradients a test is."""
+    return Trace(joins=True)
+
+
+def values(n: int) -> list[Value]:
+    """Parameters."""
+    return [Value(0.5 - 0.25 * i) for i in range(n)]
+
+
+def graph_of(function: Any, example: tuple[Any, ...], parameters: list[Value]) -> Graph:
+    """The traced function."""
+    return Graph(function, list(map(shape_of, example)), parameters)
+
+
+def shown(trace: Trace, number: Symbol) -> Any:
+    """The operation of a line, and its operands: constants as numbers, leaves by their index."""
+    line = number.id
+    if line in trace.constants:
+        return trace.constants[line]
+    if line in trace.leaves:
+        return trace.leaves[line][1]
+    return trace.ops[line], *[shown(trace, Symbol(trace, operand)) for operand in trace.operands[line]]
+
+
+def check(function: Any, example: tuple[Any, ...], parameters: list[Value]) -> None:
+    """That Python and C compute what the engine does."""
+    result = function(*[list(map(Value, x)) if isinstance(x, list) else Value(x) for x in example])
+    for parameter in parameters:
+        parameter.grad = 0.0
+    result.backward()
+    expected = [result.data, *[parameter.grad for parameter in parameters]]
+    for backend in "python", "c":
+        for parameter in parameters:
+            parameter.grad = 0.0
+        fast = micrograd.compile(function, example, parameters=parameters, backend=backend)
+        loss = fast.backward(*[[x] for x in example])
+        assert [loss, *[parameter.grad for parameter in parameters]] == pytest.approx(expected, rel=1e-13), backend
+
+
+def test_a_dot_is_one_operation_and_so_is_each_gradient() -> None:
+    ws, vs, b = values(3), values(3), Value(0.1)
+
+    def function(x: Any) -> Any:
+        hidden = [dot(ws, x, b).tanh(), dot(vs, x).tanh()]
+        return dot(hidden, hidden)
+
+    graph = graph_of(function, ([1.0, 2.0, 3.0],), [*ws, *vs, b])
+    assert graph.trace.ops.count("dot") == 3 + 2 + 3  # forward; of the hidden numbers; of the arguments
+    assert [outer.row for outer in graph.outers] == [(0, 1, 3), (3, 1, 3)]  # of the weights
+    assert graph.in_lines().trace.ops.count("dot") == 3 + 2 + 3 + 6
+    assert graph.trace.ops.count("dot") == 3 + 2 + 3
+    check(function, ([1.0, 2.0, 3.0],), [*ws, *vs, b])
+
+
+def plus_products(x: Any, start: Any, ws: list[Any]) -> Any:
+    """start + w0 * x0 + w1 * x1 + ..., written with operators."""
+    for w, number in zip(ws, x, strict=True):
+        start = start + w * number
+    return start
+
+
+SUMS: dict[str, Any] = {
+    "from a number": lambda x, b, ws: plus_products(x, b, ws),
+    "nested on the right": lambda x, b, ws: ws[2] * x[2] + (ws[1] * x[1] + (ws[0] * x[0] + b)),
+    "from nothing": lambda x, b, ws: plus_products(x[1:], ws[0] * x[0], ws[1:]),
+    "in two parts": lambda x, b, ws: plus_products(x[2:], plus_products(x[:2], b, ws[:2]), ws[2:]),
+}
+
+
+@pytest.mark.parametrize("form", SUMS)
+def test_a_sum_of_products_is_a_dot_however_it_is_written(form: str) -> None:
+    ws, b = values(3), Value(0.1)
+
+    def function(add: Any) -> Any:
+        return lambda x: plus_products([0.1, 0.2], add(x, b, ws).tanh(), [x[0], x[2]])
+
+    def with_dot(x: Any, b: Value, ws: list[Value]) -> Value:
+        return dot(ws, x) if form == "from nothing" else dot(ws, x, b)
+
+    example = ([1.0, 2.0, 3.0],)
+    graphs = [graph_of(function(add), example, [*ws, b]) for add in (SUMS[form], with_dot)]
+    kernels = [program(graph, graph.outputs, graph.parameter_gradients or []).kernel for graph in graphs]
+    assert kernels[0] == kernels[1]
+    assert [outer.row for outer in graphs[0].outers] == [(0, 1, 3)]
+    check(function(SUMS[form]), example, [*ws, b])
+
+
+def test_interleaved_sums_give_the_kernel_of_sums_one_after_the_other() -> None:
+    ws = values(3)
+
+    def interleaved(x: Any) -> Any:
+        totals: list[Any] = [0.0] * 5
+        for j in range(3):
+            for i in reversed(range(5)):
+                totals[i] = totals[i] + ws[j] * x[i + j]
+        return dot([total.tanh() for total in totals], x[2:])
+
+    def one_by_one(x: Any) -> Any:
+        return dot([plus_products(x[i : i + 3], 0.0, ws).tanh() for i in range(5)], x[2:])
+
+    example = ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0],)
+    graphs = [graph_of(function, example, ws) for function in (interleaved, one_by_one)]
+    kernels = [program(graph, graph.outputs, graph.parameter_gradients or []).kernel for graph in graphs]
+    assert kernels[0] == kernels[1]
+    check(interleaved, example, ws)
+
+
+def test_a_sum_that_where_discards_on_a_constant_condition_can_be_compiled() -> None:
+    ws = values(3)
+    check(lambda x: plus_products(x, micrograd.where(True, 0.5, plus_products(x, 0.0, ws)), ws), ([1.0, 2.0, 3.0],), ws)
+
+
+def replaced(x: Any, ws: list[Value], which: str) -> Any:
+    """A sum of products one of whose nodes is given another number, as for a straight-through gradient."""
+    total: Any = 0.0
+    for w, number in zip(ws, x, strict=True):
+        product = w * number
+        if which == "product":
+            product.data = scalar.tanh(product.data)
+        if which == "product, by a sum":
+            product.data = w.data + (number.data if isinstance(number, Value) else number)
+        total = total + product
+        if which == "partial sum":
+            total.data = total.data + 1.0
+    if which == "total":
+        total.data = total.data + 1.0
+    return total * 1.0
+
+
+@pytest.mark.parametrize("which", ["product", "product, by a sum", "partial sum", "total"])
+def test_a_number_that_was_assigned_to_a_part_is_kept(which: str) -> None:
+    ws = values(4)
+    check(lambda x: replaced(x, ws, which), ([1.0, 2.0, 3.0, 4.0],), ws)
+
+
+def partial_sums(x: Any, ws: list[Value]) -> list[Any]:
+    """The partial sums: 0, w0 * x0, w0 * x0 + w1 * x1, ..."""
+    totals = [Value(0.0)]
+    for w, number in zip(ws, x, strict=True):
+        totals.append(totals[-1] + w * number)
+    return totals
+
+
+def half_reading_grad(x: Value) -> Value:
+    """x / 2, as a user's own operation whose closure reads the gradient of x."""
+
+    def _backward(grad: Any) -> None:
+        x.grad += grad * 0.5 + 0.0 * x.grad
+
+    return Value(x.data * 0.5, (x,), "half", _backward)
+
+
+NO_DOTS: dict[str, Any] = {
+    "each partial sum is used": lambda x, ws: plus_products(partial_sums(x, ws), Value(0.0), [1.0] * 4),
+    "a product is used twice": lambda x, ws: (
+        [product := ws[0] * x[0], product + ws[1] * x[1] + ws[2] * x[2]][1] + product
+    ),
+    "two products": lambda x, ws: ws[0] * x[0] + ws[1] * x[1],
+    "constant factors": lambda x, ws: 2.0 * x[0] + 3.0 * x[1] + 4.0 * ws[0],
+    "differences": lambda x, ws: ws[0] * x[0] - ws[1] * x[1] - ws[2] * x[2],
+    "a closure reads gradients": lambda x, ws: half_reading_grad(plus_products(x, 0.0, ws)),
+}
+
+
+@pytest.mark.parametrize("case", NO_DOTS)
+def test_these_sums_are_no_dots_in_the_trace(case: str) -> None:
+    ws = values(3)
+    graph = graph_of(lambda x: NO_DOTS[case](x, ws), ([1.0, 2.0, 3.0],), ws)
+    assert "dot" not in [graph.trace.ops[line] for line in graph.trace.live(graph.outputs)]
+    check(lambda x: NO_DOTS[case](x, ws), ([1.0, 2.0, 3.0],), ws)
+
+
+def test_the_largest_of_many_numbers_is_one_operation() -> None:
+    trace = Trace()
+    x, y = trace.leaf("x"), trace.leaf("x", 1)
+    assert shown(trace, scalar.largest([0.5, x, 2.0, y])) == ("largest", 0.5, 0, 2.0, 1)
+    one = trace.record("+", (1.0, 2.0))
+    assert shown(trace, scalar.largest([0.5, one, 2.0])) == 3.0
+    ws = values(5)
+    graph = graph_of(lambda xs: losses.cross_entropy([w * x for w, x in zip(ws, xs, strict=True)], 2), ([1.0] * 5,), ws)
+    assert graph.trace.ops.count("largest") == 1
+    assert not {">", "where"} & {*graph.trace.ops}
+
+
+@pytest.mark.parametrize(("ws", "bias"), [([1.0, 2.0], 0), ([0.0, 1.0], 0.5), ([0.0, -0.0], -0.0)])
+def test_a_dot_with_constants_is_what_is_left_of_its_operations(ws: list[float], bias: float) -> None:
+    vs = values(2)
+    check(lambda x: dot([*ws, *vs], [*vs, *x], bias), ([1.5, 2.5],), vs)
+    trace = Trace()
+    x = trace.leaf("x")
+    assert shown(trace, x.plus_products(0, [x], [2.0])) == ("*", 0, 2.0)
+    assert shown(trace, x.plus_products(0, [x], [x])) == ("*", 0, 0)  # which does not join
+    joining = Trace(joins=True).leaf("x")
+    assert joining.plus_products(0, [joining], [joining**0]).id == joining.id
+
+
+def test_a_dot_within_derivatives_may_mix_numbers_of_several_levels() -> None:
+    w = values(2)
+
+    def function(x: Any) -> Any:
+        return micrograd.functional.grad(lambda y: dot([y, w[0]], [w[1], y], y * y))(x) * x
+
+    check(function, (1.5,), w)
+    trace = Trace(joins=True)
+    x = trace.leaf("x")
+    assert type(x.plus_products(Value(1.0), [x], [x])) is Value
+
+
+def test_products_are_added_to_the_sum_that_they_belong_to(trace: Trace) -> None:
+    a, b, c = (trace.leaf("x", i) for i in range(3))
+    with joined(trace, {}, 0):
+        total = 0 + a * b + b * c
+        longer, other = total + a * a, total + c * c
+        product = a * c
+        of_a_line = (a - b) + product + product
+    assert shown(trace, total) == ("dot", -0.0, 0, 1, 1, 2)
+    assert shown(trace, longer) == ("dot", -0.0, 0, 1, 1, 2, 0, 0)
+    assert shown(trace, other) == ("dot", -0.0, 0, 1, 1, 2, 2, 2)
+    assert shown(trace, of_a_line) == ("dot", ("-", 0, 1), 0, 2, 0, 2)
+    assert type(total) is Symbol
+    assert not hasattr(a * b, "other")
+
+
+def test_what_else_uses_a_product_or_a_sum_records_it(trace: Trace) -> None:
+    a, b, c = (trace.leaf("x", i) for i in range(3))
+    with joined(trace, {}, 0):
+        product, alone, total = a * b, 0 + a * b, 0 + a * b + b * c
+        assert [type(number) for number in (product, alone, total)] == [Pending] * 3
+        assert not hasattr(product, "other")
+        assert shown(trace, alone.exp()) == ("exp", ("*", 0, 1))
+        assert shown(trace, product - c) == ("-", ("*", 0, 1), 2)
+        assert shown(trace, 0 + total) == ("dot", -0.0, 0, 1, 1, 2)
+        assert shown(trace, total + c) == ("+", ("dot", -0.0, 0, 1, 1, 2), 2)
+        assert shown(trace, 1.0 + a * c) == ("+", 1.0, ("*", 0, 2))
+        assert shown(trace, (a * b) + (b * c)) == ("dot", -0.0, 0, 1, 1, 2)
+        assert shown(trace, (a * b) + c) == ("+", ("*", 0, 1), 2)
+        assert shown(trace, b + a * b) == ("dot", 1, 0, 1)  # a leaf may be what a gradient was before
+        assert shown(trace, b + (0 + a * b)) == ("dot", 1, 0, 1)
+        assert shown(trace, b + total) == ("+", 1, ("dot", -0.0, 0, 1, 1, 2))
+        assert shown(trace, a * 2.0) == ("*", 0, 2.0)
+    assert shown(trace, a * c) == ("*", 0, 2)
+
+
+def test_a_sum_of_finite_numbers_starts_from_nothing_rather_than_from_a_zero() -> None:
+    trace = Trace(joins=True, finite=True)
+    a = trace.leaf("x")
+    assert shown(trace, a.plus_products(0.0, [a], [a])) == ("dot", -0.0, 0, 0)
+    assert shown(Trace(joins=True).leaf("x").trace, Trace(joins=True).leaf("x")) == 0
+
+
+def test_a_sum_that_is_kept_has_no_number(trace: Trace) -> None:
+    a = trace.leaf("x")
+    with joined(trace, {}, 0):
+        kept = 0 + a * a
+    trace.close()
+    with pytest.raises(TraceError, match="kept after its function"):
+        kept + 1.0
+
+
+def test_weights_that_are_looked_up_and_multiplied_are_scattered_to() -> None:
+    table = [values(2), values(2), values(2)]
+
+    def loss(token: Any, following: Any) -> Any:
+        x = take(table, token)
+        return losses.cross_entropy([dot(row, x) for row in table], following)
+
+    def twice(token: Any, following: Any) -> Any:
+        return loss(token, following) + dot(take(table, following), take(table, token)) * loss(following, token)
+
+    def multiplied(token: Any, following: Any) -> Any:
+        x, y = take(table, token), take(table, following)
+        return losses.cross_entropy([dot(row, x) * dot(row, y) for row in table], following)
+
+    parameters = [weight for row in table for weight in row]
+    for function, n in ((loss, 2), (twice, 8), (multiplied, 4)):
+        graph = graph_of(function, (1, 2), parameters)
+        assert len(graph.scatters) == n
+        check(function, (1.0, 2.0), parameters)
+
+
+def test_rows_in_dots_have_the_same_gradients_as_in_single_products() -> None:
+    ws, vs = values(4), values(4)
+
+    def overlapping(x: Any) -> Any:
+        once, more = dot(ws, x), dot([ws[0], ws[0], ws[1]], [x[1], x[2], x[2]])
+        return once * more + dot(x, x) + dot(ws, ws[::-1]) + dot([x[0], x[1]], [x[1], x[0]]) * dot([once, once], ws[:2])
+
+    def chained(x: Any) -> Any:
+        hidden = [dot(row, x) for row in (ws, vs, ws[::-1])]
+        total = micrograd.sum(hidden) * hidden[0]
+        return (
+            total + dot(hidden, hidden) + dot(hidden, x[:3]) + dot(hidden[:2], x[2:]) * hidden[1] + dot(vs, x) * ws[2]
+        )
+
+    def of_constants(x: Any) -> Any:
+        return dot(ws, [1.0, x[0], 2.0, x[1]]) * dot([x[0] ** 0, x[1]], [ws[0], ws[1]]) + dot(vs, ws)
+
+    for function in (overlapping, chained, of_constants):
+        check(function, ([0.5, -1.0, 2.0, 1.5],), [*ws, *vs])
+
+
+def test_the_gradients_of_a_row_of_weights_that_only_dots_use_are_one_outer() -> None:
+    ws, vs, us, rest = values(3), values(3), values(3), values(5)
+
+    def function(x: Any) -> Any:
+        total = dot(ws, x) * dot(vs, x) + dot(ws, x).tanh() + vs[1] * x[0]  # vs[1] is used elsewhere, too
+        return total * dot([us[2], us[0], us[1]], x) + dot(rest[:2], x[:2]) * dot(rest[::2], x)
+
+    graph = graph_of(function, ([1.0, 2.0, 3.0],), [*ws, *vs, *us, *rest])
+    assert [(tuple(row), len(gradients)) for row, gradients, _ in graph.outers] == [((0, 1, 3), 2)]
+    check(function, ([1.0, 2.0, 3.0],), [*ws, *vs, *us, *rest])
+
+    def parts(x: Any) -> Any:  # what a row is multiplied by does not lie in one array
+        return dot(ws, [x[0], x[0] * x[1], ws[0].tanh()]) + dot(vs, x) ** 2
+
+    assert len(graph_of(parts, ([1.0, 2.0, 3.0],), [*ws, *vs]).outers) == 1
+    check(parts, ([1.0, 2.0, 3.0],), [*ws, *vs])
+
+
+def test_gradients_that_a_backward_within_the_function_leaves_are_added_to() -> None:
+    ws = values(3)
+
+    def function(x: Any) -> Any:
+        dot(ws, x).backward()
+        return dot(ws, x) ** 2
+
+    result = function([Value(0.5), Value(-1.0), Value(2.0)])
+    result.backward()
+    expected = [parameter.grad for parameter in ws]
+    for backend in "python", "c":
+        for parameter in ws:
+            parameter.grad = 0.0
+        fast = micrograd.compile(function, ([0.5, -1.0, 2.0],), parameters=ws, backend=backend)
+        fast.backward([[0.5, -1.0, 2.0]])
+        assert [parameter.grad for parameter in ws] == pytest.approx(expected, rel=1e-13)
+
+
+def test_a_gradient_that_was_read_midway_does_not_change_later() -> None:
+    ws = values(2)
+    kept = []
+
+    def keeping(y: Value) -> Value:
+        def backward(grad: Any) -> None:
+            kept.append(ws[0].grad)
+            y.grad += grad
+
+        return Value(y.data * 1, (y,), "keeping", backward)
+
+    def using(y: Value) -> Value:
+        def backward(grad: Any) -> None:
+            y.grad += grad * kept[-1]
+
+        return Value(y.data * 1, (y,), "using", backward)
+
+    def function(x: Any) -> Any:
+        inner = using(dot(ws, [x, x * x]))
+        return dot(ws, [keeping(dot(ws, [inner, x])), x])
+
+    check(function, (0.5,), ws)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        [[4, 3, 4, 3, 4, 3, 3], [5, 7]],
+        [[4, 3, 4, 3, 4, 3, 4, 4], [7, 5]],
+        [[3, 4, 3, 4, 3, 4, 5]],
+        [[3, 4, 3, 4, 3, 4, 3]],
+    ],
+)
+def test_rows_of_several_lengths_in_turn(sizes: list[list[int]]) -> None:
+    layers = [[values(size) for size in layer] for layer in sizes]
+
+    def function(x: Any) -> Any:
+        for layer in layers:
+            x = [dot(row, x[: len(row)]).tanh() for row in layer]
+        return dot(x, x[::-1])
+
+    check(function, ([0.1, 0.2, 0.3, 0.4, 0.5, 0.6],), [weight for layer in layers for row in layer for weight in row])
+
+
+def test_what_only_shares_the_number_of_a_parameter_has_none_of_its_gradient() -> None:
+    ws = values(3)
+    check(lambda i: take([w.detach() for w in ws], i) * 3.0 + ws[0], (1.0,), ws)
+
+    def reversed_gradient(w: Value) -> Value:
+        def backward(grad: Any) -> None:
+            w.grad -= grad
+
+        return Value(w.data, (w,), "reversed", backward)
+
+    check(lambda i: take(list(map(reversed_gradient, ws)), i) * 3.0 + ws[0], (1.0,), ws)
+
+
+@pytest.mark.parametrize("constant", [1, True, 0.5, -2])
+def test_a_product_is_added_to_a_constant(constant: float) -> None:
+    ws = values(4)
+
+    def penalized(w: Value) -> Value:
+        def backward(grad: Any) -> None:
+            w.grad += constant
+
+        return Value(w.data * 0.0, (w,), "penalized", backward)
+
+    def function(x: Any) -> Any:
+        total = dot(ws, x)
+        return total * 1.0 + penalized(ws[1])
+
+    check(function, ([1.0, 2.0, 3.0, 4.0],), ws)
+    check(lambda x: penalized(ws[1]) + dot(ws, x) * dot(ws, x), ([1.0, 2.0, 3.0, 4.0],), ws)
+
+
+def test_a_closure_reads_what_a_take_has_added() -> None:
+    ws = values(4)
+
+    def reading(w: Value, u: Value) -> Value:
+        def backward(grad: Any) -> None:
+            w.grad += grad * 0.5
+            u.grad += grad * 2.0 + w.grad * 0.25
+
+        return Value(w.data * 0.5 + u.data * 2.0, (w, u), "reading", backward)
+
+    def function(i: Any) -> Any:
+        read = reading(ws[0], ws[3])
+        return read * take(ws[:3], i)
+
+    check(function, (0.0,), ws)
+
+
+def test_windows_that_overlap_share_no_terms() -> None:
+    ws = values(12)
+
+    def function(x: Any) -> Any:
+        prefixes = [dot(ws[:i], x[:i]).tanh() for i in range(1, 13)]
+        return dot(prefixes, prefixes[::-1]) + micrograd.sum([dot(ws[:5], x[i : i + 5]).tanh() for i in range(8)])
+
+    check(function, ([0.1 * i - 0.4 for i in range(12)],), ws)
+
+
+def test_sums_of_what_is_not_chosen_add_nothing_where_the_engine_goes_on() -> None:
+    ws = values(3)
+
+    def function(x: Any) -> Any:
+        return dot(ws, [take([x[0].sqrt(), x[0], x[1]], x[2]), x[0], x[1]])
+
+    graph = graph_of(function, ([0.0, 2.0, 1.0],), ws)
+    numbers = {
+        id: {"p": 0.5, "x": (0.0, 2.0, 1.0)[i % 3], "g": 0.0, "seed": 1.0}[a]
+        for id, (a, i) in graph.trace.leaves.items()
+    }
+    ends = [*(graph.argument_gradients or [])]
+    numbers |= graph.trace.constants
+    assert not any(isinstance(n, Exception) for _, _, n in evaluate(graph, ends, numbers, as_engine=True) if _ in ends)
+
+
+def test_a_chain_to_which_a_number_of_an_earlier_trace_was_assigned_is_not_joined() -> None:
+    kept: list[Any] = []
+    ws = values(3)
+
+    def earlier(x: Any) -> Any:
+        for _ in range(20):
+            x = x.tanh()
+        kept.append(x.data)
+        return x
+
+    def function(xs: Any) -> Any:
+        total = Value(0.0)
+        for x, w in zip(xs, ws, strict=True):
+            product = x * w
+            total = total + product
+        product.data = kept[0]
+        return total
+
+    graph_of(earlier, (0.1,), [])
+    check(function, ([1.0, 2.0, 3.0],), ws)

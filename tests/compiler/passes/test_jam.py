@@ -1,0 +1,99 @@
+"""Unroll and jam: rounds that read the same numbers run together, where that changes no result."""
+
+import random
+
+import pytest
+
+from micrograd import compile, losses, nn
+from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Scatter, Sum, Term
+from micrograd.compiler.passes import jam, program
+from micrograd.compiler.passes.jam import LONG_LOOP, can_jam, shifted
+from micrograd.compiler.passes.share import RoutineCall
+from micrograd.compiler.targets import c
+from micrograd.compiler.targets.c import LONG_ROW, library_source
+from tests.helpers import needs_compiler
+from tests.kernels import everything, graph_of
+
+TOO_LONG = 10**6  # for any loop here: nothing is jammed, or added to in vectors
+X = Term("+", (Ref("p", 0, (50, 1)), Ref("x", 0, (0, 1))))
+Y = Ref("t", 0, (1,))
+
+
+def layer(term=X, target=Y, rounds=LONG_LOOP, after=()):
+    """A loop over the rows of a matrix: the dot product of each with the inputs."""
+    return Loop(9, (Assign(target, Sum((Term("+", (Ref("p", 40, (50,)),)), Loop(rounds, (term,))))), *after))
+
+
+def test_a_layer_is_jammed_with_its_activation():
+    assert can_jam(layer())
+    assert can_jam(layer(after=(Assign(Ref("t", 100, (1,)), Call("tanh", (Y,))),)))
+
+
+def test_gradients_of_weights_are_jammed_unless_rounds_share_some():
+    gradient = Sum((Term("+", (Ref("t", 0, (1, 0)), Ref("x", 0, (0, 1)))),))
+    assert can_jam(Loop(9, (Loop(LONG_LOOP, (Accumulate(Ref("g", 0, (LONG_LOOP, 1)), gradient),)),)))
+    assert not can_jam(Loop(9, (Loop(LONG_LOOP, (Accumulate(Ref("g", 0, (LONG_LOOP - 1, 1)), gradient),)),)))
+
+
+NOT_JAMMED = {
+    "a short loop": layer(rounds=LONG_LOOP - 1),
+    "no shared row": layer(Term("+", (Ref("p", 0, (50, 1)), Ref("x", 0, (50, 1))))),
+    "a single shared number": layer(Term("+", (Ref("p", 0, (50, 1)), Ref("x", 0, (0, 0))))),
+    "reads of earlier rounds": layer(Term("+", (Ref("t", 9 - LONG_LOOP, (0, 1)), Ref("x", 0, (0, 1))))),
+    "a shared target": layer(target=Ref("t", 0, (0,))),
+    "a scatter": layer(after=(Loop(3, (Scatter(Ref("g"), 1, 3, Ref("x"), Ref("x")),)),)),
+    "a call of a routine": layer(after=(Loop(3, (RoutineCall(0, (Ref("", 3, (1, 2)),)),)),)),
+    "a name in place of a number": layer(target=Ref("t", "n0", (1,))),
+}
+
+
+@pytest.mark.parametrize("loop", NOT_JAMMED.values(), ids=NOT_JAMMED)
+def test_other_loops_are_not_jammed(loop):
+    assert not can_jam(loop)
+
+
+def test_later_rounds_have_separate_variables():
+    step = Assign(Ref("v0"), Call("*", (Ref("v0"), Ref("x", 3, (2, 5)))))
+    assert shifted(step, 0) == step
+    assert shifted(step, 2) == Assign(Ref("v0_2"), Call("*", (Ref("v0_2"), Ref("x", 7, (2, 5)))))
+
+
+@needs_compiler
+def test_jamming_changes_no_bit(monkeypatch):
+    model = nn.MLP(40, [13, 5], activation="tanh", rng=1)
+    examples = [[[0.1 * i - 0.01 * k for i in range(40)] for k in range(32)], [float(k % 5) for k in range(32)]]
+    found = []
+    for long in (LONG_LOOP, TOO_LONG):
+        monkeypatch.setattr(jam, "LONG_LOOP", long)
+
+        def loss(x, y):
+            return losses.cross_entropy(model(x), y)
+
+        example = [column[0] for column in examples]
+        graph = graph_of(loss, example, model.parameters())
+        source = library_source(graph, program(graph, *everything(graph)), tile=2).library
+        assert ("i0 += 4" in source) == (long == LONG_LOOP)
+        fast = compile(loss, tuple(example), parameters=model.parameters(), backend="c", batch_size=32)
+        model.zero_grad()
+        found.append([fast.backward(*examples), *(p.grad for p in model.parameters())])
+    assert found[0] == found[1]
+
+
+@needs_compiler
+@pytest.mark.parametrize("precision", ["double", "single"])
+@pytest.mark.parametrize("width", [LONG_ROW, LONG_ROW + 13])
+def test_adding_to_many_gradients_at_a_time_changes_no_bit(monkeypatch, width, precision):
+    model = nn.MLP(width, [6, 1], activation="tanh", rng=1)  # four neurons are jammed, two are not
+    rng = random.Random(2)
+    xs = [[rng.uniform(-1.0, 1.0) for _ in range(width)] for _ in range(37)]
+    found = []
+    for long_row in (LONG_ROW, TOO_LONG):
+        monkeypatch.setattr(c, "LONG_ROW", long_row)
+        graph = graph_of(model, xs[:1], model.parameters())
+        source = library_source(graph, program(graph, *everything(graph)), tile=2).library
+        assert source.count("add_totals(&g") == (5 if long_row == LONG_ROW else 0)  # 4 are jammed
+        options = {"backend": "c", "precision": precision, "batch_size": len(xs)}
+        fast = compile(model, (xs[0],), parameters=model.parameters(), **options)
+        model.zero_grad()
+        found.append([fast.backward(xs), *(p.grad for p in model.parameters())])
+    assert found[0] == found[1]

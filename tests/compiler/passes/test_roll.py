@@ -1,0 +1,179 @@
+"""Rolling: repeated steps become loops, and repeated loops become nests, which compute the same."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Sum, Term, show
+from micrograd.compiler.passes import Program
+from micrograd.compiler.passes.roll import LONGEST_BODY, MOST_PERIODS, repeats, rolled
+from tests.helpers import random_examples
+from tests.kernels import interpreted
+
+LEAVES = {"p": [2.0 - k % 5 for k in range(60)], "x": [0.5 + k * k % 7 for k in range(60)]}
+
+
+class Parameter:
+    """What the interpreter reads a parameter's number from."""
+
+    def __init__(self, data):
+        self.data = data
+
+
+def computed(kernel, n):
+    parameters = [Parameter(number) for number in LEAVES["p"]]
+    return interpreted(Program(kernel, [], set(), n), parameters, (LEAVES["x"],))
+
+
+def check_rolled(steps, n):
+    """Roll steps that set n results; see that they compute the same, by as many steps; return them."""
+    kernel = rolled(steps)
+    assert computed(kernel, n) == computed(steps, n)
+    assert carried_out(kernel) == len(steps)
+    return kernel
+
+
+def carried_out(kernel):
+    return sum(step.rounds * carried_out(step.body) if isinstance(step, Loop) else 1 for step in kernel)
+
+
+def rounds(kernel):
+    """Those of the outermost loops; 1 for a step."""
+    return [step.rounds if isinstance(step, Loop) else 1 for step in kernel]
+
+
+def neg(to, array, k):
+    return Assign(Ref("y", to), Call("neg", (Ref(array, k),)))
+
+
+def product(to, a, b):
+    return Assign(Ref("y", to), Call("*", (Ref("x", a), Ref("p", b))))
+
+
+@pytest.mark.parametrize("stride", [1, 3, -1, -2, 0])
+def test_operands_may_advance_by_any_stride(stride):
+    (loop,) = check_rolled([product(k, 30 + stride * k, k) for k in range(7)], 7)
+    value = Call("*", (Ref("x", 30, (stride,)), Ref("p", 0, (1,))))
+    assert loop == Loop(7, (Assign(Ref("y", 0, (1,)), value),))
+
+
+def test_too_few_rounds_stay_as_they_are():
+    steps = [neg(k, "x", k) for k in range(3)]
+    assert rounds(check_rolled(steps[:2], 2)) == [1, 1]
+    assert rounds(check_rolled(steps, 3)) == [3]
+
+
+def test_a_run_ends_where_the_stride_or_the_operation_or_the_array_changes():
+    for odd in (neg(5, "x", 9), Assign(Ref("y", 5), Call("abs", (Ref("x", 5),))), neg(5, "p", 5)):
+        steps = [*[neg(k, "x", k) for k in range(5)], odd, *[neg(k, "x", k) for k in range(6, 11)]]
+        assert rounds(check_rolled(steps, 11)) == [5, 1, 5]
+
+
+def test_a_round_may_have_several_steps_up_to_a_limit():
+    operations = ["neg", "abs", "exp", "tanh"]
+    steps = [
+        Assign(Ref("y", 4 * k + i), Call(op, (Ref("x", 2 * k + i),)))
+        for k in range(5)
+        for i, op in enumerate(operations)
+    ]
+    (loop,) = check_rolled(steps, 20)
+    assert (loop.rounds, [step.value.op for step in loop.body]) == (5, operations)
+    for period, found in ((LONGEST_BODY, 3), (LONGEST_BODY + 1, 1)):
+        kinds = list(range(period)) * 3
+        assert next(repeats(kinds, [(0,)] * len(kinds)))[2] == found
+
+
+def test_only_so_many_periods_are_tried_for_a_step():
+    odd = [(i * i,) for i in range(MOST_PERIODS + 3)]  # at no even distance
+    assert [run[1:] for run in repeats([0] * len(odd), odd)] == [(1, 1)] * len(odd)
+
+
+def test_loops_that_repeat_are_a_nest_and_neighbouring_nests_one():
+    steps = [product(6 * i + j, j, 6 * i + j) for i in range(5) for j in range(6)]
+    assert show(check_rolled(steps, 30)) == "for i in 5:\n    for j in 6:\n        y[6i+j] = x[j] * p[6i+j]\n"
+
+
+def test_terms_of_a_sum_are_rolled_within_the_loops_around_it():
+    terms = [Term("+", (Ref("p", 3 * k, (9,)), Ref("x", k, (0,)))) for k in range(3)]
+    (loop,) = rolled(terms, 1)
+    assert loop == Loop(3, (Term("+", (Ref("p", 0, (9, 3)), Ref("x", 0, (0, 1)))),))
+
+
+def test_gradients_that_add_up_are_rolled_where_they_lie():
+    steps = [Accumulate(Ref("g", 3 * k), Call("*", (Ref("x", k), Ref("p", 7)))) for k in range(6)]
+    (loop,) = check_rolled(steps, 0)
+    assert loop.body[0].target == Ref("g", 0, (3,))
+    assert rounds(check_rolled([*steps, *[Accumulate(Ref("g", 3 * k), Ref("x", 3)) for k in range(6)]], 0)) == [6, 6]
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(-3, 3)), max_size=60))
+@random_examples(200)
+def test_repeats_cover_each_step_once_and_advance_evenly(steps):
+    kinds, bases = [kind for kind, _ in steps], [(base, 2 * i) for i, (_, base) in enumerate(steps)]
+    reached = 0
+    for start, period, rounds in repeats(kinds, bases):
+        assert start == reached
+        assert rounds == 1 or rounds >= 3
+        reached = start + period * rounds
+        for k in range(start + period, reached):
+            assert kinds[k] == kinds[k - period]
+            strides = [b - a for a, b in zip(bases[k - period], bases[k], strict=True)]
+            first = start + (k - start) % period
+            assert strides == [b - a for a, b in zip(bases[first], bases[first + period], strict=True)]
+    assert reached == len(steps)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(-3, 3)), max_size=60))
+@random_examples(200)
+def test_repeats_of_single_steps_cover_each_once_and_are_as_long_as_possible(steps):
+    kinds, bases = [kind for kind, _ in steps], [(base, 2 * i) for i, (_, base) in enumerate(steps)]
+
+    def is_even(start, end):
+        advances = {tuple(b - a for a, b in zip(*pair, strict=True)) for pair in pairwise(bases[start:end])}
+        return end <= len(steps) and len({*kinds[start:end]}) == 1 and len(advances) <= 1
+
+    reached = 0
+    for start, period, rounds in repeats(kinds, bases, longest=1):
+        assert (start, period) == (reached, 1)
+        reached += rounds
+        assert is_even(start, reached)
+        if rounds == 1:
+            assert not is_even(start, start + 3)
+        else:
+            assert rounds >= 3
+            assert not is_even(start, reached + 1)
+    assert reached == len(steps)
+
+
+@st.composite
+def kernels(draw):
+    """Steps as nested loops leave them, which read results of earlier steps, with faults in the pattern."""
+    steps = []
+
+    def operand(source, rounds):
+        array, base, strides = source
+        at = base + sum(i * stride for i, stride in zip(rounds, strides, strict=False))
+        return Ref("y", at % len(steps)) if array == "y" and steps else Ref("xp"[at % 2], (20 + at) % 60)
+
+    number = st.integers(-2, 2)
+    sources = st.tuples(st.sampled_from("xy"), st.integers(0, 12), st.tuples(number, number, number))
+    for _ in range(draw(st.integers(1, 4))):
+        outer, inner = draw(st.integers(1, 5)), draw(st.integers(1, 6))
+        body = draw(
+            st.lists(st.tuples(st.sampled_from(["neg", "tanh", "sum"]), sources, sources), min_size=1, max_size=3)
+        )
+        for i in range(outer):
+            for j in range(inner):
+                for op, a, b in body:
+                    x, y = operand(a, (i, j)), operand(b, (i, j))
+                    value = Sum((Term("+", (x,)), Term("-", (y,)))) if op == "sum" else Call(op, (x,))
+                    steps.append(Assign(Ref("y", len(steps)), value))
+    return steps
+
+
+@given(kernels())
+@random_examples(100)
+def test_rolled_loops_compute_what_the_straight_steps_do(steps):
+    check_rolled(steps, len(steps))

@@ -1,0 +1,514 @@
+"""Exported JavaScript: in Node and in a browser it computes what Python does.
+
+Node is there where `node` is; the browser is that of test_page.py. Without them, these tests are skipped.
+"""
+
+import math
+import os
+import random
+from typing import ClassVar
+
+import pytest
+
+import micrograd
+from micrograd import Value, mean, nn, optim, scalar, take, where
+from micrograd import sum as total
+from micrograd.compiler.targets import javascript
+from tests.helpers import assert_close, eager, flat, softmaxes
+from tests.javascript import TELL, in_node, needs_node, told
+from tests.operations import OPERATIONS
+from tests.optimizers import ROWS
+
+TRAININGS = [
+    pytest.param(row.kind, options, id=f"{row.kind.__name__}-{i}")
+    for row in ROWS
+    for i, options in enumerate(row.options)
+]
+
+
+def compiled(function, example, model=None):
+    """The function, for which no C compiler is asked."""
+    parameters = model.parameters() if model else []
+    return micrograd.compile(function, example, parameters=parameters, backend="python")
+
+
+def network(sizes=(3, 8, 8, 1), activation="tanh"):
+    """A network with a squared error, and examples."""
+    rng = random.Random(3)
+    model = nn.MLP(sizes[0], list(sizes[1:]), activation=activation, rng=1)
+    xs = [[rng.uniform(-2, 2) for _ in range(sizes[0])] for _ in range(7)]
+    return model, (lambda x, y: (model(x) - y) ** 2), xs, [rng.uniform(-1, 1) for _ in xs]
+
+
+def numbers_of(*batches):
+    """The examples as the module takes them: one after the other, each with all of its arguments, flat."""
+    return [x for example in zip(*batches, strict=True) for x in flat(list(example))]
+
+
+def backward_of(fast, *batches):
+    """The mean over examples, and its gradient, by Python."""
+    for parameter in fast.parameters:
+        parameter.grad = 0.0
+    loss = fast.backward(*batches)
+    return [loss, *[parameter.grad for parameter in fast.parameters]]
+
+
+BACKWARD = """
+import {{ parameters, backward }} from "./model.mjs";
+const g = new Float64Array(parameters.length);
+const loss = backward(parameters, {xs}, g);
+const told = [loss, ...g];
+"""
+
+
+def assert_same_backward(tmp_path, fast, *batches, tolerance=1e-12):
+    fast.export_js(tmp_path / "model.mjs")
+    found = in_node(tmp_path, BACKWARD.format(xs=numbers_of(*batches)))
+    assert_close(found, backward_of(fast, *batches), tolerance)
+
+
+# Operations
+
+
+def points(operation):
+    """Operands in the operation's domain, of which the result and the derivatives are finite."""
+    for point in (*operation.points, *operation.edges):
+        try:
+            value, gradient = eager(lambda xs: operation.apply(*xs), list(point))
+        except (ArithmeticError, ValueError):
+            continue
+        if all(map(math.isfinite, [value, *gradient])):
+            yield list(point), [value, *gradient]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """What all operations give at their points, in Node and in the engine."""
+    directory = tmp_path_factory.mktemp("operations")
+    script, expected = ["const told = [];"], []
+    for i, operation in enumerate(OPERATIONS):
+        compiled(lambda xs, apply=operation.apply: apply(*xs), ([*operation.points[0]],)).export_js(
+            directory / f"{i}.mjs"
+        )
+        script.append(f'import * as m{i} from "./{i}.mjs"; told.push([]);')
+        expected.append(list(points(operation)))
+        for point, _ in expected[-1]:
+            script.append(
+                f"{{ const dx = new Float64Array({len(point)}), xs = {point}; const y = m{i}.valueAndGrad([], xs, dx);"
+                f"told[{i}].push([y, ...dx, m{i}.forward([], xs)[0]]); }}"
+            )
+    return in_node(directory, "\n".join(script)), expected
+
+
+@needs_node
+@pytest.mark.parametrize("i", range(len(OPERATIONS)), ids=[operation.name for operation in OPERATIONS])
+def test_an_operation_has_python_s_value_and_gradient(results, i):
+    found, expected = results[0][i], results[1][i]
+    assert len(found) == len(expected) > 0
+    for numbers, (point, of_engine) in zip(found, expected, strict=True):
+        for number, other in zip(numbers, [*of_engine, of_engine[0]], strict=True):
+            assert number == pytest.approx(other, rel=1e-12, abs=1e-300), point
+
+
+@needs_node
+def test_what_is_an_error_in_python_is_an_infinity_or_nan(tmp_path):
+    fast = compiled(lambda x: [scalar.log(x), 1.0 / x, x % 0.0, (x - 1.0).sqrt()], (1.0,))
+    fast.export_js(tmp_path / "model.mjs")
+    script = 'import { forward } from "./model.mjs"; const told = [...forward([], [0])];'
+    assert repr(in_node(tmp_path, script)) == "[-inf, inf, nan, nan]"
+
+
+@needs_node
+def test_a_remainder_has_the_sign_of_the_divisor(tmp_path):
+    fast = compiled(lambda x, y: x % y, (1.0, 1.0))
+    fast.export_js(tmp_path / "model.mjs")
+    pairs = [(x, y) for x in (7.5, -7.5, 6.0, -6.0, 0.0, 1e300, 1e-300) for y in (2.0, -2.0, 0.3, -0.3, math.inf)]
+    script = f'import {{ forward }} from "./model.mjs"; const told = [...forward([], {[*map(list, pairs)]}.flat())];'
+    assert repr(in_node(tmp_path, script.replace("inf", "Infinity"))) == repr([x % y for x, y in pairs])
+
+
+@needs_node
+def test_tanh_and_its_slope_are_accurate_wherever_they_are(tmp_path):
+    fast = compiled(lambda x: x.tanh(), (0.5,))
+    fast.export_js(tmp_path / "model.mjs")
+    rng = random.Random(1)
+    xs = [sign * 10 ** rng.uniform(-9, 1.5) for sign in (-1, 1) for _ in range(300)]
+    xs += [x * sign for x in (0.0, 1e-300, 1 / 64, 21.99, 22.0, 300.0) for sign in (-1, 1)]
+    script = f"""
+import {{ valueAndGrad }} from "./model.mjs";
+const dx = new Float64Array(1), told = {xs}.map(x => [valueAndGrad([], [x], dx), dx[0]]);
+"""
+    for x, found in zip(xs, in_node(tmp_path, script), strict=True):
+        assert found == pytest.approx([math.tanh(x), 1 / math.cosh(x) ** 2], rel=5e-15, abs=0)
+    script = 'import { forward } from "./model.mjs"; const told = [...forward([], [NaN, Infinity, -Infinity])];'
+    assert repr(in_node(tmp_path, script)) == "[nan, 1.0, -1.0]"
+
+
+@needs_node
+def test_what_only_looks_like_the_slope_of_tanh_is_computed_as_it_is_written(tmp_path):
+    def alike(x, z, factor=4.0):
+        e = scalar.exp(-2.0 * abs(x))
+        return where(abs(x) < 1.0, 1.0 - z.tanh() * z.tanh(), factor * e / ((1.0 + e) * (1.0 + e)))
+
+    fast = compiled(lambda x, z: [alike(x, z), alike(x, x, 5.0), alike(z, z)], (1.0, 1.0))
+    fast.export_js(tmp_path / "model.mjs")
+    points = [(0.3, 0.7), (2.0, 0.7), (-3.0, 2.5)]
+    script = f'import {{ forward }} from "./model.mjs"; const told = [...forward([], {[*map(list, points)]}.flat())];'
+    assert_close(in_node(tmp_path, script), [y for point in points for y in fast(*point)], 1e-14)
+
+
+@needs_node
+def test_lgamma_is_accurate_about_its_zeros_and_near_0(tmp_path):
+    mp = pytest.importorskip("mpmath").mp
+    near = [sign * 10.0**-k for k in range(1, 16) for sign in (1, -1)]
+    xs = [zero + step for zero in (1.0, 2.0) for step in [*near, 0.2499, -0.2499, 0.25, -0.25]]
+    xs += [5e-324, -5e-324, 1e-300, 1e-21, 1e-19, 1e-5, -1e-5, -0.3]
+    compiled(lambda x: x.lgamma(), (0.5,)).export_js(tmp_path / "model.mjs")
+    script = f'import {{ forward }} from "./model.mjs"; const told = [...forward([], {[*xs, 1.0, 2.0]})];'
+    *found, of_1, of_2 = in_node(tmp_path, script)
+    assert (of_1, of_2) == (0.0, 0.0)
+    with mp.workdps(40):
+        expected = [float(mp.log(abs(mp.gamma(mp.mpf(x))))) for x in xs]
+    assert found == pytest.approx(expected, rel=1e-13, abs=0)
+
+
+@needs_node
+def test_powers_of_1_are_1_whatever_the_exponent_as_in_c_and_python(tmp_path):
+    points = [[x, y] for x in (1.0, -1.0, 2.0) for y in (math.inf, -math.inf, math.nan, 3.0)]
+    fast = micrograd.compile(lambda x: x[0] ** x[1], ([1.0, 1.0],), backend="python", errors="ieee")
+    fast.export_js(tmp_path / "model.mjs")
+    written = str(points).replace("inf", "Infinity").replace("nan", "NaN")
+    found = in_node(
+        tmp_path, f'import {{ forward }} from "./model.mjs"; const told = [...forward([], {written}.flat())];'
+    )
+    assert found == pytest.approx([fast(x) for x in points], nan_ok=True)
+    assert found[:4] == [1.0] * 4
+
+
+@needs_node
+def test_take_chooses_by_an_index_and_gives_nan_for_one_that_is_not_there(tmp_path):
+    fast = compiled(lambda xs, i: take([x * x for x in xs], i), ([1.0, 2.0, 3.0], 0))
+    fast.export_js(tmp_path / "model.mjs")
+    script = """
+import { forward } from "./model.mjs";
+const told = [0, 2, 3, -1, 0.5, NaN].map(i => forward([], [1, 2, 3, i])[0]);
+"""
+    assert repr(in_node(tmp_path, script)) == "[1.0, 9.0, nan, nan, nan, nan]"
+
+
+# Programs
+
+
+@needs_node
+@pytest.mark.parametrize("activation", ["tanh", "relu", "gelu", "sigmoid"])
+def test_a_network_has_python_s_loss_and_gradients(tmp_path, activation):
+    model, loss, xs, ys = network(activation=activation)
+    assert_same_backward(tmp_path, compiled(loss, (xs[0], 0.0), model), xs, ys)
+
+
+@needs_node
+@pytest.mark.parametrize("largest", [0, 50, 2000, 10**9])
+@pytest.mark.parametrize("unrolled", [0, 30, 10**9])
+def test_loops_and_straight_code_give_the_same(tmp_path, monkeypatch, largest, unrolled):
+    monkeypatch.setattr(javascript, "LARGEST", largest)
+    monkeypatch.setattr(javascript, "UNROLLED", unrolled)
+    model, loss, xs, ys = network((3, 20, 18, 1), "relu")
+    fast = compiled(loss, (xs[0], 0.0), model)
+    assert_same_backward(tmp_path, fast, xs, ys)
+    has_loops = "for (let i0" in (tmp_path / "model.mjs").read_text()
+    assert has_loops == (largest < 10**9 and unrolled < 10**9)
+
+
+@needs_node
+def test_a_large_network_is_written_in_loops(tmp_path):
+    model = nn.MLP(30, [40, 10], activation="relu", rng=1)
+    rng = random.Random(1)
+    xs = [[rng.uniform(-1, 1) for _ in range(30)] for _ in range(3)]
+    fast = compiled(lambda x: mean(y * y for y in model(x)), (xs[0],), model)
+    assert_same_backward(tmp_path, fast, xs)
+    assert (tmp_path / "model.mjs").stat().st_size < 150_000
+
+
+@needs_node
+def test_rows_that_an_index_chooses_are_learned(tmp_path):
+    table, head = nn.Embedding(11, 6, rng=1), nn.MLP(6, [12, 5], rng=2)
+    keys = nn.Layer(6, 6, rng=3)
+    parameters = [*table.parameters(), *keys.parameters(), *head.parameters()]
+
+    def loss(tokens, label):
+        rows = [table(token) for token in tokens]
+        scores = [total(q * k for q, k in zip(keys(rows[-1]), row, strict=True)).exp() for row in rows]
+        mixed = [total(s * row[j] for s, row in zip(scores, rows, strict=True)) / total(scores) for j in range(6)]
+        logits = head(mixed)
+        return total(y.exp() for y in logits).log() - take(logits, label)
+
+    fast = micrograd.compile(loss, ([0, 1, 2, 3], 0), parameters=parameters, backend="python")
+    tokens, labels = [[1, 4, 10, 0], [3, 3, 3, 9], [0, 1, 2, 3]], [4, 0, 2]
+    assert_same_backward(tmp_path, fast, tokens, labels)
+    text = (tmp_path / "model.mjs").read_text()
+    assert "add(g, " in text
+    assert "take(p, " in text
+
+
+def recurrence(x, w):
+    """An LSTM-like chain: what one round computes, the next one needs."""
+    h, c = x[0], x[1]
+    for i in range(25):
+        c = c * (w[0] * h + x[i % 5]).sigmoid() + (w[1] * h).tanh() * 0.1 * (i % 7)
+        h = c.tanh() * (w[2] * c + w[3]).sigmoid()
+    return h * h
+
+
+def stencil(x, w):
+    """The heat equation: loops over cells within loops over time."""
+    u = [where(i == 12, 1.0, 0.1 * i) * x[i % 5] for i in range(25)]
+    for _ in range(12):
+        u = [u[0]] + [u[i] + 0.2 * w[0] * (u[i - 1] - 2 * u[i] + u[i + 1]) for i in range(1, 24)] + [u[-1]]
+    return mean((a - w[1] * i) ** 2 for i, a in enumerate(u))
+
+
+def constants(x, w):
+    """Sums with a table of constants, long ones, and differences."""
+    rows = [total(math.sin(i * j) * x[j % 5] * w[j % 4] for j in range(40)) for i in range(12)]
+    return total(a * b for a, b in zip(rows, reversed(rows), strict=True)) - rows[0] - rows[1] * 3.0 + 1e-5 * rows[2]
+
+
+def attention(x, w):
+    """Softmaxes of rows and of columns."""
+    return softmaxes(
+        [x[i % 5] * w[i % 4] for i in range(9)], [[w[(i + j) % 4] * j for j in range(9)] for i in range(9)]
+    )
+
+
+@needs_node
+@pytest.mark.parametrize("largest", [0, 2000, 10**9])
+@pytest.mark.parametrize("program", [recurrence, stencil, constants, attention], ids=lambda program: program.__name__)
+def test_programs_of_loops_give_what_python_does(tmp_path, monkeypatch, program, largest):
+    monkeypatch.setattr(javascript, "LARGEST", largest)
+    w = [Value(x) for x in (0.5, -0.7, 1.1, 0.3)]
+    fast = micrograd.compile(lambda x: program(x, w), ([0.0] * 5,), parameters=w, backend="python")
+    assert_same_backward(tmp_path, fast, [[0.3, -0.2, 0.9, 0.1, 1.3], [1.0, 2.0, -1.0, 0.5, 0.0]])
+
+
+# The module's interface
+
+
+@needs_node
+def test_forward_computes_one_example_or_several_into_an_array(tmp_path):
+    fast = compiled(lambda x, y: [[a + y, a * y] for a in x], ([1.0, 2.0, 3.0], 0.0))
+    fast.export_js(tmp_path / "model.mjs")
+    script = """
+import { forward, inputs, outputs, parameters } from "./model.mjs";
+const ys = new Float64Array(6);
+const told = [inputs, outputs, parameters.length, [...forward([], [1, 2, 3, 4])],
+              forward([], [1, 2, 3, 4], ys) === ys, [...forward([], [1, 2, 3, 4, 5, 6, 7, 8])]];
+"""
+    one, other = flat(fast([1.0, 2.0, 3.0], 4.0)), flat(fast([5.0, 6.0, 7.0], 8.0))
+    assert in_node(tmp_path, script) == [4, 6, 0, one, True, [*one, *other]]
+    text = (tmp_path / "model.mjs").read_text()
+    assert "backward" not in text
+    assert "of shape (3, 2)" in text
+    assert "x[0] to x[2], argument 1\n    x[3], argument 2" in text
+
+
+@needs_node
+def test_backward_takes_some_of_the_examples_and_adds_to_the_gradients(tmp_path):
+    model, loss, xs, ys = network()
+    fast = compiled(loss, (xs[0], 0.0), model)
+    fast.export_js(tmp_path / "model.mjs")
+    script = f"""
+import {{ parameters, backward }} from "./model.mjs";
+const g = new Float64Array(parameters.length).fill(1);
+const told = [backward(parameters, {numbers_of(xs, ys)}, g, [5, 0, 5]), ...g.map(x => x - 1)];
+"""
+    some = [5, 0, 5]
+    assert_close(in_node(tmp_path, script), backward_of(fast, [xs[i] for i in some], [ys[i] for i in some]))
+
+
+@needs_node
+def test_value_and_grad_has_the_gradient_by_the_inputs(tmp_path):
+    model, loss, xs, ys = network()
+    fast = compiled(loss, (xs[0], 0.0), model)
+    fast.export_js(tmp_path / "model.mjs")
+    script = f"""
+import {{ parameters, valueAndGrad }} from "./model.mjs";
+const dx = new Float64Array(4);
+const told = [valueAndGrad(parameters, {numbers_of(xs[:1], ys[:1])}, dx), ...dx];
+"""
+    assert_close(in_node(tmp_path, script), flat(list(fast.value_and_grad(xs[0], ys[0]))))
+
+
+@needs_node
+def test_numbers_that_do_not_fit_are_refused(tmp_path):
+    model, loss, xs, _ = network((2, 2, 1))
+    compiled(loss, (xs[0], 0.0), model).export_js(tmp_path / "model.mjs")
+    script = """
+import { parameters, forward } from "./model.mjs";
+const told = [[parameters, [1, 2]], [parameters, []], [[1, 2], [1, 2, 3]]].map(([p, x]) => {
+  try { return forward(p, x); } catch (error) { return `${error}`; }
+});
+"""
+    assert in_node(tmp_path, script) == [
+        "RangeError: 2 inputs in all for a function of 9 parameters and 3 inputs an example",
+        "RangeError: 0 inputs in all for a function of 9 parameters and 3 inputs an example",
+        "RangeError: 2 parameters for a function of 9 parameters and 3 inputs",
+    ]
+
+
+@needs_node
+def test_a_function_without_arguments_has_one_example(tmp_path):
+    w = [Value(2.0), Value(-math.inf), Value(math.nan)]
+    micrograd.compile(lambda: w[0] * w[0], (), parameters=w, backend="python").export_js(tmp_path / "model.mjs")
+    script = BACKWARD.format(xs=[]).replace("[loss, ...g]", "[loss, ...g, ...parameters]")
+    assert repr(in_node(tmp_path, script)) == "[4.0, 4.0, 0.0, 0.0, 2.0, -inf, nan]"
+
+
+# Training
+
+
+@needs_node
+@pytest.mark.parametrize(("kind", "options"), TRAININGS)
+def test_a_hundred_steps_lead_where_python_s_do(tmp_path, kind, options):
+    model, loss, xs, ys = network((3, 4, 1))
+    optimizer = kind(model.parameters(), **options)
+    fast = compiled(loss, (xs[0], 0.0), model)
+    fast.export_js(tmp_path / "model.mjs", optimizer=optimizer)
+    script = f"""
+import {{ parameters, backward, createState, update, learningRate }} from "./model.mjs";
+const p = parameters.slice(), g = new Float64Array(p.length), state = createState(), xs = {numbers_of(xs, ys)};
+const losses = [];
+for (let step = 0; step < 100; step++) {{
+  g.fill(0);
+  losses.push(backward(p, xs, g));
+  update(p, g, state, step < 50 ? learningRate : 0.01);
+}}
+const told = [...p, ...losses, state.steps];
+"""
+    losses = []
+    for step in range(100):
+        optimizer.zero_grad()
+        losses.append(fast.backward(xs, ys))
+        optimizer.learning_rate = options["learning_rate"] if step < 50 else 0.01
+        optimizer.step()
+    assert losses[-1] < losses[0]
+    assert_close(in_node(tmp_path, script), [*[p.data for p in model.parameters()], *losses, 100])
+
+
+@needs_node
+def test_two_models_are_trained_side_by_side(tmp_path):
+    model, loss, xs, ys = network((3, 4, 1))
+    compiled(loss, (xs[0], 0.0), model).export_js(tmp_path / "model.mjs", optimizer=optim.Adam(model.parameters()))
+    script = f"""
+import {{ parameters, backward, createState, update }} from "./model.mjs";
+const xs = {numbers_of(xs, ys)};
+const start = () => ({{ p: parameters.slice(), g: new Float64Array(parameters.length), state: createState() }});
+const step = ({{ p, g, state }}) => {{ g.fill(0); backward(p, xs, g); update(p, g, state); }};
+const [a, b, alone] = [start(), start(), start()];
+for (let i = 0; i < 10; i++) {{ step(a); if (i % 2) step(b); }}
+for (let i = 0; i < 5; i++) step(alone);
+const told = [alone.p.every((x, i) => x === b.p[i]), a.p.every((x, i) => x === b.p[i])];
+"""
+    assert in_node(tmp_path, script) == [True, False]
+
+
+class Halving(optim.Optimizer):
+    """An optimizer of a user's, whose moment is what a reserved word names."""
+
+    moments: ClassVar = {"default": 0.0}
+
+    def __init__(self, parameters, learning_rate):
+        super().__init__(parameters, learning_rate=learning_rate)
+
+    def rule(self):
+        rate = self.learning_rate * scalar.exp(-0.1 * self.steps)
+
+        def update(x, grad, default):
+            default = scalar.where(grad > default, grad, 0.5 * default)
+            return x - rate * grad / (1.0 + abs(default)), default
+
+        return update
+
+
+@needs_node
+def test_an_optimizer_of_a_user_s_is_exported(tmp_path):
+    test_a_hundred_steps_lead_where_python_s_do(tmp_path, Halving, {"learning_rate": 0.1})
+
+
+# In a browser
+
+
+def test_in_a_browser_it_trains_as_in_python(opened, tmp_path):
+    model, loss, xs, ys = network((3, 4, 1))
+    optimizer = optim.AdamW(model.parameters(), learning_rate=0.05)
+    fast = compiled(loss, (xs[0], 0.0), model)
+    fast.export_js(tmp_path / "model.js", optimizer=optimizer)
+    (tmp_path / "empty.html").write_text("<title>empty</title>")
+    train = f"""async source => {{
+  const model = await import("data:text/javascript," + encodeURIComponent(source));
+  const {{ parameters, backward, createState, update }} = model;
+  const p = parameters.slice(), g = new Float64Array(p.length), state = createState();
+  for (let step = 0; step < 100; step++) {{
+    g.fill(0);
+    backward(p, {numbers_of(xs, ys)}, g);
+    update(p, g, state);
+  }}
+  const told = [...p];
+  return {TELL};
+}}"""
+    found = told(opened(tmp_path / "empty.html").evaluate(train, (tmp_path / "model.js").read_text()))
+    for _ in range(100):
+        optimizer.zero_grad()
+        fast.backward(xs, ys)
+        optimizer.step()
+    assert_close(found, [p.data for p in model.parameters()])
+
+
+# What cannot be exported
+
+
+@pytest.mark.parametrize("name", ["model.c", "model", "model.ts", "model.JS"])
+def test_the_name_must_be_that_of_a_module(tmp_path, name):
+    with pytest.raises(ValueError, match=r"is not the name of a module in JavaScript: give one that ends in \.js or"):
+        compiled(lambda x: x, (1.0,)).export_js(tmp_path / name)
+    assert os.listdir(tmp_path) == []
+
+
+def refused(optimizer, error, message, tmp_path, fast):
+    with pytest.raises(error, match=message):
+        fast.export_js(tmp_path / "model.js", optimizer=optimizer)
+    assert os.listdir(tmp_path) == []
+
+
+class Counting(optim.SGD):
+    calls = 0
+
+    def rule(self):
+        self.calls += 1
+        return super().rule()
+
+
+class Stepping(optim.SGD):
+    def step(self):
+        super().step()
+
+
+def test_an_optimizer_whose_steps_cannot_be_written_is_refused(tmp_path):
+    model, loss, xs, _ = network((3, 2, 1))
+    fast, parameters = compiled(loss, (xs[0], 0.0), model), model.parameters()
+    refused(optim.SGD, TypeError, "optimizer is .*: expected an optimizer, such as", tmp_path, fast)
+    refused(3, TypeError, r"int has no rule\(\)", tmp_path, fast)
+    refused(Stepping(parameters), TypeError, r"Stepping defines its own step\(\)", tmp_path, fast)
+    refused(Counting(parameters), TypeError, "the rule of Counting changes Counting.calls", tmp_path, fast)
+    refused(optim.SGD(parameters[:-1]), ValueError, "the optimizer has other parameters", tmp_path, fast)
+    refused(optim.SGD([Value(1.0)]), ValueError, "the optimizer has other parameters", tmp_path, fast)
+    several = compiled(lambda x: [model(x)], (xs[0],), model)
+    refused(optim.SGD(parameters), TypeError, "the function returns a list, but an optimizer", tmp_path, several)
+
+
+def test_a_parameter_without_a_number_is_named(tmp_path):
+    w = Value(1.0)
+    fast = micrograd.compile(lambda: w * w, (), parameters=[w], backend="python")
+    w.data = None
+    with pytest.raises(TypeError, match="parameter 0 does not hold a number"):
+        fast.export_js(tmp_path / "model.js")
+    assert os.listdir(tmp_path) == []

@@ -1,0 +1,701 @@
+"""Calls of compiled functions as engineers make them: arrays in and out, shared arguments, some gradients, vectors."""
+
+import copy
+import math
+import pickle
+import subprocess
+import sys
+import threading
+from array import array
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import micrograd
+from micrograd import Value, functional, nn, optim, scalar
+from micrograd.compiler import CompilerError
+from micrograd.compiler.targets import arrays
+from tests.helpers import has_compiler
+
+BACKENDS = ["python", "numpy", pytest.param("c", marks=pytest.mark.skipif(not has_compiler(), reason="no C compiler"))]
+RNG = np.random.default_rng(7)
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request):
+    return request.param
+
+
+def model(p, x):
+    """Two bumps, and their sum with a line."""
+    bumps = [p[3 * k] * scalar.exp(-(((x - p[3 * k + 1]) * p[3 * k + 2]) ** 2)) for k in range(2)]
+    return bumps[0] + bumps[1] + 0.1 * x
+
+
+def by_numpy(p, x):
+    p = np.asarray(p)
+    return (
+        sum(p[..., 3 * k] * np.exp(-(((x - p[..., 3 * k + 1]) * p[..., 3 * k + 2]) ** 2)) for k in range(2)) + 0.1 * x
+    )
+
+
+def close(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+    return True
+
+
+# Arrays in, arrays out
+
+
+def test_an_array_among_the_arguments_makes_arrays_of_the_results(backend):
+    fast = micrograd.compile(lambda x, y: [[a * y, a + y] for a in x], ([1.0, 2.0, 3.0], 1.0), backend=backend)
+    x, xs, ys = RNG.normal(size=3), RNG.normal(size=(5, 3)), RNG.normal(size=5)
+    expected = np.stack([xs * ys[:, None], xs + ys[:, None]], -1)
+    one, many = fast(xs[0], float(ys[0])), fast.map(xs, ys)
+    for found, shape in ((one, (3, 2)), (many, (5, 3, 2))):
+        assert type(found) is np.ndarray
+        assert (found.dtype, found.shape, found.flags.writeable) == (np.float64, shape, True)
+    close(one, expected[0])
+    close(many, expected)
+    assert fast(x.tolist(), 1.0) == fast(x, 1.0).tolist()
+    assert fast.map(xs.tolist(), ys.tolist()) == many.tolist()
+    assert fast.map(fast.pack(xs, ys)).tolist() == many.tolist()
+    assert type(fast.map(list(xs), ys.tolist())) is np.ndarray
+    assert type(fast.map(fast.pack(xs.tolist(), ys.tolist()))) is list
+
+
+def test_what_is_computed_from_an_array_is_not_overwritten_by_the_next_call(backend):
+    fast = micrograd.compile(lambda x: [2 * a for a in x], ([1.0, 2.0],), backend=backend)
+    x = np.array([1.0, 2.0])
+    first = fast(x)
+    x[:] = 5.0
+    assert (first.tolist(), fast(x).tolist(), first.tolist()) == ([2.0, 4.0], [10.0, 10.0], [2.0, 4.0])
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        np.array([1, 2, 3]), np.array([1, 2, 3], np.float32), np.array([1.0, 2.0, 3.0], ">f8"),
+        np.array([1.0, 2.0, 3.0], object), np.arange(1.0, 7.0)[::2] / np.array([1.0, 1.5, 5 / 3]),
+    ],
+    ids=lambda x: x.dtype.str,
+)  # fmt: skip
+def test_arrays_of_all_types_and_layouts_come_in(backend, argument):
+    fast = micrograd.compile(lambda x: [x[0] + x[1] * x[2], x[2]], ([1.0] * 3,), backend=backend)
+    for x in (argument, np.repeat(argument, 2)[::2], np.stack([argument, argument], 1)[:, 1]):
+        for _ in range(2):
+            found = fast(x)
+            assert (found.dtype, found.tolist()) == (np.float64, [7.0, 3.0])
+
+
+def test_an_array_with_gaps_is_refused_at_every_call(backend):
+    fast = micrograd.compile(lambda x: x[0] + x[1], ([1.0, 2.0],), backend=backend)
+    assert fast(np.ones(2)) == 2.0
+    with pytest.raises(TypeError, match="a masked array has gaps"):
+        fast(np.ma.masked_array([1.0, 2.0], [True, False]))
+
+
+def test_results_of_several_shapes_are_arrays_in_lists(backend):
+    fast = micrograd.compile(lambda x: [x[0], [x[1], x[0] * x[1]]], ([1.0, 2.0],), backend=backend)
+    scalar_one, rest = fast(np.array([3.0, 4.0]))
+    assert (scalar_one, type(scalar_one), type(rest), rest.tolist()) == (3.0, float, np.ndarray, [4.0, 12.0])
+    (_, first), (one, second) = fast.map(np.array([[3.0, 4.0], [5.0, 6.0]]))
+    assert (one, first.tolist(), second.tolist()) == (5.0, [4.0, 12.0], [6.0, 30.0])
+
+
+def test_gradients_are_arrays_where_an_argument_is_one(backend):
+    fast = micrograd.compile(lambda a, b: a * b[0] * b[1] * -1.0, (1.0, [1.0, 2.0]), backend=backend)
+    value, (first, second) = fast.value_and_grad(2.0, np.array([3.0, 0.0]))
+    assert (value, first, type(second), second.tolist()) == (0.0, 0.0, np.ndarray, [0.0, -6.0])
+    assert math.copysign(1.0, first) == 1.0
+    assert math.copysign(1.0, fast.value_and_grad(2.0, [3.0, 0.0])[1][0]) == 1.0
+    nested = micrograd.compile(lambda layer: layer[0][0] * layer[1][1], ([np.ones(2), np.ones(3)],), backend=backend)
+    weights, biases = nested.value_and_grad([np.array([2.0, 3.0]), np.array([4.0, 5.0, 6.0])])[1]
+    assert (weights.tolist(), biases.tolist()) == ([5.0, 0.0], [0.0, 2.0, 0.0])
+
+
+def test_jacobians_are_those_of_numpy(backend):
+    fast = micrograd.compile(functional.grad(model), (np.zeros(6), 0.0), backend=backend)
+    p, xs = RNG.normal(size=(50, 6)), RNG.normal(size=50)
+    found, step = fast.map(p, xs), 1e-6
+    for i in range(6):
+        d = step * np.eye(6)[i]
+        slope = (by_numpy(p + d, xs) - by_numpy(p - d, xs)) / (2 * step)
+        np.testing.assert_allclose(found[:, i], slope, rtol=1e-6, atol=1e-8)
+
+
+def test_floats_come_out_of_single_precision():
+    if not has_compiler():
+        pytest.skip("there is no C compiler here")
+    fast = micrograd.compile(lambda x: [x[0] * x[1], x[1]], ([1.0, 2.0],), backend="c", precision="single")
+    for x in (np.array([2.0, 3.0], np.float32), np.array([2.0, 3.0])):
+        for _ in range(2):
+            assert fast(x).dtype == np.float32
+            assert fast(x).tolist() == [6.0, 3.0]
+    out = np.empty((2, 2), np.float32)
+    assert fast.map(np.ones((2, 2)), out=out) is out
+    assert out.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+    with pytest.raises(TypeError, match="out is an array of '<f8'.*expected a C-contiguous NumPy array of 'f'"):
+        fast.map(np.ones((2, 2)), out=np.empty((2, 2)))
+
+
+def test_results_are_written_into_an_array(backend):
+    fast = micrograd.compile(lambda x: [x[0] * x[1], x[0]], ([1.0, 2.0],), backend=backend)
+    xs = RNG.normal(size=(40, 2))
+    out = np.full((40, 2), np.nan)
+    for batch in (xs, xs.tolist(), fast.pack(xs), fast.pack(xs.tolist())):
+        assert fast.map(batch, out=out) is out
+        close(out, np.stack([xs[:, 0] * xs[:, 1], xs[:, 0]], 1))
+        out[:] = np.nan
+    single = micrograd.compile(lambda x: 2 * x, (1.0,), backend=backend)
+    view = np.zeros((3, 4))
+    assert single.map([1.0, 2.0, 3.0, 4.0], out=view[1]).tolist() == [2.0, 4.0, 6.0, 8.0]
+    assert view.sum(1).tolist() == [0.0, 20.0, 0.0]
+
+
+def test_an_array_may_be_overwritten_by_its_own_results(backend):
+    fast = micrograd.compile(lambda x: [x[1], x[0]], ([1.0, 2.0],), backend=backend)
+    xs = RNG.normal(size=(30, 2))
+    expected = xs[:, ::-1].tolist()
+    assert fast.map(xs, out=xs) is xs
+    assert xs.tolist() == expected
+    sums = micrograd.compile(lambda x: [x + 1.0, x], (1.0,), backend=backend)
+    room = np.arange(60.0)
+    assert sums.map(room[:30], out=room.reshape(30, 2)).tolist() == [[x + 1.0, x] for x in range(30)]
+
+
+@pytest.mark.parametrize(
+    ("out", "error", "message"),
+    [
+        ([0.0] * 3, TypeError, r"out is \[0.0, 0.0, 0.0\]: expected a C-contiguous NumPy array of 'd' to write"),
+        (array("d", [0.0] * 3), TypeError, "out is array.*: expected"),
+        (np.zeros(3, np.float32), TypeError, r"out is an array of '<f4', shape \(3,\), strides \(4,\): expected"),
+        (np.zeros(3, ">f8"), TypeError, "out is an array of '>f8'"),
+        (np.zeros(3, int), TypeError, "out is an array of '<i8'"),
+        (np.zeros(4), ValueError, r"out is an array of '<f8', shape \(4,\), .*such as numpy.empty\(\(3,\), 'd'\)"),
+        (np.zeros((3, 1)), ValueError, r"shape \(3, 1\)"),
+        (np.zeros(6)[::2], ValueError, r"strides \(16,\): .*C-contiguous"),
+        (np.broadcast_to(np.zeros(3), (3,)), ValueError, "read-only"),
+    ],
+)
+def test_an_array_that_results_do_not_fit_into_is_refused(out, error, message):
+    fast = micrograd.compile(lambda x: 2 * x, (1.0,), backend="python")
+    before = np.array(out).tolist()
+    with pytest.raises(error, match=message):
+        fast.map([1.0, 2.0, 3.0], out=out)
+    assert np.array(out).tolist() == before
+
+
+def test_results_of_several_shapes_or_chunks_are_written_nowhere():
+    fast = micrograd.compile(lambda x: [x, [x, x]], (1.0,), backend="python")
+    with pytest.raises(ValueError, match="out cannot have the shape of the results, .*ragged.*: leave it out"):
+        fast.map([1.0], out=np.empty((1, 2)))
+    with pytest.raises(ValueError, match="for a single batch"):
+        fast.map(iter([[1.0]]), out=np.empty((1, 2)))
+    with ThreadPoolExecutor(1) as executor, pytest.raises(ValueError, match="for a single batch"):
+        fast.map([1.0], executor=executor, out=np.empty((1, 2)))
+
+
+def test_chunks_and_workers_give_arrays_too(backend):
+    fast = micrograd.compile(lambda x: [x, 2 * x], (1.0,), backend=backend)
+    xs = np.arange(6.0)
+    expected = np.stack([xs, 2 * xs], 1).tolist()
+    chunks = list(fast.map(iter([xs[:2], xs[2:]])))
+    assert [type(chunk) for chunk in chunks] == [np.ndarray] * 2
+    assert np.concatenate(chunks).tolist() == expected
+    assert list(fast.map(iter([[0.0, 1.0]]))) == [expected[:2]]
+    with ThreadPoolExecutor(2) as executor:
+        found = fast.map(xs, executor=executor)
+        assert type(found) is np.ndarray
+        assert found.tolist() == expected == fast.map(xs.tolist(), executor=executor)
+
+
+def test_numpy_is_imported_by_nothing_of_ours():
+    program = (
+        "import sys, micrograd; from micrograd import Value; p = Value(1.0)\n"
+        "f = micrograd.compile(lambda x: p * x, (1.0,), parameters=[p], backend='python')\n"
+        "f(1.0), f.map([1.0]), f.value_and_grad(2.0), f.backward([1.0]), f.load([2.0]), f.map(iter([[1.0]]))\n"
+        "assert f(3.0) == 6.0 and 'numpy' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_threads_call_with_arrays(backend):
+    fast = micrograd.compile(lambda x: [x[0] * x[1], x[0]], (np.ones(2),), backend=backend)
+    fast(np.ones(2))
+    wrong = []
+
+    def call(k):
+        for i in range(50):
+            x = np.array([float(k), float(i)])
+            wrong.extend([x] * (fast(x).tolist() != [k * i, k]))
+
+    threads = [threading.Thread(target=call, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+# Gradients of some arguments
+
+
+def test_only_the_gradients_that_are_asked_for_are_computed(backend):
+    fast = micrograd.compile(lambda a, b, c: a * b[0] + b[1].sqrt() + c.log(), (1.0, [1.0, 2.0], 1.0), backend=backend)
+    args = 2.0, [3.0, 0.0], 4.0
+    with pytest.raises(ZeroDivisionError, match="sqrt"):
+        fast.value_and_grad(*args)
+    with pytest.raises(ZeroDivisionError, match="sqrt"):
+        fast.value_and_grad(*args, argnum=1)
+    value = 6.0 + math.log(4.0)
+    for _ in range(2):
+        assert fast.value_and_grad(*args, argnum=0) == pytest.approx((value, 3.0))
+        assert fast.value_and_grad(*args, argnum=-1) == pytest.approx((value, 0.25))
+        assert fast.value_and_grad(*args, argnum=(2, 0)) == (pytest.approx(value), (0.25, 3.0))
+        assert fast.value_and_grad(*args, argnum=[0]) == (pytest.approx(value), (3.0,))
+    args = 2.0, np.array([3.0, 4.0]), 4.0
+    _, gradient = fast.value_and_grad(*args, argnum=1)
+    assert (type(gradient), gradient.tolist()) == (np.ndarray, [2.0, 0.25])
+    assert copy.deepcopy(fast).value_and_grad(2.0, [3.0, 0.0], 4.0, argnum=0)[1] == 3.0
+
+
+def test_an_error_names_the_line_whichever_gradients_are_asked_for():
+    fast = micrograd.compile(lambda x, y: x.log() / y, (1.0, 2.0), backend="python")
+    lines = fast.source.splitlines()
+    number = 1 + next(i for i, line in reversed([*enumerate(lines)]) if "t0 / x1" in line)
+    for argnum in None, 0, (1,):
+        with pytest.raises(ZeroDivisionError, match=f"in line {number} of the compiled code: t1 = t0 / x1"):
+            fast.value_and_grad(1.0, 0.0, argnum=argnum)
+
+
+def test_a_list_of_one_number_in_place_of_a_number_says_what_to_give():
+    fast = micrograd.compile(lambda x: (x - 3) ** 2, (1.0,), backend="python")
+    with pytest.raises(ValueError, match=r"needs a single Value: give arguments like those .* as x\[0\] for a number"):
+        fast.value_and_grad(np.array([1.0]))  # as minimize does, of SciPy, whose x is a vector
+    assert fast.value_and_grad(1.0) == (4.0, -4.0)
+
+
+def test_gradients_of_a_single_argument_may_be_asked_for(backend):
+    fast = micrograd.compile(lambda x: x[0] * x[1], ([1.0, 2.0],), backend=backend)
+    assert fast.value_and_grad([3.0, 4.0]) == fast.value_and_grad([3.0, 4.0], argnum=0) == (12.0, [4.0, 3.0])
+    assert fast.value_and_grad([3.0, 4.0], argnum=(0,)) == (12.0, ([4.0, 3.0],))
+    assert fast.value_and_grad([3.0, 4.0], argnum=()) == (12.0, ())
+
+
+@pytest.mark.parametrize("argnum", [2, -3, 0.5, "0", True, (0, 2), (0, None), [[0]]])
+def test_what_is_no_position_of_an_argument_is_refused(argnum):
+    fast = micrograd.compile(lambda x, y: x * y, (1.0, 1.0), backend="python")
+    with pytest.raises(TypeError, match="argnum is .*: expected the position of one of 2 arguments, or a tuple"):
+        fast.value_and_grad(1.0, 2.0, argnum=argnum)
+
+
+# Arguments that all examples share
+
+
+def test_shared_arguments_are_one_for_all_examples(backend):
+    fast = micrograd.compile(model, (np.zeros(6), 0.0), backend=backend, in_axes=(None, 0))
+    p = RNG.normal(size=6)
+    for n in (1, 3, 33, 1000):
+        xs = RNG.normal(size=n)
+        for batches in ((p, xs), (p.tolist(), xs), (p, xs.tolist()), (p[::-1].copy()[::-1], xs)):
+            found = fast.map(*batches)
+            assert type(found) is np.ndarray
+            close(found, by_numpy(p, xs))
+        assert type(fast.map(p.tolist(), xs.tolist())) is list
+        packed = fast.pack(p, xs)
+        assert len(packed) == n
+        close(fast.map(packed), by_numpy(p, xs))
+        close(fast.map(packed.part(0, n)), by_numpy(p, xs))
+        assert packed.row(n - 1) == packed.rows()[n - 1] == (*p, xs[-1])
+        close(fast.map(pickle.loads(pickle.dumps(packed))), by_numpy(p, xs))
+    close(fast(p, 0.5), by_numpy(p, 0.5))
+    packed = fast.pack(p, xs)
+    p[0] = 0.0
+    close(fast.map(packed), by_numpy(p, xs))  # which is used where it lies
+
+
+def test_shared_arguments_stand_anywhere_and_have_any_shape(backend):
+    def function(a, x, b, y):
+        return [a * x[0] + b[0][1] * y, b[1][0] * x[1]]
+
+    fast = micrograd.compile(
+        function, (1.0, [1.0] * 2, [[1.0] * 2] * 2, 1.0), backend=backend, in_axes=[None, 0, None, 0]
+    )
+    a, b, xs, ys = 3.0, RNG.normal(size=(2, 2)), RNG.normal(size=(21, 2)), RNG.normal(size=21)
+    expected = np.stack([a * xs[:, 0] + b[0, 1] * ys, b[1, 0] * xs[:, 1]], 1)
+    for shared in (b, np.asfortranarray(b), b.tolist(), b.astype(int).astype(object) * 0 + b):
+        close(fast.map(a, xs, shared, ys), expected)
+    close(fast.map(np.array(a), xs, b, ys), expected)
+
+
+def test_losses_and_gradients_share_arguments(backend):
+    def gradients(in_axes, *batches):
+        w = [Value(0.5), Value(-0.5)]
+        fast = micrograd.compile(
+            lambda scale, x, y: (scale[0] * w[0] * x + scale[1] * w[1] - y) ** 2, ([1.0, 2.0], 0.0, 0.0),
+            parameters=w, backend=backend, in_axes=in_axes,
+        )  # fmt: skip
+        loss = fast.backward(*batches)
+        with fast.training(optim.SGD(w, 0.1)) as step:
+            return [loss, *[p.grad for p in w], step(*batches), *[p.data for p in w]]
+
+    xs, ys = RNG.normal(size=50), RNG.normal(size=50)
+    shared = gradients((None, 0, 0), [2.0, 3.0], xs, ys)
+    np.testing.assert_allclose(shared, gradients(0, [[2.0, 3.0]] * 50, xs, ys), rtol=1e-12)
+
+
+def test_a_training_on_examples_of_several_shapes_shares_arguments(backend):
+    results = []
+    for in_axes, scale in (((None, 0), 2.0), (0, [2.0] * 5)):
+        w = Value(0.5)
+        fast = micrograd.compile(
+            lambda scale, x, w=w: sum([(scale * w * a - 1.0) ** 2 for a in x], Value(0.0)), (1.0, [1.0]),
+            parameters=[w], backend=backend, in_axes=in_axes,
+        )  # fmt: skip
+        with fast.training(optim.SGD([w], 0.01)) as step:
+            results.append([step(scale, [[1.0], [2.0, 3.0], [4.0], [5.0, 6.0], [7.0]]) for _ in range(2)])
+    np.testing.assert_allclose(*results, rtol=1e-12)
+
+
+def test_check_takes_what_all_examples_share():
+    fast = micrograd.compile(lambda a, x: a[0] / x + a[1], ([1.0] * 2, 1.0), backend="python", in_axes=(None, 0))
+    fast.check([1.0, 2.0], 3.0)
+    with pytest.raises(FloatingPointError, match=r"^in the forward pass, / of \[1.0, 0.0\]: "):
+        fast.check([1.0, 2.0], 0.0)
+
+
+def test_every_call_with_nested_lists_returns_what_the_first_does(backend):
+    fast = micrograd.compile(lambda rows: [sum(row) for row in rows], ([[1.0] * 2] * 2,), backend=backend)
+    for lists, sums in (([[1.0, 2], [3, 4.0]], [3.0, 7.0]), ([[5.0, 6.0], (7.0, True)], [11.0, 8.0])):
+        assert [fast(lists), fast(lists)] == [sums, sums]
+        rows = list(np.array(lists))
+        for found in fast(rows), fast(rows):
+            assert isinstance(found, np.ndarray)
+            assert found.tolist() == sums
+    message = r"^argument 1: expected a number, or a list or an array of numbers, not 'a' \(at \[1\]\[0\]\)"
+    with pytest.raises(TypeError, match=message):
+        fast([[1.0, 2.0], ["a", 4.0]])
+
+
+def test_chunks_and_workers_share_arguments(backend):
+    w = Value(2.0)
+    fast = micrograd.compile(lambda a, x: w * a * x, (1.0, 1.0), parameters=[w], backend=backend, in_axes=(None, 0))
+    assert list(fast.map(iter([(3.0, [1.0, 2.0]), (4.0, [1.0])]))) == [[6.0, 12.0], [8.0]]
+    with ThreadPoolExecutor(2) as executor:
+        assert fast.map(3.0, [1.0, 2.0, 3.0], executor=executor) == [6.0, 12.0, 18.0]
+        assert fast.backward(3.0, [1.0, 2.0, 3.0], executor=executor) == 12.0
+    assert w.grad == 6.0
+
+
+def test_threads_share_arguments(threads_pay):
+    if not has_compiler():
+        pytest.skip("there is no C compiler here")
+    fast = micrograd.compile(model, (np.zeros(6), 0.0), backend="c", in_axes=(None, 0), threads=2)
+    p, xs = RNG.normal(size=6), RNG.normal(size=500)
+    close(fast.map(p, xs), by_numpy(p, xs))
+
+
+@pytest.mark.parametrize(
+    ("in_axes", "message"),
+    [
+        ((None, 0, 0), r"in_axes is \(None, 0, 0\): expected 2 of them, one for each argument"),
+        ((0,), "expected 2 of them"),
+        ((), "expected 2 of them"),
+        ((None, None), r"in_axes is \(None, None\): expected 0 .* and None"),
+        (None, "in_axes is None: expected 0 .* and None"),
+        ((0, 1), r"in_axes is \(0, 1\): expected"),
+        ((0, False), "in_axes is .*: expected"),
+        ("00", "in_axes is '00': expected"),
+    ],
+)
+def test_axes_that_do_not_fit_are_refused(in_axes, message):
+    with pytest.raises(ValueError, match=message):
+        micrograd.compile(lambda x, y: x * y, (1.0, 1.0), backend="python", in_axes=in_axes)
+
+
+def test_examples_packed_for_other_axes_are_refused():
+    shared = micrograd.compile(lambda x, y: x * y, (1.0, 1.0), backend="python", in_axes=(None, 0))
+    each = micrograd.compile(lambda x, y: x * y, (1.0, 1.0), backend="python")
+    for one, other in ((shared, each), (each, shared)):
+        with pytest.raises(TypeError, match="other in_axes: pack them with the function that takes them"):
+            one.map(other.pack(*([1.0, 2.0] if axis == 0 else 1.0 for axis in (other.options.in_axes or (0, 0)))))
+    assert np.array_equal(shared.map([1.0, 2.0], [3.0, 4.0]), [[3.0, 6.0], [4.0, 8.0]])  # no batch, but one array
+
+
+# The mean over examples as a function of one vector
+
+
+def objective(backend, **options):
+    w = [Value(0.1), Value(0.2), Value(0.3)]
+    fast = micrograd.compile(
+        lambda x, y: (w[0] * x * x + w[1] * x + w[2] - y) ** 2, (0.0, 0.0), parameters=w, backend=backend, **options
+    )
+    xs = np.linspace(-1.0, 1.0, 41)
+    return w, fast, xs, 3.0 * xs**2 - 2.0 * xs + 1.0
+
+
+def test_an_objective_is_the_mean_and_its_gradient(backend):
+    w, fast, xs, ys = objective(backend)
+    batch = fast.pack(xs, ys)
+    fun, x0 = fast.objective(batch)
+    assert (type(x0), x0.dtype, x0.tolist()) == (np.ndarray, np.float64, [0.1, 0.2, 0.3])
+    value, gradient = fun(x0)
+    assert (type(value), type(gradient), gradient.dtype) == (float, np.ndarray, np.float64)
+    assert fast.backward(batch) == value
+    assert [p.grad for p in w] == gradient.tolist()
+    assert [p.data for p in w] == [0.1, 0.2, 0.3]
+    assert fun([0.1, 0.2, 0.3]) == (value, gradient.tolist())
+    other = fun(np.array([3, -2, 1]))
+    assert other[0] == pytest.approx(0.0, abs=1e-20)
+    assert fun(x0)[1].tolist() == gradient.tolist()
+    assert fast.objective(xs.tolist(), ys.tolist())[0](x0)[0] == value
+    assert repr(fun).startswith("<objective of <<lambda> compiled to ")
+
+
+def test_scipy_trains_by_an_objective(backend):
+    optimize = pytest.importorskip("scipy.optimize")
+    w, fast, xs, ys = objective(backend)
+    fun, x0 = fast.objective(xs, ys)
+    found = optimize.minimize(fun, x0, jac=True, method="BFGS", options={"gtol": 1e-10})
+    assert [p.data for p in w] == [0.1, 0.2, 0.3]
+    fast.load(found.x)
+    np.testing.assert_allclose([p.data for p in w], [3.0, -2.0, 1.0], rtol=1e-8)
+    assert {type(p.data) for p in w} == {float}
+    assert max(fast.map(xs, ys)) < 1e-15
+
+
+def test_an_objective_has_the_precision_and_the_errors_of_its_function():
+    if not has_compiler():
+        pytest.skip("there is no C compiler here")
+    _, fast, xs, ys = objective("c", precision="single")
+    fun, x0 = fast.objective(xs, ys)
+    value, gradient = fun(x0)
+    assert gradient.dtype == np.float32
+    assert value == pytest.approx(objective("c")[1].objective(xs, ys)[0](x0)[0], rel=1e-6)
+    with pytest.raises(OverflowError, match="a parameter is 1e\\+39"):
+        fun([0.0, 0.0, 1e39])
+    _, fast, xs, ys = objective("c", precision="single", errors="ieee")
+    assert fast.objective(xs, ys)[0]([0.0, 0.0, 1e39])[0] == math.inf
+
+
+def test_an_objective_may_be_infinite(backend):
+    p = Value(1.0)
+    for errors, expected in (("raise", None), ("ieee", math.inf)):
+        fast = micrograd.compile(lambda x: (p * x).exp(), (1.0,), parameters=[p], backend=backend, errors=errors)
+        fun, _ = fast.objective([1.0, 2.0])
+        if expected is None:
+            with pytest.raises(OverflowError):
+                fun([1000.0])
+        else:
+            assert fun(np.array([1000.0]))[0] == expected
+
+
+def test_an_objective_without_numpy_begins_from_a_list(monkeypatch):
+    monkeypatch.setattr("micrograd.compiler.compiled.find_spec", lambda name: None)
+    _, fast, xs, ys = objective("python")
+    fun, x0 = fast.objective(xs.tolist(), ys.tolist())
+    assert x0 == [0.1, 0.2, 0.3]
+    assert type(fun(x0)[1]) is list
+
+
+@pytest.mark.parametrize(
+    ("vector", "error", "message"),
+    [
+        ([1.0, 2.0], ValueError, r"the vector is \[1.0, 2.0\]: expected 3 numbers, one for each parameter, as in x0"),
+        (np.ones((3, 1)), ValueError, "expected 3 numbers"),
+        (np.ones(()), ValueError, "expected 3 numbers"),
+        (1.0, ValueError, "expected 3 numbers"),
+        ([1.0, None, 2.0], TypeError, "expected a real number, not None"),
+        (np.ones(3, complex), TypeError, "expected real numbers"),
+    ],
+)
+def test_a_vector_that_does_not_fit_the_parameters_is_refused(vector, error, message):
+    w, fast, xs, ys = objective("python")
+    fun, _ = fast.objective(xs, ys)
+    for call in (fun, fast.load):
+        with pytest.raises(error, match=message):
+            call(vector)
+    assert [p.data for p in w] == [0.1, 0.2, 0.3]
+
+
+def test_objectives_are_of_functions_with_parameters_that_return_a_number():
+    p = Value(1.0)
+    with pytest.raises(ValueError, match="compiled without parameters"):
+        micrograd.compile(lambda x: x, (1.0,), backend="python").objective([1.0])
+    with pytest.raises(TypeError, match="a gradient needs a single Value"):
+        micrograd.compile(lambda x: [x, p], (1.0,), parameters=[p], backend="python").objective([1.0])
+
+
+def test_frozen_parameters_are_not_loaded():
+    w, fast, _, _ = objective("python")
+    with fast.frozen(), pytest.raises(RuntimeError, match="frozen"):
+        fast.load([1.0, 2.0, 3.0])
+    assert [p.data for p in w] == [0.1, 0.2, 0.3]
+
+
+# Calls in other functions
+
+
+def test_a_compiled_function_is_traced_through(backend):
+    inner = micrograd.compile(model, (np.zeros(6), 0.0), backend=backend)
+    outer = micrograd.compile(lambda p, x: inner(p, x) ** 2 + inner(p, 2 * x), (np.zeros(6), 0.0), backend=backend)
+    plain = micrograd.compile(lambda p, x: model(p, x) ** 2 + model(p, 2 * x), (np.zeros(6), 0.0), backend=backend)
+    p, xs = RNG.normal(size=(9, 6)), RNG.normal(size=9)
+    assert outer.map(p, xs).tolist() == plain.map(p, xs).tolist()
+    assert outer.value_and_grad(p[0], 0.5)[1][0].tolist() == plain.value_and_grad(p[0], 0.5)[1][0].tolist()
+    assert micrograd.compile(inner, (np.zeros(6), 0.0), backend=backend)(p[0], 0.5) == inner(p[0], 0.5)
+
+
+def test_a_compiled_function_has_the_derivatives_of_what_it_was_compiled_from(backend):
+    def function(x):
+        return x[0] ** 3 * x[1].sin()
+
+    fast = micrograd.compile(function, ([1.0, 2.0],), backend=backend)
+    for derivative in (functional.grad, functional.jacobian, functional.hessian):
+        assert derivative(fast)([2.0, 3.0]) == derivative(function)([2.0, 3.0])
+    x = [Value(2.0), Value(3.0)]
+    result = fast(x)
+    result.backward()
+    assert result.data == function(x).data
+    assert [v.grad for v in x] == functional.grad(function)([2.0, 3.0])
+    arrays = micrograd.compile(lambda x: (x * x).sum(), (np.ones(2),), backend=backend)
+    assert functional.grad(lambda x: arrays([x[0], 3.0 * x[1]]))([1.0, 2.0]) == [2.0, 36.0]
+
+
+def test_the_parameters_of_a_compiled_function_are_traced_through(backend):
+    network = nn.MLP(2, [3, 1], rng=0)
+    fast = micrograd.compile(network, ([0.0, 0.0],), parameters=network.parameters(), backend=backend)
+
+    def gradients(network_of):
+        network.zero_grad()
+        loss = micrograd.compile(
+            lambda y: (network_of([0.5, -0.5]) - y) ** 2, (0.0,), parameters=network.parameters(), backend=backend
+        )
+        return [loss.backward([1.0, 2.0]), *[p.grad for p in network.parameters()]]
+
+    expected = gradients(network)
+    assert any(expected[1:])
+    assert gradients(fast) == expected
+    with fast.frozen():
+        assert gradients(fast) == expected
+        assert type(fast([0.5, -0.5])) is float
+
+
+def test_what_was_compiled_elsewhere_is_traced_through_too(backend):
+    fast = pickle.loads(pickle.dumps(micrograd.compile(scalar.exp, (1.0,), backend=backend)))
+    outer = micrograd.compile(lambda x: fast(2 * x), (1.0,), backend=backend)
+    assert outer.value_and_grad(0.5) == pytest.approx((math.e, 2 * math.e), rel=1e-15)
+
+
+def test_many_examples_are_no_part_of_another_function(backend):
+    w = Value(1.0)
+    fast = micrograd.compile(lambda x: w * x, (1.0,), parameters=[w], backend=backend)
+    with pytest.raises(TypeError, match="give its .data"):
+        micrograd.compile(lambda x: fast.map([x])[0], (1.0,), backend=backend)
+    with pytest.raises(TypeError, match="are being traced: call the function with one example"):
+        micrograd.compile(lambda x: fast.map([1.0])[0] * x, (1.0,), parameters=[w], backend=backend)
+
+
+# Where there is no C compiler
+
+
+def test_few_operations_are_left_to_python(monkeypatch):
+    def no_compiler(*_):
+        raise CompilerError("there is no compiler")
+
+    monkeypatch.setattr("micrograd.compiler.function.CBackend.__init__", no_compiler)
+    network = nn.MLP(8, [32, 32, 1], rng=0)
+    w = [Value(1.0)]
+    small = micrograd.compile(lambda x: w[0] * x * x + 1.0, (1.0,), parameters=w)
+    large = micrograd.compile(network, ([0.0] * 8,), parameters=network.parameters())
+    carried = micrograd.compile(
+        lambda x: __import__("functools").reduce(lambda a, _: (a * x).sin(), range(300), x), (1.0,)
+    )
+    by_numpy = []
+    call = arrays._Kernel.__call__
+    monkeypatch.setattr(arrays._Kernel, "__call__", lambda self, *args: by_numpy.append(self) or call(self, *args))
+    assert "compiled to NumPy" in repr(small)
+    assert (small(3.0), small.map([1.0, 2.0]), small.value_and_grad(2.0)) == (10.0, [2.0, 5.0], (5.0, 4.0))
+    assert small.backward([1.0, 2.0]) == 3.5
+    assert w[0].grad == 2.5
+    with small.training(optim.SGD(w, 0.1)) as step:
+        step([1.0, 2.0])
+    assert w[0].data == 0.75
+    assert by_numpy == []
+    assert small.map([1.0] * 500) == [1.75] * 500
+    assert by_numpy
+    del by_numpy[:]
+    large([0.5] * 8)
+    assert by_numpy
+    assert carried(0.5) == pytest.approx(micrograd.compile(carried._function, (1.0,), backend="python")(0.5))
+    exact = micrograd.compile(lambda x: w[0] * x * x + 1.0, (1.0,), parameters=w, backend="numpy")
+    del by_numpy[:]
+    exact(3.0)
+    assert by_numpy
+
+
+def test_where_the_compiler_fails_at_a_call_arrays_and_some_gradients_come_out_all_the_same(monkeypatch):
+    if not has_compiler():
+        pytest.skip("there is no C compiler here")
+
+    def fails(*args, **options):
+        raise CompilerError("it fails")
+
+    p = Value(2.0)
+    made = [
+        micrograd.compile(lambda x, y: p * x[0] * x[1] * y, (np.ones(2), 1.0), parameters=[p], precision=precision)
+        for precision in ("double", "double", "double", "single")
+    ]
+    monkeypatch.setattr("micrograd.compiler.native.library.prepare_build", fails)
+    xs, ys, out = np.array([[3.0, 4.0], [5.0, 6.0]]), np.ones(2), np.empty(2, np.float32)
+    _, gradient = made[0].value_and_grad(xs[0], 1.0, argnum=0)
+    assert (type(gradient), gradient.tolist()) == (np.ndarray, [8.0, 6.0])
+    assert made[0].value_and_grad(xs[0], 1.0, argnum=0)[0] == 24.0
+    assert made[1].map(xs, ys).tolist() == [24.0, 60.0]
+    assert made[2].objective(xs, ys)[0]([1.0]) == (21.0, [21.0])
+    assert made[3].map(xs, ys, out=out) is out
+    assert out.tolist() == [24.0, 60.0]
+    assert made[3].objective(xs, ys)[0](np.ones(1))[1].tolist() == [21.0]
+
+
+# Gradients that the parameters have already
+
+
+def test_backward_adds_to_gradients_that_are_numbers_of_any_kind():
+    w = Value(2.0)
+    fast = micrograd.compile(lambda x: w * x, (0.0,), parameters=[w], backend="python")
+    w.grad = np.float32(1)
+    fast.backward([1.0, 2.0])
+    assert repr(w.grad) == "2.5"
+
+
+@pytest.mark.parametrize("grad", [None, "1", 1j], ids=repr)
+def test_backward_adds_to_nothing_but_numbers(grad):
+    v, w = Value(1.0), Value(2.0)
+    fast = micrograd.compile(lambda x: v * w * x, (0.0,), parameters=[v, w], backend="python")
+    w.grad = grad
+    with pytest.raises(TypeError, match=r"Value\(data=2\.0, .* has no number there: set it to 0"):
+        fast.backward([1.0, 2.0])
+    assert v.grad == 0.0
+    assert w.grad is grad
+
+
+# What a function gets
+
+
+def test_an_array_s_rows_have_one_length():
+    fast = micrograd.compile(lambda x: x.sum(), (np.ones((2, 2)),), backend="python")
+    with pytest.raises(ValueError, match=r"expected an array.*, not rows of unequal length"):
+        fast([[1.0], [1.0, 2.0]])
+    with pytest.raises(ValueError, match=r"expected an array.*, not a number"):
+        fast(1.0)
+
+
+def test_a_function_of_two_numbers_takes_a_traced_number_and_a_value():
+    w = Value(3.0)
+    fast = micrograd.compile(lambda x: scalar.hypot(x.data, w), (0.0,), parameters=[w], backend="python")
+    assert fast(4.0) == 5.0
+    fast.backward([4.0])
+    assert w.grad == 0.6

@@ -1,0 +1,437 @@
+"""Single precision: the same C in floats, to about seven digits; overflow is an error."""
+
+import copy
+import itertools
+import math
+import os
+import pickle
+import random
+import re
+import struct
+import subprocess
+
+import numpy as np
+import pytest
+
+import micrograd
+from micrograd import Value, fit, losses, scalar, take
+from micrograd.compiler import CompilerError, dtype
+from micrograd.compiler.native import library, toolchain
+from micrograd.losses import cross_entropy
+from micrograd.nn import MLP
+from micrograd.optim import SGD, Adam, Optimizer
+from tests.helpers import CompiledOperation, eager, flat, has_compiler
+from tests.operations import OPERATIONS
+
+pytestmark = [
+    pytest.mark.skipif(not has_compiler(), reason="there is no C compiler here"),
+]
+
+EPSILON = 2.0**-23  # between 1 and the next float
+
+
+def close(numbers, expected, units):
+    """Whether numbers are as expected, up to so many units in the last place of the largest."""
+    scale = max(map(abs, expected))
+    return all(abs(a - b) <= units * EPSILON * scale for a, b in zip(numbers, expected, strict=True))
+
+
+def is_single(number):
+    return struct.unpack("f", struct.pack("f", number))[0] == number
+
+
+def both(function, example, **options):
+    """The function in double and in single precision."""
+    return [
+        micrograd.compile(function, example, backend="c", precision=name, **options) for name in ("double", "single")
+    ]
+
+
+@pytest.fixture
+def network():
+    """A network, its loss, and examples."""
+    rng = random.Random(7)
+    model = MLP(5, [12, 9, 3], rng=rng)
+    xs = [[rng.uniform(-1, 1) for _ in range(5)] for _ in range(203)]
+    ys = [rng.randrange(3) for _ in xs]
+    return model, lambda x, y: cross_entropy(model(x), y), xs, ys
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_every_operation_and_its_derivatives_agree_with_doubles(operation):
+    points = [point for point in operation.points if all(map(is_single, point))]
+    assert points
+    single = CompiledOperation(operation, "c", "single")
+    for point in points[:3]:
+        (value, gradients), (a, *b) = eager(lambda xs: operation.apply(*xs), list(point)), single.value_and_grad(point)
+        assert close([a], [value], 16)
+        assert close(b, gradients, 64)
+        assert single.map([point] * 40) == pytest.approx([value] * 40, rel=16 * EPSILON)
+
+
+@pytest.mark.parametrize("n", [1, 4, 5, 40, 203])
+def test_lanes_and_single_examples_agree_with_doubles(network, n):
+    model, loss, xs, ys = network
+    double, single = both(loss, (xs[0], ys[0]), parameters=model.parameters(), batch_size=n)
+    values, floats = double.map(xs[:n], ys[:n]), single.map(xs[:n], ys[:n])
+    assert close(floats, values, 32)
+    assert values != floats
+    assert all(map(is_single, floats))
+    found = []
+    for fast in (double, single):
+        for parameter in model.parameters():
+            parameter.grad = 0.0
+        found.append((fast.backward(xs[:n], ys[:n]), [parameter.grad for parameter in model.parameters()]))
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-6)
+    assert close(found[1][1], found[0][1], 64)
+
+
+def test_the_lanes_are_twice_as_many():
+    assert (dtype.DOUBLE.lanes, dtype.SINGLE.lanes) == (8, 16)
+    assert [library.tile_size(n, dtype.SINGLE.lanes) for n in (4, 5, 31, 32, 63, 64)] == [0, 1, 1, 2, 2, 4]
+
+
+def test_lookups_and_loops_agree_with_doubles():
+    rows = [[Value(math.sin(i * j)) for j in range(1, 30)] for i in range(1, 40)]
+    parameters = list(itertools.chain(*rows))
+
+    def score(x, token):
+        return micrograd.mean(losses.softmax([micrograd.dot(row, x) for row in rows])[3:5]) + take(rows, token)[7]
+
+    xs, tokens = [[math.cos(i + j) for j in range(29)] for i in range(50)], [i % 39 for i in range(50)]
+    for n in (1, 50):
+        double, single = both(score, (xs[0], 0), parameters=parameters, batch_size=n)
+        assert "for (long i" in single.c_source
+        assert close(single.map(xs[:n], tokens[:n]), double.map(xs[:n], tokens[:n]), 32)
+        assert double.backward(xs[:n], tokens[:n]) == pytest.approx(single.backward(xs[:n], tokens[:n]), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda parameters: Adam(parameters, learning_rate=0.01, weight_decay=0.01),
+        lambda parameters: SGD(parameters, learning_rate=0.1, momentum=0.9),
+    ],
+)
+def test_fit_learns_what_it_learns_in_doubles(network, make):
+    model, _, xs, ys = network
+    begin, found = [p.data for p in model.parameters()], []
+    for name in ("double", "single"):
+        for parameter, number in zip(model.parameters(), begin, strict=True):
+            parameter.data = number
+        optimizer = make(model.parameters())
+        options = {"epochs": 20, "batch_size": 10, "clip_grad_norm": 1.0, "rng": 5, "progress": False}
+        history = fit(
+            model,
+            cross_entropy,
+            xs,
+            ys,
+            optimizer=optimizer,
+            validation=(xs, ys),
+            backend="c",
+            precision=name,
+            **options,
+        )
+        found.append((history, [p.data for p in model.parameters()], optimizer))
+    (double, expected, _), (single, numbers, optimizer) = found
+    assert single.losses == pytest.approx(double.losses, rel=1e-4)
+    assert single.validation_losses == pytest.approx(double.validation_losses, rel=1e-4)
+    assert numbers == pytest.approx(expected, abs=1e-3)
+    assert numbers != expected
+    assert all(map(is_single, numbers))
+    assert optimizer.steps == 20 * 21
+
+
+@pytest.mark.parametrize("rate", [0.001, 0.01])
+def test_the_first_step_of_adam_is_as_long_as_in_doubles(rate):
+    parameter = Value(1.0)
+    fast = micrograd.compile(lambda y: (parameter - y) ** 2, (3.0,), parameters=[parameter], precision="single")
+    with fast.training(Adam([parameter], learning_rate=rate)) as step:
+        step([3.0])
+    assert parameter.data == pytest.approx(1.0 + rate, abs=1.5 * EPSILON)
+
+
+def test_what_training_does_not_change_stays_the_number_that_it_was():
+    still, moving = Value(0.1), Value(0.1)
+    fast = micrograd.compile(
+        lambda x: (moving * x - still) ** 2, (1.0,), parameters=[still, moving], precision="single"
+    )
+    with fast.training(SGD([moving], learning_rate=0.1)) as step:
+        assert still.data == struct.unpack("f", struct.pack("f", 0.1))[0]
+        step([2.0])
+    assert still.data == 0.1
+    assert moving.data < 0.1
+    assert is_single(moving.data)
+
+
+@pytest.mark.parametrize("name", ["double", "single"])
+def test_an_exported_file_is_strict_c99_of_that_type_alone(network, tmp_path, name):
+    model, loss, xs, ys = network
+    fast = micrograd.compile(loss, (xs[0], ys[0]), parameters=model.parameters(), backend="c", precision=name)
+    fast.export_c(tmp_path / "model.c")
+    text = (tmp_path / "model.c").read_text()
+    type, other = ("double", "float") if name == "double" else ("float", "double")
+    assert not re.search(rf"\b{other}\b", text)
+    assert f"const {type} *p" in text
+    assert text == fast.c_source
+    x = ", ".join(map(repr, [*xs[0], ys[0]]))
+    (tmp_path / "main.c").write_text(
+        f'#include <stdio.h>\n#include "model.h"\nint main(void)\n{{\n    const {type} x[] = {{{x}}};\n'
+        f"    static {type} g[{len(model.parameters())}], y[7];\n    model_backward(model_parameters, x, g, y);\n"
+        '    for (int i = 0; i < 7; i++)\n        printf("%.17g\\n", (double)y[i]);\n    return 0;\n}\n'
+    )
+    command = toolchain.find_compiler(os.environ.get("CC"), os.environ.get("PATH")).command
+    flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-Wno-error=overflow"]
+    flags += ["-Wdouble-promotion"] if name == "single" else []
+    subprocess.run([*command, *flags, "-c", "model.c"], cwd=tmp_path, check=True)
+    subprocess.run([*command, "main.c", "model.o", "-o", "program", "-lm"], cwd=tmp_path, check=True)
+    numbers = subprocess.run([tmp_path / "program"], capture_output=True, text=True, check=True).stdout.split()
+    value, gradient = fast.value_and_grad(xs[0], ys[0])
+    assert close(list(map(float, numbers)), flat([value, gradient]), 32 if name == "single" else 1e-7)
+
+
+@pytest.mark.parametrize("name", ["double", "single"])
+@pytest.mark.parametrize("stem", ["wide", "worldwide", "double", "doubled", "exp"])
+def test_the_names_in_an_exported_file_are_the_file_s(tmp_path, stem, name):
+    fast = micrograd.compile(lambda x: x.exp(), (1.0,), backend="python")
+    fast.export_c(tmp_path / f"{stem}.c", precision=name)
+    text = (tmp_path / f"{stem}.c").read_text()
+    assert all(f"{stem}_{part}" in text for part in ("forward(", "backward(", "parameters["))
+
+
+def test_export_takes_a_precision_of_its_own(tmp_path):
+    fast = micrograd.compile(lambda x: 0.1 * x, (1.0,), backend="python")
+    fast.export_c(tmp_path / "model.c", precision="single")
+    assert "0.1f" in (tmp_path / "model.c").read_text()
+    assert "double" not in (tmp_path / "model.h").read_text()
+    assert "0.1f" not in fast.c_source
+
+
+def test_floats_of_numpy_are_used_where_they_lie():
+    rows = np.arange(12, dtype="f").reshape(4, 3)
+    fast = micrograd.compile(lambda x: micrograd.sum(x), ([0.0] * 3,), backend="c", precision="single")
+    packed = fast.pack(rows)
+    rows[0, 0] = 100.0
+    expected = [103.0, 12.0, 21.0, 30.0]
+    assert fast.map(packed).dtype == np.float32
+    assert fast.map(rows.tolist()) == expected
+    for examples in (packed, rows.astype("d"), rows.T.copy().T, list(rows)):
+        assert fast.map(examples).tolist() == expected
+
+
+def test_infinities_and_nan_come_in_as_they_are():
+    fast = squared()
+    for examples in ([math.inf, -math.inf, 2.0], np.array([math.inf, -math.inf, 2.0])):
+        assert list(fast.map(examples)) == [math.inf, math.inf, 4.0]
+    assert math.isnan(fast.map(np.array([math.nan]))[0])
+    with pytest.raises(OverflowError, match=r"1e\+39"):
+        fast.map(np.array([math.nan, HUGE]))
+
+
+def test_what_overflows_on_the_way_goes_on_as_infinity_and_is_an_error_where_that_is_the_result(monkeypatch):
+    def sigmoid(x):
+        return 1 / (1 + (-x).exp())
+
+    double, single = both(sigmoid, (0.0,))
+    monkeypatch.setattr(library, "failure", None)  # which goes through all examples in Python
+    assert single.map([-100.0] * 40) == pytest.approx(double.map([-100.0] * 40), abs=1e-40)
+    monkeypatch.undo()
+    with pytest.raises(OverflowError):  # by the gradient, which is an infinity times 0
+        single.value_and_grad(-100.0)
+    for fast in squared(), both(lambda x: x.exp(), (1.0,))[1]:
+        for call in (lambda fast=fast: fast(1e30), lambda fast=fast: fast.map([1e30] * 40)):
+            with pytest.raises(OverflowError):
+                call()
+    with pytest.raises(ZeroDivisionError):
+        both(lambda x: 1.0 / x, (1.0,))[1](0.0)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_training_goes_on_in_c_where_a_number_on_the_way_overflows(monkeypatch, threads, threads_pay):
+    weight = Value(0.5)
+    fast = micrograd.compile(
+        lambda x: weight * micrograd.where(x.exp() > 5.0, 1.0, 0.0), (1.0,), parameters=[weight], backend="c",
+        precision="single", threads=threads,
+    )  # fmt: skip
+    with fast.training(SGD([weight], learning_rate=0.1)) as step:
+        monkeypatch.setattr("micrograd.compiler.session.CompiledGradients.__call__", None)
+        assert step([200.0] * 100) == 0.5
+    assert weight.data == pytest.approx(0.4)
+
+
+def test_norms_and_what_a_rule_computes_once_are_doubles():
+    class Scaled(SGD):
+        clip_scale = staticmethod(lambda norm, max_norm: max_norm / norm)
+
+    class Cyclic(Optimizer):
+        def rule(self):
+            scale = scalar.remainder(self.steps * 0.1, 1.0) + scalar.sigmoid(self.steps * 0.0)
+            return lambda x, grad: (x - scale * grad,)
+
+    weight = Value(0.0)
+    fast = micrograd.compile(lambda x: weight * x, (1.0,), parameters=[weight], backend="c", precision="single")
+    for gradient in (3e-22, 1e20):
+        weight.data = 0.0
+        with fast.training(Scaled([weight], 1.0), clip_grad_norm=1.0) as step:
+            step([gradient])
+        assert weight.data == -1.0
+    weight.data, optimizer = 0.0, Cyclic([weight], learning_rate=0.1)
+    optimizer.steps = 10**7 + 1
+    with fast.training(optimizer) as step:
+        step([1.0])
+    assert weight.data == pytest.approx(-0.6, abs=1e-6)
+
+
+def test_a_number_of_an_optimizer_that_is_too_large_is_an_error():
+    weight = Value(1.0)
+    fast = micrograd.compile(lambda x: weight * x, (1.0,), parameters=[weight], backend="c", precision="single")
+    optimizer = Adam([weight], learning_rate=0.1, betas=(0.9, 0.5))
+    with fast.training(optimizer) as step:
+        step([1e20])  # whose square is taken by the engine
+        with pytest.raises(OverflowError, match=r"a moment is 5.*e\+39, beyond the range of single precision"):
+            step([1.0])
+        with pytest.raises(OverflowError, match="a moment is"):
+            optimizer.mean[0] = HUGE
+        with pytest.raises(OverflowError, match="data of a parameter in training is"):
+            weight.data = HUGE
+    weight.grad = HUGE
+    with pytest.raises(OverflowError, match="the gradient of a parameter is"), fast.training(SGD([weight], 0.1)):
+        pass
+
+
+def test_fit_says_that_the_engine_takes_a_step(caplog):
+    toolchain.warn_once.cache_clear()
+    model = MLP(1, [1], rng=0)
+    options = {"epochs": 1, "optimizer": SGD(model.parameters(), 1e-9), "progress": False}
+    fit(model, lambda p, y: (p * 1e25) * (p * 1e25) * 1e-45, [[1.0]], [0.0], backend="c", precision="single", **options)
+    assert "a step was taken by the engine, in doubles" in caplog.text
+
+
+def test_a_copy_and_a_pickle_are_in_single_precision_too(network):
+    model, loss, xs, ys = network
+    fast = micrograd.compile(loss, (xs[0], ys[0]), parameters=model.parameters(), backend="c", precision="single")
+    packed = fast.pack(xs, ys)
+    for other, examples in copy.deepcopy((fast, packed)), pickle.loads(pickle.dumps((fast, packed))):
+        assert other.map(examples) == fast.map(packed)
+
+
+def test_threads_give_what_one_gives_but_for_the_order_of_additions(network, threads_pay):
+    model, loss, xs, ys = network
+    found = []
+    for threads in (1, 3):
+        fast = micrograd.compile(
+            loss, (xs[0], ys[0]), parameters=model.parameters(), backend="c", precision="single", threads=threads
+        )
+        for parameter in model.parameters():
+            parameter.grad = 0.0
+        found.append((fast.backward(xs, ys), [parameter.grad for parameter in model.parameters()]))
+    assert found[0][0] == found[1][0]
+    assert close(found[1][1], found[0][1], 64)
+
+
+def test_it_shows_that_it_is_in_single_precision():
+    assert repr(squared()) == "<<lambda> compiled to C in single precision, 0 parameters>"
+
+
+def test_without_a_compiler_numpy_computes_in_doubles(monkeypatch, network, caplog):
+    toolchain.warn_once.cache_clear()
+
+    def none(*_):
+        raise CompilerError("none works here")
+
+    model, loss, xs, ys = network
+    monkeypatch.setattr(toolchain, "find_compiler", none)
+    fast = micrograd.compile(loss, (xs[0], ys[0]), parameters=model.parameters(), precision="single")
+    expected = [loss(x, y).data for x, y in zip(np.array(xs[:3], "f").tolist(), ys, strict=False)]
+    assert fast.map(xs[:3], ys[:3]) == pytest.approx(expected, rel=1e-12)
+    assert "compiled to NumPy instead of C, in double precision: none works here" in caplog.text
+    with pytest.raises(CompilerError):
+        micrograd.compile(loss, (xs[0], ys[0]), backend="c", precision="single")
+
+
+# Errors
+
+HUGE = 1e39
+
+
+def squared(**options):
+    return micrograd.compile(lambda x: x * x, (1.0,), backend="c", precision="single", **options)
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "message"),
+    [
+        (lambda: micrograd.compile(abs, (1.0,), precision="half"), ValueError, "unknown precision 'half'"),
+        (lambda: micrograd.compile(abs, (1.0,), precision=4), ValueError, '4: expected "double" or "single"'),
+        (lambda: squared().export_c("model.c", precision="float"), ValueError, "unknown precision 'float'"),
+        (lambda: micrograd.compile(abs, (1.0,), backend="python", precision="single"), ValueError, 'backend="c"'),
+        (lambda: squared().map([HUGE]), OverflowError, r"argument 1: a number is 1e\+39, beyond .*, 3.4e\+38"),
+        (lambda: squared().map(np.array([HUGE])), OverflowError, r"argument 1: a number is 1e\+39"),
+        (
+            lambda: micrograd.compile(Value.exp, (1.0,), backend="c", precision="single")(100.0),
+            OverflowError, "an intermediate number is beyond the range of single precision",
+        ),
+        (lambda: squared()(-HUGE), OverflowError, r"-1e\+39"),
+        (
+            lambda: micrograd.compile(lambda x: x * HUGE, (1.0,), backend="c", precision="single"),
+            OverflowError, r"a constant is 1e\+39",
+        ),
+        (
+            lambda: micrograd.compile(lambda x: x * HUGE, (1.0,), backend="python").export_c("x.c", precision="single"),
+            OverflowError, r"a constant is 1e\+39",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_asked_for_wrongly_is_said(ask, error, message):
+    with pytest.raises(error, match=message):
+        ask()
+
+
+def test_a_parameter_beyond_single_precision_is_named(tmp_path):
+    small, large = Value(1.0), Value(HUGE)
+    fast = micrograd.compile(
+        lambda x: x * small + large, (1.0,), parameters=[small, large], backend="c", precision="single"
+    )
+    for use in (lambda: fast(1.0), lambda: fast.export_c(tmp_path / "model.c")):
+        with pytest.raises(
+            OverflowError, match=r"parameter 1 is 1e\+39, beyond the range of single precision, 3.4e\+38"
+        ):
+            use()
+    with pytest.raises(OverflowError, match=r"1e\+39"), fast.training(SGD([small], learning_rate=0.1)):
+        pass
+    assert (small.data, large.data) == (1.0, HUGE)
+
+
+def test_examples_of_another_precision_are_refused(network):
+    model, loss, xs, ys = network
+    double, single = both(loss, (xs[0], ys[0]), parameters=model.parameters())
+    with pytest.raises(TypeError, match="double precision, expected single: pack them"):
+        single.map(double.pack(xs, ys))
+    with (
+        single.training(SGD(model.parameters(), learning_rate=0.1)) as step,
+        pytest.raises(TypeError, match="got examples packed in double precision, expected single"),
+    ):
+        step(double.pack(xs, ys))
+
+
+@pytest.mark.parametrize("backend", ["eager", "python"])
+def test_fit_in_single_precision_needs_c(network, backend):
+    model, _, xs, ys = network
+    with pytest.raises(ValueError, match=f'^backend "{backend}" computes in doubles.*: give backend="c"'):
+        fit(model, cross_entropy, xs, ys, epochs=1, backend=backend, precision="single")
+    for other in (backend, "auto", "c"):
+        with pytest.raises(ValueError, match="unknown precision 'half': expected"):
+            fit(model, cross_entropy, xs, ys, epochs=1, backend=other, precision="half")
+
+
+def test_a_step_that_single_precision_cannot_take_is_taken_in_doubles_and_said(caplog):
+    toolchain.warn_once.cache_clear()
+    weight = Value(1.0)
+    fast = micrograd.compile(
+        lambda x: (weight * x) ** 4 * 1e-36, (1.0,), parameters=[weight], backend="c", precision="single"
+    )
+    with fast.training(SGD([weight], learning_rate=1e-4)) as step:
+        loss = step([1e10])
+    assert loss == pytest.approx(1e4)
+    assert weight.data == pytest.approx(1.0 - 4.0)
+    assert "a step was taken by the engine, in doubles" in caplog.text

@@ -1,0 +1,751 @@
+"""The playground: what Python puts into it, how it trains, in Node and in a browser, and what its controls do.
+
+The browser is that of test_page.py. Without it, or without Node, the tests that need it are skipped.
+"""
+
+import json
+import math
+import random
+import re
+from importlib.resources import files
+
+import numpy as np
+import pytest
+
+from micrograd import Value, data, fit, losses, nn, optim, viz
+from micrograd.draw.playground import page as playground
+from micrograd.draw.playground.page import boundary, kinds_of, numbers_in, steps
+from micrograd.draw.training.boundary import MARKERS, plane
+from micrograd.draw.training.network import columns
+from tests.helpers import flat
+from tests.javascript import in_node, needs_node
+
+XS, YS = data.moons(20, 0.1, rng=1)
+LOGITS = losses.binary_cross_entropy_with_logits
+SOURCES = files(playground.__package__)
+
+
+def model_of(sizes=(2, 3, 1), seed=1, **options):
+    return nn.MLP(sizes[0], sizes[1:], rng=seed, **options)
+
+
+def worker_of(html):
+    return re.search('<script type="text/plain" id="worker">(.*?)</script>', html, re.DOTALL)[1]
+
+
+def numbers_of(model):
+    return [parameter.data for parameter in model.parameters()]
+
+
+# The parts without a page, in Node
+
+SEEDS = [0, 7, 2**32 - 1, 2**32 + 5, 10**15 - 1]
+
+
+@needs_node
+def test_random_numbers_are_those_of_python(tmp_path):
+    script = (SOURCES / "random.js").read_text(encoding="utf-8")
+    script += f"const told = {SEEDS}.map(seed => {{ const r = new Random(seed), of = [...Array(700).keys()];"
+    script += "return [r.random(), r.uniform(-2, 3), r.gauss(0, 1), r.gauss(1, 2), ...r.shuffle(of), r.random()]; });"
+    for seed, found in zip(SEEDS, in_node(tmp_path, script), strict=True):
+        rng = random.Random(seed)
+        expected = [rng.random(), rng.uniform(-2, 3), rng.gauss(0, 1), rng.gauss(1, 2)]
+        order = list(range(700))
+        rng.shuffle(order)
+        assert found == pytest.approx([*expected, *order, rng.random()], rel=1e-14)
+
+
+@needs_node
+def test_data_sets_are_those_of_python(tmp_path):
+    script = "".join((SOURCES / name).read_text() for name in ("random.js", "data.js"))
+    calls = [f"{name}(7, 0.1, new Random(3))" for name in ("moons", "circles", "spirals")]
+    calls += ["spirals(7, 0.1, new Random(3), 3)", "xor(4, 0, new Random(0))"]
+    found = in_node(tmp_path, script + f"const told = [{', '.join(f'DATA.{call}' for call in calls)}];")
+    made = [make(7, 0.1, 3) for make in (data.moons, data.circles, data.spirals)]
+    for rows, (xs, ys) in zip(found, [*made, data.spirals(7, 0.1, 3, arms=3), data.xor()], strict=True):
+        assert flat(rows) == pytest.approx([number for x, y in zip(xs, ys, strict=True) for number in (*x, y)])
+
+
+TRAINED = """
+const answers = [];
+globalThis.self = { postMessage: answer => answers.push(answer) };
+const rows = ROWS, settings = { learningRate: RATE, batchSize: BATCH, weightDecay: DECAY };
+function ask(what) { self.onmessage({ data: { id: 0, model: 0, settings, ...what } }); return answers.pop(); }
+"""
+ASKED = """
+ask({ open: [{ starts: STARTS, outputs: 1 }], inputs: 2, examples: Float64Array.from(rows.flat()), held: [] });
+if (SEED !== null) ask({ reset: SEED });
+const { parameters, loss, steps, ok } = ask({ steps: 100 });
+const told = { parameters: [...parameters], loss, steps, ok };
+"""
+
+
+def trained_in_node(tmp_path, model, loss, optimizer, *, seed=None, batch=math.inf, decay=0.0, xs=XS, ys=YS):
+    """What a worker has after 100 steps."""
+    worker = worker_of(playground.page(model, loss, xs, ys, optimizer))
+    numbers = {
+        "ROWS": [[*x, y] for x, y in zip(xs, ys, strict=True)],
+        "RATE": model_rate(optimizer, model), "BATCH": "Infinity" if batch == math.inf else batch, "DECAY": decay,
+        "SEED": "null" if seed is None else seed,
+        "STARTS": json.dumps(playground._starts(model, model.parameters())),
+    }  # fmt: skip
+    script = TRAINED + worker + ASKED
+    for name, number in numbers.items():
+        script = script.replace(name, str(number))
+    return in_node(tmp_path, script)
+
+
+def model_rate(optimizer, model):
+    return (optimizer or optim.Adam(model.parameters(), 0.01)).learning_rate
+
+
+KINDS = [
+    (lambda p: optim.SGD(p, 0.3), LOGITS, {}),
+    (lambda p: optim.SGD(p, 0.05, momentum=0.9, nesterov=True), losses.mse_loss, {"output": "tanh"}),
+    (lambda p: optim.Adam(p, 0.03), LOGITS, {"activation": "relu"}),
+    (lambda p: optim.AdamW(p, 0.03), losses.mse_loss, {"activation": "gelu", "output": "sigmoid"}),
+    (lambda p: None, losses.mse_loss, {}),
+]
+
+
+@needs_node
+@pytest.mark.parametrize(("make", "loss", "options"), KINDS)
+def test_a_hundred_steps_leave_the_parameters_of_fit(tmp_path, make, loss, options):
+    model = model_of((2, 4, 2, 1), **options)
+    optimizer = make(model.parameters())
+    found = trained_in_node(tmp_path, model, loss, optimizer)
+    fit(model, loss, XS, YS, optimizer=optimizer, epochs=100, backend="eager", progress=False, rng=0)
+    assert found["steps"] == 100
+    assert found["ok"] is True
+    assert found["parameters"] == pytest.approx(numbers_of(model), rel=1e-9, abs=1e-9)
+    expected = sum(loss(model(x), y).data for x, y in zip(XS, YS, strict=True)) / len(XS)
+    assert found["loss"] == pytest.approx(expected, rel=1e-9)
+
+
+@needs_node
+def test_after_a_reset_batches_are_those_of_fit_with_the_seed_as_rng(tmp_path):
+    found = trained_in_node(tmp_path, model_of(), LOGITS, None, seed=7, batch=5)
+    model = model_of(seed=7)
+    fit(model, LOGITS, XS, YS, epochs=25, batch_size=5, backend="eager", progress=False, rng=7)
+    assert found["parameters"] == pytest.approx(numbers_of(model), rel=1e-9, abs=1e-9)
+
+
+@needs_node
+def test_weight_decay_is_that_of_the_optimizer(tmp_path):
+    model = model_of()
+    found = trained_in_node(tmp_path, model, LOGITS, optim.SGD(model.parameters(), 0.1), decay=0.02)
+    decaying = optim.SGD(model.parameters(), 0.1, weight_decay=0.02)
+    fit(model, LOGITS, XS, YS, optimizer=decaying, epochs=100, backend="eager", progress=False)
+    assert found["parameters"] == pytest.approx(numbers_of(model), rel=1e-9, abs=1e-9)
+
+
+@needs_node
+def test_a_training_that_diverges_ends(tmp_path):
+    model = model_of(activation="relu")
+    found = trained_in_node(tmp_path, model, losses.mse_loss, optim.SGD(model.parameters(), 1e9))
+    assert found["ok"] is False
+    assert found["steps"] < 100
+
+
+# What Python puts into the page
+
+
+class Own(nn.Module):
+    """A model of a user's own, with an embedding, a layer and a Value of which only its number is known."""
+
+    def __init__(self, seed=1):
+        rng = random.Random(seed)
+        self.table = nn.Embedding(3, 2, rng=rng)
+        self.neuron = nn.Neuron(2, "relu", rng=rng)
+        self.scale = Value(1.5)
+
+    def __repr__(self):
+        return "</title><script>alert(1)</script>"
+
+    def __call__(self, x):
+        return self.neuron(self.table(x[0])) * self.scale
+
+
+def test_each_parameter_starts_as_its_layer_draws_it():
+    model = Own()
+    assert playground._starts(model, model.parameters()) == [-1] * 6 + [math.sqrt(3)] * 2 + [0.0, None]
+    layer = nn.Layer(2, 4, rng=1)
+    assert playground._starts(layer, layer.parameters()) == [1.0, 1.0, 0.0] * 4
+    assert playground._starts("another", [Value(1.0)]) == [None]
+
+
+def test_a_model_that_cannot_be_saved_is_written_as_a_state_dict():
+    model = Own()
+    assert playground._file(model) == {name: i for i, (name, _) in enumerate(model.named_parameters())}
+    assert playground._file(nn.Neuron(1)) == {
+        "format": "micrograd", "version": 1, "content": {"type": "Neuron", "activation": "tanh", "w": [0.0], "b": 1.0}
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("loss", "kinds", "at"),
+    [
+        (losses.mse_loss, [0, 1], 0.5),
+        (LOGITS, [0, 1], 0.0),
+        (losses.hinge_loss, [-1, 1], 0.0),
+        (losses.mse_loss, [2, 5], 3.5),
+        (losses.cross_entropy, [0, 1, 2], 1.5),
+    ],
+)
+def test_the_boundary_is_where_both_classes_cost_the_same(loss, kinds, at):
+    assert boundary(loss, kinds) == at
+
+
+@pytest.mark.parametrize(
+    ("targets", "outputs", "kinds"),
+    [
+        ([0, 1, 1], 1, [0, 1]),
+        ([-1.0, 1.0], 1, [-1.0, 1.0]),
+        ([0.1, 0.2, 0.3], 1, []),
+        ([0, 2, 1], 3, [0, 1, 2]),
+        ([0, 3], 3, None),
+        ([[0.0, 1.0]], 1, None),
+        ([[0.0, 1.0]], 2, None),
+    ],
+)
+def test_targets_are_classes_or_heights_or_not_for_the_plane(targets, outputs, kinds):
+    rows = [[0.0, 0.0, *numbers_in(target)] for target in targets]
+    assert kinds_of(rows, outputs) == kinds
+
+
+def save(tmp_path, model=None, loss=LOGITS, xs=XS, ys=YS, **options):
+    path = tmp_path / "playground.html"
+    viz.save_playground(model_of() if model is None else model, loss, xs, ys, path, **options)
+    return path
+
+
+def test_arrays_and_models_that_are_no_modules_will_do(tmp_path):
+    class Plain:
+        w = Value(1.0)
+
+        def parameters(self):
+            return [self.w]
+
+        def __call__(self, x):
+            return self.w * x[0]
+
+    html = save(tmp_path, Plain(), losses.mse_loss, np.array(XS), np.array(YS)).read_text()
+    assert "<title>Playground: Plain</title>" in html
+    assert playground._file(Plain()) == {}
+
+
+def test_a_model_that_the_engine_cannot_run_on_values_has_no_steps():
+    def by_index(prediction, target):
+        return prediction[target] ** 2
+
+    assert steps(model_of((2, 3)), by_index, [0.0, 1.0], 1, ["w"] * 9) is None
+    assert steps(model_of((2, 400)), by_index, [0.0, 1.0], 1, ["w"] * 1200) is None
+
+
+def test_a_page_of_500_weights_has_less_than_300_kilobytes(tmp_path):
+    assert save(tmp_path, model_of((2, 20, 20, 1))).stat().st_size < 300_000
+
+
+def first(prediction, target):
+    return prediction[0] if isinstance(prediction, list) else prediction
+
+
+def nan_model():
+    model = model_of()
+    model.parameters()[2].data = math.nan
+    return model
+
+
+def test_what_cannot_be_played_with_is_refused(tmp_path):
+    sgd = optim.SGD(model_of().parameters(), 0.1)
+    for arguments, kind, message in [
+        ({"model": {}}, ValueError, "model is an empty dict: give at least one model"),
+        ({"model": {"a": 3}}, TypeError, r"model\['a'\] is 3: expected a Module"),
+        ({"model": nn.Module()}, ValueError, "the model has 0 parameters: a playground trains from 1 to 20,000"),
+        ({"model": {"a": model_of(), "b": model_of((2, 3))}, "loss": first}, ValueError, "models have 1, 3 outputs"),
+        ({"model": nan_model()}, ValueError, "parameter 2 of the model is nan: a playground needs finite numbers"),
+        ({"model": model_of((2, 200, 200))}, ValueError, "has 40,800 parameters: a playground trains from 1 to 20,000"),
+        ({"loss": 3}, TypeError, "loss is 3: expected a function"),
+        ({"xs": [], "ys": []}, ValueError, "xs is empty: there is nothing to learn from"),
+        ({"ys": YS[1:]}, ValueError, "xs and ys must have the same length"),
+        ({"xs": [*XS[1:], [1.0, math.nan]]}, ValueError, r"xs\[19\] is \[1.0, nan\]: a playground needs finite"),
+        ({"xs": [*XS[1:], [1.0]]}, ValueError, r"xs\[19\] has another size than the first example"),
+        ({"ys": [*YS[1:], [1.0, 1.0]], "loss": losses.mse_loss}, ValueError, r"ys\[19\] has another size than"),
+        ({"ys": ["a"] * 20, "loss": losses.mse_loss}, ValueError, r"ys\[0\] is 'a': a playground needs finite numbers"),
+        ({"xs": [[1.0, {"b": 2.0}]] * 20}, ValueError, r"xs\[0\] is .*: a playground needs finite numbers"),
+        ({"ys": [2, *YS[1:]]}, ValueError, r"ys\[0\] is 2: binary_cross_entropy_with_logits expects"),
+        ({"validation": 3}, ValueError, r"validation must be a pair \(xs, ys\)"),
+        ({"validation": ([[1.0]], [1])}, ValueError, r"validation\[0\]\[0\] has another size"),
+        ({"optimizer": 3}, TypeError, "optimizer is 3: expected an optimizer, or a function from parameters to one"),
+        ({"optimizer": optim.Adam}, TypeError, "optimizer is <class 'micrograd.optim.Adam'>: expected an optimizer"),
+        ({"optimizer": sgd}, ValueError, "the optimizer has other parameters than the function"),
+        ({"optimizer": sgd, "model": {"a": model_of(), "b": model_of()}}, ValueError, "for several, give a function"),
+        ({"loss": lambda p, y: [p]}, TypeError, "an optimizer needs a single Value"),
+    ]:  # fmt: skip
+        with pytest.raises(kind, match=message):
+            save(tmp_path, **arguments)
+    with pytest.raises(ValueError, match="name the file 'page.html'"):
+        viz.save_playground(model_of(), LOGITS, XS, YS, tmp_path / "page.pdf")
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_more_examples_than_a_page_can_hold_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("micrograd.draw.playground.page.NUMBERS", 59)
+    with pytest.raises(ValueError, match="xs and ys hold 60 numbers: a playground holds 59, so give 19 examples or"):
+        save(tmp_path)
+    assert [*tmp_path.iterdir()] == []
+
+
+# The page
+
+
+@pytest.fixture
+def shown(tmp_path, opened):
+    """A function that writes a page and opens it."""
+
+    def shown(*arguments, fragment="", init=None, browser=None, **options):
+        tab = opened(save(tmp_path, *arguments, **options), fragment, **(browser or {}))
+        tab.wait_for_selector("html[data-ready]")
+        drawn(tab)
+        return tab
+
+    return shown
+
+
+def drawn(tab):
+    """Wait until the page shows what it has computed, in its next frame: on a busy machine, that may take a while."""
+    tab.evaluate("new Promise(requestAnimationFrame)")
+
+
+def status(tab):
+    return tab.inner_text("#status")
+
+
+def until(tab, condition):
+    """Wait until it is true: `wait_for_function` evaluates text in the page, which its policy forbids."""
+    for _ in range(200):
+        if tab.evaluate(condition):
+            return
+        tab.wait_for_timeout(50)
+    pytest.fail(condition)
+
+
+def has_status(tab, words):
+    until(tab, f"document.querySelector('#status').textContent.startsWith('{words}')")
+
+
+def after(tab, script):
+    """What a script with micrograd returns, once the page shows what the script did."""
+    found = tab.evaluate(f"async () => {{ {script} }}")
+    drawn(tab)
+    return found
+
+
+PARAMETERS = "return [...micrograd.parameters()];"
+
+
+def test_the_browser_trains_as_python_does(shown):
+    model = model_of((2, 4, 2, 1))
+    optimizer = optim.Adam(model.parameters(), 0.03)
+    tab = shown(model, optimizer=optimizer)
+    found = after(tab, f"await micrograd.train(100); {PARAMETERS}")
+    loss = tab.evaluate("micrograd.loss()")
+    fit(model, LOGITS, XS, YS, optimizer=optimizer, epochs=100, backend="eager", progress=False)
+    assert found == pytest.approx(numbers_of(model), rel=1e-9, abs=1e-9)
+    assert loss == pytest.approx(sum(LOGITS(model(x), y).data for x, y in zip(XS, YS, strict=True)) / 20)
+    assert status(tab).startswith("Step 100 · loss ")
+
+
+def test_reset_draws_what_the_layers_draw_and_scripts_can_set_all(shown):
+    tab = shown(model_of())
+    assert after(tab, f"await micrograd.step(); await micrograd.reset(7); {PARAMETERS}") == numbers_of(model_of(seed=7))
+    assert tab.input_value("#seed") == "7"
+    assert after(tab, f"await micrograd.reset(); {PARAMETERS}") == numbers_of(model_of())
+    assert after(tab, f"await micrograd.setParameters(new Float64Array(13).fill(0.5)); {PARAMETERS}") == [0.5] * 13
+    settings = "micrograd.learningRate = 0.125; micrograd.batchSize = 7;"
+    assert after(tab, f"{settings} return [micrograd.learningRate, micrograd.batchSize];") == [0.125, 7]
+    assert tab.input_value("#rate") == "0.125"
+    for wrong in ("micrograd.learningRate = NaN", "micrograd.batchSize = 0", "await micrograd.setParameters([1])"):
+        assert after(tab, f"try {{ {wrong} }} catch (error) {{ return error.name; }}") == "RangeError"
+
+
+def test_buttons_and_keys_train_step_and_reset(shown):
+    tab = shown(validation=(XS, YS))
+    assert "· validation " in status(tab)
+    tab.click("#forward")
+    has_status(tab, "Step 1 ")
+    tab.click("h1")
+    tab.keyboard.press("ArrowRight")
+    has_status(tab, "Step 2 ")
+    tab.keyboard.press(" ")
+    assert tab.inner_text("#play") == "Pause"
+    until(tab, "parseInt(document.querySelector('#status b').textContent) > 10")
+    tab.click("#play")
+    assert tab.inner_text("#play") == "Train"
+    tab.select_option("#speed", "Infinity")
+    tab.click("#play")
+    until(tab, "parseInt(document.querySelector('#status b').textContent) > 500")
+    tab.keyboard.press("Home")
+    has_status(tab, "Step 0 ")
+    assert after(tab, PARAMETERS) == numbers_of(model_of())
+    tab.click("#dice")
+    until(tab, "document.querySelector('#seed').value === '0'")
+    tab.fill("#seed", "a seed")
+    tab.press("#seed", "Enter")
+    assert "A seed is a whole number" in tab.inner_text("#notice")
+
+
+def test_at_full_speed_it_draws_once_a_frame_and_the_worker_has_one_task_at_most(shown):
+    tab = shown()
+    tab.select_option("#speed", "Infinity")
+    most_open, frames, drawn = after(
+        tab,
+        """let open = 0, most = 0, drawn = 0, frames = 0;
+        const post = Worker.prototype.postMessage;
+        Worker.prototype.postMessage = function (...message) {
+            most = Math.max(most, ++open);
+            this.addEventListener("message", () => open--, { once: true });
+            return post.apply(this, message);
+        };
+        const chart = document.querySelector("#chart"), play = document.querySelector("#play");
+        new MutationObserver(() => drawn++).observe(chart, { childList: true });
+        play.click();
+        for (; frames < 100; frames++) await new Promise(requestAnimationFrame);
+        play.click();
+        return [most, frames, drawn];""",
+    )
+    assert most_open == 1
+    assert 10 < drawn <= frames + 1
+
+
+def test_a_training_that_diverges_pauses_and_says_what_to_do(shown):
+    tab = shown(model_of(activation="relu"), losses.mse_loss, optimizer=lambda p: optim.SGD(p, 1e9))
+    tab.click("#play")
+    tab.wait_for_selector("#notice:not([hidden])")
+    assert "no longer finite: lower the learning rate, and press Reset" in tab.inner_text("#notice")
+    assert tab.inner_text("#play") == "Train"
+    tab.click("#first")
+    tab.wait_for_selector("#notice", state="hidden")
+    until(tab, "Number.isFinite(micrograd.loss())")
+
+
+def count_of(tab):
+    return int(tab.inner_text("#n-is"))
+
+
+def place(tab, x, y):
+    """Where shares of the plane's frame are on the screen."""
+    box = tab.locator("#plane").bounding_box()
+    size = box["width"] - 44
+    return box["x"] + 36 + size * x, box["y"] + 4 + size * (1 - y)
+
+
+def test_points_are_added_moved_and_removed_by_mouse(shown):
+    tab = shown(xs=data.xor()[0], ys=data.xor()[1])
+    before = tab.evaluate("micrograd.loss()")
+    tab.click("#tools label:nth-of-type(2)")
+    tab.mouse.click(*place(tab, 0.5, 0.5))
+    until(tab, f"micrograd.loss() !== {before}")
+    assert count_of(tab) == 5
+    assert tab.locator("[aria-pressed=true]").count() == 0  # no data set any more
+    added = tab.evaluate("micrograd.loss()")
+    tab.mouse.move(*place(tab, 0.5, 0.5))
+    tab.mouse.down()
+    tab.mouse.move(*place(tab, 0.7, 0.2))
+    tab.mouse.up()
+    until(tab, f"micrograd.loss() !== {added}")
+    assert count_of(tab) == 5
+    until(tab, "document.querySelector('#where').textContent.includes('output')")
+    tab.click("#tools label:last-of-type")
+    tab.mouse.click(*place(tab, 0.4, 0.4))  # where there is none
+    tab.mouse.click(*place(tab, 0.7, 0.2))
+    until(tab, f"Math.abs(micrograd.loss() - {before}) < 1e-12")
+    assert count_of(tab) == 4
+    tab.mouse.move(0, 0)
+    assert tab.inner_text("#where").startswith("Shading")
+
+
+def test_xor_is_offered_once_and_marked_as_everywhere(shown):
+    tab = shown(xs=data.xor()[0], ys=data.xor()[1])
+    assert tab.locator("#sets button").all_inner_texts() == ["xor", "moons", "circles", "spirals"]
+    assert tab.inner_text("#code") == "data.xor()"
+    assert tab.locator("#data [aria-pressed=true]").inner_text() == "xor"
+    replay = re.search(r"const MARKS = (\[.*\]);", files("micrograd.draw.training").joinpath("page.js").read_text())[1]
+    for marks in tab.evaluate("MARKS"), json.loads(replay):  # arcs in circles, verticals in squares, other lines
+        strokes = [next((stroke for stroke in "aVH" if stroke in mark), "") for mark in marks]
+        assert strokes == ["a", "V", "H", ""]
+    assert MARKERS.startswith("os^D")
+
+
+SIGNS = """places => {
+    const canvas = document.querySelector("#plane"), side = canvas.getBoundingClientRect();
+    const scale = canvas.width / side.width;
+    const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+    return places.map(([x, y]) => {
+        const at = 4 * (Math.round((y - side.y) * scale) * canvas.width + Math.round((x - side.x) * scale));
+        return pixels[at + 2] > pixels[at];
+    });
+}"""
+
+
+def test_shades_end_at_the_line_before_the_training_too(shown):
+    model = model_of((2, 4, 1), output="sigmoid")
+    for parameter in model.layers[-1].parameters():
+        parameter.data *= 1e-3
+    tab = shown(model, losses.mse_loss)
+    area, shares = plane(XS, YS), [(i / 25, j / 25) for i in range(1, 25) for j in range(1, 25)]
+    points = [(area.left + x * (area.right - area.left), area.bottom + y * (area.top - area.bottom)) for x, y in shares]
+    outputs = [model(point).data - 0.5 for point in points]
+    assert 0 < max(map(abs, outputs)) < 1e-3
+    clear = [k for k, point in enumerate(points) if all(math.dist(point, example) > 0.15 for example in XS)]
+    clear = [k for k in clear if abs(outputs[k]) > 0.05 * max(map(abs, outputs))]
+    assert {outputs[k] > 0 for k in clear} == {True, False}
+    assert tab.evaluate(SIGNS, [place(tab, *shares[k]) for k in clear]) == [outputs[k] > 0 for k in clear]
+
+
+def test_what_is_there_to_watch_is_in_sight(shown):
+    tab = shown({"one": model_of((2, 8, 1)), "two": model_of()}, browser={"viewport": {"width": 1280, "height": 800}})
+    for id in ("play", "plane", "network", "chart"):
+        box = tab.locator(f"#{id}").bounding_box()
+        assert box["y"] + box["height"] <= 800, id
+    tab = shown(browser={"viewport": {"width": 390, "height": 844}})
+    room = """() => [...document.querySelectorAll("select")].flatMap(select => {
+        const context = document.createElement("canvas").getContext("2d");
+        context.font = getComputedStyle(select).font;
+        return [...select.options].map(option => select.clientWidth - context.measureText(option.text).width);
+    })"""
+    assert min(tab.evaluate(room)) > 30  # which the arrow needs
+
+
+def test_points_are_added_by_finger(shown):
+    tab = shown(browser={"has_touch": True, "viewport": {"width": 390, "height": 844}})
+    tab.locator("#plane").scroll_into_view_if_needed()
+    tab.touchscreen.tap(*place(tab, 0.02, 0.98))
+    assert count_of(tab) == 21
+
+
+def test_points_are_added_moved_and_removed_by_keys(shown):
+    tab = shown(xs=data.xor()[0], ys=data.xor()[1])
+    before = tab.evaluate("micrograd.loss()")
+    plane = tab.locator("#plane")
+    plane.focus()
+    for key in ("ArrowUp", "Shift+ArrowLeft", "Enter"):
+        plane.press(key)
+    assert count_of(tab) == 5
+    for key in ("m", "ArrowDown", "ArrowRight", "m", "x"):
+        plane.press(key)
+    until(tab, "document.querySelector('#where').textContent.includes('x0 0.3')")
+    plane.press("Delete")
+    assert count_of(tab) == 4
+    until(tab, f"Math.abs(micrograd.loss() - {before}) < 1e-12")
+    plane.press("Delete")  # where there is none
+    assert count_of(tab) == 4
+    plane.press(" ")
+    assert tab.inner_text("#play") == "Train"  # which needs the focus elsewhere
+
+
+def test_data_sets_come_at_a_click_with_noise_and_as_many_points_as_wanted(shown):
+    tab = shown()
+    for name, code in (
+        ("moons", "data.moons(100, 0.1, rng=0)"),
+        ("xor", "data.xor()"),
+        ("spirals", "data.spirals(100, 0.02, rng=0)"),
+    ):
+        tab.click(f"[data-name={name}]")
+        assert tab.inner_text("#code") == code
+    tab.click("[data-name=circles]")
+    tab.evaluate(
+        "for (const [id, x] of [['n', 50], ['noise', 0.3]]) "
+        "{ const slider = document.querySelector('#' + id); slider.value = x; slider.oninput(); }"
+    )
+    assert tab.inner_text("#code") == "data.circles(50, 0.3, rng=0)"
+    model, (xs, ys) = model_of(), data.circles(50, 0.3, rng=0)
+    expected = sum(LOGITS(model(x), y).data for x, y in zip(xs, ys, strict=True)) / 50
+    until(tab, f"Math.abs(micrograd.loss() - {expected}) < 1e-9")
+    tab.click("[data-name=yours]")
+    assert count_of(tab) == 20
+    tab.evaluate("document.querySelector('#noise').value = 0.2; document.querySelector('#noise').oninput()")
+    assert count_of(tab) == 20
+
+
+def test_units_show_what_they_see_and_their_weights(shown):
+    model = model_of()
+    name = columns(model)[1][1].name
+    tab = shown(model)
+    unit = tab.locator(".unit").nth(3)
+    unit.hover()
+    until(tab, f"document.querySelector('#sees').textContent === 'What {name} sees'")
+    unit.click()
+    tab.mouse.move(0, 0)
+    until(tab, f"document.querySelector('#sees').textContent === 'What {name} sees'")
+    tab.wait_for_selector("#unit tr")
+    rows = tab.locator("#unit tr").all_inner_texts()
+    assert rows[0].split("\t") == ["weight of x0", f"{model.layers[0].neurons[1].w[0].data:.4g}".replace("-", "−")]
+    assert rows[2] == "bias\t0"
+    unit.press("Enter")
+    until(tab, """document.querySelector('#sees').textContent === "The model's output" """)
+    tab.click("summary")
+    until(tab, "document.querySelectorAll('#parameters tr').length === 13")
+
+
+def test_saved_models_are_read_by_load(shown, tmp_path):
+    tab = shown()
+    after(tab, "await micrograd.train(10);")
+    with tab.expect_download() as download:
+        tab.click("#save")
+    download.value.save_as(tmp_path / "model.json")
+    assert numbers_of(nn.load(tmp_path / "model.json")) == after(tab, PARAMETERS)
+
+
+def test_a_link_restores_seed_settings_and_data(shown, tmp_path, opened):
+    models = {"one": model_of(), "&two=": model_of((2, 5, 1))}
+    tab = shown(models)
+    tab.click("[data-name=moons]")
+    tab.click("#models label:nth-of-type(2)")
+    tab.select_option("#rate", "0.3")
+    tab.select_option("#batch", "10")
+    after(tab, "await micrograd.reset(7);")
+    tab.click("#link")
+    until(tab, "location.hash.length > 1")
+    fragment, loss = tab.evaluate("[location.hash, micrograd.loss()]")
+    after(tab, "await micrograd.train(3);")
+    tab.click("#link")
+    tab.wait_for_timeout(200)
+    assert status(tab).startswith("Step 3 ")  # a link changes nothing on the page
+    tab.evaluate(f"location.hash = {json.dumps(fragment.replace('seed=7', 'seed=8'))}")
+    until(tab, "document.querySelector('#seed').value === '8'")
+    again = opened(tmp_path / "playground.html", fragment)
+    again.wait_for_selector("html[data-ready]")
+    assert again.evaluate("[micrograd.learningRate, micrograd.batchSize, micrograd.loss()]") == [0.3, 10, loss]
+    assert again.input_value("#seed") == "7"
+    assert after(again, PARAMETERS) == numbers_of(model_of((2, 5, 1), seed=7))
+    hostile = "#rate=-1&batch=x&decay=&data=constructor&model=none&seed=-1&noise=9"
+    other = opened(tmp_path / "playground.html", hostile)
+    other.wait_for_selector("html[data-ready]")
+    assert other.evaluate("micrograd.learningRate") == 0.01
+
+
+def stepped(tab, example):
+    """The page with the steps of an example."""
+    tab.fill("#example", str(example))
+    with tab.expect_popup() as popup:
+        tab.click("#steps")
+    until(popup.value, "typeof V !== 'undefined'")
+    return popup.value
+
+
+def test_an_example_is_stepped_through_with_the_weights_of_now(shown):
+    model = model_of((2, 3, 2, 1))
+    tab = shown(model)
+    numbers = after(tab, f"await micrograd.train(10); {PARAMETERS}")
+    tab.mouse.move(*place(tab, 0.5, 0.5))
+    page = stepped(tab, 17)
+    for parameter, number in zip(model.parameters(), numbers, strict=True):
+        parameter.data = number
+    loss = LOGITS(model(XS[16]), YS[16])
+    loss.backward()
+    assert page.evaluate("V[root]") == pytest.approx(loss.data)
+    page.click("#last")
+    until(page, f"document.body.textContent.includes('{loss.data:.4g}')")
+    places = steps(model, LOGITS, XS[0], YS[0], ["w"] * len(numbers))["places"]
+    found = page.evaluate("places => places.map(i => G[i])", places[: len(numbers)])
+    assert found == pytest.approx([parameter.grad for parameter in model.parameters()], rel=1e-9, abs=1e-12)
+    tab.fill("#example", "21")
+    tab.click("#steps")
+    assert "Choose an example from 1 to 20" in tab.inner_text("#notice")
+
+
+def test_a_graph_that_depends_on_the_target_is_there_for_each(shown):
+    xs, ys = data.spirals(30, rng=1, arms=3)
+    model = model_of((2, 4, 3))
+    tab = shown(model, losses.cross_entropy, xs, ys)
+    for example in (1, 15, 30):
+        expected = losses.cross_entropy(model(xs[example - 1]), ys[example - 1]).data
+        assert stepped(tab, example).evaluate("V[root]") == pytest.approx(expected)
+
+
+def test_models_are_chosen_and_compared(shown):
+    tab = shown(
+        {"one neuron": nn.Neuron(2, "linear", rng=1), "2-3-1": model_of()}, optimizer=lambda p: optim.Adam(p, 0.03)
+    )
+    after(tab, "await micrograd.train(20);")
+    tab.click("#models label:nth-of-type(2)")
+    until(tab, "micrograd.parameters().length === 13")
+    after(tab, "await micrograd.train(30);")
+    tab.wait_for_selector("#chart .soft")
+    assert status(tab).startswith("Step 30 ")
+    assert all("loss 0." in words for words in tab.locator("#models .loss").all_inner_texts())
+    assert tab.locator(".unit").count() == 2 + 3 + 1
+
+
+def test_classes_and_heights_have_their_planes(shown):
+    xs, ys = data.spirals(30, rng=1, arms=3)
+    tab = shown(model_of((2, 4, 3)), losses.cross_entropy, xs, ys)
+    assert tab.locator("#tools label").all_inner_texts() == ["add 0", "add 1", "add 2", "remove"]
+    tab.click("[data-name=spirals]")
+    assert tab.inner_text("#code") == "data.spirals(100, 0.02, rng=0, arms=3)"
+    tab = shown(model_of((2, 4, 1)), losses.mse_loss, XS, [x * y for x, y in XS])
+    assert tab.locator("#tools label").count() == 2
+    tab.evaluate("const slider = document.querySelector('#tools [type=range]'); slider.value = 0.1; slider.oninput()")
+    tab.mouse.click(*place(tab, 0.02, 0.98))
+    assert count_of(tab) == 21
+    assert "correct" not in status(tab)
+
+
+def test_other_inputs_have_a_table_of_predictions(shown):
+    rng = random.Random(1)
+    xs = [[rng.uniform(-1, 1) for _ in range(20)] for _ in range(25)]
+    model = model_of((20, 4, 3))
+    tab = shown(model, losses.cross_entropy, xs, [i % 3 for i in range(25)])
+    assert tab.locator("#table tr").count() == 20
+    assert not tab.is_visible("#plane")
+    said = [max(range(3), key=[v.data for v in model(x)].__getitem__) for x in xs[:20]]
+    assert [int(cell.split()[0]) for cell in tab.locator("#table td:last-child").all_inner_texts()] == said
+    tab.click("#forward")
+    has_status(tab, "Step 1 ")
+    tab = shown(Own(), losses.mse_loss, [[0], [1], [2]], [0.0, 1.0, 2.0])
+    assert tab.locator("#table tr").count() == 3
+    assert not tab.is_visible("#network")
+
+
+def test_a_hundred_thousand_points_still_work(shown):
+    rng = random.Random(1)
+    xs = [[round(rng.uniform(-1, 1), 3), round(rng.uniform(-1, 1), 3)] for _ in range(100_000)]
+    tab = shown(xs=xs, ys=[int(x > y) for x, y in xs])
+    tab.click("#forward")
+    has_status(tab, "Step 1 ")
+
+
+def test_without_points_there_is_nothing_to_train(shown):
+    tab = shown(xs=[[0.0, 0.0]], ys=[1])
+    tab.click("#tools label:last-of-type")
+    tab.mouse.click(*place(tab, 0.5, 0.5))
+    assert count_of(tab) == 0
+    tab.click("#play")
+    assert "There is nothing to learn from" in tab.inner_text("#notice")
+
+
+def test_no_label_becomes_a_script(shown):
+    evil = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
+    tab = shown({evil: Own(), "b": Own()}, losses.mse_loss, [[0], [1]], [0.0, 1.0])
+    assert evil in tab.inner_text("#models")
+    assert (
+        shown(Own(), losses.mse_loss, [[0], [1]], [0.0, 1.0]).title() == "Playground: </title><script>alert(1)</script>"
+    )
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
+def test_axe_finds_nothing_and_nothing_is_cut_off(shown, axe, scheme, size):
+    look = {"color_scheme": scheme, "viewport": {"width": size[0], "height": size[1]}, "bypass_csp": True}
+    table = (nn.MLP(3, [2, 2], rng=1), losses.cross_entropy, [[0.0, 1.0, 2.0]] * 3, [0, 1, 1])
+    for arguments in (({"one": model_of(), "two": nn.Neuron(2, "linear", rng=1)},), table):
+        tab = shown(*arguments, browser=look)
+        after(tab, "await micrograd.train(30);")
+        tab.click("summary")
+        tab.click(".unit >> nth=2")
+        tab.evaluate("document.querySelector('#link').click()")
+        tab.evaluate(axe)
+        script = "axe.run().then(found => found.violations.map(v => [v.id, v.nodes.map(n => n.html)]))"
+        assert tab.evaluate(script) == []
+        assert tab.evaluate("document.documentElement.scrollWidth") <= size[0]

@@ -1,0 +1,303 @@
+"""What notebooks show for models and histories, and for a training while it runs."""
+
+import base64
+import os
+import re
+import subprocess
+import sys
+import types
+import xml.etree.ElementTree as ElementTree
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from micrograd import Value, nn, viz
+from micrograd.data import moons
+from micrograd.draw import notebook as displays
+from micrograd.losses import binary_cross_entropy_with_logits as cross_entropy
+from micrograd.training import History, fit
+
+XS, YS = moons(12, rng=1)
+
+
+def bundle(thing):
+    """What an object shows, whose drawing is XML and whose text is text."""
+    found = thing._repr_mimebundle_(include=None, exclude=None)
+    assert found["text/plain"]
+    if "image/svg+xml" in found:
+        ElementTree.fromstring(found["image/svg+xml"])
+        image = ElementTree.fromstring(found.pop("text/html").replace('">', '"/>'))
+        assert image.get("alt") == found["text/plain"].split("\n")[0]
+        kind, encoded = image.get("src").split(",")
+        assert kind == "data:image/svg+xml;base64"
+        assert base64.b64decode(encoded).decode() == found["image/svg+xml"]
+    assert "text/html" not in found
+    return found
+
+
+def elements(svg, attribute):
+    return [e for e in ElementTree.fromstring(svg).iter() if attribute in e.attrib]
+
+
+# Values
+
+
+def test_a_value_shows_the_graph_that_leads_to_it():
+    x = Value(2.0, label="x")
+    y = x * 3
+    assert bundle(y) == {"text/plain": "Value(data=6.0, grad=0.0)", "image/svg+xml": viz.to_svg(y)}
+    assert bundle(x) == {"text/plain": "Value(data=2.0, grad=0.0, label='x')"}
+
+
+def test_no_label_leaves_the_text_of_an_image():
+    image = (Value(1.0) * 2)._repr_mimebundle_()["text/html"]
+    assert image.startswith('<img alt="Value(data=2.0, grad=0.0)" src="data:image/svg+xml;base64,')
+    hostile = Value(1.0) * 2
+    hostile.label = '"><script>alert(1)</script>'
+    assert "<script" not in hostile._repr_mimebundle_()["text/html"]
+
+
+def test_a_value_that_cannot_be_drawn_has_its_text(monkeypatch):
+    def draw(*args, **options):
+        raise RuntimeError("no program for drawing is installed")
+
+    monkeypatch.setattr("micrograd.draw.notebook.to_svg", draw)
+    assert bundle(Value(2.0) * 3) == {"text/plain": "Value(data=6.0, grad=0.0)"}
+    monkeypatch.undo()
+    monkeypatch.setattr(displays, "MAX_VALUES", 4)
+    assert bundle(Value(2.0) + 1 + 1) == {"text/plain": "Value(data=4.0, grad=0.0)"}
+
+
+# Models
+
+
+def test_a_network_has_a_card_for_each_unit_and_an_edge_for_each_weight():
+    model = nn.MLP(3, [4, 1], rng=1)
+    model.layers[0].neurons[1].w[2].data = -8.0
+    model.layers[0].neurons[0].w[0].data = 0.0
+    svg = bundle(model)["image/svg+xml"]
+    assert [e.get("data-unit") for e in elements(svg, "data-unit")] == [str(i) for i in range(3 + 4 + 1)]
+    edges = {int(e.get("data-weight")): e for e in elements(svg, "data-weight")}
+    weights = {i: p.data for i, (name, p) in enumerate(model.named_parameters()) if ".w." in name}
+    assert edges.keys() == weights.keys()
+    for i, edge in edges.items():
+        assert edge.get("class").split()[1] == ("plus" if weights[i] > 0 else "minus" if weights[i] else "none")
+        assert edge[0].text.endswith(f": {weights[i]:.4g}")
+    assert max(edges.values(), key=lambda e: float(e.get("stroke-width")))[0].text == "h1[1].w2, the weight of x2: -8"
+
+
+def test_a_bias_is_in_its_card():
+    model = nn.Layer(1, 6, rng=1)
+    for neuron, bias in zip(model.neurons, [0.125, -1e-9, 123456.0, -1e154, float("nan"), float("inf")], strict=True):
+        neuron.b.data = bias
+    root = ElementTree.fromstring(bundle(model)["image/svg+xml"])
+    texts = [e.text for e in root.iter() if e.get("class") == "inside"]
+    assert texts == [None, "0.12", "0.00", "1e5", "-1e154", "nan", "inf"]
+
+
+def test_text_is_always_there_and_tells_the_parameters():
+    assert bundle(nn.MLP(2, [1], rng=1))["text/plain"] == "MLP(2 -> 1 linear, 3 parameters)"
+    assert bundle(nn.Neuron(2, rng=1))["text/plain"] == "Neuron(2, tanh), 3 parameters"
+    assert bundle(nn.Embedding(3, 2, rng=1)) == {"text/plain": "Embedding(3, 2), 6 parameters"}
+    one = nn.Module()
+    one.w = Value(1.0)
+    assert bundle(one)["text/plain"].endswith(", 1 parameter")
+
+
+@pytest.mark.parametrize("model", [nn.Neuron(2, rng=1), nn.Layer(3, 2, rng=1), nn.MLP(64, [32, 10], rng=1)])
+def test_models_of_layers_are_drawn(model):
+    svg = bundle(model)["image/svg+xml"]
+    assert len(svg) < 200_000
+    root = ElementTree.fromstring(svg)
+    assert float(root.get("width")) <= 838
+
+
+def test_of_a_wide_layer_the_first_units_are_drawn_and_the_others_counted():
+    svg = bundle(nn.MLP(64, [32, 10], rng=1))["image/svg+xml"]
+    assert len(elements(svg, "data-unit")) == 16 + 16 + 10
+    assert ">and 48 more<" in svg
+    assert ">and 16 more<" in svg
+
+
+def test_a_model_too_large_for_a_picture_has_a_line_of_text():
+    assert bundle(nn.MLP(200, [100, 1], rng=1)) == {"text/plain": "MLP(200 -> 100 tanh -> 1 linear, 20201 parameters)"}
+
+
+class Broken(nn.MLP):
+    def __repr__(self):
+        raise RuntimeError("no")
+
+    def parameters(self):
+        raise RuntimeError("no")
+
+
+class Unlike(nn.MLP):
+    """May compute something else than its picture would say."""
+
+
+@pytest.mark.filterwarnings("ignore:Neuron.w was a parameter")
+def test_no_display_raises():
+    strange = nn.Neuron(2, activation=lambda x: x, rng=1)
+    strange.w[0].data, strange.w[1].data, strange.b.data = float("nan"), Fraction(1, 3), 10**400
+    assert "image/svg+xml" in bundle(nn.Layer(1, 1, rng=1))
+    assert bundle(strange)["text/plain"].startswith("Neuron(2, ")
+    assert "Broken object" in bundle(Broken(2, [1], rng=1))["text/plain"]
+    assert bundle(Unlike(2, [1], rng=1)).keys() == {"text/plain"}
+    hollow = nn.MLP(2, [1], rng=1)
+    hollow.layers = []
+    assert bundle(hollow)
+    computed = nn.Neuron(2, rng=1)
+    computed.w = [w * 2 for w in computed.w]
+    assert bundle(computed).keys() == {"text/plain"}
+    assert bundle(History([None]))["text/plain"].startswith("History(")
+
+
+# Histories
+
+
+def test_a_history_shows_its_curves_and_its_outcome():
+    shown = bundle(History([1.0, 0.5, 0.25], [2.0, 0.75, 1.0], [0.1] * 3, interrupted=True))
+    first, second = shown["text/plain"].split("\n")
+    assert first == "3 epochs, loss 1 to 0.25, lowest validation loss 0.75 in epoch 2, interrupted"
+    assert second == "█▅▁"
+    assert "mg-line1" in shown["image/svg+xml"]
+    assert first in shown["image/svg+xml"]
+    assert bundle(History([1.0]))["text/plain"] == "1 epoch, loss 1 to 1\n▁"
+    assert bundle(History()) == {"text/plain": "0 epochs"}
+
+
+# A training while it runs
+
+
+class Notebook(types.ModuleType):
+    """What IPython is to a program that it runs: displays, and how often each was updated."""
+
+    def __init__(self, kernel=True, error=None):
+        super().__init__("IPython")
+        self.shown = []
+        self.updates = 0
+        self.shell = shell = types.SimpleNamespace(kernel=object() if kernel else None, execution_count=1)
+
+        def update(bundle, raw):
+            self.updates += 1
+            self.shown[-1] = bundle
+
+        def display(bundle, raw, display_id):
+            if error:
+                raise error
+            self.shown.append(bundle)
+            return types.SimpleNamespace(update=update)
+
+        self.get_ipython = lambda: shell
+        self.display = types.SimpleNamespace(display=display)
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    def installed(**options):
+        notebook = Notebook(**options)
+        monkeypatch.setitem(sys.modules, "IPython", notebook)
+        return notebook
+
+    return installed
+
+
+def train(**options):
+    return fit(nn.MLP(2, [2, 1], rng=1), cross_entropy, XS, YS, epochs=30, rng=1, **options)
+
+
+def test_in_a_notebook_one_display_is_updated_in_place(notebook, monkeypatch, capsys):
+    clock = iter(range(10_000))
+    monkeypatch.setattr("micrograd.training.progress.time.monotonic", lambda: next(clock))
+    notebook = notebook()
+    history = train()
+    [shown] = notebook.shown
+    assert notebook.updates == 30 - 1  # after each step but the first, which makes it
+    assert re.search(r"  in \d+:\d\d$", shown["text/plain"])
+    assert history._repr_mimebundle_() == {"text/plain": displays.summary(history).split("\n")[0]}  # no second curve
+    notebook.shell.execution_count += 1
+    assert "image/svg+xml" in bundle(history)
+    assert shown["text/plain"].startswith(f"epoch 30/30  loss {history.losses[-1]:.4g}  ")
+    [line] = [e for e in ElementTree.fromstring(shown["image/svg+xml"]).iter() if "mg-line0" in e.get("class", "")]
+    assert line.get("d").count("L") == 29
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_stream_that_is_given_is_told_in_a_notebook_too(notebook, capsys):
+    notebook = notebook()
+    train(progress=sys.stdout)
+    assert capsys.readouterr().out.startswith("epoch 1/30")
+    train(progress=False)
+    assert notebook.shown == []
+
+
+def test_in_ipython_on_a_terminal_stderr_is_told(notebook, capsys):
+    notebook = notebook(kernel=False)
+    train()
+    assert notebook.shown == []
+    assert capsys.readouterr().err.startswith("epoch 1/30")
+
+
+def test_a_display_that_fails_does_not_end_the_training(notebook):
+    notebook(error=RuntimeError("the frontend has gone"))
+    assert len(train().losses) == 30
+
+
+def test_a_training_without_a_notebook_loads_nothing_of_it():
+    program = (
+        "import sys; from micrograd import nn, fit, data, losses\n"
+        "fit(nn.Neuron(2), losses.mse_loss, *data.xor(), epochs=2)\n"
+        "print(*[m for m in sys.modules if m.startswith(('IPython', 'micrograd.draw'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_in_jupyter_a_cell_has_one_output_in_the_end():
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    setup = "from micrograd import nn, fit, data, losses\nmodel = nn.MLP(2, [2, 1], rng=1)"
+    training = "history = fit(model, losses.mse_loss, *data.xor(), epochs=50, rng=1)"
+    cells = [nbformat.v4.new_code_cell(code) for code in (setup, training, "history", "model")]
+    nbclient.NotebookClient(nbformat.v4.new_notebook(cells=cells), timeout=120).execute()
+    assert [[output.output_type for output in cell.outputs] for cell in cells] == [
+        [], ["display_data"], ["execute_result"], ["execute_result"],
+    ]  # fmt: skip
+    assert all({"text/plain", "text/html", "image/svg+xml"} <= cell.outputs[0].data.keys() for cell in cells[1:])
+
+
+def test_without_ipython_there_is_no_display():
+    assert displays.live(History(), 1) is None
+
+
+# Elsewhere than in Jupyter
+
+MARIMO = """\
+import marimo
+app = marimo.App()
+@app.cell
+def _():
+    from micrograd import Value, fit, nn
+    ((Value(2.0, label="x") * 3).tanh())
+    return Value, fit, nn
+@app.cell
+def _(nn):
+    model = nn.MLP(1, [2, 1], rng=1)
+    model
+    return (model,)
+@app.cell
+def _(fit, model):
+    fit(model, lambda output, y: (output - y) ** 2, [[0.0], [1.0]], [0.0, 1.0], epochs=2, progress=False)
+"""
+
+
+def test_marimo_shows_the_same(tmp_path):
+    pytest.importorskip("marimo", reason="pip install marimo")
+    (tmp_path / "notebook.py").write_text(MARIMO)
+    export = [sys.executable, "-m", "marimo", "-y", "export", "html", "notebook.py", "-o", "notebook.html"]
+    path = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    subprocess.run(export, cwd=tmp_path, env=path, check=True, timeout=120)
+    written = (tmp_path / "notebook.html").read_text(encoding="utf-8")
+    for shown in ("Value(data=0.99998", "MLP(1 -", "2 epochs, loss ", "data:image/svg+xml;base64,"):
+        assert shown in written

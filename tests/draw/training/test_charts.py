@@ -1,0 +1,378 @@
+"""Curves as text and as SVG, and matplotlib's plots of training."""
+
+import io
+import math
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+
+from micrograd import Value, losses, nn, viz
+from micrograd.data import moons, xor
+from micrograd.draw import notebook as displays
+from micrograd.draw import shell
+from micrograd.draw.training.boundary import evaluator
+from micrograd.draw.training.charts import chart
+from micrograd.training import History, fit
+from micrograd.viz import plot_boundary, plot_history, sparkline
+
+SVG = "{http://www.w3.org/2000/svg}"
+LARGEST, LEAST = sys.float_info.max, 5e-324
+EXTREMES = [
+    [LARGEST], [LARGEST / 2, LARGEST], [-LARGEST, LARGEST], [-LARGEST], [LEAST], [LEAST, 2 * LEAST], [0.0, LEAST],
+    [1e17], [-1e17], [-1e17, -1e17 - 16], [-1e-17], [0.0, 0.0], [LEAST, LARGEST],
+]  # fmt: skip
+
+
+@pytest.fixture
+def pyplot():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    yield pyplot
+    pyplot.close("all")
+
+
+# A line of text
+
+
+def test_a_sparkline_is_logarithmic_where_it_can_be():
+    assert sparkline([1000.0, 100.0, 10.0, 1.0]) == "█▆▃▁"
+    assert sparkline([3.0, 2.0, 1.0, 0.0]) == "█▆▃▁"
+    assert sparkline([0.0, -7.0]) == "█▁"
+    assert sparkline([2.0, 2.0]) == "▁▁"
+    assert sparkline([]) == ""
+
+
+def test_of_many_numbers_a_sparkline_shows_means():
+    assert sparkline([0, 0, 7, 7, 0, 7, 0, 7], width=4) == "▁█▅▅"
+    assert len(sparkline(range(1001))) == 60
+
+
+def test_what_is_not_finite_is_an_x_and_changes_nothing_else():
+    assert sparkline([4.0, math.nan, 2.0, math.inf, 1.0]) == "█x▅x▁"
+    assert sparkline([math.nan]) == "x"
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", None, "no such encoding"])
+def test_a_sparkline_is_of_ascii_where_no_blocks_can_be_written(encoding):
+    assert sparkline(range(8), encoding=encoding) == "_.:-=+*#"
+    assert sparkline(range(8)) == "▁▂▃▄▅▆▇█"
+
+
+@pytest.mark.parametrize("numbers", EXTREMES)
+def test_numbers_of_any_size_have_a_sparkline(numbers):
+    line = sparkline(numbers)
+    assert len(line) == len(numbers)
+    assert line[numbers.index(min(numbers))] == "▁"
+    assert len(set(line)) == len(set(numbers))
+    assert set(sparkline(numbers * 50, width=7)) <= set("▁▂▃▄▅▆▇█")
+
+
+@pytest.mark.parametrize("numbers", EXTREMES)
+def test_numbers_of_any_size_lie_within_their_chart(numbers):
+    [line], _ = parts(chart({"loss": numbers}, epochs=len(numbers), caption=""), "mg-line0")
+    assert all(62 <= x <= 496 and 36 <= y <= 204 for x, y in points(line))
+    if len(set(numbers)) == 2 and math.ulp(numbers[1]) < abs(numbers[1] - numbers[0]):  # else next to each other
+        assert points(line)[0][1] != points(line)[-1][1]
+
+
+def test_a_width_of_none_is_refused():
+    with pytest.raises(ValueError, match="width is 0: expected an int, 1 or greater"):
+        sparkline([1.0], width=0)
+
+
+# A chart
+
+
+def parts(svg, name):
+    root = ElementTree.fromstring(svg)
+    return [e for e in root.iter() if name in e.get("class", "").split()], [e.text for e in root.iter(f"{SVG}text")]
+
+
+def points(path):
+    return [tuple(map(float, point.split())) for point in path.get("d").replace("M", "L").split("L")[1:]]
+
+
+def test_a_chart_draws_each_number_at_its_epoch_on_a_logarithmic_axis():
+    svg = chart({"loss": [100.0, 10.0, 1.0]}, epochs=4, caption="three")
+    [line], texts = parts(svg, "mg-line0")
+    (_, y1), (x2, y2), (x3, y3) = points(line)
+    assert 0 < y3 - y2 == pytest.approx(y2 - y1, abs=0.2)
+    assert x3 - x2 == pytest.approx((496 - 62) / 4, abs=0.2)
+    assert {"three", "loss 1", "1", "10", "100", "epoch", "loss (log scale)"} <= set(texts)
+
+
+def test_a_chart_of_what_has_no_logarithm_is_linear():
+    [line], _ = parts(chart({"loss": [2.0, 1.0, 0.0]}, epochs=3, caption=""), "mg-line0")
+    ys = [y for _, y in points(line)]
+    assert "loss" in parts(chart({"loss": [2.0, 1.0, 0.0]}, epochs=3, caption=""), "mg-line0")[1]
+    assert 0 < ys[1] - ys[0] == pytest.approx(ys[2] - ys[1], abs=0.2)
+
+
+def test_a_chart_leaves_a_gap_where_a_number_is_not_finite():
+    [line], texts = parts(chart({"loss": [2.0, math.nan, 1.0, 3.0, math.inf]}, epochs=5, caption=""), "mg-line0")
+    assert line.get("d").count("M") == 2
+    assert "loss 3" in texts
+    assert not parts(chart({"loss": [math.nan]}, epochs=1, caption=""), "mg-line0")[0][0].get("d")
+
+
+def test_a_chart_of_many_epochs_keeps_the_peaks_and_is_small():
+    numbers = [1.0] * 100_000
+    numbers[77_777] = 1000.0
+    svg = chart({"loss": numbers}, epochs=100_000, caption="")
+    [line], _ = parts(svg, "mg-line0")
+    xs = {y: x for x, y in points(line)}
+    assert xs[min(xs)] == pytest.approx(63 + (496 - 63) * 0.77778, abs=0.1)
+    assert len(svg) < 15_000
+
+
+def test_names_at_the_ends_of_lines_do_not_overlap():
+    svg = chart({"loss": [1.0, 2.0], "validation": [1.0, 2.001]}, epochs=2, caption="")
+    ends = [float(e.get("y")) for kind in ("mg-name0", "mg-name1") for e in parts(svg, kind)[0]]
+    assert abs(ends[0] - ends[1]) >= 15
+
+
+def test_marks_stay_within_the_chart():
+    svg = chart({"loss": [1.0]}, epochs=10, caption="", marks={1: "<first>", 9: "last"})
+    first, last = parts(svg, "mg-alarm")[0]
+    assert (first.text, first.get("text-anchor")) == ("<first>", "start")
+    assert (last.text, last.get("text-anchor")) == ("last", "end")
+
+
+@pytest.mark.parametrize(
+    "numbers", [[1.0], [1.0, 1.001], [1e-300, 1e300], [5.0, 900.0], [-1e9, 3.0], [], [0.0], *EXTREMES]
+)
+def test_an_axis_has_some_round_numbers(numbers):
+    texts = parts(chart({"loss": numbers}, epochs=len(numbers), caption="caption"), "mg-soft")[0]
+    labels = [float(e.text) for e in texts if e.get("text-anchor") == "end"]
+    assert 1 < len(labels) < 9
+    assert labels == sorted(set(labels))
+
+
+def luminance(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(a, b):
+    low, high = sorted((luminance(a), luminance(b)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("mode", [0, 1])
+def test_text_has_a_contrast_of_4_5_to_1_with_what_it_stands_on(mode):
+    for text in ("ink", "soft", "plus", "minus", "alarm"):
+        for ground in ("paper", "card"):
+            assert contrast(shell.COLOURS[text][mode], shell.COLOURS[ground][mode]) >= 4.5, (text, ground)
+    for colours in shell.CLASSES:
+        assert contrast(colours[mode], colours[2 + mode]) >= 3  # of a mark on its shade
+    a, b, c = (colours[2 + mode] for colours in shell.CLASSES[:3])
+    assert min(contrast(a, b), contrast(b, c), contrast(a, c)) >= 1.1
+
+
+# matplotlib
+
+
+def test_a_history_is_plotted_with_its_losses_and_the_best_epoch(pyplot):
+    history = History([1.0, 0.5, 0.25], [2.0, 0.75, 1.0], [0.1] * 3)
+    ax = plot_history(history)
+    loss, validation, best = ax.get_lines()
+    assert list(loss.get_xdata()) == [1, 2, 3]
+    assert list(loss.get_ydata()) == history.losses
+    assert list(validation.get_ydata()) == history.validation_losses
+    assert best.get_xdata()[0] == 2
+    assert ax.get_yscale() == "log"
+    assert plot_history(History([1.0, 0.0])).get_yscale() == "linear"
+    assert plot_history(History()).get_lines()[0].get_xdata().size == 0
+
+
+def test_losses_that_no_axis_holds_leave_a_gap(pyplot):
+    ax = plot_history(History([1e308, -1e308, math.inf, 2.0]))
+    ax.figure.savefig(io.BytesIO(), format="svg")
+    assert np.isnan(ax.get_lines()[0].get_ydata()).tolist() == [True, True, True, False]
+
+
+def test_inputs_that_no_axis_holds_are_refused(pyplot):
+    with pytest.raises(ValueError, match=r"^xs\[1\] is \[1\.0, -1e\+308\]: .* so scale them down$"):
+        plot_boundary(lambda x: x[0], [[1.0, 2.0], [1.0, -1e308]], [0, 1])
+
+
+def test_plots_are_drawn_in_the_axes_that_are_given(pyplot):
+    _, (left, right) = pyplot.subplots(1, 2)
+    assert plot_history(History([1.0]), left) is left
+    assert plot_boundary(nn.MLP(2, [2, 1], rng=1), *xor(), right) is right
+    assert len(pyplot.get_fignums()) == 1
+
+
+def colour_at(ax, x, y):
+    """The colour of the region that a point lies in."""
+    found = [c for c in ax.collections if hasattr(c, "levels") and c.get_facecolor().size]
+    [at] = [c for c in found if any(path.contains_point((x, y)) for path in c.get_paths())]
+    return tuple(at.get_facecolor()[0])
+
+
+@pytest.mark.parametrize("sigmoid", [False, True])
+def test_a_boundary_is_where_the_class_changes(pyplot, sigmoid):
+    def model(x):
+        y = x[0] - 0.25
+        return Value(1.0) * (y.sigmoid() if sigmoid else y)
+
+    ax = plot_boundary(model, [[0.0, 0.0], [1.0, 1.0]], [0, 1])
+    assert colour_at(ax, 0.2, 0.0) == colour_at(ax, -0.1, 1.0) != colour_at(ax, 0.3, 0.0)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["0", "1"]
+    moved = plot_boundary(model, [[0.0, 0.0], [1.0, 1.0]], [-1, 1], at=model([Value(0.7)]).data)
+    assert colour_at(moved, 0.2, 0.0) == colour_at(moved, 0.6, 0.0) != colour_at(moved, 0.8, 0.0)
+
+
+def test_of_several_outputs_the_largest_is_the_class(pyplot):
+    ax = plot_boundary(lambda x: [x[0], x[1], 0.5 - x[0]], [[0.0, 0.0], [1.0, 1.0], [1.0, 0.0]], [2, 1, 0])
+    assert len({colour_at(ax, 1.0, 0.2), colour_at(ax, 0.2, 1.0), colour_at(ax, 0.0, 0.1)}) == 3
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["0", "1", "2"]
+
+
+def test_targets_of_many_numbers_are_on_one_side_or_the_other(pyplot):
+    ax = plot_boundary(lambda x: x[0], [[0.0, 0.0], [1.0, 1.0], [2.0, 0.0]], [-1.5, 0.5, 2.5])
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["0 or below", "above 0"]
+
+
+def test_a_model_that_cannot_be_compiled_is_asked_point_by_point():
+    def branching(x):
+        if x[0] > 2:
+            return x[1].log(), x[1] / 0.0
+        return [Value(0.0), 1.0] if x[1] > 0 else (x[0], x[1])
+
+    assert evaluator(branching, ())([(1.0, 1.0), (0.5, -1.0)]) == [[0.0, 1.0], [0.5, -1.0]]
+    inside, divided, outside = evaluator(branching, ())([(1.0, 1.0), (3.0, 1.0), (3.0, -1.0)])
+    assert inside == [0.0, 1.0]
+    assert all(map(math.isnan, divided + outside))
+    assert len(divided) == len(outside) == 2
+    assert evaluator(branching, ())([]) == []
+
+
+@pytest.mark.parametrize("error", [ValueError, TypeError, IndexError])
+def test_an_error_of_the_models_own_comes_out(pyplot, error):
+    def wrong(x):
+        if x[0] > 0.9:
+            raise error("of the user")
+        return x[0]
+
+    with pytest.raises(error, match="^of the user$"):
+        plot_boundary(wrong, *xor())
+    with pytest.raises(ValueError, match="takes 3 inputs, not 2"):
+        plot_boundary(nn.MLP(3, [1], rng=1), *xor())
+
+
+@pytest.mark.parametrize("output", [None, "1", [[Value(1.0)]]])
+def test_what_a_model_says_is_numbers(pyplot, output):
+    with pytest.raises(TypeError, match=r"the model's output is .*: expected a Value or a number, or a list"):
+        plot_boundary(lambda x: output, *xor())
+    assert plot_boundary(lambda x: np.array([x[0], x[1]]), *xor())
+
+
+def test_a_model_outside_of_its_domain_leaves_a_gap(pyplot):
+    ax = plot_boundary(lambda x: x[0].log(), [[0.5, 0.0], [2.0, 1.0]], [0, 1])
+    assert colour_at(ax, 0.5, 0.5) != colour_at(ax, 1.5, 0.5)
+    assert plot_boundary(lambda x: x[0].log(), [[-5.0, 0.0], [-4.0, 1.0]], [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("xs", "ys", "message"),
+    [
+        ([], [], "xs is empty"),
+        (
+            [[1.0, 2.0, 3.0]],
+            [0],
+            r"xs\[0\] is \[1.0, 2.0, 3.0\] and ys\[0\] is 0: a decision boundary needs examples with",
+        ),
+        ([[1.0, 2.0], [1.0, math.nan]], [0, 1], r"xs\[1\] is \[1.0, nan\]"),
+        ([1.0], [0], r"xs\[0\] is 1.0"),
+        ([[1.0, 2.0]], ["a"], r"ys\[0\] is 'a'"),
+        ([[1.0, 2.0]], [0, 1], "not 1 and 2"),
+    ],
+)
+def test_a_boundary_is_of_two_inputs_and_a_target(xs, ys, message):
+    with pytest.raises(ValueError, match=message):
+        plot_boundary(lambda x: x[0], xs, ys)
+
+
+@pytest.mark.parametrize("coordinates", [[1e17, 1e17], [1e17, 1e17 + 16], [1e300, -1e300], [LEAST, LEAST]])
+def test_a_boundary_is_drawn_where_the_examples_lie(pyplot, coordinates):
+    ax = plot_boundary(lambda x: x[1] - 0.5, [[coordinates[0], 0.0], [coordinates[1], 1.0]], [0, 1])
+    low, high = ax.get_xlim()
+    assert low < min(coordinates) <= max(coordinates) < high
+    ax.figure.savefig(io.BytesIO(), format="svg")
+
+
+def test_the_lowest_validation_loss_is_a_number(pyplot):
+    history = History([1.0, math.nan], [math.nan, 0.5], [0.1] * 2)
+    ax = plot_history(history)
+    assert ax.get_lines()[2].get_label() == "lowest: 0.5 in epoch 2"
+    assert ax.get_yscale() == "log"
+    assert "lowest validation loss 0.5 in epoch 2" in displays.summary(history)
+
+
+def test_only_a_history_has_a_plot():
+    with pytest.raises(TypeError, match="of type list: expected the History"):
+        plot_history([1.0])
+
+
+def test_without_matplotlib_an_error_names_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for plot in (lambda: plot_history(History()), lambda: plot_boundary(lambda x: x[0], *xor())):
+        with pytest.raises(ImportError, match=r"pip install matplotlib$"):
+            plot()
+
+
+@pytest.mark.parametrize(("style", "theme"), [("default", 0), ("dark_background", 1)])
+def test_plots_are_in_the_colours_of_light_or_dark_as_their_axes_are(pyplot, style, theme):
+    to_hex = pytest.importorskip("matplotlib.colors").to_hex
+    with pyplot.style.context(style):
+        loss, validation, _ = plot_history(History([1.0, 0.5], [2.0, 0.75], [0.1] * 2)).get_lines()
+        boundary = plot_boundary(nn.MLP(2, [2, 1], rng=1), *xor())
+    assert [loss.get_color(), validation.get_color()] == [shell.COLOURS[name][theme] for name in ("plus", "minus")]
+    marks = {to_hex(colour) for part in boundary.collections for colour in part.get_facecolor()}
+    assert shell.CLASSES[0][theme] in marks
+    transparent, _ = pyplot.subplots()
+    axes = transparent.gca()
+    axes.set_facecolor("none")
+    assert plot_history(History([1.0]), axes).get_lines()[0].get_color() == shell.COLOURS["plus"][0]
+
+
+def test_no_label_of_a_plot_is_cut_off(pyplot):
+    ax = plot_history(History([0.2, 0.15], [0.25, 0.175], [0.1] * 2))
+    figure = ax.figure
+    figure.set_size_inches(3, 2)
+    figure.canvas.draw()
+    inside = figure.bbox
+    for part in (ax.xaxis.label, ax.yaxis.label, *ax.get_yticklabels(minor=True), *ax.get_xticklabels()):
+        box = part.get_window_extent()
+        is_seen = ax.bbox.y0 <= (box.y0 + box.y1) / 2 <= ax.bbox.y1 or part in (ax.xaxis.label, ax.yaxis.label)
+        if part.get_text() and is_seen:
+            assert inside.x0 <= box.x0
+            assert inside.y0 <= box.y0
+
+
+def test_the_plots_are_drawn_whole(pyplot):
+    model = nn.MLP(2, [3, 1], rng=1)
+    xs, ys = moons(20, rng=1)
+    history = fit(model, losses.binary_cross_entropy_with_logits, xs, ys, epochs=3, validation=(xs, ys), progress=False)
+    figure, (left, right) = pyplot.subplots(1, 2)
+    plot_history(history, left)
+    plot_boundary(model, xs, ys, right)
+    figure.savefig(picture := io.BytesIO(), format="svg")
+    assert b"validation loss" in picture.getvalue()
+
+
+def test_nothing_is_imported_for_plots_before_they_are_asked_for():
+    program = (
+        "import sys, micrograd.viz; print(*sorted(m for m in sys.modules if m.startswith(('matplotlib', 'micro'))))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert "micrograd.viz" in loaded
+    assert not {"matplotlib", "micrograd.training", "micrograd.compiler"} & set(loaded)
+    assert viz.plot_boundary is plot_boundary

@@ -1,0 +1,1708 @@
+"""`Value`: every operation, the guarantees of `backward`, what Python and NumPy expect of a number, and all errors."""
+
+import ast
+import builtins
+import copy
+import gc
+import importlib
+import inspect
+import math
+import multiprocessing
+import os
+import pickle
+import re
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import mpmath
+import numpy as np
+import pytest
+
+import micrograd
+from micrograd import (
+    Value,
+    dot,
+    engine,
+    losses,
+    mean,
+    nn,
+    promote,
+    reductions,
+    scalar,
+    sum,
+    take,
+    where,
+)  # fmt: skip
+from micrograd.core import errors
+from micrograd.core.errors import WHERE_HINT
+from micrograd.functional import grad, gradcheck, hessian, jacobian
+from micrograd.functions import Functions
+from tests.operations import FUNCTIONS, FUSED, OPERATIONS, OPERATORS
+
+NAN, INF = math.nan, math.inf
+THIRD = Fraction(1, 3)
+ALIASES = {f"arc{name}": f"a{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")}
+NO_NUMBERS = (
+    np.array([1.0]),
+    np.array(1j),
+    np.dtype("f8"),
+    np.complex64(1),
+    np.str_("1"),
+    np.timedelta64(1, "s"),
+    np.ma.masked,
+)
+
+Level1 = type("Level1", (Value,), {"__slots__": (), "_level": 1})
+Level2 = type("Level2", (Value,), {"__slots__": (), "_level": 2})
+
+POINTS = [
+    pytest.param(operation, point, id=f"{operation.name} at {point}")
+    for operation in OPERATIONS
+    for point in operation.points
+]
+EDGES = [
+    pytest.param(operation, point, id=f"{operation.name} at {point}")
+    for operation in OPERATIONS
+    for point in operation.edges
+]
+
+
+def gradients(function, *numbers):
+    """The gradient of the function of Values at the numbers."""
+    values = [Value(number) for number in numbers]
+    function(*values).backward()
+    return [value.grad for value in values]
+
+
+def counting(x, calls):
+    """An operation that notes each call of its closure."""
+
+    def _backward(grad):
+        calls.append(grad)
+        x.grad += grad
+
+    return Value(x.data, (x,), "counting", _backward)
+
+
+def failing(x, error):
+    """An operation whose derivative raises."""
+
+    def _backward(grad):
+        raise error
+
+    return Value(x.data, (x,), "failing", _backward)
+
+
+@pytest.fixture
+def no_collector():
+    """Python's garbage collector, off."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+class TestTheTableOfOperations:
+    @pytest.mark.parametrize(("operation", "point"), POINTS + EDGES)
+    def test_the_value_is_right(self, operation, point):
+        assert operation.apply(*map(Value, point)).data == pytest.approx(operation.exact_value(point), rel=1e-15, abs=0)
+
+    @pytest.mark.parametrize(("operation", "point"), POINTS + EDGES)
+    def test_the_gradient_is_the_closed_form(self, operation, point):
+        expected = operation.exact_gradient(point)
+        assert gradients(operation.apply, *point) == pytest.approx(expected, rel=2e-15, abs=0)
+
+    @pytest.mark.parametrize(("operation", "point"), POINTS)
+    def test_the_gradient_agrees_with_differences(self, operation, point):
+        def along(i, h):
+            return operation.apply(*[Value(x + h * (i == j)) for j, x in enumerate(point)]).data
+
+        h = 1e-3  # of the fourth order: the error is some h ** 4 / 30
+        differences = [
+            (8 * (along(i, h) - along(i, -h)) - (along(i, 2 * h) - along(i, -2 * h))) / (12 * h)
+            for i in range(operation.arity)
+        ]
+        assert gradients(operation.apply, *point) == pytest.approx(differences, rel=1e-9, abs=1e-11)
+
+    @pytest.mark.parametrize(("operation", "point"), POINTS)
+    def test_the_gradient_is_scaled_by_that_of_the_result(self, operation, point):
+        values = list(map(Value, point))
+        operation.apply(*values).backward(-2.0)
+        assert [v.grad for v in values] == pytest.approx(
+            [-2 * g for g in gradients(operation.apply, *point)], rel=1e-15
+        )
+
+    @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+    def test_agrees_with_pytorch(self, operation):
+        torch = pytest.importorskip("torch")
+        for point in operation.points:
+            tensors = [torch.tensor(x, dtype=torch.float64, requires_grad=True) for x in point]
+            operation.torch(torch, *tensors).backward()
+            expected = [0.0 if tensor.grad is None else tensor.grad.item() for tensor in tensors]
+            assert gradients(operation.apply, *point) == pytest.approx(expected, rel=1e-14, abs=1e-15)
+
+    @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+    def test_an_operation_leaves_its_operands_alone(self, operation):
+        values = list(map(Value, operation.points[0]))
+        result = operation.apply(*values)
+        assert [v.data for v in values] == list(operation.points[0])
+        assert [v.grad for v in values] == [0.0] * operation.arity
+        assert result.grad == 0.0
+
+    def test_the_table_covers_every_method_and_function(self, monkeypatch):
+        """Runs the table and sees which are called; what is no operation is listed here."""
+        others = {
+            "__init__", "__repr__", "__format__", "__bool__", "__reduce__", "__float__", "__int__", "__complex__",
+            "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__",
+            "__floor__", "backward", "conjugate", "detach", "item",
+        }  # fmt: skip
+        kinds = Functions, Value
+        home = {name: kind for kind in kinds for name, member in vars(kind).items() if inspect.isfunction(member)}
+        methods = {name for name in home if name.startswith("__") or not name.startswith("_")} - others
+        called = set()
+
+        def recorded(name, method):
+            def record(*args):
+                called.add(name)
+                return method(*args)
+
+            return record
+
+        for name in methods:
+            monkeypatch.setattr(home[name], name, recorded(name, vars(home[name])[name]))
+        results = [operation.apply(*map(Value, operation.points[0])) for operation in OPERATIONS]
+        assert methods - called == {*ALIASES, "arctan2"}
+        functions = set(reductions.__all__)
+        nodes = {node._op for result in results for node in result._topological_order()[0]}
+        assert functions <= nodes
+        assert functions <= {operation.name.split()[0] for operation in FUNCTIONS + FUSED}
+
+    def test_names_are_unique(self):
+        names = [operation.name for operation in OPERATIONS]
+        assert len(names) == len(set(names))
+
+
+class TestANode:
+    def test_a_leaf_has_a_number_and_no_history(self):
+        v = Value(2.0)
+        assert (v.data, v.grad, v.label, v._prev, v._op, v._backward) == (2.0, 0.0, "", (), "", None)
+
+    @pytest.mark.parametrize("operation", OPERATORS, ids=lambda operation: operation.name)
+    def test_the_operands_are_kept_in_order(self, operation):
+        x, y = map(Value, operation.points[0])
+        result = operation.apply(x, y)
+        assert len(result._prev) == 2
+        assert result._prev[0] is x
+        assert result._prev[1] is y
+        assert result._op == operation.name.split()[1]
+
+    @pytest.mark.parametrize("operation", OPERATORS, ids=lambda operation: operation.name)
+    def test_a_number_beside_a_value_becomes_a_leaf_in_its_place(self, operation):
+        a, b = operation.points[0]
+        right, left = operation.apply(Value(a), b), operation.apply(a, Value(b))
+        for result in (right, left):
+            assert [type(operand) for operand in result._prev] == [Value, Value]
+            assert [operand.data for operand in result._prev] == [a, b]
+
+    def test_the_operands_of_a_dot_are_weights_then_inputs_then_bias(self):
+        w, x, b = Value(2.0), Value(3.0), Value(4.0)
+        assert list(map(id, dot([w], [x], b)._prev)) == [id(w), id(x), id(b)]
+
+    def test_a_fused_operation_is_one_node(self):
+        values = [Value(float(i)) for i in range(5)]
+        for result in (dot(values, values, values[0]), sum(values), mean(values), where(True, values[0], values[1])):
+            assert all(operand._prev == () for operand in result._prev)
+        assert (dot(values, values)._op, sum(values)._op, mean(values)._op) == ("dot", "sum", "mean")
+
+    def test_fused_operations_take_any_iterable(self):
+        assert dot((x for x in (1.0, 2.0)), iter([3.0, 4.0])).data == 11.0
+        assert sum(Value(x) for x in (1.0, 2.0)).data == 3.0
+        assert mean({"a": 1.0, "b": 2.0}.values()).data == 1.5
+
+    def test_the_sum_of_nothing_is_zero(self):
+        assert sum([]).data == 0.0
+        assert dot([], []).data == 0.0
+        assert dot([], [], 1.5).data == 1.5
+
+    def test_sums_add_from_left_to_right_on_every_python(self):
+        numbers = [1.0, 1e100, 1.0, -1e100]
+        assert sum(numbers).data == 0.0
+        assert mean(numbers).data == 0.0
+        assert dot(numbers, [1.0] * 4).data == 0.0
+
+    @pytest.mark.usefixtures("two_derivatives")
+    def test_promoted_values_are_nodes_of_one_level(self):
+        v, tagged, x = Value(2.0), Tagged(3.0), Level1(4.0)
+        assert promote() == ()
+        assert list(map(id, promote(v, tagged, v))) == [id(v), id(tagged), id(v)]
+        promoted = promote(v, x, 5, Fraction(1, 2))
+        assert [type(p) for p in promoted] == [Level1] * 4
+        assert promoted[0].data is v
+        assert promoted[1] is x
+        assert [p.data for p in promoted[2:]] == [5, Fraction(1, 2)]
+        with pytest.raises(TypeError, match="holds a number .*, not str: 'x'"):
+            promote(v, "x")
+
+    def test_plus_is_the_value_itself(self):
+        v = Value(2.0)
+        assert +v is v
+
+    def test_the_sum_of_python_begins_with_no_node_of_its_own(self):
+        v, w = Value(2.0), Value(3.0)
+        total = builtins.sum([v, w])
+        assert total.data == 5.0
+        assert total._prev[0] is v
+        assert total._prev[1] is w
+        assert (0.0 + v)._op == "+"
+
+    def test_augmented_assignment_makes_a_new_node(self):
+        v = w = Value(2.0)
+        v += 1
+        v *= 3
+        assert (v.data, w.data) == (9.0, 2.0)
+
+    def test_a_user_may_hang_attributes_on_a_node(self):
+        v = Value(2.0) * 3
+        v.colour = "red"
+        assert v.colour == "red"
+
+    def test_detach_cuts_the_history(self):
+        x = Value(2.0)
+        constant = (x * 3).detach()
+        assert (constant.data, constant._prev) == (6.0, ())
+        (x * constant).backward()
+        assert x.grad == 6.0
+
+    def test_a_label_is_given_by_its_name(self):
+        assert Value(1.0, label="v").label == "v"
+        with pytest.raises(TypeError):
+            Value(1.0, (), "", None, "v")
+
+    def test_an_operation_of_your_own(self):
+        def cube(x):
+            def _backward(grad):
+                x.grad += grad * 3 * x.data**2
+
+            return Value(x.data**3, (x,), "cube", _backward)
+
+        x = Value(2.0)
+        y = cube(x * 3) + 1
+        y.backward()
+        assert y.data == 217.0
+        assert x.grad == 3 * 3 * 6.0**2
+        assert y._prev[0]._op == "cube"
+
+
+class TestNumericalStability:
+    @pytest.mark.parametrize("x", [0.0, 1e-8, 0.5, 0.999, 1.0, 10.0, -20.0, 100.0, -350.0, 1e308, -1e308])
+    @pytest.mark.parametrize("way", ["eager", "derivative", "python"])
+    def test_the_gradient_of_tanh_is_exact_far_out(self, x, way):
+        expected = float(mpmath.sech(x) ** 2) if abs(x) < 1e300 else 0.0
+        if way == "eager":
+            [found] = gradients(Value.tanh, x)
+        elif way == "derivative":
+            found = grad(scalar.tanh)(x)
+        else:
+            found = micrograd.compile(lambda x: x.tanh(), (0.5,), backend=way).value_and_grad(x)[1]
+        assert found == pytest.approx(expected, rel=1e-14, abs=0)
+
+    @pytest.mark.parametrize("x", [0.0, 1e-9, 0.5, -1.0, 1.0, 3.0, -20.0])
+    def test_so_are_the_second_and_third_derivatives_of_tanh(self, x):
+        t, s = mpmath.tanh(x), mpmath.sech(x) ** 2
+        assert grad(grad(scalar.tanh))(x) == pytest.approx(float(-2 * t * s), rel=1e-13, abs=0)
+        assert grad(grad(grad(scalar.tanh)))(x) == pytest.approx(float((4 * t * t - 2 * s) * s), rel=1e-13, abs=0)
+
+    @pytest.mark.parametrize("name", sorted({*scalar.FUNCTIONS, "gelu", "silu"} & vars(Value).keys()))
+    @pytest.mark.parametrize("x", [10**160, -(10**160), 10**308, Fraction(10**160, 7), 3, -3])
+    def test_exact_numbers_have_the_derivatives_of_floats(self, name, x):
+        def outcome(x):
+            v = Value(x)
+            try:
+                result = getattr(v, name)()
+                result.backward()
+            except (ValueError, ArithmeticError) as error:
+                return type(error)
+            return pytest.approx([float(result.data), float(v.grad)], rel=1e-15)
+
+        assert repr(outcome(x)) == repr(outcome(float(x)))
+
+    @pytest.mark.parametrize(
+        ("name", "x", "value", "gradient"),
+        [
+            ("tanh", 1000.0, 1.0, 0.0),
+            ("tanh", -INF, -1.0, 0.0),
+            ("sigmoid", -1000.0, 0.0, 0.0),
+            ("sigmoid", 1000.0, 1.0, 0.0),
+            ("softplus", 1000.0, 1000.0, 1.0),
+            ("softplus", -1000.0, 0.0, 0.0),
+            ("relu", 0.0, 0.0, 0.0),
+            ("relu", -0.0, 0.0, 0.0),
+            ("relu", -INF, 0.0, 0.0),
+            ("leaky_relu", 0.0, 0.0, 0.01),
+            ("exp", -INF, 0.0, 0.0),
+            ("log", INF, INF, 0.0),
+            ("erf", INF, 1.0, 0.0),
+            ("atan", INF, math.pi / 2, 0.0),
+            ("__abs__", 0.0, 0.0, 0.0),
+        ],
+    )
+    def test_far_out_and_at_kinks(self, name, x, value, gradient):
+        v = Value(x)
+        result = getattr(v, name)()
+        result.backward()
+        assert (result.data, v.grad) == (value, gradient)
+
+    @pytest.mark.parametrize("name", sorted([*(scalar.FUNCTIONS.keys() & vars(Value).keys()), "gelu", "silu"]))
+    def test_nan_stays_nan(self, name):
+        v = Value(NAN)
+        assert math.isnan(getattr(v, name)().data)
+        assert math.isnan((getattr(v, name)() * NAN).data)
+
+    @pytest.mark.parametrize("operation", OPERATORS, ids=lambda operation: operation.name)
+    def test_nan_on_either_side_stays_nan(self, operation):
+        assert math.isnan(operation.apply(Value(NAN), 2.0).data)
+        assert math.isnan(operation.apply(2.0, Value(NAN)).data)
+
+    @pytest.mark.parametrize("fused", [sum, mean, lambda values: dot(values, [1.0, 0.0])])
+    def test_nan_among_many_stays_nan(self, fused):
+        assert math.isnan(fused([Value(1.0), Value(NAN)]).data)
+
+    def test_a_power_of_zero_has_gradient_zero_at_zero(self):
+        assert gradients(lambda x: x**0, 0.0) == [0.0]
+        assert gradients(lambda x: x**0, 0) == [0]
+        assert gradients(lambda x, y: x**y, 0.0, 0.0) == [0.0, 0.0]
+        assert gradients(lambda y: 0.0**y, 0.0) == [0.0]
+
+    @pytest.mark.parametrize("x", [1e-310, -1e-310, 0.0, 1.5, INF, NAN])
+    def test_the_power_of_0_is_flat_everywhere(self, x):
+        assert gradients(lambda x: x**0, x) == [0.0]
+        assert grad(grad(lambda x: x**1))(x) == 0.0
+        assert grad(grad(grad(lambda x: x**2)))(x) == 0.0
+
+    def test_beside_a_varying_exponent_of_0_a_base_counts(self):
+        assert hessian(lambda p: p[0] ** p[1])([2.0, 0.0])[0] == [0.0, 0.5]
+
+    @pytest.mark.parametrize(("x", "y"), [(3.0, 2), (2, 0.5), (1e-200, 1.5), (0.0, 2.0), (0.5, -1.0)])
+    def test_the_constants_of_a_power_have_the_gradients_of_values(self, x, y):
+        for power in (Value(x) ** y, x ** Value(y)):
+            power.backward()
+            expected = [0.0 if x == 0 else y * power.data / x, 0.0 if x == 0 else power.data * math.log(x)]
+            assert [operand.grad for operand in power._prev] == pytest.approx(expected, rel=1e-14)
+
+    def test_the_constants_of_a_power_need_no_gradient(self):
+        for power in (Value(-3.0) ** 2, Value(-3) ** 2, Value(10**300) ** 3, 0 ** Value(2), 0.0 ** Value(0.5)):
+            power.backward()
+            assert power._prev[0].grad * power._prev[1].grad == 0
+        for power in (1e-200 ** Value(-1.0), Value(1e300) ** 1.0):
+            power.backward()
+
+    def test_a_negative_base_has_whole_powers(self):
+        assert gradients(lambda x: x**3, -2.0) == [12.0]
+        assert gradients(lambda x: x**2.0, -2.0) == [-4.0]
+
+
+class TestBackward:
+    def test_a_value_used_twice_gets_both_gradients(self):
+        assert gradients(lambda x: x * x + x, 3.0) == [7.0]
+        assert gradients(lambda x: x**x, 2.0) == pytest.approx([4 * (math.log(2) + 1)], rel=1e-15)
+        assert gradients(lambda x: x - x, 3.0) == [0.0]
+        assert gradients(lambda x: x / x, 3.0) == [0.0]
+        assert gradients(lambda x: dot([x, x], [x, 1.0], x), 3.0) == [8.0]
+
+    def test_a_second_call_doubles_the_gradients_of_the_leaves(self):
+        x = Value(3.0)
+        inner = x * x
+        loss = inner * 2
+        loss.backward()
+        loss.backward()
+        assert (x.grad, inner.grad, loss.grad) == (24.0, 2.0, 1.0)
+
+    def test_two_losses_that_share_a_subgraph_give_the_sum(self):
+        x = Value(3.0)
+        shared = x * x
+        first, second = shared * 2, shared * 5
+        first.backward()
+        assert shared.grad == 2.0
+        second.backward()
+        assert (x.grad, shared.grad, first.grad) == (12.0 + 30.0, 5.0, 1.0)
+
+    def test_backward_from_within_a_graph_reaches_the_leaves_below(self):
+        x = Value(3.0)
+        inner = x * x
+        loss = inner * 2
+        loss.backward()
+        inner.backward()
+        assert (x.grad, inner.grad) == (12.0 + 6.0, 1.0)
+
+    def test_a_gradient_set_on_an_inner_node_before_the_call_is_forgotten(self):
+        x = Value(3.0)
+        inner = x * x
+        inner.grad = 100.0
+        (inner * 2).backward()
+        assert x.grad == 12.0
+
+    def test_backward_on_a_leaf_adds_to_it(self):
+        x = Value(3.0)
+        x.backward()
+        x.backward(0.5)
+        assert x.grad == 1.5
+
+    def test_backward_takes_the_gradient_of_the_result(self):
+        x = Value(3.0)
+        (x * x).backward(0.5)
+        (x * x).backward(grad=np.float64(2.0))
+        assert x.grad == 3.0 + 12.0
+        assert type(x.grad) is float
+
+    def test_each_closure_is_called_once_though_there_are_many_paths(self):
+        calls = []
+        x = y = Value(1.0)
+        for _ in range(100):
+            y = counting(y, calls)
+            y = y + y
+        y.backward()
+        assert len(calls) == 100
+        assert x.grad == 2.0**100
+
+    @pytest.mark.parametrize("size", [1_000, 2_000, 4_000])
+    def test_the_work_is_linear_in_the_nodes(self, size):
+        reads = []
+
+        class Watched(Value):
+            __slots__ = ()
+
+            @property
+            def _prev(self):
+                reads.append(self)
+                return Value._prev.__get__(self)
+
+            @_prev.setter
+            def _prev(self, operands):
+                Value._prev.__set__(self, operands)
+
+        x = y = Watched(1.0)
+        for _ in range(size):
+            y = y * 0.5 + x
+        reads.clear()
+        y.backward()
+        assert len(reads) <= 2 * (4 * size + 2)  # each of the nodes, and of the leaves that the numbers became
+
+    @pytest.mark.usefixtures("no_collector")  # only for speed
+    def test_a_long_chain_does_not_recurse(self):
+        x = y = Value(1.0)
+        for _ in range(200_000):
+            y = y + x
+        y.backward()
+        assert (y.data, x.grad) == (200_001.0, 200_001.0)
+
+    @pytest.mark.usefixtures("no_collector")
+    def test_a_wide_fan(self):
+        x = Value(2.0)
+        total = sum(x * i for i in range(20_000))
+        total.backward()
+        assert x.grad == 20_000 * 19_999 / 2
+
+    def test_operands_get_their_gradient_only_when_it_is_complete(self):
+        order = []
+        x = Value(1.0)
+        early = counting(x, order)
+        late = counting(early, order)
+        (early * 3 + late * 4 + early * 5).backward()
+        assert order == [4.0, 12.0]
+
+    def test_an_operation_without_a_derivative_is_named(self):
+        x = Value(2.0)
+        rounded = Value(2.0, (x,), "round")
+        with pytest.raises(NotImplementedError, match=r"round\(2\.0\) has no derivative: give its Value a _backward"):
+            (rounded * 2).backward()
+        assert x.grad == 0.0
+
+    @pytest.mark.parametrize("closure", [lambda: None, lambda grad, more: None], ids=["none", "two"])
+    def test_a_closure_that_does_not_take_the_gradient_is_told_what_it_takes(self, closure):
+        x = Value(2.0)
+        with pytest.raises(TypeError, match=r"of op\(2\.0\) .* one argument, .* `def _backward\(grad\)`: .*positional"):
+            Value(4.0, (x,), "op", closure).backward()
+        assert x.grad == 0.0
+
+    @pytest.mark.parametrize("function", [lambda x: x, lambda x: x * x + 1])
+    def test_a_leaf_whose_gradient_is_none_is_named_with_the_remedy(self, function):
+        x = Value(2.0, label="weight")
+        x.grad = None
+        with pytest.raises(TypeError, match=r"grad=None, label='weight'\) .*: set it to 0, as zero_grad\(\) does"):
+            function(x).backward()
+        assert x.grad is None
+
+    def test_what_is_outside_of_a_domain_in_a_branch_of_where_is_told_the_remedy(self):
+        remedy = r"choose a safe operand first: f\(where\(condition, x, 1\.0\)\)$"
+        for x, branch in ((0.0, lambda x: x.sqrt()), (-1.0, lambda x: x ** Value(2.0))):
+            result = where(x > 0, branch(Value(x)), 0.0)
+            with pytest.raises((ValueError, ArithmeticError), match=remedy) as caught:
+                result.backward()
+            assert str(caught.value).count(WHERE_HINT) == 1
+        x = Value(0.0)
+        result = where(x > 0, where(x > 0, x, 1.0).sqrt(), 0.0)
+        result.backward()
+        assert (result.data, x.grad) == (0.0, 0.0)
+
+    @pytest.mark.parametrize(
+        "function",
+        [
+            lambda x: 1 / x,
+            lambda x: x.log(),
+            lambda x: (x + 1000).exp(),
+            lambda x: x**-1.0,
+            lambda x: 1 % x,
+            lambda x: x.sqrt(),
+            lambda x: x.relu() ** 0.5,
+        ],
+    )
+    def test_where_there_is_no_where_none_is_spoken_of(self, function):
+        compiled = micrograd.compile(lambda x: function(x), (1.0,), backend="python").value_and_grad
+        for way in (lambda: function(Value(0.0)).backward(), lambda: compiled(0.0)):
+            with pytest.raises((ValueError, ArithmeticError)) as caught:
+                way()
+            assert "where" not in str(caught.value)
+
+    def test_compiled_code_tells_the_remedy_too(self):
+        compiled = micrograd.compile(lambda x: where(x > 0, x.sqrt(), 0.0), (1.0,), backend="python")
+        for x in (0.0, -1.0):
+            with pytest.raises((ValueError, ArithmeticError), match="choose a safe operand first"):
+                compiled.value_and_grad(x)
+
+    def test_a_long_list_of_operands_is_cut_in_the_error(self):
+        with pytest.raises(ZeroDivisionError, match=r"failing\(2\.0\) cannot be taken"):
+            failing(Value(2.0), ZeroDivisionError("no")).backward()
+        for count, end in ((5, r"\)"), (6, r", \.\.\.\)"), (9, r", \.\.\.\)")):
+            many = Value(0.0, tuple(Value(float(i)) for i in range(count)), "many")
+            with pytest.raises(NotImplementedError, match=rf"many\(0\.0, 1\.0, 2\.0, 3\.0, 4\.0{end} has no"):
+                many.backward()
+
+    @pytest.mark.parametrize(
+        "error",
+        [KeyboardInterrupt(), ValueError("no"), ZeroDivisionError("no"), TypeError("no"), MemoryError(), SystemExit(2)],
+        ids=lambda error: type(error).__name__,
+    )
+    def test_whatever_is_raised_the_leaves_keep_their_gradients(self, error):
+        x, y = Value(3.0), Value(4.0)
+        x.grad, y.grad = 0.25, -0.5
+        loss = failing(x * y, error) + x * y + x + 2.0
+        with pytest.raises(type(error)):
+            loss.backward()
+        assert (x.grad, y.grad) == (0.25, -0.5)
+        assert (loss._prev[1].grad, loss._prev[1]._prev) == (0.0, ())
+
+    def test_an_error_of_the_program_is_passed_on_as_it_is(self):
+        error = TypeError("no")
+        with pytest.raises(TypeError) as caught:
+            failing(Value(3.0), error).backward()
+        assert caught.value is error
+
+    def test_an_error_that_takes_more_than_a_message_is_named_all_the_same(self):
+        class TwoPartError(ValueError):
+            def __init__(self, one, two):
+                super().__init__(one, two)
+
+        with pytest.raises(ValueError, match=r"the derivative of failing\(3\.0\) cannot be taken"):
+            failing(Value(3.0), TwoPartError(1, 2)).backward()
+
+    def test_after_an_error_the_next_call_is_as_if_nothing_had_been(self):
+        x, switch = Value(4.0), Value(0.0)
+        loss = (x * switch).sqrt() * x
+        with pytest.raises(ZeroDivisionError):
+            loss.backward()
+        fine = x * 2
+        fine.backward()
+        assert (x.grad, switch.grad) == (2.0, 0.0)
+
+
+class TestThreads:
+    def test_a_node_of_two_graphs_gets_the_gradient_of_one_at_a_time(self):
+        x = Value(2.0)
+        shared = x * 2
+
+        def let_the_other_run(v):
+            def _backward(grad):
+                other.start()
+                other.join(0.2)  # in which it would start from 0 what is half done here, if it were not kept from it
+                v.grad += grad
+
+            return Value(v.data, (v,), "let_the_other_run", _backward)
+
+        other = threading.Thread(target=(shared * 5).backward)
+        (let_the_other_run(shared) + shared * 3).backward()
+        other.join()
+        assert x.grad == 2 * 4 + 2 * 5
+
+    def test_graphs_that_share_a_leaf_may_run_backward_in_two_threads(self):
+        x, rounds, size = Value(1.0), 1000, 20
+
+        def run():
+            for _ in range(rounds):
+                y = x
+                for _ in range(size):
+                    y = y + x
+                y.backward()
+
+        threads = [threading.Thread(target=run) for _ in range(2)]
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        finally:
+            sys.setswitchinterval(interval)
+        assert x.grad == 2 * rounds * (size + 1)
+
+    def test_an_error_leaves_the_gradients_that_another_thread_has_added_meanwhile(self):
+        x = Value(2.0)
+
+        def fail():
+            other.start()
+            other.join(0.2)
+            raise ValueError("no")
+
+        other = threading.Thread(target=(x * 5).backward)
+        with pytest.raises(ValueError, match="no"):
+            Value(2.0, (x,), "failing", lambda grad: fail()).backward()
+        other.join()
+        assert x.grad == 5.0
+
+    @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no process can fork here")
+    @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the other thread
+    def test_a_process_that_is_forked_while_a_thread_runs_backward_is_not_stuck(self):
+        inside, x = threading.Event(), Value(2.0)
+
+        def _backward(grad):
+            inside.set()
+            time.sleep(0.2)  # while the process forks, or waits
+            x.grad += grad
+
+        other = threading.Thread(target=Value(2.0, (x,), "slow", _backward).backward)
+        other.start()
+        inside.wait()
+        process = multiprocessing.get_context("fork").Process(target=(x * 3).backward)
+        process.start()
+        process.join(20)
+        try:
+            assert process.exitcode == 0
+        finally:
+            process.kill()
+        other.join()
+        assert x.grad == 1.0
+
+
+class TestMemory:
+    @staticmethod
+    def graph():
+        """A graph with every operation in it."""
+        total = sum(operation.apply(*map(Value, operation.points[0])) for operation in OPERATIONS)
+        total.backward()
+        return total
+
+    @pytest.mark.usefixtures("no_collector")
+    def test_a_graph_is_freed_at_once(self):
+        graph = self.graph()
+        alive = [weakref.ref(node) for kind in graph._topological_order() for node in kind]
+        assert len(alive) > 100
+        del graph
+        assert [ref() for ref in alive if ref() is not None] == []
+
+    @pytest.mark.usefixtures("no_collector")
+    def test_there_are_no_cycles(self):
+        self.graph()
+        assert gc.collect() == 0
+
+    @pytest.mark.usefixtures("no_collector")
+    def test_thousands_of_graphs_do_not_grow_memory(self):
+        w, b = Value(0.5), Value(0.1)
+
+        def step(x):
+            loss = (dot([w, w], [x, 1.0], b).tanh() - 1) ** 2 + abs(w) * 0.01
+            loss.backward()
+
+        step(0.0)
+        before = len(gc.get_objects())
+        for i in range(2_000):
+            step(i / 2_000)
+        assert len(gc.get_objects()) - before < 10
+        assert gc.collect() == 0
+
+    @pytest.mark.usefixtures("no_collector")
+    def test_a_graph_whose_backward_failed_is_freed_too(self):
+        x = Value(0.0)
+        loss = x.sqrt()
+        ref = weakref.ref(loss)
+        with pytest.raises(ZeroDivisionError):
+            loss.backward()
+        del loss
+        assert ref() is None
+
+    @pytest.mark.usefixtures("no_collector")
+    def test_dropping_a_long_chain_does_not_recurse(self):
+        y = Value(0.0)
+        ref = weakref.ref(y)
+        for _ in range(200_000):
+            y = y.relu()
+        del y
+        assert ref() is None
+
+
+class TestErrors:
+    """The table of bad input: what is done with a Value of `data`, what is raised, and that nothing changed."""
+
+    FORWARD = (
+        ("log of 0", 0.0, lambda v: v.log(), ValueError, r"log\(0\.0\): .*domain of log"),
+        ("sqrt of -1", -1.0, lambda v: v.sqrt(), ValueError, r"sqrt\(-1\.0\): .*domain of sqrt"),
+        ("asin of 2", 2.0, lambda v: v.asin(), ValueError, r"asin\(2\.0\): .*domain of asin"),
+        ("acos of 2", 2.0, lambda v: v.acos(), ValueError, r"acos\(2\.0\): .*domain of acos"),
+        ("acosh of 0", 0.0, lambda v: v.acosh(), ValueError, r"acosh\(0\.0\): .*domain of acosh"),
+        ("atanh of 1", 1.0, lambda v: v.atanh(), ValueError, r"atanh\(1\.0\): .*domain of atanh"),
+        ("log1p of -1", -1.0, lambda v: v.log1p(), ValueError, r"log1p\(-1\.0\): .*domain of log1p"),
+        ("a root of a negative", -8.0, lambda v: v ** (1 / 3), ValueError, r"-8\.0 \*\* 0\.33.*is not real"),
+        ("a root of a negative number", 0.5, lambda v: (-8) ** v, ValueError, r"-8 \*\* 0\.5.*is not real"),
+        ("1 / 0", 0.0, lambda v: 1 / v, ZeroDivisionError, r"1 / 0\.0: division by zero"),
+        ("0 / 0", 0.0, lambda v: v / 0, ZeroDivisionError, r"0\.0 / 0: division by zero"),
+        ("modulo 0", 0.0, lambda v: 5 % v, ZeroDivisionError, r"5 % 0\.0: modulo by zero"),
+        ("0 ** -1", 0.0, lambda v: v**-1, ZeroDivisionError, r"0\.0 \*\* -1: zero has no negative power"),
+        ("exp of 1000", 1000.0, lambda v: v.exp(), OverflowError, r"exp\(1000\.0\): .*too large"),
+        ("sinh of 1000", 1000.0, lambda v: v.sinh(), OverflowError, r"sinh\(1000\.0\): .*too large"),
+        ("1000 ** 1000", 1000.0, lambda v: v**v, OverflowError, r"1000\.0 \*\* 1000\.0: .*too large"),
+        ("adding text", 1.0, lambda v: v + "a", TypeError, r"unsupported operand type\(s\) for \+: 'Value' and 'str'"),
+        ("text minus", 1.0, lambda v: "a" - v, TypeError, r"unsupported operand type\(s\) for -: 'str' and 'Value'"),
+        ("times None", 1.0, lambda v: v * None, TypeError, r"unsupported .* 'Value' and 'NoneType'"),
+        ("a list over", 1.0, lambda v: [1.0] / v, TypeError, r"unsupported .* 'list' and 'Value'"),
+        ("plus a complex", 1.0, lambda v: v + 1j, TypeError, r"unsupported .* 'Value' and 'complex'"),
+        ("to a text power", 1.0, lambda v: v ** "a", TypeError, r"unsupported .* 'Value' and 'str'"),
+        ("a text to its power", 1.0, lambda v: "a" ** v, TypeError, r"unsupported .* 'str' and 'Value'"),
+        ("modulo text", 1.0, lambda v: v % "a", TypeError, r"unsupported .* 'Value' and 'str'"),
+        ("minus a Decimal", 1.0, lambda v: v - Decimal(1), TypeError, r"unsupported .* 'Value' and 'decimal.Decimal'"),
+        (
+            "ordered with text",
+            1.0,
+            lambda v: v < "a",
+            TypeError,
+            "not supported between instances of 'float' and 'str'",
+        ),
+        (
+            "float",
+            1.0,
+            float,
+            TypeError,
+            r"detach it from the graph: use \.data .* v\.exp\(\) .* scalar\.exp\(v\.data\)",
+        ),
+        ("int", 1.0, int, TypeError, "detach it from the graph"),
+        ("complex", 1.0, complex, TypeError, "detach it from the graph"),
+        ("math.exp", 1.0, math.exp, TypeError, "detach it from the graph"),
+        ("a printf format", 1.0, lambda v: "%.2f" % v, TypeError, "detach it from the graph"),  # noqa: UP031
+        ("a Value of a Value", 1.0, Value, TypeError, r"holds a number, not a Value: use v\.data .* v\.detach\(\)"),
+        ("dot of two lengths", 1.0, lambda v: dot([v, v], [v]), ValueError, "same length, not of lengths 2 and 1"),
+        ("dot of no lists", 1.0, lambda v: dot(v, 2.0), TypeError, r"dot.* expects lists .*, not Value\(data=1\.0, "),
+        ("sum of no list", 1.0, sum, TypeError, r"sum.* expects lists .*, not Value\(data=1\.0, "),
+        ("mean of no list", 1.0, lambda v: mean(3), TypeError, "mean.* expects lists .*, not 3"),
+        ("take of a text", 1.0, lambda v: take("ab", 1), TypeError, "not str: 'b'"),
+        ("take of texts", 1.0, lambda v: take(["ab", "cd"], v), TypeError, "not str: 'cd'"),
+        ("dot with text", 1.0, lambda v: dot([v], ["a"]), TypeError, "not str: 'a'"),
+        ("sum with None", 1.0, lambda v: sum([v, None]), TypeError, "not NoneType: None"),
+        ("an operand without a comma", 1.0, lambda v: Value(2.0, (v), "op"), TypeError, r"one operand, write \(x,\)$"),
+        ("a zero without a comma", 0.0, lambda v: Value(2.0, (v), "op"), TypeError, r"one operand, write \(x,\)$"),
+        ("a label that is no operand", 1.0, lambda v: Value(2.0, "a"), TypeError, r"did you mean label='a'\?$"),
+        ("clip to None", 1.0, lambda v: v.clip(None, 1), TypeError, r"not None.*; for no bound, pass -math\.inf$"),
+        ("clip to None above", 1.0, lambda v: v.clip(0, None), TypeError, r"not None.*; for no bound, pass math\.inf$"),
+        (
+            "a list of conditions",
+            1.0,
+            lambda v: where([False], v, v),
+            TypeError,
+            r"single condition, not \[False\]: ch",
+        ),
+        (
+            "an array of them",
+            1.0,
+            lambda v: where(np.array([v > 2]), v, v),
+            TypeError,
+            "single condition, not array",
+        ),
+        ("a tuple in scalar", 1.0, lambda v: scalar.where((False,), v, v), TypeError, "single condition, not \\("),
+        ("mean of nothing", 1.0, lambda v: mean([]), ValueError, "mean.* needs at least one value"),
+        (
+            "clip to a Value",
+            1.0,
+            lambda v: v.clip(0, Value(0.5)),
+            TypeError,
+            r"high must be a number, not Value\(data=0\.5, .* use where\(x > high, high, x\)",
+        ),
+        ("clip from nothing", 1.0, lambda v: v.clip(None, 1), TypeError, "low must be a number, not None"),
+        ("leaky_relu with a text", 1.0, lambda v: v.leaky_relu("a"), TypeError, "slope must be a number, not 'a'"),
+        (
+            "leaky_relu with a Value",
+            1.0,
+            lambda v: v.leaky_relu(Value(0.5)),
+            TypeError,
+            r"slope must be a number, not Value\(data=0\.5, .* use where\(x > 0, x, slope \* x\)",
+        ),
+        (
+            "a number among the operands",
+            1.0,
+            lambda v: Value(6.0, (v, 3.0), "op"),
+            TypeError,
+            "operands of op must be Values, not float: .* promote",
+        ),
+        (
+            "numbers around the operand",
+            1.0,
+            lambda v: Value(6.0, (2.0, v, 3), "op"),
+            TypeError,
+            "operands of op must be Values, not float: .* promote",
+        ),
+        ("where with text", 1.0, lambda v: where(True, v, "a"), TypeError, "not str: 'a'"),
+        ("backward of text", 1.0, lambda v: (v * 2).backward("a"), TypeError, "not str: 'a'"),
+        ("backward of a Value", 1.0, lambda v: (v * 2).backward(v), TypeError, "a number, not a Value"),
+    )
+
+    BACKWARD = (
+        ("sqrt at 0", 0.0, lambda v: v.sqrt(), ZeroDivisionError, r"the derivative of sqrt\(0\.0\)"),
+        ("asin at 1", 1.0, lambda v: v.asin(), ZeroDivisionError, r"the derivative of asin\(1\.0\)"),
+        ("acos at -1", -1.0, lambda v: v.acos(), ZeroDivisionError, r"the derivative of acos\(-1\.0\)"),
+        ("acosh at 1", 1.0, lambda v: v.acosh(), ZeroDivisionError, r"the derivative of acosh\(1\.0\)"),
+        ("a root at 0", 0.0, lambda v: v**0.5, ZeroDivisionError, r"the derivative of \*\*\(0\.0, 0\.5\)"),
+        ("by the exponent", 2.0, lambda v: Value(-2.0) ** v, ValueError, r"of \*\*\(-2\.0, 2\.0\)"),
+        ("by the exponent of a number", 2.0, lambda v: (-2) ** v, ValueError, r"of \*\*\(-2, 2\.0\)"),
+        ("too steep", 1e-200, lambda v: v**-1, OverflowError, r"the derivative of \*\*\(1e-200, -1\)"),
+    )
+
+    @pytest.mark.parametrize(
+        ("data", "act", "error", "message"), [pytest.param(*row[1:], id=row[0]) for row in FORWARD]
+    )
+    def test_bad_input_is_named_and_changes_nothing(self, data, act, error, message):
+        v = Value(data, label="v")
+        v.grad = 0.75
+        with pytest.raises(error, match=message):
+            act(v)
+        assert (v.data, v.grad, v.label, v._prev) == (data, 0.75, "v", ())
+
+    @pytest.mark.parametrize(
+        ("data", "act", "error", "message"), [pytest.param(*row[1:], id=row[0]) for row in BACKWARD]
+    )
+    def test_a_missing_derivative_is_named_and_changes_nothing(self, data, act, error, message):
+        v = Value(data)
+        v.grad = 0.75
+        loss = act(v) * 3 + v * 2
+        with pytest.raises(error, match=message + " cannot be taken: .") as caught:
+            loss.backward()
+        assert isinstance(caught.value.__cause__, error)
+        assert (v.data, v.grad) == (data, 0.75)
+
+    @pytest.mark.parametrize("data", ["3", None, [1.0], 1j, (1.0,), {}, b"1", Decimal(1), object, *NO_NUMBERS])
+    def test_what_is_no_number_is_named_with_what_is_accepted(self, data):
+        with pytest.raises(TypeError) as caught:
+            Value(data)
+        message = str(caught.value)
+        assert message.startswith("a Value holds a number (float, int, Fraction or NumPy scalar)")
+        assert f"not {type(data).__name__}: {data!r}" in message
+
+    def test_a_long_text_is_cut_in_the_error(self):
+        with pytest.raises(TypeError) as caught:
+            Value("x" * 10_000)
+        assert len(str(caught.value)) < 200
+
+
+class TestComparisons:
+    @pytest.mark.parametrize("wrap", [Value, float, int, Fraction], ids=lambda wrap: wrap.__name__)
+    def test_comparisons_are_by_data_and_give_plain_bools(self, wrap):
+        v = Value(2.0)
+        comparisons = [v < wrap(3), v <= wrap(2), v > wrap(1), v >= wrap(2), v == wrap(2), v != wrap(3)]
+        reflected = [wrap(1) < v, wrap(2) <= v, wrap(3) > v, wrap(2) >= v, wrap(2) == v, wrap(3) != v]
+        contrary = [v < wrap(2), v <= wrap(1), v > wrap(2), v >= wrap(3), v == wrap(1), v != wrap(2)]
+        assert [*comparisons, *reflected] == [True] * 12
+        assert contrary == [False] * 6
+        assert {type(answer) for answer in comparisons + reflected + contrary} == {bool}
+
+    @pytest.mark.parametrize(
+        "number", [np.float64(1), np.float32(1), np.int64(1), np.True_], ids=lambda x: type(x).__name__
+    )
+    def test_comparisons_with_numpy_scalars_are_plain_bools_too(self, number):
+        v = Value(1.0)
+        answers = [v == number, v <= number, v >= number, number == v, number <= v, number >= v]
+        assert answers == [True] * 6
+        assert {type(answer) for answer in answers[:3]} == {bool}
+
+    def test_nan_is_unequal_to_itself(self):
+        v = Value(NAN)
+        assert not v == v  # noqa: SIM201
+        assert v != v
+
+    @pytest.mark.parametrize("other", [None, "2", [2.0], object()])
+    def test_a_value_is_unequal_to_what_is_no_number(self, other):
+        assert (Value(2.0) == other) is False
+        assert (Value(2.0) != other) is True
+
+    def test_the_hash_is_that_of_the_object(self):
+        a, b = Value(1.0), Value(1.0)
+        assert a == b
+        assert len({a, b}) == 2
+        assert hash(a) == object.__hash__(a)
+
+    def test_max_passes_the_gradient_to_the_winner(self):
+        values = [Value(1.0), Value(3.0), Value(2.0)]
+        max(values).backward()
+        assert [v.grad for v in values] == [0.0, 1.0, 0.0]
+
+    def test_values_are_sorted_by_data(self):
+        assert [v.data for v in sorted([Value(3.0), Value(1.0), Value(2.0)], reverse=True)] == [3.0, 2.0, 1.0]
+
+    def test_a_value_is_true_unless_zero(self):
+        assert [bool(Value(x)) for x in (0.0, -0.0, 0, 1.0, -2, NAN)] == [False, False, False, True, True, True]
+
+
+class TestWhatPythonAsksOfANumber:
+    def test_the_repr_shows_data_gradient_and_label(self):
+        assert repr(Value(2.0)) == "Value(data=2.0, grad=0.0)"
+        assert repr(Value(2, label="it's")) == 'Value(data=2, grad=0, label="it\'s")'
+        assert str(Value(2.0)) == "Value(data=2.0, grad=0.0)"
+
+    def test_a_format_is_that_of_the_data(self):
+        v = Value(math.pi)
+        assert f"{v:.4f}" == "3.1416"
+        assert f"{v:>8.2f}" == "    3.14"
+        assert f"{v}" == repr(v)
+        with pytest.raises(ValueError, match="format code"):
+            format(v, "s")
+
+    def test_item_is_the_data(self):
+        assert Value(2.5).item() == 2.5
+        assert Value(THIRD).item() is THIRD
+
+    @pytest.mark.parametrize(
+        "duplicate",
+        [copy.copy, copy.deepcopy, lambda v: pickle.loads(pickle.dumps(v))],
+        ids=["copy", "deepcopy", "pickle"],
+    )
+    def test_a_leaf_is_copied_whole(self, duplicate):
+        v = Value(2.5, label="w")
+        v.grad = 0.5
+        v.momentum = [0.25]
+        twin = duplicate(v)
+        assert twin is not v
+        assert (twin.data, twin.grad, twin.label, twin._prev, twin.momentum) == (2.5, 0.5, "w", (), [0.25])
+        twin.data, twin.colour = 7.0, "red"
+        assert v.data == 2.5
+        assert not hasattr(v, "colour")
+
+    @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+    def test_every_protocol_of_pickle_works(self, protocol):
+        assert pickle.loads(pickle.dumps(Value(THIRD, label="w"), protocol)).data == THIRD
+
+    def test_a_leaf_shared_in_a_structure_stays_shared(self):
+        v = Value(2.0)
+        first, second = copy.deepcopy([v, v])
+        assert first is second
+
+    @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+    def test_an_inner_node_says_why_it_cannot_be_copied(self, duplicate):
+        with pytest.raises(TypeError) as caught:
+            duplicate(Value(2.0) * 3)
+        assert str(caught.value) == (
+            "the result of *(2.0, 3) cannot be copied or pickled, since its history holds closures: "
+            "copy the leaves, or its .detach(), instead"
+        )
+        assert pickle.loads(pickle.dumps((Value(2.0) * 3).detach())).data == 6.0
+
+    def test_ints_stay_exact(self):
+        x = Value(3)
+        y = (x**2 + 2 * x - 1) % 10
+        y.backward()
+        assert (y.data, x.grad) == (4, 8)
+        assert {type(y.data), type(x.grad)} == {int}
+
+    @pytest.mark.parametrize(
+        ("function", "gradient"),
+        [
+            (lambda x: x / 3, Fraction(1, 3)),
+            (lambda x: mean([x, 1, 2]), Fraction(1, 3)),
+            (lambda x: abs(-x) * THIRD, THIRD),
+            (lambda x: dot([x], [THIRD], 0), THIRD),
+            (lambda x: 1 / x, Fraction(-9)),
+            (lambda x: x**-2, Fraction(-54)),
+        ],
+    )
+    def test_the_gradient_of_a_fraction_is_one(self, function, gradient):
+        x = Value(THIRD)
+        y = function(x)
+        y.backward()
+        assert (type(y.data), type(x.grad)) == (Fraction, Fraction)
+        assert x.grad == gradient
+
+    def test_fractions_stay_exact(self):
+        x, y = Value(THIRD), Value(Fraction(2, 7))
+        result = sum([x * y, x / y, mean([x, y]), (x - y) ** 3, -x, x % y, y.relu(), (-y).relu(), where(x > y, x, y)])
+        result.backward()
+        a, b = THIRD, Fraction(2, 7)
+        assert result.data == a * b + a / b + (a + b) / 2 + (a - b) ** 3 - a + (a - b) + b + a
+        assert x.grad == b + 1 / b + Fraction(1, 2) + 3 * (a - b) ** 2 - 1 + 1 + 1
+        assert y.grad == a - a / b**2 + Fraction(1, 2) - 3 * (a - b) ** 2 - 1 + 1
+        assert {type(number) for number in (result.data, x.grad, y.grad)} == {Fraction}
+
+
+class TestRootsOfZero:
+    """A norm of zeros, and a deviation of equal numbers: errors, unless a small number is added under the root."""
+
+    ROOTS = (
+        lambda xs, small: (sum([x * x for x in xs]) + small).sqrt(),
+        lambda xs, small: (np.sum(np.array(xs) ** 2) + small) ** 0.5,
+        lambda xs, small: np.sqrt(np.var(np.array(xs)) + small),
+    )
+
+    @pytest.mark.parametrize("root", ROOTS, ids=["norm", "norm of an array", "deviation"])
+    def test_the_gradient_is_an_error_and_0_with_the_remedy(self, root):
+        with pytest.raises(ZeroDivisionError, match=r"the derivative of (sqrt|\*\*)\(0\.0.*\) cannot be taken"):
+            grad(lambda xs: root(xs, 0.0))([0.0, 0.0])
+        assert grad(lambda xs: root(xs, 1e-12))([0.0, 0.0]) == [0.0, 0.0]
+        xs = [Value(3.0), Value(-3.0)]
+        assert root(xs, 1e-12).data == pytest.approx(root(xs, 0.0).data)
+
+    @pytest.mark.parametrize("backend", ["eager", "python"])
+    def test_a_training_goes_on_through_a_norm_of_0(self, backend):
+        def train(small):
+            model = micrograd.nn.Neuron(1, "linear", rng=1)
+            model.load_state_dict(dict.fromkeys(model.state_dict(), 1.0))
+            loss = lambda prediction, target: ((prediction - target) ** 2 + small).sqrt()  # noqa: E731
+            xs, ys = [[1.0], [2.0]], [2.0, 2.0]  # the first is met exactly
+            return micrograd.fit(model, loss, xs, ys, epochs=3, rng=1, progress=False, backend=backend)
+
+        with pytest.raises(ZeroDivisionError, match=r"sqrt\(0\.0\) cannot be taken"):
+            train(0.0)
+        losses = train(1e-12).losses
+        assert losses[-1] < losses[0]
+
+
+class TestGradientsOfLeaves:
+    @pytest.mark.parametrize("kind", [np.float32, np.float64, np.int8, np.array, Fraction])
+    def test_gradients_add_up_in_double_precision_whatever_was_assigned(self, kind):
+        v = Value(1.0)
+        v.grad = kind(0)
+        for _ in range(3):
+            (v * 0.1).backward()
+        assert repr(v.grad) == repr(0.1 + 0.1 + 0.1)
+
+    @pytest.mark.parametrize("grad", [None, 1j, "1", np.array([1.0]), np.complex64(1), Value(1.0)], ids=repr)
+    def test_what_is_not_a_number_is_not_added_to(self, grad):
+        v, w = Value(1.0), Value(2.0)
+        w.grad = grad
+        with pytest.raises(
+            TypeError, match=r"^backward\(\) adds .* Value\(data=2\.0, .* has no number there: set it to 0"
+        ):
+            (v * w).backward()
+        assert v.grad == 0.0
+        assert w.grad is grad
+
+    def test_the_derivative_of_a_power_of_0_exists_where_the_inverse_is_too_large(self):
+        x, y = Value(1e-309), Value(0.0)
+        (x**y).backward()
+        assert (x.grad, y.grad) == (0.0, math.log(1e-309))
+
+    @pytest.mark.parametrize(
+        ("a", "b", "slope"), [(5.5, -INF, 1.0), (-5.5, INF, 1.0), (5.5, INF, 0.0), (-5.5, -INF, 0.0), (-5.5, 2.0, 3.0)]
+    )
+    def test_the_derivative_of_a_remainder_by_the_divisor_is_the_floor_of_the_quotient(self, a, b, slope):
+        x, y = Value(a), Value(b)
+        (x % y).backward()
+        assert (x.grad, y.grad) == (1.0, slope)
+
+    def test_the_slope_of_a_leaky_relu_at_nan_is_that_of_pytorch(self):
+        v = Value(NAN)
+        v.leaky_relu().backward()
+        assert v.grad == 0.01
+
+
+class Tensor:
+    """What a number, or a list of numbers, in a tensor of PyTorch has in common with numbers, lists and Values."""
+
+    def __init__(self, numbers):
+        self.numbers = numbers
+        self.shape = (len(numbers),) if isinstance(numbers, list) else ()
+
+    data = property(lambda self: Tensor(self.numbers))
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("len() of a 0-d tensor")
+        return len(self.numbers)
+
+    def __iter__(self):
+        return map(Tensor, self.numbers)
+
+    def __getitem__(self, i):
+        return Tensor(self.numbers[i])
+
+    def __mul__(self, other):
+        return Tensor(self.numbers * other)
+
+    def tolist(self):
+        return self.numbers
+
+    item = sigmoid = where = tolist
+
+
+@pytest.fixture(params=["a stand-in", "PyTorch"])
+def tensor(request):
+    return Tensor if request.param == "a stand-in" else pytest.importorskip("torch").tensor
+
+
+class TestTensors:
+    @pytest.mark.parametrize("number", [1.5, 3, True])
+    def test_a_tensor_without_dimensions_is_a_number(self, tensor, number):
+        v = Value(tensor(number))
+        assert (v.data, type(v.data)) == (number, type(number))
+        assert v == tensor(number)
+        assert (Value(2.0) * tensor(number)).data == 2.0 * number
+        assert (tensor(number) - Value(2.0)).data == number - 2.0
+        (v := Value(2.0)).backward(tensor(number))
+        assert v.grad == number
+
+    def test_a_tensor_of_one_dimension_is_a_list(self, tensor):
+        assert dot([Value(1.0), 3.0], tensor([2.0, 4.0])).data == 14.0
+        assert sum(tensor([1.0, 2.0])).data == 3.0
+        assert take(tensor([1.0, 2.0]), tensor(1)).data == 2.0
+        assert nn.MLP(2, [2, 1], rng=1)(tensor([1.0, 2.0])) == nn.MLP(2, [2, 1], rng=1)([1.0, 2.0])
+
+    def test_derivatives_take_tensors_as_numbers_and_lists(self, tensor):
+        assert grad(lambda x: x * x)(tensor(2.0)) == 4.0
+        assert grad(lambda x: x[0] * x[1])(tensor([2.0, 3.0])) == [3.0, 2.0]
+        assert gradcheck(lambda x: x[0] * x[1], [tensor([2.0, 3.0])])
+
+    def test_losses_take_tensors_as_numbers_and_lists(self, tensor):
+        assert losses.mse_loss(Value(1.0), tensor(3.0)).data == 4.0
+        for logits in (tensor([1.0, 1.0]), [tensor(1.0), tensor(1.0)]):
+            assert losses.cross_entropy(logits, tensor(1)).data == math.log(2)
+
+    def test_a_condition_may_be_a_tensor(self, tensor):
+        assert [where(tensor(condition), Value(1.0), 2.0).data for condition in (True, False)] == [1.0, 2.0]
+
+    def test_the_state_of_a_module_may_hold_tensors(self, tensor):
+        model = nn.MLP(1, [1])
+        model.load_state_dict({name: tensor(1.5) for name in model.state_dict()})
+        assert set(model.state_dict().values()) == {1.5}
+        with pytest.raises(TypeError, match=r"^layers\.0\.neurons\.0\.w\.0: a Value holds a number .* not Tensor: "):
+            model.load_state_dict({name: tensor([1.5]) for name in model.state_dict()})
+
+    def test_a_tensor_that_was_assigned_to_a_leaf_is_refused_with_what_to_assign(self, tensor):
+        v = Value(1.0)
+        v.data = tensor(2.0)
+        result = v * 2
+        assert result.data == 4.0
+        with pytest.raises(TypeError, match=r"as in v\.data = 2\.0, and compute"):
+            result.backward()
+
+    def test_what_only_has_functions_by_the_names_of_ours_is_not_a_number(self):
+        for data in (scalar, Value, Tensor([1.0])):
+            with pytest.raises(TypeError, match=f"not {type(data).__name__}: "):
+                Value(data)
+            with pytest.raises(TypeError):
+                Value(1.0) * data
+
+
+class TestNumPy:
+    @pytest.mark.parametrize("kind", [np.float32, np.float16, np.int8, np.bool_])
+    def test_a_number_of_less_precision_that_was_assigned_is_refused_with_what_to_set(self, kind):
+        v, w = Value(1.0), Value(2.0)
+        v.data = kind(1)
+        loss = v * w
+        with pytest.raises(
+            TypeError, match=r"set to .*only that precision: .* as in v\.data = (1\.0|1|True), "
+        ) as caught:
+            loss.backward()
+        assert (v.grad, w.grad) == (0.0, 0.0)
+        exec(re.search(r"v\.data = \S+(?=,)", str(caught.value))[0])
+        (v * w).backward()
+        assert (v.grad, w.grad) == (2.0, 1.0)
+
+    def test_a_float64_that_was_assigned_becomes_a_float(self):
+        v = Value(1.0)
+        v.data = np.float64(0.1)
+        (v * 3).backward()
+        assert (v.data, type(v.data), v.grad) == (0.1, float, 3.0)
+
+    def test_a_condition_of_no_dimensions_is_one(self):
+        for yes in (np.bool_(True), np.array(True)):
+            assert where(yes, 1.0, 2.0).data == 1.0
+            assert where(~yes, 1.0, 2.0).data == 2.0
+
+    @pytest.mark.parametrize("number", [np.longdouble("0.1"), mpmath.mpf("0.1")])
+    def test_a_number_of_more_digits_than_a_float_is_refused_with_what_to_give(self, number):
+        for use in (
+            Value,
+            lambda x: Value(1.0) + x,
+            lambda x: x * Value(1.0),
+            lambda x: dot([Value(1.0)], [x]),
+            grad(abs),
+            lambda x: jacobian(lambda y: [y, x])(1.0),
+        ):
+            with pytest.raises(
+                TypeError, match=r"not (longdouble|mpf): .*: a Value computes with floats, so pass float\(x\)$"
+            ):
+                use(number)
+        assert Value(float(number)).data == 0.1
+
+    def test_the_variance_of_an_array_has_a_gradient(self):
+        x = np.array([Value(1.0), Value(2.0), Value(6.0)])
+        np.var(x).backward()
+        assert np.var(x).data == pytest.approx(14 / 3)
+        assert [v.grad for v in x] == pytest.approx([-4 / 3, -2 / 3, 2.0])  # 2 (x - mean) / n
+
+    @pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64, np.int8, np.bool_])
+    @pytest.mark.parametrize("operation", OPERATORS, ids=lambda operation: operation.name)
+    def test_a_numpy_scalar_may_stand_on_either_side(self, operation, kind):
+        left, right = operation.apply(kind(2), Value(3.0)), operation.apply(Value(3.0), kind(2))
+        assert type(left) is type(right) is Value
+        number = kind(2).item()
+        assert (left.data, right.data) == (operation.apply(number, 3.0), operation.apply(3.0, number))
+        assert type(left.data) is type(right.data) is float
+
+    @pytest.mark.parametrize(
+        ("number", "kind"),
+        [
+            (np.float32(1.5), float),
+            (np.uint8(7), int),
+            (np.float64(2.5), float),
+            (np.True_, bool),
+            (np.array(1.5), float),
+        ],
+    )
+    def test_a_numpy_scalar_is_kept_as_a_python_number(self, number, kind):
+        v = Value(number)
+        assert (v.data, type(v.data)) == (number.item(), kind)
+
+    @pytest.mark.parametrize("operation", OPERATORS, ids=lambda operation: operation.name)
+    def test_operators_work_by_element(self, operation):
+        values = np.array([Value(1.5), Value(2.5)])
+        for other in (Value(2.0), 2.0, np.array([2.0, 2.0]), np.array([Value(2.0), Value(2.0)])):
+            assert [v.data for v in operation.apply(values, other)] == [operation.apply(x, 2.0) for x in (1.5, 2.5)]
+            assert [v.data for v in operation.apply(other, values)] == [operation.apply(2.0, x) for x in (1.5, 2.5)]
+
+    def test_a_value_meets_an_array_of_floats_by_element(self):
+        x = Value(3.0)
+        products = x * np.array([1.0, 2.0])
+        (np.array([5.0, 7.0]) - products).sum().backward()
+        assert [p.data for p in products] == [3.0, 6.0]
+        assert x.grad == -3.0
+
+    def test_products_of_arrays(self):
+        a, b = np.array([Value(1.0), Value(2.0), Value(3.0)]), np.array([4.0, 5.0, 6.0])
+        assert (a @ b).data == np.dot(a, b).data == 32.0
+        assert [v.data for v in np.cross(a, b)] == [-3.0, 6.0, -3.0]
+        assert [v.data for v in np.outer(a, b).ravel()] == [x * y for x in (1.0, 2.0, 3.0) for y in (4.0, 5.0, 6.0)]
+        np.dot(a, b).backward()
+        assert [v.grad for v in a] == [4.0, 5.0, 6.0]
+
+    def test_sums_and_means_of_arrays(self):
+        a = np.array([[Value(1.0), Value(2.0)], [Value(3.0), Value(6.0)]])
+        assert (a.sum().data, a.mean().data) == (12.0, 3.0)
+        assert [v.data for v in a.sum(axis=0)] == [4.0, 8.0]
+        a.mean().backward()
+        assert [v.grad for v in a.ravel()] == [0.25] * 4
+
+    @pytest.mark.parametrize(
+        "row", [row for row in FUNCTIONS if type(getattr(np, row.name, 0)) is np.ufunc], ids=lambda row: row.name
+    )
+    def test_functions_of_arrays(self, row):
+        function, operands = getattr(np, row.name), [*zip(*row.points, strict=True)]
+        arrays = [np.array(list(map(Value, numbers))) for numbers in operands]
+        assert [v.data for v in function(*arrays)] == pytest.approx(list(function(*operands)), rel=1e-15)
+        assert type(function(*[a[0] for a in arrays])) is Value
+
+    @pytest.mark.parametrize(("alias", "name"), ALIASES.items())
+    def test_inverse_functions_of_arrays_have_the_names_of_numpy(self, alias, name):
+        number = 1.5 if name == "acosh" else 0.5
+        (result,) = getattr(np, alias)(np.array([Value(number)]))
+        assert (result.data, result._op) == (getattr(scalar, name)(number), name)
+
+    def test_the_angle_and_the_floor_of_arrays_have_the_names_of_numpy(self):
+        y, x = np.array([Value(1.0), Value(-1.0)]), np.array([2.0, -2.0])
+        assert [v.data for v in np.arctan2(y, x)] == pytest.approx(np.arctan2([1.0, -1.0], x))
+        assert np.arctan2(y[0], 2.0)._op == "atan2"
+        assert [v.data for v in np.floor(np.array([Value(2.5), Value(-0.5)]))] == [2.0, -1.0]
+
+    def test_the_maximum_passes_the_gradient_to_the_winner(self):
+        a, b = np.array([Value(1.0), Value(5.0)]), np.array([Value(2.0), Value(4.0)])
+        np.maximum(a, b).sum().backward()
+        assert [v.grad for v in [*a, *b]] == [0.0, 1.0, 1.0, 0.0]
+
+    def test_fused_operations_take_arrays(self):
+        w = np.array([Value(1.0), Value(2.0)])
+        loss = dot(w, np.array([3.0, 4.0]), np.float32(0.5)) + sum(w) + mean(np.array([1.0, 2.0]))
+        loss.backward()
+        assert loss.data == 11.5 + 3.0 + 1.5
+        assert [v.grad for v in w] == [4.0, 5.0]
+
+
+class TestFunctionsOfTwo:
+    @pytest.mark.parametrize("name", ["atan2", "hypot", "maximum", "minimum"])
+    @pytest.mark.parametrize("kinds", [(Value, Value), (float, Value), (Value, float), (float, float)])
+    def test_a_plain_number_may_stand_on_both_sides(self, name, kinds):
+        operands = [kind(x) for kind, x in zip(kinds, (3.0, -4.0), strict=True)]
+        result = getattr(micrograd, name)(*operands)
+        assert (type(result), result._op) == (Value, name)
+        assert result.data == getattr(scalar, name)(3.0, -4.0)
+        if kinds[0] is Value:
+            assert getattr(operands[0], name)(operands[1]).data == result.data
+
+    def test_equal_numbers_share_the_gradient_of_the_larger(self):
+        x = Value(2.0)
+        micrograd.maximum(x, 2.0).backward()
+        assert x.grad == 0.5
+        micrograd.minimum(x, x).backward()
+        assert x.grad == 1.5
+
+    def test_of_levels_the_innermost_is_differentiated(self):
+        assert micrograd.grad(lambda x: micrograd.grad(lambda y: scalar.hypot(x, y) * y)(4.0))(3.0) == pytest.approx(
+            (3 / 5) - 16 * 3 / 125
+        )
+        assert micrograd.grad(lambda x: x * micrograd.grad(lambda y: micrograd.maximum(x, y))(1.0))(2.0) == 0.0
+
+    def test_there_is_no_angle_of_the_origin_to_differentiate(self):
+        for name in ("atan2", "hypot"):
+            with pytest.raises(ZeroDivisionError, match=rf"derivative of {name}\(0.0, 0.0\) cannot be taken"):
+                getattr(Value(0.0), name)(0.0).backward()
+
+    def test_text_is_not_a_number(self):
+        with pytest.raises(TypeError, match="a Value holds a number .* not str: '2'"):
+            Value(1.0).hypot("2")
+
+
+class TestLogsumexp:
+    @pytest.mark.parametrize(
+        ("xs", "value", "gradients"),
+        [
+            ([1e308, -1e308], 1e308, [1.0, 0.0]),
+            ([-1e308, -1e308], -1e308, [0.5, 0.5]),
+            ([math.inf, 1e308, -math.inf], math.inf, [1.0, 0.0, 0.0]),
+            ([-math.inf, 1.0], 1.0, [0.0, 1.0]),
+            ([-math.inf, -math.inf], -math.inf, [0.5, 0.5]),
+            ([math.inf, math.inf], math.inf, [0.5, 0.5]),
+            ([3.0], 3.0, [1.0]),
+        ],
+    )
+    def test_the_largest_numbers_and_infinities(self, xs, value, gradients):
+        operands = list(map(Value, xs))
+        result = micrograd.logsumexp(operands)
+        result.backward()
+        assert result.data == value
+        assert [x.grad for x in operands] == gradients
+
+    def test_nan_is_not_hidden(self):
+        for xs in ([math.nan, 1.0], [1.0, math.nan], [math.nan, math.inf]):
+            assert math.isnan(micrograd.logsumexp(xs).data)
+
+    def test_equal_numbers_have_the_second_derivatives_of_the_softmax(self):
+        assert micrograd.hessian(micrograd.logsumexp)([2.0, 2.0]) == [[0.25, -0.25], [-0.25, 0.25]]
+
+    def test_of_no_values_there_is_none(self):
+        with pytest.raises(ValueError, match=r"logsumexp\(\) needs at least one value"):
+            micrograd.logsumexp([])
+
+
+class TestTake:
+    def test_the_gradient_goes_to_the_value_that_was_taken(self):
+        values = [Value(2.0), Value(3.0), Value(5.0)]
+        taken = take(values, Value(1.0))
+        (taken * taken).backward()
+        assert (taken.data, taken._op, taken._prev) == (3.0, "take", (values[1],))
+        assert [v.grad for v in values] == [0.0, 6.0, 0.0]
+
+    def test_of_lists_it_takes_a_list(self):
+        rows = [[Value(10.0 * i + j) for j in range(3)] for i in range(4)]
+        assert [v.data for v in take(rows, 2)] == [20.0, 21.0, 22.0]
+        assert [[v.data for v in row] for row in take([rows[:2], rows[2:]], 1.0)] == [[20, 21, 22], [30, 31, 32]]
+        assert [v.data for v in take(np.array(rows), np.int64(3))] == [30.0, 31.0, 32.0]
+
+    def test_numbers_become_leaves(self):
+        assert repr(take([1.5, 2], 1)) == "Value(data=2, grad=0)"
+
+    @pytest.mark.parametrize("index", [3, -1, 0.5, math.nan, "0", np.array([1]), np.eye(2, dtype=int)])
+    def test_an_index_that_is_none_is_an_error(self, index):
+        with pytest.raises(ValueError, match=r"(?s)the index is .*: expected a whole number from 0 to 2"):
+            take([1.0, 2.0, 3.0], index)
+
+    def test_there_has_to_be_something_to_take(self):
+        with pytest.raises(ValueError, match="needs at least one value to choose from"):
+            take([], 0)
+
+
+@pytest.mark.usefixtures("two_derivatives")
+class TestLevels:
+    """A Value whose number is a Value: the inner derivative of a nest of them."""
+
+    @pytest.mark.parametrize("operation", OPERATORS, ids=lambda operation: operation.name)
+    def test_the_inner_level_wraps_the_outer_on_either_side(self, operation):
+        a, b = 1.5, 2.5
+        for apply in (lambda x, y: operation.apply(Level1(x), y), lambda x, y: operation.apply(x, Level1(y))):
+            x, y = Value(a), Value(b)
+            result = apply(x, y)
+            assert type(result) is Level1
+            assert type(result.data) is Value
+            assert result.data.data == operation.apply(a, b)
+            result.data.backward()
+            assert (x.grad, y.grad) == pytest.approx(operation.exact_gradient((a, b)), rel=1e-15)
+
+    @pytest.mark.parametrize(
+        "fused", [lambda x, y: dot([x], [y], 0.5), lambda x, y: sum([x, y]), lambda x, y: mean([y, x])]
+    )
+    def test_a_fused_operation_is_of_the_innermost_level(self, fused):
+        x, y = Value(1.5), Level1(Value(2.5))
+        result = fused(x, y)
+        assert type(result) is Level1
+        assert {type(operand) for operand in result._prev} == {Level1}
+        result.data.backward()
+        assert x.grad == gradients(fused, 1.5, 2.5)[0]
+
+    def test_three_levels_mix(self):
+        x, y, z = Value(2.0), Level1(3.0), Level2(5.0)
+        product = x * y * z + z * y * x + sum([x, y, z]) - dot([x, y], [z, z]) + where(z > y, z, x)
+        assert type(product) is Level2
+        assert product.data.data.data == 30 + 30 + 10 - 25 + 5
+
+    def test_an_operation_of_your_own_is_of_the_level_of_its_operand(self):
+        def cube(x):
+            def _backward(grad):
+                x.grad += grad * 3 * x.data**2
+
+            return Value(x.data**3, (x,), "cube", _backward)
+
+        x = Value(2.0)
+        inner = Level1(x)
+        result = cube(inner)
+        assert type(result) is Level1
+        result.backward()
+        inner.grad.backward()
+        assert (result.data.data, inner.grad.data, x.grad) == (8.0, 12.0, 12.0)
+        assert type(cube(Tagged(2.0))) is Value
+
+    def test_a_second_derivative(self):
+        x = Value(0.5)
+        inner = Level1(x)
+        (inner.tanh() * inner**3).backward()
+        inner.grad.backward()
+        t, s = math.tanh(0.5), 1 - math.tanh(0.5) ** 2
+        assert inner.grad.data == pytest.approx(s * 0.5**3 + t * 3 * 0.5**2, rel=1e-14)
+        assert x.grad == pytest.approx(-2 * t * s * 0.5**3 + 2 * s * 3 * 0.5**2 + t * 6 * 0.5, rel=1e-14)
+
+    def test_perturbations_are_not_confused(self):
+        x = Value(1.0)
+        y = Level1(1.0)
+        (x + y).backward()
+        outer = x * y.grad
+        outer.backward() if isinstance(outer, Value) else None
+        assert x.grad == 1.0
+
+    @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+    def test_every_operation_has_the_same_value_and_gradient_a_level_in(self, operation):
+        for point in operation.points + operation.edges:
+            outer = [Value(x) for x in point]
+            inner = [Level1(x) for x in outer]
+            result = operation.apply(*inner)
+            result.backward()
+            value = operation.apply(*map(Value, point)).data
+            assert engine._data_of(result.data) == value
+            assert [engine._data_of(x.grad) for x in inner] == gradients(operation.apply, *point)
+
+    def test_comparisons_look_through_the_levels(self):
+        assert Level1(Value(2.0)) == Value(2.0)
+        assert Value(2.0) < Level1(Value(3.0))
+        assert Level1(Value(2.0)) >= 2.0
+        assert bool(Level1(Value(0.0))) is False
+
+    def test_detach_cuts_at_every_level(self):
+        x = Value(2.0)
+        detached = Level1(x * 3).detach()
+        assert type(detached) is Level1
+        assert detached.data.data == 6.0
+        assert detached.data._prev == ()
+
+    def test_a_value_does_not_hold_one_of_its_own_or_an_inner_level(self):
+        for inner in (Level1(1.0), Level2(1.0)):
+            with pytest.raises(TypeError, match="a number, not a Value"):
+                Level1(inner)
+
+
+class Tagged(Value):
+    """A user's own kind of Value."""
+
+    def tagged(self):
+        return True
+
+
+class TestSubclasses:
+    def test_operations_keep_the_class_of_the_first_operand(self):
+        v = Tagged(2.0)
+        for result in (
+            v + 1,
+            1 + v,
+            v * Value(2.0),
+            -v,
+            v.exp(),
+            abs(v),
+            2**v,
+            v.detach(),
+            sum([v, 1.0]),
+            dot([v], [2.0]),
+        ):
+            assert result.tagged()
+
+    def test_a_fused_operation_keeps_the_class_of_the_first_operand(self):
+        values = [Value(1.0), Tagged(2.0)]
+        for fused in (sum, mean, lambda values: dot(values, [2.0, 3.0])):
+            assert type(fused(values)) is Value
+            assert type(fused(values[::-1])) is Tagged
+
+    def test_they_mix_with_values(self):
+        v, w = Tagged(2.0), Value(3.0)
+        loss = v * w + w * v + sum([v, w]) + dot([v], [w], 1.0)
+        loss.backward()
+        assert (loss.data, v.grad, w.grad) == (24.0, 10.0, 7.0)
+
+    def test_an_init_that_operations_cannot_call_is_refused_with_the_one_to_write(self):
+        message = (
+            r"create a Weight with .* does not accept \(.*\): write __init__\(self, \*args, name=default, \*\*options\)"
+        )
+        with pytest.raises(TypeError, match=message):
+
+            class Weight(Value):
+                def __init__(self, name, data):
+                    super().__init__(data)
+                    self.name = name
+
+        class Named(Value):
+            def __init__(self, *args, name="unknown", **options):
+                super().__init__(*args, **options)
+                self.name = name
+
+        v = Named(2.0, name="w", label="v")
+        result = 3 * v + dot([v], [v])
+        result.backward()
+        assert (v.name, v.label, result.name, v.grad) == ("w", "v", "unknown", 7.0)
+        assert copy.deepcopy(v).name == "w"
+
+    def test_they_may_extend_an_operator(self):
+        class Counted(Value):
+            reflected = 0
+
+            def __radd__(self, other):
+                Counted.reflected += 1
+                return super().__radd__(other)
+
+        assert (Value(1.0) + Counted(2.0)).data == 3.0
+        assert (1.0 + Counted(2.0)).data == 3.0
+        assert Counted.reflected == 2
+
+    def test_they_are_copied_as_what_they_are(self):
+        assert copy.deepcopy(Tagged(2.0)).tagged()
+        assert pickle.loads(pickle.dumps(Tagged(2.0))).tagged()
+
+
+class TestThePackage:
+    def fresh(self, program):
+        """The words that a program prints, in a Python of its own."""
+        checkout = Path(micrograd.__file__).parents[1]
+        command = [sys.executable, "-c", program]
+        return subprocess.run(command, cwd=checkout, capture_output=True, check=True, text=True).stdout.split()
+
+    def test_every_name_is_there_when_it_is_asked_for(self):
+        names = {*micrograd.__all__, "compile", "sum"}
+        attributes = ", ".join(f"micrograd.{name}" for name in names)
+        self.fresh(f"import micrograd; {attributes}")
+        self.fresh(f"from micrograd import {', '.join(names)}")
+        assert micrograd.fit is micrograd.training.fit
+        assert names < set(dir(micrograd)) >= vars(micrograd).keys()
+
+    def test_all_of_it_does_without_numpy(self):
+        loaded = self.fresh("import sys; from micrograd import *; print(*sys.modules)")
+        assert {"micrograd.compiler", "micrograd.training", "micrograd.viz"} < set(loaded)
+        assert "numpy" not in loaded
+
+    def test_type_checkers_see_the_names_that_are_loaded_later(self):
+        body = ast.parse(Path(micrograd.__file__).read_text(encoding="utf-8")).body
+        (seen,) = [node.body for node in body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+        names = {alias.name: node.module for node in seen for alias in node.names}
+        assert names == {name: f"micrograd.{home}" if home else "micrograd" for name, home in micrograd._LATER.items()}
+
+    def test_a_star_replaces_nothing_of_python(self):
+        assert set(micrograd.__all__) & set(dir(builtins)) == set()
+        names = {}
+        exec("from micrograd import *", names)
+        assert {"Value", "dot", "grad", "mean", "nn", "where"} <= names.keys()
+
+    @pytest.mark.parametrize("module", sorted(path.stem for path in Path(micrograd.__file__).parent.glob("[!_]*.py")))
+    def test_nor_does_a_star_of_a_module(self, module):
+        names = {}
+        exec(f"from micrograd.{module} import *", names)
+        assert {name for name in names if hasattr(builtins, name)} <= {"__builtins__"}
+
+    def test_the_sum_of_the_engine_is_imported_by_its_name(self):
+        assert self.fresh("from micrograd.engine import sum; print(sum([1.0, 2.0]).data)") == ["3.0"]
+
+    def test_an_unknown_name_is_an_error(self):
+        with pytest.raises(AttributeError, match="module 'micrograd' has no attribute 'Valve'"):
+            _ = micrograd.Valve
+
+    def test_a_python_without_its_global_lock_is_refused(self, monkeypatch):
+        monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
+        with pytest.raises(ImportError, match=r"without its global lock .* `python -X gil=1`, or set PYTHON_GIL=1"):
+            importlib.reload(micrograd)
+
+    @pytest.mark.parametrize(("options", "settings"), [(["-X", "gil=1"], {}), ([], {"PYTHON_GIL": "1"})])
+    def test_the_lock_is_switched_on_as_the_error_says(self, options, settings):
+        command = [sys.executable, *options, "-c", "import micrograd"]
+        subprocess.run(command, cwd=Path(micrograd.__file__).parents[1], env={**os.environ, **settings}, check=True)
+
+
+@pytest.mark.parametrize("items", [{1.0: "a"}, {1.0, 2.0}, frozenset([1.0])])
+def test_what_has_no_numbers_in_order_is_refused_by_operations_on_lists(items):
+    name = type(items).__name__
+    for op, use in {"sum": sum, "mean": mean, "dot": lambda x: dot(x, [1.0]), "take": lambda x: take(x, 0)}.items():
+        called = "values" if op == "take" else rf"the argument of {op}\(\)"
+        with pytest.raises(TypeError, match=f"^{called} is of type {name}: expected a list or an array$"):
+            use(items)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1.5, "1.5"),
+        ("x" * 78, repr("x" * 78)),
+        ("x" * 79, "'" + "x" * 76 + "..."),
+        ([0.123456789] * 20, "[" + "0.123456789, " * 5 + "..."),
+    ],
+)
+def test_a_value_that_is_too_long_to_show_ends_in_dots_after_a_whole_item(value, text):
+    assert errors.shown(value) == text
+    assert len(text) <= 80
+
+
+def test_an_operand_may_be_an_object_that_delegates_to_a_value():
+    class Parameter:
+        def __init__(self, value):
+            vars(self)["value"] = value
+
+        def __getattr__(self, name):
+            return getattr(self.value, name)
+
+        def __setattr__(self, name, number):
+            setattr(self.value, name, number)
+
+    def cube(x):
+        def _backward(grad):
+            x.grad += grad * 3 * x.data**2
+
+        return Value(x.data**3, (x,), "cube", _backward)
+
+    a = Value(2.0)
+    cube(Parameter(a)).backward()
+    assert a.grad == 12.0

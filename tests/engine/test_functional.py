@@ -1,0 +1,1013 @@
+import asyncio
+import builtins
+import math
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mpmath import mp
+
+import micrograd
+from micrograd import Value, dot, mean, nn, promote, scalar, sum, where
+from micrograd.core.levels import active_levels
+from micrograd.functional import GradientError, grad, gradcheck, hessian, hvp, jacobian, jvp, value_and_grad, vjp
+from tests.helpers import assert_close, flat, graphs, numbers, random_examples
+from tests.operations import OPERATIONS
+
+POINTS = [
+    pytest.param(operation, point, id=f"{operation.name} at {point}")
+    for operation in OPERATIONS
+    for point in operation.points
+]
+
+
+def rosenbrock(p):
+    return (1 - p[0]) ** 2 + 100 * (p[1] - p[0] ** 2) ** 2
+
+
+# Derivatives of every order
+
+
+@pytest.mark.parametrize(("operation", "point"), POINTS)
+def test_the_hessian_of_every_operation_is_that_of_mathematics(operation, point):
+    def slope(i, j, at):
+        xs = [*map(mp.mpf, point)]
+        xs[j] = at
+        gradient = operation.gradient(*xs)
+        return mp.mpf(gradient[i] if isinstance(gradient, tuple) else gradient)
+
+    n = range(operation.arity)
+    expected = [[float(mp.diff(lambda at, i=i, j=j: slope(i, j, at), point[j])) for j in n] for i in n]
+    second = hessian(operation.apply, tuple(n))(*point)
+    for row, right in zip(second, expected, strict=True):
+        assert row == pytest.approx(right, rel=1e-12, abs=1e-13)
+
+
+@pytest.mark.parametrize(("operation", "point"), POINTS)
+def test_every_operation_and_its_gradient_pass_gradcheck(operation, point):
+    assert gradcheck(operation.apply, point)
+    assert gradcheck(grad(operation.apply, tuple(range(operation.arity))), point)
+
+
+def test_the_derivatives_of_a_composite_are_right_to_the_fifth():
+    derivative = lambda x: scalar.tanh(x**3) * scalar.exp(x)  # noqa: E731  # each is made of the one before
+    for order in range(1, 6):
+        derivative = grad(derivative)
+        right = mp.diff(lambda x: mp.tanh(x**3) * mp.exp(x), 0.5, order)
+        assert derivative(0.5) == pytest.approx(float(right), rel=1e-12)
+
+
+@pytest.mark.parametrize("kinked", [abs, scalar.relu, scalar.leaky_relu, lambda x: where(x > 0, x, 2 * x)])
+def test_where_a_function_has_a_kink_its_second_derivative_is_zero(kinked):
+    for x in (-1.5, 0.0, 1.5):
+        assert grad(grad(kinked))(x) == 0.0
+
+
+def test_derivatives_are_by_the_first_argument_unless_told_and_count_from_the_end_too():
+    def f(x, y):
+        return x * x * y
+
+    assert value_and_grad(f)(3.0, 5.0) == (45.0, 30.0)
+    assert hessian(f)(3.0, 5.0) == 10.0
+    assert hvp(f)(3.0, 5.0, 7.0) == 70.0
+    assert jacobian(lambda x, y: [f(x, y)])(3.0, 5.0) == [30.0]
+    assert grad(f, (-2, -1))(3.0, 5.0) == [30.0, 9.0]
+    assert grad(f, np.int64(1))(3.0, 5.0) == 9.0
+    assert grad(f, (0, 0))(3.0, 5.0) == [30.0, 30.0]
+
+
+def test_jacobians_have_the_shape_of_the_result_and_then_of_the_argument():
+    def f(x, y):
+        return [x[0] * y, (x[1] / y, 3.0)]
+
+    assert jacobian(f)([2.0, 3.0], 4.0) == [[4.0, 0.0], [[0.0, 0.25], [0.0, 0.0]]]
+    assert jacobian(f, 1)([2.0, 3.0], 4.0) == [2.0, [-0.1875, 0.0]]
+    assert jacobian(f, (1, 0))([2.0, 3.0], 4.0)[0] == [2.0, [4.0, 0.0]]
+    assert jacobian(lambda x: x * x)(3.0) == 6.0
+    assert jacobian(lambda x: [])([1.0]) == []
+
+
+def test_a_jacobian_runs_its_function_once():
+    calls = []
+    assert jacobian(lambda x: calls.append(x) or [x, 2 * x, x * x])(3.0) == [1.0, 2.0, 6.0]
+    assert len(calls) == 1
+
+
+def test_a_hessian_is_symmetric_and_right():
+    assert hessian(rosenbrock)([1.5, 2.0]) == [[1902.0, -600.0], [-600.0, 200.0]]
+    assert hessian(lambda x, y: x * x * y, (0, 1))(3.0, 5.0) == [[10.0, 6.0], [6.0, 0.0]]
+
+
+def test_a_hessian_times_a_vector_is_hvp():
+    point, vector = [1.5, 2.0], [0.25, -3.0]
+    product = [math.fsum(h * v for h, v in zip(row, vector, strict=True)) for row in hessian(rosenbrock)(point)]
+    assert hvp(rosenbrock)(point, vector) == pytest.approx(product, rel=1e-14)
+    assert hvp(lambda c, x: c * x**3, 1)(5, Fraction(1, 3), 2) == 20
+    assert hvp(lambda x, y, power: x**power * y, (0, 1))(3.0, 5.0, [1.0, 0.0], power=2) == [10.0, 6.0]
+    assert hvp(lambda x: 3 * x)(2.0, 1.0) == 0.0
+
+
+def test_value_and_grad_gives_both_and_passes_keywords_on():
+    assert value_and_grad(lambda x, scale: scale * x * x)(3.0, scale=2.0) == (18.0, 12.0)
+    assert value_and_grad(lambda x, y: x * y, (0, -1))(3.0, 4.0) == (12.0, [4.0, 3.0])
+
+
+def test_a_derivative_within_a_derivative_may_be_of_any_kind():
+    assert grad(lambda x: hessian(lambda y: x * y**3)(2.0))(5.0) == 12.0
+    assert grad(lambda x: sum(jacobian(lambda y: [x * y, y * y * x])(x)))(3.0) == 13.0
+    assert hessian(lambda x: value_and_grad(lambda y: y**4 * x)(x)[0])(2.0) == 160.0
+    assert grad(lambda x: hvp(lambda y: y**3 * x)(x, x))(2.0) == 72.0
+
+
+# Forward mode, and products of a jacobian and a vector
+
+
+def product(xs, ys):
+    return math.fsum(x * y for x, y in zip(xs, ys, strict=True))
+
+
+@pytest.mark.parametrize(("operation", "point"), POINTS)
+def test_the_derivative_of_every_operation_in_a_direction_is_that_of_mathematics(operation, point):
+    direction, every = [0.75, -1.25, 0.5, 2.0, -3.0][: operation.arity], tuple(range(operation.arity))
+    right = operation.gradient(*map(mp.mpf, point))
+    right = right if isinstance(right, tuple) else (right,)
+    value, tangent = jvp(operation.apply, every)(*point, direction)
+    assert value == operation.apply(*map(Value, point)).data
+    assert tangent == pytest.approx(float(mp.fdot(right, direction)), rel=1e-12, abs=1e-13)
+    value, gradient = vjp(operation.apply, every)(*point, -1.5)
+    assert value == operation.apply(*map(Value, point)).data
+    assert gradient == pytest.approx([float(-1.5 * mp.mpf(slope)) for slope in right], rel=1e-12, abs=1e-13)
+
+
+def spiral(x):
+    """A function from three numbers to five, with nodes of all kinds."""
+    a, b, c = x
+    return [a * scalar.sin(b) + c, (dot([a, b], [b, c], a), scalar.exp(mean([a, b * c]))), where(a > 0, a, b), 5.0]
+
+
+POINT, TANGENT, WEIGHTS = [0.5, -1.25, 2.0], [1.0, 0.25, -0.5], [0.5, -1.0, 2.0, 0.125, 3.0]
+
+
+def test_jvp_and_vjp_are_products_with_the_jacobian_in_the_shapes_of_result_and_argument():
+    value, tangent = jvp(spiral)(POINT, TANGENT)
+    same, gradient = vjp(spiral)(POINT, WEIGHTS)
+    a, (b, c), d, e = jacobian(spiral)(POINT)
+    assert value == same == [x if isinstance(x, float) else [y.data for y in x] if isinstance(x, tuple) else x.data
+                             for x in spiral(list(map(Value, POINT)))]  # fmt: skip
+    assert [len(x) if isinstance(x, list) else 1 for x in tangent] == [1, 2, 1, 1]
+    rows = [a, b, c, d, e]
+    assert flat(tangent) == pytest.approx([product(row, TANGENT) for row in rows], rel=1e-14)
+    assert gradient == pytest.approx([product(column, WEIGHTS) for column in zip(*rows, strict=True)], rel=1e-14)
+    assert product(flat(tangent), WEIGHTS) == pytest.approx(product(gradient, TANGENT), rel=1e-14)
+    assert [type(x) for x in (*flat(value), *flat(tangent), *gradient)] == [float] * 13
+
+
+@given(graphs(), st.lists(numbers, min_size=16, max_size=16))
+@random_examples(60)
+def test_random_functions_have_the_same_jacobian_forward_and_backward(graph, vector):
+    at, steps = graph
+
+    def results(xs):
+        values = list(xs)
+        for operation, of in steps:
+            values.append(operation.apply(*[values[place] for place in of]))
+        return values
+
+    rows = jacobian(results)(at)  # forward, as there are more results
+    for i, row in enumerate(rows):
+        assert_close(row, grad(lambda xs, i=i: results(xs)[i])(at))
+    weights = vector[: len(rows)]
+    assert_close(jvp(results)(at, vector[: len(at)])[1], [product(row, vector[: len(at)]) for row in rows])
+    assert_close(vjp(results)(at, weights)[1], [product(column, weights) for column in zip(*rows, strict=True)])
+
+
+def test_products_with_jacobians_are_pytorchs():
+    torch = pytest.importorskip("torch")
+
+    def f(x, y, module):
+        return [module.sin(x[0] * y), x[1] / y + module.exp(x[0]), module.tanh(x[1]) ** 2]
+
+    def theirs(x, y):
+        return torch.stack(f(x, y, torch))
+
+    x, y, tangent, weights = [0.5, -1.5], 2.0, [1.0, 0.25], [1.0, -2.0, 0.5]
+    tensors = [torch.tensor(number, dtype=torch.float64) for number in (x, y)]
+    value, right = torch.func.jvp(lambda x: theirs(x, tensors[1]), (tensors[0],), (torch.tensor(tangent).double(),))
+    ours = jvp(lambda x, y: f(x, y, scalar))(x, y, tangent)
+    assert ours[0] == pytest.approx(value.tolist(), rel=1e-14)
+    assert ours[1] == pytest.approx(right.tolist(), rel=1e-14)
+    _, pull = torch.func.vjp(theirs, *tensors)
+    for argnum, right in enumerate(pull(torch.tensor(weights).double())):
+        _, gradient = vjp(lambda x, y: f(x, y, scalar), argnum)(x, y, weights)
+        assert gradient == pytest.approx(right.tolist(), rel=1e-14)
+    for argnum in (0, 1):
+        right = torch.func.jacfwd(theirs, argnum)(*tensors).tolist()
+        found = jacobian(lambda x, y: f(x, y, scalar), argnum)(x, y)
+        assert np.array(found) == pytest.approx(np.array(right), rel=1e-14)
+
+
+def test_forward_and_reverse_mode_nest_in_any_order():
+    def cubic(x):
+        return x[0] ** 3 * x[1] + x[1] ** 2 / x[0]
+
+    x, v, w = [Fraction(1, 2), Fraction(3)], [Fraction(1), Fraction(-2, 3)], [Fraction(2, 5), Fraction(7)]
+    second = hessian(cubic)(x)
+
+    def dot_of(xs, ys):
+        return builtins.sum(x * y for x, y in zip(xs, ys, strict=True))
+
+    of_v = [dot_of(row, v) for row in second]
+    assert hvp(cubic)(x, v) == of_v
+    assert grad(lambda x: jvp(cubic)(x, v)[1])(x) == of_v
+    assert jvp(grad(cubic))(x, v)[1] == of_v
+    assert vjp(grad(cubic))(x, v)[1] == of_v
+    assert jvp(lambda x: jvp(cubic)(x, v)[1])(x, w)[1] == dot_of(of_v, w)
+    assert jacobian(lambda x: vjp(cubic)(x, 1)[1])(x) == second
+    third = grad(lambda x: jvp(lambda x: jvp(cubic)(x, v)[1])(x, w)[1])(x)
+    assert third == jvp(lambda x: hvp(cubic)(x, w))(x, v)[1]
+    assert {type(number) for number in (*of_v, *third)} == {Fraction}
+    assert grad(lambda v: jvp(cubic)(x, v)[1])(v) == grad(cubic)(x)
+    assert grad(lambda w: vjp(lambda x: [cubic(x), x[1] ** 2])(x, w)[1][1])([1, 1]) == [grad(cubic)(x)[1], 6]
+
+
+def test_gradients_flow_to_the_weights_through_forward_mode():
+    w, x = Value(3.0), Value(2.0)
+    value, tangent = jvp(lambda x: [w * x**3, x])(x, w)
+    (value[0] + tangent[0] + tangent[1]).backward()  # w x^3, 3 w^2 x^2 and w
+    assert (x.grad, w.grad) == (3 * 3 * 4 + 6 * 9 * 2, 8 + 6 * 3 * 4 + 1)
+
+
+def test_forward_mode_does_not_confuse_its_variables():
+    assert jvp(lambda x: x * jvp(lambda y: x + y)(1.0, 1.0)[1])(1.0, 1.0) == (1.0, 1.0)
+    assert grad(lambda x: x * jvp(lambda y: x * y)(2.0, 1.0)[1])(3.0) == 6.0
+
+
+@pytest.mark.parametrize("backend", ["python", "numpy"])
+def test_forward_mode_compiles(backend):
+    for products, vector in ((jvp, TANGENT), (vjp, WEIGHTS)):
+        fast = micrograd.compile(products(spiral), (POINT, vector), backend=backend)
+        expected = products(spiral)(POINT, vector)
+        assert flat(fast(POINT, vector)) == pytest.approx(flat(expected), rel=1e-14)
+    of_time = micrograd.compile(jacobian(lambda t: [t * i + t.sin() for i in range(5)]), (0.5,), backend=backend)
+    assert of_time(0.25) == jacobian(lambda t: [t * i + t.sin() for i in range(5)])(0.25)
+    slope = micrograd.compile(lambda x, v: jvp(rosenbrock)(x, v)[1], ([1.0, 2.0], [1.0, 1.0]), backend=backend)
+    value, (by_x, by_v) = slope.value_and_grad([1.5, 2.0], [0.25, -3.0])
+    assert value == pytest.approx(product(grad(rosenbrock)([1.5, 2.0]), [0.25, -3.0]), rel=1e-14)
+    assert by_x == pytest.approx(hvp(rosenbrock)([1.5, 2.0], [0.25, -3.0]), rel=1e-14)
+    assert by_v == pytest.approx(grad(rosenbrock)([1.5, 2.0]), rel=1e-14)
+
+
+def test_a_jacobian_calls_each_closure_once_whatever_the_number_of_results():
+    seen = []
+
+    def counted(x, y):
+        def _backward(grad):
+            seen.append(grad)
+            x.grad += grad * y.data
+            y.grad += grad * x.data
+
+        return Value(x.data * y.data, (x, y), "counted", _backward)
+
+    def powers(x):
+        xy = counted(x[0], x[1])
+        return [xy**n for n in range(1, 6)]
+
+    rows = jacobian(powers)([2.0, 3.0])
+    assert rows == [[3.0 * n * 6.0 ** (n - 1), 2.0 * n * 6.0 ** (n - 1)] for n in range(1, 6)]
+    assert seen == [1.0]
+
+
+# What is told apart
+
+
+def test_perturbation_confusion_does_not_happen():
+    assert grad(lambda x: x * grad(lambda y: x + y)(1.0))(1.0) == 1.0
+    assert grad(lambda x: x * grad(lambda y: x * y)(2.0))(3.0) == 6.0
+    assert grad(lambda x: grad(lambda y: grad(lambda z: x * y * z * z)(y))(x))(2.0) == 16.0  # of 4 x y, y = x
+
+
+@pytest.mark.parametrize(
+    ("mixed", "right"),
+    [
+        (lambda x, y: dot([x, y], [y, 2.0], x), 1.0),
+        (lambda x, y: mean([x * y, y, x]), 1 / 3),
+        (lambda x, y: sum([x * y, y, x, 1]), 1.0),
+        (lambda x, y: where(x > y, x * y, 0.0), 1.0),
+        (lambda x, y: where(x > y, x * x, x) * y, 6.0),
+        (lambda x, y: y**x, 4 * (1 + 3 * math.log(2))),
+        (lambda x, y: x**y, 3 + 6 * math.log(3)),
+        (lambda x, y: x * y % 5.0 * y, 4.0),
+        (lambda x, y: x / y - y / x, -1 / 4 + 1 / 9),
+        (lambda x, y: x - y + x * y, 1.0),
+    ],
+)
+def test_operands_of_different_levels_mix_in_every_operation(mixed, right):
+    """The derivative by x = 3 of that by y = 2."""
+
+    def slope(x):
+        return grad(lambda y: mixed(x, y))(2.0)
+
+    assert grad(slope)(3.0) == pytest.approx(right, rel=1e-14)
+    assert gradcheck(slope, 3.0)
+
+
+def test_threads_and_tasks_each_nest_on_their_own():
+    expected, found, barrier = 1.0, [], threading.Barrier(4)
+
+    def outer(x):
+        barrier.wait(timeout=30)  # all are inside a derivative now
+        return x * grad(lambda y: x + y)(1.0)
+
+    threads = [threading.Thread(target=lambda: found.append(grad(outer)(1.0))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    async def task():
+        await asyncio.sleep(0)
+        return grad(lambda x: x * grad(lambda y: x + y)(1.0))(1.0)
+
+    async def tasks():
+        return await asyncio.gather(task(), task())
+
+    assert [*found, *asyncio.run(tasks())] == [expected] * 6
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x, y: x * y,
+        lambda x, y: y**x,
+        lambda x, y: sum([x, y]),
+        lambda x, y: where(y > x, x, y),
+        lambda x, y: grad(lambda z: y)(1.0) * y * x,
+        lambda x, y: Value(y),
+    ],
+)
+def test_a_value_kept_from_a_derivative_that_has_ended_is_no_use_outside(use):
+    kept, x = [], Value(2.0)
+    grad(lambda y: kept.append(y * y) or y)(3.0)
+    with pytest.raises(TypeError, match=r"that has ended, .*return it from the function, or keep only its \.data"):
+        use(x, kept[0])
+    assert (2 * kept[0] + 1).data == 19.0
+    assert grad(lambda z: z * kept[0])(x).data == 9.0
+
+
+def test_what_a_value_kept_from_a_derivative_holds_can_be_used():
+    kept, x = [], Value(2.0)
+    grad(lambda y: kept.append(x * y) or y)(3.0)
+    with pytest.raises(TypeError, match="that has ended"):
+        kept[0].backward()
+    kept[0].data.backward()
+    assert x.grad == 3.0
+
+
+def test_a_value_kept_from_an_inner_derivative_is_no_use_in_the_outer_one():
+    def outer(x, use):
+        kept = []
+        grad(lambda y: kept.append(y * y) or y)(3.0)
+        return use(x, kept[0])
+
+    for use in (lambda x, y: x * y, lambda x, y: y):
+        with pytest.raises(TypeError, match="that has ended"):
+            grad(outer)(2.0, use)
+    assert grad(outer)(2.0, lambda x, y: x * y.data) == 9.0
+
+
+def test_threads_may_compute_what_a_derivative_needs():
+    w = Value(2.0)
+
+    def parts(x):
+        with ThreadPoolExecutor(2) as pool:
+            return sum(pool.map(lambda i: w * x**i, range(4)))
+
+    assert grad(parts)(3.0).data == 2 * (1 + 6 + 27)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_an_interrupted_function_leaves_nothing_behind(error):
+    def interrupted(x):
+        raise error
+
+    with pytest.raises(error):
+        grad(lambda x: grad(interrupted)(x))(1.0)
+    levels = []
+    grad(lambda x: levels.append(x._level) or x)(1.0)
+    assert levels == [1]
+    assert active_levels == []
+
+
+# What goes in and comes out
+
+
+def test_exact_numbers_have_exact_gradients():
+    def rational(x):
+        return (x**3 - 2 * x) / (1 + x * x)
+
+    assert grad(rational)(Fraction(1, 3)) == Fraction(-29, 25)
+    assert grad(grad(lambda x: x**5))(Fraction(1, 3)) == Fraction(20, 27)
+    assert type(grad(rational)(Fraction(1, 3))) is Fraction
+    third = grad(grad(grad(lambda x: x**20)))(10)
+    assert type(third) is int
+    assert third == 6840 * 10**17
+    assert hvp(lambda p: p[0] ** 2 * p[1])([Fraction(1, 3), 2], [Fraction(1, 7), 1]) == [
+        Fraction(26, 21),
+        Fraction(2, 21),
+    ]
+
+
+class Pair(NamedTuple):
+    left: float
+    right: float
+
+
+def test_a_named_tuple_keeps_its_names():
+    pair = Pair(2.0, 3.0)
+    assert grad(lambda p: p.left * p.right)(pair) == [3.0, 2.0]
+    assert jacobian(lambda p: Pair(p.right, p.left))(pair) == [[0.0, 1.0], [1.0, 0.0]]
+    assert gradcheck(lambda p: p.left**p.right, [pair])
+
+
+def test_an_array_of_no_dimensions_is_a_number():
+    x = np.array(2.0)
+    assert value_and_grad(lambda x: scalar.tanh(x) * 0 + x * x)(x) == (4.0, 4.0)
+    assert hvp(lambda x: np.array(x**3))(x, np.array(1.0)) == 12.0
+    assert gradcheck(scalar.tanh, x)
+
+
+def test_one_number_in_brackets_has_a_gradient_too():
+    value, gradient = value_and_grad(lambda x: (x * x).sum(keepdims=True))(np.array([[1.0, 2.0]]))
+    assert value == 5.0
+    assert gradient.tolist() == [[2.0, 4.0]]
+    assert hessian(lambda x: [x * x])(3.0) == 2.0
+
+
+def test_tables_and_series_go_by_position():
+    pandas = pytest.importorskip("pandas")
+    series, table = pandas.Series([2.0, 3.0], index=[1, 0]), pandas.DataFrame({"b": [1.0, 2.0], "a": [3.0, 4.0]})
+    assert grad(lambda x: x[0] ** 2 * x[1])(series) == [12.0, 4.0]
+    assert grad(lambda x, y: (x @ y).sum(), (0, 1))(table, series) == [[[2.0, 3.0], [2.0, 3.0]], [3.0, 7.0]]
+    assert jacobian(lambda x: pandas.DataFrame({"a": [x], "b": [2 * x]}))(1.0) == [[1.0, 2.0]]
+    assert hvp(lambda x: (x * x).sum())(table, table) == [[2.0, 6.0], [4.0, 8.0]]
+    assert gradcheck(lambda x, y: x @ y, (table, series))
+
+
+def test_gradients_by_floats_are_floats():
+    for f in (lambda x: x, lambda x: x + 1, lambda x: 3 * x, lambda x: 5, lambda x: 0.5):
+        assert type(grad(f)(2.0)) is float
+        assert grad(grad(f))(2.0) == 0.0
+        assert type(grad(grad(f))(2.0)) is float
+    assert grad(lambda x, y: x)(1.0, 2.0) == 1.0
+    assert grad(lambda x, y: x, 1)(1.0, 2.0) == 0.0
+    assert grad(lambda x: x[0])((1.0, [2, np.float64(3.0)])) == [1.0, [0, 0.0]]
+
+
+def test_the_gradient_by_a_value_is_a_value_through_which_gradients_flow():
+    x, w = Value(2.0), Value(3.0)
+    value, slope = value_and_grad(lambda x: w * x**3)(x)
+    assert (value, slope, x.grad, w.grad) == (24.0, 36.0, 0.0, 0.0)
+    (value + slope).backward()
+    assert (x.grad, w.grad) == (3 * 4 * 3 + 6 * 2 * 3, 8 + 12)
+    constant = grad(lambda x: 3)(x)
+    assert type(constant) is Value
+    assert constant.data == 0.0
+
+
+def test_lists_and_tuples_reach_the_function_as_they_are():
+    def f(x):
+        assert type(x) is tuple
+        assert type(x[1]) is list
+        return x[0] * x[1][0]
+
+    assert grad(f)((2.0, [3.0])) == [3.0, [2.0]]
+
+
+def test_arrays_reach_the_function_as_arrays():
+    x = np.array([[1.0, 2.0], [3.0, 4.0]])
+    assert grad(lambda x: (x @ x.T).sum())(x).tolist() == [[8.0, 12.0], [8.0, 12.0]]
+    assert jacobian(lambda x: x[0] * 2)(x).tolist() == [[[2.0, 0.0], [0.0, 0.0]], [[0.0, 2.0], [0.0, 0.0]]]
+    assert hessian(lambda v: v @ v)(x[0]).tolist() == [[2.0, 0.0], [0.0, 2.0]]
+    assert x.dtype == float
+    assert gradcheck(lambda x, y: x @ y, (x, x[0]))
+
+
+def test_arrays_come_out_where_arrays_go_in():
+    x, y = np.array([1.0, 2.0]), np.array([[1.0, 2.0], [3.0, 4.0]])
+
+    def f(x, y):
+        return (x @ y @ x) * 1.0
+
+    def arrays(*results):
+        return [(result.dtype, result.tolist()) for result in results]
+
+    value, gradient = value_and_grad(f)(x, y)
+    assert type(value) is float
+    assert arrays(gradient, *grad(f, (0, 1))(x, y)) == [
+        (np.float64, [12.0, 21.0]), (np.float64, [12.0, 21.0]), (np.float64, [[1.0, 2.0], [2.0, 4.0]]),
+    ]  # fmt: skip
+    assert arrays(hessian(f)(x, y), hvp(f)(x, y, x)) == [
+        (np.float64, [[2.0, 5.0], [5.0, 8.0]]), (np.float64, [12.0, 21.0]),
+    ]  # fmt: skip
+    assert arrays(*jvp(lambda x: [x[0], x[0] * x[1]])(x, [1.0, 0.0]), vjp(np.sin)(0 * x, x)[1]) == [
+        (np.float64, [1.0, 2.0]), (np.float64, [1.0, 2.0]), (np.float64, [1.0, 2.0]),
+    ]  # fmt: skip
+    assert arrays(jacobian(lambda y: y @ x)(y)) == [(np.float64, [[[1.0, 2.0], [0.0, 0.0]], [[0.0, 0.0], [1.0, 2.0]]])]
+    assert arrays(jacobian(lambda n: [n[0], n[1]])(np.array([1, 2]))) == [(np.float64, [[1.0, 0.0], [0.0, 1.0]])]
+    assert jacobian(lambda x: [])(x).shape == (0, 2)
+
+
+def test_arrays_within_lists_and_results_of_unequal_lengths_keep_their_lists():
+    x = np.array([1.0, 2.0])
+    first, second = grad(lambda p: p[0][0] * p[0][1] * p[1])([x, 3.0])
+    assert (type(first), first.tolist(), second) == (np.ndarray, [6.0, 3.0], 2.0)
+    ragged = jacobian(lambda x: [x[0], [x[0], x[1]]])(x)
+    assert [ragged[0].tolist(), [row.tolist() for row in ragged[1]]] == [[1.0, 0.0], [[1.0, 0.0], [0.0, 1.0]]]
+    assert jvp(lambda x: [x[0], [x[0], x[1]]])(x, x)[1] == [1.0, [1.0, 2.0]]
+    assert grad(lambda x, y: x[0] * y[1])([2.0], x) == [2.0]  # y is a constant
+
+
+def test_arrays_of_values_and_of_exact_numbers_stay_arrays_of_objects():
+    w = Value(2.0)
+    x = np.array([Value(3.0), Value(4.0)])
+    gradient = grad(lambda x: w * x[0] * x[1])(x)
+    assert gradient.dtype == object
+    (2 * gradient).sum().backward()  # 2 w (x1 + x0)
+    assert (w.grad, x[0].grad) == (14.0, 4.0)
+    exact = grad(lambda x: x[0] / x[1])(np.array([Fraction(1), Fraction(3)]))
+    assert exact.tolist() == [Fraction(1, 3), Fraction(-1, 9)]
+    assert grad(lambda x: (grad(lambda x: (x**3).sum())(x) * x).sum())(np.array([1.0, 2.0])).tolist() == [9.0, 36.0]
+
+
+def doubled(x):
+    x *= 2
+    return (x * x).sum()
+
+
+def clipped(x):
+    x[x < 0] = 0.0
+    return (x * x).sum()
+
+
+def ranked(x):
+    x.sort()
+    return x[0] + 2 * x[1] + x.pop() * 3
+
+
+@pytest.mark.parametrize(
+    ("in_place", "x", "value", "gradient"),
+    [
+        (doubled, np.array([1.0, 2.0, 4.0]), 84.0, [8.0, 16.0, 32.0]),
+        (clipped, np.array([-1.0, 2.0, 4.0]), 20.0, [0.0, 4.0, 8.0]),
+        (ranked, [4.0, -1.0, 2.0], 15.0, [3.0, 1.0, 2.0]),
+        (lambda x: x[0].pop() * x.pop(0).pop(), [[2.0, 3.0]], 6.0, [[3.0, 2.0]]),
+    ],
+)
+def test_a_function_may_change_its_argument_in_place(in_place, x, value, gradient):
+    before = list(x)
+    assert value_and_grad(in_place)(x)[0] == value
+    assert np.array_equal(grad(in_place)(x), gradient)
+    assert np.array_equal(grad(in_place, (0,))(x), [gradient])
+    assert np.array_equal(jacobian(in_place)(x), gradient)
+    assert gradcheck(in_place, [x])
+    assert list(x) == before
+
+
+def test_second_derivatives_of_a_function_that_changes_its_argument_are_right_too():
+    x = np.array([-1.0, 2.0])
+    assert hessian(doubled)(x).tolist() == [[8.0, 0.0], [0.0, 8.0]]
+    assert hvp(clipped)(x, [5.0, 5.0]).tolist() == [0.0, 10.0]
+
+
+def test_a_network_learns_an_equation_of_its_own_derivative():
+    """u' = -u with u(0) = 1, from nothing but the equation: the loss contains the derivative of the network."""
+    u = nn.MLP(1, [4, 1], rng=0)
+    times = [0.0, 0.5, 1.0]
+    slope = grad(lambda t: u([t]))
+    velocity = dict.fromkeys(u.parameters(), 0.0)
+
+    def loss():
+        return mean([(slope(t) + u([t])) ** 2 for t in times]) + (u([0.0]) - 1) ** 2
+
+    for _ in range(150):
+        u.zero_grad()
+        loss().backward()
+        for p in u.parameters():
+            velocity[p] = 0.9 * velocity[p] - 0.03 * p.grad
+            p.data += velocity[p]
+    for t in (0.0, 0.3, 0.9):
+        assert u([t]).data == pytest.approx(math.exp(-t), abs=0.02)
+
+    def of_bias(b):
+        layer = u.layers[0].neurons[0]
+        layer.b, before = b, layer.b
+        try:
+            return loss()
+        finally:
+            layer.b = before
+
+    bias = u.layers[0].neurons[0].b
+    u.zero_grad()
+    loss().backward()
+    assert bias.grad == pytest.approx(grad(of_bias)(bias.data).data, rel=1e-9, abs=1e-15)
+    assert gradcheck(of_bias, bias.data)
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: grad(lambda x: None)(1.0), "a function that returns numbers, not NoneType"),
+        (lambda: grad(3.0), r"expected a function to differentiate, not 3.0: write grad\(f\)\(x\)"),
+        (lambda: grad(lambda x: [x, x])(1.0), "returns one number, not 2: use jacobian"),
+        (lambda: grad(lambda x: [[x, x], [x]])(1.0), "returns one number, not 3: use jacobian"),
+        (lambda: hvp(lambda x: x * x)(1.0), r"call hvp\(f\) as hvp\(f\)\(x, vector\), .* given: 1$"),
+        (
+            lambda: hvp(lambda x: x * x)(),
+            r"call hvp\(f\) as hvp\(f\)\(x, vector\), .* given: 0$",
+        ),
+        (lambda: jacobian(lambda x: {x})(1.0), "a function that returns numbers, not set"),
+        (lambda: jvp(lambda x: x)(1.0), r"call jvp\(f\) as jvp\(f\)\(x, vector\), .* given: 1$"),
+        (lambda: vjp(3.0), r"expected a function to differentiate, not 3.0"),
+        (lambda: jacobian(3.0), r"expected a function to differentiate, not 3.0"),
+        (lambda: grad(lambda x: x)("1"), "a Value holds a number .* not str: '1'"),
+        (lambda: grad(lambda x: x[0])([1.0, None]), "a Value holds a number .* not NoneType"),
+        (lambda: grad(lambda x: x[0])(np.zeros(2, [("a", float)])), r"^args\[0\]: a Value holds a number .* not tuple"),
+        (lambda: grad(lambda x: x, 1)(1.0), r"^argnum is 1: expected the position of one of 1 argument"),
+        (lambda: grad(lambda x: x, (0, -2))(1.0), r"argnum is \(0, -2\)"),
+        (lambda: grad(lambda x: x, 0.0)(1.0), r"^argnum is 0\.0: expected the position of one"),
+        (lambda: grad(lambda x: x, [None])(1.0), r"^argnum is \(None,\): expected the position of one"),
+        (
+            lambda: grad(lambda x: x, "x")(1.0),
+            "argnum is 'x': expected the position of one of 1 argument, or a tuple of them",
+        ),
+        (
+            lambda: grad(lambda x, y: x * y, {0, 1})(1.0, 2.0),
+            r"argnum is {0, 1}: expected the position of one",
+        ),
+        (lambda: hvp(rosenbrock)([1.0, 2.0], {1.0, 2.0}), "vector: a Value holds a number .*, not set"),
+        *[
+            (
+                lambda derivative=derivative: derivative(lambda x: x, argnums=0),
+                rf"^{derivative.__name__}\(\) has no argument argnums: use argnum instead$",
+            )
+            for derivative in (grad, value_and_grad, jacobian, hessian, hvp, jvp, vjp)
+        ],
+    ],
+)
+def test_what_has_no_gradient_is_told(call, message):
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
+def test_a_derivative_that_does_not_exist_is_an_error():
+    for derivative in (grad, jacobian, lambda f: lambda x: jvp(f)(x, 1.0), lambda f: lambda x: vjp(f)(x, 1.0)):
+        with pytest.raises(ZeroDivisionError, match=r"the derivative of sqrt\(0.0\) cannot be taken"):
+            derivative(scalar.sqrt)(0.0)
+        with pytest.raises(NotImplementedError, match=r"odd\(2.0\) has no derivative: give its Value a _backward"):
+            derivative(lambda x: Value(x.data, (x,), "odd") * 3)(2.0)
+
+
+def test_what_a_closure_raises_itself_is_left_as_it_is():
+    def broken(x):
+        def _backward(grad):
+            raise KeyError("lost")
+
+        return Value(x.data, (x,), "broken", _backward)
+
+    for derivative in (grad, jacobian, lambda f: lambda x: jvp(f)(x, 1.0)):
+        with pytest.raises(KeyError, match="^'lost'$"):
+            derivative(broken)(2.0)
+
+
+def test_a_vector_of_another_length_is_an_error():
+    for vector in ([1.0], [1.0, 2.0, 3.0], 4.0):
+        came = rf"\({len(vector)},\)" if isinstance(vector, list) else r"\(\)"
+        with pytest.raises(ValueError, match=rf"^the vector must have the shape of x, \(2,\), not {came}$"):
+            hvp(rosenbrock)([1.0, 2.0], vector)
+        with pytest.raises(ValueError, match=rf"^the vector must have the shape of x, \(2,\), not {came}$"):
+            jvp(rosenbrock)([1.0, 2.0], vector)
+    for vector in ([1.0], 2.0, [[1.0], [1.0, 2.0]]):
+        with pytest.raises(ValueError, match=r"^the vector must have the shape of the result, \(2,\), not \("):
+            vjp(lambda x: [x[0], x[1]])([1.0, 2.0], vector)
+    assert hvp(rosenbrock)([1.0, 1.0], [1.0, 2.0]) == [2.0, 0.0]
+
+
+@pytest.mark.parametrize("of", [jvp, vjp, hvp])
+def test_a_vector_for_a_matrix_has_its_shape_or_is_flat(of):
+    function = (lambda x: x) if of is vjp else lambda x: (x[0] * x[1] * np.arange(3.0)).sum()
+    x, vector = np.ones((2, 3)), np.arange(6.0).reshape(2, 3)
+    expected = of(function)(x, vector)
+    for one, other in zip(expected, of(function)(x, vector.ravel()), strict=True):
+        np.testing.assert_array_equal(one, other)
+    name = "the result" if of is vjp else "x"
+    with pytest.raises(ValueError, match=rf"^the vector must have the shape of {name}, \(2, 3\), not \(3, 2\)$"):
+        of(function)(x, vector.T)
+
+
+def test_arguments_by_name_alone_are_an_error_that_says_so():
+    for derivative in (grad, jacobian, hessian):
+        with pytest.raises(
+            TypeError, match="^got arguments by name only: pass those to differentiate with respect to by pos"
+        ):
+            derivative(lambda x: x * 2)(x=2.0)
+
+
+@pytest.mark.parametrize("number", [1j, "1", None])
+@pytest.mark.parametrize("product", [jvp, vjp, hvp])
+def test_a_vector_of_other_things_than_numbers_is_an_error_that_says_where(product, number):
+    with pytest.raises(TypeError, match=rf"^vector\[1\]: a Value holds a number .*, not {type(number).__name__}: "):
+        product(rosenbrock if product is hvp else lambda x: [x[0], x[1]])([1.0, 2.0], [1.0, number])
+
+
+# Gradcheck
+
+
+def cube(x, slope):
+    """x ** 3 with a closure that says the derivative is the slope."""
+
+    def _backward(grad):
+        x.grad += grad * slope(x.data)
+
+    return type(x)(x.data * x.data * x.data, (x,), "cube", _backward)
+
+
+def test_gradcheck_accepts_a_right_closure():
+    assert gradcheck(lambda x: cube(x, lambda x: 3 * x * x), 2.0) is True
+    assert gradcheck(lambda x: cube(x, lambda x: 3 * x * x), Value(2)) is True
+    assert gradcheck(lambda x: cube(x, lambda x: 3 * x * x), [Fraction(1, 3)]) is True
+
+
+def test_gradcheck_names_the_input_both_numbers_and_the_relative_error():
+    def f(x, pair):
+        return [x * pair[0], [cube(pair[1][2], lambda x: 2 * x * x) + x]]
+
+    with pytest.raises(GradientError) as caught:
+        gradcheck(f, (1.0, [5.0, [0.0, 0.0, 2.0]]))
+    assert str(caught.value) == (
+        "the gradient with respect to inputs[1][1][2] is 8.0, but the central difference gives 12.0: "
+        "a relative error of 0.33"
+    )
+    with pytest.raises(GradientError, match=r"with respect to inputs\[0\]\[1\] is 8.0"):
+        gradcheck(lambda x: cube(x[1], lambda x: 2 * x * x), [np.array([1.0, 2.0])])
+    with pytest.raises(GradientError, match=r"with respect to inputs\[0\] is nan"):
+        gradcheck(lambda x: cube(x, lambda x: math.nan), 0.0)
+
+
+def test_gradcheck_sees_an_error_in_the_seventh_digit():
+    assert gradcheck(lambda x: cube(x, lambda x: 3.000001 * x * x), 2.0, rtol=1e-5)
+    with pytest.raises(GradientError, match=r"a relative error of 3\.3e-07"):
+        gradcheck(lambda x: cube(x, lambda x: 3.000001 * x * x), 2.0)
+    assert gradcheck(lambda x: cube(x, lambda x: 3.000001 * x * x), 2.0, atol=1e-4)
+
+
+def test_gradcheck_allows_what_is_exactly_at_the_tolerance_and_tolerances_have_names():
+    assert gradcheck(lambda x: 2 * x, 1.0, rtol=0.0, atol=0.0)
+    with pytest.raises(TypeError):
+        gradcheck(lambda x: 2 * x, 1.0, 1e-5)
+
+
+def one_too_many(x):
+    """The number itself, with a derivative of 2."""
+
+    def _backward(grad):
+        x.grad += 2 * grad
+
+    return Value(x.data, (x,), "one_too_many", _backward)
+
+
+def with_slope(f, slope):
+    """The function with an operation of one's own that says that its derivative is the slope."""
+
+    def operation(x):
+        def _backward(grad):
+            x.grad += grad * slope(x.data)
+
+        return type(x)(f(float(x.data)), (x,), "f", _backward)
+
+    return operation
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_gradcheck_sees_a_wrong_gradient_of_every_operation(operation):
+    for point in operation.points:
+        with pytest.raises(GradientError, match="but the central difference gives"):
+            gradcheck(lambda *xs: one_too_many(operation.apply(*xs) + 0.01 * sum(xs)), point)
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.25, 3.0, -1e9])
+def test_gradcheck_sees_a_closure_that_replaces_the_gradient(slope):
+    def replacing(x):
+        def _backward(grad):
+            x.grad = grad * slope
+
+        return Value(x.data * slope, (x,), "replacing", _backward)
+
+    assert gradcheck(lambda x: slope * x, 0.5)
+    message = r"with respect to inputs\[1\]\[0\] is not added to what was there before: .* `x.grad \+= ...`$"
+    for f in (lambda x, ys: replacing(ys[0]), lambda x, ys: [x, replacing(ys[0]) + x]):
+        with pytest.raises(GradientError, match=message):
+            gradcheck(f, [1.0, [0.5]])
+
+
+def test_a_position_may_be_of_numpys_kind():
+    assert grad(lambda x, y: x * y, np.array([1, 0]))(2.0, 3.0) == [2.0, 3.0]
+    assert grad(lambda x, y: x * y, np.int64(1))(2.0, 3.0) == 2.0
+
+
+@pytest.mark.parametrize("x", [2.0, 1e-3])
+@pytest.mark.parametrize(
+    "share", [lambda grad: 1, abs, lambda grad: grad * grad, lambda grad: grad > 0, lambda grad: grad**3]
+)
+def test_gradcheck_sees_a_closure_that_does_not_multiply_by_the_gradient(share, x):
+    def cube(x):
+        def _backward(grad):
+            x.grad += share(grad) * 3 * x.data**2
+
+        return Value(x.data**3, (x,), "cube", _backward)
+
+    with pytest.raises(GradientError, match=r"inputs\[0\] is .* multiply by .*, as in `x.grad \+= grad \* ...`$"):
+        gradcheck(cube, x)
+
+
+def test_gradients_near_the_largest_float_and_those_that_cancel_are_added_to_what_is_there():
+    assert gradcheck(lambda x: 1.5e308 * x, 0.5)
+    assert gradcheck(lambda x: 1e6 * x - 1e6 * x + x.sin() / 1e6, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("f", "x"),
+    [
+        (lambda x: 1 / x.erf(), 0.01),
+        (lambda x: 1 / x.erf(), 1e-9),
+        (lambda x: 1 / x, 1e-15),
+        (lambda x: 1 / x, -1e-9),
+        (lambda x: x.log(), 1e-300),
+        (lambda x: abs(x) ** 0.5 + abs(x).log(), -1e-305),
+        (lambda x: x / 3 + x.sigmoid() + 2.0**x, 1e-308),
+        (lambda x: x / 3 + x.log(), 1e300),
+        (lambda x: x.acosh(), 1 + 2**-30),
+        (lambda x: (-((1000 * x) ** 2)).exp(), 5e-4),
+        (lambda x: (-((1e5 * (x - 1)) ** 2)).exp(), 1.000005),
+        (lambda x: x.relu() + abs(x) + x.clip(-1, 0.02), 0.01),
+        (lambda x: x.relu() + x.clip(-1, 1e-13), -1e-12),
+        (lambda x: (x + 1e9) - 1e9 + 0.0, 0.3),
+        (lambda x: x * x + 1 / (2 * (x + math.inf)), 2.0),
+    ],
+)
+def test_central_differences_find_the_scale_of_a_function(f, x):
+    assert gradcheck(f, x)
+    with pytest.raises(GradientError, match="the central difference gives"):
+        gradcheck(lambda x: with_slope(lambda x: f(Value(x)).data, lambda x: 0.0)(x), x, atol=0.0)
+
+
+@pytest.mark.parametrize("digits", [13, 14, 15])
+def test_central_differences_keep_clear_of_rounding_within_the_function(digits):
+    noisy = with_slope(lambda x: round(math.sin(x), digits), math.cos)
+    for n in range(60):
+        assert gradcheck(noisy, -3 + n / 10)
+
+
+@pytest.mark.parametrize("x", [-50.0, -2.0, -1e-9, 0.0, 1e-4, 0.3, 50.0])
+def test_gradcheck_sees_an_error_in_the_fifth_digit_beside_a_larger_number(x):
+    assert gradcheck(with_slope(math.atan, lambda x: 1 / (1 + x * x)), x)
+    with pytest.raises(GradientError, match=r"inputs\[0\] is .*, but the central difference gives"):
+        gradcheck(lambda x: 1 + with_slope(math.atan, lambda x: 1.00001 / (1 + x * x))(x), x)
+
+
+def test_beside_a_kink_there_is_a_slope_and_at_it_there_is_none():
+    leaky = with_slope(lambda x: max(x, 0.01 * x), lambda x: scalar.where(x <= 0, 0.01, 1))
+    for x in (-1.0, -1e-3, 1e-9, 0.5):
+        assert gradcheck(scalar.relu, x)
+        assert gradcheck(leaky, x)
+    with pytest.raises(GradientError, match=r"is 0.0, but the central difference gives 0.5"):
+        gradcheck(scalar.relu, 0.0)
+
+
+def test_central_differences_keep_to_where_the_function_is_defined():
+    for x in (1e-10, 1e-3, 0.05, 7.0):
+        assert gradcheck(with_slope(math.log, lambda x: 1 / x), x)
+    assert gradcheck(with_slope(math.asin, lambda x: 1 / math.sqrt(1 - x * x)), 1 - 2**-40, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("x", "exponents"),
+    [(1.0, range(-3, -27, -2)), (0.0, range(-4, -28, -2)), (-40.0, range(2, -22, -2)), (2.0**-100, None)],
+)
+def test_the_steps_are_powers_of_two_around_the_input(x, exponents):
+    points = []
+    gradcheck(lambda v: points.append(v.data) or v, x)
+    steps = [2.0**n for n in exponents or [*range(-4, -28, -2), *range(-103, -127, -2)]]
+    assert points[-2 * len(steps) :] == [x + sign * h for h in steps for sign in (1, -1)]
+
+
+@pytest.mark.parametrize(("frequency", "rtol"), [(1, 1e-12), (30, 1e-12), (100, 1e-12), (300, 1e-7)])
+def test_central_differences_are_extrapolated_to_nearly_all_digits(frequency, rtol):
+    def wave(x):
+        def _backward(grad):
+            x.grad += grad * frequency * math.cos(frequency * x.data)
+
+        return Value(math.sin(frequency * float(x.data)), (x,), "wave", _backward)
+
+    for x in (0.1, 0.5, 0.7):
+        assert gradcheck(wave, x, rtol=rtol, atol=rtol * frequency)
+
+
+def test_a_slope_that_is_not_a_number_is_not_right():
+    def infinite(x):
+        return Value(math.inf + float(x.data), (x,), "infinite", lambda grad: None)
+
+    with pytest.raises(GradientError, match="is 0.0, but the central difference gives nan: a relative error of nan"):
+        gradcheck(infinite, 1.0)
+
+
+def test_a_function_defined_at_one_point_alone_has_no_slope():
+    def lone(x):
+        if float(x.data) != 0:
+            raise ValueError("not here")
+        return x
+
+    with pytest.raises(ValueError, match=r"not defined on both sides of 0\.0"):
+        gradcheck(lone, 0.0)
+
+
+def test_an_operation_of_ones_own_need_not_know_in_which_derivative_it_runs():
+    def cube(x):
+        def _backward(grad):
+            x.grad += grad * (3 * x.data**2)
+
+        return Value(x.data**3, (x,), "cube", _backward)
+
+    assert grad(cube)(2.0) == 12.0
+    assert grad(grad(cube))(2.0) == 12.0
+    assert grad(grad(grad(cube)))(2.0) == 6.0
+    assert gradcheck(cube, 2.0)
+
+
+def product_of(*values):
+    """An operation of one's own on any number of operands."""
+    values = promote(*values)
+
+    def _backward(grad):
+        for i, value in enumerate(values):
+            value.grad += grad * math.prod(v.data for v in values[:i] + values[i + 1 :])
+
+    return Value(math.prod(v.data for v in values), values, "product", _backward)
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0), (0, 2, 1), (2, 0, 1), (2, 1, 0), (2, 2, 0, 2, 1, 2)])
+def test_an_operation_of_ones_own_takes_operands_of_every_derivative(order):
+    def f(x, y):
+        return product_of(*[(x, y, 3.0)[i] for i in order]) * x
+
+    threes = 3.0 ** order.count(2)
+    outer = Value(5.0)
+    assert grad(lambda y: f(outer, y))(2.0) == 25 * threes
+    assert outer.grad == 0.0
+    assert grad(lambda x: grad(lambda y: f(x, y))(2.0))(5.0) == 10 * threes
+    assert grad(lambda y: grad(lambda x: f(x, y))(5.0))(2.0) == 10 * threes
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0), (0, 1, 0), (1, 0, 1), (0, 0, 1, 0)])
+def test_operands_of_different_derivatives_are_an_error_unless_promoted(order):
+    outer = Value(5.0)
+
+    def f(inner):
+        return Value(1.0, tuple([(outer, inner)[i] for i in order]), "product", lambda grad: None)
+
+    with pytest.raises(TypeError, match=r"operands of product belong to different derivatives: .*promote\(x, y\)"):
+        grad(f)(2.0)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: (x - 5) ** 101,  # a whole power of a negative number
+        lambda x: (x - 5) ** 102,
+        lambda x: (x - 4.8) ** 101,
+        lambda x: abs(3.2 - x) + 2 * abs(2.6 - x),
+        lambda x: (
+            scalar.sigmoid(3.2 - x) * scalar.softplus(2.6 - x) + scalar.softplus(4.4 - x) * scalar.sigmoid(2.6 - x)
+        ),
+        lambda x: 2.5**x - x % 1.7 + 9.5 % x,
+        lambda x: abs(x) + abs(-x),
+        lambda x: scalar.sigmoid(400 * x) * scalar.softplus(-400 * x) + scalar.softplus(x),
+        lambda x: where(x != 3, x, 0) + where(x == 4, x, 0) + where(x >= 4, x, 0) + where(x > 4, x, 0) + where(x, x, 0),
+        lambda x: x.data * Value(1.0) * 0 + x,
+        lambda x: (x * x if x.data else x) + hash(x.data) * 0,
+    ],
+)
+def test_gradcheck_takes_every_branch_that_numbers_take(f):
+    assert gradcheck(f, 3.9, rtol=1e-12)
+    assert gradcheck(f, 2.1, rtol=1e-12)
+
+
+def test_the_third_derivative_of_asinh_at_0_is_that_of_its_series():
+    assert grad(grad(grad(lambda x: x.asinh())))(0.0) == -1.0

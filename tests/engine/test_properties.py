@@ -1,0 +1,110 @@
+"""Random graphs of all operations, with sharing and constants, against mpmath and PyTorch."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mpmath import mp
+
+from micrograd import Value
+from tests.helpers import assert_close, graphs, numbers, random_examples, run, value_and_gradient
+from tests.operations import OPERATIONS
+
+
+@given(graphs())
+@random_examples(200)
+def test_gradients_agree_with_differences_of_many_digits(graph):
+    leaves, steps = graph
+    value, gradient = value_and_gradient(leaves, steps)
+
+    def along(i, h):
+        moved = [mp.mpf(x) + h * (i == j) for j, x in enumerate(leaves)]
+        return run(moved, steps, lambda operation, *operands: operation.value(*operands))
+
+    h = mp.mpf(10) ** -16  # of 50 digits: the error is some h ** 2
+    expected = [float((along(i, h) - along(i, -h)) / (2 * h)) for i in range(len(leaves))]
+    assert value == pytest.approx(float(along(0, 0)), rel=1e-9, abs=1e-9)
+    assert_close(gradient, expected, 1e-9)
+
+
+@given(graphs())
+@random_examples(200)
+def test_gradients_agree_with_pytorch(graph):
+    torch = pytest.importorskip("torch")
+    leaves, steps = graph
+    value, gradient = value_and_gradient(leaves, steps)
+    tensors = [torch.tensor(x, dtype=torch.float64, requires_grad=True) for x in leaves]
+    total = run(tensors, steps, lambda operation, *operands: operation.torch(torch, *operands))
+    total.backward()
+    assert value == pytest.approx(total.item(), rel=1e-9, abs=1e-9)
+    assert_close(gradient, [tensor.grad.item() for tensor in tensors], 1e-9)
+
+
+@given(graphs(), numbers)
+@random_examples(60)
+def test_backward_is_linear_in_the_gradient_of_the_result(graph, factor):
+    leaves, steps = graph
+    values = [Value(x) for x in leaves]
+    total = run(values, steps, lambda operation, *operands: operation.apply(*operands))
+    total.backward()
+    once = [v.grad for v in values]
+    total.backward()
+    assert_close([v.grad for v in values], [2 * g for g in once], 1e-9)
+    total.backward(factor)
+    assert_close([v.grad for v in values], [(2 + factor) * g for g in once], 1e-9)
+
+
+@given(graphs())
+@random_examples(60)
+def test_the_closures_run_from_the_result_to_the_leaves(graph):
+    """Each once, and after those of all the nodes that use its own."""
+    leaves, steps = graph
+    order = []
+
+    def noted(operation, *operands):
+        node = operation.apply(*operands)
+        closure = node._backward
+
+        def _backward(grad):
+            order.append(node)
+            closure(grad)
+
+        if all(node is not operand for operand in operands):  # +x is x
+            node._backward = _backward
+        return node
+
+    run([Value(x) for x in leaves], steps, noted).backward()
+    place = {id(node): i for i, node in enumerate(order)}
+    assert len(place) == len(order)
+    for node in order:
+        assert all(place[id(operand)] > place[id(node)] for operand in node._prev if id(operand) in place)
+
+
+@given(st.lists(numbers, min_size=1, max_size=8), st.lists(numbers, min_size=8, max_size=8))
+@random_examples(60)
+def test_comparisons_sort_as_the_numbers_do(xs, ys):
+    values = [Value(x) for x in xs]
+    assert [v.data for v in sorted(values)] == sorted(xs)
+    assert (max(values).data, min(values).data) == (max(xs), min(xs))
+    for x, v, y in zip(xs, values, ys, strict=False):
+        assert [v < y, v <= y, v > y, v >= y, v == y, v != y] == [x < y, x <= y, x > y, x >= y, x == y, x != y]
+
+
+@given(st.sampled_from([operation for operation in OPERATIONS if operation.arity == 1]), st.floats())
+@random_examples(400)
+def test_any_float_gives_a_number_or_a_named_error(operation, x):
+    """Nothing but the errors that are promised comes out, nothing is half-done, and NaN is not made of numbers."""
+    v = Value(x)
+    try:
+        result = operation.apply(v)
+        result.backward()
+        message = ""
+    except (ValueError, ZeroDivisionError, OverflowError) as error:
+        message = str(error)
+    if message:
+        assert repr(x) in message
+        assert v.grad == 0.0
+    elif math.isfinite(x):
+        assert not math.isnan(result.data)
+        assert not math.isnan(v.grad)

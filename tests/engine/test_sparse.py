@@ -1,0 +1,363 @@
+import copy
+import math
+import pickle
+import random
+import subprocess
+import sys
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+
+import micrograd
+from micrograd import Value, dot, hessian, jacobian, nn, scalar, where
+from micrograd import sum as total
+from tests.helpers import assert_close, graphs, has_compiler, random_examples, run
+
+np = pytest.importorskip("numpy")
+sparse = pytest.importorskip("scipy.sparse")
+
+BACKENDS = ["python", "numpy", *["c"] * has_compiler()]
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request):
+    return request.param
+
+
+def rosenbrock(x):
+    return total([100 * (b - a * a) ** 2 + (1 - a) ** 2 for a, b in pairwise(x)])
+
+
+def swing(x, steps=8):
+    """The gaps between the steps of a pendulum, by Heun's method: angles, velocities and torques, then the time."""
+    h = x[-1] / steps
+
+    def slope(angle, velocity, torque):
+        return velocity, torque - 0.1 * velocity - 9.81 * scalar.sin(angle)
+
+    gaps = []
+    for k in range(steps):
+        angle, velocity, torque, *following = x[3 * k : 3 * k + 5]
+        a, b = slope(angle, velocity, torque)
+        c, d = slope(angle + h * a, velocity + h * b, torque)
+        gaps += [following[0] - angle - h / 2 * (a + c), following[1] - velocity - h / 2 * (b + d)]
+    return gaps
+
+
+def places(matrix):
+    """The rows and columns of a matrix that are not zero."""
+    return tuple([index.tolist() for index in np.nonzero(np.array(matrix))])
+
+
+POINT = [0.1 + 0.3 * math.sin(i) for i in range(8 * 3 + 2)] + [2.0]
+MULTIPLIERS = [math.cos(i) for i in range(16)]
+
+
+def test_a_jacobian_is_a_csr_array_of_what_is_not_zero(backend):
+    fast = micrograd.compile(jacobian(swing), (POINT,), backend=backend, sparse=True)
+    dense = jacobian(swing)(POINT)
+    found = fast(POINT)
+    assert type(found) is sparse.csr_array
+    assert found.shape == (16, 27)
+    assert found.has_canonical_format
+    assert fast.pattern == places(dense)
+    assert found.nnz == len(fast.pattern[0]) == 16 * 5
+    assert found.toarray() == pytest.approx(np.array(dense), rel=1e-13, abs=1e-13)
+
+
+def test_a_hessian_is_symmetric_and_of_the_pattern_of_the_dense_one(backend):
+    def lagrangian(x, multipliers):
+        return total([u * u for u in x[2::3]]) * x[-1] + dot(multipliers, swing(x))
+
+    fast = micrograd.compile(hessian(lagrangian), (POINT, MULTIPLIERS), backend=backend, sparse=True)
+    dense = hessian(lagrangian)(POINT, MULTIPLIERS)
+    found = fast(POINT, MULTIPLIERS).toarray()
+    assert fast.pattern == places(dense)
+    assert found == pytest.approx(np.array(dense), rel=1e-12, abs=1e-12)
+    assert np.array_equal(found, found.T)
+
+
+def test_tracing_grows_with_what_is_not_zero():
+    def lines(n):
+        fast = micrograd.compile(hessian(rosenbrock), ([0.5] * n,), backend="python", sparse=True)
+        assert len(fast.pattern[0]) == 3 * n - 2
+        return len(fast._first_graph().trace.ops)
+
+    assert lines(400) - lines(300) == lines(200) - lines(100)
+
+
+def test_half_of_a_hessian_is_computed():
+    def f(x):
+        return total([scalar.exp(a * b * c) for a, b, c in zip(x, x[1:], x[2:], strict=False)])
+
+    graphs = [
+        micrograd.compile(second, ([1.0] * 20,), backend="python", sparse=True)._first_graph()
+        for second in (hessian(f), jacobian(micrograd.grad(f)))
+    ]
+    half, whole = [len(graph.trace.live(graph.outputs)) for graph in graphs]
+    assert half < 0.8 * whole
+    assert len(graphs[0].outputs) == len(graphs[1].outputs) == 20 + 2 * (19 + 18)
+
+
+def test_the_hessian_of_rosenbrocks_function_is_scipys():
+    optimize = pytest.importorskip("scipy.optimize")
+    x = np.linspace(-1.2, 1.2, 300)
+    found = micrograd.compile(hessian(rosenbrock), (x,), sparse=True)(x)
+    assert found.toarray() == pytest.approx(optimize.rosen_hess(x), rel=1e-13)
+
+
+def chain(x):
+    """Rows that share a long computation on one number."""
+    first = x[0]
+    for _ in range(100):
+        first = scalar.sin(first) + 0.5 * first
+    return [first * other for other in x[1:]]
+
+
+def sum_and_squares(x):
+    """A sum that is long, too, but on which one row depends."""
+    long = 0.0
+    for a in x:
+        long = long + scalar.sin(a)
+    return [long, *[a * a for a in x]]
+
+
+def shares(x):
+    """A matrix without zeros."""
+    whole = sum(x)
+    return [a / whole for a in x]
+
+
+@pytest.mark.parametrize(
+    ("function", "each"),
+    [(chain, 8 * 100), (lambda x: chain(x)[:1], 8 * 100), (sum_and_squares, 5 * 60), (shares, 3 * 60 * 60)],
+)
+def test_derivatives_are_carried_in_the_direction_of_less_work(function, each):
+    """So that the operations are some for each link, or for each number in the matrix."""
+    x = [0.1 * i for i in range(1, 61)]
+    fast = micrograd.compile(jacobian(function), (x,), backend="python", sparse=True)
+    assert fast.pattern == places(jacobian(function)(x))
+    assert fast(x).toarray() == pytest.approx(np.array(jacobian(function)(x)), rel=1e-12)
+    graph = fast._first_graph()
+    assert len(graph.trace.live(graph.outputs)) < each
+
+
+@given(graphs())
+@random_examples(40)
+def test_sparse_derivatives_of_random_functions_are_the_dense_ones(graph):
+    numbers, steps = graph
+
+    def results(xs):
+        values = list(xs)
+        for operation, of in steps:
+            values.append(operation.apply(*[values[place] for place in of]))
+        return values
+
+    def of_all(xs):
+        return run(xs, steps, lambda operation, *xs: operation.apply(*xs))
+
+    for dense in jacobian(results), hessian(of_all):
+        fast = micrograd.compile(dense, (numbers,), backend="python", sparse=True)
+        matrix, expected = fast(numbers).toarray(), np.array(dense(numbers))
+        assert set(zip(*places(expected), strict=True)) <= set(zip(*fast.pattern, strict=True))
+        assert_close(matrix.ravel(), expected.ravel())
+
+
+def test_each_matrix_is_its_own(backend):
+    fast = micrograd.compile(hessian(rosenbrock), ([0.0] * 4,), backend=backend, sparse=True)
+    first, second = fast([1.0, 2.0, 3.0, 4.0]), fast([1.0, 1.0, 1.0, 1.0])
+    before = second.toarray()
+    first.data[:] = 0.0
+    first.eliminate_zeros()
+    assert np.array_equal(second.toarray(), before)
+    assert np.array_equal(fast([1.0, 1.0, 1.0, 1.0]).toarray(), before)
+
+
+def test_map_gives_a_list_of_matrices_and_into_an_array_the_numbers_alone(backend):
+    points = np.array([[0.5, 1.0, 2.0], [1.0, 2.0, 3.0], [0.0, -1.0, 1.0], [0.25, 0.5, 1.5]])
+    fast = micrograd.compile(hessian(rosenbrock), (points[0],), backend=backend, sparse=True)
+    expected = [hessian(rosenbrock)(x) for x in points]
+    for matrices in fast.map(points), fast.map(points.tolist()), *fast.map(iter([points, points])):
+        assert {type(matrix) for matrix in matrices} == {sparse.csr_array}
+        for matrix, right in zip(matrices, expected, strict=True):
+            assert matrix.toarray() == pytest.approx(np.array(right), rel=1e-13)
+    rows, columns = fast.pattern
+    out = np.empty((4, len(rows)))
+    assert fast.map(points, out=out) is out
+    for numbers, right in zip(out, expected, strict=True):
+        assert numbers == pytest.approx(np.array(right)[rows, columns], rel=1e-13)
+
+
+def test_other_shapes_have_their_own_patterns():
+    fast = micrograd.compile(hessian(rosenbrock), ([0.0] * 3,), backend="python", sparse=True)
+    assert fast([1.0] * 5).shape == (5, 5)
+    assert fast([1.0] * 5).nnz == 13
+    assert len(fast.pattern[0]) == 7
+
+
+def test_parameters_are_read_at_each_call_and_arrays_reach_the_function(backend):
+    w = Value(2.0)
+
+    def f(x, y):
+        assert isinstance(x, np.ndarray)
+        return [w * x[0] * x[1] * y, x[2] * w**2, 1.0, x[0] * 0.0 + 3 * x[2]]
+
+    fast = micrograd.compile(
+        jacobian(f), (np.array([1.0, 2.0, 3.0]), 1.0), parameters=[w], backend=backend, sparse=True
+    )
+    assert fast.pattern == ([0, 0, 1, 3], [0, 1, 2, 2])
+    assert fast(np.array([1.0, 2.0, 3.0]), 5.0).toarray().tolist() == [[20, 10, 0], [0, 0, 4], [0, 0, 0], [0, 0, 3]]
+    w.data = 3.0
+    assert fast([1.0, 2.0, 3.0], 5.0).toarray().tolist() == [[30, 15, 0], [0, 0, 9], [0, 0, 0], [0, 0, 3]]
+
+
+def test_a_matrix_may_be_empty(backend):
+    fast = micrograd.compile(jacobian(lambda x: [1.0, 2.0]), ([1.0, 2.0, 3.0],), backend=backend, sparse=True)
+    assert fast.pattern == ([], [])
+    assert fast([1.0, 2.0, 3.0]).shape == (2, 3)
+    assert fast([1.0, 2.0, 3.0]).nnz == 0
+
+
+def test_other_positions_and_precision():
+    def f(scale, x):
+        return [scale * a * b for a, b in pairwise(x)]
+
+    x = [1.0, 2.0, 3.0]
+    fast = micrograd.compile(jacobian(f, 1), (2.0, x), backend="python", sparse=True)
+    assert fast(2.0, x).toarray().tolist() == [[4.0, 2.0, 0.0], [0.0, 6.0, 4.0]]
+    if has_compiler():
+        single = micrograd.compile(jacobian(f, 1), (2.0, x), backend="c", precision="single", sparse=True)
+        assert single(2.0, x).dtype == np.float32
+        assert single(2.0, x).toarray().tolist() == [[4.0, 2.0, 0.0], [0.0, 6.0, 4.0]]
+
+
+def test_what_is_decided_at_a_call_is_in_the_pattern(backend):
+    def f(x):
+        return [where(x[0] > 0, x[0] * x[1], 1.0), x[1].relu(), x[1].detach() * x[0]]
+
+    fast = micrograd.compile(jacobian(f), ([1.0, 2.0],), backend=backend, sparse=True)
+    assert fast.pattern == ([0, 0, 1, 2], [0, 1, 1, 0])
+    assert fast([1.0, 2.0]).toarray().tolist() == [[2.0, 1.0], [0.0, 1.0], [2.0, 0.0]]
+    assert fast([-1.0, -2.0]).toarray().tolist() == [[0.0, 0.0], [0.0, 0.0], [-2.0, 0.0]]
+
+
+def test_what_is_zero_for_all_numbers_is_not_in_the_pattern():
+    def f(x):
+        return [x[0] - x[0] + x[1], x[0] * 0.0 * x[1] + x[1]]
+
+    x = [2.0, 3.0]
+    exact = micrograd.compile(jacobian(f), (x,), sparse=True, backend="python")
+    assert exact.pattern == ([0, 1], [1, 1])
+    assert exact(x).toarray().tolist() == [[0.0, 1.0], [0.0, 1.0]]
+
+    def g(x):
+        return [x[0] * 0.0 * x[1] ** 2 * x[2]]
+
+    for finite, columns in ((False, [1, 2]), (True, [])):  # infinity * 0.0 is not 0.0
+        fast = micrograd.compile(jacobian(g), ([1.0, 2.0, 3.0],), finite=finite, sparse=True, backend="python")
+        assert fast.pattern[1] == columns
+
+
+def test_a_copy_and_a_pickle_compute_the_same():
+    model = nn.MLP(2, [3, 2], rng=random.Random(1))
+    fast = micrograd.compile(jacobian(model), ([1.0, 2.0],), parameters=model.parameters(), sparse=True)
+    expected = fast([0.5, 0.25]).toarray()
+    for other in copy.copy(fast), pickle.loads(pickle.dumps(fast)):
+        assert other.pattern == fast.pattern
+        assert np.array_equal(other([0.5, 0.25]).toarray(), expected)
+
+
+def test_an_error_names_the_operation():
+    fast = micrograd.compile(jacobian(lambda x: [x[0].sqrt(), x[1]]), ([1.0, 2.0],), sparse=True)
+    with pytest.raises(ValueError, match=r"sqrt\(-1.0\)"):
+        fast([-1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("function", "argument", "message"),
+    [
+        (lambda x: x, [1.0], r"compiles jacobian\(f\) or hessian\(f\), which are a matrix, not <function"),
+        (
+            micrograd.grad(rosenbrock),
+            [1.0, 2.0],
+            r"which are a matrix, not <function",
+        ),
+        (
+            jacobian(rosenbrock),
+            [1.0, 2.0],
+            r"not of a result of shape \(\) by an argument of shape \(2,\): give",
+        ),
+        (jacobian(lambda x: [x, x]), 1.0, r"of a result of shape \(2,\) by an argument of shape \(\): give flat lists"),
+        (jacobian(lambda x: [x]), [1.0, 2.0], r"of a result of shape \(1, 2\) by an argument of shape \(2,\)"),
+        (jacobian(lambda x: [x["a"]]), {"a": 1.0}, r"of shape \(1,\) by an argument of shape \(dict\('a',\), \(\)\)"),
+        (hessian(lambda x: x[0][0] ** 2), [[1.0]], r"of a result of shape \(1, 1\) by an argument of shape \(1, 1\)"),
+    ],
+)
+def test_what_is_no_matrix_is_refused(function, argument, message):
+    with pytest.raises(TypeError, match=message):
+        micrograd.compile(function, (argument,), sparse=True)
+
+
+def test_only_sparse_functions_have_a_pattern():
+    with pytest.raises(TypeError, match=r"no pattern: compile jacobian\(f\) or hessian\(f\) with sparse=True"):
+        _ = micrograd.compile(jacobian(lambda x: [x[0]]), ([1.0],)).pattern
+    with pytest.raises(ValueError, match="sparse is 1: expected True or False"):
+        micrograd.compile(jacobian(lambda x: [x[0]]), ([1.0],), sparse=1)
+
+
+def test_a_sparse_function_takes_numbers_alone():
+    fast = micrograd.compile(jacobian(swing), (POINT,), sparse=True)
+    with pytest.raises(TypeError, match="expected a real number, not Value"):
+        fast([Value(x) for x in POINT])
+
+
+def test_without_scipy_there_is_a_pattern_and_an_error_says_what_to_do(monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy.sparse", None)
+    fast = micrograd.compile(jacobian(lambda x: [x[0] * x[1], x[1]]), ([1.0, 2.0],), sparse=True)
+    assert fast.pattern == ([0, 0, 1], [0, 1, 1])
+    assert fast.map([[3.0, 4.0]], out=np.empty((1, 3))).tolist() == [[4.0, 3.0, 1.0]]
+    with pytest.raises(ModuleNotFoundError, match=r"not installed: run pip install scipy, or take .*, from map\(xs,"):
+        fast([1.0, 2.0])
+
+
+def test_neither_scipy_nor_numpy_is_imported_before_a_sparse_function_is_called():
+    code = """
+import sys, micrograd
+fast = micrograd.compile(micrograd.jacobian(lambda x: [x[0] * x[1]]), ([1.0, 2.0],), sparse=True, backend="python")
+print(fast.pattern, {"numpy", "scipy"} & {*sys.modules})
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "([0, 0], [0, 1]) set()\n"
+
+
+def test_trust_constr_takes_them_as_they_are():
+    optimize = pytest.importorskip("scipy.optimize")
+    steps = 8
+
+    def effort(x):
+        return total([u * u for u in x[2:-1:3]]) * x[-1] / steps + x[-1]
+
+    def constraints(x):
+        """The gaps, and both ends: it swings from rest to half a radian, where it rests again."""
+        return [*swing(x, steps), x[0], x[1], x[3 * steps] - 0.5, x[3 * steps + 1]]
+
+    start = np.append(np.zeros(3 * steps + 2), 1.0)
+    multipliers = np.zeros(2 * steps + 4)
+    values = micrograd.compile(effort, (start,))
+    second = micrograd.compile(hessian(effort), (start,), sparse=True)
+    gaps = micrograd.compile(constraints, (start,))
+    first = micrograd.compile(jacobian(constraints), (start,), sparse=True)
+    curvature = micrograd.compile(hessian(lambda x, v: dot(v, constraints(x))), (start, multipliers), sparse=True)
+    found = optimize.minimize(
+        values.value_and_grad,
+        start,
+        jac=True,
+        hess=second,
+        method="trust-constr",
+        constraints=optimize.NonlinearConstraint(gaps, 0.0, 0.0, jac=first, hess=curvature),
+        options={"maxiter": 200},
+    )
+    assert max(map(abs, constraints(found.x.tolist()))) < 1e-8
+    lagrangian = np.array(micrograd.grad(effort)(found.x)) + first(found.x).T @ found.v[0]
+    assert abs(lagrangian).max() < 1e-4

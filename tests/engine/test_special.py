@@ -1,0 +1,142 @@
+"""Every operation at zeros, infinities, NaN, huge and subnormal numbers: compiled code matches the engine."""
+
+import itertools
+import math
+
+import pytest
+
+import micrograd
+from micrograd import Value, fit, nn, take, where
+from micrograd.compiler.native import toolchain
+from micrograd.compiler.session import CompiledGradients
+from micrograd.optim import SGD
+from tests.helpers import CompiledOperation
+from tests.operations import OPERATIONS
+
+SPECIAL = 0.0, -0.0, math.inf, -math.inf, math.nan, -2.0, 1e300, 5e-324
+FEWER = 0.0, math.inf, -2.0
+MANY = 17  # examples, enough for whole vectors and a rest
+
+
+def outcome(call):
+    """The numbers that a call gives, or the kind of its error."""
+    try:
+        return list(call())
+    except (ArithmeticError, ValueError) as error:
+        return type(error)
+
+
+def eager(operation, point, seed=1.0):
+    """The value and the gradients; with a seed of 0, the value alone."""
+    xs = list(map(Value, point))
+    result = operation.apply(*xs)
+    if not seed:
+        return [result.data]
+    for x in xs:
+        x.grad = 0.0  # as a compiled function begins
+    result.backward()
+    return [result.data, *[x.grad for x in xs]]
+
+
+def alike(a, b):
+    """Whether these are the same, but for the last digits that a C library has of its own, and the sign of 0."""
+    if isinstance(a, type) or isinstance(b, type):
+        return a is b
+    return all(math.isclose(x, y, rel_tol=1e-14) or (x != x and y != y) for x, y in zip(a, b, strict=True))
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_special_operands_have_the_value_the_gradient_or_the_error_that_they_have_in_the_engine(operation, backend):
+    fast = CompiledOperation(operation, backend)
+    usual = operation.points[0]
+    for point in itertools.product(SPECIAL if operation.arity < 3 else FEWER, repeat=operation.arity):
+        value = outcome(lambda: eager(operation, point, 0.0))  # noqa: B023
+        gradients = outcome(lambda: eager(operation, point))  # noqa: B023
+        assert alike(outcome(lambda: fast.value(point)), value), point  # noqa: B023
+        assert alike(outcome(lambda: fast.value_and_grad(point)), gradients), point  # noqa: B023
+        examples = [usual] * (MANY - 1) + [point]
+        assert alike(outcome(lambda: fast.map(examples)[-1:]), value), point  # noqa: B023
+
+
+@pytest.mark.parametrize("divisor", [0.0, -0.0])
+@pytest.mark.parametrize("dividend", [math.inf, -math.inf, math.nan, 1.0, 0.0])
+@pytest.mark.parametrize("precision", ["double", "single"])
+def test_all_that_is_divided_by_zero_is_an_error(dividend, divisor, precision, backend):
+    if backend == "python" and precision == "single":
+        pytest.skip("Python computes in doubles")
+    for function in lambda x, y: x / y, lambda x, y: x % y:
+        fast = micrograd.compile(function, (1.0, 2.0), backend=backend, precision=precision)
+        for n in 1, MANY:
+            with pytest.raises(ZeroDivisionError):
+                fast.map([dividend] * n, [1.0] * (n - 1) + [divisor])
+        assert fast(3.0, 2.0) == function(3.0, 2.0)
+
+
+# What is not chosen
+
+
+class Choosing(nn.Module):
+    """A root of what may be 0, where that is positive."""
+
+    def __init__(self):
+        self.w = Value(0.5)
+
+    def __call__(self, x):
+        return take([0.1 * self.w, (self.w * x).sqrt()], where(x > 0, 1.0, 0.0))
+
+
+REASON = "a step was taken by the engine, since it takes no derivative of what take() does not choose"
+
+
+@pytest.mark.parametrize("xs", [[0.0, 1.0, 0.0, 4.0], [1.0] * 4])
+def test_fit_says_once_why_the_engine_takes_steps_and_trains_as_it_does(xs, backend, caplog):
+    toolchain.warn_once.cache_clear()
+    trained = []
+    for kind in "eager", backend:
+        model = Choosing()
+        options = {"epochs": 3, "batch_size": 2, "rng": 1, "progress": False, "backend": kind}
+        history = fit(model, lambda p, y: (p - y) ** 2, xs, [1.0] * 4, optimizer=SGD([model.w], 0.01), **options)
+        trained.append([*history.losses, model.w.data])
+    assert trained[1] == pytest.approx(trained[0], rel=1e-12)
+    said = [message for message in caplog.messages if REASON in message]
+    assert len(said) == (0.0 in xs)
+    assert all("in the backward pass, / of" in message for message in said)
+
+
+def test_a_step_of_a_block_says_it_too_and_seeks_the_reason_once(backend, caplog, monkeypatch):
+    toolchain.warn_once.cache_clear()
+    model = Choosing()
+    fast = micrograd.compile(model, (1.0,), parameters=model.parameters(), backend=backend)
+    with fast.training(SGD([model.w], 0.01)) as step:
+        assert step([0.0]) == pytest.approx(0.05)
+        assert len(caplog.messages) == 1
+        monkeypatch.setattr(micrograd.compiler.session, "check", None)
+        assert step([0.0, 0.0]) == pytest.approx(0.0499)
+    assert len(caplog.messages) == 1
+    assert REASON in caplog.text
+
+
+def test_a_step_whose_trace_is_whole_is_not_blamed_on_take(backend, caplog, monkeypatch):
+    toolchain.warn_once.cache_clear()
+    model = Choosing()
+    fast = micrograd.compile(model, (1.0,), parameters=model.parameters(), backend=backend)
+    with fast.training(SGD([model.w], 0.01)) as step:
+        monkeypatch.setattr(type(step), "run_steps", lambda *call, **options: 0)
+        monkeypatch.setattr(CompiledGradients, "_compiled", lambda *call: math.nan)
+        step([1.0])
+    assert caplog.messages == ["a step was taken by the engine, since an operation may have failed in generated code"]
+
+
+def test_what_is_not_chosen_is_differentiated_in_compiled_code_as_where_does_it_anywhere(backend):
+    def chosen(x, y):
+        return take([x, x * y], where(x < 9, 0.0, 1.0))
+
+    x, y = Value(2.0), Value(math.inf)
+    chosen(x, y).backward()
+    assert (x.grad, y.grad) == (1.0, 0.0)
+    value, gradients = micrograd.compile(chosen, (1.0, 1.0), backend=backend).value_and_grad(2.0, math.inf)
+    assert value == 2.0
+    assert [math.isnan(gradients[0]), gradients[1]] == [True, 0.0]
+    x = Value(2.0)
+    where(x < 9, x, x * math.inf).backward()
+    assert math.isnan(x.grad)

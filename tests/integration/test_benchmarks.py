@@ -1,0 +1,393 @@
+"""The benchmarks compare like with like, and their page shows the measured numbers."""
+
+import math
+import struct
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+from micrograd import Value
+from tests.benchmarks import (
+    cold,
+    compiling,
+    control,
+    digits,
+    engineering,
+    gpt,
+    growth,
+    harness,
+    microcontroller,
+    page,
+    phrases,
+    scaling,
+)
+from tests.benchmarks.data import orders, set_weights
+from tests.benchmarks.harness import CHECKOUT, Benchmark, Contestant, Measured, from_first_step, run
+from tests.benchmarks.values import MLP, cross_entropy, mean, softmax
+from tests.benchmarks.values import Value as MicrogptValue
+from tests.helpers import has_compiler
+
+BENCHMARKS = CHECKOUT / "tests" / "benchmarks"
+
+
+def prepared(cost, result):
+    """A contestant that always costs as much; in another process, so its numbers come as arguments."""
+    if result == "ends":
+        raise SystemExit(3)
+    return lambda: (cost, result)
+
+
+def benchmark(*results):
+    ours, *others = [Contestant(f"number {i}", prepared, (2.0**i, result)) for i, result in enumerate(results)]
+    return Benchmark("a task", (ours,), tuple(others), rounds=2)
+
+
+def test_medians_and_ratios_are_those_of_the_contestants():
+    measured = run(benchmark(1.0, 1.0 + 1e-9))
+    assert measured.medians == {"number 0": 1.0, "number 1": 2.0}
+    assert measured.ratio("number 1", to="number 0") == 2.0
+
+
+@pytest.mark.parametrize("other", [1.00001, math.nan])
+def test_contestants_that_compute_different_results_are_not_compared(other):
+    with pytest.raises(RuntimeError, match=r"a task: the contestants computed different results: .*number 1"):
+        run(benchmark(1.0, other))
+
+
+def test_a_contestant_that_ends_is_named():
+    with pytest.raises(RuntimeError, match="number 1 has ended with status 3"):
+        run(benchmark(1.0, "ends"))
+
+
+def test_a_contestant_that_has_ended_before_its_turn_is_named_too(monkeypatch):
+    def start_and_wait(contestant, start=harness._start):
+        process = start(contestant)
+        process.wait()
+        return process
+
+    monkeypatch.setattr(harness, "_start", start_and_wait)
+    with pytest.raises(RuntimeError, match="number 0 has ended with status 3"):
+        run(benchmark("ends"))
+
+
+def test_the_table_has_a_ratio_to_each_of_ours():
+    contestants = [Contestant(name, prepared) for name in ("eager", "compiled to C", "micrograd 0.1.0")]
+    costs = {"eager": 0.002, "compiled to C": 4e-6, "micrograd 0.1.0": 0.0504}
+    measured = Measured(Benchmark("a task", tuple(contestants[:2]), tuple(contestants[2:])), costs)
+    assert list(page.table(measured)) == [
+        ["a task", "median", "times eager", "times compiled to C"],
+        ["eager", "2 ms", "1", "500"],
+        ["compiled to C", "4 us", "0.002", "1"],
+        ["micrograd 0.1.0", "50.4 ms", "25.2", "12,600"],
+    ]
+    lines = list(page.markdown({"group": "a machine"}, {"group": ("", [measured], [])}))
+    assert "| micrograd 0.1.0 | 50.4 ms | 25.2 | 12,600 |" in lines
+
+
+def compared(title, unit="s", **costs):
+    """What was measured of contestants, the first of which is ours."""
+    ours, *others = [Contestant(name, prepared) for name in costs]
+    return Measured(Benchmark(title, (ours,), tuple(others), unit), costs)
+
+
+TASK = compared("<a task>", **{"compiled to C": 2.0, "micrograd 0.1.0": 5000.0, "PyTorch": 1.0, "NumPy by hand": 3.0})
+SIZE = compared("a size", "lines", **{"compiled to C": 2.0, "micrograd 0.1.0": 5.0})
+
+
+def test_the_charts_name_each_line_where_it_ends_also_those_that_are_ahead_of_ours():
+    assert {"micrograd 0.1.0", "<a task>", "compiled to C: 2,500", "1,000"} <= texts(page.draw_engines([TASK, SIZE]))
+    drawn = page.draw_libraries([TASK])
+    assert {"compiled to C", "<a task>", "PyTorch: 0.5", "NumPy by hand: 1.5"} <= texts(drawn)
+    ends = {text.text: text.get("text-anchor") for text in words(drawn)}
+    assert (ends["PyTorch: 0.5"], ends["NumPy by hand: 1.5"]) == ("end", "start")
+    grown = [Measured(b, {c.name: 1e-6 * 3**i for i, c in enumerate(b.ours + b.others)}) for b in growth.benchmarks()]
+    assert {"compiled to C", "NumPy by hand", "PyTorch", "1 us", "10,000"} <= texts(page.draw_growth(grown))
+
+
+def test_charts_follow_the_reader_s_theme_on_any_background():
+    for drawn in (page.draw_engines([TASK]), page.draw_libraries([TASK])):
+        assert "prefers-color-scheme:dark" in drawn
+        assert "<rect" not in drawn
+
+
+def test_what_was_measured_is_stored_whole():
+    machines, measured = page.recalled(page.stored({"mlp": "a machine"}, {"mlp": [TASK], "gpt": [SIZE]}))
+    assert machines == {"mlp": "a machine"}
+    for (again,), result in zip(measured.values(), (TASK, SIZE), strict=True):
+        assert list(page.table(again)) == list(page.table(result))
+    with pytest.raises(NotImplementedError, match="measured before"):
+        measured["mlp"][0].benchmark.ours[0].prepare()
+
+
+def test_the_page_says_where_a_group_was_measured_on_another_machine():
+    groups = {name: (f"About {name}.", [TASK], []) for name in ("mlp", "gpt", "cold")}
+    lines = list(page.markdown({"mlp": "one", "gpt": "one", "cold": "another"}, groups))
+    assert [line for line in lines if line.startswith("Measured with")] == [
+        "Measured with one. The numbers are in [measured.json](measured.json).\n",
+        "Measured with another.\n",
+    ]
+    assert lines.index("Measured with another.\n") == lines.index("## cold\n\nAbout cold.\n") + 1
+
+
+def test_we_lead_at_the_sizes_at_which_the_rival_takes_longer():
+    rivals = {"NumPy by hand": 0.5, "PyTorch": 2.0}
+    measured = [Measured(b, {"compiled to C": 1.0, **rivals}) for b in growth.benchmarks()]
+    for i in (0, 3, 4):
+        measured[i].medians["PyTorch"] = 0.9
+    for i in (9, 10):
+        measured[i].medians["NumPy by hand"] = 1.1
+    assert list(growth.conclude(measured)) == [
+        "Compiled C leads NumPy by hand at none of these weights, with a batch of 32.",
+        "Compiled C leads PyTorch at 105, 1,051 weights, with a batch of 32.",
+        "Compiled C leads NumPy by hand at 10,000, 100,000 examples a batch, with 337 weights.",
+        "Compiled C leads PyTorch at 1, 10, 100, 1,000, 10,000, 100,000 examples a batch, with 337 weights.",
+    ]
+
+
+NEAR = scaling.Network(1e-4, 1e9)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message", "workers", "expected"),
+    [
+        (0, 0.0, 10, 0.1 + 2e-4),  # which compute side by side
+        (0, 0.04, 1, 1.0 + 2e-4 + 0.04),
+        (0, 0.04, 2, 0.5 + 2e-4 + 0.05),  # the driver begins with the second one later
+        (0, 4.0, 1000, 2000.0),  # it does nothing but send and receive
+        (125_000_000, 0.0, 1, 1.0 + 2e-4 + 2.0),
+    ],
+)
+def test_a_simulated_step_takes_what_workers_network_and_driver_do(weights, message, workers, expected):
+    assert scaling.simulated(weights, 1.0, message, workers, NEAR) == pytest.approx(expected)
+
+
+def test_the_scaling_tells_from_when_on_it_pays():
+    costs = {"in one process": 1.0, "on 1 worker process": 1e-3, "on 2 worker processes": 0.5}
+    measured = [Measured(b, {c.name: costs[c.name] for c in b.ours + b.others}) for b in scaling.benchmarks()]
+    told = list(scaling.conclude(measured))
+    assert (
+        told[0] == "MLP 2-16-16-1, 50,000 examples: two worker processes take 2.00 times as many steps a second as one."
+    )
+    assert len(told) == 3 + 3 * 4
+    assert told[3] == (
+        "Simulated: 337 weights, 50,000 examples, a network of 0.1 ms and 1 Gbit/s: steps a second 1.99 on 2, "
+        "9.67 on 10, 20 on 100, 2 on 1,000 workers; 1 in one process. It pays from 150 examples a step on 2 workers, "
+        "and from 2,600 on 100."
+    )
+
+
+def test_a_line_tells_what_each_program_takes():
+    costs = {"C": 90, "operations": 12_000, "in all": 1.5, "compiled to C": 2e-5, "eager": 1e-3, "PyTorch": 1e-5}
+    costs["the function alone"] = 1e-5
+    costs |= dict.fromkeys(compiling.STAGES, 0.5) | {compiling.AGAIN: 0.25}
+    measured = [Measured(b, {c.name: costs[c.name] for c in b.ours + b.others}) for b in compiling.benchmarks()]
+    first, *rest = compiling.conclude(measured)
+    assert len(rest) == len(compiling.PROGRAMS) - 1
+    assert first == (
+        "MLP 2-16-16-1, 100 points: 12,000 operations, 90 lines of C, 1.50 s to compile (tracing 0.50, statements, "
+        "loops and C 0.50, the C compiler 0.50, again, from the cache 0.25), 20 us a call; eager takes 50 times as "
+        "long, PyTorch takes 0.5 times as long."
+    )
+
+
+@pytest.mark.skipif(not has_compiler(), reason="there is no C compiler here")
+@pytest.mark.usefixtures("cache")
+@pytest.mark.parametrize("name", ["MLP 2-16-16-1, 100 points", "2,000 arguments", "10,000 outputs"])
+def test_compiled_programs_compute_what_eager_ones_do(monkeypatch, name):
+    monkeypatch.setattr(harness, "LEAST", 1e-3)
+    assert compiling.call(name)()[1] == pytest.approx(compiling.call_eager(name)()[1], rel=1e-12)
+
+
+@pytest.mark.usefixtures("torch")
+@pytest.mark.parametrize("name", [name for name in compiling.PYTORCH if "784" not in name and "20,000" not in name])
+def test_pytorch_s_programs_have_our_results_and_gradients(monkeypatch, name):
+    monkeypatch.setattr(harness, "LEAST", 1e-3)
+    function, options = compiling.PYTORCH[name]
+    theirs = function(*options)
+    for _ in range(2):
+        assert theirs()[1] == pytest.approx(compiling.call_eager(name)()[1], rel=1e-9)
+
+
+def test_the_page_and_its_charts_are_those_of_the_numbers_that_are_stored():
+    machines, measured = page.recalled((BENCHMARKS / "measured.json").read_text(encoding="utf-8"))
+    written = (BENCHMARKS / "README.md").read_text(encoding="utf-8")
+    assert machines.keys() == measured.keys()
+    for machine in machines.values():
+        assert written.count(f"Measured with {machine}.") >= 1
+    for group in measured.values():
+        for result in group:
+            for name, *columns in page.table(result):
+                assert f"| {name} | {' | '.join(columns)} |" in written
+    results = [result for name, group in measured.items() if name != "growth" for result in group]
+    for name, drawn in (
+        ("benchmarks", page.draw_engines(results)),
+        ("libraries", page.draw_libraries(results)),
+        ("growth", page.draw_growth(measured["growth"])),
+    ):
+        assert f"(../pictures/{name}.svg)" in written
+        assert (CHECKOUT / "tests" / "pictures" / f"{name}.svg").read_text(encoding="utf-8") == drawn
+
+
+def test_a_training_is_measured_from_its_first_step_on(monkeypatch):
+    clock = iter([3.0, 10.0])
+    monkeypatch.setattr(harness.time, "perf_counter", lambda: next(clock))
+    assert from_first_step(lambda schedule: sum(map(schedule, range(3))), 0.5, steps=2)() == (3.5, 1.5)
+
+
+@pytest.fixture
+def torch():
+    """PyTorch, whose numbers contestants make doubles, for one test."""
+    torch = pytest.importorskip("torch")
+    kind, threads = torch.get_default_dtype(), torch.get_num_threads()
+    yield torch
+    torch.set_default_dtype(kind)
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.usefixtures("torch")
+def test_all_that_learn_the_digits_take_the_steps_of_fit(monkeypatch):
+    pytest.importorskip("sklearn")
+    for name, value in (("MANY", 100), ("SIZES", (64, 3, 10))):
+        monkeypatch.setattr(digits, name, value)
+    _, ours = digits.learn("python", 100, 3, digits.MOMENTUM, traced=True)()
+    for measure in (digits.pytorch(3, True), digits.pytorch(3, False), digits.scikit_learn(3)):
+        for _ in range(2):
+            assert measure()[1] == pytest.approx(ours, rel=1e-9)
+
+
+@pytest.mark.usefixtures("torch")
+def test_the_gpts_learn_the_same_names_in_the_same_order(monkeypatch):
+    monkeypatch.setattr(gpt, "EPOCHS", 2)
+    monkeypatch.setattr(gpt, "NAMES", ("a", "ab", "b"))
+    _, theirs = gpt.pytorch_names()()
+    assert gpt.our_fit("python")()[1] == pytest.approx(theirs, rel=1e-9)
+    assert gpt.our_steps("python")()[1] == pytest.approx(theirs, rel=1e-9)
+
+
+def test_the_order_of_examples_is_that_of_fit():
+    from micrograd import Value, fit, nn
+
+    seen = []
+
+    class Model(nn.Module):
+        def __init__(self):
+            self.w = Value(1.0)
+
+        def __call__(self, x):
+            seen.append(x)
+            return self.w * x
+
+    fit(Model(), lambda output, y: output, range(5), range(5), epochs=2, rng=0, progress=False)
+    assert seen == [i for order in orders(5, 2) for i in order]
+
+
+def operations(x, y):
+    """All that the form can do, in one number."""
+    return (x * y + 2 - y / x + (x - y) ** 3 - 1.5).exp().log() + (-x).relu() + y.relu() + 3 * x + (1 - y)
+
+
+def test_the_form_of_microgpt_has_our_gradients():
+    results = []
+    for value in (Value, MicrogptValue):
+        x, y = value(0.8), value(1.7)
+        result = operations(x, y)
+        result.backward()
+        results.append((result.data, x.grad, y.grad))
+    assert results[1] == pytest.approx(results[0], rel=1e-12)
+
+
+def test_its_networks_and_losses_are_ours():
+    from micrograd import losses, nn
+
+    gradients = []
+    for theirs in (False, True):
+        model = MLP([2, 3, 2]) if theirs else nn.MLP(2, [3, 2], "relu")
+        set_weights(model.parameters(), [2, 3, 2])
+        logits = model([0.3, -0.8])
+        shares = softmax(logits) if theirs else losses.softmax(logits)
+        assert sum(share.data for share in shares) == pytest.approx(1.0)
+        loss = mean([cross_entropy(logits, 1)]) if theirs else losses.cross_entropy(logits, 1)
+        loss.backward()
+        gradients.append([p.grad for p in model.parameters()])
+    assert gradients[1] == pytest.approx(gradients[0], rel=1e-12)
+    assert any(gradients[0])
+
+
+def words(drawn):
+    return list(ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}text"))
+
+
+def texts(drawn):
+    return {text.text for text in words(drawn)}
+
+
+@pytest.mark.usefixtures("torch", "cache")
+@pytest.mark.skipif(not has_compiler(), reason="there is no C compiler here")
+@pytest.mark.parametrize("name", [name for name in cold.NAMES if name != "784-128-10"])
+def test_whole_processes_learn_the_same(monkeypatch, name):
+    monkeypatch.setattr(cold, "LENGTHS", (3, 4))
+    monkeypatch.setattr(cold, "OF_EACH", 2)
+    monkeypatch.setattr(gpt, "CONTEXT", 5)
+    programs = {key: sized._replace(full=sized.small) for key, sized in cold.PROGRAMS.items()}
+    monkeypatch.setattr(cold, "PROGRAMS", programs)
+    assert cold.ours(name, 3) == pytest.approx(cold.pytorch(name, 3), rel=1e-9)
+
+
+@pytest.mark.skipif(not has_compiler(), reason="there is no C compiler here")
+@pytest.mark.usefixtures("cache")
+def test_engineers_get_the_same_numbers_from_all(monkeypatch):
+    pytest.importorskip("casadi")
+    monkeypatch.setattr(harness, "LEAST", 1e-3)
+    monkeypatch.setattr(engineering, "POINTS", 7)
+    monkeypatch.setattr(engineering, "VARIABLES", 9)
+    monkeypatch.setattr(control, "STEPS", 3)
+    monkeypatch.setattr(control, "UNKNOWNS", 12)
+    curve, long, *derivatives = engineering.benchmarks()[:4]
+    for benchmark in (curve, long, *derivatives):
+        contestants = [c for c in benchmark.ours + benchmark.others if not c.name.startswith("JAX")]
+        first, *rest = [c.prepare(*c.arguments)()[1] for c in contestants]
+        assert rest == pytest.approx([first] * len(rest), rel=benchmark.tolerance)
+        assert len(rest) >= 2
+
+
+def test_what_is_not_installed_is_left_out(monkeypatch):
+    monkeypatch.setattr(engineering, "find_spec", lambda name: None)
+    left = engineering.benchmarks()
+    assert [[c.name for c in benchmark.others] for benchmark in left] == [
+        ["NumPy by hand"],
+        ["NumPy by hand"],
+        ["SciPy, differences"],
+        [],
+    ]
+    monkeypatch.setattr(engineering, "find_spec", lambda name: name)
+    assert [len(benchmark.others) for benchmark in engineering.benchmarks()] == [3, 3, 4, 3, 2, 2]
+
+
+def test_the_size_of_code_is_that_of_its_section():
+    names = b"\0.names\0.text.arm\0"
+    sections = [(1, 52, len(names)), (8, 0, 1340)]
+    headers = b"".join(struct.pack("<10I", name, 0, 0, 0, start, size, 0, 0, 0, 0) for name, start, size in sections)
+    header = bytearray(52)
+    struct.pack_into("<I", header, 32, 52 + len(names))
+    struct.pack_into("<HH", header, 48, 2, 0)
+    assert microcontroller.sections(bytes(header) + names + headers) == {".names": len(names), ".text.arm": 1340}
+
+
+@pytest.mark.skipif(not has_compiler(), reason="there is no C compiler here")
+@pytest.mark.parametrize("name", ["arm of many joints", "polynomial"])
+def test_both_phrasings_compute_the_same(monkeypatch, name):
+    programs = {key: sized._replace(full=sized.small) for key, sized in phrases.PROGRAMS.items()}
+    monkeypatch.setattr(phrases, "PROGRAMS", programs)
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    phrases.made.cache_clear()
+    one, other = (phrases.seconds(name, phrasing)()[1] for phrasing in (0, 1))
+    assert other == pytest.approx(one, rel=1e-12)
+    assert phrases.kernel(name, 0)()[0] < phrases.lines_of_c(name, 0)()[0]
+    phrases.made.cache_clear()
+
+
+def test_a_line_tells_what_both_phrasings_take():
+    measured = [Measured(b, dict(zip(phrases.PHRASINGS, (90.0, 100.0), strict=True))) for b in phrases.benchmarks()]
+    first, *rest = phrases.conclude(measured)
+    assert len(rest) == len(phrases.PROGRAMS)
+    assert first == ("GPT of 7 tokens: 90 and 100 lines of the kernel, 90 and 100 of C, 90.0 and 100.0 s to compile.")

@@ -1,0 +1,316 @@
+"""Copying and pickling: compiled functions, models, optimizers, schedules and data; also to other processes."""
+
+import copy
+import os
+import pickle
+import random
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+
+import micrograd
+from micrograd import Value, data, dot, fit, losses, nn, optim, scalar, take, where
+from micrograd.compiler.frontend.graph import Graph, SerializedGraph
+from micrograd.compiler.frontend.interpret import GraphFunction
+from micrograd.support.trees import shape_of
+from micrograd.training import History
+from tests.operations import OPERATIONS
+
+pytestmark = pytest.mark.usefixtures("cache")
+
+WAYS = {"pickle": lambda x: pickle.loads(pickle.dumps(x)), "deepcopy": copy.deepcopy}
+SEPARATE = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+SCHEDULES = [
+    optim.constant(0.5), optim.step(0.1, 2), optim.exponential(0.1, 0.9), optim.linear(0.1, steps=5),
+    optim.cosine(0.1, 5, final=0.01), optim.warmup(optim.warmup(optim.cosine(0.1, steps=9), 2), steps=3),
+]  # fmt: skip
+
+
+class Net:
+    """A network and its compiled loss."""
+
+    def __init__(self, backend, seed=1):
+        self.model = nn.MLP(2, [3, 1], rng=seed)
+        self.xs, self.ys = data.moons(8, rng=1)
+        self.fast = micrograd.compile(self.loss, (self.xs[0], self.ys[0]), parameters=self.parameters, backend=backend)
+
+    @property
+    def parameters(self):
+        return self.model.parameters()
+
+    def loss(self, x, y):
+        return losses.mse_loss(self.model(x), y)
+
+
+def trained(seed, backend):
+    """The losses of a training, for a pool of processes to compute."""
+    xs, ys = data.moons(8, rng=1)
+    model = nn.MLP(2, [3, 1], rng=seed)
+    return fit(model, losses.mse_loss, xs, ys, epochs=3, rng=seed, backend=backend, progress=False).losses
+
+
+def gradients(net, fast):
+    for parameter in fast.parameters:
+        parameter.grad = 0.0
+    return fast.backward(net.xs, net.ys), [parameter.grad for parameter in fast.parameters]
+
+
+# Compiled functions
+
+
+@SEPARATE
+def test_a_compiled_function_and_its_model_stay_together(way, backend):
+    net = Net(backend)
+    model, fast = way((net.model, net.fast))
+    assert gradients(net, fast) == gradients(net, net.fast)
+    assert [parameter.grad for parameter in model.parameters()] == [parameter.grad for parameter in net.parameters]
+    before = net.fast(net.xs[0], net.ys[0])
+    for parameter in model.parameters():
+        parameter.data += 0.5
+    assert fast(net.xs[0], net.ys[0]) != before
+    assert net.fast(net.xs[0], net.ys[0]) == before
+    assert fast.source == net.fast.source
+    assert repr(fast) == repr(net.fast)
+
+
+def test_a_shallow_copy_has_the_same_parameters(backend):
+    net = Net(backend)
+    fast = copy.copy(net.fast)
+    assert all(ours is theirs for ours, theirs in zip(fast.parameters, net.parameters, strict=True))
+    assert gradients(net, fast) == gradients(net, net.fast)
+
+
+@SEPARATE
+def test_what_has_arrived_does_all_that_was_compiled_and_more(way, backend):
+    net = Net(backend)
+    fast, x, y = way(net.fast), net.xs[0], net.ys[0]
+    assert fast.value_and_grad(x, y) == net.fast.value_and_grad(x, y)
+    assert fast.map(net.xs, net.ys) == net.fast.map(net.xs, net.ys)
+    assert fast.check(x, y) is None
+    for each in net.fast, fast:
+        with each.training(optim.Adam(each.parameters)) as step:
+            for _ in range(3):
+                each.last = step(net.xs, net.ys)
+    assert fast.last == net.fast.last
+    assert [p.data for p in fast.parameters] == [p.data for p in net.parameters]
+
+
+@SEPARATE
+def test_a_step_that_fails_says_elsewhere_what_it_says_here(way, backend):
+    def loss(x):
+        return (w * x).log()
+
+    w = Value(1.0)
+    fast = micrograd.compile(loss, (1.0,), parameters=[w], backend=backend)
+    for each in fast, way(fast):
+        with (
+            each.training(optim.SGD(each.parameters, 0.1)) as step,
+            pytest.raises(ValueError, match=r"^log\(-1.0\): the operand is outside the domain of log"),
+        ):
+            step([1.0, -1.0])
+
+
+@SEPARATE
+def test_shapes_that_it_was_not_compiled_for_are_an_error_elsewhere(way, backend):
+    fast = micrograd.compile(lambda xs: dot(xs, xs), ([1.0, 2.0],), backend=backend)
+    assert fast([1.0, 2.0, 3.0]) == 14.0
+    arrived = way(fast)
+    assert [arrived([3.0] * n) for n in (2, 3)] == [18.0, 27.0]
+    with pytest.raises(ValueError, match=r"<lambda> was compiled elsewhere.* shape before you copy or pickle it"):
+        arrived([1.0])
+
+
+def test_it_travels_on(backend):
+    fast = micrograd.compile(lambda x: x * x, (1.0,), backend=backend)
+    for _ in range(3):
+        fast = pickle.loads(pickle.dumps(fast))
+    assert fast(3.0) == 9.0
+    assert repr(fast) == f"<<lambda> compiled to {'C' if backend == 'c' else 'Python'}, 0 parameters>"
+
+
+ARRIVED = """
+import pickle, sys
+net, fast, packed = pickle.load(sys.stdin.buffer)
+print(repr(fast.backward(packed)), [p.grad for p in net.parameters()] == [p.grad for p in fast.parameters])
+"""
+
+
+def test_another_process_needs_neither_the_users_code_nor_its_directory(backend, tmp_path):
+    net = Net(backend)
+    sent = pickle.dumps((net.model, net.fast, net.fast.pack(net.xs, net.ys)))
+    environment = {**os.environ, "PYTHONPATH": str(Path(micrograd.__file__).parent.parent)}
+    command = [sys.executable, "-c", ARRIVED]
+    done = subprocess.run(command, input=sent, capture_output=True, cwd=tmp_path, env=environment)
+    assert done.stderr == b""
+    assert done.stdout.decode().split() == [repr(net.fast.backward(net.xs, net.ys)), "True"]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_every_operation_is_recalled_from_its_graph(operation):
+    point = list(operation.points[0])
+    graph = Graph(lambda xs: operation.apply(*xs), [shape_of(point)], [])
+    recalled = GraphFunction("f", [], {graph.shapes: SerializedGraph(graph)})
+    ours, theirs = [Value(x) for x in point], [Value(x) for x in point]
+    result, expected = recalled(ours), operation.apply(*theirs)
+    result.backward()
+    expected.backward()
+    assert result.data == pytest.approx(expected.data, rel=1e-13)
+    assert [x.grad for x in ours] == pytest.approx([x.grad for x in theirs], rel=1e-13)
+
+
+def test_choices_are_recalled_as_choices(backend):
+    """Compiled anew from what has arrived, they are made at each call."""
+    table = [Value(1.0), Value(2.0), Value(4.0)]
+
+    def function(i, x):
+        return take(table, i) * where((x > 0) & (x < 2), x, -x) + scalar.leaky_relu(x, 0.5)
+
+    fast = pickle.loads(pickle.dumps(micrograd.compile(function, (0, 1.0), parameters=table, backend=backend)))
+    again = micrograd.compile(fast._function, (0, 1.0), parameters=fast.parameters, backend=backend)
+    for i, x in [(0, 1.0), (1, 3.0), (2, -1.0)]:
+        assert again(i, x) == fast(i, x) == function(i, Value(x)).data == fast._function(i, Value(x)).data
+
+
+def straight_through(x):
+    """Rounded, with the gradient of what is not: an operation of one's own."""
+
+    def _backward(grad):
+        x.grad += grad
+
+    return Value(scalar.where(x.data > 1.0, 2.0, 0.0) + 0 * x.data, (x,), "straight_through", _backward)
+
+
+STOPPED = {
+    "detach": lambda p, x: p.detach() * p * x,
+    "own": lambda p, x: straight_through(p) * x,
+    "where": lambda p, x: where(x > 0, p * x, p * p),
+    "take": lambda p, x: p * take([p, 2 * p, 3 * p], x - 1),
+    "constant": lambda p, x: Value(2.0),
+}
+
+
+@SEPARATE
+@pytest.mark.parametrize("function", STOPPED.values(), ids=STOPPED)
+def test_gradients_are_recalled_as_they_were_traced(function, way):
+    p, theirs = Value(3.0), Value(3.0)
+    fast = micrograd.compile(lambda x: function(p, x), (1.0,), parameters=[p], backend="python")
+    arrived = way(fast)
+    arrived._function(1.0).backward()
+    function(theirs, Value(1.0)).backward()
+    assert arrived.parameters[0].grad == theirs.grad
+    again = micrograd.compile(arrived._function, (1.0,), parameters=arrived.parameters, backend="python")
+    arrived.parameters[0].grad = 0.0
+    again.backward([1.0])
+    assert arrived.parameters[0].grad == theirs.grad
+
+
+def test_a_recalled_function_of_several_results_has_no_gradients_to_get_wrong():
+    p = Value(3.0)
+    fast = pickle.loads(pickle.dumps(micrograd.compile(lambda x: [p * x, 1.0], (1.0,), parameters=[p])))
+    product, one = fast._function(2.0)
+    assert (product.data, one.data) == (6.0, 1.0)
+    with pytest.raises(NotImplementedError):
+        product.backward()
+    assert micrograd.compile(fast._function, (1.0,), parameters=fast.parameters)(2.0) == [6.0, 1.0]
+
+
+@SEPARATE
+@pytest.mark.parametrize("at", [0.0, 4.0])
+def test_a_step_of_the_engine_is_the_same_elsewhere(way, at, backend):
+    """The root of 0, which is not chosen, has no derivative: generated code fails, and the engine takes the step."""
+    p, w = Value(3.0), Value(0.5)
+
+    def loss(x):
+        chosen = take([0.1 * w, (w * x).sqrt() - (2 * w * x).sqrt()], where(x > 0, 1.0, 0.0))
+        return p.detach() * p * (1 + x) + chosen - 2 * chosen
+
+    fast = micrograd.compile(loss, (1.0,), parameters=[p, w], backend=backend)
+    arrived = way(fast)
+    for each in fast, arrived:
+        with each.training(optim.SGD(each.parameters, 0.01)) as step:
+            step([at, 1.0])
+    assert [v.data for v in arrived.parameters] == pytest.approx([v.data for v in fast.parameters], rel=1e-14)
+
+
+class Stopping(nn.Module):
+    """Half of a square's gradient; and a root of what may be 0, where that is not chosen."""
+
+    def __init__(self):
+        self.p, self.w = Value(3.0), Value(0.5)
+
+    def __call__(self, x):
+        return self.p.detach() * self.p * x + take([0.1 * self.w, (self.w * x).sqrt()], where(x > 0, 1.0, 0.0))
+
+
+def test_a_step_of_the_engine_in_workers_is_that_of_fit_alone():
+    trained = []
+    for options in {"backend": "eager"}, {"backend": "auto", "executor": ThreadPoolExecutor(2), "shards": 2}:
+        model, xs = Stopping(), [0.0, 1.0, 0.0, 4.0]
+        fit(model, losses.mse_loss, xs, [1.0] * 4, optimizer=optim.SGD(model.parameters(), 0.001), epochs=3,
+            batch_size=None, rng=1, progress=False, **options)  # fmt: skip
+        trained.append([model.p.data, model.w.data])
+    assert trained[1] == pytest.approx(trained[0], rel=1e-12)
+
+
+def test_a_derivative_that_is_needed_fails_elsewhere_as_it_does_here():
+    w = Value(0.0)
+    fast = micrograd.compile(lambda x: (w * x).sqrt(), (1.0,), parameters=[w])
+    result = pickle.loads(pickle.dumps(fast))._function(1.0)
+    with pytest.raises(ZeroDivisionError):
+        result.backward()
+
+
+# All else
+
+
+@SEPARATE
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_schedule_is_copied_as_its_numbers(schedule, way):
+    assert list(map(way(schedule), range(12))) == list(map(schedule, range(12)))
+
+
+@SEPARATE
+@pytest.mark.parametrize("batch", [([[1.0, 2.0], [3.0, 4.0]],), ([1.0, 2.0], [[], []])], ids=["lists", "nothing in it"])
+def test_packed_examples_are_copied_as_their_numbers(batch, way):
+    fast = micrograd.compile(lambda *xs: mean_of(xs), tuple(b[0] for b in batch), backend="python")
+    packed = fast.pack(*batch)
+    arrived = way(packed)
+    assert (arrived.shapes, arrived.n, arrived.rows()) == (packed.shapes, packed.n, packed.rows())
+    assert fast.map(arrived) == fast.map(packed)
+
+
+def mean_of(tree):
+    return tree if isinstance(tree, Value) else sum(map(mean_of, tree), Value(0.0))
+
+
+@SEPARATE
+def test_a_training_goes_on_elsewhere_where_it_was(way):
+    xs, ys = data.moons(8, rng=1)
+    model = nn.MLP(2, [3, 1], rng=1)
+    optimizer, rng = optim.Adam(model.parameters()), random.Random(1)
+
+    def go_on(model, optimizer, rng, schedule):
+        return fit(
+            model, losses.mse_loss, xs, ys, epochs=2, optimizer=optimizer, rng=rng, schedule=schedule, progress=False
+        )
+
+    history = go_on(model, optimizer, rng, SCHEDULES[-1])
+    state = model, optimizer, rng, SCHEDULES[-1]
+    arrived, kept = way((state, history))
+    assert kept == history
+    assert isinstance(kept, History)
+    assert go_on(*arrived) == go_on(*state)
+    assert [p.data for p in arrived[0].parameters()] == [p.data for p in model.parameters()]
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_sweep_over_processes_is_the_sweep_in_one(method, backend):
+    if method == "fork" and not hasattr(os, "fork"):
+        pytest.skip("no such processes here")
+    with ProcessPoolExecutor(2, mp_context=get_context(method)) as executor:
+        there = list(executor.map(trained, range(3), [backend] * 3))
+    assert there == [trained(seed, backend) for seed in range(3)]

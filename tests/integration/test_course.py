@@ -1,0 +1,152 @@
+"""The course in a browser: what `python -m tests.pages.browser` builds, and its cells run by Pyodide in Chromium."""
+
+import re
+import subprocess
+import sys
+import threading
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.pages import browser as course
+
+nbformat = pytest.importorskip("nbformat")
+
+CHECKOUT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def installed(tmp_path):
+    """Files that are called like those of Pyodide."""
+    directory = tmp_path / "pyodide"
+    directory.mkdir()
+    for name in course.FILES:
+        (directory / name).write_text(name, encoding="utf-8")
+    return directory
+
+
+def test_what_is_built_is_whole_and_names_nothing_outside(installed, tmp_path):
+    site = tmp_path / "site"
+    course.build(site, installed)
+    pages = sorted(path.name for path in site.glob("*.html"))
+    assert len(pages) == 6  # one is the index, and one notebook needs NumPy
+    assert "5_the_bridge.html" not in pages
+    for name in pages:
+        text = (site / name).read_text(encoding="utf-8")
+        assert not re.search(r'(src|href)="(?!https://pytorch.org)(https?:)?//', text.replace("<a ", ""))
+        links = [link for link in re.findall(r'(?:src|href)="([^"]+)"', text) if not re.match("https?:|data:", link)]
+        assert [link for link in links if not (site / link).exists()] == []
+        assert "**" not in re.sub(r"<textarea.*?</textarea>|<code>.*?</code>", "", text, flags=re.DOTALL)
+    assert (site / "index.html").read_bytes() == (site / "1_numbers_and_gradients.html").read_bytes()
+    with zipfile.ZipFile(site / "checkout.zip") as archive:
+        names = set(archive.namelist())
+    assert {
+        "micrograd/engine.py",
+        "micrograd/compiler/targets/browser.js",
+        "micrograd/draw/colours.json",
+        "tests/notebooks/checks/__init__.py",
+    } <= names
+    assert not any(name.endswith((".ipynb", ".pyc")) for name in names)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("# A `b`", "<h1>A <code>b</code></h1>"),
+        ("one *two* **three `x**2`**\nfour", "<p>one <em>two</em> <strong>three <code>x**2</code></strong>\nfour</p>"),
+        ("[a](1.ipynb), [b](b.py)", '<p><a href="1.html">a</a>, b</p>'),
+        ("[a](https://b)", '<p><a href="https://b">a</a></p>'),
+        ("`<i>` & <b>", "<p><code>&lt;i&gt;</code> &amp; &lt;b&gt;</p>"),
+        ("- one\n- two", "<ul><li>one\n</li><li>two</li></ul>"),
+        ("1. one\n2. two", "<ol><li>one\n</li><li>two</li></ol>"),
+        (
+            "| a | b |\n| --- | ---: |\n| 1 | 2 |",
+            "<table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td>2</td></tr></table>",
+        ),
+    ],
+)
+def test_the_markdown_of_the_notebooks_is_html(text, expected):
+    assert course.markdown(text, {"1.ipynb"}) == expected
+
+
+def test_without_npm_the_command_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", "")
+    done = subprocess.run([sys.executable, "-m", "tests.pages.browser"], cwd=CHECKOUT, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "Pyodide is installed by npm, which comes with Node.js: install that, and try again\n"
+
+
+def test_the_command_builds_where_it_is_told(installed, tmp_path, monkeypatch):
+    modules = tmp_path / "micrograd" / f"pyodide-{course.PYODIDE}" / "node_modules"
+    modules.mkdir(parents=True)
+    installed.rename(modules / "pyodide")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    site = tmp_path / "site"
+    command = [sys.executable, "-m", "tests.pages.browser", "--build", str(site)]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"built: {site}, to be put on a web server\n"
+    assert (site / "pyodide" / "pyodide.mjs").read_text(encoding="utf-8") == "pyodide.mjs"
+
+
+@pytest.fixture(scope="module")
+def address(request, tmp_path_factory):
+    """Where the course is served, with the Pyodide that npm has brought."""
+    from tests.integration.test_pyodide import VERSIONS
+
+    assert course.PYODIDE in VERSIONS.values()
+    site = tmp_path_factory.mktemp("site")
+    try:
+        course.build(site, course.pyodide(request.config.cache.mkdir(f"pyodide-{course.PYODIDE}")))
+    except RuntimeError as error:
+        pytest.skip(str(error))
+    with course.server(site, 0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://localhost:{server.server_port}"
+        server.shutdown()
+
+
+def test_the_first_part_runs_in_a_browser_as_it_is_stored(browser, address):
+    stored = nbformat.read(course.NOTEBOOKS[0], as_version=4)
+    code = [cell for cell in stored.cells if cell.cell_type == "code"]
+    page = browser.new_page()
+    asked, said = [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto(address)
+    page.wait_for_function("document.querySelector('#state').textContent.includes('ready')", timeout=240_000)
+    page.click("#all")
+    done = "[...document.querySelectorAll('.cell')].every((cell) => cell.ariaBusy === 'false')"
+    page.wait_for_function(done, timeout=240_000)
+    outputs = [place.inner_text() for place in page.query_selector_all(".output")]
+    assert len(outputs) == len(code)
+    for shown, cell in zip(outputs, code, strict=True):
+        texts = [
+            output.get("text") or output["data"]["text/plain"]
+            for output in cell.outputs
+            if "image/svg+xml" not in output.get("data", {})
+        ]
+        assert shown.split() == "".join(texts).split()
+    assert len(page.query_selector_all(".output img")) == 1
+
+    [exercise] = [i for i, cell in enumerate(code) if "checks.slope" in cell.source]
+    text = page.locator("textarea").nth(exercise)
+    text.fill("def slope(f, x):\n    h = 1e-5\n    return (f(x + h) - f(x - h)) / (2 * h)\n\nchecks.slope(slope)")
+    text.press("Shift+Enter")
+    place = page.locator(".output").nth(exercise)
+    page.wait_for_function("document.querySelector('#state').textContent.startsWith('Ran')")
+    assert place.inner_text().strip() == "Right."
+    text.fill("1 / 0")
+    text.press("Shift+Enter")
+    place.get_by_text("ZeroDivisionError").wait_for()
+    assert place.inner_text().strip() == "line 1: 1 / 0\nZeroDivisionError: division by zero"
+    text.fill("def f():")
+    text.press("End")
+    text.press("Enter")
+    assert text.input_value() == "def f():\n    "
+    assert said == []
+    assert all(url.startswith((address, "data:")) for url in asked)
+    page.close()

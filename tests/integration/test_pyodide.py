@@ -1,0 +1,214 @@
+"""The package in a browser's Python: without processes, threads, signals and other packages."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from itertools import takewhile
+from pathlib import Path
+
+import pytest
+
+from tests.pages import PAGES, blocks, printed
+
+pytest.importorskip("nbclient")
+
+import nbformat
+
+from tests import notebooks
+
+VERSIONS = {"3.11": "0.23.0", "3.14": "314.0.7", "3.15": "315.0.0-alpha.2"}
+"""Pyodide by its Python: the oldest that runs micrograd, the newest, and what is to follow it."""
+
+pytestmark = pytest.mark.long
+
+CHECKOUT = Path(__file__).parents[2]
+OTHERS = "numpy|scipy|sklearn|torch|pandas"
+BLOCKS = [
+    [
+        source
+        for source in takewhile(
+            lambda source: not re.search(OTHERS, source), (text for _, text in blocks(page, "python"))
+        )
+        if "ProcessPoolExecutor" not in source
+    ]
+    for page in PAGES
+]
+"""Those of each page up to the first that needs another package, but for those with processes."""
+
+PROGRAMS = {
+    "version": """
+import sys
+
+assert sys.platform == "emscripten"
+print("{}.{}".format(*sys.version_info))
+""",
+    "xor": """
+from micrograd import data, fit, losses, nn, optim, viz
+
+xs, ys = data.xor()
+model = nn.MLP(2, [4, 1], rng=1)
+optimizer = optim.Adam(model.parameters(), learning_rate=0.05)
+fit(model, losses.mse_loss, xs, ys, epochs=300, optimizer=optimizer, rng=1, progress=False)
+nn.save(model, "xor.json")
+print([round(nn.load("xor.json")(x).data) for x in xs])
+print(viz.draw_graph(model(xs[0])))
+print(viz.to_svg(model(xs[0])))
+""",
+    "compile": """
+import micrograd
+
+w = micrograd.Value(2.0)
+square = micrograd.compile(lambda x: (w * x) ** 2, (1.0,), parameters=[w])
+print(square, square.backward([3.0]), w.grad)
+try:
+    micrograd.compile(lambda x: x, (1.0,), backend="c")
+except micrograd.compiler.CompilerError as error:
+    print(error)
+""",
+    "chain": """
+from micrograd import Value, grad
+
+def chain(x, n):
+    for _ in range(n):
+        x = x * 1.0 + 0.0
+    return x
+
+x = Value(1.0)
+y = chain(x, 100_000)
+y.backward()
+print(x.grad)
+del y
+print(grad(grad(lambda x: chain(x * x, 10_000)))(3.0))
+""",
+    "nested": """
+from micrograd import nn
+
+with open("nested.json", "w") as file:
+    file.write("[" * 100_000 + "]" * 100_000)
+try:
+    nn.load("nested.json")
+except ValueError as error:
+    print(error)
+""",
+    "pages": f"""
+for page in {BLOCKS!r}:
+    namespace = {{"__name__": "__main__"}}
+    for source in page:
+        exec(source, namespace)
+""",
+}
+
+NOTEBOOK = """
+import json
+from tests.pages.cells import runner
+
+run = runner()
+for source in SOURCES:
+    print(json.dumps({"cell_type": "code", "outputs": [o for o in run(source) if o.get("name") != "stderr"]}))
+"""
+
+
+def code(notebook):
+    """The cells of a notebook that are programs."""
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+NOTEBOOKS = [path for path in notebooks.NOTEBOOKS if "import numpy" not in path.read_text(encoding="utf-8")]
+COURSE = {
+    path.stem: f"SOURCES = {[cell.source for cell in code(notebooks.read(path))]!r}\n{NOTEBOOK}" for path in NOTEBOOKS
+}
+"""Programs that take long, which only the newest Pyodide runs."""
+NEWEST = "3.14"
+
+
+def run(version, directory, programs):
+    """The lines that each program prints in a Pyodide, which npm brings where it can; and all errors."""
+    if not shutil.which("node") or not shutil.which("npm"):
+        pytest.skip("there is no Node.js here")
+    pyodide = directory / "node_modules" / "pyodide"
+    if not (pyodide / "pyodide.mjs").exists():
+        install = ["npm", "install", "--no-audit", "--no-fund", "--fetch-retries=0", f"--prefix={directory}"]
+        try:
+            done = subprocess.run([*install, f"pyodide@{version}"], capture_output=True, text=True, timeout=120)
+        except subprocess.TimeoutExpired:
+            pytest.skip(f"npm does not come to an end with Pyodide {version}")
+        if done.returncode:
+            pytest.skip(f"npm cannot install Pyodide {version}: {done.stderr[-300:]}")
+    command = ["node", os.fspath(CHECKOUT / "tests" / "pyodide.mjs"), os.fspath(pyodide), os.fspath(CHECKOUT)]
+    done = subprocess.run(command, input=json.dumps(programs), capture_output=True, text=True, timeout=900)
+    return dict(map(json.loads, done.stdout.splitlines())), done.stderr
+
+
+@pytest.fixture(scope="module")
+def runs(request):
+    """What each Pyodide says; they run beside each other."""
+    with ThreadPoolExecutor() as pool:
+        yield {
+            python: pool.submit(
+                run,
+                version,
+                request.config.cache.mkdir(f"pyodide-{version}"),
+                PROGRAMS | COURSE if python == NEWEST else PROGRAMS,
+            )
+            for python, version in VERSIONS.items()
+        }
+
+
+@pytest.fixture(params=VERSIONS)
+def python(request):
+    """The Python of a Pyodide, such as 3.11."""
+    return request.param
+
+
+@pytest.fixture
+def said(runs, python):
+    """A function that gives the lines a program prints there."""
+
+    def said(name):
+        printed, errors = runs[python].result()
+        assert name in printed, errors[-4000:]
+        return printed[name]
+
+    return said
+
+
+def test_it_runs_on_the_python_that_is_meant(said, python):
+    assert said("version") == [python]
+
+
+def test_a_network_learns_xor_and_is_drawn_saved_and_loaded(said):
+    predictions, *drawing = said("xor")
+    assert predictions == "[0, 1, 1, 0]"
+    assert drawing[0] == "digraph {"
+    assert "</svg>" in drawing[-2:]
+
+
+def test_a_function_is_compiled_to_javascript(said):
+    result, error = said("compile")
+    assert result == "<<lambda> compiled to JavaScript, 1 parameters> 36.0 36.0"
+    assert 'use backend="numpy" or "python"' in error
+
+
+def test_a_chain_of_any_length_is_freed(said):
+    assert said("chain") == ["1.0", "2.0"]
+
+
+def test_a_file_nested_beyond_the_stack_is_refused(said):
+    assert said("nested") == ["nested.json does not hold a model: it is nested too deeply"]
+
+
+def test_the_blocks_of_the_pages_print_what_their_comments_say(said):
+    sources = [source for page in BLOCKS for source in page]
+    assert len(sources) >= 12
+    assert said("pages") == [line for source in sources for line in printed(source)]
+
+
+@pytest.mark.parametrize("python", [NEWEST], indirect=True)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_says_what_it_is_stored_with(said, path):
+    cells = [nbformat.from_dict(json.loads(line)) for line in said(path.stem)]
+    ran, stored = nbformat.from_dict({"cells": cells}), notebooks.read(path)
+    assert notebooks.said(ran) == notebooks.said(stored)

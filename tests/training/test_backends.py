@@ -1,0 +1,636 @@
+"""`fit` with each backend: the same history, parameters, moments, order of examples and errors as eager."""
+
+import io
+import math
+import random
+import re
+import signal
+
+import numpy as np
+import pytest
+
+import micrograd
+from micrograd import Value, dot, fit, losses, nn, optim, scalar
+from micrograd.compiler import CompilerError, TraceError
+from micrograd.data import moons
+from micrograd.optim import SGD, Adam, AdamW, Optimizer
+from tests.helpers import has_compiler
+from tests.optimizers import ROWS
+from tests.trainings import XS, YS, Line, Logarithm, Setting, close, failing, negative_log_likelihood, same
+
+# Optimizers, schedules, losses
+
+
+class Signed(Optimizer):
+    """The example of `Optimizer`'s docstring."""
+
+    def __init__(self, parameters, learning_rate=0.01):
+        super().__init__(parameters, learning_rate=learning_rate)
+
+    def rule(self):
+        return lambda x, grad: (x - self.learning_rate * scalar.where(grad > 0, 1, -1),)
+
+
+class Normalized(Optimizer):
+    """With a moment, and something that changes with the steps."""
+
+    moments = {"square": 0.0}  # noqa: RUF012
+
+    def __init__(self, parameters, learning_rate=0.01, keep=0.9):
+        super().__init__(parameters, learning_rate=learning_rate, keep=keep)
+
+    def rule(self):
+        rate = self.learning_rate * scalar.where(self.steps < 3, 0.5, 1)
+
+        def update(x, grad, square):
+            square = self.keep * square + (1 - self.keep) * grad**2
+            return x - rate * grad / (scalar.sqrt(square) + 1e-8), square
+
+        return update
+
+
+OPTIMIZERS = [
+    (Signed, {}),
+    (Normalized, {}),
+    *[(row.kind, {**options, "learning_rate": 0.02}) for row in ROWS for options in row.options],
+]
+
+
+@pytest.mark.parametrize(("kind", "options"), OPTIMIZERS)
+def test_every_optimizer_trains_as_it_does_eager(kind, options, backend):
+    found = same(Setting(optimizer=lambda model: kind(model.parameters(), **options)), backend)
+    assert found["optimizer"]["steps"] == 30
+    assert found["history"]["losses"][-1] < found["history"]["losses"][0]
+
+
+def test_without_an_optimizer_it_is_adam(backend):
+    same(Setting(optimizer=lambda model: None), backend)
+
+
+SCHEDULES = [
+    optim.constant(0.05),
+    optim.step(0.1, every=7),
+    optim.exponential(0.1, 0.95),
+    optim.linear(0.1, 20),
+    optim.cosine(0.1, 25, 0.01),
+    optim.warmup(optim.cosine(0.1, 20), 5),
+    lambda step: [0.1, 0, np.float32(0.05), 1][step % 4] / 4,
+]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("make", [SGD, Adam])
+def test_every_schedule_gives_the_same_rates(schedule, make, backend):
+    same(Setting(optimizer=lambda model: make(model.parameters()), schedule=schedule), backend)
+
+
+LOSSES = {
+    "mse_loss": (1, losses.mse_loss, YS),
+    "hinge_loss": (1, losses.hinge_loss, [2 * y - 1 for y in YS]),
+    "binary": (1, losses.binary_cross_entropy_with_logits, YS),
+    "take": (3, negative_log_likelihood, [i % 3 for i in range(10)]),
+    "vectors": (2, losses.mse_loss, [[y, 1 - y] for y in YS]),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_every_loss_is_the_same(name, backend):
+    outputs, loss, ys = LOSSES[name]
+    same(Setting(lambda: nn.MLP(2, [3, outputs], rng=1), loss=loss, ys=ys), backend)
+
+
+# Options
+
+
+@pytest.mark.parametrize("size", [1, 3, 10, 99, None])
+def test_batches_of_any_size(size, backend):
+    same(Setting(batch_size=size, epochs=4), backend)
+
+
+@pytest.mark.parametrize("patience", [None, 1, 3])
+def test_validation_and_patience(patience, backend):
+    validation = moons(7, rng=2)
+    setting = Setting(
+        epochs=25, validation=validation, patience=patience, optimizer=lambda model: SGD(model.parameters(), 0.5)
+    )
+    found = same(setting, backend)
+    assert len(found["history"]["validation_losses"]) == len(found["history"]["losses"])
+    assert patience is None or len(found["history"]["losses"]) < 25
+
+
+class Patient(random.Random):
+    """Which does something else than Random when it shuffles."""
+
+    def shuffle(self, x):
+        super().shuffle(x)
+        x.reverse()
+
+
+RNGS = {
+    "int": lambda: 3,
+    "Random": lambda: random.Random(3),
+    "subclass": lambda: Patient(3),
+    "NumPy": lambda: np.random.default_rng(3),
+}
+
+
+@pytest.mark.parametrize("limit", [0.01, 10.0])
+def test_a_way_to_clip_of_ones_own_is_taken_everywhere(limit, backend):
+    class Halving(SGD):
+        def clip_scale(self, norm, max_norm):
+            return scalar.where(norm > max_norm, 0.5, 1.0)
+
+    setting = Setting(optimizer=lambda model: Halving(model.parameters(), 0.1), clip_grad_norm=limit)
+    found = same(setting, backend)
+    assert close(found["data"], Setting().run("eager")["data"]) is (limit == 10.0)
+
+
+@pytest.mark.parametrize("name", RNGS)
+def test_every_source_of_random_numbers_gives_the_same_order(name, backend):
+    same(Setting(rng=RNGS[name], epochs=30) if name != "NumPy" else Setting(rng=lambda: 3), backend)
+    if name == "NumPy":
+        runs = [fit(Line(), losses.mse_loss, [1.0, 2.0, 3.0], [1.0, 1.0, 2.0], epochs=5, batch_size=1, progress=False,
+                    rng=np.random.default_rng(3), backend=kind).losses for kind in ("eager", backend)]  # fmt: skip
+        assert close(*runs)
+
+
+@pytest.mark.parametrize("schedule", [None, lambda step: 0.1 * random.random()])
+def test_the_global_generator_is_left_where_eager_leaves_it(backend, schedule):
+    found = []
+    for kind in "eager", backend:
+        random.seed(5)
+        model = Line()
+        options = {"epochs": 40, "batch_size": 2, "progress": False, "schedule": schedule, "backend": kind}
+        history = fit(model, losses.mse_loss, [1.0, 2.0, 3.0], [1.0, 1.0, 2.0], **options)
+        found.append((history.losses, random.getstate()))
+    assert close(*found)
+
+
+def test_progress_tells_the_same_but_for_the_speed(backend):
+    told = []
+    for kind in "eager", backend:
+        stream = io.StringIO()
+        fit(Line(), losses.mse_loss, [1.0, 2.0], [1.0, 2.0], epochs=1, rng=1, progress=stream, backend=kind)
+        told.append(stream.getvalue().split("  rate")[0])
+    assert told[0] == told[1]
+    assert told[0].startswith("epoch 1/1  loss 0.")
+
+
+def test_progress_tells_of_several_shapes(backend):
+    stream = io.StringIO()
+    xs = [[1.0] * n for n in (1, 2, 3)]
+    fit(Sums(), losses.mse_loss, xs, [1.0] * 3, epochs=1, progress=stream, backend=backend)
+    assert "compiled 2 of 2 shapes" in stream.getvalue()
+
+
+class Tuned:
+    """A terminal."""
+
+    def __init__(self):
+        self.text = ""
+
+    def isatty(self):
+        return True
+
+    def fileno(self):
+        raise OSError("it has none")
+
+    def write(self, text):
+        self.text += text
+
+    def flush(self):
+        pass
+
+
+def test_a_first_step_that_fails_is_its_own_error_also_on_a_terminal(backend):
+    with pytest.raises(FloatingPointError, match="the loss is inf in epoch 1, step 1, at a learning rate of"):
+        fit(Line(), lambda p, y: p * y * y, [1.0], [1e300], epochs=1, progress=Tuned(), backend=backend)
+
+
+# Models
+
+
+class Sums(Line):
+    """Of lists of any length."""
+
+    def __call__(self, xs):
+        return dot([self.w] * len(xs), xs, self.b)
+
+
+def test_examples_of_several_shapes_in_one_batch(backend, caplog):
+    rng = random.Random(1)
+    xs = [[rng.uniform(-1, 1) for _ in range(rng.choice([1, 2, 3, 5]))] for _ in range(23)]
+    found = same(Setting(Sums, xs=xs, ys=[sum(x) for x in xs], batch_size=5), backend)
+    assert found["history"]["losses"][-1] < found["history"]["losses"][0]
+    assert not caplog.messages
+    same(Setting(Sums, xs=[[0.5] * n for n in range(7)], ys=range(7), epochs=2, batch_size=3), backend)
+    assert "compiling once for each of 6 shapes of examples" in caplog.messages
+
+
+def test_targets_of_several_shapes_and_validation_of_others(backend):
+    xs, ys = [1.0, 2.0, 3.0, 4.0], [[1.0], [1.0, 2.0], [2.0], [2.0, 0.0]]
+
+    def loss(p, ys):
+        return losses.mse_loss([p] * len(ys), ys)
+
+    same(Setting(Line, loss=loss, xs=xs, ys=ys, batch_size=3, validation=([1.0], [[1.0, 2.0, 3.0]])), backend)
+
+
+def test_a_model_that_remembers_within_a_call_may_have_examples_of_several_shapes(backend):
+    class Recurrent(Line):
+        def __call__(self, xs):
+            self.state = self.b
+            for x in xs:
+                self.state = (self.w * x + self.state).tanh()
+            state = self.state
+            del self.state
+            return state
+
+    xs = [[0.5] * n for n in range(1, 6)]
+    same(Setting(Recurrent, xs=xs, ys=[1.0] * 5, batch_size=2), backend)
+
+
+QUARTER = Value(0.25)
+
+
+class Shared(nn.Module):
+    """The same layer twice, a weight that the loss does not use, and a constant."""
+
+    def __init__(self):
+        self.first = self.second = nn.Layer(2, 2, "tanh", rng=1)
+        self.out = nn.Neuron(2, rng=2)
+        self.unused = Value(3.0)
+
+    def __call__(self, x):
+        return self.out(self.second(self.first(x))) * QUARTER
+
+
+def test_shared_and_unused_parameters_and_constants(backend):
+    found = same(Setting(Shared, optimizer=lambda model: AdamW(model.parameters(), 0.05)), backend)
+    assert len(found["data"]) == 2 * 10
+
+
+def test_a_parameter_that_is_given_twice(backend):
+    class Twice(Line):
+        def parameters(self):
+            return [self.w, self.b, self.w]
+
+    same(Setting(Twice, xs=[1.0, 2.0], ys=[1.0, 3.0], batch_size=1), backend)
+
+
+def test_frozen_parameters_stay_and_add_up_their_gradients_as_they_do_eager(backend):
+    setting = Setting(optimizer=lambda model: Adam(model.parameters()[2:7], 0.1), clip_grad_norm=0.5)
+    found = same(setting, backend)
+    assert found["data"][:2] == [parameter.data for parameter in nn.MLP(2, [3, 1], rng=1).parameters()][:2]
+
+
+def test_the_optimizer_may_have_the_parameters_in_another_order(backend):
+    def optimizer(model):
+        return Adam(random.Random(3).sample(model.parameters(), 9), 0.05)
+
+    same(Setting(optimizer=optimizer), backend)
+
+
+class Tempered(Line):
+    """With a temperature in the loss, which is the optimizer's and not the model's."""
+
+    def __init__(self):
+        super().__init__()
+        self.temperature = Value(1.5)
+
+    def parameters(self):
+        return [self.w, self.b]
+
+    def __call__(self, x):
+        return super().__call__(x) / self.temperature
+
+    def optimizer(self):
+        return SGD([self.temperature, *self.parameters()], 0.02, momentum=0.5)
+
+
+def test_the_optimizer_may_have_more_parameters_than_the_model(backend):
+    setting = Setting(Tempered, xs=[1.0, 2.0, 3.0], ys=[1.0, 3.0, 4.0], optimizer=Tempered.optimizer)
+    found = same(setting, backend)
+    assert found["data"][2] != 1.5  # the optimizer's first
+
+
+def test_a_loss_of_what_is_not_the_models_is_refused(backend):
+    temperature = Value(1.5)
+    setting = Setting(
+        Line, loss=lambda p, y: temperature * y, optimizer=lambda model: SGD([*model.parameters(), temperature], 0.02),
+        xs=[1.0], ys=[1.0],
+    )  # fmt: skip
+    failing(setting, backend, ValueError, "the loss does not depend on the model's parameters")
+    temperature.grad = 0.0
+    setting.loss = lambda p, y: 2.0
+    failing(setting, backend, ValueError, "the loss does not depend on the model's parameters")
+
+
+def test_a_loss_that_is_0_from_the_first_is_learned_as_it_is_eager(backend):
+    same(Setting(Line, loss=lambda p, y: Value(0.0) * y, xs=[1.0, 2.0], ys=[1.0, 2.0], epochs=3), backend)
+
+
+def test_arrays_and_tables_are_examples(backend):
+    same(Setting(xs=np.array(XS), ys=np.array(YS)), backend)
+    same(Setting(xs=np.array(XS, "f"), ys=np.array(YS, int)), backend)
+
+
+def test_a_table_of_pandas_is_examples(backend):
+    pandas = pytest.importorskip("pandas")
+    same(Setting(xs=pandas.DataFrame(XS, index=range(5, 15)), ys=pandas.Series(YS, index=range(5, 15))), backend)
+
+
+def test_whole_numbers_in_parameters_and_rates(backend):
+    setting = Setting(
+        lambda: Line(1, 2), xs=[1, 2, 3], ys=[1, 3, 4], optimizer=lambda model: SGD(model.parameters(), 0),
+    )  # fmt: skip
+    found = [setting.run(kind) for kind in ("eager", backend)]
+    assert found[0]["data"] == found[1]["data"] == [1, 2] * 2
+
+
+def test_parameters_may_come_in_any_form(backend):
+    class Generated(nn.MLP):
+        def parameters(self):
+            yield from super().parameters()
+
+    class Array(nn.MLP):
+        def parameters(self):
+            return np.array(super().parameters(), dtype=object)
+
+    for kind in Generated, Array:
+        assert same(Setting(lambda kind=kind: kind(2, [3, 1], rng=1)), backend)["error"] is None
+
+
+def interrupting(step, optimizer, rng):
+    if step == 7:
+        raise KeyboardInterrupt
+    return 0.1
+
+
+WATCHING = {
+    "changes an option": lambda step, optimizer, rng: setattr(optimizer, "momentum", 0.9 if step > 30 else 0.1) or 0.1,
+    "reads the steps": lambda step, optimizer, rng: 0.1 / (1 + optimizer.steps),
+    "reads the rate": lambda step, optimizer, rng: 0.99 * optimizer.learning_rate,
+    "reads gradients": lambda step, optimizer, rng: 0.1 / (1 + math.hypot(*[p.grad for p in optimizer.parameters])),
+    "reads parameters": lambda step, optimizer, rng: 0.1 * abs(optimizer.parameters[0].data),
+    "reads moments": lambda step, optimizer, rng: 0.1 / (1 + abs(optimizer.velocity[0])),
+    "changes parameters": lambda step, optimizer, rng: setattr(optimizer.parameters[step % 3], "data", 0.5) or 0.1,
+    "draws": lambda step, optimizer, rng: 0.1 * rng.random(),
+    "interrupts": interrupting,
+}
+
+
+@pytest.mark.parametrize("name", WATCHING)
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_schedule_is_called_right_before_its_step(name, wrapped, backend):
+    made = {}
+
+    def optimizer(model):
+        return made.setdefault("optimizer", SGD(model.parameters(), 0.1, momentum=0.9))
+
+    def rng():
+        return made.setdefault("rng", random.Random(7))
+
+    def schedule(step):
+        return WATCHING[name](step, **made)
+
+    def run(kind):
+        made.clear()
+        rates = optim.warmup(schedule, 3) if wrapped else schedule
+        return Setting(optimizer=optimizer, rng=rng, schedule=rates, epochs=30, batch_size=2).run(kind)
+
+    eager, compiled = run("eager"), run(backend)
+    for key, expected in eager.items():
+        assert close(expected, compiled[key]), key
+
+
+# Failures
+
+
+def test_a_temperature_is_set_back_with_the_rest_when_a_step_fails(backend):
+    setting = Setting(Tempered, xs=[1.0, 1e200, 2.0], ys=[0.0, 1e100, 0.0], batch_size=1)
+    setting.loss = lambda p, y: p * y * 1e-100
+    setting.optimizer = lambda model: SGD([model.temperature, *model.parameters()], 1e300)
+    found = failing(setting, backend, FloatingPointError, "a parameter is")
+    assert all(map(math.isfinite, found["data"]))
+
+
+@pytest.mark.parametrize("at", [0, 1, 3, 17, 18])
+def test_a_schedule_that_fails_in_the_middle(at, backend):
+    def missing(step):
+        return [0.1] * at if step < 0 else ([0.1] * at)[step]
+
+    def nan(step):
+        return 0.1 / (1 + step) if step < at else math.nan
+
+    def negative(step):
+        return 0.1 if step < at else -0.1
+
+    failing(Setting(schedule=missing), backend, IndexError, "list index out of range")
+    failing(Setting(schedule=nan), backend, ValueError, f"schedule({at}) is nan")
+    found = failing(Setting(schedule=negative, optimizer=lambda model: Adam(model.parameters())), backend, ValueError,
+                    f"schedule({at}) is -0.1")  # fmt: skip
+    assert found["optimizer"]["steps"] == at
+
+
+def test_a_schedule_of_ours_may_fail_long_after_epochs_were_drawn(backend):
+    schedule = optim.exponential(0.0, 10.7)  # to the power of 300, when an epoch begins, it is beyond all floats
+    found = failing(Setting(schedule=schedule, epochs=200), backend, OverflowError, "")
+    assert found["optimizer"]["steps"] == 300
+
+
+def test_a_schedule_is_called_once_a_step_in_order(backend):
+    calls = []
+
+    def schedule(step):
+        calls.append(step)
+        return 0.01
+
+    Setting(schedule=schedule).run(backend)
+    assert calls == list(range(30))
+
+
+def test_validation_that_fails(backend):
+    found = failing(Setting(Logarithm, xs=[1.0, 2.0], ys=[1.0, 1.0], validation=([-1.0], [1.0])), backend, ValueError,
+                    "log(-")  # fmt: skip
+    assert found["optimizer"]["steps"] == 1
+    setting = Setting(Line, xs=[1.0, 2.0], ys=[1.0, 1.0], loss=lambda p, y: p * y * 10, validation=([1.0], [1e308]))
+    failing(setting, backend, FloatingPointError, "inf after epoch 1")
+
+
+def test_an_error_of_the_rule_comes_out_with_everything_as_it_was(backend):
+    class Short(Signed):
+        moments = {"more": 0.0}  # noqa: RUF012
+
+        def rule(self):
+            return lambda x, grad, more: (x,)
+
+    found = Setting(optimizer=lambda model: Short(model.parameters())).run(backend)
+    assert found["error"][0] in (TypeError, ValueError)
+    assert found["optimizer"]["steps"] == 0
+    assert found["data"] == Setting().run("eager")["data"][:0] + [p.data for p in Setting().model().parameters()] * 2
+
+
+# What cannot be compiled
+
+
+class Branching(Line):
+    def __call__(self, x):
+        return self.w * x if x > 0 else self.b * x  # the user's line
+
+
+def test_a_branch_on_a_number_is_an_error_at_the_users_line(backend):
+    with pytest.raises(TraceError, match=r"test_backends\.py:\d+, `return self\.w \* x if x > 0"):
+        fit(Branching(), losses.mse_loss, [1.0, -2.0], [1.0, 1.0], epochs=1, progress=False, backend=backend)
+
+
+def test_auto_trains_a_branch_eagerly_and_says_so_once(caplog):
+    setting = Setting(Branching, xs=[1.0, -2.0, 3.0], ys=[1.0, 1.0, 2.0], batch_size=1)
+    same(setting, "auto")
+    [message] = caplog.messages
+    assert message.startswith("training eagerly, since the model cannot be compiled: ")
+    assert message.count("# the user's line") == 1
+
+
+def test_a_label_as_pythons_index_is_answered_with_take(backend, caplog):
+    def loss(logits, y):
+        return -losses.log_softmax(logits)[y]
+
+    def options(kind):
+        return {"epochs": 2, "progress": False, "rng": 1, "backend": kind}
+
+    with pytest.raises(TraceError, match=r"test_backends\.py:\d+, `return -losses.*take\(values, index\)"):
+        fit(nn.MLP(1, [3], rng=1), loss, [[1.0], [2.0]], [0, 2], **options(backend))
+    for kind in "eager", "auto":
+        fit(nn.MLP(1, [3], rng=1), loss, [[1.0], [2.0]], [0, 2], **options(kind))
+    [message] = caplog.messages
+    assert "take(values, index)" in message
+
+
+@pytest.mark.parametrize("choose", [lambda x: [1.0][x], lambda x: range(x), lambda x: np.eye(2)[x]])
+def test_every_way_to_index_by_a_label_is_answered_with_take(choose):
+    with pytest.raises(TraceError, match=r"choose.*take\(values, index\)"):
+        micrograd.compile(lambda x: choose(x), (0,), backend="python")
+
+
+def test_other_type_errors_of_a_model_come_out_as_they_are():
+    with pytest.raises(TypeError, match="not subscriptable"):
+        micrograd.compile(lambda x: x["a"], (0,), backend="python")
+
+
+class Stepping(SGD):
+    def step(self):
+        super().step()
+
+
+class Zeroing(SGD):
+    def zero_grad(self):
+        super().zero_grad()
+
+
+@pytest.mark.parametrize(("kind", "name"), [(Stepping, "step"), (Zeroing, "zero_grad")])
+def test_an_optimizer_with_a_step_of_its_own_is_not_compiled(kind, name, backend, caplog):
+    setting = Setting(optimizer=lambda model: kind(model.parameters(), 0.1))
+    expected, message = setting.run(backend)["error"]
+    assert expected is TypeError
+    assert re.search(rf"{kind.__name__} defines its own {name}\(\) \(.*test_backends\.py:\d+\)", message)
+    same(setting, "auto")
+    assert caplog.messages == [f"training eagerly, since the model cannot be compiled: {message}"]
+
+
+def test_auto_without_a_compiler_is_python(monkeypatch, caplog):
+    monkeypatch.setenv("CC", "/nonexistent")
+    micrograd.compiler.native.toolchain.warn_once.cache_clear()
+    same(Setting(), "auto")
+    [message] = caplog.messages
+    assert message.startswith("compiled to NumPy instead of C: no C compiler works here")
+
+
+def test_c_without_a_compiler_is_an_error(monkeypatch):
+    monkeypatch.setenv("CC", "/nonexistent")
+    model = nn.MLP(2, [3, 1], rng=1)
+    with pytest.raises(CompilerError, match=r"\$CC is '/nonexistent'"):
+        fit(model, losses.mse_loss, XS, YS, epochs=1, progress=False, backend="c")
+    assert {type(parameter) for parameter in model.parameters()} == {Value}
+
+
+def test_an_unknown_backend_is_named():
+    with pytest.raises(ValueError, match="unknown backend 'C': expected one of eager, auto, python, numpy, c"):
+        fit(Line(), losses.mse_loss, [1.0], [1.0], epochs=1, backend="C")
+
+
+@pytest.mark.skipif(not has_compiler(), reason="threads need a C compiler")
+def test_threads_take_the_same_steps(threads_pay):
+    found = []
+    for threads in (1, 2, 2):
+        model = nn.MLP(2, [3, 1], rng=1)
+        xs, ys = moons(50, rng=1)
+        history = fit(model, losses.mse_loss, xs, ys, epochs=5, rng=1, progress=False, backend="c", threads=threads)
+        found.append([*history.losses, *(p.data for p in model.parameters())])
+    assert close(found[1], found[0])
+    assert found[1] == found[2]
+    with pytest.raises(ValueError, match="threads is 0"):
+        fit(model, losses.mse_loss, xs, ys, epochs=5, threads=0)
+
+
+# Ctrl-C
+
+
+def test_ctrl_c_at_the_first_look_at_the_moments_leaves_the_parameters_free(backend):
+    """In C that is before the first step, and in Python within it, which is then taken as a whole."""
+    model, seen = Line(), []
+    optimizer = SGD(model.parameters(), 0.1, momentum=0.9)
+
+    class Pressed(list):
+        def __iter__(self):
+            if not seen:
+                seen.append(signal.raise_signal(signal.SIGINT))
+            return super().__iter__()
+
+    optimizer.velocity = Pressed(optimizer.velocity)
+    arguments = {"epochs": 2, "optimizer": optimizer, "progress": False, "backend": backend}
+    history = fit(model, losses.mse_loss, [1.0], [2.0], **arguments)
+    assert (history.interrupted, len(history.losses), len(seen)) == (True, backend == "python", 1)
+    assert len(fit(model, losses.mse_loss, [1.0], [2.0], **arguments).losses) == 2
+
+
+# Snapshots
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"snapshots": 2},
+        {"epochs": 41, "batch_size": 5},
+        {"validation": moons(4, rng=2), "patience": 3, "epochs": 30},
+        {"schedule": optim.step(0.2, every=3, factor=0.5), "clip_grad_norm": 0.01},
+        {"optimizer": lambda model: Adam(model.parameters()[-2:], 0.05)},
+        {"rng": lambda: None, "epochs": 3},
+    ],
+)
+def test_snapshots_are_the_same_and_change_nothing(options, backend):
+    options = {"snapshots": 8, **options}
+    random.seed(1)
+    without = Setting(**{**options, "snapshots": None}).run(backend)
+    random.seed(1)
+    setting = Setting(**options)
+    if "rng" in options:
+        setting.rng = lambda: random.seed(1) or random
+    found = same(setting, backend)
+    snapshots = found["history"].pop("snapshots")
+    assert without["history"].pop("snapshots") == []
+    assert 2 <= len(snapshots) <= options["snapshots"]
+    assert (snapshots[0][0], snapshots[-1][0]) == (0, len(found["history"]["losses"]))
+    assert all(without[name] == found[name] for name in ("history", "data", "grad", "optimizer"))
+
+
+def test_a_training_that_fails_keeps_its_snapshots_and_tells_where(backend):
+    data = {"xs": [1.0, 2.0, 3.0, 4.0], "ys": [0.0] * 4}
+    setting = Setting(Line, **data, batch_size=2, epochs=500, snapshots=10)
+    setting.optimizer = lambda model: SGD(model.parameters(), 3.0)
+    found = failing(setting, backend, FloatingPointError, "is inf in epoch")["history"]
+    failure, snapshots = found["failure"], found["snapshots"]
+    assert failure["epoch"] == snapshots[-1][0] >= len(found["losses"]) > 5
+    assert all(map(math.isfinite, snapshots[-1][1]))
+    assert "inf" in failure["origin"]

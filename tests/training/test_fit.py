@@ -1,0 +1,1079 @@
+"""`fit` trains, reports and records; and however it ends, the model is consistent and Python's state is restored."""
+
+import gc
+import io
+import math
+import os
+import random
+import re
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import tracemalloc
+import weakref
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+from micrograd import Value, nn
+from micrograd.data import batches, moons, xor
+from micrograd.losses import binary_cross_entropy_with_logits as cross_entropy
+from micrograd.losses import hinge_loss, mse_loss
+from micrograd.optim import SGD, Adam, step
+from micrograd.support import signals
+from micrograd.support.signals import uninterrupted
+from micrograd.training import Diverged, History, fit
+from micrograd.training.trainer import Trainer
+from tests.helpers import has_compiler
+
+XS, YS = moons(12, rng=1)
+
+
+def mlp(rng=1):
+    return nn.MLP(2, [3, 1], rng=rng)
+
+
+def train(model=None, loss=cross_entropy, xs=XS, ys=YS, **options):
+    """`fit` with what a test does not care about."""
+    options = {"epochs": 3, "batch_size": 4, "rng": 1, "progress": False, **options}
+    return fit(model or mlp(), loss, xs, ys, **options)
+
+
+def numbers(model):
+    return [parameter.data for parameter in model.parameters()]
+
+
+class Fixed(nn.Module):
+    """No weights."""
+
+    def __call__(self, x):
+        return Value(x)
+
+
+class Line(nn.Module):
+    """One weight."""
+
+    def __init__(self, w=0.0):
+        self.w = Value(w)
+
+    def __call__(self, x):
+        return self.w * x
+
+
+# Learning
+
+
+def test_xor_is_learned():
+    model = nn.MLP(2, [4, 1], rng=1)
+    history = fit(model, cross_entropy, *xor(), epochs=400, optimizer=Adam(model.parameters(), 0.05), progress=False)
+    assert history.losses[-1] < 0.05 < history.losses[0]
+    assert [model(x) > 0 for x in xor()[0]] == [False, True, True, False]
+
+
+def test_it_takes_the_steps_that_a_loop_by_hand_takes():
+    model, by_hand = mlp(), mlp()
+    history = train(model, optimizer=Adam(model.parameters(), 0.03), xs=XS[:10], ys=YS[:10])
+    optimizer, rng, losses = Adam(by_hand.parameters(), 0.03), random.Random(1), []
+    for _ in range(3):
+        total = 0.0
+        for xs, ys in batches(XS[:10], YS[:10], 4, rng):
+            loss = sum((cross_entropy(by_hand(x), y) for x, y in zip(xs, ys, strict=True)), Value(0.0)) / len(xs)
+            by_hand.zero_grad()
+            loss.backward()
+            optimizer.step()
+            total += loss.data * len(xs)
+        losses.append(total / 10)
+    assert numbers(model) == pytest.approx(numbers(by_hand), rel=1e-12)
+    assert history.losses == pytest.approx(losses, rel=1e-12)
+
+
+def test_by_default_a_step_is_of_all_examples_by_adam():
+    model, other = mlp(), mlp()
+    train(model, batch_size=None)
+    train(other, batch_size=len(XS), optimizer=Adam(other.parameters(), learning_rate=0.01))
+    assert numbers(model) == numbers(other) != numbers(mlp())
+
+
+def test_the_seed_decides_the_order_of_the_examples():
+    models = [mlp() for _ in range(4)]
+    for model, rng in zip(models, [1, random.Random(1), None, 2], strict=True):
+        random.seed(1)
+        train(model, rng=rng)
+    first, second, third, fourth = map(numbers, models)
+    assert first == second == third != fourth
+
+
+def test_tables_go_by_position_and_not_by_label():
+    pandas = pytest.importorskip("pandas")
+    labels = random.Random(1).sample(range(12), 12)
+    tables = pandas.DataFrame(XS, columns=["x0", "x1"], index=labels), pandas.Series(YS, index=labels)
+    model, other = mlp(), mlp()
+    history = train(model, xs=tables[0], ys=tables[1], validation=tables)
+    assert history == train(other, validation=(XS, YS))
+    assert numbers(model) == numbers(other)
+
+
+def test_numpys_numbers_as_options_train_to_pythons():
+    numpy = pytest.importorskip("numpy")
+    options = {"epochs": 3, "batch_size": 4, "patience": 9, "rng": 1}
+    model, other = mlp(), mlp()
+    history = train(
+        model,
+        validation=(XS, YS),
+        schedule=lambda step: numpy.float32(0.25) / 2**step,
+        **{name: numpy.int64(value) for name, value in options.items()},
+    )
+    assert history == train(other, validation=(XS, YS), schedule=lambda step: 0.25 / 2**step, **options)
+    assert numbers(model) == numbers(other)
+    assert {type(x) for x in numbers(model) + history.learning_rates} == {float}
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_parameters_that_were_set_to_numpys_numbers_are_trained_in_double_precision(kind):
+    numpy = pytest.importorskip("numpy")
+    models = [mlp(), mlp()]
+    for parameter, twin in zip(*[model.parameters() for model in models], strict=True):
+        parameter.data = getattr(numpy, kind)(parameter.data)
+        twin.data = float(parameter.data)
+    first, second = map(train, models)
+    assert first == second
+    assert numbers(models[0]) == numbers(models[1])
+    assert {type(x) for x in numbers(models[0])} == {float}
+
+
+def test_a_generator_of_numpys_decides_the_order_too():
+    numpy = pytest.importorskip("numpy")
+    models = [mlp() for _ in range(3)]
+    for model, seed in zip(models, [1, 1, 2], strict=True):
+        train(model, rng=numpy.random.default_rng(seed))
+    first, second, third = map(numbers, models)
+    assert first == second != third
+
+
+def test_the_schedule_sets_the_rate_of_each_step():
+    rates = []
+
+    class Recorder(SGD):
+        def step(self):
+            rates.append(self.learning_rate)
+            super().step()
+
+    model = mlp()
+    history = train(
+        model, optimizer=Recorder(model.parameters(), 9.0), schedule=step(0.5, every=2, factor=0.1), epochs=2
+    )
+    assert rates == pytest.approx([0.5, 0.5, 0.05, 0.05, 0.005, 0.005])
+    assert history.learning_rates == [rates[2], rates[5]]
+
+
+def test_any_object_with_a_step_will_do_as_an_optimizer():
+    class Signs:
+        learning_rate = 0.25
+
+        def __init__(self, parameters):
+            self.parameters = parameters
+
+        def zero_grad(self):
+            for parameter in self.parameters:
+                parameter.grad = 0.0
+
+        def step(self):
+            for parameter in self.parameters:
+                parameter.data -= math.copysign(self.learning_rate, parameter.grad)
+
+    model = Line()
+    history = train(model, mse_loss, [1.0, 2.0], [1.0, 2.0], batch_size=None, epochs=4, optimizer=Signs([model.w]))
+    assert model.w.data == 1.0
+    assert history.learning_rates == [0.25] * 4
+
+
+# Validation and patience
+
+
+def test_gradients_are_clipped_for_an_optimizer_whose_parameters_are_a_method_too():
+    class Stepping:
+        learning_rate = 0.1
+
+        def __init__(self, model):
+            self.parameters = model.parameters
+
+        def step(self):
+            for p in self.parameters():
+                p.data -= self.learning_rate * p.grad
+
+        def zero_grad(self):
+            for p in self.parameters():
+                p.grad = 0.0
+
+    found = []
+    for make in Stepping, lambda model: SGD(model.parameters(), 0.1):
+        model = nn.MLP(1, [2, 1], rng=1)
+        fit(model, mse_loss, [[1.0]], [3.0], epochs=3, optimizer=make(model), clip_grad_norm=0.1, progress=False)
+        found.append([p.data for p in model.parameters()])
+    assert found[0] == pytest.approx(found[1])
+
+
+def test_validation_is_measured_after_each_epoch_and_not_learned_from():
+    model, other = mlp(), mlp()
+    validation = moons(5, rng=2)
+    history = train(model, validation=validation)
+    train(other)
+    assert numbers(model) == numbers(other)
+    assert len(history.validation_losses) == 3
+    last = [cross_entropy(model(x), y).data for x, y in zip(*validation, strict=True)]
+    assert history.validation_losses[-1] == pytest.approx(sum(last) / 5, rel=1e-12)
+    assert train().validation_losses == []
+
+
+def test_an_epoch_does_not_look_through_the_history(monkeypatch):
+    class WriteOnly(list):
+        def __iter__(self):
+            raise AssertionError("the time would grow with the square of the epochs")
+
+    monkeypatch.setattr("micrograd.training.History", lambda: History(validation_losses=WriteOnly()))
+    assert len(train(validation=(XS, YS)).validation_losses) == 3
+
+
+class Walk:
+    """An optimizer that sets a weight to one number after the other."""
+
+    learning_rate = 0.0
+
+    def __init__(self, parameter, path):
+        self.parameter, self.path = parameter, iter(path)
+
+    def zero_grad(self):
+        pass
+
+    def step(self):
+        self.parameter.data = next(self.path)
+
+
+def walk(path, model=None, loss=mse_loss, **options):
+    """The history of a weight that takes this path, where the validation loss is its square, and the weight."""
+    model = model or Line(9.0)
+    options = {"epochs": len(path), "validation": ([1.0], [0.0]), "batch_size": None, **options}
+    history = train(model, loss, [1.0], [0.0], optimizer=Walk(model.w, path), **options)
+    return history, model.w.data
+
+
+@pytest.mark.parametrize(
+    ("path", "patience", "epochs", "best"),
+    [
+        ([3.0, 2.0, 4.0, 1.0], 1, 3, 2.0),
+        ([3.0, 2.0, 4.0, 1.0, 5.0], 2, 5, 1.0),
+        ([3.0, 2.0, 2.0, -2.0, 1.0], 2, 4, 2.0),  # as low is no lower
+        ([3.0, 2.0, 1.0], 1, 3, 1.0),
+        ([3.0, 4.0, 5.0], 9, 3, 3.0),  # the best, even where the patience lasts
+    ],
+)
+def test_patience_ends_the_training_and_brings_back_the_best_parameters(path, patience, epochs, best):
+    history, w = walk(path, patience=patience)
+    assert history.validation_losses == [w * w for w in path[:epochs]]
+    assert len(history.losses) == len(history.learning_rates) == epochs
+    assert w == best
+    assert not history.interrupted
+
+
+def test_without_patience_the_last_parameters_stay():
+    assert walk([3.0, 2.0, 4.0])[1] == 4.0
+
+
+def test_an_interrupt_brings_back_the_best_parameters_too():
+    def path():
+        yield from [3.0, 2.0, 4.0]
+        raise KeyboardInterrupt
+
+    model = Line(9.0)
+    history = train(
+        model, mse_loss, [1.0], [0.0], epochs=9, patience=5, validation=([1.0], [0.0]), optimizer=Walk(model.w, path())
+    )
+    assert history.interrupted
+    assert history.validation_losses == [9.0, 4.0, 16.0]
+    assert model.w.data == 2.0
+
+
+# What goes wrong
+
+
+def test_ctrl_c_between_an_epochs_last_step_and_its_entry_waits_for_the_entry():
+    class Interrupted(SGD):
+        def step(self):
+            super().step()
+            if self.steps == 6:  # the last of the second epoch
+                signal.raise_signal(signal.SIGINT)
+
+    model = mlp()
+    history = train(model, optimizer=Interrupted(model.parameters(), 0.1))
+    assert history.interrupted
+    assert len(history.losses) == len(history.learning_rates) == 2
+    expected = mlp()
+    assert train(expected, epochs=2, optimizer=SGD(expected.parameters(), 0.1)).losses == history.losses
+    assert numbers(model) == numbers(expected)
+
+
+@pytest.mark.parametrize("backend", ["eager", "python", "c"])
+def test_ctrl_c_during_validation_keeps_the_epoch_that_was_learned(backend, monkeypatch, cache):
+    if backend == "c" and not has_compiler():
+        pytest.skip("there is no C compiler here")
+    evaluate, calls = Trainer.evaluate, iter(range(2))
+
+    def interrupted(self):
+        if next(calls, None) is None:
+            raise KeyboardInterrupt
+        return evaluate(self)
+
+    monkeypatch.setattr(Trainer, "evaluate", interrupted)
+    model, expected = mlp(), mlp()
+    history = train(model, epochs=9, validation=(XS, YS), backend=backend)
+    monkeypatch.undo()
+    until = train(expected, validation=(XS, YS), backend=backend)
+    assert history.interrupted
+    assert history.losses == until.losses
+    assert history.learning_rates == until.learning_rates
+    assert history.validation_losses == until.validation_losses[:2]
+    assert numbers(model) == numbers(expected)
+
+
+def failing(at, error):
+    """A loss that raises the error at its so-manieth call."""
+    calls = iter(range(1, at))
+
+    def loss(prediction, target):
+        if next(calls, None) is None:
+            raise error
+        return cross_entropy(prediction, target)
+
+    return loss
+
+
+def test_ctrl_c_keeps_the_steps_taken_and_returns_the_history():
+    model, other = mlp(), mlp()
+    history = train(model, failing(at=12 + 12 + 5, error=KeyboardInterrupt()), epochs=100)
+    assert history.interrupted
+    assert len(history.losses) == len(history.learning_rates) == 2
+    expected = train(other, failing(at=12 + 12 + 8, error=KeyboardInterrupt()), epochs=100)
+    assert numbers(model) == numbers(other) != numbers(mlp())  # four examples a step: those of the fifth are lost
+    assert history == expected
+
+
+def test_ctrl_c_before_the_first_step_returns_an_empty_history():
+    model = mlp()
+    assert train(model, failing(at=1, error=KeyboardInterrupt())) == History(interrupted=True)
+    assert numbers(model) == numbers(mlp())
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), ZeroDivisionError("inside")])
+def test_a_step_that_fails_half_way_is_undone(error):
+    class HalfWay(SGD):
+        def step(self):
+            if self.steps == 4:
+                self.parameters[0].data = 77.0
+                raise error
+            super().step()
+
+    model, other = mlp(), mlp()
+    if isinstance(error, KeyboardInterrupt):
+        assert train(model, optimizer=HalfWay(model.parameters(), 0.1)).interrupted
+    else:
+        with pytest.raises(ZeroDivisionError, match=r"^inside$"):
+            train(model, optimizer=HalfWay(model.parameters(), 0.1))
+    train(other, failing(at=4 * 4 + 1, error=KeyboardInterrupt()), optimizer=SGD(other.parameters(), 0.1))
+    assert numbers(model) == numbers(other)
+
+
+def test_ctrl_c_within_a_step_waits_until_the_step_is_done():
+    class Interrupted(SGD):
+        def step(self):
+            if self.steps == 4:
+                signal.raise_signal(signal.SIGINT)
+                signal.raise_signal(signal.SIGINT)
+            super().step()
+
+    model, other = mlp(), mlp()
+    optimizer = Interrupted(model.parameters(), 0.1)
+    assert train(model, optimizer=optimizer).interrupted
+    assert optimizer.steps == 5
+    train(other, failing(at=5 * 4 + 1, error=KeyboardInterrupt()), optimizer=SGD(other.parameters(), 0.1))
+    assert numbers(model) == numbers(other)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_stays_what_the_program_has_made_of_it():
+    seen = []
+    before = signal.signal(signal.SIGINT, lambda *arguments: seen.append(arguments))
+    try:
+        with uninterrupted():
+            signal.raise_signal(signal.SIGINT)
+            assert seen == []
+        assert [number for number, _ in seen] == [signal.SIGINT]
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        with uninterrupted():
+            signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        assert len(seen) == 1
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class Called(Exception):
+    """By a handler, which says for which signal."""
+
+
+@pytest.fixture
+def handlers():
+    """Handlers that raise."""
+
+    def called(number, frame):
+        raise Called(number)
+
+    if not hasattr(signal, "SIGALRM"):
+        pytest.skip("signals as POSIX has them")
+    numbers = signal.SIGALRM, signal.SIGUSR1
+    before = [signal.signal(number, called) for number in numbers]
+    yield dict.fromkeys(numbers, called)
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+
+
+def test_other_signals_wait_too(handlers):
+    for number in handlers:
+        done = []
+        with pytest.raises(Called), uninterrupted():  # noqa: PT012
+            signal.raise_signal(number)
+            done.append(number)
+        assert done == [number]
+    called = []
+    signal.signal(signal.SIGUSR1, lambda number, frame: called.append(number))
+    with pytest.raises(KeyboardInterrupt), uninterrupted():  # noqa: PT012
+        signal.raise_signal(signal.SIGUSR1)
+        signal.raise_signal(signal.SIGINT)
+    assert called == [signal.SIGUSR1]
+    assert signal.getsignal(signal.SIGALRM) is handlers[signal.SIGALRM]
+
+
+def test_a_handler_that_is_not_set_back_since_another_raised_is_called_all_the_same(handlers, monkeypatch):
+    original = signals._signal.signal
+
+    def interrupted(number, handler):
+        if number == signal.SIGALRM and handler is handlers[number]:
+            raise Called(signal.SIGUSR1)
+        return original(number, handler)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(signals._signal, "signal", interrupted)
+        with pytest.raises(Called), uninterrupted():
+            pass
+    assert signal.getsignal(signal.SIGUSR1) is handlers[signal.SIGUSR1]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    with pytest.raises(Called):
+        signal.raise_signal(signal.SIGALRM)
+
+
+def test_it_runs_in_a_thread():
+    histories = []
+    thread = threading.Thread(target=lambda: histories.append(train()))
+    thread.start()
+    thread.join()
+    assert histories == [train()]
+
+
+SCRIPT = """
+import gc, sys
+from micrograd import nn
+from micrograd.data import moons
+from micrograd.losses import hinge_loss, mse_loss
+from micrograd.optim import SGD
+from micrograd.training import fit
+
+model = nn.MLP(2, [8, 1], rng=1)
+pairs = []
+
+class Counting(SGD):
+    def step(self):
+        super().step()
+        pairs.append([p.data for p in self.parameters])
+        if len(pairs) == 3:
+            print("ready", flush=True)
+
+history = fit(model, mse_loss, *moons(20, rng=1), epochs=10**9, batch_size=2, rng=1, progress=False,
+              optimizer=Counting(model.parameters(), 0.01))
+assert [p.data for p in model.parameters()] == pairs[-1], "the last step is whole"
+assert history.interrupted and gc.isenabled()
+assert len(history.losses) == len(history.learning_rates) == len(pairs) // 10
+print("steps", len(pairs))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal as POSIX has it")
+@pytest.mark.parametrize("delay", range(4))
+def test_a_real_ctrl_c_ends_a_process_in_order(delay):
+    with subprocess.Popen(
+        [sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "ready\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=0.0031 * delay + 0.001)
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+    assert errors == ""
+    assert process.returncode == 0
+    assert int(re.fullmatch(r"steps (\d+)\n", output)[1]) >= 3
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_a_loss_that_is_not_finite_raises_and_leaves_the_parameters(bad):
+    calls = iter(range(12 + 4))
+
+    def loss(prediction, target):
+        return cross_entropy(prediction, target) + (bad if next(calls, None) is None else 0.0)
+
+    model, other = mlp(), mlp()
+    with pytest.raises(FloatingPointError, match=rf"the loss is {bad} in epoch 2, step 5, at a learning rate of 0\.01"):
+        train(model, loss)
+    train(other, failing(at=12 + 4 + 1, error=KeyboardInterrupt()))
+    assert numbers(model) == numbers(other)
+
+
+@pytest.mark.parametrize("path", [[3.0, math.nan], [3.0, math.inf]])
+def test_a_step_to_what_is_not_finite_is_undone(path):
+    model = Line(9.0)
+    with pytest.raises(FloatingPointError, match=f"a parameter is {path[1]} in epoch 2, step 2"):
+        walk(path, model)
+    assert model.w.data == 3.0
+
+
+def test_a_gradient_that_is_not_finite_does_not_reach_the_parameters():
+    model = Line(0.0)
+    with pytest.raises(FloatingPointError, match="a parameter is -inf in epoch 1, step 1"):
+        train(model, lambda p, y: p * 1e200 * 1e200, [1.0], [0.0], optimizer=SGD([model.w], 0.1))
+    assert model.w.data == 0.0
+
+
+@pytest.mark.parametrize("make", [Adam, lambda ps: SGD(ps, momentum=0.9)])
+def test_an_optimizer_goes_on_after_a_step_that_is_undone(make):
+    neuron = nn.Neuron(1, "relu", rng=0)
+    neuron.w[0].data = -0.5
+    optimizer = make(neuron.parameters())
+    before = optimizer.state_dict()
+    with pytest.raises(FloatingPointError, match="a parameter is nan"):
+        fit(neuron, mse_loss, [[math.inf]], [1.0], epochs=1, optimizer=optimizer, progress=False)
+    assert optimizer.state_dict() == before
+    neuron.w[0].data = 0.5
+    fit(neuron, mse_loss, [[1.0]], [1.0], epochs=1, optimizer=optimizer, progress=False)
+    assert optimizer.steps == 1
+
+
+def test_a_validation_loss_that_is_not_finite_raises():
+    def loss(prediction, target):
+        return prediction * target
+
+    message = "the validation loss is inf after epoch 1: the parameters are those after the last completed step; val"
+    with pytest.raises(Diverged, match=message) as caught:
+        train(Line(1.0), loss, [1.0], [1.0], validation=([1.0, 1.0], [1.0, math.inf]))
+    assert caught.value.history.losses == [1.0]
+    assert caught.value.history.learning_rates == [0.01]
+    assert caught.value.history.validation_losses == []
+
+
+@pytest.mark.parametrize(
+    ("path", "what", "epochs"),
+    [
+        ([3.0, 2.0, 1e200], "the validation loss is inf after epoch 3", 3),
+        ([3.0, 2.0, 4.0, math.nan], "a parameter is nan in epoch 4, step 4, at a learning rate of 0.0", 3),
+    ],
+)
+def test_with_patience_a_training_that_diverges_brings_back_the_best_parameters(path, what, epochs):
+    model = Line(9.0)
+    with pytest.raises(Diverged) as caught:
+        walk(path, model, patience=5, loss=lambda p, y: p * p)
+    history = caught.value.history
+    assert str(caught.value).startswith(
+        f"{what}: the parameters are those of epoch 2, with the lowest validation loss;"
+    )
+    assert model.w.data == 2.0
+    assert len(history.losses) == len(history.learning_rates) == epochs
+    assert history.validation_losses[:2] == [9.0, 4.0]
+
+
+def test_what_the_loss_raises_comes_out_as_it_is():
+    model = mlp()
+    error = RuntimeError("of the user")
+    with pytest.raises(RuntimeError) as caught:
+        train(model, failing(at=6, error=error))
+    assert caught.value is error
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"model": Fixed()}, "no parameters"),
+        ({"xs": [], "ys": []}, "xs is empty"),
+        ({"xs": XS[:-1]}, "not 11 and 12"),
+        ({"epochs": 0}, "epochs is 0"),
+        ({"epochs": 1.5}, "epochs is 1.5"),
+        ({"epochs": True}, "epochs is True: expected an int, 1 or greater"),
+        ({"snapshots": True}, "snapshots is True"),
+        ({"clip_grad_norm": True}, "clip_grad_norm is True: expected a number, 0 or greater, or math.inf for no limit"),
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"validation": ([], [])}, "validation must be a pair"),
+        ({"validation": [(1, 2)]}, "validation must be a pair"),
+        ({"validation": ([1], [1, 2])}, "not 1 and 2"),
+        ({"validation": (XS, YS), "patience": 0}, "patience is 0"),
+        ({"patience": 3}, "give validation="),
+        ({"validation": {"xs": XS, "ys": YS}}, "validation must be a pair"),
+        ({"schedule": lambda step: math.nan}, r"schedule\(0\) is nan: expected a finite number, 0 or greater"),
+        ({"optimizer": SGD(mlp().parameters())}, "the optimizer has none of the model's parameters"),
+        ({"loss": lambda p, y: (p.data - y) ** 2}, "the loss does not depend on the model's parameters"),
+        ({"loss": lambda p, y: cross_entropy(p.detach(), y)}, "the loss does not depend on the model's parameters"),
+    ],
+)
+def test_bad_arguments_are_refused_before_anything_happens(options, message):
+    model = options.pop("model", mlp())
+    before = numbers(model)
+    with pytest.raises(ValueError, match=message):
+        train(model, **options)
+    assert numbers(model) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"xs": dict(enumerate(XS))}, "xs is of type dict: expected a list or an array$"),
+        ({"ys": set(range(12))}, "ys is of type set"),
+        ({"xs": iter(XS)}, "xs is of type list_iterator"),
+        ({"model": mse_loss}, "model is <function mse_loss.*>: expected a Module, or what has parameters"),
+        ({"model": nn.MLP}, "model is <class 'micrograd.nn.layers.MLP'>: expected a Module"),
+        ({"loss": "mse"}, "loss is 'mse': expected a function of a prediction and its target, such as losses.mse_loss"),
+        ({"optimizer": "adam"}, r"optimizer is 'adam': expected an optimizer, such as optim.Adam\(model.param"),
+        ({"optimizer": Adam}, "optimizer is <class 'micrograd.optim.Adam'>: expected an optimizer"),
+        ({"schedule": 0.1}, r"schedule is 0.1: expected a function .*, such as optim.constant\(0.1\)"),
+        ({"progress": "yes"}, "progress is 'yes': expected True, False or a text stream"),
+        ({"progress": 1}, "progress is 1: expected True, False or a text stream"),
+        ({"progress": io.BytesIO()}, "progress is <_io.BytesIO .*>: expected a text stream, but a bytes-"),
+        (
+            {"lr": 0.1},
+            r"fit\(\) has no argument lr: use optimizer=optim.Adam\(model.parameters\(\), learning_rate=0.1\) instead",
+        ),
+        ({"learning_rate": 0.1}, r"fit\(\) has no argument learning_rate: use optimizer=optim.Adam\("),
+        ({"rng": "1"}, "rng is '1': expected a random.Random, a NumPy generator or a seed"),
+        (
+            {"loss": lambda p, y: None},
+            "the loss of an example must be a single number: a Value holds a number .*, not NoneType",
+        ),
+        (
+            {"loss": lambda p, y: [p - y]},
+            "the loss of an example must be a single number: a Value holds a number .*, not list",
+        ),
+    ],
+)
+def test_arguments_of_another_kind_are_refused_before_anything_happens(options, message):
+    model = options.pop("model", mlp())
+    with pytest.raises(TypeError, match=message):
+        train(model, **options)
+    assert model in (mse_loss, nn.MLP) or numbers(model) == numbers(mlp())
+
+
+@pytest.mark.parametrize("backend", ["eager", "auto", "python"])
+@pytest.mark.parametrize(
+    ("loss", "ys", "validation", "message"),
+    [
+        (hinge_loss, YS, None, r"^ys\[0\] is 0: hinge_loss expects -1 or \+1"),
+        (cross_entropy, [0] * 11 + [-1], None, r"^ys\[11\] is -1: binary_.* expects a number from 0 to 1"),
+        (cross_entropy, YS, (XS, [[0, 2]] * 12), r"^validation\[1\]\[0\]\[1\] is 2"),
+    ],
+)
+def test_targets_that_the_loss_is_not_for_are_refused_at_the_door_of_every_backend(
+    backend, loss, ys, validation, message
+):
+    with pytest.raises(ValueError, match=message):
+        train(loss=loss, ys=ys, validation=validation, backend=backend)
+
+
+@pytest.mark.parametrize("backend", ["eager", "python"])
+def test_a_number_in_the_examples_that_is_not_finite_is_named_once_the_loss_is_not(backend):
+    bad = [*XS[:7], (0.0, math.nan), *XS[8:]]
+    with pytest.raises(FloatingPointError, match=r"the loss is nan .*; xs\[7\] holds nan: leave such examples out"):
+        train(xs=bad, backend=backend)
+    with pytest.raises(FloatingPointError, match=r"the validation loss is inf .*; validation\[1\]\[0\] holds inf"):
+        train(Line(1.0), mse_loss, [1.0], [2.0], validation=([1.0], [math.inf]), backend=backend)
+
+
+def test_weights_that_have_grown_too_large_to_train_are_told_from_a_rate_that_is_too_high():
+    model = Line(1.0)
+    with pytest.raises(FloatingPointError, match="; the weights have grown to .*: create a new model"):
+        train(model, mse_loss, [1.0], [2.0], epochs=1000, optimizer=SGD([model.w], 1e3))
+    with pytest.raises(FloatingPointError, match="; try a lower learning rate, or inputs on a smaller scale"):
+        train(Line(1.0), mse_loss, [1e200], [2.0])
+
+
+@pytest.mark.parametrize("backend", ["eager", "python"])
+def test_rows_of_an_array_come_to_the_model_as_lists_of_pythons_numbers(backend):
+    numpy = pytest.importorskip("numpy")
+    seen = []
+
+    class Noting(Line):
+        def __call__(self, x):
+            seen.append(x)
+            return self.w * (x + x)[2]
+
+    def loss(prediction, target):
+        seen.append(target)
+        return mse_loss(prediction, target)
+
+    train(Noting(1.0), loss, numpy.ones((3, 2), "f"), numpy.ones(3, "uint8"), backend=backend)
+    assert all(type(x) in (list, int) or isinstance(x, Value) for x in seen)
+
+
+def test_the_parameters_may_come_from_a_generator():
+    class Giving(Line):
+        def parameters(self):
+            yield self.w
+
+    model = Giving()
+    train(model, mse_loss, [1.0], [1.0])
+    assert model.w.data > 0
+
+
+def test_an_array_without_dimensions_is_no_list_of_examples():
+    numpy = pytest.importorskip("numpy")
+    with pytest.raises(TypeError, match="ys is of type ndarray: expected a list"):
+        train(ys=numpy.array(1.0))
+
+
+def test_a_first_loss_of_0_may_be_a_plain_number():
+    """As Python's max gives it where the margin is kept."""
+    model = Line(3.0)
+    history = train(model, lambda p, y: max(0, 1 - y * p), [1.0, -1.0], [1.0, -1.0])
+    assert history.losses == [0.0] * 3
+    assert model.w.data == 3.0
+
+
+def test_an_optimizer_of_some_of_the_parameters_leaves_the_others():
+    model, before = mlp(), numbers(mlp())
+    train(model, optimizer=SGD(model.parameters()[-1:], 0.1))
+    assert numbers(model)[:-1] == before[:-1]
+    assert numbers(model)[-1] != before[-1]
+
+
+# The collector, and memory
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("ending", [None, KeyboardInterrupt(), RuntimeError()])
+def test_the_collector_is_paused_and_then_as_it_was(enabled, ending):
+    states = set()
+
+    def loss(prediction, target):
+        states.add(gc.isenabled())
+        if ending and len(states) == 1:
+            raise ending
+        return cross_entropy(prediction, target)
+
+    was = gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        if isinstance(ending, RuntimeError):
+            with pytest.raises(RuntimeError):
+                train(loss=loss)
+        else:
+            train(loss=loss)
+        assert states == {False}
+        assert gc.isenabled() is enabled
+    finally:
+        (gc.enable if was else gc.disable)()
+
+
+def cyclic(prediction, target):
+    """A loss of a user's own, in the form in which node and closure hold each other."""
+    node = cross_entropy(prediction, target)
+    out = Value(node.data, (node,), "identity")
+
+    def _backward(grad):
+        node.grad += out.grad
+
+    out._backward = _backward
+    return out
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("loss", [cross_entropy, cyclic])
+def test_memory_does_not_grow_with_the_steps(loss):
+    sizes, objects = [], []
+
+    class Measuring(SGD):
+        def zero_grad(self):
+            super().zero_grad()
+            sizes.append(tracemalloc.get_traced_memory()[0])
+            objects.append(len(gc.get_objects()))
+
+    model = nn.MLP(2, [16, 1], rng=1)
+    optimizer = Measuring(model.parameters(), 0.01)
+    tracemalloc.start()
+    try:
+        train(model, loss, optimizer=optimizer, batch_size=None, epochs=40)
+    finally:
+        tracemalloc.stop()
+    assert len(sizes) == 40
+    assert max(sizes[20:]) - max(sizes[10:20]) < 10_000  # a tenth of what one step's graph takes
+    assert max(objects[20:]) - max(objects[10:20]) < 20
+
+
+def test_a_table_that_gives_an_array_is_taken_by_its_rows():
+    class Table:
+        """As of pandas: what [] finds is a column."""
+
+        def __init__(self, rows):
+            self.rows = np.array(rows)
+
+        def __len__(self):
+            return len(self.rows)
+
+        def __array__(self, *_, **__):
+            return self.rows
+
+        def __getitem__(self, name):
+            raise KeyError(name)
+
+    xs, ys = [[0.0, 1.0], [1.0, 0.5]], [0.0, 1.0]
+    found = [
+        fit(nn.MLP(2, [1], rng=1), mse_loss, kind(xs), kind(ys), epochs=2, rng=1, progress=False)
+        for kind in (list, Table)
+    ]
+    assert found[0] == found[1]
+
+
+def test_cycles_that_outlive_their_step_are_collected_now_and_then():
+    nodes, alive, latest = weakref.WeakSet(), [], []
+
+    def loss(prediction, target):
+        node = cyclic(prediction, target)
+        nodes.add(node)
+        latest[:] = [*latest[-11:], node]
+        alive.append(len(nodes))
+        return node
+
+    train(loss=loss, batch_size=None, epochs=100)
+    assert len(alive) == 1200
+    assert max(alive) < 600
+
+
+# Progress
+
+
+class Clock:
+    """A clock that goes on by so many seconds with each look."""
+
+    def __init__(self, tick):
+        self.now, self.tick = 0.0, tick
+
+    def __call__(self):
+        self.now += self.tick
+        return self.now
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+class Interrupting(Terminal):
+    """Ctrl-C comes while text number `at` is written to it."""
+
+    def __init__(self, at):
+        super().__init__()
+        self.left = at
+
+    def write(self, text):
+        self.left -= bool(text)
+        if text and self.left == 0:
+            raise KeyboardInterrupt
+        return super().write(text)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock(0.5)
+    monkeypatch.setattr("micrograd.training.progress.time.monotonic", clock)
+    return clock
+
+
+@pytest.mark.parametrize("left", [np.array([1.0, 2.0]), np.float32(0.5), Value(0.5), 0.5 + 0j, -0.0, math.nan, True])
+@pytest.mark.parametrize("number", [0.5, 0.0, 1.0])
+def test_whatever_a_failed_step_leaves_in_a_parameter_is_set_back(left, number):
+    parameters = [Value(number), Value(number)]
+    parameters[0].data = left
+    signals.restore(parameters, [number, number])
+    assert [(type(p.data), repr(p.data)) for p in parameters] == [(float, repr(number))] * 2
+
+
+def test_ctrl_c_while_anything_is_written_ends_with_the_history():
+    whole = Interrupting(0)
+    train(progress=whole, epochs=3)
+    texts = -whole.left
+    assert texts >= 2
+    for at in range(1, texts + 1):
+        assert train(progress=Interrupting(at), epochs=3).interrupted
+
+
+def test_a_log_gets_plain_lines_a_second_apart_and_always_the_last(clock):
+    log = io.StringIO()
+    history = train(progress=log, epochs=6, validation=(XS, YS))
+    lines = log.getvalue().splitlines()
+    assert "\r" not in log.getvalue()
+    assert [line.split()[1] for line in lines] == ["1/6", "3/6", "5/6", "6/6"]
+    assert lines[0] == (
+        f"epoch 1/6  loss {history.losses[0]:.4g}  validation {history.validation_losses[0]:.4g}  rate 0.01  "
+        "24 examples/s  0:02 left"
+    )
+    assert lines[-1].endswith("  in 0:03")
+
+
+def test_a_terminal_gets_one_line_that_updates_itself_after_steps(clock):
+    terminal = Terminal()
+    history = train(progress=terminal, epochs=2)
+    lines = terminal.getvalue().split("\r")
+    assert lines.pop(0) == ""
+    assert lines[-1].endswith("\n")
+    assert terminal.getvalue().count("\n") == 1
+    assert {len(line.rstrip("\n")) for line in lines} == {79}
+    assert len(lines) == 2 * 3  # after each step
+    assert "validation" not in terminal.getvalue()
+    assert lines[0].startswith("epoch 1/2  loss ")
+    assert lines[-1].startswith(f"epoch 2/2  loss {history.losses[-1]:.4g}  rate 0.01  ")
+
+
+def test_a_terminal_is_not_told_more_often_than_it_can_be_read(clock):
+    clock.tick = 0.01
+    terminal = Terminal()
+    train(progress=terminal, epochs=10)
+    assert len(terminal.getvalue().split("\r")) - 1 == 4  # at the start, every tenth look of 30, and the last
+    assert "epoch 10/10" in terminal.getvalue()
+
+
+@pytest.mark.parametrize("kind", [io.StringIO, lambda: Terminal()])
+def test_a_training_that_ends_early_leaves_no_time_that_is_left(clock, kind):
+    stream = kind()
+    assert train(loss=failing(at=60, error=KeyboardInterrupt()), progress=stream, epochs=1000).interrupted
+    lines = stream.getvalue().replace("\r", "\n").split("\n")
+    assert any(line.rstrip().endswith(" left") for line in lines)
+    assert re.search(r"  in \d+:\d\d *$", lines[-2])
+
+
+def test_an_error_begins_on_a_line_of_its_own():
+    terminal = Terminal()
+    with pytest.raises(RuntimeError):
+        train(loss=failing(at=6, error=RuntimeError()), progress=terminal)
+    assert terminal.getvalue().endswith("\n")
+
+
+def test_stderr_is_told_by_default_and_nobody_if_asked(capsys, monkeypatch):
+    fit(mlp(), cross_entropy, XS, YS, epochs=1)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("epoch 1/1  loss ")
+    train(progress=False)
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(sys, "stderr", None)  # as where a program has no console
+    train(progress=True)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_the_training_goes_on_when_nobody_reads_any_more(terminal):
+    read, write = os.pipe()
+    os.close(read)
+    histories = []
+    with suppress(BrokenPipeError), open(write, "w") as pipe:  # which tries once more when it is closed
+        pipe.isatty = lambda: terminal
+        histories.append(train(progress=pipe))
+    assert histories == [train()]
+
+
+@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
+def test_the_training_goes_on_when_the_stream_is_closed(stream):
+    def loss(prediction, target):
+        stream.close()
+        return cross_entropy(prediction, target)
+
+    assert train(loss=loss, progress=stream) == train()
+
+
+def test_the_training_is_silent_where_the_stream_was_closed_before(monkeypatch):
+    stream = io.StringIO()
+    stream.close()
+    assert train(progress=stream) == train()
+    monkeypatch.setattr(sys, "stderr", stream)
+    assert train(progress=True) == train()
+
+
+@pytest.mark.parametrize(("columns", "width"), [(0, 79), (20, 19), (120, 119)])
+def test_a_real_terminal_gets_a_line_that_fits(columns, width):
+    pty, fcntl, termios = map(pytest.importorskip, ("pty", "fcntl", "termios"))
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+    shown = ""
+    try:
+        with open(slave, "w") as terminal:
+            history = train(progress=terminal)
+            while not shown.endswith("\n"):
+                shown += os.read(master, 10_000).decode()
+    finally:
+        os.close(master)
+    assert shown.endswith("\r\n")  # which is what the terminal makes of a line feed
+    lines = shown[:-2].split("\r")[1:]
+    assert {len(line) for line in lines} == {width}
+    assert lines[-1].startswith(f"epoch 3/3  loss {history.losses[-1]:.4g}  rate 0.01  "[:width])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (lambda m, xs, ys: (m, xs, ys, mse_loss), r"^loss is .*mse_loss, as in fit\(model, loss, xs, ys\)$"),
+        (lambda m, xs, ys: (mse_loss, m, xs, ys), r"^model is .*on an input, as in fit\(model, loss, xs, ys\)$"),
+        (lambda m, xs, ys: (m, mse_loss, xs), "^ys is missing: give both"),
+        (lambda m, xs, ys: (m, mse_loss, None, ys), "^xs is missing: give both"),
+        (lambda m, xs, ys: (m, mse_loss), "^xs and ys are missing: give both"),
+    ],
+)
+def test_arguments_in_another_order_or_missing_are_refused_with_the_order(arguments, message):
+    with pytest.raises(TypeError, match=message):
+        fit(*arguments(nn.Neuron(2), [[0.0, 1.0]], [1.0]), epochs=1, progress=False)
+
+
+@pytest.mark.parametrize("backend", ["eager", "python", "c"])
+def test_a_loss_for_a_batch_is_told_what_it_is_called_with(backend):
+    def loss(predictions, targets):
+        return sum((p - t) ** 2 for p, t in zip(predictions, targets, strict=True))
+
+    with pytest.raises(TypeError, match="not iterable|does not support|argument") as error:
+        fit(nn.Neuron(2), loss, [[0.0, 1.0]], [1.0], epochs=1, progress=False, backend=backend)
+    notes = ["fit calls the loss with one prediction and its target, not with lists of a whole batch"]
+    assert error.value.__notes__ == notes
+
+
+@pytest.mark.parametrize("error", [OSError, ValueError])
+def test_a_stream_that_cannot_tell_whether_it_is_a_terminal_is_none(error):
+    class Stream(io.StringIO):
+        def isatty(self):
+            raise error("no terminal")
+
+    history = train(progress=(stream := Stream()), epochs=2)
+    assert stream.getvalue().startswith("epoch 1/2") or stream.getvalue().startswith("epoch 2/2")
+    assert len(history.losses) == 2
+
+
+def test_a_stream_of_bytes_is_refused_before_an_executor_is_made():
+    def executor():
+        raise AssertionError("it was called")
+
+    with pytest.raises(TypeError, match="expected a text stream"):
+        fit(nn.Neuron(1), mse_loss, [[0.0]], [1.0], epochs=1, backend="c", executor=executor, progress=io.BytesIO())
+
+
+@pytest.mark.parametrize("backend", ["eager", "python"])
+def test_threads_are_refused_where_they_would_do_nothing(backend):
+    with pytest.raises(ValueError, match=f'^backend "{backend}" .*in one thread: give backend="c"'):
+        fit(nn.Neuron(2), mse_loss, [[0.0, 1.0]], [1.0], epochs=1, backend=backend, threads=2)

@@ -1,0 +1,111 @@
+"""Trainings that fail, diverge, are clipped or interrupted, in every way to run them: each leaves what eager leaves."""
+
+import math
+import random
+import signal
+
+import pytest
+
+from micrograd import fit, losses, nn
+from micrograd.optim import SGD, Adam
+from tests.helpers import has_compiler
+from tests.trainings import XS, YS, Line, Logarithm, Setting, close, failing, negative_log_likelihood, running, same
+
+
+@pytest.fixture(params=["python", "c", "shards"])
+def way(request):
+    """How to run a training, besides eager."""
+    if request.param == "c" and not has_compiler():
+        pytest.skip("there is no C compiler here")
+    return request.param
+
+
+FAILURES = {
+    "log": (Logarithm, [1.0, 2.0, 3.0, -1.0, 2.0], [1.0] * 5, losses.mse_loss, ValueError, "log(-"),
+    "division": (Line, [1.0, 2.0, 3.0, 0.0], [1.0] * 4, lambda p, y: p / ((p - p) + y - 1), ZeroDivisionError, ""),
+    "0": (Line, [1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 0.0, 3.0], lambda p, y: p / y, ZeroDivisionError, ""),
+    "label": (lambda: nn.MLP(1, [3], rng=1), [[1.0]] * 4, [0, 1, 5, 2], negative_log_likelihood, ValueError,
+              "index is 5"),
+    "half": (lambda: nn.MLP(1, [3], rng=1), [[1.0]] * 4, [0, 1, 0.5, 2], negative_log_likelihood, ValueError,
+             "index is 0.5"),
+    "negative": (lambda: nn.MLP(1, [3], rng=1), [[1.0]] * 4, [0, 1, -1, 2], negative_log_likelihood, ValueError,
+                 "index is -1"),
+    "loss": (Line, [1.0, 2.0, 3.0], [1.0, 1e308, 1.0], lambda p, y: p * y * 1e6, FloatingPointError, "the loss is"),
+    "NaN": (Line, [1.0, math.nan, 3.0], [1.0, 1.0, 1.0], losses.mse_loss, FloatingPointError, "the loss is nan"),
+    "parameter": (Line, [1.0, 1e200, 3.0], [0.0, 1e100, 0.0], lambda p, y: p * y * 1e-100, FloatingPointError,
+                  "a parameter is -inf"),
+    "overflow": (Line, [1.0, 4000.0, 3.0], [1.0, 1.0, 1.0], lambda p, y: p.exp() * y, OverflowError, "exp("),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAILURES)
+@pytest.mark.parametrize("make", [SGD, lambda p, rate: SGD(p, rate, momentum=0.9), Adam])
+def test_a_failure_in_the_middle_is_the_same_and_leaves_the_same(name, make, way):
+    model, xs, ys, loss, kind, match = FAILURES[name]
+    options = {"loss": loss, "xs": xs, "ys": [float(y) for y in ys], "batch_size": 1}
+    rate = 1e300 if name == "parameter" else 0.01
+    setting = Setting(model, optimizer=lambda model: make(model.parameters(), rate), **options)
+    if name == "parameter" and make is Adam:
+        setting.optimizer = lambda model: Adam(model.parameters(), 1e308, (0.0, 0.0), 1e-300)
+        setting.loss, match = lambda p, y: -p * 1e-308, "is"
+    failing(setting, way, kind, match)
+
+
+def test_a_loss_that_grows_until_it_is_infinite_ends_at_the_same_step(way):
+    setting = Setting(Line, xs=[1.0, 2.0, 3.0], ys=[1.0, 3.0, 4.0], batch_size=2, epochs=1000)
+    setting.optimizer = lambda model: SGD(model.parameters(), 30, momentum=0.9)
+    found = failing(setting, way, FloatingPointError, "the loss is inf in epoch")
+    assert found["optimizer"]["steps"] > 50
+    setting.loss = lambda p, y: (p - y) ** 2.0
+    found = failing(setting, way, OverflowError, "the result is too large for a float")
+    assert found["optimizer"]["steps"] > 50
+
+
+@pytest.mark.parametrize("limit", [1e-3, 0.2, 1e6, 0, math.inf])
+def test_gradients_are_clipped_alike(limit, way):
+    same(Setting(optimizer=lambda model: Adam(model.parameters(), 0.05), clip_grad_norm=limit), way)
+
+
+def test_gradients_whose_squares_overflow_are_clipped_all_the_same(way):
+    setting = Setting(Line, xs=[1e200, 2e200], ys=[1.0, 1.0], loss=lambda p, y: p * y, clip_grad_norm=1.0)
+    found = same(setting, way)
+    assert found["data"][0] != 0.5
+    assert found["error"] is None
+
+
+@pytest.mark.parametrize("at", [0, 4, 5, 6, 100])
+def test_ctrl_c_keeps_whole_steps_and_the_order_of_the_examples(at, way):
+    """By a schedule, so that it comes at the same moment: one compiled step is as good as many."""
+
+    def schedule(step):
+        if step == at:
+            signal.raise_signal(signal.SIGINT)
+        return 0.01
+
+    setting = Setting(schedule=schedule, epochs=40, batch_size=2)
+    model, rng = setting.model(), random.Random(7)
+    optimizer = Adam(model.parameters())
+    with running(way) as options:
+        history = fit(model, setting.loss, XS, YS, optimizer=optimizer, rng=rng, schedule=schedule, epochs=40,
+                      batch_size=2, progress=False, **options)  # fmt: skip
+    assert history.interrupted
+    assert len(history.losses) == optimizer.steps // 5
+    again = setting.model()
+    count = optimizer.steps
+    steps = Adam(again.parameters())
+
+    class Enough(Exception):
+        pass
+
+    def until(step):
+        if step == count:
+            raise Enough
+        return 0.01
+
+    if count < 200:
+        other = random.Random(7)
+        with pytest.raises(Enough):
+            fit(again, setting.loss, XS, YS, optimizer=steps, rng=other, schedule=until, epochs=41, batch_size=2,
+                progress=False)  # fmt: skip
+        assert close(steps.state_dict(), optimizer.state_dict())
+        assert close([p.data for p in again.parameters()], [p.data for p in model.parameters()])
