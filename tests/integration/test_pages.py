@@ -8,7 +8,6 @@ import subprocess
 import sys
 import textwrap
 from codeop import compile_command
-from importlib.util import find_spec
 
 import pytest
 
@@ -16,7 +15,7 @@ import micrograd
 from micrograd import functions, nn
 from tests.pages import BLOCK, HERE, PAGES, README, ROOT, blocks, printed, run
 
-PYTHON = [page for page in PAGES if blocks(page, "python") and (page.stem != "estimators" or find_spec("sklearn"))]
+PYTHON = [page for page in PAGES if blocks(page, "python")]
 COMMANDS = [page for page in PAGES if any(block["file"] for block in BLOCK.finditer(page.read_text(encoding="utf-8")))]
 
 

@@ -34,7 +34,6 @@ ROOMS = """
     training
     draw
     viz
-    estimators
     core
     support
     micrograd

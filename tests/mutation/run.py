@@ -29,7 +29,6 @@ TESTS = {  # those of the module first
     **{name: ["functional", "sparse", "properties"] for name in ["functional", "core/derivatives"]},
     "support/trees": ["trees", "functional", "sparse", "properties", "function"],
     "data": ["data"],
-    "estimators": ["estimators"],
     "losses": NETWORKS,
     **{name: ["optim", *NETWORKS] for name in ["optim", "schedules"]},
     **{f"nn/{name}": ["nn", *NETWORKS] for name in ["layers", "checkpoint"]},
