@@ -20,12 +20,6 @@ __all__ = [  # without `sum` and `compile`, which a star would put in place of P
     "take", "training", "value_and_grad", "viz", "vjp", "where",
 ]  # fmt: skip
 
-if not getattr(sys, "_is_gil_enabled", lambda: True)():
-    raise ImportError(
-        "this Python runs without its global lock (the GIL), where micrograd has not been tested: "
-        "start it as `python -X gil=1`, or set PYTHON_GIL=1 in its environment"
-    )
-
 if sys.platform == "emscripten":
     from micrograd.support import emscripten
 

@@ -4,11 +4,9 @@ import ast
 import builtins
 import copy
 import gc
-import importlib
 import inspect
 import math
 import multiprocessing
-import os
 import pickle
 import re
 import subprocess
@@ -1651,16 +1649,6 @@ class TestThePackage:
     def test_an_unknown_name_is_an_error(self):
         with pytest.raises(AttributeError, match="module 'micrograd' has no attribute 'Valve'"):
             _ = micrograd.Valve
-
-    def test_a_python_without_its_global_lock_is_refused(self, monkeypatch):
-        monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
-        with pytest.raises(ImportError, match=r"without its global lock .* `python -X gil=1`, or set PYTHON_GIL=1"):
-            importlib.reload(micrograd)
-
-    @pytest.mark.parametrize(("options", "settings"), [(["-X", "gil=1"], {}), ([], {"PYTHON_GIL": "1"})])
-    def test_the_lock_is_switched_on_as_the_error_says(self, options, settings):
-        command = [sys.executable, *options, "-c", "import micrograd"]
-        subprocess.run(command, cwd=Path(micrograd.__file__).parents[1], env={**os.environ, **settings}, check=True)
 
 
 @pytest.mark.parametrize("items", [{1.0: "a"}, {1.0, 2.0}, frozenset([1.0])])
