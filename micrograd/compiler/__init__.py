@@ -10,9 +10,8 @@ The rooms, in the order of the work; each imports only from those above it:
                    rounds that run together (jam) and functions that similar loops share (share)
     targets/       the IR as text: Python, C and JavaScript; C and a module of JavaScript to export (export)
     native/        text as machine code: the compiler (toolchain), run in the background (background), the library, a
-                   loop that trains with the optimizer's rule as C (loop, update), on numbers in a buffer (buffers);
-                   JavaScript in a browser (browser)
-    function.py    all of it for one function, in this process; where there is no compiler, in Python or NumPy
+                   loop that trains with the optimizer's rule as C (loop, update), on numbers in a buffer (buffers)
+    function.py    all of it for one function, in this process; where there is no compiler, in Python
     session.py     training: compiled gradients, and in C whole steps, in the block of a compiled function
     distributed/   a function on many processes and machines: worker, pool, shards, map
     compiled.py    the public face: `compile` and `Compiled`, with its code as text and in files

@@ -72,9 +72,7 @@ def compile(
         Leaf Values that the function uses. Their numbers are read at each call; all other Values and numbers that the
         function uses are constants.
     backend
-        "c" for C, which needs a C compiler; "numpy" for NumPy, which computes many examples at once; "python" for
-        Python; "auto" for C if there is a compiler, in a browser for JavaScript, else for NumPy if it is installed,
-        else for Python.
+        "c" for C, which needs a C compiler; "python" for Python; "auto" for C if there is a compiler, else for Python.
     batch_size
         If given, a C compiler starts now, in the background, on the code for `backward` with so many examples, and the
         first call waits for it. Otherwise it starts at the first call.
@@ -109,8 +107,6 @@ def compile(
         If the function needs a number while it is traced, as `if x > 0`, `max` or a lookup in a dict do.
     CompilerError
         If the backend is "c" and there is no C compiler; from the first call, if the compiler fails.
-    ModuleNotFoundError
-        If the backend is "numpy" and NumPy is not installed.
     ValueError, TypeError
         If an argument is not as described above.
     """
@@ -321,9 +317,8 @@ class Compiled(Function):
 
     @property
     def source(self) -> str:
-        """The generated Python, or for NumPy: `forward`, and if the function returns a single Value, its gradients."""
-        own: Callable[[], str] | None = getattr(self._backends[self._shapes], "source", None)
-        return own() if own else source(self._first_graph())
+        """The generated Python: `forward`, and if the function returns a single Value, its gradients."""
+        return source(self._first_graph())
 
     @property
     def ir(self) -> str:

@@ -7,10 +7,8 @@ import inspect
 import logging
 import math
 import struct
-import sys
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from importlib.util import find_spec
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from micrograd.compiler.dataset import Examples, Packed, ShapeError, Shapes, TracedError, address, pack, pool
@@ -24,7 +22,7 @@ from micrograd.compiler.native.background import BackgroundTask
 from micrograd.compiler.native.library import CBackend, Library
 from micrograd.compiler.native.toolchain import CompilerError, notice, require_compiler, warn_once
 from micrograd.compiler.native.writer import MUCH_TO_WRITE, LibraryWriter
-from micrograd.compiler.options import IN_PYTHON, Options
+from micrograd.compiler.options import Options
 from micrograd.compiler.targets.python import PythonBackend, explain
 from micrograd.core.errors import shown
 from micrograd.engine import Value
@@ -83,9 +81,9 @@ class Function:
                 self._start_build(self._shapes, kind, options.batch_size if stored.sizes else 1)
 
     def __repr__(self) -> str:
-        single = "" if self.precision == DOUBLE else " in single precision"
-        others = {backend.language for backend in self._backends.values() if not isinstance(backend, CBackend)}
-        language = max(others, default=f"C{single}")
+        language = "Python"
+        if self._is_in_c():
+            language = "C" if self.precision == DOUBLE else "C in single precision"
         return f"<{self._name} compiled to {language}, {len(self.parameters)} parameters>"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -197,13 +195,14 @@ class Function:
 
     def _compile(self, shapes: Shapes) -> None:
         """Trace the function for arguments of these shapes. The backend builds each function at its first call."""
-        options, in_python = self.options, self.options.backend in IN_PYTHON
+        in_python = self.options.in_python
         search = None if in_python or self._backends else BackgroundTask(require_compiler)  # beside the first trace
         graph = self._traced(shapes)
         try:
             if search:
                 search.result()
-            self._backends[shapes] = _without_compiler(graph, options) if in_python else CBackend(graph, options)
+            backend = PythonBackend(SerializedGraph(graph)) if in_python else CBackend(graph, self.options)
+            self._backends[shapes] = backend
         except CompilerError as error:
             self._fall_back(shapes, graph, error)
 
@@ -218,13 +217,12 @@ class Function:
             raise ShapeError(shapes, self._shapes, error) from error
 
     def _fall_back(self, shapes: Shapes, graph: Graph, error: CompilerError) -> None:
-        """Use another backend from now on in place of C; raise the error if the user asked for C."""
+        """Use Python from now on in place of C; raise the error if the user asked for C."""
         if self.options.backend == "c":
             raise error
-        backend = self._backends[shapes] = _without_compiler(graph, self.options)
+        self._backends[shapes] = PythonBackend(SerializedGraph(graph))
         doubles = "" if self.precision == DOUBLE else ", in double precision"
-        if doubles or backend.language != "JavaScript":  # than which a browser has nothing faster
-            warn_once(f"compiled to {backend.language} instead of C{doubles}: {error}")
+        warn_once(f"compiled to Python instead of C{doubles}: {error}")
 
     def _start_build(self, shapes: Shapes, kind: Kind, n: float, writer: LibraryWriter | None = None) -> None:
         """Start building, in the background, the library that `_library` returns."""
@@ -313,27 +311,6 @@ class Function:
                 total = math.nan
             total += sum(results)
         return total, gradients
-
-    def _takes_steps(self, shapes: Iterable[Shapes]) -> bool:
-        """Whether for all these shapes there is a loop that takes the steps of a training."""
-        return all(self._backends[each].language in ("C", "JavaScript") for each in shapes)
-
-
-def _without_compiler(graph: Graph, options: Options) -> Backend:
-    """The backend that the user asked for, or else the fastest one."""
-    stored, is_chosen = SerializedGraph(graph), options.backend in IN_PYTHON
-    if sys.platform == "emscripten" and not is_chosen:
-        from micrograd.compiler.native.browser import BrowserBackend  # which only Pyodide can run
-
-        return BrowserBackend(stored)
-    has_numpy = find_spec("numpy")
-    if options.backend == "python" or not (is_chosen or has_numpy):
-        return PythonBackend(stored)
-    if not has_numpy:
-        raise ImportError('backend="numpy" needs NumPy: pip install numpy')
-    from micrograd.compiler.targets.arrays import NumpyBackend  # here, since only this backend needs NumPy
-
-    return NumpyBackend(stored, few_in_python=not is_chosen)
 
 
 def _check_function(function: Any, example_args: Any) -> None:

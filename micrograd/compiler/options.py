@@ -1,6 +1,7 @@
 """How a function is compiled: the options of `compile` and `fit`, checked once and passed along together."""
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,12 +10,11 @@ from micrograd.core.errors import shown
 from micrograd.support import validation
 
 CHOICES: dict[str, tuple[Any, ...]] = {
-    "backend": ("auto", "c", "numpy", "python"),
+    "backend": ("auto", "c", "python"),
     "finite": (True, False),
     "errors": ("raise", "ieee"),
     "sparse": (True, False),
 }
-IN_PYTHON = ("numpy", "python")  # which need no C compiler
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,15 @@ class Options:
                 "None for one that all share, which at least one does not: (None, 0), for instance"
             )
         object.__setattr__(self, "in_axes", axes if several else 0)
-        in_python, give = f'backend "{self.backend}"', 'give backend="c" with'
-        if self.backend in IN_PYTHON and self.precision != DOUBLE:
-            raise ValueError(f'{in_python} computes in doubles: {give} precision="single"')
-        if self.backend in IN_PYTHON and self.threads > 1:
-            raise ValueError(f"{in_python} runs in one thread: {give} threads={self.threads}")
+        if self.backend == "python" and self.precision != DOUBLE:
+            raise ValueError('backend "python" computes in doubles: give backend="c" with precision="single"')
+        if self.backend == "python" and self.threads > 1:
+            raise ValueError(f'backend "python" runs in one thread: give backend="c" with threads={self.threads}')
+
+    @property
+    def in_python(self) -> bool:
+        """Whether no C compiler is looked for: with "auto", in a browser's Python, which has none."""
+        return self.backend == "python" or (self.backend == "auto" and sys.platform == "emscripten")
 
     @property
     def quiet(self) -> bool:

@@ -110,7 +110,7 @@ class Training:
         self._gradients = gradients = CompiledGradients(compiled, by_engine)
         self._turn = threading.RLock()  # of the thread that takes a step
         self._claim, self._in_c, self._inside = ExitStack(), ExitStack(), False
-        self._loop: Any = None  # in C, or in a browser in JavaScript, while the buffers are in use
+        self._loop: NativeLoop | None = None  # while the buffers are in use
         self._started: LoopBuild | None = None
         self._latest: Examples | None = None
 
@@ -125,7 +125,7 @@ class Training:
 
     def __enter__(self) -> Self:
         self._check_optimizer()
-        claimed, in_c = False, self._compiled._takes_steps(self._compiled._backends)
+        claimed, in_c = False, self._compiled._is_in_c()
         try:
             with uninterrupted(), gc_paused():
                 self._claim.enter_context(trained(self._optimizer.parameters))
@@ -196,7 +196,7 @@ class Training:
             return 0
         self._buffers.take_moments()
         self._bind(examples)
-        return int(self._loop.run_steps(rates, losses, **options)) if self._loop else 0
+        return self._loop.run_steps(rates, losses, **options) if self._loop else 0
 
     def shuffles_in_c(self, rng: Any) -> bool:
         """Whether C can shuffle as this source of random numbers does."""
@@ -204,12 +204,13 @@ class Training:
 
     def shuffle(self, order: "array[int]", rng: Any) -> None:
         """Shuffle as `NativeLoop.shuffle` does."""
+        assert self._loop  # which the caller has asked
         self._loop.shuffle(order, rng)
 
     def set_gradients(self, parts: Sequence["array[float]"]) -> None:
         """Let the parameters have the sum of these gradients."""
         buffers, total = self._buffers, self._compiled.precision.zeros(self._buffers.n)
-        if isinstance(self._loop, NativeLoop):
+        if self._loop:
             buffers.grads[:] = memoryview(total)
             for part in parts:
                 self._loop.add_gradients(part)
@@ -238,14 +239,10 @@ class Training:
             check_rule(self._optimizer)
             self._loop = None
         try:
-            if self._loop is None and self._compiled._is_in_c():
+            if self._loop is None:
                 self._loop = NativeLoop(self._compiled, self._buffers, self._max_norm, self._started)
-            elif self._loop is None:
-                from micrograd.compiler.native.browser import BrowserLoop  # which only Pyodide can run
-
-                self._loop = BrowserLoop(self._compiled, self._buffers, self._max_norm)
             self._buffers.read_constants()
-            if examples is not None and self._compiled._takes_steps(pack.shapes for pack in examples.packs):
+            if examples is not None and self._compiled._is_in_c():
                 self._loop.bind(examples)
             elif examples is not None:  # of a shape for which there was no C, as the log has said
                 self._leave_c()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("micrograd")
 
 Loss = Callable[[Any, Any], Any]
-BACKENDS = ("eager", "auto", "python", "numpy", "c")
+BACKENDS = ("eager", "auto", "python", "c")
 ORDER = ", as in fit(model, loss, xs, ys)"
 KINDS = {
     "model": (["__call__", "parameters"], f"a Module, or what has parameters() and can be called on an input{ORDER}"),
@@ -91,9 +91,8 @@ def fit(
         time to time. Nothing is reported if False, or once the stream can no longer be written to.
     backend
         "eager" for the engine; "c" for generated code, which runs the whole training, many times as fast; "python" for
-        generated code that computes the gradients, "numpy" for that on NumPy's arrays; "auto" for C if there is a
-        compiler, in a browser for JavaScript, else for NumPy if it is installed, else for Python, or for the engine if
-        the model or the loss cannot be compiled, and then the log says why.
+        generated code that computes the gradients; "auto" for C if there is a compiler, else for Python, or for the
+        engine if the model or the loss cannot be compiled, and then the log says why.
 
         Compiled, a model is traced once for each shape of examples, and by a later call only if it, the loss or what
         they can read has changed, other than the parameters' numbers. It draws its random numbers only then; a number
@@ -252,7 +251,7 @@ def _check_shards(executor: Any, shards: Any, xs: Any, ys: Any, backend: str, th
     if executor is None and shards is not None:
         raise ValueError("shards need the workers of an executor: give executor=ProcessPoolExecutor() with them")
     if executor is not None and backend == "eager":
-        raise ValueError('workers run generated code: give backend="c", "numpy", "python" or "auto" with an executor')
+        raise ValueError('workers run generated code: give backend="c", "python" or "auto" with an executor')
     if executor is not None and threads != 1:
         raise ValueError(f"threads is {threads}, but each worker of an executor has a single thread: leave it at 1")
     if (xs is None or ys is None) and not loaded_by_workers:

@@ -333,7 +333,7 @@ def test_it_shows_that_it_is_in_single_precision():
     assert repr(squared()) == "<<lambda> compiled to C in single precision, 0 parameters>"
 
 
-def test_without_a_compiler_numpy_computes_in_doubles(monkeypatch, network, caplog):
+def test_without_a_compiler_python_computes_in_doubles(monkeypatch, network, caplog):
     toolchain.warn_once.cache_clear()
 
     def none(*_):
@@ -344,7 +344,7 @@ def test_without_a_compiler_numpy_computes_in_doubles(monkeypatch, network, capl
     fast = micrograd.compile(loss, (xs[0], ys[0]), parameters=model.parameters(), precision="single")
     expected = [loss(x, y).data for x, y in zip(np.array(xs[:3], "f").tolist(), ys, strict=False)]
     assert fast.map(xs[:3], ys[:3]) == pytest.approx(expected, rel=1e-12)
-    assert "compiled to NumPy instead of C, in double precision: none works here" in caplog.text
+    assert "compiled to Python instead of C, in double precision: none works here" in caplog.text
     with pytest.raises(CompilerError):
         micrograd.compile(loss, (xs[0], ys[0]), backend="c", precision="single")
 

@@ -247,15 +247,14 @@ def test_forward_mode_does_not_confuse_its_variables():
     assert grad(lambda x: x * jvp(lambda y: x * y)(2.0, 1.0)[1])(3.0) == 6.0
 
 
-@pytest.mark.parametrize("backend", ["python", "numpy"])
-def test_forward_mode_compiles(backend):
+def test_forward_mode_compiles():
     for products, vector in ((jvp, TANGENT), (vjp, WEIGHTS)):
-        fast = micrograd.compile(products(spiral), (POINT, vector), backend=backend)
+        fast = micrograd.compile(products(spiral), (POINT, vector), backend="python")
         expected = products(spiral)(POINT, vector)
         assert flat(fast(POINT, vector)) == pytest.approx(flat(expected), rel=1e-14)
-    of_time = micrograd.compile(jacobian(lambda t: [t * i + t.sin() for i in range(5)]), (0.5,), backend=backend)
+    of_time = micrograd.compile(jacobian(lambda t: [t * i + t.sin() for i in range(5)]), (0.5,), backend="python")
     assert of_time(0.25) == jacobian(lambda t: [t * i + t.sin() for i in range(5)])(0.25)
-    slope = micrograd.compile(lambda x, v: jvp(rosenbrock)(x, v)[1], ([1.0, 2.0], [1.0, 1.0]), backend=backend)
+    slope = micrograd.compile(lambda x, v: jvp(rosenbrock)(x, v)[1], ([1.0, 2.0], [1.0, 1.0]), backend="python")
     value, (by_x, by_v) = slope.value_and_grad([1.5, 2.0], [0.25, -3.0])
     assert value == pytest.approx(product(grad(rosenbrock)([1.5, 2.0]), [0.25, -3.0]), rel=1e-14)
     assert by_x == pytest.approx(hvp(rosenbrock)([1.5, 2.0], [0.25, -3.0]), rel=1e-14)

@@ -17,7 +17,7 @@ from tests.helpers import assert_close, graphs, has_compiler, random_examples, r
 np = pytest.importorskip("numpy")
 sparse = pytest.importorskip("scipy.sparse")
 
-BACKENDS = ["python", "numpy", *["c"] * has_compiler()]
+BACKENDS = ["python", *["c"] * has_compiler()]
 
 
 @pytest.fixture(params=BACKENDS)

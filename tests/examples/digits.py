@@ -107,7 +107,7 @@ def parsed(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, Example
     )
     parser.add_argument("--target", type=float, default=0.95, help="the accuracy to reach")
     parser.add_argument(
-        "--backend", choices=("eager", "auto", "python", "numpy", "c"), default="auto", help="what takes the steps"
+        "--backend", choices=("eager", "auto", "python", "c"), default="auto", help="what takes the steps"
     )
     options = parser.parse_args(arguments)
     for name in ("limit", "hidden", "epochs", "learning_rate"):

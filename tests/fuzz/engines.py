@@ -47,15 +47,11 @@ def c(programs: list[Program]) -> list[Result]:
     return _compiled(programs, "c")
 
 
-def numpy(programs: list[Program]) -> list[Result]:
-    return _compiled(programs, "numpy")
-
-
 def javascript(programs: list[Program]) -> list[Result]:
     return _compiled(programs, "javascript")
 
 
-ENGINES: dict[str, Engine] = {"torch": pytorch, "python": python, "numpy": numpy, "c": c, "javascript": javascript}
+ENGINES: dict[str, Engine] = {"torch": pytorch, "python": python, "c": c, "javascript": javascript}
 """What the eager engine can be compared with."""
 
 

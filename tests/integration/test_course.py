@@ -43,7 +43,7 @@ def test_what_is_built_is_whole_and_names_nothing_outside(installed, tmp_path):
         names = set(archive.namelist())
     assert {
         "micrograd/engine.py",
-        "micrograd/compiler/targets/browser.js",
+        "micrograd/compiler/targets/functions.js",
         "micrograd/draw/colours.json",
         "tests/notebooks/checks/__init__.py",
     } <= names

@@ -186,10 +186,10 @@ def test_a_network_learns_xor_and_is_drawn_saved_and_loaded(said):
     assert "</svg>" in drawing[-2:]
 
 
-def test_a_function_is_compiled_to_javascript(said):
+def test_a_function_is_compiled_to_python(said):
     result, error = said("compile")
-    assert result == "<<lambda> compiled to JavaScript, 1 parameters> 36.0 36.0"
-    assert 'use backend="numpy" or "python"' in error
+    assert result == "<<lambda> compiled to Python, 1 parameters> 36.0 36.0"
+    assert 'use backend="python"' in error
 
 
 def test_a_chain_of_any_length_is_freed(said):

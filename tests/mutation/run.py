@@ -47,7 +47,6 @@ TESTS = {  # those of the module first
         for name in [
             "frontend/tracer",
             "frontend/graph",
-            "frontend/wrappers",
             "frontend/interpret",
             "passes/expressions",
             "targets/python",
@@ -69,6 +68,7 @@ TESTS = {  # those of the module first
     "compiler/passes/roll": ["roll", "ir", *IN_C],
     "compiler/passes/jam": ["jam", "ir", *IN_C],
     "compiler/passes/share": ["share", "ir", *IN_C],
+    "compiler/frontend/wrappers": ["wrappers", *IN_PYTHON],
     "compiler/dtype": ["dtype"],
     "compiler/options": ["function", "dtype"],
     "compiler/frontend/reach": ["reach", *TRAINING],
@@ -96,8 +96,6 @@ TESTS = {  # those of the module first
     },
     **{f"compiler/distributed/{name}": ["shards"] for name in ["pool", "worker", "shards", "map"]},
     "support/arrays": ["compiler/compiled", "arrays"],
-    **{f"compiler/{name}": ["numpy", "compiler/compiled", "ieee"] for name in ["targets/numpy", "targets/arrays"]},
-    "compiler/native/browser": ["browser"],
     "compiler/targets/export": ["c", "javascript", "dtype"],
 }
 

@@ -543,7 +543,7 @@ def test_auto_without_a_compiler_is_python(monkeypatch, caplog):
     micrograd.compiler.native.toolchain.warn_once.cache_clear()
     same(Setting(), "auto")
     [message] = caplog.messages
-    assert message.startswith("compiled to NumPy instead of C: no C compiler works here")
+    assert message.startswith("compiled to Python instead of C: no C compiler works here")
 
 
 def test_c_without_a_compiler_is_an_error(monkeypatch):
@@ -555,7 +555,7 @@ def test_c_without_a_compiler_is_an_error(monkeypatch):
 
 
 def test_an_unknown_backend_is_named():
-    with pytest.raises(ValueError, match="unknown backend 'C': expected one of eager, auto, python, numpy, c"):
+    with pytest.raises(ValueError, match="unknown backend 'C': expected one of eager, auto, python, c"):
         fit(Line(), losses.mse_loss, [1.0], [1.0], epochs=1, backend="C")
 
 

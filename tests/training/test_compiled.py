@@ -212,7 +212,7 @@ def test_a_model_that_draws_random_numbers_or_reads_an_iterator_is_traced_each_t
 
 def test_other_options_compile_again(traced: list[Any]) -> None:
     model = Line()
-    for options in ({}, {"backend": "numpy"}, {"backend": "c"}, {"backend": "c", "precision": "single"}):
+    for options in ({}, {"backend": "auto"}, {"backend": "c"}, {"backend": "c", "precision": "single"}):
         train(model, **options)
     assert len(traced) == 4
 

@@ -55,7 +55,7 @@ class Graph:
         self.trace = trace = Trace(finite=options.finite, quiet=options.quiet, joins=True)
         self.shapes, self.sizes = tuple(shapes), [size(shape) for shape in shapes]  # of each argument
         self.n_parameters, self.n_trained = len(parameters), len(parameters) - n_constants
-        self.is_rolled = options.backend != "python"
+        self.is_rolled = not options.in_python
         self.parameter_gradients: list[int] | None = None  # lines, of the arguments too; None for several results
         self.argument_gradients: list[int] | None = None
         self.scatters: list[Scatter] = []  # what else is added to the parameters' gradients: where only a call knows,
@@ -316,18 +316,3 @@ class SerializedGraph:
                 graph = pickle.loads(self.pickled)
             self._graph = weakref.ref(graph)
         return graph
-
-
-class ForKinds(dict[Kind, Any]):
-    """What `make` makes of a graph for each kind of call, made on first use. A copy makes its own."""
-
-    def __init__(self, make: Callable[[Graph, Kind], Any], stored: SerializedGraph) -> None:
-        self._make, self._stored = make, stored
-
-    def __missing__(self, kind: Kind) -> Any:
-        with gc_paused():
-            made = self[kind] = self._make(self._stored.graph(), kind)
-        return made
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return ForKinds, (self._make, self._stored)

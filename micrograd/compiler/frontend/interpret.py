@@ -119,10 +119,10 @@ def _gradients(graph: Graph, parameters: Sequence[Any], x: Sequence[Any], seed: 
         yield 0 if total is UNCHOSEN else total
 
 
-def failure(graph: Graph, kind: Kind, parameters: Sequence[float], packed: Any, at: Any = None) -> Exception | None:
+def failure(graph: Graph, kind: Kind, parameters: Sequence[float], packed: Any) -> Exception | None:
     """The error of the first Packed example that such a call cannot compute, if there is one: it names the operands."""
     graph = graph.in_lines()
-    for i, x in enumerate(packed.rows(at)):
+    for i, x in enumerate(packed.rows()):
         operands = {}
         for id, operands[id], outcome in evaluate(graph, graph.results(kind), _inputs(graph, parameters, x)):
             if isinstance(outcome, Exception):

@@ -44,8 +44,6 @@ class CBackend:
     precision.
     """
 
-    language = "C"
-
     def __init__(self, graph: Graph, options: Options) -> None:
         check_constants(graph, options.precision)
         require_compiler()

@@ -101,7 +101,7 @@ def find_compiler(cc: str | None, path: str | None) -> Compiler:
         if cc
         else "tried cc, gcc, clang and ziglang; install gcc or clang, or pip install ziglang"
     )
-    raise CompilerError(f'no C compiler works here: {remedy}, or use backend="numpy" or "python"{failures}')
+    raise CompilerError(f'no C compiler works here: {remedy}, or use backend="python"{failures}')
 
 
 def _words(cc: str) -> tuple[str, ...]:

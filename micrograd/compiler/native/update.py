@@ -35,7 +35,7 @@ class HasUpdateRule(OptimizerLike, Protocol):
 
 ONLY = (
     "in C it may depend only on the numbers it is given, learning_rate, steps and options, and change only what it "
-    'returns. Train with backend="numpy" or "python", or eagerly'
+    'returns. Train with backend="python", or eagerly'
 )
 
 

@@ -1,1 +1,1 @@
-"""Targets: a graph as text in Python, NumPy or C."""
+"""Targets: a graph as text in Python, C or JavaScript."""

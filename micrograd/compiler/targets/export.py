@@ -1,7 +1,7 @@
 """Export: a graph as one C99 file that needs only libm, or as an ES module, which may have an optimizer's rule."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -100,17 +100,17 @@ def export_js(graph: Graph, parameters: Sequence[float], rule: "UpdateKernel | N
         TEMPORARIES=max(writer.temporaries for writer in writers),
     )
     fixed = list(javascript.functions("module.js").values())[: 2 + len(writers)]  # two for all, one for each kind
-    code = "".join([*fixed, "" if rule is None else js_update(rule), *(writer.text for writer in writers)])
+    code = "".join([*fixed, "" if rule is None else _js_update(rule), *(writer.text for writer in writers)])
     return f"{head}\n{code}{javascript.library(code)}".rstrip() + "\n"
 
 
-def js_update(rule: "UpdateKernel", templates: Mapping[str, str] = javascript.TEMPLATES) -> str:
-    """The function that takes a step with all parameters; `templates` has the spelling of each operation."""
+def _js_update(rule: "UpdateKernel") -> str:
+    """The function that takes a step with all parameters."""
     name = partial(rule.name, literal=javascript.literal)
     moments = [f"m{k}" for k in range(len(rule.moments))]
 
     def computed(nodes: Sequence[Node]) -> list[str]:
-        return [f"const t{node.line} = {total(terms(node, name, templates))};" for node in nodes]
+        return [f"const t{node.line} = {total(terms(node, name, javascript.TEMPLATES))};" for node in nodes]
 
     start = [f"const {array} = state.{moment};" for array, moment in zip(moments, rule.moments, strict=True)]
     start += ["const steps = state.steps++;", *computed(rule.nodes(head=True))]

@@ -9,7 +9,7 @@ import copy
 import math
 import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import count, takewhile
 from typing import Any
@@ -67,17 +67,9 @@ class Writer:
 
     They read the example from the array x, write `results` to y, and add what is accumulated to g. The last function of
     the `text` is called `name`, and takes p, g and seed; all use the array t, of `temporaries` numbers.
-    The templates have the spelling of each operation.
     """
 
-    def __init__(
-        self,
-        name: str,
-        graph: Graph,
-        results: Sequence[int],
-        accumulated: Sequence[int] = (),
-        templates: Mapping[str, str] = TEMPLATES,
-    ) -> None:
+    def __init__(self, name: str, graph: Graph, results: Sequence[int], accumulated: Sequence[int]) -> None:
         graph = copy.copy(graph)
         graph.trace = with_slopes(graph.trace)
         kernel, constants, *_ = program(graph, results, accumulated)
@@ -86,7 +78,7 @@ class Writer:
         steps = [step for each in kernel for step in unrolled(each, most, numbers)]
         parts, self.temporaries = stored(steps, LARGEST, size)
         self._inlined = count()
-        self._templates, self._table = templates, f"{name}Constants"
+        self._table = f"{name}Constants"
         names = [f"{name}{i}" for i in range(len(parts))] if len(parts) > 1 else [name]
         self.text = f"const {self._table} = {array_of(constants)};\n\n" if constants else ""
         for part, steps in zip(names, parts, strict=True):
@@ -109,7 +101,7 @@ class Writer:
             lines = inlined(step.value.op, self._ref(x), next(self._inlined))
             return [line.replace("return", f"{declaration}{head}") for line in lines]
         if not isinstance(step.value, Sum):
-            return [f"{declaration}{head} {call(step.value, self._ref, self._templates)};"]
+            return [f"{declaration}{head} {call(step.value, self._ref, TEMPLATES)};"]
         parts = step.value.terms
         first = [*takewhile(lambda part: isinstance(part, Term), parts[:LONG])]
         begin = self._sum(first) or self._ref(start(parts))

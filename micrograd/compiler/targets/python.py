@@ -15,12 +15,13 @@ from typing import Any
 from micrograd import scalar
 from micrograd.compiler.dataset import Packed
 from micrograd.compiler.dtype import DOUBLE
-from micrograd.compiler.frontend.graph import ForKinds, Graph, Kind, SerializedGraph, name_of
+from micrograd.compiler.frontend.graph import Graph, Kind, SerializedGraph, name_of
 from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.frontend.products import Scatter
 from micrograd.compiler.frontend.tracer import QUIET
 from micrograd.compiler.passes.expressions import Expressions, Node
 from micrograd.compiler.targets.spelling import signed, spellings, terms, total
+from micrograd.support.collector import gc_paused
 
 Numbers = Sequence[float]
 
@@ -61,12 +62,16 @@ QUIET_NAMESPACE = {
 
 
 class PythonBackend:
-    """A graph as functions in Python, each compiled when it is first called."""
+    """A graph as functions in Python, each compiled when it is first called. A copy compiles its own."""
 
-    language, precision = "Python", DOUBLE
+    precision = DOUBLE
 
     def __init__(self, stored: SerializedGraph) -> None:
-        self.stored, self._functions = stored, ForKinds(_compiled, stored)
+        self.stored = stored
+        self._functions: dict[Kind, Callable[..., Any]] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PythonBackend, (self.stored,)
 
     def run(
         self, kind: Kind, parameters: Numbers, seed: float, packed: Packed, results: Any, gradients: Any, at: Any = None
@@ -77,6 +82,9 @@ class PythonBackend:
         `gradients`, a "backward" call adds the gradient of the sum of the outputs with respect to the parameters, times
         `seed`; its examples are those at the places `at`, or all.
         """
+        if kind not in self._functions:
+            with gc_paused():
+                self._functions[kind] = _compiled(self.stored.graph(), kind)
         function, rows = self._functions[kind], packed.rows(at)
         if kind == "backward":
             outputs, sums = function(parameters, gradients, seed, rows)

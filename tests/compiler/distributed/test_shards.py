@@ -536,7 +536,7 @@ def test_a_worker_without_a_compiler_computes_in_python_and_the_log_says_so_once
     executor = Processes(1, lambda i: monkeypatch.setenv("CC", "/none/for/a/worker"), answer)
     assert_close(trained(executor=executor, shards=2), trained())
     there, here = caplog.messages
-    assert there.startswith("compiled to NumPy instead of C: no C compiler works here: $CC is '/none/for/a/worker'")
+    assert there.startswith("compiled to Python instead of C: no C compiler works here: $CC is '/none/for/a/worker'")
     assert here == f"{worker.name()} computes in Python instead of C; its own log says why"
 
 
@@ -629,7 +629,7 @@ def test_what_diverges_does_so_as_in_one_process(options, backend, tmp_path):
     ("options", "error", "message"),
     [
         ({"shards": 2}, ValueError, "shards need the workers of an executor: give executor"),
-        ({"executor": ThreadPoolExecutor, "backend": "eager"}, ValueError, 'give backend="c", "numpy", "python" or'),
+        ({"executor": ThreadPoolExecutor, "backend": "eager"}, ValueError, 'give backend="c", "python" or'),
         ({"executor": ThreadPoolExecutor, "threads": 2}, ValueError, "threads is 2, but each worker"),
         ({"executor": ThreadPoolExecutor, "shards": 24}, ValueError, "shards is 24, but there are only 23 examples"),
         ({"executor": ThreadPoolExecutor, "shards": 0}, ValueError, "shards is 0: expected an int"),
