@@ -136,7 +136,6 @@ class Unlike(nn.MLP):
     """May compute something else than its picture would say."""
 
 
-@pytest.mark.filterwarnings("ignore:Neuron.w was a parameter")
 def test_no_display_raises():
     strange = nn.Neuron(2, activation=lambda x: x, rng=1)
     strange.w[0].data, strange.w[1].data, strange.b.data = float("nan"), Fraction(1, 3), 10**400

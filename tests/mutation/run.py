@@ -19,7 +19,7 @@ PATIENCE = 20  # seconds for one test, which takes a few at most
 MEMORY = 4 << 30  # bytes
 
 GRADIENTS = ["engine", "functional", "properties", "function", "c", "precision"]
-NETWORKS = ["losses", "nn", "optim", "fit", "saving"]
+NETWORKS = ["nn", "losses", "optim", "fit"]
 IN_PYTHON = ["function", "compiler/compiled", "ieee", "c", "faults"]
 IN_C = ["c", "function", "compiler/compiled", "ieee", "faults"]
 TRAINING = ["session", "scenarios", "backends", "fit", "copying", "faults"]
@@ -29,9 +29,10 @@ TESTS = {  # those of the module first
     **{name: ["functional", "sparse", "properties"] for name in ["functional", "core/derivatives"]},
     "support/trees": ["trees", "functional", "sparse", "properties", "function"],
     "data": ["data"],
-    "losses": NETWORKS,
+    "losses": ["losses", *NETWORKS],
     **{name: ["optim", *NETWORKS] for name in ["optim", "schedules"]},
-    **{f"nn/{name}": ["nn", *NETWORKS] for name in ["layers", "checkpoint"]},
+    "nn": NETWORKS,
+    "support/files": ["files"],
     "support/collector": ["collector", "fit"],
     "compiler/stepping": ["fit", "scenarios", "backends", "shards", "faults"],
     **{

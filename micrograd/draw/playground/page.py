@@ -20,11 +20,8 @@ from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.draw.text import real
 from micrograd.draw.training.network import described, layers_of, names, units_and_outputs
 from micrograd.engine import Value
-from micrograd.nn import Embedding, Layer, Module, Neuron
-from micrograd.nn.checkpoint import encoded
-from micrograd.nn.layers import walk, weight_limit
+from micrograd.nn import Embedding, Layer, Module, Neuron, document, walk, weight_limit
 from micrograd.optim import Adam
-from micrograd.support.files import document
 from micrograd.support.trees import as_lists, leaves, mapped
 from micrograd.support.validation import examples, require_attributes
 
@@ -227,7 +224,7 @@ def _steps(model: Any, loss: Any, table: Table, named: list[str]) -> dict[str, A
 def _starts(model: Any, parameters: list[Value]) -> list[float | None]:
     """How each parameter was drawn: uniformly up to a limit, or NORMAL. None if it is not known, and it stays."""
     starts: dict[int, float] = {}
-    for _, part, _ in walk(model, into_modules=True) if isinstance(model, Module) else ():
+    for _, part, _ in walk(model) if isinstance(model, Module) else ():
         if isinstance(part, (Layer, Neuron)):
             neurons = part.neurons if isinstance(part, Layer) else [part]
             for neuron in neurons:
@@ -245,7 +242,7 @@ def _file(model: Any) -> Any:
         numbered = copy.deepcopy(model)
         for i, parameter in enumerate(numbered.parameters()):
             parameter.data = float(i)
-        return document(encoded(numbered))
+        return document(numbered)
     except (AttributeError, TypeError, ValueError, RecursionError):
         paths = model.named_parameters() if isinstance(model, Module) else []
         return {name: i for i, (name, _) in enumerate(paths)}

@@ -256,12 +256,19 @@ def nan_model():
     return model
 
 
+class Empty(nn.Module):
+    """Has nothing to learn with."""
+
+    def __call__(self, x):
+        return Value(x[0])
+
+
 def test_what_cannot_be_played_with_is_refused(tmp_path):
     sgd = optim.SGD(model_of().parameters(), 0.1)
     for arguments, kind, message in [
         ({"model": {}}, ValueError, "model is an empty dict: give at least one model"),
         ({"model": {"a": 3}}, TypeError, r"model\['a'\] is 3: expected a Module"),
-        ({"model": nn.Module()}, ValueError, "the model has 0 parameters: a playground trains from 1 to 20,000"),
+        ({"model": Empty()}, ValueError, "the model has 0 parameters: a playground trains from 1 to 20,000"),
         ({"model": {"a": model_of(), "b": model_of((2, 3))}, "loss": first}, ValueError, "models have 1, 3 outputs"),
         ({"model": nan_model()}, ValueError, "parameter 2 of the model is nan: a playground needs finite numbers"),
         ({"model": model_of((2, 200, 200))}, ValueError, "has 40,800 parameters: a playground trains from 1 to 20,000"),

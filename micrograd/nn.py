@@ -1,0 +1,324 @@
+"""Small neural networks. A Module is an object with parameters, which are found in its attributes.
+
+A Neuron is a dot product and an activation, a Layer a list of Neurons, an MLP a list of Layers; an Embedding has a row
+of numbers for each token. `save` and `load` keep them in files. Weights are drawn from `rng`: a `random.Random`, a
+NumPy generator or a seed; by default Python's global generator.
+"""
+
+import json
+import math
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from copy import deepcopy
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from micrograd import scalar
+from micrograd.core.display import Displayed
+from micrograd.core.errors import require_ordered, shown
+from micrograd.engine import Value
+from micrograd.reductions import dot, take
+from micrograd.support import files
+from micrograd.support.signals import set_data
+from micrograd.support.validation import Rng, count, generator
+
+__all__ = ["ACTIVATIONS", "MLP", "Embedding", "Layer", "Module", "Neuron", "load", "save"]
+
+Activation = str | Callable[[Value], Value]
+
+NAMES = ("tanh", "relu", "leaky_relu", "sigmoid", "softplus", "gelu", "silu")
+ACTIVATIONS: dict[str, Callable[[Value], Value]] = {name: getattr(Value, name) for name in NAMES}
+ACTIVATIONS["linear"] = Value.__pos__
+
+if TYPE_CHECKING:
+
+    class Output(Value, Sequence[Value]):
+        """What type checkers take the output of a Layer to be; it is a Value or a list, depending on its size."""
+
+
+class Module(Displayed):
+    """An object with parameters: the Values among its attributes, and in the Modules, lists and dicts among them.
+
+    A Value computed from others is not a parameter. So a Module may keep what it computes, as `self.hidden`; but to
+    change a parameter, assign to its data, as in `b.data -= 0.1`, since `b -= 0.1` puts a computed Value in its place.
+    A set has no order, so the Values in it are not parameters either. A copy has None in place of computed Values.
+    """
+
+    def parameters(self) -> list[Value]:
+        """Each parameter once, in a fixed order."""
+        return [parameter for _, parameter in self.named_parameters()]
+
+    def named_parameters(self) -> Iterator[tuple[str, Value]]:
+        """Each parameter once, with its path as its name: `("layers.0.neurons.3.w.1", Value)`, in a fixed order."""
+        return ((path, part) for path, part, _ in walk(self) if isinstance(part, Value) and not part._prev)
+
+    def zero_grad(self) -> None:
+        """Set the gradient of each parameter to 0, since `backward` adds to it."""
+        for parameter in self.parameters():
+            parameter.grad = scalar.zero(parameter.data)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The `data` of each parameter, by name."""
+        return {name: parameter.data for name, parameter in self.named_parameters()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Set each parameter to its number in a dict that `state_dict` of a similar module returned.
+
+        Raises ValueError if a name is missing or is not that of a parameter, TypeError if one has something other than
+        a number. On any error, nothing has changed.
+        """
+        parameters = dict(self.named_parameters())
+        missing, unknown = parameters.keys() - state.keys(), state.keys() - parameters.keys()
+        if missing or unknown:
+            names = f"missing: {shown(sorted(missing))}, unknown: {shown(sorted(unknown, key=str))}"
+            raise ValueError(f"the state belongs to a different module: {names}")
+        set_data([*parameters.values()], [Value(state[name]).data for name in parameters])
+
+    def __getstate__(self) -> Any:
+        """What copy and pickle take: all but computed Values, whose histories hold closures."""
+        kept: dict[int, Any] = {}  # what deepcopy takes as it is
+        for member in _members(self).values():
+            parts = [part for _, part, members in walk(member, into_modules=False) if not members]
+            computed = {id(part): None for part in parts if isinstance(part, Value) and part._prev}
+            kept |= {id(part): part for part in parts} | computed if computed else {id(member): member}
+        return deepcopy(super().__getstate__(), kept)
+
+
+class Neuron(Module):
+    """activation(w . x + b), one Value from `nin` inputs.
+
+    The weights start uniformly distributed within sqrt(6 / (nin + fan_out)), after Glorot and Bengio (2010), or for the
+    relus, which pass half of their inputs, within sqrt(6 / nin), after He et al. (2015). The bias starts at 0.
+
+    The activation is a name from `ACTIVATIONS`, or any function from Value to Value; `fan_out` is the number of neurons
+    in the layer. Raises ValueError if a size is below 1 or the activation is unknown, TypeError if it takes no Value.
+    """
+
+    def __init__(self, nin: int, activation: Activation = "tanh", *, fan_out: int = 1, rng: Rng = None) -> None:
+        _try(activation)
+        self.activation = activation
+        limit, uniform = weight_limit(count("nin", nin), fan_out, activation), generator(rng).uniform
+        self.w = [Value(uniform(-limit, limit)) for _ in range(nin)]
+        self.b = Value(0.0)
+
+    def __call__(self, x: Sequence[Any]) -> Value:
+        """The output for `nin` Values or numbers. Raises ValueError for any other number of inputs."""
+        if len(x) != len(self.w):
+            raise ValueError(f"{self!r} takes a list of length {len(self.w)}, not {len(x)}")
+        return _function(self.activation)(dot(self.w, x, self.b))
+
+    def __repr__(self) -> str:
+        return f"Neuron({len(self.w)}, {_name(self.activation)})"
+
+
+class Layer(Module):
+    """`nout` Neurons with the same `nin` inputs. The output is a list of Values, or a single Value if `nout` is 1.
+
+    The parameters and errors are those of `Neuron`.
+    """
+
+    def __init__(self, nin: int, nout: int, activation: Activation = "tanh", *, rng: Rng = None) -> None:
+        rng = generator(rng)
+        self.neurons = [Neuron(nin, activation, fan_out=nout, rng=rng) for _ in range(count("nout", nout))]
+
+    def __call__(self, x: Sequence[Any]) -> "Output":
+        """The outputs for `nin` Values or numbers. Raises ValueError for any other number of inputs."""
+        require_ordered("x", x, "a list of inputs")
+        x = [xi if isinstance(xi, Value) else Value(xi) for xi in x]  # leaves that the neurons share
+        outputs = [neuron(x) for neuron in self.neurons]
+        return outputs[0] if len(outputs) == 1 else outputs  # type: ignore[return-value]
+
+    def __repr__(self) -> str:
+        first = self.neurons[0]
+        return f"Layer({len(first.w)} -> {len(self.neurons)}, {_name(first.activation)})"
+
+
+class MLP(Module):
+    """A multi-layer perceptron: Layers of `nouts` neurons in sequence. `model(x)` returns the outputs of the last one.
+
+    The last one has the activation `output`, all others `activation`. The errors are those of `Neuron`; to have no
+    layers is a ValueError.
+    """
+
+    def __init__(
+        self, nin: int, nouts: Sequence[int], activation: Activation = "tanh", output: Activation = "linear",
+        rng: Rng = None,
+    ) -> None:  # fmt: skip
+        if len(nouts) == 0:
+            raise ValueError(f"nouts is {nouts!r}: expected the size of each layer, such as [16, 1]")
+        rng = generator(rng)
+        activations = [activation] * (len(nouts) - 1) + [output]
+        sizes = zip(pairwise([nin, *nouts]), activations, strict=True)
+        self.layers = [Layer(n, m, of_layer, rng=rng) for (n, m), of_layer in sizes]
+
+    def __call__(self, x: Sequence[Any]) -> "Output":
+        """The outputs for `nin` inputs, or the one Value of a single neuron. Raises ValueError for more or fewer."""
+        for layer in self.layers[:-1]:
+            x = layer(x)
+            x = x if isinstance(x, list) else [x]
+        return self.layers[-1](x)
+
+    def __repr__(self) -> str:
+        layers = "".join(f" -> {len(layer.neurons)} {_name(layer.neurons[0].activation)}" for layer in self.layers)
+        return f"MLP({len(self.layers[0].neurons[0].w)}{layers}, {len(self.parameters())} parameters)"
+
+
+class Embedding(Module):
+    """`n` rows of `size` weights, one for each token or word: `embedding(i)` is row `i`, a list of Values.
+
+    The weights start normally distributed with mean 0 and standard deviation 1, as in `torch.nn.Embedding`.
+    """
+
+    def __init__(self, n: int, size: int, *, rng: Rng = None) -> None:
+        gauss = generator(rng).gauss
+        self.w = [[Value(gauss(0.0, 1.0)) for _ in range(size)] for _ in range(n)]
+
+    def __call__(self, index: Any) -> list[Value]:
+        """The row at an index that `take` accepts: `size` Values. Raises ValueError if there is no such row."""
+        row: list[Value] = take(self.w, index)
+        return row
+
+    def __repr__(self) -> str:
+        return f"Embedding({len(self.w)}, {len(self.w[0])})"
+
+
+def weight_limit(nin: int, fan_out: int, activation: Activation) -> float:
+    """The largest weight with which a Neuron may start."""
+    return math.sqrt(6 / nin if _name(activation) in ("relu", "leaky_relu") else 6 / (nin + fan_out))
+
+
+def _function(activation: Activation) -> Callable[[Value], Value]:
+    """The activation of that name, or the function itself. Raises ValueError if the name is unknown."""
+    if not isinstance(activation, str):
+        return activation
+    if activation not in ACTIVATIONS:
+        raise ValueError(f"unknown activation {activation!r}: expected a function, or one of {', '.join(ACTIVATIONS)}")
+    return ACTIVATIONS[activation]
+
+
+def _try(activation: Activation) -> None:
+    """Raise TypeError if the activation does not take a Value, as `math.tanh` does not."""
+    function = _function(activation)
+    with suppress(ArithmeticError, ValueError):  # it may not be defined at 0.5
+        try:
+            function(Value(0.5))
+        except TypeError as error:
+            raise TypeError(f"the activation {_name(activation)} does not take a Value: {error}") from error
+
+
+def _name(activation: Activation) -> str:
+    return activation if isinstance(activation, str) else getattr(activation, "__name__", repr(activation))
+
+
+# The parts of a Module
+
+
+def walk(root: Any, into_modules: bool = True) -> Iterator[tuple[str, Any, dict[Any, Any]]]:
+    """A Module, list or dict and each part of it once, with its path and its own parts, in a fixed order."""
+    seen: dict[int, Any] = {}  # keeps the parts alive, so that no other gets the id of one
+    stack: list[tuple[str, Any]] = [("", root)]
+    while stack:
+        path, part = stack.pop()
+        if id(part) not in seen:
+            seen[id(part)] = part
+            members = _members(part) if into_modules or not isinstance(part, Module) else {}
+            yield path, part, members
+            stack += [(f"{path}.{name}" if path else str(name), member) for name, member in members.items()][::-1]
+
+
+def _members(part: Any) -> dict[Any, Any]:
+    """The attributes of a Module, or the items of a list, a dict or an array, by name; nothing for anything else."""
+    if isinstance(part, Module):
+        state = object.__getstate__(part)
+        attributes, slots = state if isinstance(state, tuple) else (state, {})
+        return {**(attributes or {}), **slots}
+    if isinstance(part, dict):
+        return part
+    if isinstance(part, (list, tuple, deque)):
+        return dict(enumerate(part))
+    if str(getattr(part, "dtype", "")) == "object":  # a NumPy array, perhaps of Values
+        return dict(enumerate(part.tolist() if part.shape else [part.item()]))
+    return {}
+
+
+# Files: JSON with the parts of a model and their numbers. Sizes are not stored: they follow.
+
+_ATTRIBUTES: dict[Any, dict[str, Any]] = {
+    Neuron: {"activation": str, "w": [float], "b": float},
+    Layer: {"neurons": [Neuron]},
+    MLP: {"layers": [Layer]},
+    Embedding: {"w": [[float]]},
+}
+"""What the attributes of each part are: of a class, or lists of that."""
+_EXPECTED = {str: "a name from ACTIVATIONS", float: "a finite number", Module: "Neuron, Layer, MLP or Embedding"}
+
+
+def save(model: Module, path: str | os.PathLike[str]) -> None:
+    """Save a Neuron, Layer, MLP or Embedding to a file in JSON, with every parameter to the last bit.
+
+    An existing file is replaced by the whole new one, or stays as it is. Raises ValueError if the model or one of its
+    parts is of another type, an activation is not a name from `ACTIVATIONS`, or a parameter is not a finite float: save
+    the `state_dict()` of such a model, as the message says. Raises OSError if the file cannot be written.
+    """
+    try:
+        content = document(model)
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise ValueError(
+            f"nn.save cannot write this {type(model).__name__}: {error}; write json.dump(model.state_dict(), file), "
+            "and read it back with model.load_state_dict(json.load(file))"
+        ) from None
+    files.replace(path, f"{json.dumps(content)}\n".encode())
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """The Neuron, Layer, MLP or Embedding that `save` wrote to a file. No code in the file is run.
+
+    Raises ValueError if the file is damaged or holds something else, OSError if it cannot be opened.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file, parse_int=float)
+        if not isinstance(document, dict) or document.get("format") != "micrograd":
+            raise ValueError("it was not written by micrograd")
+        if document.get("version") != 1:
+            raise ValueError(f"it has version {shown(document.get('version'))}, but this micrograd reads version 1")
+        return _decoded(document.get("content"), Module)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{os.fspath(path)} does not hold a model: {error}") from None
+
+
+def document(model: Module) -> dict[str, Any]:
+    """What `save` writes. Raises ValueError, OverflowError or RecursionError if `load` could not read it."""
+    content = _encoded(model)
+    if _decoded(content, Module).state_dict() != model.state_dict():
+        raise ValueError("some of its parts share a parameter, or hold numbers that a float cannot represent")
+    return {"format": "micrograd", "version": 1, "content": content}
+
+
+def _encoded(part: Any) -> Any:
+    """A part of a model as JSON, or as something that `_decoded` refuses."""
+    if type(part) in _ATTRIBUTES:
+        return {"type": type(part).__name__} | {name: _encoded(getattr(part, name)) for name in _ATTRIBUTES[type(part)]}
+    if isinstance(part, list):
+        return [_encoded(item) for item in part]
+    return float(part.data) if isinstance(part, Value) else part
+
+
+def _decoded(part: Any, kind: Any, path: str = "model") -> Any:
+    """What a part of a document holds. Raises ValueError if it is not of this kind, which is as in `_ATTRIBUTES`."""
+    if isinstance(kind, list) and isinstance(part, list) and part:
+        return [_decoded(item, kind[0], f"{path}.{i}") for i, item in enumerate(part)]
+    if kind is float and isinstance(part, float) and math.isfinite(part):
+        return Value(part)
+    if kind is str and isinstance(part, str) and part in ACTIVATIONS:
+        return part
+    for found, members in _ATTRIBUTES.items() if isinstance(part, dict) else ():
+        if kind in (found, Module) and part.keys() == {"type", *members} and part["type"] == found.__name__:
+            module = found.__new__(found)
+            for name, member in members.items():
+                setattr(module, name, _decoded(part[name], member, f"{path}.{name}"))
+            return module
+    expected = "a list" if isinstance(kind, list) else _EXPECTED.get(kind) or f"a {kind.__name__}"
+    raise ValueError(f"{path} is {shown(part)}: expected {expected}")
