@@ -35,7 +35,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from micrograd.compiler.native.background import BackgroundTask, check_needed
-from micrograd.support.files import move
 from micrograd.support.signals import uninterrupted
 
 log = logging.getLogger("micrograd")
@@ -289,7 +288,7 @@ def _compile_into(directory: Path, key: str, source: Source, command: list[str])
         built = _compiled(Path(temporary), "program", source.text, ".so", [*command, *objects])
         library = _opened(built)  # if this fails, the file is not kept
         built.chmod(0o700)  # whatever the umask: `_load` refuses files that others can write to
-        move(built, directory / _file_name(key, built.read_bytes()))
+        built.replace(directory / _file_name(key, built.read_bytes()))
     return library
 
 

@@ -1,0 +1,121 @@
+"""A file is the old one or the whole new one, whatever happens on the way."""
+
+import errno
+import os
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from micrograd.support import files
+
+posix = pytest.mark.skipif(os.name != "posix", reason="permissions, links and pipes as POSIX has them")
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    return path
+
+
+def test_a_file_is_written_or_replaced(path):
+    for target in (path, str(path), path.parent / "new"):
+        files.replace(target, b"content")
+        with open(target, "rb") as file:
+            assert file.read() == b"content"
+    assert sorted(os.listdir(path.parent)) == ["file", "new"]
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
+@pytest.mark.parametrize("function", ["open", "os.replace"])
+def test_a_failure_leaves_the_old_file_and_nothing_else(path, monkeypatch, function, error):
+    def fail(*arguments):
+        raise error
+
+    monkeypatch.setattr(f"micrograd.support.files.{function}", fail, raising=False)
+    with pytest.raises(type(error)) as caught:
+        files.replace(path, b"new")
+    assert getattr(caught.value, "filename", str(path)) == str(path)
+    assert path.read_bytes() == b"old"
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_a_path_that_cannot_be_written_to_is_an_oserror_that_names_it(path):
+    for target, kind in ((path.parent / "missing" / "file", FileNotFoundError), (path.parent, OSError)):
+        with pytest.raises(kind) as caught:
+            files.replace(target, b"new")
+        assert (caught.value.filename, str(caught.value).count("'")) == (str(target), 2)
+
+
+def test_a_write_protected_file_stays_as_it_is(path):
+    path.chmod(0o444)
+    with pytest.raises(PermissionError) as caught:
+        files.replace(path, b"new")
+    assert caught.value.filename == str(path)
+    assert path.read_bytes() == b"old"
+    path.chmod(0o644)
+
+
+@posix
+def test_permissions_and_links_are_kept(path):
+    path.chmod(0o640)
+    link = path.parent / "link"
+    link.symlink_to(path)
+    files.replace(link, b"new")
+    assert link.is_symlink()
+    assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"new", 0o640)
+    files.replace(path.parent / "fresh", b"new")
+    mask = os.umask(0)
+    os.umask(mask)
+    assert stat.S_IMODE((path.parent / "fresh").stat().st_mode) == 0o666 & ~mask
+
+
+@posix
+def test_a_pipe_is_written_to_and_stays(path):
+    pipe, link = path.parent / "pipe", path.parent / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        for target in (pipe, link):
+            files.replace(target, b"new")
+            assert os.read(reader, 100) == b"new"
+    finally:
+        os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="files that are open have names")
+def test_a_pipe_that_is_open_is_written_to_by_its_name():
+    """As standard output is, whose name leads to nothing that one could put a file beside."""
+    reader, writer = os.pipe()
+    try:
+        files.replace(f"/dev/fd/{writer}", b"new")
+        assert os.read(reader, 100) == b"new"
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
+WRITER = """
+import sys
+from micrograd.support import files
+print("ready", flush=True)
+while True:
+    for letter in (b"a", b"b"):
+        files.replace(sys.argv[1], 100_000 * letter)
+"""
+
+
+@pytest.mark.parametrize("delay", range(3))
+def test_a_process_killed_while_writing_leaves_a_whole_file(path, delay):
+    path.write_bytes(b"a" * 100_000)
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=0.05 + 0.0137 * delay)
+        process.kill()
+    content = path.read_bytes()
+    assert (len(content), len(set(content))) == (100_000, 1)
