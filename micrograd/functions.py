@@ -13,7 +13,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from micrograd import scalar
-from micrograd.core.levels import as_constant, promoted
+from micrograd.core.gradients import nothing
+from micrograd.core.levels import as_constant, binary, promoted, reflected
+from micrograd.core.number import Number
 from micrograd.scalar import square, where, zero
 
 V = TypeVar("V")
@@ -22,6 +24,8 @@ LOG_2, LOG_10 = 0.6931471805599453, 2.302585092994046
 SQRT_HALF = 0.7071067811865476
 TWO_BY_SQRT_PI = 1.1283791670955126
 NORMAL_DENSITY = 0.3989422804014327  # at 0: 1 / sqrt(2 pi)
+
+scalar.define("exp", math.exp, "e^x.")  # its method is written out in engine.py
 
 TEXTBOOK: dict[str, Callable[..., Any]] = {}
 """By function name, the textbook pullback that pages show in place of the accurate one, which is harder to read."""
@@ -58,13 +62,13 @@ class function:
     def _method(self, value: Callable[..., Any], name: str) -> Callable[..., Any]:
         pullback = self.pullback
 
-        def method(self: Any) -> Any:
+        def method(self):
             y = value(self.data)
 
-            def _backward(grad: Any) -> None:
+            def _backward(grad):
                 self.grad += pullback(grad, self.data, y)
 
-            return type(self)(y, (self,), name, _backward)
+            return self._node(y, (self,), name, _backward)
 
         return method
 
@@ -72,14 +76,14 @@ class function:
         pullback, constants = self.pullback, self.constants
         constants.__name__ = constants.__qualname__ = f"Value.{name}"  # as errors about missing arguments call it
 
-        def method(self: Any, *args: Any, **options: Any) -> Any:
+        def method(self, *args, **options):
             given = {of[0]: as_constant(self, *of) for of in constants(*args, **options)}
             y = value(self.data, *given.values())
 
-            def _backward(grad: Any) -> None:
+            def _backward(grad):
                 self.grad += pullback(grad, self.data, y, *given.values())
 
-            node = type(self)(y, (self,), name, _backward)
+            node = self._node(y, (self,), name, _backward)
             node._constants = given
             return node
 
@@ -99,16 +103,16 @@ class function_of_two(function):
     def _method(self, value: Callable[..., Any], name: str) -> Callable[..., Any]:
         pullback = self.pullback
 
-        def method(self: Any, other: Any) -> Any:
+        def method(self, other):
             x, y = operands = promoted((self, other), type(self))
             z = value(x.data, y.data)
 
-            def _backward(grad: Any) -> None:
+            def _backward(grad):
                 by_x, by_y = pullback(grad, x.data, y.data, z)
                 x.grad += by_x
                 y.grad += by_y
 
-            return type(x)(z, operands, name, _backward)
+            return x._node(z, operands, name, _backward)
 
         return method
 
@@ -193,7 +197,7 @@ def _horner(coefficients: Sequence[float], x: Any) -> Any:
     return functools.reduce(lambda total, c: total * x + c, reversed(coefficients))
 
 
-class Functions:
+class Functions(Number):
     """Functions as methods of a Value, whose `_constants` are the numbers that its operation took besides operands."""
 
     __slots__ = ()
@@ -201,7 +205,7 @@ class Functions:
     _constants: dict[str, Any] = {}  # noqa: RUF012  # never changed: an operation with constants has its own
 
     # fmt: off
-    exp = function(math.exp, lambda g, x, y: g * y, "e^x, whose derivative is e^x.")
+    exp2 = function(math.exp2, lambda g, x, y: g * (LOG_2 * y), "2^x; the derivative is log(2) 2^x.")
     expm1 = function(math.expm1, lambda g, x, y: g * scalar.exp(x), "e^x - 1, accurate near 0; the derivative is e^x.")
     log = function(math.log, lambda g, x, y: g / x, "The natural logarithm; the derivative is 1 / x.")
     log1p = function(math.log1p, lambda g, x, y: g / (1 + x),
@@ -212,6 +216,8 @@ class Functions:
         "The logarithm to base 10; the derivative is 1 / (x log(10)).")
     sqrt = function(math.sqrt, lambda g, x, y: g / (2 * y),
         "The square root; the derivative is 1 / (2 sqrt(x)), which does not exist at 0: in a norm, add 1e-12 to x.")
+    cbrt = function(math.cbrt, lambda g, x, y: g / (3 * square(y)),
+        "The cube root, of negative numbers too; the derivative is 1 / (3 cbrt(x)^2), which does not exist at 0.")
 
     sin = function(math.sin, lambda g, x, y: g * scalar.cos(x), "The sine; the derivative is cos(x).")
     cos = function(math.cos, lambda g, x, y: -(g * scalar.sin(x)), "The cosine; the derivative is -sin(x).")
@@ -285,6 +291,32 @@ class Functions:
         lambda g, x, y: g * (scalar.sigmoid(x) * (1 + x * scalar.sigmoid(-x))),
         "x sigmoid(x), a smooth relu, also called swish (Elfwing et al., 2018).")
     # fmt: on
+
+    @binary
+    def __mod__(self, other):
+        remainder = scalar.remainder(self.data, other.data)
+
+        def _backward(grad):
+            self.grad += grad
+            # x // y, which is -1 where x % y is y itself: for -1 % inf, or for -1e-20 % 1.0 by rounding
+            quotient = where(remainder == other.data, -1, (self.data - remainder) / other.data)
+            other.grad -= grad * quotient
+
+        return self._node(remainder, (self, other), "%", _backward)
+
+    @binary
+    def __floordiv__(self, other):
+        """The largest whole number that is not above x / y. The gradient is 0 everywhere, as that of `floor`."""
+        return self._node(scalar.floor_divide(self.data, other.data), (self, other), "//", nothing)
+
+    def __divmod__(self, other):
+        return self // other, self % other
+
+    __rmod__ = reflected(__mod__)
+    __rfloordiv__ = reflected(__floordiv__)
+
+    def __rdivmod__(self, other):
+        return other // self, other % self
 
     arcsin, arccos, arctan, arcsinh, arccosh, arctanh = asin, acos, atan, asinh, acosh, atanh  # NumPy's names
     arctan2 = atan2

@@ -137,7 +137,7 @@ def _binary_cross_entropy(x: Value, y: Value) -> Value:
         y.grad -= grad * x.data
 
     data = y.data * scalar.softplus(-x.data) + (1 - y.data) * scalar.softplus(x.data)
-    return type(x)(data, (x, y), "binary_cross_entropy", _backward)
+    return x._node(data, (x, y), "binary_cross_entropy", _backward)
 
 
 # Losses of a list of numbers, one for each class, and the index of the true class; or of a batch: a list of such lists

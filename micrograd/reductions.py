@@ -5,7 +5,7 @@ Operations on two numbers are methods of Value; the functions of these names her
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -40,7 +40,7 @@ def dot(ws: Iterable[Any], xs: Iterable[Any], bias: Any = 0) -> Value:
                 x.grad += grad * w.data
         operands[-1].grad += grad
 
-    return _node(data, operands, "dot", _backward)
+    return operands[0]._node(data, operands, "dot", _backward)
 
 
 def sum(values: Iterable[Any]) -> Value:
@@ -54,7 +54,7 @@ def sum(values: Iterable[Any]) -> Value:
         for operand in operands:
             operand.grad += grad
 
-    return _node(data, operands, "sum", _backward)
+    return operands[0]._node(data, operands, "sum", _backward)
 
 
 def mean(values: Iterable[Any]) -> Value:
@@ -69,7 +69,7 @@ def mean(values: Iterable[Any]) -> Value:
         for operand in operands:
             operand.grad += share
 
-    return _node(data, operands, "mean", _backward)
+    return operands[0]._node(data, operands, "mean", _backward)
 
 
 def logsumexp(values: Iterable[Any]) -> Value:
@@ -116,7 +116,7 @@ def logsumexp_of(operands: tuple[Value, ...], largest: Any, powers: Sequence[Any
         for operand, power in zip(operands, powers, strict=True):
             operand.grad += share * power
 
-    return _node(largest + scalar.log(total), operands, "logsumexp", _backward)
+    return operands[0]._node(largest + scalar.log(total), operands, "logsumexp", _backward)
 
 
 def atan2(y: Any, x: Any) -> Value:
@@ -151,7 +151,7 @@ def where(condition: Any, a: Any, b: Any) -> Value:
         x.grad += scalar.where(condition, grad, 0)
         y.grad += scalar.where(condition, 0, grad)
 
-    node = type(x)(scalar.where(condition, x.data, y.data), operands, "where", _backward)
+    node = x._node(scalar.where(condition, x.data, y.data), operands, "where", _backward)
     node._constants = {"condition": condition}
     return node
 
@@ -185,7 +185,7 @@ def _take(candidates: dict[int, Any], index: Any) -> Any:
             for i, operand in zip(candidates, operands, strict=True):
                 operand.grad += scalar.where(index == i, grad, 0)
 
-    return _node(data, operands, "take", _backward)
+    return operands[0]._node(data, operands, "take", _backward)
 
 
 def candidate_indices(index: Any, size: int) -> Sequence[int]:
@@ -200,13 +200,6 @@ def _as_tuple(op: str, values: Iterable[Any]) -> tuple[Any, ...]:
             raise TypeError(f"{op}() expects lists of Values and numbers, not {shown(values)}")
         require_ordered(f"the argument of {op}()", values)
     return tuple(values)
-
-
-def _node(data: Any, operands: tuple[Value, ...], op: str, _backward: Callable[[Any], None]) -> Value:
-    """The result of an operation on many promoted operands, which `Value` itself would check one by one."""
-    node = type(operands[0])(data, (), op, _backward)
-    node._prev = operands
-    return node
 
 
 def _total(operands: tuple[Value, ...]) -> Any:

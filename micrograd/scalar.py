@@ -16,7 +16,7 @@ from reprlib import repr as short
 from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["as_index", "divide", "largest", "power", "remainder", "take", "where"]
+__all__ = ["as_index", "divide", "floor_divide", "largest", "power", "remainder", "take", "where"]
 
 FUNCTIONS: dict[str, Any] = {}
 """Every function of one number or two, by name: the methods that a number-like class must have.
@@ -84,6 +84,11 @@ def innermost(x: Any) -> Any:
     while hasattr(x, "_level"):
         x = x.data
     return x
+
+
+def is_zero(x: Any) -> Any:
+    """Whether this is 0, and not a Value of an enclosing derivative that holds 0: that derivative is taken by it."""
+    return not hasattr(x, "_level") and x == 0
 
 
 def unwrap_numpy(x: Any) -> Any:
@@ -158,6 +163,14 @@ def remainder(x: Any, y: Any) -> Any:
         return x % y
     except ZeroDivisionError:
         raise ZeroDivisionError(f"{x!r} % {y!r}: modulo by zero") from None
+
+
+def floor_divide(x: Any, y: Any) -> Any:
+    """x // y, the largest whole number that is not above x / y. Raises ZeroDivisionError naming both."""
+    try:
+        return x // y
+    except ZeroDivisionError:
+        raise ZeroDivisionError(f"{x!r} // {y!r}: division by zero") from None
 
 
 def power(x: Any, y: Any) -> Any:

@@ -84,6 +84,10 @@ def row(
     return Operation(name, apply, value, gradient, _points(points), _points(edges), torch, smooth)
 
 
+def _cbrt(x: Any) -> Any:
+    return mp.sign(x) * mp.cbrt(abs(x))
+
+
 def _erfc(x: Any) -> Any:
     """mpmath's, which cannot do much larger operands, where it is 0 or 2 to thousands of digits."""
     return mp.erfc(max(-100, min(x, 100)))
@@ -131,6 +135,14 @@ FUNCTIONS = (
     row(
         "log10", scalar.log10, mp.log10, lambda x: 1 / (x * mp.log(10)), (0.5, 1.0, 20.0), (5e-308, 1e300),
         torch=lambda t, x: t.log10(x), smooth=lambda x: x > 0.2,
+    ),
+    row(
+        "exp2", scalar.exp2, lambda x: mp.mpf(2) ** x, lambda x: mp.log(2) * mp.mpf(2) ** x, (-2.0, 0.0, 1.5),
+        (-1000.0, 1000.0), torch=lambda t, x: t.exp2(x), smooth=lambda x: x < 20,
+    ),
+    row(
+        "cbrt", scalar.cbrt, _cbrt, lambda x: 1 / (3 * _cbrt(x) ** 2), (-8.0, 0.5, 20.0), (-1e-300, 1e300),
+        torch=lambda t, x: t.sign(x) * t.abs(x) ** (1 / 3), smooth=lambda x: abs(x) > 0.2,
     ),
     row(
         "sqrt", scalar.sqrt, mp.sqrt, lambda x: 1 / (2 * mp.sqrt(x)), (0.5, 1.0, 20.0), (1e-300, 1e300),
@@ -299,6 +311,12 @@ OPERATORS = (
     row(
         "x / y", operator.truediv, operator.truediv, lambda x, y: (1 / y, -x / y**2), ((2.0, -3.5), (0.0, 1.0)),
         ((1e200, 1e200), (1e-200, 1e-200)), torch=lambda t, x, y: x / y, smooth=lambda x, y: abs(y) > 0.2,
+    ),
+    row(
+        "x // y", operator.floordiv, lambda x, y: mp.floor(x / y), lambda x, y: (0, 0),
+        ((7.5, 2.0), (-7.5, 2.0), (7.5, -2.0), (-7.5, -2.0)), ((6.0, 2.0), (-6.0, 2.0), (0.0, 3.0), (1e300, 3.0)),
+        torch=lambda t, x, y: t.floor(x / y),
+        smooth=lambda x, y: abs(y) > 0.2 and abs(x / y - round(x / y)) > 0.01,
     ),
     row(
         "x % y", operator.mod, lambda x, y: x - y * mp.floor(x / y), lambda x, y: (1, -mp.floor(x / y)),

@@ -28,7 +28,7 @@ from micrograd.compiler.passes import program
 from micrograd.compiler.session import Objective, Training, check_rule, vector_of
 from micrograd.compiler.targets.export import export_c, export_js
 from micrograd.compiler.targets.python import source
-from micrograd.core.levels import gradients_lock
+from micrograd.core.levels import GRADIENT_LOCK
 from micrograd.engine import Value
 from micrograd.support import files, validation
 from micrograd.support.arrays import are_plain, viewed
@@ -176,7 +176,7 @@ class Compiled(Function):
             packed = self._differentiable(batches)
             losses, gradients = self._run("backward", packed, 1.0 / packed.n)
             loss = reduce(add, losses) / packed.n  # from left to right: sum() has rounded differently since Python 3.12
-        with gradients_lock:
+        with GRADIENT_LOCK:
             assign(self.parameters, "grad", list(map(add, self._gradients(), gradients)))
         return loss
 
@@ -225,7 +225,7 @@ class Compiled(Function):
         Raises ValueError or TypeError if it does not have a real number for each.
         """
         numbers = vector_of(vector, len(self.parameters)).tolist()
-        with gradients_lock:
+        with GRADIENT_LOCK:
             set_data(self.parameters, numbers)
 
     def training(self, optimizer: HasUpdateRule, *, clip_grad_norm: float | None = None) -> Training:
@@ -273,12 +273,12 @@ class Compiled(Function):
         block = object()
 
         def leave() -> None:
-            with gradients_lock:
+            with GRADIENT_LOCK:
                 self._blocks.discard(block)
                 self._frozen = self._frozen if self._blocks else None
 
         with frozen(self.parameters), finally_uninterrupted(leave):
-            with gradients_lock:
+            with GRADIENT_LOCK:
                 self._blocks.add(block)
                 if self._frozen is None:
                     numbers = checked(self._numbers(), self.precision)

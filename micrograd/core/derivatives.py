@@ -19,7 +19,8 @@ from typing import Any
 
 from micrograd import scalar
 from micrograd.core import errors
-from micrograd.core.levels import active_levels, check_active, require_double
+from micrograd.core.gradients import raise_with_context
+from micrograd.core.levels import active_levels, check_active, normalize_leaves
 from micrograd.engine import Value
 from micrograd.support.arrays import array_of
 from micrograd.support.trees import as_lists, at_path, filled, flat, has_array, is_regular, mapped, shape_of
@@ -130,7 +131,7 @@ class Sweeps:
         end._prev = tuple(outputs)
         nodes, leaves = end._topological_order()
         self._nodes = nodes[:-1]
-        require_double(leaves)
+        normalize_leaves(leaves)
 
     def forward(self, tangents: Iterable[Row]) -> list[Row]:
         """The derivatives of each output in some directions, whose components at each variable are in its row."""
@@ -208,9 +209,9 @@ class Sweeps:
         for operand in operands:
             operand.grad = zero
         try:
-            node._backward(zero + 1)  # type: ignore[misc]  # if it is None, the error is explained
+            node._backward(zero + 1)
         except BaseException as error:
-            errors.raise_with_context(error, node, self._nodes)
+            raise_with_context(error, node, self._nodes)
             raise
         is_plain = type(node.data) in PLAIN
         partials = []

@@ -3,11 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from micrograd.scalar import DomainError
-
-WHERE_HINT = "; where() computes both of its branches, so choose a safe operand first: f(where(condition, x, 1.0))"
-"""Ends a message if the graph has a `where`, since the branch that was not chosen may be the cause."""
-
 NO_PLAIN_NUMBER = (
     "float(value) would detach it from the graph: use .data for the number, a method such as v.exp() for the function, "
     "or micrograd's scalar.exp(v.data) in your own operation"
@@ -34,24 +29,6 @@ def not_copied(value: Any) -> str:
         f"the result of {expression(value)} cannot be copied or pickled, since its history holds closures: "
         "copy the leaves, or its .detach(), instead"
     )
-
-
-def raise_with_context(error: BaseException, node: Any, nodes: list[Any]) -> None:
-    """Replace an error that `backward()` met at a node with one that names the operation, where that helps."""
-    for kind in (ZeroDivisionError, OverflowError, ArithmeticError, DomainError, ValueError):
-        if node._prev and isinstance(error, kind):
-            hint = WHERE_HINT if any(node._op == "where" for node in nodes) else ""
-            raise kind(f"the derivative of {expression(node)} cannot be taken: {error}{hint}") from error
-    if not isinstance(error, TypeError) or getattr(error.__traceback__, "tb_next", None):
-        return  # a TypeError with a deeper traceback was raised inside a closure
-    if node._backward is None:
-        raise NotImplementedError(
-            f"{expression(node)} has no derivative: give its Value a _backward, or detach() its operands"
-        ) from None
-    raise TypeError(
-        f"the _backward of {expression(node)} must take one argument, the gradient of its result, "
-        f"as in `def _backward(grad)`: {error}"
-    ) from error
 
 
 def expression(node: Any) -> str:

@@ -3,6 +3,10 @@
 `grad(f)` calls `f` with Values of a separate class for each level of nesting: inside `grad(grad(f))`, the outer
 derivative works on the Values that the inner one holds as its numbers. An operation happens at the innermost level
 among its operands, where Values of outer levels are constants. The decorators here spare the engine all that.
+
+Levels are classes, not numbers in a slot, for two reasons: one comparison of types tells that two operands are of one
+level, which with a slot took a fifth to a third longer; and Python tries the reflected operator of an operand of a
+deeper level, `__radd__` for `+`, only if its type is another one.
 """
 
 import functools
@@ -21,34 +25,20 @@ active_levels: list[int] = []
 """The levels of all running derivatives, in all threads."""
 
 # Held while gradients change, since threads may share nodes, and during a fork, so that the child can acquire it.
-gradients_lock = threading.RLock()
+GRADIENT_LOCK = threading.RLock()
 getattr(os, "register_at_fork", lambda **hooks: None)(
-    before=gradients_lock.acquire, after_in_parent=gradients_lock.release, after_in_child=gradients_lock.release
+    before=GRADIENT_LOCK.acquire, after_in_parent=GRADIENT_LOCK.release, after_in_child=GRADIENT_LOCK.release
 )
 
 PROMOTE = "begin the operation with promote, as in `x, y = promote(x, y)`"
 
 
-class Leveled:
+class HasLevel:
     """The base class of Values of all levels: `_level` says how many derivatives enclose those of a class."""
 
     __slots__ = ()
 
     _level: ClassVar[int] = 0
-
-    def __init_subclass__(cls) -> None:
-        """Refuse an `__init__` that operations cannot call, since a result has the class of its first operand."""
-        if "__init__" in vars(cls) and Leveled not in cls.__bases__:
-            from inspect import signature  # takes as long to import as the engine, and few programs need it
-
-            try:
-                signature(cls.__init__).bind(None, 0.0, (), "+", None, label="")
-            except TypeError as error:
-                raise TypeError(
-                    f"operations create a {cls.__name__} with the arguments of a Value, which its __init__ does not "
-                    f"accept ({error}): write __init__(self, *args, name=default, **options), and have it call "
-                    "super().__init__(*args, **options)"
-                ) from None
 
 
 def binary(operation: Callable[[V, Any], V]) -> Callable[[V, Any], V]:
@@ -58,30 +48,40 @@ def binary(operation: Callable[[V, Any], V]) -> Callable[[V, Any], V]:
     def operator(self: V, other: Any) -> V:
         if type(other) is type(self):
             return operation(self, other)
-        other = as_value(other, self)
+        other = lifted(other, self)
         return NotImplemented if other is NotImplemented else operation(self, other)
 
     return operator
 
 
-def reflected(operator: Any) -> Callable[[V, Any], V]:
-    """The operator with its operands swapped, for a number on the left of a Value."""
+def reflected(operator: Any, start: int | None = None) -> Callable[[V, Any], V]:
+    """The operator with its operands swapped, for a number on the left of a Value.
+
+    With the exact number `start` on the left, the result is the Value itself: the built-in `sum` starts from 0.
+    """
     operation = operator.__wrapped__
 
     def reflection(self: Any, other: Any) -> Any:
         return operation(other, self)
 
-    return binary(reflection)
+    if start is None:
+        return binary(reflection)
+    swapped = binary(reflection)
+
+    def from_start(self: Any, other: Any) -> Any:
+        return self if isinstance(other, Rational) and other == start else swapped(self, other)
+
+    return from_start
 
 
-def as_value(other: Any, beside: Any) -> Any:
+def lifted(other: Any, beside: Any) -> Any:
     """`other` as a Value of the level of `beside`; NotImplemented if it is not a number or is of an inner level."""
-    if isinstance(other, Leveled):
+    if isinstance(other, HasLevel):
         if other._level >= beside._level:
             return other if other._level == beside._level else NotImplemented
     elif not isinstance(other, (float, int, Real)) and not isinstance(scalar.unwrap_numpy(other), Real):
         return NotImplemented
-    return type(beside)(other, (), "constant")
+    return beside._constant(other)
 
 
 def promoted(values: tuple[Any, ...], kind: Any) -> tuple[Any, ...]:
@@ -89,17 +89,18 @@ def promoted(values: tuple[Any, ...], kind: Any) -> tuple[Any, ...]:
     kinds = dict.fromkeys(map(type, values))
     if kinds.keys() == {kind}:
         return values
-    leveled = [each for each in kinds if issubclass(each, Leveled)]
+    leveled = [each for each in kinds if issubclass(each, HasLevel)]
     kind = max(leveled, key=lambda each: each._level, default=kind)
     innermost = {each for each in leveled if each._level == kind._level}
-    return tuple([v if type(v) in innermost else kind(v, (), "constant") for v in values])
+    beside = next((v for v in values if type(v) in innermost), object.__new__(kind))
+    return tuple([v if type(v) in innermost else beside._constant(v) for v in values])
 
 
 def as_number(data: Any, level: int) -> Any:
     """`data`, if a Value of this level can hold it; a NumPy or PyTorch number becomes a Python number."""
     if type(data) in scalar.ZEROS:
         return data
-    if isinstance(data, Leveled):
+    if isinstance(data, HasLevel):
         check_active(max(data._level, level))
         if data._level < level:
             return data
@@ -113,7 +114,7 @@ def as_number(data: Any, level: int) -> Any:
     raise TypeError(f"a Value holds a number (float, int, Fraction or NumPy scalar), not {came}")
 
 
-def require_double(leaves: Iterable[Any]) -> None:
+def normalize_leaves(leaves: Iterable[Any]) -> None:
     """Turn the numbers that were assigned to leaves into Python's. Raises TypeError for others or lower precision."""
     for leaf in leaves:
         data, grad = leaf.data, leaf.grad
@@ -143,8 +144,11 @@ def as_constant(beside: Any, name: str, number: Any, remedy: str) -> Any:
         raise TypeError(f"{name} must be a number, not {shown(number)}: to get its gradient, use {remedy}") from None
 
 
-def adopt_level(value: Any, operands: tuple[Any, ...], op: str) -> None:
-    """Give a Value the class of its operands, so that your own operation can return `Value(...)` in any derivative."""
+def adopt_level(value: Any, operands: tuple[Any, ...], op: str) -> tuple[Any, ...]:
+    """Give a Value the class of its operands, so that your own operation can return `Value(...)` in any derivative.
+
+    Returns the operands. Raises TypeError if they are not Values of one level in a tuple.
+    """
     if not isinstance(operands, (tuple, list)):
         remedy = f"did you mean label={operands!r}?" if isinstance(operands, str) else "for one operand, write (x,)"
         raise TypeError(f"the operands of a Value must be a tuple, not {shown(operands)}: {remedy}")
@@ -155,8 +159,9 @@ def adopt_level(value: Any, operands: tuple[Any, ...], op: str) -> None:
         raise TypeError(f"the operands of {op} must be Values, not {type(stranger).__name__}: {PROMOTE}") from None
     if len(levels) > 1:
         raise TypeError(f"the operands of {op} belong to different derivatives: {PROMOTE}")
-    if value._level not in levels:
+    if operands and value._level not in levels:
         value.__class__ = type(operands[0])
+    return tuple(operands)
 
 
 def check_active(level: int) -> None:

@@ -8,6 +8,7 @@ this, and would take 43% longer for a chain.
 
 from typing import Any
 
+from micrograd.core.gradients import nothing
 from micrograd.engine import Value
 
 _handed_over: list[Any] = []
@@ -19,7 +20,7 @@ def release(node: Value) -> None:
     global _freeing
     # A Value whose construction failed has neither attribute.
     _handed_over.append((getattr(node, "_prev", ()), getattr(node, "_backward", None)))
-    node._prev, node._backward = (), None
+    node._prev, node._backward = (), nothing
     if not _freeing:
         _freeing = True
         try:

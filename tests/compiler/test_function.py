@@ -1075,8 +1075,6 @@ def test_a_question_for_the_number_is_answered_at_the_users_line_with_the_remedy
 @pytest.mark.parametrize(
     "function",
     [
-        lambda x: x.data // 2,
-        lambda x: 7 // x.data,
         lambda x: divmod(x.data, 2)[0],
         lambda x: divmod(7, x.data)[0],
         lambda x: where((x > 0) ^ (x < 2), x, 0.0),
@@ -1089,7 +1087,7 @@ def test_a_question_for_the_number_is_answered_at_the_users_line_with_the_remedy
     ],
 )
 def test_an_operator_that_a_traced_number_does_not_know_is_named_with_what_to_write(function):
-    with pytest.raises(TraceError, match=re.escape("Write (x - x % y) / y for x // y, a != b for a ^ b")) as error:
+    with pytest.raises(TraceError, match=re.escape("Write a != b for a ^ b")) as error:
         micrograd.compile(function, (1.0,), backend="python")
     text = inspect.getsourcelines(function)[0][0].strip()
     assert str(error.value).startswith(f"{__file__}:{function.__code__.co_firstlineno}, `{text}`: ")
@@ -1097,7 +1095,7 @@ def test_an_operator_that_a_traced_number_does_not_know_is_named_with_what_to_wr
 
 def test_what_is_written_in_place_of_such_operators_compiles(backend):
     fast = micrograd.compile(
-        lambda x, y: [(x - x % y) / y, where((x > 0) != (y > 0), 1.0, 0.0), where(x <= 0, 1.0, 0.0)], (1.0, 1.0),
+        lambda x, y: [divmod(x, y)[0], where((x > 0) != (y > 0), 1.0, 0.0), where(x <= 0, 1.0, 0.0)], (1.0, 1.0),
         backend=backend,
     )  # fmt: skip
     for x, y in ((7.0, 2.0), (-7.0, 2.0), (7.0, -2.0)):

@@ -31,8 +31,8 @@ def test_every_function_of_one_number_is_in_the_table():
     assert set(scalar.FUNCTIONS) <= {operation.name for operation in FUNCTIONS}
 
 
-def test_the_public_names_are_the_functions_of_one_number_and_seven_more():
-    others = ["divide", "as_index", "largest", "power", "remainder", "take", "where"]
+def test_the_public_names_are_the_functions_of_one_number_and_eight_more():
+    others = ["divide", "as_index", "floor_divide", "largest", "power", "remainder", "take", "where"]
     assert sorted(scalar.__all__) == sorted([*scalar.FUNCTIONS, *others])
 
 

@@ -12,7 +12,8 @@ ROOMS = """
     _version  core.display  scalar  support.arrays  support.signals
     core.errors
     core.levels  support.validation
-    support.files
+    core.gradients  support.files
+    core.number
     functions
     engine
     reductions  schedules  support.collector  support.emscripten  support.trees

@@ -32,6 +32,7 @@ def _where_it_is_0(name: str, scale: float, least: float) -> Callable[..., float
 ROUGH: dict[str, tuple[str, Callable[..., float]]] = {
     "gelu": ("erfc has the rounding of x / sqrt(2) in its exponent", lambda x: VALUE + (x * x if x < 0 else 0)),
     "silu": ("a subnormal sigmoid has few digits", lambda x: VALUE + (-x if x < -708 else 0)),
+    "cbrt": ("that of Python's C library is rough", lambda x: 4),
     "lgamma": ("that of Python is rough, and 0 at 1, 2 and left of 0", _where_it_is_0("lgamma", 8, 8)),
     "digamma": ("parts cancel where it is 0", _where_it_is_0("digamma", 8, 8)),
     "polygamma": ("parts cancel where it is 0", _where_it_is_0("polygamma", 100, 8)),

@@ -17,7 +17,7 @@ from typing import Any
 
 from micrograd.compiler.dtype import SINGLE
 from micrograd.compiler.frontend.tracer import TraceError, users_line
-from micrograd.core.levels import gradients_lock
+from micrograd.core.levels import GRADIENT_LOCK
 from micrograd.engine import Value
 from micrograd.support.signals import finally_uninterrupted, uninterrupted
 
@@ -89,7 +89,7 @@ def trained(values: Sequence[Value]) -> Iterator[None]:
     """Within the block, no other one trains the Values. Raises ValueError if one does already."""
     taken: list[Value] = []
     with finally_uninterrupted(lambda: _trained.difference_update(taken)):
-        with uninterrupted(), gradients_lock:
+        with uninterrupted(), GRADIENT_LOCK:
             if not _trained.isdisjoint(values):
                 raise ValueError("a parameter is already being trained: leave the other training block first")
             _trained.update(values)
@@ -111,12 +111,12 @@ def buffers(values: Sequence[Value], data: memoryview, grad: memoryview) -> Iter
         return compress(items, map(ne, bits, before))
 
     def leave() -> None:
-        slots = vars(Value)
-        numbers = map(slots["data"].__set__, changed(taken), changed(data)), map(slots["grad"].__set__, taken, grad)
+        slots: Any = Value
+        numbers = map(slots.data.__set__, changed(taken), changed(data)), map(slots.grad.__set__, taken, grad)
         deque(chain(*numbers, map(_buffers.pop, taken)), maxlen=0)  # in C, where no thread comes between
 
     with finally_uninterrupted(leave), _within(values, _redirections):
-        with uninterrupted(), gradients_lock:
+        with uninterrupted(), GRADIENT_LOCK:
             block = _Block(data=data, grad=grad)
             _buffers.update(zip(values, zip(repeat(block), count()), strict=False))
             taken += values
@@ -158,12 +158,12 @@ def _within(values: Sequence[Value], blocks: list[set[Value]]) -> Iterator[None]
     block: set[Value] = set()
 
     def leave() -> None:
-        with gradients_lock:
+        with GRADIENT_LOCK:
             blocks[:] = [other for other in blocks if other is not block]
             _assign_classes(block.difference(*_redirections, *_freezes), _kind)
 
     with finally_uninterrupted(leave):
-        with uninterrupted(), gradients_lock:
+        with uninterrupted(), GRADIENT_LOCK:
             block.update(values)
             blocks.append(block)
             _assign_classes(block, lambda kind: _redirecting(_kind(kind)))
@@ -178,7 +178,7 @@ def _assign_classes(values: Collection[Value], change: Callable[[Any], Any]) -> 
 
 def _attribute(name: str) -> property:
     """The attribute of a Value, wherever it is for this thread."""
-    slot = vars(Value)[name]
+    slot = getattr(Value, name)
 
     def get(self: Value) -> Any:
         number = _thread.numbers[name].get(self)
@@ -229,8 +229,15 @@ class RedirectedValue:
         """The result of an operation, which is of the original kind."""
         return cls._kind(*operation, **label)
 
+    def _node(self, *operation: Any) -> Any:
+        kind: Any = self._kind
+        node = kind._node(self, *operation)
+        node.__class__ = kind
+        return node
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return self._kind, *self._kind.__reduce__(self)[1:]  # type: ignore[arg-type]  # it is of that kind, too
+        make, _, state = self._kind.__reduce__(self)  # type: ignore[arg-type]
+        return make, (self._kind,), state
 
 
 @cache

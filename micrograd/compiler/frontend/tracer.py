@@ -174,6 +174,18 @@ class Symbol:
     def __neg__(self) -> Any:
         return self.trace.record("neg", (self,))
 
+    def __floordiv__(self, other: Any) -> Any:
+        remainder = self % other
+        if remainder is NotImplemented:
+            return remainder
+        # As CPython's: a whole number but for rounding, and -1 where x % y is y itself
+        quotient = scalar.where(remainder == other, -1, (self - remainder) / other)
+        whole = scalar.floor(quotient)
+        return scalar.where(quotient - whole > 0.5, whole + 1, whole)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return Symbol.__floordiv__(Symbol(self.trace, self.trace.id(other)), self)
+
     def __pos__(self) -> "Symbol":
         return self
 
@@ -185,8 +197,8 @@ class Symbol:
 
     def _no_operator(self, *_: Any) -> NoReturn:
         raise self.trace.refuse(
-            "while a function is compiled, its numbers support + - * / % ** and comparisons, and "
-            "conditions & and |. Write (x - x % y) / y for x // y, a != b for a ^ b, and the opposite condition for ~a"
+            "while a function is compiled, its numbers support + - * / // % ** and comparisons, and "
+            "conditions & and |. Write a != b for a ^ b, and the opposite condition for ~a"
         )
 
     def __format__(self, spec: str) -> str:
@@ -199,7 +211,7 @@ class Symbol:
 
     __bool__ = __float__ = __int__ = __index__ = __complex__ = _no_number
     __round__ = __trunc__ = __floor__ = __ceil__ = _no_number
-    __floordiv__ = __rfloordiv__ = __divmod__ = __rdivmod__ = __invert__ = _no_operator
+    __divmod__ = __rdivmod__ = __invert__ = _no_operator
     __xor__ = __rxor__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _no_operator
     __hash__ = _hash
 
@@ -250,6 +262,11 @@ class Argument(Value):
     def __new__(cls, *operation: Any, **label: Any) -> Any:
         """The result of an operation."""
         return Value(*operation, **label)
+
+    def _node(self, *operation: Any) -> Any:
+        node: Any = super()._node(*operation)
+        node.__class__ = Value
+        return node
 
 
 Argument.__name__ = Argument.__qualname__ = "Value"  # as errors of Python's call it

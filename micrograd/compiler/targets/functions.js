@@ -6,6 +6,10 @@ function remainder(x, y) {
   return r === 0 ? (y < 0 ? -0 : 0) : r < 0 !== y < 0 ? r + y : r;
 }
 
+function exp2(x) {
+  return 2 ** x;
+}
+
 // the larger of two numbers, and the second one of NaN and another
 function larger(a, b) {
   return a > b ? a : b;

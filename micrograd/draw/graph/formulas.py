@@ -76,7 +76,7 @@ def _traced(trace: Trace, value: Value, seed: Any, *, shown: bool = False) -> tu
     call: Callable[..., Value] = CALLS.get(op) or getattr(reductions, op, None) or OPERATIONS[op]
     result = call(*arguments, **constants)
     if not shown or result._op not in TEXTBOOK:
-        result._backward(seed)  # type: ignore[misc]
+        result._backward(seed)
         return trace.id(result.data), [trace.id(operand.grad) for operand in operands]
     numbers = [operand.data for operand in operands]
     y = VALUES[result._op](*numbers) if result._op in VALUES else result.data

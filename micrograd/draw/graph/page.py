@@ -104,7 +104,7 @@ def _passed(value: Value, grad: Any) -> list[Any]:
     """The gradient that each operand gets; if an operand is there twice, the first gets all of it."""
     for operand in value._prev:
         operand.grad = zero(operand.data)
-    value._backward(grad)  # type: ignore[misc]  # if it is None, the caller catches the error
+    value._backward(grad)
     return [0.0 if operand in value._prev[:i] else operand.grad for i, operand in enumerate(value._prev)]
 
 

@@ -1,0 +1,121 @@
+"""What makes a Value behave like a number in Python and NumPy: comparisons, text, conversions and copies.
+
+Nothing here has a gradient. The operations that have one are in engine.py, functions.py and reductions.py.
+"""
+
+from collections.abc import Callable
+from typing import Any, Self
+
+from micrograd import scalar
+from micrograd.core import errors
+from micrograd.core.gradients import nothing
+from micrograd.core.levels import HasLevel, as_number
+
+SLOTS = ("data", "grad", "label", "_prev", "_op", "_backward", "_is_constant")
+_new = object.__new__
+
+
+class Number(HasLevel):
+    """The base class of Value, with all that an engine is not about."""
+
+    __slots__ = (*SLOTS, "__dict__", "__weakref__")  # faster; `__dict__` still allows any other attribute
+
+    # Above NumPy's scalars (-1000000), below its arrays (0): np.float64(2) * v is our __rmul__, array * v is NumPy's.
+    __array_priority__ = -1.0
+
+    data: Any
+    grad: Any
+    label: str
+    _prev: tuple[Any, ...]
+    _op: str
+    _backward: Callable[[Any], None]
+    _is_constant: bool
+
+    def _node(self, data: Any, operands: tuple[Any, ...], op: str, backward: Callable[[Any], None]) -> Self:
+        """The result of an operation: a Value of the class of `self`, made without the checks of the constructor.
+
+        An `__init__` of a subclass is not called. Tracing overrides this method.
+        """
+        node = _new(type(self))
+        if type(data) is float:
+            node.data, node.grad = data, 0.0
+        else:
+            node.data = as_number(data, self._level)
+            node.grad = scalar.zero(node.data)
+        node._prev = operands
+        node._op = op
+        node._backward = backward
+        node._is_constant = False
+        node.label = ""
+        return node
+
+    def _constant(self, number: Any) -> Self:
+        """A leaf, of the class of `self`, that gets no gradient."""
+        leaf = self._node(number, (), "", nothing)
+        leaf._is_constant = True
+        return leaf
+
+    def __pos__(self) -> Self:
+        return self
+
+    conjugate = __pos__  # of a real number; NumPy's vdot, var and std call it
+
+    # Comparisons compare the numbers: they return bools, or symbols if a number is a symbol, hence `Any`. The hash is
+    # that of the object: sets and dicts distinguish equal nodes, lists do not.
+
+    def __eq__(self, other: object) -> Any:
+        return self.data == _data_of(other)
+
+    def __ne__(self, other: object) -> Any:
+        return self.data != _data_of(other)
+
+    def __lt__(self, other: Any) -> Any:
+        return self.data < _data_of(other)
+
+    def __le__(self, other: Any) -> Any:
+        return self.data <= _data_of(other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self.data > _data_of(other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self.data >= _data_of(other)
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        return bool(self.data != 0)
+
+    def item(self) -> Any:
+        """The number without the graph."""
+        return self.data
+
+    def detach(self) -> Self:
+        """A constant with the same number: a leaf that gets no gradient, at any level.
+
+        For a leaf to train, write `Value(v.data)`.
+        """
+        return self._constant(self.data.detach() if isinstance(self.data, Number) else self.data)
+
+    def __repr__(self) -> str:
+        label = f", label={self.label!r}" if self.label else ""
+        return f"Value(data={self.data!r}, grad={self.grad!r}{label})"
+
+    def __format__(self, spec: str) -> str:
+        return format(self.data, spec) if spec else repr(self)
+
+    def __float__(self) -> float:  # or math.exp(v) would silently return a float, which has no gradient
+        raise TypeError(errors.NO_PLAIN_NUMBER)
+
+    __int__ = __complex__ = __float__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._prev:
+            raise TypeError(errors.not_copied(self))
+        # For copy and pickle: how to make an empty one, and what to set afterwards, in `__dict__` and in slots.
+        return _new, (type(self),), (self.__dict__ or None, {name: getattr(self, name) for name in SLOTS})
+
+
+def _data_of(other: Any) -> Any:
+    """The number in a Value, or the number itself."""
+    return other.data if isinstance(other, Number) else scalar.unwrap_numpy(other)
