@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from micrograd.core.errors import shown
+from micrograd.core.number import Number
 from micrograd.draw import dot
 from micrograd.draw.dot import LIMIT, draw_graph
 from micrograd.draw.graph.svg import to_svg
@@ -98,17 +99,22 @@ def remember_lines() -> Iterator[None]:
     """
     from micrograd.compiler.frontend.tracer import users_line
 
-    original = Value.__init__
+    init, node = Value.__init__, Number._node
 
-    def init(self: Value, *args: Any, **options: Any) -> None:
-        original(self, *args, **options)
-        self.line = re.sub(r"^.*?([^/\\]*:\d+), `(.*)`$", r"\1: \2", users_line())  # type: ignore[attr-defined]
+    def remember(value: Any) -> Any:
+        value.line = re.sub(r"^.*?([^/\\]*:\d+), `(.*)`$", r"\1: \2", users_line())
+        return value
 
-    Value.__init__ = init  # type: ignore[method-assign]
+    def remembering_init(self: Value, *args: Any, **options: Any) -> None:
+        init(self, *args, **options)
+        remember(self)
+
+    Value.__init__ = remembering_init  # type: ignore[method-assign]
+    Number._node = lambda self, *operation: remember(node(self, *operation))  # type: ignore[method-assign]
     try:
         yield
     finally:
-        Value.__init__ = original  # type: ignore[method-assign]
+        Value.__init__, Number._node = init, node  # type: ignore[method-assign]
 
 
 def save_training(

@@ -74,7 +74,7 @@ class DrawnGraph:
 
 def is_constant(value: Value) -> bool:
     """Whether the Value is a plain number that stood beside a Value."""
-    return value._op == "constant" and not value._prev
+    return value._is_constant
 
 
 def operation_of(value: Value) -> str:
