@@ -56,6 +56,7 @@ def _constants(value: Value) -> dict[Any, Any]:
 # How to repeat those operations for which neither `OPERATIONS` nor `reductions` has a function of that name.
 CALLS: dict[str, Callable[..., Any]] = {
     "dot": lambda *xs: reductions.dot(xs[: len(xs) // 2], xs[len(xs) // 2 : -1], xs[-1]),
+    "//": operator.floordiv,
     "take": lambda *operands: reductions.take(operands, 0),
     "where": lambda *operands, condition: reductions.where(bool(condition), *operands),
     "binary_cross_entropy": losses.binary_cross_entropy_with_logits,
