@@ -107,7 +107,7 @@ class Neuron(Module):
         """The output for `nin` Values or numbers. Raises ValueError for any other number of inputs."""
         if len(x) != len(self.w):
             raise ValueError(f"{self!r} takes a list of length {len(self.w)}, not {len(x)}")
-        return _function(self.activation)(dot(self.w, x, self.b))
+        return activation_of(self.activation)(dot(self.w, x, self.b))
 
     def __repr__(self) -> str:
         return f"Neuron({len(self.w)}, {_name(self.activation)})"
@@ -189,7 +189,7 @@ def weight_limit(nin: int, fan_out: int, activation: Activation) -> float:
     return math.sqrt(6 / nin if _name(activation) in ("relu", "leaky_relu") else 6 / (nin + fan_out))
 
 
-def _function(activation: Activation) -> Callable[[Value], Value]:
+def activation_of(activation: Activation) -> Callable[[Value], Value]:
     """The activation of that name, or the function itself. Raises ValueError if the name is unknown."""
     if not isinstance(activation, str):
         return activation
@@ -200,7 +200,7 @@ def _function(activation: Activation) -> Callable[[Value], Value]:
 
 def _try(activation: Activation) -> None:
     """Raise TypeError if the activation does not take a Value, as `math.tanh` does not."""
-    function = _function(activation)
+    function = activation_of(activation)
     with suppress(ArithmeticError, ValueError):  # it may not be defined at 0.5
         try:
             function(Value(0.5))
