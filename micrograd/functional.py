@@ -11,12 +11,12 @@ Pearlmutter, 2005.) Each thread counts its own levels: compute an inner derivati
 number that `backward()` stores in `grad` within the function is a constant to the derivative. It is an error to use a
 Value of an inner level after its derivative has ended.
 
-Arguments are numbers, Values, NumPy arrays, and lists, tuples and dicts of all of these; keyword arguments are passed
-on. The function gets copies of the containers, which it may change in place; dicts have their keys sorted, as in JAX, a
-table or Series of pandas becomes an array, an array without dimensions a number. Gradients have the shape of the
-argument: for an array, they are an array of doubles (of objects, if they are no plain numbers), for a dict a dict with
-sorted keys, for anything else nested lists. Results and jacobians of arrays are arrays, too. Their numbers are floats
-for floats, ints and Fractions for exact numbers, Values if an argument is a Value or the function closes over one.
+Arguments are numbers, Values, NumPy arrays, and lists, tuples and dicts of these; keyword arguments are passed on. The
+function gets copies of the containers, so it may change them in place. The keys of dicts are sorted, as in JAX; a table
+or Series of pandas becomes an array, and an array without dimensions a number. A gradient has the shape of its
+argument: an array of doubles for an array (of objects, unless all are plain numbers), a dict for a dict, otherwise
+nested lists. Results and jacobians of arrays are arrays, too. Numbers are floats for floats, ints and Fractions for
+exact numbers, and Values if an argument is a Value or the function closes over one.
 """
 
 import math
@@ -124,11 +124,11 @@ class Jacobian:
     def sparse(self, *args: Any) -> tuple[Call, list[dict[int, Any]]]:
         """The call, and for each number in the result its derivatives that are not structurally zero, by variables."""
 
-        def taken(call: Call) -> tuple[Call, list[dict[int, Any]]]:
+        def compute(call: Call) -> tuple[Call, list[dict[int, Any]]]:
             sweeps = Sweeps(call.variables, call.outputs)
             return call, sweeps.symmetric() if self.is_symmetric else sweeps.jacobian(sweeps.is_cheaper_forward())
 
-        return derivative(self.f, self.argnum, taken, lifts=True)(*args)  # type: ignore[no-any-return]
+        return derivative(self.f, self.argnum, compute, lifts=True)(*args)  # type: ignore[no-any-return]
 
 
 def _dense(call: Call) -> Any:
@@ -143,7 +143,7 @@ def _dense(call: Call) -> Any:
     return filled(call.result, map(call.gradient, rows))
 
 
-def _product(name: str, f: Function, argnum: Argnum, taken: Any) -> Function:
+def _product(name: str, f: Function, argnum: Argnum, compute: Any) -> Function:
     """The product of a jacobian and the vector that follows the arguments of `f`."""
     check_function(f)
 
@@ -151,15 +151,14 @@ def _product(name: str, f: Function, argnum: Argnum, taken: Any) -> Function:
         if len(args) < 2:
             raise TypeError(f"call {name}(f) as {name}(f)(x, vector), the vector last; arguments given: {len(args)}")
         *args, vector = args  # type: ignore[assignment]
-        return derivative(f, argnum, lambda call: taken(call, vector))(*args, **options)
+        return derivative(f, argnum, lambda call: compute(call, vector))(*args, **options)
 
     return product
 
 
 def _numbers(call: Call, vector: Any, like: Any, of: str) -> list[Any]:
     """The numbers in a vector. Raises ValueError unless it has as many as `like`, and the same keys if it has keys."""
-    level = max((variable._level for variable in call.variables), default=0)
-    numbers = flat(at_path(lambda number: as_number(number, level), "vector", vector))
+    numbers = flat(at_path(lambda number: as_number(number, call.level), "vector", vector))
     came, expected = shape_of(vector), shape_of(like)
     if len(numbers) != size(expected) or (came != expected and (len(came) > 1 or not is_regular(came))):
         raise ValueError(f"the vector must have the shape of {of}, {expected}, not {came}")
@@ -200,7 +199,7 @@ def gradcheck(f: Function, inputs: Any, *, rtol: float = 1e-7, atol: float = 1e-
     The slopes are central differences, extrapolated to a step of 0 (Ridders, 1982). Steps start at about a tenth of the
     input, and of 1 if that is larger. At a kink, such as that of relu at 0, there is no slope: the difference is the
     mean of both sides. It may differ from the gradient by `atol`, by `rtol` times the larger of the two, or by its own
-    estimated error up to 0.01%: beside 1e8, rounding leaves eight digits of a slope.
+    estimated error, up to 0.01%, since beside 1e8, rounding leaves few digits of a slope.
 
     Gradients are computed three times. The second time, results also contain the inputs themselves: a `_backward` with
     `x.grad = ...` for `x.grad += ...` loses what was in `x.grad` before. The third time, results are multiplied by
@@ -266,35 +265,32 @@ def _slopes(function: Function, xs: list[Any], i: int) -> list[tuple[float, floa
         return [innermost(output) for output in function([Value(x if j == i else y) for j, y in enumerate(xs)])]
 
     x = float(xs[i])
-    steps: list[float] = []
-    differences = []
+    differences: dict[float, list[tuple[float, float]]] = {}  # by step, one for each number in the result
     sizes = math.frexp(x)[1], max(math.frexp(x)[1], 0)  # the scale of x, and that of 1 if x is small
     near = sorted({size - 4 - 2 * n for size in sizes for n in range(STEPS)}, reverse=True)
     for exponent in chain(near, range(near[-1] - 2, -1075, -2)):
         h = math.ldexp(1.0, exponent)
-        if x + h == x or (exponent < near[-1] and len(steps) >= STEPS):
+        if x + h == x or (exponent < near[-1] and len(differences) >= STEPS):
             break
         try:
             pairs = list(zip(results(x + h), results(x - h), strict=True))
         except (ValueError, ArithmeticError):
             continue  # this far from x, the function is not defined
-        steps.append(h)
         rounding = sys.float_info.epsilon / h
-        differences.append([((a - b) / (2 * h), rounding * (abs(a) + abs(b)) + math.ulp(0.0) / h) for a, b in pairs])
-    if not steps:
+        differences[h] = [((a - b) / (2 * h), rounding * (abs(a) + abs(b)) + math.ulp(0.0) / h) for a, b in pairs]
+    if not differences:
         raise ValueError(f"the function is not defined on both sides of {x!r}: it has no slope there to compare with")
-    return [_limit(steps, column) for column in zip(*differences, strict=True)]
+    return [_limit(list(differences), column) for column in zip(*differences.values(), strict=True)]
 
 
 def _limit(steps: list[float], differences: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """The limit of central differences at decreasing steps, and how much it may be off.
+    """The limit of central differences at decreasing steps, each with its rounding error, and how much it may be off.
 
-    Differences of a smooth function are a series in even powers of the step; where one-sided pieces meet, in all
-    powers. Both are extrapolated, and what converges best is taken, unless three from smaller steps contradict it,
-    since large steps may miss what the function does near x. One or two may contradict it by chance, because of
-    rounding within the function: at the larger step, that weighs less.
+    Differences are a series in even powers of the step; where one-sided pieces meet, in all powers. Both are
+    extrapolated, and the limit is what has converged best, unless three from smaller steps contradict it: large steps
+    may miss what the function does near x. One or two may be off by rounding, which weighs less at a larger step.
     """
-    found = []  # at each step: the smallest error, the limit of which it is, the largest error, the step
+    found = []  # at each step: the smallest error and its limit, the largest error, the step
     rows: tuple[list[float], list[float]] = [], []
     for n, (difference, rounding) in enumerate(differences):
         before, rows, estimates = rows, ([difference], [difference]), []

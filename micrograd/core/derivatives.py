@@ -23,6 +23,7 @@ from micrograd.core.gradients import raise_with_context
 from micrograd.core.levels import active_levels, check_active, normalize_leaves
 from micrograd.engine import Value
 from micrograd.support.arrays import array_of
+from micrograd.support.collector import gc_paused
 from micrograd.support.trees import as_lists, at_path, filled, flat, has_array, is_regular, mapped, shape_of
 from micrograd.support.validation import positions
 
@@ -52,6 +53,7 @@ class Call:
         arguments = list(args)
         for n in range(len(args)) if lifts else places:
             arguments[n] = at_path(kind, f"args[{n}]", args[n])
+        self.level = kind._level
         self.args: Any = [args[n] for n in places] if several else args[places[0]]
         self.variables = flat([arguments[n] for n in places])  # before the function changes its arguments
 
@@ -74,8 +76,8 @@ class Call:
         return array_of(numbers, shape) if is_array else filled(self.result, iter(numbers))
 
 
-def derivative(f: Function, argnum: Argnum, taken: Callable[[Call], Any], *, lifts: bool = False) -> Function:
-    """A function of the arguments of `f`: what `taken` returns for a call of `f`."""
+def derivative(f: Function, argnum: Argnum, compute: Callable[[Call], Any], *, lifts: bool = False) -> Function:
+    """A function of the arguments of `f`: what `compute` returns for a call of `f`."""
     check_function(f)
 
     def derivative(*args: Any, **options: Any) -> Any:
@@ -83,7 +85,8 @@ def derivative(f: Function, argnum: Argnum, taken: Callable[[Call], Any], *, lif
         token = _depth.set(level)
         active_levels.append(level)
         try:
-            return taken(Call(_variable(level), f, argnum, args, options, lifts))
+            with gc_paused():
+                return compute(Call(_variable(level), f, argnum, args, options, lifts))
         finally:
             active_levels.remove(level)
             _depth.reset(token)
