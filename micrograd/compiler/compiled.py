@@ -31,7 +31,7 @@ from micrograd.compiler.targets.python import source
 from micrograd.core.levels import GRADIENT_LOCK
 from micrograd.engine import Value
 from micrograd.support import files, validation
-from micrograd.support.arrays import are_plain, viewed
+from micrograd.support.arrays import are_plain, as_ndarray
 from micrograd.support.signals import finally_uninterrupted, set_data
 from micrograd.support.trees import nested, plain_numbers
 
@@ -217,7 +217,7 @@ class Compiled(Function):
         parameters, or the examples do not fit its arguments; from `fun`, if the vector does not have a number for each.
         """
         objective, x0 = Objective(self, self._differentiable(batches)), array("d", self._numbers())
-        return objective, viewed(x0) if find_spec("numpy") else x0.tolist()
+        return objective, as_ndarray(x0) if find_spec("numpy") else x0.tolist()
 
     def load(self, vector: Any) -> None:
         """Set the parameters to the numbers of a vector, in their order: that of `x0` of an `objective`.

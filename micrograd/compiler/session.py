@@ -31,7 +31,7 @@ from micrograd.engine import Value
 from micrograd.optim import Optimizer, check_moments
 from micrograd.reductions import mean
 from micrograd.support import validation
-from micrograd.support.arrays import is_array, viewed
+from micrograd.support.arrays import as_ndarray, is_array
 from micrograd.support.collector import gc_paused
 from micrograd.support.signals import uninterrupted
 from micrograd.support.trees import mapped, shape_of
@@ -327,7 +327,7 @@ class Objective:
             floats = array("f", numbers) if function.options.quiet else function.precision.array(numbers, "a parameter")
             parameters = memoryview(floats)
         losses, gradients = function._run("backward", packed, 1.0 / packed.n, parameters=parameters)
-        return reduce(add, losses) / packed.n, viewed(gradients) if is_array(vector) else gradients.tolist()
+        return reduce(add, losses) / packed.n, as_ndarray(gradients) if is_array(vector) else gradients.tolist()
 
 
 def vector_of(numbers: Any, n: int) -> memoryview:

@@ -1,4 +1,4 @@
-"""NumPy's arrays, without importing NumPy before there is one: whoever has an array has imported it."""
+"""NumPy's arrays. NumPy is imported only where there is an array, by a program that has imported it already."""
 
 import sys
 from collections.abc import Sequence
@@ -12,21 +12,21 @@ def is_array(x: Any) -> bool:
 
 
 def empty(shape: Sequence[int], code: str = "d") -> Any:
-    """An array of that shape, of doubles, or for the code "f" of floats, to write numbers into."""
-    import numpy as np  # here, since only those need it who have an array
+    """An array of that shape to write numbers into: of doubles, or of floats for the code "f"."""
+    import numpy as np  # not at the top: most programs have no arrays
 
     return np.empty(shape, code)
 
 
-def viewed(numbers: Any) -> Any:
-    """The numbers of a buffer, where they lie, as an array."""
+def as_ndarray(numbers: Any) -> Any:
+    """The numbers of a buffer as an array, without a copy."""
     import numpy as np
 
     return np.asarray(memoryview(numbers))
 
 
 def are_plain(numbers: Any) -> bool:
-    """Whether all of these are Python's own numbers, which an array takes at once."""
+    """Whether all of these are floats and ints, which need no conversion."""
     return {float, int}.issuperset(map(type, numbers))
 
 

@@ -19,7 +19,7 @@ from micrograd.compiler.distributed.pool import Pool
 from micrograd.compiler.distributed.worker import Task, pickled
 from micrograd.compiler.function import Function
 from micrograd.core.errors import shown
-from micrograd.support.arrays import viewed
+from micrograd.support.arrays import as_ndarray
 
 PREFETCH = 2  # chunks in flight for each worker, so that it does not wait for the next
 
@@ -40,7 +40,7 @@ def mapped(fast: Function, batches: Sequence[Any], executor: Any) -> Any:
 
 def _shaped(fast: Function, shapes: Shapes, as_arrays: bool, n: int, numbers: "array[float]") -> Any:
     """The function's values for n examples of these shapes, as lists or arrays."""
-    flat = viewed(numbers).astype(fast.precision.code, copy=False) if as_arrays else numbers
+    flat = as_ndarray(numbers).astype(fast.precision.code, copy=False) if as_arrays else numbers
     return fast._unflattened(shapes, n, flat)
 
 
