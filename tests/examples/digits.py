@@ -10,15 +10,17 @@ MNIST, they can be used instead, here only some of them:
 """
 
 import argparse
+import gzip
 import math
 import random
+import struct
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from micrograd import fit, nn, optim
-from micrograd.data import read_idx
 from micrograd.losses import cross_entropy
 
 CLASSES = 10
@@ -46,15 +48,29 @@ def from_sklearn() -> tuple[Examples, Examples]:
 
 def from_files(images: str, labels: str) -> Examples:
     """The digits in two files of MNIST."""
-    xs, ys = read_idx(images), read_idx(labels)
+    pixels, (_, *sizes) = bytes_in(images)
+    ys, _ = bytes_in(labels)
+    width, shades = math.prod(sizes), [byte / 255 for byte in range(256)]  # floats that all images share
+    xs = [[shades[pixel] for pixel in pixels[i : i + width]] for i in range(0, len(pixels), width)]
     if not len(xs) == len(ys) > 0:
         raise ValueError(f"{images} holds {len(xs)} images and {labels} {len(ys)} labels: expected as many, and some")
-    if any(getattr(x, "typecode", "") != "B" for x in xs):
-        raise ValueError(f"{images} holds something else than images with a byte for each pixel")
-    if any(y not in range(CLASSES) for y in ys):
+    if max(ys) >= CLASSES:
         raise ValueError(f"{labels} holds something else than the labels 0 to {CLASSES - 1}")
-    shades = [byte / 255 for byte in range(256)]  # floats that all images share
-    return [[shades[pixel] for pixel in x] for x in xs], ys
+    return xs, [*ys]
+
+
+def bytes_in(path: str) -> tuple[bytes, tuple[int, ...]]:
+    """The numbers in a file of MNIST, which may be compressed with gzip, and how many there are in each dimension."""
+    with open(path, "rb") as file:
+        content = file.read()
+    if content.startswith(b"\x1f\x8b"):
+        content = gzip.decompress(content)
+    with suppress(IndexError, struct.error):  # it ends in the middle of them
+        shape = struct.unpack_from(f">{content[3]}I", content, 4)
+        numbers = content[4 + 4 * len(shape) :]
+        if content.startswith(b"\0\0\x08") and shape and len(numbers) == math.prod(shape):  # 8: one byte for each
+            return numbers, shape
+    raise ValueError(f"{path} is not a whole file of MNIST")
 
 
 def accuracy(outputs: Sequence[Any], ys: Sequence[int]) -> float:
@@ -97,7 +113,7 @@ def parsed(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, Example
     )
     files = [f"--{part}-{kind}" for part in ("train", "test") for kind in ("images", "labels")]
     for file in files:
-        parser.add_argument(file, metavar="FILE", help="a file in IDX, plain or compressed with gzip")
+        parser.add_argument(file, metavar="FILE", help="a file of MNIST, plain or compressed with gzip")
     parser.add_argument("--limit", type=int, help="the most images to learn from, and to test with")
     parser.add_argument("--hidden", type=int, default=32, help="the number of hidden neurons")
     parser.add_argument("--epochs", type=int, default=10, help="how often each image is shown")
@@ -119,7 +135,7 @@ def parsed(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, Example
         parser.error(f"{', '.join(files)} go together: name all four or none")
     try:
         train, test = (from_files(*paths[:2]), from_files(*paths[2:])) if all(paths) else from_sklearn()
-    except (OSError, ValueError, ImportError) as error:
+    except (OSError, EOFError, ValueError, ImportError) as error:
         parser.error(str(error))
     (xs, ys), (test_xs, test_ys) = [(xs[: options.limit], ys[: options.limit]) for xs, ys in (train, test)]
     if len(xs[0]) != len(test_xs[0]):

@@ -102,11 +102,15 @@ def test_files_that_do_not_fit_are_named(mnist, tmp_path, capsys):
         return refusal(capsys, *[str(word) for pair in zip(mnist[::2], paths, strict=True) for word in pair])
 
     assert f"{images} holds 60 images and {test_labels} 12 labels" in said(images, test_labels, test_images, labels)
-    assert f"{labels} holds something else than images" in said(labels, labels, test_images, test_labels)
-    assert f"{images} holds something else than the labels 0 to 9" in said(images, images, test_images, test_labels)
     assert f"{tmp_path / 'none'}" in said(tmp_path / "none", labels, test_images, test_labels)
     small = tmp_path / "small"
     small.write_bytes(struct.pack(">HBB3I", 0, 8, 3, 12, 2, 2) + bytes(48))
     assert "have 12 pixels, those to test with 4" in said(images, labels, small, test_labels)
-    small.write_bytes(small.read_bytes()[:-1])
-    assert f"{small} is not a whole IDX file" in said(images, labels, small, test_labels)
+    strange = tmp_path / "strange"
+    strange.write_bytes(struct.pack(">HBBI", 0, 8, 1, 60) + bytes([10] * 60))
+    assert f"{strange} holds something else than the labels 0 to 9" in said(images, strange, test_images, test_labels)
+    for content in (small.read_bytes()[:-1], small.read_bytes()[:15], b"\0\0\x08", b"\x89PNG", b""):
+        small.write_bytes(content)
+        assert f"{small} is not a whole file of MNIST" in said(images, labels, small, test_labels)
+    small.write_bytes(gzip.compress(b"\0" * 100)[:-9])
+    assert "ended before" in said(images, labels, small, test_labels)
