@@ -306,6 +306,7 @@ class Functions(Number):
     @binary
     def __floordiv__(self, other):
         """The largest whole number that is not above x / y. The gradient is 0 everywhere, as that of `floor`."""
+
         def _backward(grad):
             self.grad += 0
             other.grad += 0
