@@ -120,7 +120,8 @@ class Optimizer:
             check_result(self, changed[0])  # one stands for all: they come from the same rule
         data, *moments = map(list, zip(*changed, strict=True))
         state = dict(zip(self.moments, moments, strict=True), steps=self.steps + 1)
-        set_data(self.parameters, data, then=map(vars(self).update, [state]))
+        set_data(self.parameters, data)
+        vars(self).update(state)
 
     def zero_grad(self) -> None:
         """Set the gradient of each parameter to 0, since `backward` adds to it."""

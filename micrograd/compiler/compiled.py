@@ -32,7 +32,7 @@ from micrograd.core.levels import GRADIENT_LOCK
 from micrograd.engine import Value
 from micrograd.support import files, validation
 from micrograd.support.arrays import are_plain, as_ndarray
-from micrograd.support.signals import finally_uninterrupted, set_data
+from micrograd.support.signals import set_data
 from micrograd.support.trees import nested, plain_numbers
 
 __all__ = ["Compiled", "CompilerError", "TraceError", "compile"]
@@ -271,19 +271,18 @@ class Compiled(Function):
         TypeError if a parameter does not hold a number, OverflowError if that is too large for the precision.
         """
         block = object()
-
-        def leave() -> None:
-            with GRADIENT_LOCK:
-                self._blocks.discard(block)
-                self._frozen = self._frozen if self._blocks else None
-
-        with frozen(self.parameters), finally_uninterrupted(leave):
-            with GRADIENT_LOCK:
-                self._blocks.add(block)
-                if self._frozen is None:
-                    numbers = checked(self._numbers(), self.precision)
-                    self._frozen = memoryview(self.precision.array(numbers, "a parameter"))
-            yield
+        with frozen(self.parameters):
+            try:
+                with GRADIENT_LOCK:
+                    self._blocks.add(block)
+                    if self._frozen is None:
+                        numbers = checked(self._numbers(), self.precision)
+                        self._frozen = memoryview(self.precision.array(numbers, "a parameter"))
+                yield
+            finally:
+                with GRADIENT_LOCK:
+                    self._blocks.discard(block)
+                    self._frozen = self._frozen if self._blocks else None
 
     def pack(self, *batches: Any) -> Packed:
         """A data set as buffers of numbers, which `backward`, `map` and training steps use without further conversion.

@@ -33,7 +33,6 @@ from micrograd.reductions import mean
 from micrograd.support import validation
 from micrograd.support.arrays import as_ndarray, is_array
 from micrograd.support.collector import gc_paused
-from micrograd.support.signals import uninterrupted
 from micrograd.support.trees import mapped, shape_of
 
 
@@ -127,7 +126,7 @@ class Training:
         self._check_optimizer()
         claimed, in_c = False, self._compiled._is_in_c()
         try:
-            with uninterrupted(), gc_paused():
+            with gc_paused():
                 self._claim.enter_context(trained(self._optimizer.parameters))
                 claimed = True
                 if in_c:
@@ -142,11 +141,8 @@ class Training:
             raise
 
     def __exit__(self, *error: object) -> None:
-        try:
-            with uninterrupted(), self._turn:
-                self._leave()
-        finally:
-            self._leave()  # if Ctrl-C came before it was postponed
+        with self._turn:
+            self._leave()
 
     def __call__(self, *batches: Any) -> float:
         """Take a step along the gradient of the mean loss of a batch, which is returned; threads take turns.
@@ -169,8 +165,7 @@ class Training:
                 return losses[0]
             self._gradients.examples, self._gradients.by_engine = examples, self.is_native
             loss = self._gradients(range(n))
-            with uninterrupted():
-                self._update()
+            self._update()
             self._gradients.warn_eager_step()
             return loss
 

@@ -11,7 +11,7 @@ from typing import Protocol
 from micrograd.core.errors import expression
 from micrograd.engine import Value
 from micrograd.optim import Optimizer, clip_grad_norm
-from micrograd.support.signals import restore
+from micrograd.support.signals import set_back
 
 
 class OptimizerLike(Protocol):
@@ -43,7 +43,7 @@ class Update:
     def __init__(self, parameters: Sequence[Value], optimizer: OptimizerLike, max_norm: float | None) -> None:
         self.parameters, self.optimizer, self.max_norm = parameters, optimizer, max_norm
         # The optimizer may change only some of the model's parameters, and others besides.
-        self.all_parameters = list({id(parameter): parameter for parameter in (*parameters, *self._changed())}.values())
+        self.all_parameters = list({id(parameter): parameter for parameter in (*parameters, *self.trained())}.values())
 
     def differentiate(self, loss: Value) -> float:
         """Replace all gradients by those of the loss. Returns its number; raises NotFinite if it is not finite."""
@@ -56,24 +56,24 @@ class Update:
         return float(loss.data)
 
     def __call__(self) -> None:
-        """Clip the gradients and take the optimizer's step, uninterrupted; on an error or NotFinite, set all back."""
+        """Clip the gradients and take the optimizer's step; on an error or NotFinite, set all back."""
         optimizer = self.optimizer
         before, state = [p.data for p in self.all_parameters], dict(getattr(optimizer, "__dict__", {}))
         try:
             if self.max_norm is not None:
-                clip_grad_norm(self._changed(), self.max_norm, getattr(optimizer, "clip_scale", Optimizer.clip_scale))
+                clip_grad_norm(self.trained(), self.max_norm, getattr(optimizer, "clip_scale", Optimizer.clip_scale))
             optimizer.step()
             for parameter in self.all_parameters:
                 if not math.isfinite(parameter.data):
                     raise NotFinite("a parameter", parameter.data, *self._gradients())
         except BaseException:
-            restore(self.all_parameters, before)
+            set_back(self.all_parameters, before)
             for name, value in state.items():
                 setattr(optimizer, name, value)
             raise
 
-    def _changed(self) -> Sequence[Value]:
-        """The parameters that the optimizer changes; PyTorch's models have a method of that name."""
+    def trained(self) -> Sequence[Value]:
+        """The parameters that the optimizer changes; its attribute may also be a method, as of PyTorch's models."""
         changed = getattr(self.optimizer, "parameters", None)
         return changed if isinstance(changed, (list, tuple)) else self.parameters
 

@@ -6,8 +6,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from micrograd.support.signals import finally_uninterrupted
-
 _lock = threading.RLock()
 _pauses: set[object] = set()  # the blocks that are running, in any thread
 _enabled = False  # whether the collector was enabled before the first of them
@@ -21,20 +19,17 @@ def gc_paused() -> Iterator[None]:
     """
     global _enabled
     pause = object()
-
-    def leave() -> None:
-        with _lock:
-            if pause in _pauses:
-                _pauses.remove(pause)
-                if _enabled and not _pauses:
-                    gc.enable()
-
-    with finally_uninterrupted(leave):
+    try:
         with _lock:
             _enabled = _enabled if _pauses else gc.isenabled()
             _pauses.add(pause)
             gc.disable()
         yield
+    finally:
+        with _lock:
+            _pauses.discard(pause)
+            if _enabled and not _pauses:
+                gc.enable()
 
 
 def _forked() -> None:

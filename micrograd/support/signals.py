@@ -1,81 +1,49 @@
-"""Ctrl-C and other signals, postponed during operations that must not be interrupted; parameters set, all or none."""
+"""Steps that are whole: Ctrl-C is noticed between two of them, and parameters are set all or none."""
 
-import _signal  # type: ignore[import-not-found]  # without the enumerations of `signal`, which are slow
 import signal
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from itertools import chain, repeat
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGUSR1", "SIGUSR2")
-SIGNALS = [int(getattr(signal, name)) for name in NAMES if hasattr(signal, name)]  # their handlers may raise exceptions
-
 
 @contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Postpone Ctrl-C, and other signals that the program has handlers for, until the block has ended."""
-    here = threading.current_thread() is threading.main_thread()  # only there do signals arrive
-    handlers = {number: handler for number in SIGNALS if here and callable(handler := _signal.getsignal(number))}
-    over = False
-    with ExitStack() as calls:  # calls the handlers of all signals that came, whatever they raise
+def interrupts_noted() -> Iterator[list[int]]:
+    """Within the block, a first Ctrl-C is only noted in the list; a second one raises KeyboardInterrupt at once.
 
-        def wait(number: int, frame: Any) -> None:
-            if over:  # the handler of another signal has raised an exception before all were restored
-                handlers[number](number, frame)
-            else:
-                calls.callback(handlers[number], number, frame)
+    So it is where Python's own handler would raise that error: in the main thread, unless the program has set another.
+    """
+    noted: list[int] = []
 
-        try:
-            with ExitStack() as after:
-                for number, handler in handlers.items():  # that of Ctrl-C is restored last
-                    after.callback(_signal.signal, number, handler)
-                    _signal.signal(number, wait)
-                yield
-        finally:
-            over = True
-            for number, handler in handlers.items():
-                if _signal.getsignal(number) is wait:  # another handler has raised an exception where it would be set
-                    _signal.signal(number, handler)
+    def note(number: int, frame: Any) -> None:
+        noted.append(number)
+        if len(noted) > 1:
+            raise KeyboardInterrupt
 
-
-@contextmanager
-def finally_uninterrupted(leave: Callable[[], object]) -> Iterator[None]:
-    """Call `leave` after the block, once and uninterrupted, whenever Ctrl-C comes."""
-    left = False
-
-    def once() -> None:
-        nonlocal left
-        if not left:
-            with uninterrupted():
-                leave()
-                left = True
-
+    is_main = threading.current_thread() is threading.main_thread()
+    is_pythons = is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_pythons:
+        signal.signal(signal.SIGINT, note)
     try:
-        try:
-            yield
-        finally:
-            once()
+        yield noted
     finally:
-        once()  # if Ctrl-C came before the other call had begun
+        if is_pythons:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def set_data(parameters: Sequence[Any], numbers: Iterable[Any], then: Iterable[Any] = ()) -> None:
-    """Set the parameters' data and exhaust `then`; Ctrl-C cannot come between. After an error, all is as before."""
+def set_data(parameters: Sequence[Any], numbers: Iterable[Any]) -> None:
+    """Set the parameters' data. On an error, such as that of a frozen parameter, none has changed."""
     before = [parameter.data for parameter in parameters]
-    done: list[bool] = []
-    try:  # in C, which is not interrupted; a parameter that is frozen raises an error
-        deque(chain(map(setattr, parameters, repeat("data"), numbers), then, map(done.append, [True])), maxlen=0)
+    try:
+        for parameter, number in zip(parameters, numbers, strict=False):
+            parameter.data = number
     except BaseException:
-        restore(parameters, [] if done else before)  # a Ctrl-C that came afterwards undoes nothing
+        set_back(parameters, before)
         raise
 
 
-def restore(parameters: Sequence[Any], numbers: Sequence[Any]) -> None:
-    """Set the data of the parameters back to the numbers, if there are any, where it has changed."""
-    with uninterrupted():
-        for parameter, number in zip(parameters, numbers, strict=False):
-            now = parameter.data
-            if now is not number and repr(now) != repr(number):  # a frozen one has not changed, and cannot be set
-                parameter.data = number
+def set_back(parameters: Sequence[Any], before: Iterable[Any]) -> None:
+    """Set the data of those parameters that have changed to what it was; a frozen one has not, and cannot be set."""
+    for parameter, number in zip(parameters, before, strict=True):
+        if parameter.data is not number:
+            parameter.data = number

@@ -18,7 +18,6 @@ from micrograd.compiler.session import CompiledGradients, Training, check_rule
 from micrograd.compiler.stepping import NotFinite
 from micrograd.engine import Value
 from micrograd.schedules import Schedule, depends_on_step_only
-from micrograd.support.signals import finally_uninterrupted
 from micrograd.support.trees import as_lists
 from micrograd.training.trainer import EagerGradients, Table, Trainer
 
@@ -84,24 +83,21 @@ def compiled(
 def _without_traces(kept: "Kept") -> Iterator[None]:
     """Leave no traced numbers behind: whatever traces in the block stored them in, such as activations, is set back."""
     n, failed = len(kept.backends), True
-
-    def leave() -> None:
+    try:
+        yield
+        failed = False
+    except BaseException as error:
+        if kept.reach.traced():  # which another trace might have read
+            kept.backends.clear()
+        if not isinstance(error, OutsideTraceError):
+            raise
+        raise TraceError(
+            f"{users_line(error.__cause__ or error)}: this reads a number that was kept from an earlier call, "
+            'which compiled code would not update: compute it in each call, or train with backend="eager"'
+        ) from error
+    finally:
         if failed or len(kept.backends) > n:  # else nothing was traced
             kept.reach.restore(traced_only=True)
-
-    with finally_uninterrupted(leave):
-        try:
-            yield
-            failed = False
-        except BaseException as error:
-            if kept.reach.traced():  # which another trace might have read
-                kept.backends.clear()
-            if not isinstance(error, OutsideTraceError):
-                raise
-            raise TraceError(
-                f"{users_line(error.__cause__ or error)}: this reads a number that was kept from an earlier call, "
-                'which compiled code would not update: compute it in each call, or train with backend="eager"'
-            ) from error
 
 
 def _trace_again(function: Function, engine: EagerGradients, parameters: Sequence[Value]) -> None:

@@ -14,7 +14,7 @@ from micrograd.compiler.stepping import OptimizerLike, Update
 from micrograd.core.errors import shown
 from micrograd.engine import Value
 from micrograd.optim import Adam, Optimizer, Schedule
-from micrograd.support.signals import finally_uninterrupted, restore, uninterrupted
+from micrograd.support.signals import interrupts_noted, set_back
 from micrograd.support.trees import as_lists, flat
 from micrograd.support.validation import Rng, as_list, count, examples, generator, limit, renamed, require_attributes
 from micrograd.training.history import Diverged, History, Recorder
@@ -49,9 +49,9 @@ def fit(
 ) -> History:  # fmt: skip
     """Train the model on the examples.
 
-    Ctrl-C ends the training early: the model keeps all completed steps. Python's garbage collector is paused
-    while there are graphs, which do not need it. Exceptions of the model, the loss or the optimizer are passed on, and
-    the parameters are those after the last completed step.
+    Ctrl-C ends the training after the step that is under way; a second one raises KeyboardInterrupt at once. Exceptions
+    of the model, the loss or the optimizer are passed on, and the parameters are those after the last completed step.
+    Python's garbage collector is paused while there are graphs, which do not need it.
 
     Raises ValueError if there are no examples or parameters, an option or a rate of the schedule is out of its range,
     the first loss does not depend on the model's parameters or the optimizer has none of them, or the `check_targets`
@@ -178,47 +178,49 @@ def fit(
             return epoch + 1
         return min(epochs, recorder.due(epoch)) if recorder else epochs
 
-    best: list[Any] = []  # with patience, the parameters after the epoch of the lowest validation loss
+    best: tuple[list[Value], list[Any]] = [], []  # with patience, what was trained, as it was after the best epoch
     best_epoch, measured = 0, history.validation_losses
-    with Progress(progress, epochs, history) as report:
+    with interrupts_noted() as noted:
         try:
-            with parts or nullcontext():
+            with Progress(progress, epochs, history) as report, parts or nullcontext():
                 if options:
                     trainer = _compiled(trainer, options, parts, gradients, validation, pause, report.compiled)
                 recording = recorder.recording(lambda: trainer.progress) if recorder else nullcontext()
-                # Ctrl-C may come just before the block's own exit.
-                with finally_uninterrupted(lambda: trainer.block.__exit__(None, None, None)), trainer.block, recording:
-                    while len(history.losses) < epochs and len(measured) - best_epoch != patience:
+                with trainer.block, recording:
+                    while not noted and len(history.losses) < epochs and len(measured) - best_epoch != patience:
                         trainer.fetch_gradients()
-                        with uninterrupted():
-                            ended = trainer.advance()
-                            history.losses += [loss for loss, _ in ended]
-                            history.learning_rates += [rate for _, rate in ended]
+                        ended = trainer.advance()
+                        history.losses += [loss for loss, _ in ended]
+                        history.learning_rates += [rate for _, rate in ended]
                         lately = trainer.evaluate() if ended and validation else None
-                        with uninterrupted():
-                            if lately is not None:
-                                measured.append(lately)
-                                if not best_epoch or lately < measured[best_epoch - 1]:
-                                    best_epoch = len(measured)
-                                    best = [] if patience is None else [parameter.data for parameter in parameters]
+                        if lately is not None:
+                            measured.append(lately)
+                            if not best_epoch or lately < measured[best_epoch - 1]:
+                                best_epoch = len(measured)
+                                trained = [] if patience is None else list(update.trained())
+                                best = trained, [parameter.data for parameter in trained]
                         report.step(trainer, ended=bool(ended), validation=lately)
                         if recorder and ended:
                             recorder.epoch(trainer.epoch)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt:  # of a worker or a handler of the program's own
+            if len(noted) > 1:
+                raise
             history.interrupted = True
         except BrokenExecutor as error:
-            vars(error).update(history=history)
-            error.add_note("the parameters are those after the last completed step; the error has the history")
-            raise
+            if not noted:  # else a Ctrl-C in a terminal has ended the workers, too
+                vars(error).update(history=history)
+                error.add_note("the parameters are those after the last completed step; the error has the history")
+                raise
         except Diverged as error:
             history.failure = error.failure
             of_best = f"of epoch {best_epoch}, with the lowest validation loss"
-            left = of_best if best else "after the last completed step"
+            left = of_best if best[0] else "after the last completed step"
             advice = _advice([*train_data, *(validation or ())], parameters)
             error.failure.message += f": the parameters are those {left}; {advice}"
-            restore(parameters, best)
+            set_back(*best)
             raise Diverged(error.failure, history) from None
-        restore(parameters, best)
+        set_back(*best)
+        history.interrupted |= bool(noted)
     return history
 
 

@@ -33,14 +33,11 @@ class Progress:
         return self
 
     def __exit__(self, *error: object) -> None:
-        try:
-            if self.head and (self.pending_message or self.terminal or self.notebook):  # it ends before its last epoch
-                self.pending_message = f"{self.head}in {_clock(time.monotonic() - self.started)}"
-            self._show()
-            if self.terminal:
-                self._write("\n")
-        except KeyboardInterrupt:  # the training is over: keep its history
-            self._history.interrupted = True
+        if self.head and (self.pending_message or self.terminal or self.notebook):  # it ends before its last epoch
+            self.pending_message = f"{self.head}in {_clock(time.monotonic() - self.started)}"
+        self._show()
+        if self.terminal:
+            self._write("\n")
 
     def compiled(self, shapes: int, of: int) -> None:
         """Report how many of the shapes of the examples are compiled."""

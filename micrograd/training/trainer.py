@@ -148,7 +148,7 @@ class Trainer:
             self._ready = self.gradients(batch)
 
     def advance(self) -> list[tuple[float, float]]:
-        """Take one step or more, uninterrupted. Returns the mean loss and last rate of each epoch that ends."""
+        """Take one step or more. Returns the mean loss and last rate of each epoch that ends."""
         with self._diverging():
             self.update()
         self.gradients.warn_eager_step()

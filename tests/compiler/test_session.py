@@ -784,8 +784,8 @@ def test_a_ctrl_c_while_a_block_is_entered_leaves_it_again(c_line):
     c_line.optimizer.velocity = Pressed(c_line.optimizer.velocity)
     with pytest.raises(KeyboardInterrupt), c_line.block:
         pytest.fail("the block was entered")
-    assert_at_home(c_line)
     c_line.optimizer.velocity = c_line.optimizer.velocity[:]
+    assert_at_home(c_line)
     assert c_line.state() == before
     with c_line.block as step:
         step(*BATCH)

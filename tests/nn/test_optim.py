@@ -1,6 +1,5 @@
 """The optimizers and schedules: their formulas, their state, their errors, and their agreement with PyTorch."""
 
-import gc
 import inspect
 import json
 import math
@@ -205,45 +204,6 @@ def test_a_step_of_adam_that_divides_by_zero_changes_nothing():
         optimizer.step()
     assert numbers(ps) == [1.0, 2.0]
     assert optimizer.state_dict() == before
-
-
-@every_option
-def test_an_interrupt_finds_the_parameters_all_before_or_all_after_a_step(kind, options):
-    """Python raises KeyboardInterrupt between instructions of Python code: so this does, at each of them in turn."""
-    fresh = parameters()
-    train(kind(fresh, **options), [0])
-    after, seen = numbers(fresh), []
-    sys._getframe().f_trace_opcodes = True  # Python 3.12 looks for it where the tracing starts
-    for moment in range(2000):
-        ps = parameters()
-        optimizer = kind(ps, **options)
-        set_gradients(ps)
-        left = moment
-
-        def interrupt(frame, event, argument):
-            nonlocal left
-            frame.f_trace_opcodes = True
-            if event == "opcode":
-                left -= 1
-                if left < 0:
-                    raise KeyboardInterrupt
-            return interrupt
-
-        previous = sys.gettrace()
-        gc.disable()  # which would call what is not to be interrupted: hypothesis has a callback there
-        try:
-            sys.settrace(interrupt)
-            optimizer.step()
-        except KeyboardInterrupt:
-            seen.append((numbers(ps), optimizer.steps))
-        else:
-            break
-        finally:
-            sys.settrace(previous)
-            gc.enable()
-    assert len(seen) == moment < 1999
-    assert (START, 0) in seen
-    assert all(found in ((START, 0), (after, 1)) for found in seen)
 
 
 # State

@@ -8,7 +8,7 @@ COMMANDS = {
     "load": (load.main, "chains, fans and networks from 10^3 nodes up", 10**7, "the longest chain"),
     "memory": (memory.main, "the memory of a long training run", 10_000, "steps, and ten times as many compiled"),
     "kill": (faults.main_kill, "processes killed while they save", 200, "processes"),
-    "interrupt": (faults.main_interrupt, "Ctrl-C during fit, compile and backward", 1000, "times each"),
+    "interrupt": (faults.main_interrupt, "Ctrl-C during fit", 1000, "times each"),
     "threads": (faults.main_threads, "networks that learn at once", 8, "threads"),
     "hostile": (hostile.main, "damaged files and strange labels", 100_000, "files, and a twentieth as many labels"),
 }

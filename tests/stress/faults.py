@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from itertools import count, cycle
@@ -18,7 +18,6 @@ from typing import Any
 
 import micrograd
 from micrograd import Value, data, fit, losses, nn, optim
-from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.redirect import is_in_training
 
 # Killed while it saves
@@ -88,89 +87,14 @@ def ctrl_c(delay: float) -> Iterator[None]:
 
 
 class Fitting:
-    """`fit`: the parameters are those after a whole step."""
+    """`fit`: parameters, moments and steps are those after the same whole step, and as many epochs are counted."""
 
-    def __init__(self) -> None:
-        self.model = nn.MLP(2, [100, 1], rng=1)
-        self.start = self.latest = numbers(self.model.parameters())
-
-    def prepare(self) -> None:
-        for parameter, number in zip(self.model.parameters(), self.start, strict=True):
-            parameter.data = number
-        self.latest = self.start
-
-    def run(self) -> None:
-        scenario = self
-
-        class Recording(optim.SGD):
-            def step(self) -> None:
-                super().step()
-                scenario.latest = numbers(self.parameters)
-
-        xs, ys = data.xor()
-        optimizer = Recording(self.model.parameters(), 0.01)
-        options = {"epochs": 3, "batch_size": 1, "optimizer": optimizer, "progress": False}
-        if fit(self.model, losses.mse_loss, xs, ys, **options).interrupted:
-            raise KeyboardInterrupt
-
-    def whole(self) -> bool:
-        return numbers(self.model.parameters()) == self.latest
-
-
-class Backward:
-    """`backward`, here of the engine: all leaves have their gradient, or none has."""
-
-    def __init__(self) -> None:
-        self.leaves = [Value(float(i)) for i in range(1000)]
-        root = micrograd.sum([leaf * leaf for leaf in self.leaves])
-        self.run: Callable[[], object] = root.backward
-
-    def prepare(self) -> None:
-        for leaf in self.leaves:
-            leaf.grad = 1.0
-
-    def whole(self) -> bool:
-        none, all = [1.0] * len(self.leaves), [1.0 + 2.0 * leaf.data for leaf in self.leaves]
-        return [leaf.grad for leaf in self.leaves] in (none, all)
-
-
-class CompiledBackward(Backward):
-    """`backward` of a compiled function: the same holds."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        fast = micrograd.compile(
-            lambda: micrograd.sum([leaf * leaf for leaf in self.leaves]), (), parameters=self.leaves, backend="python"
-        )
-        self.run = fast.backward
-
-
-class Compiling(Backward):
-    """`compile`: no number and no gradient has changed, and none is a symbol."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.run = lambda: Graph(lambda: micrograd.sum(self.leaves), (), self.leaves[::2])  # the others are constants
-
-    def whole(self) -> bool:
-        same = all(type(leaf.data) is float and leaf.data == i for i, leaf in enumerate(self.leaves))
-        return same and all(type(leaf.grad) is float and leaf.grad == 1.0 for leaf in self.leaves)
-
-
-class Training:
-    """Generated code that trains: parameters, moments and steps are those after the same whole step."""
-
-    backend = "c"
-    steps = 60
-
-    def __init__(self) -> None:
-        self.xs, self.ys = [[0.5, -1.0]], [1.0]  # one, for in another order the last bits of a sum would differ
+    def __init__(self, backend: str, steps: int) -> None:
+        self.backend, self.steps = backend, steps
         self.model = nn.MLP(2, [8, 1], rng=1)
         self.optimizer = optim.Adam(self.model.parameters(), learning_rate=0.01)
         self.parameters = self.model.parameters()
         self.start = copy.deepcopy(self.state())
-        example = self.xs[0], self.ys[0]
-        self.fast = micrograd.compile(self.loss, example, parameters=self.parameters, backend=self.backend)
         self.after = {}
         for _ in range(1 + self.steps):
             state = self.state()
@@ -178,14 +102,16 @@ class Training:
             self.take(1)
         self.prepare()
 
-    def loss(self, x: Any, y: Any) -> Value:
-        return losses.mse_loss(self.model(x), y)
-
     def take(self, steps: int) -> None:
-        """Take the steps."""
-        with self.fast.training(self.optimizer) as step:
-            for _ in range(steps):
-                step(self.xs, self.ys)
+        """Take the steps, each on one example, for in another order the last bits of a sum would differ."""
+        history = fit(
+            self.model, losses.mse_loss, [[0.5, -1.0]], [1.0], epochs=steps, optimizer=self.optimizer,
+            rng=random.Random(1), backend=self.backend, progress=False,
+        )  # fmt: skip
+        if history.interrupted:
+            if len(history.losses) != self.optimizer.steps:
+                raise AssertionError(f"{len(history.losses)} epochs after {self.optimizer.steps} steps")
+            raise KeyboardInterrupt
 
     def state(self) -> tuple[list[float], dict[str, Any]]:
         return numbers(self.parameters), self.optimizer.state_dict()
@@ -202,37 +128,7 @@ class Training:
         return self.state() == self.after[self.optimizer.steps]
 
 
-class TrainingInPython(Training):
-    """Generated Python that trains: the same holds."""
-
-    backend = "python"
-    steps = 20
-
-
-class FittingCompiled(Training):
-    """`fit` by generated code: the same holds, and as many epochs are counted."""
-
-    def take(self, steps: int) -> None:
-        history = fit(
-            self.model, losses.mse_loss, self.xs, self.ys, epochs=steps, optimizer=self.optimizer, rng=random.Random(1),
-            backend=self.backend, progress=False,
-        )  # fmt: skip
-        if history.interrupted:
-            if len(history.losses) != self.optimizer.steps:
-                raise AssertionError(f"{len(history.losses)} epochs after {self.optimizer.steps} steps")
-            raise KeyboardInterrupt
-
-
-class FittingInPython(FittingCompiled):
-    """`fit` by generated Python: the same holds."""
-
-    backend = "python"
-    steps = 20
-
-
-SCENARIOS = [
-    Fitting, Backward, CompiledBackward, Compiling, Training, TrainingInPython, FittingCompiled, FittingInPython,
-]  # fmt: skip
+SCENARIOS = [("eager", 20), ("python", 20), ("c", 60)]  # backends, and how many steps they take
 
 
 def numbers(parameters: Sequence[Any]) -> list[Any]:
@@ -240,7 +136,7 @@ def numbers(parameters: Sequence[Any]) -> list[Any]:
     return [parameter.data for parameter in parameters]
 
 
-def interrupt(scenario: Any, times: int, rng: random.Random) -> int:
+def interrupt(scenario: Fitting, times: int, rng: random.Random) -> int:
     """Press Ctrl-C at moments spread over the scenario. Returns how often it came in time.
 
     Raises
@@ -261,7 +157,7 @@ def interrupt(scenario: Any, times: int, rng: random.Random) -> int:
         except KeyboardInterrupt:
             in_time += 1
         if not scenario.whole():
-            raise AssertionError(f"half of {scenario.__doc__} after a Ctrl-C at {delay / duration:.1%} of its time")
+            raise AssertionError(f"half a step in {scenario.backend}, Ctrl-C at {delay / duration:.1%} of its time")
         if not gc.isenabled():
             raise AssertionError("the collector was left off")
         if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
@@ -269,7 +165,7 @@ def interrupt(scenario: Any, times: int, rng: random.Random) -> int:
     return in_time
 
 
-def interrupt_calls(scenario: Any, every: int, rng: random.Random) -> int:
+def interrupt_calls(scenario: Fitting, every: int, rng: random.Random) -> int:
     """Press Ctrl-C at every so many calls of a Python function in a training. Returns at how many.
 
     Raises
@@ -297,7 +193,7 @@ def interrupt_calls(scenario: Any, every: int, rng: random.Random) -> int:
         finally:
             sys.settrace(None)
         if any(map(is_in_training, scenario.parameters)) or not scenario.whole():
-            raise AssertionError(f"half of {scenario.__doc__} after a Ctrl-C in call {position}")
+            raise AssertionError(f"half a step in {scenario.backend}, Ctrl-C in call {position}")
         if next(calls) <= position:
             return position // every
         position += every
@@ -306,13 +202,11 @@ def interrupt_calls(scenario: Any, every: int, rng: random.Random) -> int:
 def main_interrupt(times: int) -> None:
     """Interrupt each scenario."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background processes with Ctrl-C ignored
-    for scenario in SCENARIOS:
-        print(f"{interrupt(scenario(), times, random.Random())} of {times} in time: {scenario.__doc__}", flush=True)
-        if issubclass(scenario, Training):
-            print(
-                f"{interrupt_calls(scenario(), max(1, 2500 // times), random.Random())} calls: {scenario.__doc__}",
-                flush=True,
-            )
+    for backend, steps in SCENARIOS:
+        in_time = interrupt(Fitting(backend, steps), times, random.Random())
+        print(f"{in_time} of {times} in time: fit in {backend}", flush=True)
+        calls = interrupt_calls(Fitting(backend, steps), max(1, 2500 // times), random.Random())
+        print(f"{calls} calls: fit in {backend}", flush=True)
 
 
 # Threads

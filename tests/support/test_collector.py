@@ -73,17 +73,6 @@ def test_a_ctrl_c_as_the_collector_is_paused_leaves_it_on(monkeypatch):
     assert gc.isenabled()
 
 
-def test_a_ctrl_c_before_the_collector_is_paused_leaves_it_as_it_is(monkeypatch):
-    def pressed():
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(gc, "isenabled", pressed)
-    with pytest.raises(KeyboardInterrupt), gc_paused():
-        pytest.fail("the block was entered")
-    monkeypatch.undo()
-    assert gc.isenabled()
-
-
 @pytest.mark.parametrize("before", [True, False])
 def test_the_child_of_a_fork_is_in_no_pause(before):
     (gc.enable if before else gc.disable)()

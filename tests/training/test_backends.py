@@ -118,6 +118,15 @@ def test_validation_and_patience(patience, backend):
     assert patience is None or len(found["history"]["losses"]) < 25
 
 
+def test_patience_brings_a_temperature_back(backend):
+    setting = Setting(Tempered, xs=[1.0, 2.0], ys=[1.0, 3.0], validation=([1.0], [0.5]), patience=2, epochs=25)
+    setting.optimizer = Tempered.optimizer
+    found = same(setting, backend)
+    assert len(found["history"]["losses"]) == 4
+    setting.options |= {"patience": None, "epochs": 2}
+    assert close(found["data"], setting.run("eager")["data"])
+
+
 class Patient(random.Random):
     """Which does something else than Random when it shuffles."""
 

@@ -13,7 +13,7 @@ import sys
 import threading
 import tracemalloc
 import weakref
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 import numpy as np
 import pytest
@@ -23,11 +23,7 @@ from micrograd.data import batches, moons, xor
 from micrograd.losses import binary_cross_entropy_with_logits as cross_entropy
 from micrograd.losses import hinge_loss, mse_loss
 from micrograd.optim import SGD, Adam, step
-from micrograd.support import signals
-from micrograd.support.signals import uninterrupted
 from micrograd.training import Diverged, History, fit
-from micrograd.training.trainer import Trainer
-from tests.helpers import has_compiler
 
 XS, YS = moons(12, rng=1)
 
@@ -238,25 +234,27 @@ def test_an_epoch_does_not_look_through_the_history(monkeypatch):
 
 
 class Walk:
-    """An optimizer that sets a weight to one number after the other."""
+    """An optimizer that sets weights to one number after the other."""
 
     learning_rate = 0.0
 
-    def __init__(self, parameter, path):
-        self.parameter, self.path = parameter, iter(path)
+    def __init__(self, path, *parameters):
+        self.parameters, self.path = parameters, iter(path)
 
     def zero_grad(self):
         pass
 
     def step(self):
-        self.parameter.data = next(self.path)
+        number = next(self.path)
+        for parameter in self.parameters:
+            parameter.data = number
 
 
-def walk(path, model=None, loss=mse_loss, **options):
+def walk(path, model=None, loss=mse_loss, others=(), **options):
     """The history of a weight that takes this path, where the validation loss is its square, and the weight."""
     model = model or Line(9.0)
     options = {"epochs": len(path), "validation": ([1.0], [0.0]), "batch_size": None, **options}
-    history = train(model, loss, [1.0], [0.0], optimizer=Walk(model.w, path), **options)
+    history = train(model, loss, [1.0], [0.0], optimizer=Walk(path, model.w, *others), **options)
     return history, model.w.data
 
 
@@ -278,6 +276,15 @@ def test_patience_ends_the_training_and_brings_back_the_best_parameters(path, pa
     assert not history.interrupted
 
 
+@pytest.mark.parametrize("last", [5.0, math.nan])
+def test_patience_brings_back_whatever_the_optimizer_trains(last):
+    """Here a scale in the loss, which the model does not have."""
+    scale, model = Value(1.0), Line(9.0)
+    with pytest.raises(Diverged) if math.isnan(last) else nullcontext():
+        walk([3.0, 2.0, 4.0, last], model, lambda p, y: (p * scale - y) ** 2, [scale], patience=2)
+    assert (model.w.data, scale.data) == (2.0, 2.0)
+
+
 def test_without_patience_the_last_parameters_stay():
     assert walk([3.0, 2.0, 4.0])[1] == 4.0
 
@@ -289,7 +296,7 @@ def test_an_interrupt_brings_back_the_best_parameters_too():
 
     model = Line(9.0)
     history = train(
-        model, mse_loss, [1.0], [0.0], epochs=9, patience=5, validation=([1.0], [0.0]), optimizer=Walk(model.w, path())
+        model, mse_loss, [1.0], [0.0], epochs=9, patience=5, validation=([1.0], [0.0]), optimizer=Walk(path(), model.w)
     )
     assert history.interrupted
     assert history.validation_losses == [9.0, 4.0, 16.0]
@@ -297,45 +304,6 @@ def test_an_interrupt_brings_back_the_best_parameters_too():
 
 
 # What goes wrong
-
-
-def test_ctrl_c_between_an_epochs_last_step_and_its_entry_waits_for_the_entry():
-    class Interrupted(SGD):
-        def step(self):
-            super().step()
-            if self.steps == 6:  # the last of the second epoch
-                signal.raise_signal(signal.SIGINT)
-
-    model = mlp()
-    history = train(model, optimizer=Interrupted(model.parameters(), 0.1))
-    assert history.interrupted
-    assert len(history.losses) == len(history.learning_rates) == 2
-    expected = mlp()
-    assert train(expected, epochs=2, optimizer=SGD(expected.parameters(), 0.1)).losses == history.losses
-    assert numbers(model) == numbers(expected)
-
-
-@pytest.mark.parametrize("backend", ["eager", "python", "c"])
-def test_ctrl_c_during_validation_keeps_the_epoch_that_was_learned(backend, monkeypatch, cache):
-    if backend == "c" and not has_compiler():
-        pytest.skip("there is no C compiler here")
-    evaluate, calls = Trainer.evaluate, iter(range(2))
-
-    def interrupted(self):
-        if next(calls, None) is None:
-            raise KeyboardInterrupt
-        return evaluate(self)
-
-    monkeypatch.setattr(Trainer, "evaluate", interrupted)
-    model, expected = mlp(), mlp()
-    history = train(model, epochs=9, validation=(XS, YS), backend=backend)
-    monkeypatch.undo()
-    until = train(expected, validation=(XS, YS), backend=backend)
-    assert history.interrupted
-    assert history.losses == until.losses
-    assert history.learning_rates == until.learning_rates
-    assert history.validation_losses == until.validation_losses[:2]
-    assert numbers(model) == numbers(expected)
 
 
 def failing(at, error):
@@ -350,20 +318,70 @@ def failing(at, error):
     return loss
 
 
-def test_ctrl_c_keeps_the_steps_taken_and_returns_the_history():
+@pytest.mark.parametrize(("at", "epochs"), [(1, 0), (12 + 12 + 5, 2)])
+def test_an_interrupt_that_is_raised_keeps_the_steps_taken_and_returns_the_history(at, epochs):
+    """By a worker, or by a handler of the program's own."""
     model, other = mlp(), mlp()
-    history = train(model, failing(at=12 + 12 + 5, error=KeyboardInterrupt()), epochs=100)
+    history = train(model, failing(at, error=KeyboardInterrupt()), epochs=100)
     assert history.interrupted
-    assert len(history.losses) == len(history.learning_rates) == 2
-    expected = train(other, failing(at=12 + 12 + 8, error=KeyboardInterrupt()), epochs=100)
-    assert numbers(model) == numbers(other) != numbers(mlp())  # four examples a step: those of the fifth are lost
-    assert history == expected
+    assert len(history.losses) == len(history.learning_rates) == epochs
+    assert train(other, failing(at + 3, error=KeyboardInterrupt()), epochs=100) == history
+    assert numbers(model) == numbers(other)  # four examples a step: those of the last are lost
 
 
-def test_ctrl_c_before_the_first_step_returns_an_empty_history():
+def pressing(at, times=1):
+    """A loss at whose so-manieth call Ctrl-C is pressed."""
+    calls = iter(range(1, at))
+
+    def loss(prediction, target):
+        if next(calls, None) is None and pressed:
+            pressed.pop()()
+        return cross_entropy(prediction, target)
+
+    def press():
+        for _ in range(times):
+            signal.raise_signal(signal.SIGINT)
+
+    pressed = [press]
+    return loss
+
+
+@pytest.mark.parametrize(
+    ("at", "steps", "epochs", "measured"),
+    [
+        (1, 1, 0, 0),
+        (4, 1, 0, 0),
+        (12, 3, 1, 1),  # in an epoch's last step
+        (12 + 7, 3, 1, 1),  # in its validation
+        (24 + 5, 5, 1, 1),
+        (24 * 3, 9, 3, 3),  # in the very last
+    ],
+)
+def test_ctrl_c_is_noticed_after_the_step_and_the_validation_that_are_under_way(at, steps, epochs, measured):
+    taken = []
+
+    class Recorder(SGD):
+        def step(self):
+            super().step()
+            taken.append(numbers(model))
+
     model = mlp()
-    assert train(model, failing(at=1, error=KeyboardInterrupt())) == History(interrupted=True)
-    assert numbers(model) == numbers(mlp())
+    history = train(model, pressing(at), validation=(XS, YS), optimizer=Recorder(model.parameters(), 0.1))
+    assert history.interrupted
+    assert len(history.losses) == len(history.learning_rates) == epochs
+    assert len(history.validation_losses) == measured
+    assert len(taken) == steps
+    assert numbers(model) == taken[-1]
+    with pytest.raises(KeyboardInterrupt):  # it is Python's own again
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_a_second_ctrl_c_ends_at_once():
+    model, other = mlp(), mlp()
+    with pytest.raises(KeyboardInterrupt):
+        train(model, pressing(at=12 + 6, times=2))
+    train(other, failing(12 + 5, error=KeyboardInterrupt()))
+    assert numbers(model) == numbers(other)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), ZeroDivisionError("inside")])
@@ -383,94 +401,6 @@ def test_a_step_that_fails_half_way_is_undone(error):
             train(model, optimizer=HalfWay(model.parameters(), 0.1))
     train(other, failing(at=4 * 4 + 1, error=KeyboardInterrupt()), optimizer=SGD(other.parameters(), 0.1))
     assert numbers(model) == numbers(other)
-
-
-def test_ctrl_c_within_a_step_waits_until_the_step_is_done():
-    class Interrupted(SGD):
-        def step(self):
-            if self.steps == 4:
-                signal.raise_signal(signal.SIGINT)
-                signal.raise_signal(signal.SIGINT)
-            super().step()
-
-    model, other = mlp(), mlp()
-    optimizer = Interrupted(model.parameters(), 0.1)
-    assert train(model, optimizer=optimizer).interrupted
-    assert optimizer.steps == 5
-    train(other, failing(at=5 * 4 + 1, error=KeyboardInterrupt()), optimizer=SGD(other.parameters(), 0.1))
-    assert numbers(model) == numbers(other)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-def test_ctrl_c_stays_what_the_program_has_made_of_it():
-    seen = []
-    before = signal.signal(signal.SIGINT, lambda *arguments: seen.append(arguments))
-    try:
-        with uninterrupted():
-            signal.raise_signal(signal.SIGINT)
-            assert seen == []
-        assert [number for number, _ in seen] == [signal.SIGINT]
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        with uninterrupted():
-            signal.raise_signal(signal.SIGINT)
-        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-        assert len(seen) == 1
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-class Called(Exception):
-    """By a handler, which says for which signal."""
-
-
-@pytest.fixture
-def handlers():
-    """Handlers that raise."""
-
-    def called(number, frame):
-        raise Called(number)
-
-    if not hasattr(signal, "SIGALRM"):
-        pytest.skip("signals as POSIX has them")
-    numbers = signal.SIGALRM, signal.SIGUSR1
-    before = [signal.signal(number, called) for number in numbers]
-    yield dict.fromkeys(numbers, called)
-    for number, handler in zip(numbers, before, strict=True):
-        signal.signal(number, handler)
-
-
-def test_other_signals_wait_too(handlers):
-    for number in handlers:
-        done = []
-        with pytest.raises(Called), uninterrupted():  # noqa: PT012
-            signal.raise_signal(number)
-            done.append(number)
-        assert done == [number]
-    called = []
-    signal.signal(signal.SIGUSR1, lambda number, frame: called.append(number))
-    with pytest.raises(KeyboardInterrupt), uninterrupted():  # noqa: PT012
-        signal.raise_signal(signal.SIGUSR1)
-        signal.raise_signal(signal.SIGINT)
-    assert called == [signal.SIGUSR1]
-    assert signal.getsignal(signal.SIGALRM) is handlers[signal.SIGALRM]
-
-
-def test_a_handler_that_is_not_set_back_since_another_raised_is_called_all_the_same(handlers, monkeypatch):
-    original = signals._signal.signal
-
-    def interrupted(number, handler):
-        if number == signal.SIGALRM and handler is handlers[number]:
-            raise Called(signal.SIGUSR1)
-        return original(number, handler)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(signals._signal, "signal", interrupted)
-        with pytest.raises(Called), uninterrupted():
-            pass
-    assert signal.getsignal(signal.SIGUSR1) is handlers[signal.SIGUSR1]
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    with pytest.raises(Called):
-        signal.raise_signal(signal.SIGALRM)
 
 
 def test_it_runs_in_a_thread():
@@ -880,43 +810,11 @@ class Terminal(io.StringIO):
         return True
 
 
-class Interrupting(Terminal):
-    """Ctrl-C comes while text number `at` is written to it."""
-
-    def __init__(self, at):
-        super().__init__()
-        self.left = at
-
-    def write(self, text):
-        self.left -= bool(text)
-        if text and self.left == 0:
-            raise KeyboardInterrupt
-        return super().write(text)
-
-
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock(0.5)
     monkeypatch.setattr("micrograd.training.progress.time.monotonic", clock)
     return clock
-
-
-@pytest.mark.parametrize("left", [np.array([1.0, 2.0]), np.float32(0.5), Value(0.5), 0.5 + 0j, -0.0, math.nan, True])
-@pytest.mark.parametrize("number", [0.5, 0.0, 1.0])
-def test_whatever_a_failed_step_leaves_in_a_parameter_is_set_back(left, number):
-    parameters = [Value(number), Value(number)]
-    parameters[0].data = left
-    signals.restore(parameters, [number, number])
-    assert [(type(p.data), repr(p.data)) for p in parameters] == [(float, repr(number))] * 2
-
-
-def test_ctrl_c_while_anything_is_written_ends_with_the_history():
-    whole = Interrupting(0)
-    train(progress=whole, epochs=3)
-    texts = -whole.left
-    assert texts >= 2
-    for at in range(1, texts + 1):
-        assert train(progress=Interrupting(at), epochs=3).interrupted
 
 
 def test_a_log_gets_plain_lines_a_second_apart_and_always_the_last(clock):

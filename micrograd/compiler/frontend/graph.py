@@ -6,6 +6,7 @@ import re
 import weakref
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from copy import copy
 from itertools import chain, islice, repeat
 from numbers import Real
@@ -19,7 +20,6 @@ from micrograd.compiler.options import DEFAULTS, Options
 from micrograd.core.errors import NO_PLAIN_NUMBER, shown
 from micrograd.engine import Value
 from micrograd.support.collector import gc_paused
-from micrograd.support.signals import finally_uninterrupted
 from micrograd.support.trees import Shape, flat, shape_of, size, unflatten
 
 Kind = str | tuple[int, ...]
@@ -84,7 +84,8 @@ class Graph:
             trace.close()
 
         data = trace.array("p", len(parameters))
-        with finally_uninterrupted(leave), symbols(parameters, data) as numbers:
+        with ExitStack() as after, symbols(parameters, data) as numbers:
+            after.callback(leave)
             with seen(order_of=order_of):
                 result = _called(function, arguments)
             nodes, leaves = self._trace_forward(result, first_use)

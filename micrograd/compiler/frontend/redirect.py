@@ -7,19 +7,15 @@ numbers are, and whose `data` cannot be assigned while it is frozen.
 """
 
 import threading
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
-from itertools import chain, compress, count, repeat
-from operator import ne
 from typing import Any
 
 from micrograd.compiler.dtype import SINGLE
 from micrograd.compiler.frontend.tracer import TraceError, users_line
 from micrograd.core.levels import GRADIENT_LOCK
 from micrograd.engine import Value
-from micrograd.support.signals import finally_uninterrupted, uninterrupted
 
 Order = tuple[list[Value], list[Value]]
 """The nodes that a Value was computed from, each after its operands, with itself as the last; and the leaves."""
@@ -69,9 +65,11 @@ def seen(**attributes: Any) -> Iterator[None]:
     """Within the block, this thread alone sees these attributes of `_Thread`."""
     space = vars(_thread)
     before = {name: space[name] for name in attributes}
-    with finally_uninterrupted(lambda: space.update(before)):
+    try:
         space.update(attributes)
         yield
+    finally:
+        space.update(before)
 
 
 def is_tracing() -> bool:
@@ -87,14 +85,15 @@ def is_in_training(value: Value) -> bool:
 @contextmanager
 def trained(values: Sequence[Value]) -> Iterator[None]:
     """Within the block, no other one trains the Values. Raises ValueError if one does already."""
-    taken: list[Value] = []
-    with finally_uninterrupted(lambda: _trained.difference_update(taken)):
-        with uninterrupted(), GRADIENT_LOCK:
-            if not _trained.isdisjoint(values):
-                raise ValueError("a parameter is already being trained: leave the other training block first")
-            _trained.update(values)
-            taken += values
+    taken = list(values)  # the optimizer's list may change within the block
+    with GRADIENT_LOCK:
+        if not _trained.isdisjoint(taken):
+            raise ValueError("a parameter is already being trained: leave the other training block first")
+        _trained.update(taken)
+    try:
         yield
+    finally:
+        _trained.difference_update(taken)
 
 
 @contextmanager
@@ -103,24 +102,24 @@ def buffers(values: Sequence[Value], data: memoryview, grad: memoryview) -> Iter
 
     A number that did not change stays the same object. No Value may be in other buffers already.
     """
-    taken: list[Value] = []
+    taken = list(values)
     bits = data.cast("B").cast("q" if data.itemsize == 8 else "i")  # which tell 0.0 from -0.0
     before = bits.tolist()
-
-    def changed(items: Iterable[Any]) -> Iterator[Any]:
-        return compress(items, map(ne, bits, before))
-
-    def leave() -> None:
-        slots: Any = Value
-        numbers = map(slots.data.__set__, changed(taken), changed(data)), map(slots.grad.__set__, taken, grad)
-        deque(chain(*numbers, map(_buffers.pop, taken)), maxlen=0)  # in C, where no thread comes between
-
-    with finally_uninterrupted(leave), _within(values, _redirections):
-        with uninterrupted(), GRADIENT_LOCK:
+    slots: Any = Value
+    set_data, set_grad = slots.data.__set__, slots.grad.__set__
+    with _within(taken, _redirections):
+        with GRADIENT_LOCK:
             block = _Block(data=data, grad=grad)
-            _buffers.update(zip(values, zip(repeat(block), count()), strict=False))
-            taken += values
-        yield
+            _buffers.update((value, (block, i)) for i, value in enumerate(taken))
+        try:
+            yield
+        finally:
+            with GRADIENT_LOCK:
+                for value, number, gradient, old, new in zip(taken, data, grad, before, bits, strict=True):
+                    if new != old:
+                        set_data(value, number)
+                    set_grad(value, gradient)
+                    del _buffers[value]
 
 
 def data_buffer(values: Sequence[Value]) -> memoryview | None:
@@ -148,26 +147,24 @@ def any_frozen(values: Sequence[Value]) -> bool:
 
 
 def assign(values: Iterable[Value], name: str, to: Iterable[Any]) -> None:
-    """Set an attribute of each Value: in C, where no Ctrl-C comes between."""
-    deque(map(setattr, values, repeat(name), to), maxlen=0)
+    """Set an attribute of each Value."""
+    for value, new in zip(values, to, strict=False):
+        setattr(value, name, new)
 
 
 @contextmanager
 def _within(values: Sequence[Value], blocks: list[set[Value]]) -> Iterator[None]:
     """Within the block, the Values are redirected, and `blocks` has them."""
-    block: set[Value] = set()
-
-    def leave() -> None:
+    block = set(values)
+    try:
         with GRADIENT_LOCK:
-            blocks[:] = [other for other in blocks if other is not block]
-            _assign_classes(block.difference(*_redirections, *_freezes), _kind)
-
-    with finally_uninterrupted(leave):
-        with uninterrupted(), GRADIENT_LOCK:
-            block.update(values)
             blocks.append(block)
             _assign_classes(block, lambda kind: _redirecting(_kind(kind)))
         yield
+    finally:
+        with GRADIENT_LOCK:
+            blocks[:] = [other for other in blocks if other is not block]
+            _assign_classes(block.difference(*_redirections, *_freezes), _kind)
 
 
 def _assign_classes(values: Collection[Value], change: Callable[[Any], Any]) -> None:

@@ -23,7 +23,6 @@ from micrograd.compiler.native.toolchain import Source, function_of, prepare_bui
 from micrograd.compiler.native.writer import LibraryWriter, c_source, writer_digest
 from micrograd.compiler.options import Options
 from micrograd.compiler.passes import Program
-from micrograd.support.signals import uninterrupted
 
 FEW_EXAMPLES = 4  # up to so many are computed one by one
 TILE_SIZES = (4, 2, 1)  # vectors of examples
@@ -239,8 +238,7 @@ class ThreadedLibrary(Library):
     def _called(self, *call: Any) -> int:
         """A call from C, which no exception may pass through."""
         try:
-            with uninterrupted():  # otherwise threads would go on in buffers that are freed
-                return self._divided(*call)
+            return self._divided(*call)
         except BaseException as error:
             self._interrupt = error
             return 1
@@ -272,7 +270,10 @@ class ThreadedLibrary(Library):
             for k in range(count):
                 run(k)
         finally:
-            wait(others)
+            try:
+                wait(others)
+            finally:
+                wait(others)  # after a Ctrl-C, too: they compute in buffers of this call
         for gradients, _ in parts[1:] if g else ():
             self._add(g, gradients, self._stored.n_parameters)
         self._spare += buffers

@@ -5,11 +5,8 @@ It knows a program by its function `run` alone, so it is built once for an optim
 
 import ctypes
 from array import array
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import repeat
-from operator import add
 from typing import Any, NamedTuple
 
 from micrograd.compiler.dataset import Examples, address
@@ -96,7 +93,6 @@ class NativeLoop:
             n_ranges=len(self._kept[2]) // 2,
             n_examples=1,
         )
-        self._reference = (ctypes.addressof(self._arguments),)
         self._examples: Examples | None = None
         self._work: dict[Any, array[int]] = {}  # room for each library
 
@@ -138,12 +134,11 @@ class NativeLoop:
         arguments.size, arguments.position = size, position
         arguments.steps, arguments.taken = len(rates), attributes["steps"]
         with random_state(rng) as arguments.random:
-            # From the first step to the count all is in C: a Ctrl-C between them would leave a step uncounted.
-            counts = map(add, repeat(arguments.taken), map(self._train, self._reference))
-            deque(map(attributes.__setitem__, ("steps",), counts), maxlen=0)
+            done = int(self._train(ctypes.addressof(arguments)))
+        attributes["steps"] += done
         for library in self._work:
             library.check_interrupt()
-        return int(attributes["steps"] - arguments.taken)
+        return done
 
     def shuffle(self, order: "array[int]", rng: Any) -> None:
         """Make of the order what `rng.shuffle` makes of a list of the numbers from 0."""

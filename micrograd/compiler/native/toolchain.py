@@ -35,7 +35,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from micrograd.compiler.native.background import BackgroundTask, check_needed
-from micrograd.support.signals import uninterrupted
 
 log = logging.getLogger("micrograd")
 
@@ -380,9 +379,8 @@ def notice(what: str) -> Iterator[None]:
     timer = threading.Timer(PATIENCE, log.warning, ["still %s", what])
     timer.daemon = True
     try:
-        with suppress(RuntimeError), uninterrupted():  # a browser has no threads
+        with suppress(RuntimeError):  # a browser has no threads
             timer.start()
         yield
     finally:
-        with uninterrupted():  # a Ctrl-C while a thread's locks are held would leave it waiting forever
-            timer.cancel()
+        timer.cancel()

@@ -5,7 +5,7 @@ which works on vectors, with a parameter in each lane.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from micrograd.compiler.frontend.reach import Reach
@@ -16,7 +16,6 @@ from micrograd.compiler.stepping import OptimizerLike
 from micrograd.compiler.targets.c import SCALAR, TOTAL, VECTOR, literal
 from micrograd.compiler.targets.spelling import source, terms, total
 from micrograd.optim import check_result
-from micrograd.support.signals import finally_uninterrupted
 
 
 class HasUpdateRule(OptimizerLike, Protocol):
@@ -154,15 +153,15 @@ def _traced(optimizer: HasUpdateRule, max_norm: float | None, reach: Reach) -> t
     return trace, results
 
 
-def _as_it_was(optimizer: HasUpdateRule, reach: Reach) -> AbstractContextManager[None]:
+@contextmanager
+def _as_it_was(optimizer: HasUpdateRule, reach: Reach) -> Iterator[None]:
     """After the block the optimizer has the attributes it had before, and what they hold is as it was."""
     attributes = vars(optimizer)
     before = dict(attributes)
-
-    def leave() -> None:
+    try:
+        yield
+    finally:
         attributes.update(before)
         for name in attributes.keys() - before.keys():
             del attributes[name]
         reach.restore()
-
-    return finally_uninterrupted(leave)

@@ -549,17 +549,21 @@ def test_another_version_is_named(monkeypatch):
         worker._unpickled(program)
 
 
-def test_ctrl_c_ends_the_training_and_what_is_under_way(backend):
-    def interrupt(i):
+def test_ctrl_c_ends_the_training_after_the_step_and_a_second_one_what_is_under_way(backend):
+    def interrupt(i, times=1):
         if i == 7:  # the first of three tasks for the third step
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.2)
+            for _ in range(times):
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(0.2)
 
     executor = Processes(1, before=interrupt)
     history, parameters, *_ = trained(executor=executor, shards=3, backend=backend, batch_size=None)
-    expected = trained(executor=Processes(1), shards=3, backend=backend, batch_size=None, epochs=2)
+    expected = trained(executor=Processes(1), shards=3, backend=backend, batch_size=None, epochs=3)
     assert history.interrupted
     assert (history.losses, parameters) == (expected[0].losses, expected[1])
+    executor = Processes(1, before=functools.partial(interrupt, times=2))
+    with pytest.raises(KeyboardInterrupt):
+        trained(executor=executor, shards=3, backend=backend, batch_size=None)
     deadline = time.monotonic() + 5
     while executor.cancelled < 2 and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -1,0 +1,65 @@
+"""Ctrl-C noted within a block, and parameters that are set all or none."""
+
+import math
+import signal
+import threading
+
+import pytest
+
+from micrograd import Value
+from micrograd.compiler.frontend.redirect import frozen
+from micrograd.support.signals import interrupts_noted, set_data
+
+
+def press():
+    signal.raise_signal(signal.SIGINT)
+
+
+def test_the_first_ctrl_c_is_noted_and_the_second_one_raises():
+    with interrupts_noted() as noted:
+        assert not noted
+        press()
+        assert noted
+        with pytest.raises(KeyboardInterrupt):
+            press()
+    with pytest.raises(KeyboardInterrupt):
+        press()
+
+
+def test_a_handler_of_the_programs_own_is_called_as_ever():
+    called = []
+    before = signal.signal(signal.SIGINT, lambda *arguments: called.append(arguments))
+    try:
+        with interrupts_noted() as noted:
+            press()
+        assert not noted
+        press()
+        assert len(called) == 2
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_blocks_within_the_block_and_in_other_threads_leave_it_to_the_block():
+    def inner():
+        with interrupts_noted() as notes:
+            found.append(notes)
+
+    found = []
+    with interrupts_noted() as noted:
+        inner()
+        thread = threading.Thread(target=inner)
+        thread.start()
+        thread.join()
+        press()
+    assert (len(noted), found) == (1, [[], []])
+
+
+@pytest.mark.parametrize("number", [0.0, -0.0, math.nan, 1])
+def test_numbers_are_set_all_or_none(number):
+    one, two = parameters = [Value(number), Value(number)]
+    set_data(parameters, [3.0, 4.0])
+    assert (one.data, two.data) == (3.0, 4.0)
+    set_data(parameters, [number, number])
+    with frozen([two]), pytest.raises(RuntimeError, match="the data of a frozen parameter"):
+        set_data(parameters, [3.0, 4.0])
+    assert one.data is two.data is number
