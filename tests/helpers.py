@@ -74,11 +74,11 @@ TOGETHER = 8  # operations in one function
 class CompiledOperation:
     """An operation in a compiled function with others, chosen by an index: few programs for many operations."""
 
-    def __init__(self, operation, backend, precision="double"):
+    def __init__(self, operation, backend):
         self.place = OPERATIONS.index(operation) % TOGETHER
         start = OPERATIONS.index(operation) - self.place
         self.usual = [list(other.points[0]) for other in OPERATIONS[start : start + TOGETHER]]
-        self.fast = _together(start, backend, precision)
+        self.fast = _together(start, backend)
 
     def _example(self, point):
         return [*self.usual[: self.place], list(point), *self.usual[self.place + 1 :]]
@@ -98,7 +98,7 @@ class CompiledOperation:
 
 
 @functools.cache
-def _together(start, backend, precision):
+def _together(start, backend):
     """Some operations, compiled into one function of all their operands and an index."""
     operations = OPERATIONS[start : start + TOGETHER]
 
@@ -106,7 +106,7 @@ def _together(start, backend, precision):
         return take([operation.apply(*x) for operation, x in zip(operations, xs, strict=True)], k)
 
     example = [list(operation.points[0]) for operation in operations], 0
-    return micrograd.compile(function, example, backend=backend, precision=precision)
+    return micrograd.compile(function, example, backend=backend)
 
 
 # How close numbers are

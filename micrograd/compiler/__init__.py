@@ -2,7 +2,7 @@
 
 The rooms, in the order of the work; each imports only from those above it:
 
-    options.py     the options of `compile`, checked once; dtype.py has the type of the numbers
+    options.py     `Backend`, and the options of `compile`, checked once; dtype.py has the type of the numbers
     frontend/      the function runs on symbols (tracer), then `backward()` on its result: a Graph of both (graph)
     dataset.py     examples as buffers of numbers
     ir.py          what the passes make: assignments and loops over arrays, in no language
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from micrograd.compiler.compiled import Compiled, compile
     from micrograd.compiler.frontend.tracer import TraceError
     from micrograd.compiler.native.toolchain import CompilerError
+    from micrograd.compiler.options import Backend
 
-__all__ = ["Compiled", "CompilerError", "TraceError", "compile"]
+__all__ = ["Backend", "Compiled", "CompilerError", "TraceError", "compile"]
 
 
 def __getattr__(name: str) -> Any:

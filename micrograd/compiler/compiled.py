@@ -23,7 +23,7 @@ from micrograd.compiler.ir import show
 from micrograd.compiler.native.library import check_constants
 from micrograd.compiler.native.toolchain import CompilerError
 from micrograd.compiler.native.update import HasUpdateRule, UpdateKernel
-from micrograd.compiler.options import Options
+from micrograd.compiler.options import Backend, Options
 from micrograd.compiler.passes import program
 from micrograd.compiler.session import Objective, Training, check_rule, vector_of
 from micrograd.compiler.targets.export import export_c, export_js
@@ -35,7 +35,7 @@ from micrograd.support.arrays import are_plain, as_ndarray
 from micrograd.support.signals import set_data
 from micrograd.support.trees import nested, plain_numbers
 
-__all__ = ["Compiled", "CompilerError", "TraceError", "compile"]
+__all__ = ["Backend", "Compiled", "CompilerError", "TraceError", "compile"]
 
 
 def compile(
@@ -43,10 +43,8 @@ def compile(
     example_args: Sequence[Any],
     *,
     parameters: Sequence[Value] = (),
-    backend: str = "auto",
+    backend: str | Backend = "auto",
     batch_size: float = math.inf,
-    threads: int = 1,
-    precision: str = "double",
     finite: bool = False,
     errors: str = "raise",
     in_axes: int | Sequence[int | None] = 0,
@@ -72,18 +70,11 @@ def compile(
         Leaf Values that the function uses. Their numbers are read at each call; all other Values and numbers that the
         function uses are constants.
     backend
-        "c" for C, which needs a C compiler; "python" for Python; "auto" for C if there is a compiler, else for Python.
+        "c" for C, which needs a C compiler; "python" for Python; "auto" for C if there is a compiler, else for Python;
+        or a `Backend`, which also says in how many threads, with which numbers, and on whose workers.
     batch_size
         If given, a C compiler starts now, in the background, on the code for `backward` with so many examples, and the
         first call waits for it. Otherwise it starts at the first call.
-    threads
-        How many threads may share the examples of a call in C. No more are used than have about a millisecond of work
-        each: so a short call has one. Gradients are added in a fixed order: the same number gives the same results.
-    precision
-        "double", or "single" for floats in C: half the memory and twice the lanes, for results of about seven digits.
-        Values stay Python's floats. Numbers beyond 3.4e38 become infinities: if a result or gradient of a call is
-        infinite or NaN for this reason, it is an OverflowError, and in a training, the engine takes the step, in
-        doubles.
     finite
         True says that no number in any call is infinite or NaN, and that no divisor is 0. Then what 0.0 is multiplied
         by is not computed, and 0.0 is not added, which leaves all results as they are but the sign of a zero. If the
@@ -110,7 +101,7 @@ def compile(
     ValueError, TypeError
         If an argument is not as described above.
     """
-    options = Options(backend, batch_size, threads, named(precision), finite, errors, in_axes, sparse)
+    options = Options(Backend.of(backend), batch_size, finite, errors, in_axes, sparse)
     return Compiled(function, example_args, parameters, options)
 
 
@@ -132,11 +123,12 @@ class Compiled(Function):
 
         Give a list or array of examples for each argument, or the result of `pack`; or an iterator of chunks, each of
         them a batch, or for a function of several arguments, a tuple with a batch for each. The workers of an
-        `executor`, as in `fit`, compute a part of the examples each, or some chunks in advance. `out` is a C-contiguous
-        NumPy array that receives the values and is returned; if an operation fails, it may have been
-        written to in part. Raises ValueError or TypeError if the examples do not fit the arguments, or `out` does not
-        fit the values.
+        `executor`, by default that of the `Backend`, compute a part of the examples each, or some chunks in advance.
+        `out` is a C-contiguous NumPy array that receives the values and is returned; if an operation fails, it may have
+        been written to in part. Raises ValueError or TypeError if the examples do not fit the arguments, or `out` does
+        not fit the values.
         """
+        executor = self.options.backend.executor if executor is None else executor
         if executor is not None or self._are_chunks(batches):
             from micrograd.compiler.distributed.map import mapped  # not at the top: most programs use no workers
 
@@ -161,11 +153,12 @@ class Compiled(Function):
         """The mean of the function over the examples. Adds its gradients to the parameters' `grad`.
 
         The examples are a list or array for each argument, the result of `pack`, or an iterator of chunks, as for
-        `map`. If the workers of an `executor` compute them, their gradients are added in a fixed order.
+        `map`, and so is the `executor`. If its workers compute them, their gradients are added in a fixed order.
 
         Raises TypeError if the function does not return a single Value, or the `grad` of a parameter is not a number;
         ValueError if it was compiled without parameters, or the examples do not fit its arguments.
         """
+        executor = self.options.backend.executor if executor is None else executor
         if executor is not None or self._are_chunks(batches):
             from micrograd.compiler.distributed.map import mean
 

@@ -195,7 +195,7 @@ class Function:
 
     def _compile(self, shapes: Shapes) -> None:
         """Trace the function for arguments of these shapes. The backend builds each function at its first call."""
-        in_python = self.options.in_python
+        in_python = self.options.backend.in_python
         search = None if in_python or self._backends else BackgroundTask(require_compiler)  # beside the first trace
         graph = self._traced(shapes)
         try:
@@ -218,7 +218,7 @@ class Function:
 
     def _fall_back(self, shapes: Shapes, graph: Graph, error: CompilerError) -> None:
         """Use Python from now on in place of C; raise the error if the user asked for C."""
-        if self.options.backend == "c":
+        if self.options.backend.name == "c":
             raise error
         self._backends[shapes] = PythonBackend(SerializedGraph(graph))
         doubles = "" if self.precision == DOUBLE else ", in double precision"

@@ -2,15 +2,81 @@
 
 import math
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from micrograd.compiler.dtype import DOUBLE, Precision
+from micrograd.compiler.dtype import Precision, named
 from micrograd.core.errors import shown
 from micrograd.support import validation
 
+
+@dataclass(frozen=True)
+class Backend:
+    """How generated code runs, for `compile` and `fit`; its name alone stands for what has no other options.
+
+        fast = micrograd.compile(loss, example, backend=micrograd.Backend("c", threads=2, precision="single"))
+
+    A copy or a pickle of it has no executor.
+
+    Parameters
+    ----------
+    name
+        "c" for generated C, which needs a C compiler; "python" for generated Python; "auto" for C if there is a
+        compiler, else for Python; for `fit` alone, "eager" for the engine.
+    threads
+        How many threads may share the examples of a call or a step in C. No more are used than have about a millisecond
+        of work each: so a short call has one. Gradients are added in a fixed order: the same number gives the same
+        results.
+    precision
+        "double", or "single" for floats in C: half the memory and twice the lanes, for results of about seven digits.
+        Values stay Python's floats. Numbers beyond 3.4e38 become infinities: if a result or gradient of a call is
+        infinite or NaN for this reason, it is an OverflowError, and in a training, the engine takes the step, in
+        doubles.
+    executor
+        Whose workers compute: a `concurrent.futures` Executor or what has its `submit`, such as Dask's
+        `client.get_executor()`; a function that makes one, which is called again when that is broken; or a list of
+        these. What workers send is unpickled: use only those whose programs you would run.
+
+    Raises
+    ------
+    ValueError
+        If one of these is out of its range, or the backend cannot do it.
+    """
+
+    name: str = "auto"
+    threads: int = 1
+    precision: str = "double"
+    executor: Any = field(default=None, compare=False)  # generated code is the same for any
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or self.name not in ("auto", "c", "python", "eager"):
+            raise ValueError(f"backend is {shown(self.name)}: expected 'auto', 'c', 'python' or, for fit, 'eager'")
+        object.__setattr__(self, "threads", validation.count("threads", self.threads))
+        named(self.precision)
+        only_in_c = {"threads": self.threads > 1, "precision": self.precision != "double"}
+        only_in_c["executor"] = self.name == "eager" and self.executor is not None
+        given = [f"{name}={shown(getattr(self, name))}" for name, is_given in only_in_c.items() if is_given]
+        if given and self.name in ("python", "eager"):
+            where = "one thread of this process" if self.name == "eager" else "one thread"
+            raise ValueError(
+                f'backend "{self.name}" computes in doubles and in {where}: give Backend("c", {", ".join(given)})'
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "executor": None}
+
+    @classmethod
+    def of(cls, given: "str | Backend") -> "Backend":
+        """The backend of that name, or that was given."""
+        return given if isinstance(given, Backend) else cls(given)
+
+    @property
+    def in_python(self) -> bool:
+        """Whether no C compiler is looked for: with "auto", in a browser's Python, which has none."""
+        return self.name == "python" or (self.name == "auto" and sys.platform == "emscripten")
+
+
 CHOICES: dict[str, tuple[Any, ...]] = {
-    "backend": ("auto", "c", "python"),
     "finite": (True, False),
     "errors": ("raise", "ieee"),
     "sparse": (True, False),
@@ -22,26 +88,25 @@ class Options:
     """The options of a compiled function.
 
     A new one is a field and its check here, and an argument of `compile`, which documents it. All that compiles gets
-    them, here and in workers. Raises ValueError if one is out of its range, or the backend does not support it.
+    them, here and in workers. Raises ValueError if one is out of its range.
     """
 
-    backend: str = "auto"
+    backend: Backend = Backend()
     batch_size: float = math.inf
-    threads: int = 1
-    precision: Precision = DOUBLE
     finite: bool = False
     errors: str = "raise"
     in_axes: Any = 0
     sparse: bool = False
 
     def __post_init__(self) -> None:
+        if self.backend.name == "eager":
+            raise ValueError('backend "eager" is for fit: call the function itself, or give "auto", "c" or "python"')
         for name, choices in CHOICES.items():
             value = getattr(self, name)
             if not isinstance(value, type(choices[0])) or value not in choices:
                 raise ValueError(f"{name} is {shown(value)}: expected {' or '.join(map(repr, choices))}")
         if self.batch_size != math.inf:
             object.__setattr__(self, "batch_size", validation.number("batch_size", self.batch_size, least=1))
-        object.__setattr__(self, "threads", validation.count("threads", self.threads))
         several = isinstance(self.in_axes, (list, tuple))
         axes = tuple(self.in_axes) if several else (self.in_axes,)
         if not all(axis is None or (type(axis) is int and axis == 0) for axis in axes) or (axes and 0 not in axes):
@@ -50,18 +115,14 @@ class Options:
                 "None for one that all share, which at least one does not: (None, 0), for instance"
             )
         object.__setattr__(self, "in_axes", axes if several else 0)
-        if self.backend == "python" and self.precision != DOUBLE:
-            raise ValueError('backend "python" computes in doubles: give backend="c" with precision="single"')
-        if self.backend == "python" and self.threads > 1:
-            raise ValueError(f'backend "python" runs in one thread: give backend="c" with threads={self.threads}')
 
     @property
-    def in_python(self) -> bool:
-        """Whether no C compiler is looked for: with "auto", in a browser's Python, which has none."""
-        return self.backend == "python" or (self.backend == "auto" and sys.platform == "emscripten")
+    def precision(self) -> Precision:
+        """The type of the numbers in generated code."""
+        return named(self.backend.precision)
 
     @property
-    def quiet(self) -> bool:
+    def ieee(self) -> bool:
         """Whether an operation that fails gives an infinity or NaN, and not an error."""
         return self.errors == "ieee"
 

@@ -242,7 +242,7 @@ class Training:
             elif examples is not None:  # of a shape for which there was no C, as the log has said
                 self._leave_c()
         except Exception as error:  # whatever the optimizer's rule raises where it is traced
-            if self._compiled.options.backend == "c":
+            if self._compiled.options.backend.name == "c":
                 raise
             warn_once(f"training in Python instead of C: {error}")
             self._leave_c()
@@ -319,7 +319,7 @@ class Objective:
         parameters = vector_of(vector, len(function.parameters))
         if function.precision != DOUBLE:
             numbers = array("d", parameters)
-            floats = array("f", numbers) if function.options.quiet else function.precision.array(numbers, "a parameter")
+            floats = array("f", numbers) if function.options.ieee else function.precision.array(numbers, "a parameter")
             parameters = memoryview(floats)
         losses, gradients = function._run("backward", packed, 1.0 / packed.n, parameters=parameters)
         return reduce(add, losses) / packed.n, as_ndarray(gradients) if is_array(vector) else gradients.tolist()

@@ -9,7 +9,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from micrograd.compiler.dtype import DOUBLE, named
-from micrograd.compiler.options import Options
+from micrograd.compiler.options import Backend, Options
 from micrograd.compiler.stepping import OptimizerLike, Update
 from micrograd.core.errors import shown
 from micrograd.engine import Value
@@ -127,7 +127,7 @@ def fit(
     """
     if backend not in BACKENDS:
         raise ValueError(f"unknown backend {backend!r}: expected one of {', '.join(BACKENDS)}")
-    options = None if backend == "eager" else Options(backend, threads=threads, precision=named(precision))
+    options = None if backend == "eager" else Options(Backend(backend, threads, precision))
     if not options and (named(precision) != DOUBLE or count("threads", threads) > 1):
         given = f"threads={threads}, precision={precision!r}"
         raise ValueError(f'backend "eager" computes in doubles and in one thread: give backend="c" with {given}')
@@ -231,7 +231,7 @@ def _compiled(eager: Trainer, options: Options, shards: "Shards | None", *others
 
         return compiled(eager, options, shards, *others)
     except Exception as error:
-        if options.backend != "auto" or shards:
+        if options.backend.name != "auto" or shards:
             raise
         from micrograd.compiler.frontend.tracer import users_line
 

@@ -54,4 +54,4 @@ def compiled_cross_entropy(precision: str = "double") -> Any:
     set_weights(model.parameters(), SIZES)
     loss: Any = lambda x, y: losses.cross_entropy(model(x), y)  # noqa: E731
     example, parameters = ([0.0] * SIZES[0], 0), model.parameters()
-    return micrograd.compile(loss, example, parameters=parameters, backend="c", precision=precision)
+    return micrograd.compile(loss, example, parameters=parameters, backend=micrograd.Backend("c", precision=precision))

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 import micrograd
-from micrograd import Value, functional, nn, optim, scalar
+from micrograd import Backend, Value, functional, nn, optim, scalar
 from micrograd.compiler import CompilerError
 from tests.helpers import has_compiler
 
+SINGLE = Backend("c", precision="single")
 BACKENDS = ["python", pytest.param("c", marks=pytest.mark.skipif(not has_compiler(), reason="no C compiler"))]
 RNG = np.random.default_rng(7)
 
@@ -127,7 +128,7 @@ def test_jacobians_are_those_of_numpy(backend):
 def test_floats_come_out_of_single_precision():
     if not has_compiler():
         pytest.skip("there is no C compiler here")
-    fast = micrograd.compile(lambda x: [x[0] * x[1], x[1]], ([1.0, 2.0],), backend="c", precision="single")
+    fast = micrograd.compile(lambda x: [x[0] * x[1], x[1]], ([1.0, 2.0],), backend=SINGLE)
     for x in (np.array([2.0, 3.0], np.float32), np.array([2.0, 3.0])):
         for _ in range(2):
             assert fast(x).dtype == np.float32
@@ -391,7 +392,7 @@ def test_chunks_and_workers_share_arguments(backend):
 def test_threads_share_arguments(threads_pay):
     if not has_compiler():
         pytest.skip("there is no C compiler here")
-    fast = micrograd.compile(model, (np.zeros(6), 0.0), backend="c", in_axes=(None, 0), threads=2)
+    fast = micrograd.compile(model, (np.zeros(6), 0.0), backend=Backend("c", threads=2), in_axes=(None, 0))
     p, xs = RNG.normal(size=6), RNG.normal(size=500)
     close(fast.map(p, xs), by_numpy(p, xs))
 
@@ -468,14 +469,14 @@ def test_scipy_trains_by_an_objective(backend):
 def test_an_objective_has_the_precision_and_the_errors_of_its_function():
     if not has_compiler():
         pytest.skip("there is no C compiler here")
-    _, fast, xs, ys = objective("c", precision="single")
+    _, fast, xs, ys = objective(SINGLE)
     fun, x0 = fast.objective(xs, ys)
     value, gradient = fun(x0)
     assert gradient.dtype == np.float32
     assert value == pytest.approx(objective("c")[1].objective(xs, ys)[0](x0)[0], rel=1e-6)
     with pytest.raises(OverflowError, match="a parameter is 1e\\+39"):
         fun([0.0, 0.0, 1e39])
-    _, fast, xs, ys = objective("c", precision="single", errors="ieee")
+    _, fast, xs, ys = objective(SINGLE, errors="ieee")
     assert fast.objective(xs, ys)[0]([0.0, 0.0, 1e39])[0] == math.inf
 
 
@@ -609,8 +610,8 @@ def test_where_the_compiler_fails_at_a_call_arrays_and_some_gradients_come_out_a
 
     p = Value(2.0)
     made = [
-        micrograd.compile(lambda x, y: p * x[0] * x[1] * y, (np.ones(2), 1.0), parameters=[p], precision=precision)
-        for precision in ("double", "double", "double", "single")
+        micrograd.compile(lambda x, y: p * x[0] * x[1] * y, (np.ones(2), 1.0), parameters=[p], backend=backend)
+        for backend in ("auto", "auto", "auto", Backend(precision="single"))
     ]
     monkeypatch.setattr("micrograd.compiler.native.library.prepare_build", fails)
     xs, ys, out = np.array([[3.0, 4.0], [5.0, 6.0]]), np.ones(2), np.empty(2, np.float32)

@@ -1866,8 +1866,3 @@ def test_example_args_without_their_comma_are_refused_with_what_to_write():
     with pytest.raises(TypeError, match=r"a tuple of the function's arguments, such as \(0\.5,\)$"):
         micrograd.compile(abs, 0.5)
     assert micrograd.compile(lambda x, y: x + y, [1.0, 2.0], backend="python")(1.0, 2.0) == 3.0
-
-
-def test_threads_are_refused_for_python():
-    with pytest.raises(ValueError, match=r'runs in one thread: give backend="c" with threads=2$'):
-        micrograd.compile(lambda x: x, (1.0,), backend="python", threads=2)

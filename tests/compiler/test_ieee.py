@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import micrograd
-from micrograd import Value, nn, optim, scalar, take, where
+from micrograd import Backend, Value, nn, optim, scalar, take, where
 from micrograd.compiler.frontend.tracer import quiet
 from tests.helpers import graphs, has_compiler, random_examples, run, value_and_gradient
 
@@ -157,7 +157,7 @@ def test_constants_are_folded_as_they_are_computed(backend):
 def test_single_precision_overflows_to_infinity():
     if not has_compiler():
         pytest.skip("there is no C compiler here")
-    fast = micrograd.compile(lambda x: x * x, (1.0,), backend="c", precision="single", errors="ieee")
+    fast = micrograd.compile(lambda x: x * x, (1.0,), backend=Backend("c", precision="single"), errors="ieee")
     assert fast(1e30) == math.inf
     assert fast.map(np.array([1e30, 2.0], np.float32)).tolist() == [math.inf, 4.0]
     assert fast.value_and_grad(1e30) == (math.inf, pytest.approx(2e30))

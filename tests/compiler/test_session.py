@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import micrograd
-from micrograd import Value, dot, fit, losses, nn, optim, scalar
+from micrograd import Backend, Value, dot, fit, losses, nn, optim, scalar
 from micrograd.compiler import CompilerError, TraceError
 from micrograd.compiler.dataset import Examples, pack, pool
 from micrograd.compiler.frontend import redirect
@@ -411,7 +411,7 @@ def test_what_no_number_is_does_not_get_in(c_line):
 def test_moments_are_read_and_written_in_slices_and_as_arrays_in_the_order_of_the_optimizer(in_order, precision):
     ws = [micrograd.Value(float(i)) for i in range(4)]
     fast = micrograd.compile(
-        lambda x: micrograd.dot(ws, [x] * 4), (1.0,), parameters=ws, backend="c", precision=precision
+        lambda x: micrograd.dot(ws, [x] * 4), (1.0,), parameters=ws, backend=Backend("c", precision=precision)
     )
     optimizer = SGD(ws if in_order else ws[::-1], 0.1, momentum=0.9)
     with fast.training(optimizer) as step:

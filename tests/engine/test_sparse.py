@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 import micrograd
-from micrograd import Value, dot, hessian, jacobian, nn, scalar, where
+from micrograd import Backend, Value, dot, hessian, jacobian, nn, scalar, where
 from micrograd import sum as total
 from tests.helpers import assert_close, graphs, has_compiler, random_examples, run
 
@@ -227,7 +227,7 @@ def test_other_positions_and_precision():
     fast = micrograd.compile(jacobian(f, 1), (2.0, x), backend="python", sparse=True)
     assert fast(2.0, x).toarray().tolist() == [[4.0, 2.0, 0.0], [0.0, 6.0, 4.0]]
     if has_compiler():
-        single = micrograd.compile(jacobian(f, 1), (2.0, x), backend="c", precision="single", sparse=True)
+        single = micrograd.compile(jacobian(f, 1), (2.0, x), backend=Backend("c", precision="single"), sparse=True)
         assert single(2.0, x).dtype == np.float32
         assert single(2.0, x).toarray().tolist() == [[4.0, 2.0, 0.0], [0.0, 6.0, 4.0]]
 

@@ -6,7 +6,7 @@ import math
 import pytest
 
 import micrograd
-from micrograd import Value, fit, nn, take, where
+from micrograd import Backend, Value, fit, nn, take, where
 from micrograd.compiler.native import toolchain
 from micrograd.compiler.session import CompiledGradients
 from micrograd.optim import SGD
@@ -65,7 +65,7 @@ def test_all_that_is_divided_by_zero_is_an_error(dividend, divisor, precision, b
     if backend == "python" and precision == "single":
         pytest.skip("Python computes in doubles")
     for function in lambda x, y: x / y, lambda x, y: x % y:
-        fast = micrograd.compile(function, (1.0, 2.0), backend=backend, precision=precision)
+        fast = micrograd.compile(function, (1.0, 2.0), backend=Backend(backend, precision=precision))
         for n in 1, MANY:
             with pytest.raises(ZeroDivisionError):
                 fast.map([dividend] * n, [1.0] * (n - 1) + [divisor])

@@ -112,8 +112,9 @@ def _unpickled(sent: bytes) -> Function:
             "the same version on all machines"
         )
     program: Function = pickle.loads(content)
-    if program.options.backend == "c":
-        program.options = replace(program.options, backend="auto")  # Python computes it if there is no compiler here
+    options = program.options
+    if options.backend.name == "c":  # Python computes it if there is no compiler here
+        program.options = replace(options, backend=replace(options.backend, name="auto"))
     return program
 
 

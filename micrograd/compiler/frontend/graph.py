@@ -52,10 +52,10 @@ class Graph:
         n_constants: int = 0,
         options: Options = DEFAULTS,
     ) -> None:
-        self.trace = trace = Trace(finite=options.finite, quiet=options.quiet, joins=True)
+        self.trace = trace = Trace(finite=options.finite, quiet=options.ieee, joins=True)
         self.shapes, self.sizes = tuple(shapes), [size(shape) for shape in shapes]  # of each argument
         self.n_parameters, self.n_trained = len(parameters), len(parameters) - n_constants
-        self.is_rolled = not options.in_python
+        self.is_rolled = not options.backend.in_python
         self.parameter_gradients: list[int] | None = None  # lines, of the arguments too; None for several results
         self.argument_gradients: list[int] | None = None
         self.scatters: list[Scatter] = []  # what else is added to the parameters' gradients: where only a call knows,

@@ -109,7 +109,7 @@ class CBackend:
 
     def _key(self, kind: Kind, n: float) -> "LibraryKey":
         """The key of the library for calls of this kind with n examples."""
-        threads = self.options.threads
+        threads = self.options.backend.threads
         if threads > 1:
             threads = max(1, int(min(threads, busy_threads(self.stored, kind, n))))
         # The last tile is filled up with examples whose seed is 0: they must add nothing to the gradients.

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from micrograd import compile, losses, nn
+from micrograd import Backend, compile, losses, nn
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Scatter, Sum, Term
 from micrograd.compiler.passes import jam, program
 from micrograd.compiler.passes.jam import LONG_LOOP, can_jam, shifted
@@ -92,7 +92,7 @@ def test_adding_to_many_gradients_at_a_time_changes_no_bit(monkeypatch, width, p
         graph = graph_of(model, xs[:1], model.parameters())
         source = library_source(graph, program(graph, *everything(graph)), tile=2).library
         assert source.count("add_totals(&g") == (5 if long_row == LONG_ROW else 0)  # 4 are jammed
-        options = {"backend": "c", "precision": precision, "batch_size": len(xs)}
+        options = {"backend": Backend("c", precision=precision), "batch_size": len(xs)}
         fast = compile(model, (xs[0],), parameters=model.parameters(), **options)
         model.zero_grad()
         found.append([fast.backward(xs), *(p.grad for p in model.parameters())])

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from micrograd import Value, compile, dot, losses
+from micrograd import Backend, Value, compile, dot, losses
 from micrograd.compiler import function as function_module
 from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.frontend.graph import SerializedGraph
@@ -222,10 +222,10 @@ def test_lengths_that_share_routines_train_as_python_does(monkeypatch, tmp_path,
     lengths = (10, 11, 12, 10, 13, 11)
     texts = [[0.1 * i - 0.2 * (i % 3) + 0.01 * k for i in range(n)] for k, n in enumerate(lengths)]
     found = []
-    for options in {"backend": "c", "precision": precision}, {"backend": "python"}:
+    for backend in Backend("c", precision=precision), "python":
         for w, number in zip(ws, start, strict=True):
             w.data = number
-        fast = compile(function, (texts[0],), parameters=ws, **options)
+        fast = compile(function, (texts[0],), parameters=ws, backend=backend)
         with fast.training(SGD(ws, 0.01)) as step:
             found.append([step(texts) for _ in range(3)])
         found[-1] += [w.data for w in ws]
