@@ -1,9 +1,14 @@
 """Displays in notebooks: the classes that have one. `micrograd.draw.notebook` draws them, far above these classes."""
 
+from importlib import import_module
 from typing import Any
 
 Bundle = dict[str, str]  # representations of an object, by their media types
-notebook: Any = None  # the function that loads `micrograd.draw.notebook`, which the package sets
+
+
+def notebook() -> Any:
+    """The module that draws, loaded by its name when a notebook shows something: no file imports what is above it."""
+    return import_module("micrograd.draw.notebook")
 
 
 class Displayed:
