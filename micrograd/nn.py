@@ -52,7 +52,7 @@ class Module(Displayed):
 
     def named_parameters(self) -> Iterator[tuple[str, Value]]:
         """Each parameter once, with its path as its name: `("layers.0.neurons.3.w.1", Value)`, in a fixed order."""
-        return ((path, part) for path, part, _ in walk(self) if isinstance(part, Value) and not part._prev)
+        return ((path, part) for path, part, _ in walk(self) if is_parameter(part))
 
     def zero_grad(self) -> None:
         """Set the gradient of each parameter to 0, since `backward` adds to it."""
@@ -84,6 +84,11 @@ class Module(Displayed):
             computed = {id(part): None for part in parts if isinstance(part, Value) and part._prev}
             kept |= {id(part): part for part in parts} | computed if computed else {id(member): member}
         return deepcopy(super().__getstate__(), kept)
+
+
+def is_parameter(part: Any) -> bool:
+    """Whether this is a leaf Value, and no constant, as a detached one is."""
+    return isinstance(part, Value) and not part._prev and not part._is_constant
 
 
 class Neuron(Module):

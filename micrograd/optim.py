@@ -378,4 +378,6 @@ def _unique(parameters: Iterable[Parameter]) -> list[Parameter]:
             raise TypeError(f"parameters holds {shown(parameter)}: expected Values, such as model.parameters()")
         if getattr(parameter, "_prev", ()):
             raise ValueError(f"parameters holds {shown(parameter)}, which is computed from others: expected leaves")
+        if getattr(parameter, "_is_constant", False):
+            raise ValueError(f"parameters holds {shown(parameter)}, a constant without gradients: use Value(v.data)")
     return unique

@@ -360,6 +360,13 @@ def test_a_chain_of_modules_may_be_long_and_parts_shared_by_many_are_walked_once
     assert len(looks) == 2000
 
 
+def test_a_constant_is_no_parameter():
+    neuron = nn.Neuron(1)
+    neuron.scale = Value(2.0).detach()
+    assert [name for name, _ in neuron.named_parameters()] == ["w.0", "b"]
+    assert copy.deepcopy(neuron).scale.data == 2.0
+
+
 def test_zero_grad_sets_all_gradients_to_zero_and_keeps_fractions_exact():
     model = MLP(2, [3, 1])
     model.scale = Value(Fraction(1, 3))

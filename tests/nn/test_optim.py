@@ -528,6 +528,8 @@ def test_what_is_computed_from_others_is_no_parameter():
     w = Value(1.0)
     with pytest.raises(ValueError, match="which is computed from others: expected leaves"):
         SGD([w, 2 * w])
+    with pytest.raises(ValueError, match=r"a constant without gradients: use Value\(v\.data\)"):
+        SGD([w, w.detach()])
 
 
 @pytest.mark.parametrize("max_norm", [-1.0, math.nan, None, True, "1"])
