@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 class Module(Displayed):
     """An object with parameters: the Values among its attributes, and in the Modules, lists and dicts among them.
 
-    A Value computed from others is not a parameter. So a Module may keep what it computes, as `self.hidden`; but to
-    change a parameter, assign to its data, as in `b.data -= 0.1`, since `b -= 0.1` puts a computed Value in its place.
-    A set has no order, so the Values in it are not parameters either. A copy has None in place of computed Values.
+    Neither computed Values nor constants are parameters. So a Module may keep what it computes, as `self.hidden`; but
+    to change a parameter, assign to its data, as in `b.data -= 0.1`: `b -= 0.1` would put a computed Value in its
+    place. The Values in a set are not parameters, since it has no order. Copies have constants for computed Values.
     """
 
     def parameters(self) -> list[Value]:
@@ -52,7 +52,9 @@ class Module(Displayed):
 
     def named_parameters(self) -> Iterator[tuple[str, Value]]:
         """Each parameter once, with its path as its name: `("layers.0.neurons.3.w.1", Value)`, in a fixed order."""
-        return ((path, part) for path, part, _ in walk(self) if is_parameter(part))
+        for path, part, _ in walk(self):
+            if isinstance(part, Value) and not (part._prev or part._is_constant):
+                yield path, part
 
     def zero_grad(self) -> None:
         """Set the gradient of each parameter to 0, since `backward` adds to it."""
@@ -77,18 +79,13 @@ class Module(Displayed):
         set_data([*parameters.values()], [Value(state[name]).data for name in parameters])
 
     def __getstate__(self) -> Any:
-        """What copy and pickle take: all but computed Values, whose histories hold closures."""
-        kept: dict[int, Any] = {}  # what deepcopy takes as it is
+        """What copy and pickle take: computed Values detached, since their histories hold closures."""
+        taken: dict[int, Any] = {}  # by deepcopy, in place of what has this id
         for member in _members(self).values():
             parts = [part for _, part, members in walk(member, into_modules=False) if not members]
-            computed = {id(part): None for part in parts if isinstance(part, Value) and part._prev}
-            kept |= {id(part): part for part in parts} | computed if computed else {id(member): member}
-        return deepcopy(super().__getstate__(), kept)
-
-
-def is_parameter(part: Any) -> bool:
-    """Whether this is a leaf Value, and no constant, as a detached one is."""
-    return isinstance(part, Value) and not part._prev and not part._is_constant
+            detached = {id(part): part.detach() for part in parts if isinstance(part, Value) and part._prev}
+            taken |= {id(part): part for part in parts} | detached if detached else {id(member): member}
+        return deepcopy(super().__getstate__(), taken)
 
 
 class Neuron(Module):

@@ -319,7 +319,7 @@ def test_a_module_of_your_own_finds_what_it_holds():
     class Mixture(Module):
         def __init__(self):
             self.name, self.numbers, self.unordered = "mixture", np.array([1, 2]), {1.0, Value(9.0)}
-            self.scale = Value(1.0)
+            self.scale, self.one, self.start = Value(1.0), *micrograd.promote(1.0), Value(0.0).detach()
             self.experts = [[Neuron(1)], (Layer(1, 1), [Value(2.0), 3.0, None])]
             self.head = Neuron(1)
             self.options = {"rate": Value(4.0), 7: [Neuron(1)], None: "no parameter"}
@@ -446,7 +446,7 @@ class Keeping(Module):
 
 
 @duplicated
-def test_what_was_computed_is_no_parameter_and_not_copied(duplicate):
+def test_what_was_computed_is_no_parameter_and_a_constant_in_copies(duplicate):
     model = Keeping()
     state = model.state_dict()
     model([1.0, 2.0]).backward()
@@ -454,10 +454,13 @@ def test_what_was_computed_is_no_parameter_and_not_copied(duplicate):
     SGD(model.parameters(), 0.1).step()
     twin = duplicate(model)
     assert twin.state_dict() == model.state_dict() != state
-    assert twin.hidden == [None, None]
-    assert twin.by_name == {"out": (None,), "steps": 3, "itself": twin.by_name}
+    assert twin.hidden == model.hidden
+    assert twin.by_name.keys() == model.by_name.keys()
+    assert twin.by_name["itself"] is twin.by_name
+    assert twin.by_name["out"] == model.by_name["out"]
     assert twin.mixed[0] is twin.first.neurons[0].b
-    assert [*twin.mixed[2], *twin.mixed[3]] == [None] * 4
+    assert [id(v) for part in twin.mixed[2:] for v in part] == [id(v) for v in twin.hidden] * 2
+    assert [v._prev for v in (*twin.hidden, *twin.by_name["out"])] == [()] * 3
     assert [v._prev == () for v in model.hidden] == [False, False]
     assert twin([1.0, 2.0]).data == model([1.0, 2.0]).data
     assert (twin.log is model.log) == (duplicate is copy.copy)
