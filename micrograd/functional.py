@@ -210,7 +210,8 @@ def gradcheck(f: Function, inputs: Any, *, rtol: float = 1e-7, atol: float = 1e-
     gradient, the slope and the relative error; or for an input whose gradient is replaced, or is not proportional to
     that of the result. Other errors are those of `grad`.
     """
-    arguments = replaced(innermost, tuple(inputs) if isinstance(inputs, list | tuple) else (inputs,))
+    inputs = tuple(inputs) if isinstance(inputs, list | tuple) else (inputs,)
+    arguments = at_path(lambda number: as_number(innermost(number), 0), "inputs", inputs)
     names, xs = [name for name, _ in leaves("inputs", arguments)], flat(arguments)
 
     def on_numbers(numbers: list[Any]) -> list[Any]:
@@ -276,7 +277,7 @@ def _slopes(function: Function, xs: list[Any], i: int) -> list[tuple[float, floa
             pairs = list(zip(results(x + h), results(x - h), strict=True))
         except (ValueError, ArithmeticError):
             continue  # this far from x, the function is not defined
-        rounding = sys.float_info.epsilon / h
+        rounding = sys.float_info.epsilon / (2 * h)
         differences[h] = [((a - b) / (2 * h), rounding * (abs(a) + abs(b)) + math.ulp(0.0) / h) for a, b in pairs]
     if not differences:
         raise ValueError(f"the function is not defined on both sides of {x!r}: it has no slope there to compare with")

@@ -662,6 +662,7 @@ def test_a_network_learns_an_equation_of_its_own_derivative():
             r"argnum is {0, 1}: expected the position of one",
         ),
         (lambda: hvp(rosenbrock)([1.0, 2.0], {1.0, 2.0}), "vector: a Value holds a number .*, not set"),
+        (lambda: gradcheck(lambda x, y: x * y[0], (1.0, ["2"])), r"^inputs\[1\]\[0\]: a Value holds a number"),
     ],
 )
 def test_what_has_no_gradient_is_told(call, message):
