@@ -92,8 +92,8 @@ def exponentials(operands: Sequence[Value], *, infinite: bool = False) -> tuple[
     """The largest of some numbers, the numbers minus it, e to the power of these, and the sum of the powers.
 
     With the largest subtracted, no power overflows and their sum is at least 1. An infinite one minus itself is NaN, or
-    0 if `infinite` ones are allowed. The largest counts as a constant, since the derivatives of a softmax
-    and of its logarithm do not depend on it.
+    0 if `infinite` ones are allowed. A NaN is passed over by the search for the largest, and makes the sum NaN. The
+    largest counts as a constant, since the derivatives of a softmax and of its logarithm do not depend on it.
     """
     innermost = [scalar.innermost(operand) for operand in operands]
     largest = scalar.largest(innermost)

@@ -142,11 +142,11 @@ def as_index(index: Any, size: int, name: str = "index") -> Any:
 
 
 def largest(numbers: Sequence[Any]) -> Any:
-    """The largest of some numbers, from left to right `a if a > b else b`; traced ones make one operation of it."""
+    """The largest of some numbers, from left to right `b if b > a else a`; traced ones make one operation of it."""
     for number in numbers:
         if type(number) is not float and hasattr(number, "largest"):
             return number.largest(numbers)
-    return functools.reduce(lambda a, b: a if a > b else b, numbers)
+    return functools.reduce(lambda a, b: b if b > a else a, numbers)
 
 
 def divide(x: Any, y: Any) -> Any:

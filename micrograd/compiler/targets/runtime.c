@@ -47,7 +47,7 @@ static inline double chosen(int condition, double a, double b) /* both are read:
 /* PART larger */
 static inline double larger(double a, double b)
 {
-    return a > b ? a : b;
+    return b > a ? b : a;
 }
 
 /* PART remainder_ */
@@ -152,7 +152,7 @@ static inline V v_quotient(V x, V y)
 /* PART v_larger */
 static inline V v_larger(V a, V b)
 {
-    return choose(a > b, a, b);
+    return choose(b > a, b, a);
 }
 
 /* PART v_take */
