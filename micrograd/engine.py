@@ -1,28 +1,32 @@
 """The engine: numbers that remember how they were computed, and so know their gradients.
 
-A `Value` holds a number. An operation on Values computes its result and leaves a closure on it, `_backward(grad)`, that
-receives the gradient of the result and passes it on to the operands: the chain rule, one operation at a time.
-`backward()` calls these closures in turn, from the result back to the leaves, which no operation computed. Everything
-else in this package follows from these closures.
+A `Value` holds a number. An operation on Values computes its result and stores a function with it, `_backward(grad)`,
+that takes the gradient of the result and passes it on to the operands: the chain rule, one operation at a time.
+`backward()` calls these functions in turn, from the result back to the leaves, the Values that you created yourself.
+Everything else in this package follows from them.
 
-Every operation has the same shape: compute, define the closure, return the node. A closure refers to its operands but
-never to its own node: it is given `grad`, where Karpathy's reads `out.grad`. So there are no reference cycles, and a
-graph is freed the moment it goes out of use.
+Every operation has the same shape: its result, its closure, and a node that holds both. A closure refers to its
+operands but never to its own node: Karpathy's reads `out.grad`, ours takes the gradient as an argument. So there are no
+reference cycles, and a graph is freed the moment it goes out of use.
 
 The number in a Value is usually a float. It may also be a Fraction, a Value itself (in a derivative of a derivative) or
-a symbol (in a function that is being compiled), so operations use Python's operators and the functions of `scalar`,
-which take all of these: never those of `math`, and no `if` on a number. On a first reading, take every number for a
-float. `@binary` then turns a plain number beside a Value into a leaf, and `self._node(...)` makes the result.
+a symbol (in a function that is being compiled). So operations use Python's operators and the functions of `scalar`,
+which work on all of them, and never `math` or an `if` on a number. On a first reading, take every number for a float.
+
+Two helpers stand between you and the idea. `@binary` lets `other` be a plain number, of which it makes a Value.
+`self._node(data, operands, op, closure)` is `Value(data, operands, op, closure)` without the checks. What a level is
+(how many derivatives of derivatives enclose a Value; 0 for all that you will meet at first) is told in core/levels.py.
 """
 
-from __future__ import annotations  # otherwise every operation would evaluate the annotations of its closure
+from __future__ import annotations  # so that Value can be named inside its own class
 
 from collections.abc import Callable
 from typing import Any, Self
 
 from micrograd import scalar
 from micrograd.core.display import Displayed
-from micrograd.core.gradients import backward_pass, no_derivative, nothing
+from micrograd.core.errors import no_derivative
+from micrograd.core.gradients import backward_pass, nothing
 from micrograd.core.levels import adopt_level, as_number, binary, promoted, reflected
 from micrograd.functions import Functions
 
@@ -48,20 +52,21 @@ class Value(Functions, Displayed):
     Attributes
     ----------
     grad
-        The derivative with respect to this Value of the one that `backward` was called on.
+        The derivative, with respect to this Value, of the result that you called `backward()` on.
 
     Notes
     -----
-    A plain number in an operation, and what `detach()` returns, is a constant: a leaf that gets no gradient.
+    A plain number in an operation, and what `detach()` returns, is a constant: a leaf whose gradient `backward()`
+    leaves alone.
 
     `==` and `<` compare the numbers, so that `max` and `sorted` work. Two different nodes may therefore be equal, and
     `v in a_list`, `a_list.index(v)` and `a_list.remove(v)` find the first equal one: to find a node itself, use `is`,
     a set or a dict.
 
-    The result of an operation has the class of its first operand; the `__init__` of a subclass is not called for it.
+    The result of an operation has the class of its first operand, but is made without calling a subclass's `__init__`.
     """
 
-    __slots__ = ()
+    __slots__ = ()  # all attributes are declared in core/number.py, and other bases
 
     def __init__(
         self,
@@ -72,7 +77,7 @@ class Value(Functions, Displayed):
         *,
         label: str = "",
     ) -> None:
-        self._prev = adopt_level(self, _prev, _op)
+        self._prev = adopt_level(self, _prev, _op)  # checks the operands
         self.data = as_number(data, self._level)
         self.grad = scalar.zero(self.data)
         self._op = _op
@@ -80,7 +85,7 @@ class Value(Functions, Displayed):
         self._is_constant = False
         self.label = label
 
-    # The whole idea in two operations: compute the result, and leave a closure that sends its gradient to the operands.
+    # The whole idea in two operations: a result, and a closure that sends its gradient to the operands.
 
     @binary
     def __add__(self, other: Any) -> Self:
@@ -101,9 +106,9 @@ class Value(Functions, Displayed):
     # Backpropagation: put the graph in order, and call the closures from the result back to the leaves.
 
     def backward(self, grad: Any = 1) -> None:
-        """Add the gradient of this Value to the `grad` of every leaf it was computed from, other than constants.
+        """Add the gradient of this Value to the `grad` of every leaf it depends on, other than constants.
 
-        Gradients accumulate in the leaves from call to call; the nodes in between keep those of the latest call only.
+        Gradients accumulate in the leaves from call to call; the nodes in between keep only those of the latest call.
         Do not change the `data` of a Value between using it and this call, or the gradients will be wrong. If this
         raises an exception, the leaves' gradients are unchanged.
 
@@ -117,28 +122,30 @@ class Value(Functions, Displayed):
             If an operation on the way has no `_backward`.
         TypeError
             If the `grad` of a leaf is not a number, or its `data` is a NumPy number below double precision; if a
-            `_backward` does not take the gradient; or if this Value outlived a nested derivative.
+            `_backward` does not take the gradient; or if the nested derivative that made this Value has ended.
         """
         grad = as_number(grad, self._level)
-        with backward_pass(self) as nodes:  # all gradients are 0; on an error, the leaves get back what they had
-            self.grad += grad  # d(root)/d(root) = 1
+        # backward_pass sorts the graph, sets every gradient to 0 and yields the nodes, this one first. In the end, the
+        # leaves get the sum of their old gradients and the new ones; after an error, the old ones.
+        with backward_pass(self) as nodes:
+            self.grad += grad  # d(self)/d(self) = 1
             for node in nodes:
                 node._backward(node.grad)
 
     def _topological_order(self) -> tuple[list[Value], list[Value]]:
-        """All that this Value was computed from, itself included: nodes with operands, each after them, and leaves."""
+        """Every Value that this one depends on, itself included: nodes, each after its operands; and leaves."""
         computed: list[Value] = []
         leaves: list[Value] = []
-        visited: set[Value] = set()  # of objects, not of numbers: see __hash__
+        visited: set[Value] = set()  # finds a node by identity, although == compares the numbers
         stack: list[Value | None] = [self]  # a depth-first walk without recursion, whose depth Python limits
         while stack:
             node = stack.pop()
-            if node is None:  # the mark above a node whose operands are done
+            if node is None:  # all that was pushed above this mark is done, so the node below it is, too
                 computed.append(stack.pop())  # type: ignore[arg-type]
             elif node not in visited:
                 visited.add(node)
                 if node._prev:
-                    stack += node, None, *reversed(node._prev)  # the first operand on top
+                    stack += node, None, *reversed(node._prev)  # it waits under a mark; its first operand is on top
                 else:
                     leaves.append(node)
         return computed, leaves
@@ -157,9 +164,10 @@ class Value(Functions, Displayed):
     def __truediv__(self, other: Any) -> Self:
         def _backward(grad):
             self.grad += grad / other.data
-            other.grad -= grad * (self.data / other.data) / other.data  # as the square of y could overflow
+            other.grad -= grad * (self.data / other.data) / other.data  # other.data ** 2 could overflow
 
-        return self._node(scalar.divide(self.data, other.data), (self, other), "/", _backward)  # errors name x and y
+        # like self.data / other.data, but an error names both numbers
+        return self._node(scalar.divide(self.data, other.data), (self, other), "/", _backward)
 
     @binary
     def __pow__(self, other: Any) -> Self:
@@ -167,9 +175,9 @@ class Value(Functions, Displayed):
 
         def _backward(grad):
             x, y = self.data, other.data
-            if not self._is_constant:  # y * x ** (y - 1), which is 0 for y = 0, where 0 ** -1 would be an error
+            if not self._is_constant:  # y * x ** (y - 1); 0 if y is the number 0, since 0 ** -1 would be an error
                 self.grad += grad * (y * x ** scalar.where(scalar.is_zero(y), 0, y - 1))
-            if not other._is_constant:  # result * log(x), which is 0 for x = 0 and an error for x < 0
+            if not other._is_constant:  # x ** y * log(x): 0 at x = 0, undefined for x < 0
                 other.grad += grad * (result * scalar.log(scalar.where(x == 0, 1, x)))
 
         return self._node(result, (self, other), "**", _backward)
@@ -189,15 +197,15 @@ class Value(Functions, Displayed):
 
     # For a plain number on the left of a Value, as in 2 * v
 
-    __radd__ = reflected(__add__, start=0)  # with which the built-in `sum` begins
+    __radd__ = reflected(__add__, start=0)  # 0 + v, with which the built-in sum() starts, is v itself
     __rsub__ = reflected(__sub__)
     __rmul__ = reflected(__mul__)
     __rtruediv__ = reflected(__truediv__)
     __rpow__ = reflected(__pow__)
 
-    # A function of one number has the same shape. Here is one of them; the others, `log`, `tanh`, `relu` and so on, are
-    # entries of a table in functions.py, each with its value and what `grad` is multiplied by. Operations on many
-    # operands, such as `sum` and `dot`, are in reductions.py; comparisons, text and copies in core/number.py.
+    # A function of one number has the same shape. exp is the example; log, tanh, relu and all others are entries of a
+    # table in functions.py, each with its value and its rule for the gradient, from which such methods are made.
+    # Operations on many operands, such as sum and dot, are in reductions.py; comparisons and text in core/number.py.
 
     def exp(self) -> Self:
         """e^x, whose derivative is e^x."""
@@ -213,6 +221,6 @@ def promote(*values: Any) -> tuple[Value, ...]:
     """The values as operands of one node: numbers become constants.
 
     Start your own operation on several operands with it. In nested derivatives, it returns Values of the innermost
-    derivative among them, to which Values of outer ones are constants.
+    derivative among them; Values of outer ones become constants.
     """
     return promoted(values, Value)

@@ -19,7 +19,7 @@ from typing import Any
 
 from micrograd import scalar
 from micrograd.core import errors
-from micrograd.core.gradients import raise_with_context
+from micrograd.core.errors import raise_with_context
 from micrograd.core.levels import active_levels, check_active, normalize_leaves
 from micrograd.engine import Value
 from micrograd.support.arrays import array_of

@@ -1,8 +1,15 @@
 """Error messages: what was given, what was expected, what to do."""
 
 from collections.abc import Mapping
+from traceback import walk_tb
 from typing import Any
 
+from micrograd.scalar import DomainError
+
+WHERE_HINT = "; where() computes both of its branches, so choose a safe operand first: f(where(condition, x, 1.0))"
+"""Ends a message if the graph has a `where`, since the branch that was not chosen may be the cause."""
+POWER_HINT = "; if the exponent is a constant, write it as a number, as in x ** 2, or as exponent.detach()"
+"""Ends a message about a power whose exponent is a variable, with respect to which the derivative has a log(x)."""
 NO_PLAIN_NUMBER = (
     "float(value) would detach it from the graph: use .data for the number, a method such as v.exp() for the function, "
     "or micrograd's scalar.exp(v.data) in your own operation"
@@ -35,3 +42,32 @@ def expression(node: Any) -> str:
     """The operation and its operands' numbers, for errors."""
     operands = [repr(operand.data) for operand in node._prev[:5]] + ["..."] * (len(node._prev) > 5)
     return f"{node._op}({', '.join(operands)})"
+
+
+def no_derivative(grad: Any) -> None:
+    """The `_backward` of an operation that was given none: to do nothing would silently give gradients of 0."""
+    raise NotImplementedError("an operation has no derivative: give its Value a _backward, or detach() its operands")
+
+
+def raise_with_context(error: BaseException, node: Any, nodes: list[Any]) -> None:
+    """Replace an error of the `_backward` of a node by one that names the operation, where that helps."""
+    for kind in (ZeroDivisionError, OverflowError, ArithmeticError, DomainError, ValueError):
+        if isinstance(error, kind):
+            hint = POWER_HINT if node._op == "**" and isinstance(error, DomainError) else ""
+            hint += WHERE_HINT if any(each._op == "where" for each in nodes) else ""
+            raise kind(f"the derivative of {expression(node)} cannot be taken: {error}{hint}") from error
+    if node._backward is no_derivative:
+        raise NotImplementedError(
+            f"{expression(node)} has no derivative: give its Value a _backward, or detach() its operands"
+        ) from None
+    if isinstance(error, TypeError) and not _has_begun(node._backward, error):
+        raise TypeError(
+            f"the _backward of {expression(node)} must take one argument, the gradient of its result, "
+            f"as in `def _backward(grad)`: {error}"
+        ) from error
+
+
+def _has_begun(function: Any, error: BaseException) -> bool:
+    """Whether the error was raised within this function, and not by the attempt to call it."""
+    code = getattr(function, "__code__", None)
+    return code is None or any(frame.f_code is code for frame, _ in walk_tb(error.__traceback__))

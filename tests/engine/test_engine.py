@@ -38,7 +38,7 @@ from micrograd import (
     where,
 )  # fmt: skip
 from micrograd.core import errors, number
-from micrograd.core.gradients import WHERE_HINT
+from micrograd.core.errors import WHERE_HINT
 from micrograd.functional import grad, gradcheck, hessian, jacobian
 from micrograd.functions import Functions
 from tests.operations import FUNCTIONS, FUSED, OPERATIONS, OPERATORS
