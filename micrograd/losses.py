@@ -14,7 +14,7 @@ Compiled code does not check the targets among its arguments; `fit` checks all o
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce, wraps
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import Any, Literal, ParamSpec, Protocol, cast, overload
 
 from micrograd import scalar
 from micrograd.core.errors import shown
@@ -29,21 +29,6 @@ __all__ = [
 ]  # fmt: skip
 
 P = ParamSpec("P")
-Loss = TypeVar("Loss", bound=Callable[..., Any])
-
-_LOGITS = "binary_cross_entropy_with_logits, for outputs without a sigmoid"
-_ELSEWHERE = {
-    "binary_cross_entropy": _LOGITS, "bce_loss": _LOGITS, "BCELoss": _LOGITS, "BCEWithLogitsLoss": _LOGITS,
-    "mae_loss": "l1_loss", "L1Loss": "l1_loss", "HuberLoss": "huber_loss", "smooth_l1_loss": "huber_loss",
-    "CrossEntropyLoss": "cross_entropy", "MSELoss": "mse_loss", "NLLLoss": "nll_loss",
-}  # fmt: skip
-"""What to use in place of other libraries' losses that do not exist here, or not by that name."""
-
-if not TYPE_CHECKING:  # pragma: no branch - for type checkers, the module would have any attribute
-
-    def __getattr__(name):
-        remedy = f": use {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{remedy}")
 
 
 class _Reducible(Protocol[P]):
@@ -59,10 +44,10 @@ def _reducible(loss: Callable[P, Any]) -> _Reducible[P]:
     return cast(_Reducible[P], loss)
 
 
-def _for_targets(allowed: Callable[[Any], bool], expected: str) -> Callable[[Loss], Loss]:
-    """Decorate a loss that accepts only these targets, and give it its `check_targets`."""
+def _for_targets(allowed: Callable[[Any], bool], expected: str) -> Callable[[Callable[P, Any]], _Reducible[P]]:
+    """Decorate a `_reducible` loss that accepts only these targets, and give it its `check_targets`."""
 
-    def decorated(loss: Loss) -> Loss:
+    def decorated(loss: Callable[P, Any]) -> _Reducible[P]:
         def check_targets(targets: Any, name: str = "target") -> None:
             for path, target in leaves(name, targets):
                 found = target.data if isinstance(target, Value) else plain(target)
@@ -70,12 +55,12 @@ def _for_targets(allowed: Callable[[Any], bool], expected: str) -> Callable[[Los
                     raise ValueError(f"{path} is {found!r}: {loss.__name__} expects {expected}")
 
         @wraps(loss)
-        def checked(input: Any, target: Any, *, reduction: str = "mean") -> Any:
+        def checked(input: Any, target: Any, **options: Any) -> Any:
             check_targets(target)
-            return loss(input, target, reduction=reduction)
+            return loss(input, target, **options)
 
         vars(checked).update(check_targets=check_targets)
-        return cast(Loss, checked)
+        return cast(_Reducible[P], checked)
 
     return decorated
 
@@ -111,18 +96,12 @@ def huber_loss(input: Any, target: Any, *, reduction: str = "mean", delta: float
     return _reduced(_each(loss, input, target), reduction)
 
 
-@_reducible
 @_for_targets(lambda y: y in (-1, 1), "-1 or +1; for 0 and 1, use binary_cross_entropy_with_logits")
 def hinge_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
-    """The hinge of maximum-margin classifiers, relu(1 - target * input), for scores and targets of -1 or +1.
-
-    It is 0 for a score that is on its target's side of 0 by a margin of at least 1. See Cortes and Vapnik (1995);
-    PyTorch has no such function (its `hinge_embedding_loss` is a different one).
-    """
+    """relu(1 - target * input): 0 for a score on its target's side of 0 by a margin of 1 (Cortes and Vapnik, 1995)."""
     return _reduced(_each(lambda x, y: (1 - y * x).relu(), input, target), reduction)
 
 
-@_reducible
 @_for_targets(lambda y: 0 <= y <= 1, "a number from 0 to 1; for -1 and +1, use hinge_loss")
 def binary_cross_entropy_with_logits(input: Any, target: Any, *, reduction: str = "mean") -> Any:
     """The cross-entropy of sigmoid(input) as the probability of 1, for targets of 0, 1 or a probability between."""
@@ -165,20 +144,19 @@ def cross_entropy(
     smoothing = number("label_smoothing", label_smoothing)
     if smoothing > 1:
         raise ValueError(f"label_smoothing is {shown(label_smoothing)}: expected a number from 0 to 1")
-    weights = None
     if weight is not None:
-        weights = [number(f"weight[{i}]", w) for i, w in enumerate(by_position("weight", weight))]
+        weight = [number(f"weight[{i}]", w) for i, w in enumerate(by_position("weight", weight))]
     shares: list[Any] = []  # the weight of each example
 
     def loss(row: Any, target: Any) -> Value:
-        if weights is not None and len(weights) != len(row):
-            raise ValueError(f"weight has {len(weights)} numbers: expected {len(row)}, one for each class")
-        shares.append(1 if weights is None else scalar.take(weights, target))
-        spread = [smoothing / len(row) * w for w in weights or [1] * len(row)] if smoothing else []
+        if weight is not None and len(weight) != len(row):
+            raise ValueError(f"weight has {len(weight)} numbers: expected {len(row)}, one for each class")
+        shares.append(1 if weight is None else scalar.take(weight, target))
+        spread = [smoothing / len(row) * w for w in weight or [1] * len(row)] if smoothing else []
         return cross_entropy_node(row, target, (1 - smoothing) * shares[-1], spread)
 
     losses = _each_example(loss, logits, target_index)
-    if weights is None or reduction != "mean" or isinstance(losses, Value):
+    if weight is None or reduction != "mean" or isinstance(losses, Value):
         return _reduced(losses, reduction)
     return sum(flat(losses)) / reduce(operator.add, shares)
 
@@ -201,7 +179,7 @@ def cross_entropy_node(logits: Any, target: Any, hit: Any, spread: Sequence[floa
         for i in candidate_indices(target, len(nodes)):
             nodes[i].grad -= scalar.where(target == i, grad * hit, 0)
 
-    loss = type(nodes[0])(data, nodes, "cross_entropy", _backward)
+    loss = nodes[0]._node(data, nodes, "cross_entropy", _backward)
     loss._constants = {"target": target, "hit": hit, "spread": spread}
     return loss
 
@@ -246,7 +224,7 @@ def _normalized(input: Any, *, logarithm: bool) -> list[Any]:
             logit.grad += share
             norm.grad -= share
 
-        return type(logit)(data, (logit, norm), "log_softmax" if logarithm else "softmax", _backward)
+        return logit._node(data, (logit, norm), "log_softmax" if logarithm else "softmax", _backward)
 
     return list(map(output, nodes, differences, powers))
 
@@ -296,8 +274,6 @@ def _rows(rows: Any) -> Any:
 
 def _items(name: str, tree: Any) -> Any:
     """The items of a list, an array or a table, by position; None for a number."""
-    if isinstance(tree, (list, tuple)):
-        return tree
     if isinstance(tree, str):
         raise TypeError(f"{name} is {shown(tree)}: expected a number, or a list or an array of numbers")
     return by_position(name, tree) if is_sized(tree) else None

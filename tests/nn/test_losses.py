@@ -765,18 +765,3 @@ def test_softmax_and_its_logarithm_agree_with_pytorch(function, name):
     outputs[-1].backward()
     expected[-1].backward()
     assert grads(ours) == close(theirs.grad.tolist(), rel=1e-12, abs=1e-15)
-
-
-@pytest.mark.parametrize(
-    ("name", "remedy"),
-    [
-        ("binary_cross_entropy", "use binary_cross_entropy_with_logits, for outputs without a sigmoid"),
-        ("mae_loss", "use l1_loss"),
-        ("HuberLoss", "use huber_loss"),
-        ("CrossEntropyLoss", "use cross_entropy"),
-        ("loss", "has no attribute 'loss'"),
-    ],
-)
-def test_a_name_of_another_library_is_refused_with_ours(name, remedy):
-    with pytest.raises(AttributeError, match=f"{remedy}$"):
-        getattr(losses, name)
