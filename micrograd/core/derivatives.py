@@ -110,7 +110,7 @@ def gradient(output: Value, variables: Sequence[Value]) -> list[Any]:
 
 def constant_zero(x: Any) -> Any:
     """A constant 0 of the same type as `x`."""
-    return type(x)(constant_zero(x.data)) if isinstance(x, Value) else scalar.zero(x)
+    return x._constant(constant_zero(x.data)) if isinstance(x, Value) else scalar.zero(x)
 
 
 @functools.cache

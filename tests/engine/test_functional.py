@@ -488,6 +488,15 @@ def test_the_gradient_by_a_value_is_a_value_through_which_gradients_flow():
     assert constant.data == 0.0
 
 
+@pytest.mark.parametrize(
+    "of", [grad, jacobian, hessian, lambda f: lambda x: jvp(f)(x, 1)[1], lambda f: lambda x: vjp(f)(x, 1)[1]]
+)
+def test_all_numbers_that_a_derivative_adds_to_the_graph_are_constants(of):
+    x, w = Value(2.0), Value(3.0)
+    _, leaves = of(lambda x: w * x**3)(x)._topological_order()
+    assert {leaf for leaf in leaves if not leaf._is_constant} == {x, w}
+
+
 def test_lists_and_tuples_reach_the_function_as_they_are():
     def f(x):
         assert type(x) is tuple
