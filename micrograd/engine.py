@@ -24,7 +24,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from micrograd import scalar
-from micrograd.core.display import Displayed
+from micrograd.core.display import NotebookDisplay
 from micrograd.core.errors import no_derivative
 from micrograd.core.gradients import backward_pass, nothing
 from micrograd.core.levels import adopt_level, as_number, binary, promoted, reflected
@@ -33,7 +33,7 @@ from micrograd.functions import Functions
 __all__ = ["Value", "promote"]
 
 
-class Value(Functions, Displayed):
+class Value(Functions, NotebookDisplay):
     """A number in a graph of computations.
 
     Parameters

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from micrograd import scalar
-from micrograd.core.display import Displayed
+from micrograd.core.display import NotebookDisplay
 from micrograd.core.errors import require_ordered, shown
 from micrograd.engine import Value
 from micrograd.reductions import dot, take
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         """What type checkers take the output of a Layer to be; it is a Value or a list, depending on its size."""
 
 
-class Module(Displayed):
+class Module(NotebookDisplay):
     """An object with parameters: the Values among its attributes, and in the Modules, lists and dicts among them.
 
     Neither computed Values nor constants are parameters. So a Module may keep what it computes, as `self.hidden`; but

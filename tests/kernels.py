@@ -20,7 +20,7 @@ SPECIAL: dict[str, Callable[..., Any]] = {
 }
 """The operations of kernels that those of a trace become."""
 
-IN_TRACE_ORDER = {"MANY_LINES": 0, "FEW_ALIKE": inf, "FEW_LOOPS": inf}
+IN_TRACE_ORDER = {"MANY_LINES": 0, "SMALL_BLOCKS": inf, "FEW_LOOPS": inf}
 """The limits of `passes` with which every program keeps the order of its trace."""
 
 

@@ -12,7 +12,7 @@ from operator import add
 from pathlib import Path
 from typing import Any
 
-from micrograd.compiler.dataset import Packed, check_out
+from micrograd.compiler.dataset import Batch, check_out
 from micrograd.compiler.dtype import named
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.interpret import check
@@ -277,7 +277,7 @@ class Compiled(Function):
                     self._blocks.discard(block)
                     self._frozen = self._frozen if self._blocks else None
 
-    def pack(self, *batches: Any) -> Packed:
+    def pack(self, *batches: Any) -> Batch:
         """A data set as buffers of numbers, which `backward`, `map` and training steps use without further conversion.
 
         A C-contiguous array of doubles, or of floats for single precision (NumPy, PyTorch, or the buffer protocol), is
@@ -383,7 +383,7 @@ class Compiled(Function):
             rule = UpdateKernel(optimizer, None)
         return export_js(graph, numbers, rule)
 
-    def _differentiable(self, batches: Sequence[Any]) -> Packed:
+    def _differentiable(self, batches: Sequence[Any]) -> Batch:
         """The batch for each argument as buffers, if there are gradients to compute."""
         packed = self._packed(batches)
         self._check_differentiable(packed)

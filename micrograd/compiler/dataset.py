@@ -49,7 +49,7 @@ class TracedError(TypeError):
 
 
 @dataclass(eq=False, repr=False)
-class Packed:
+class Batch:
     """The n examples for each argument, of a shape for each, one after the other as numbers of a precision.
 
     The `columns` are the numbers of each argument, and how many an example has; the `pointers` their addresses, as an
@@ -88,7 +88,7 @@ class Packed:
 
     def __reduce__(self) -> tuple[Any, ...]:
         buffers = [array(self.precision.code, bytes(view)) for view in self._bytes]
-        return Packed, (self.shapes, self.n, buffers, self.precision, self.shared, self.as_arrays)
+        return Batch, (self.shapes, self.n, buffers, self.precision, self.shared, self.as_arrays)
 
     def refill(self, arguments: Sequence[Any]) -> bool:
         """Replace the only example by one of the same shapes, if that has numbers, flat lists, dicts and arrays."""
@@ -119,7 +119,7 @@ class Packed:
         start, stop = address(out), address(out) + out.nbytes
         return any(a < stop and start < a + view.nbytes for a, view in zip(self.pointers, self._bytes, strict=True))
 
-    def part(self, start: int, stop: int) -> "Packed":
+    def part(self, start: int, stop: int) -> "Batch":
         """The examples from one up to another, where they lie."""
         buffers = []
         for (view, step), is_shared in zip(self.columns, self.shared, strict=True):
@@ -135,88 +135,90 @@ class Packed:
             parts += view[start : start + step].tolist()
         return tuple(parts)
 
-    def rows(self, at: Sequence[int] | None = None) -> list[tuple[float, ...]]:
-        """All numbers of each example, or those at these places, as they are now: they may lie where others write."""
-        if at is not None:
-            return list(map(self.row, at))
+    def rows(self, indices: Sequence[int] | None = None) -> list[tuple[float, ...]]:
+        """All numbers of each example, or those with these indices, as they are now: others may write them."""
+        if indices is not None:
+            return list(map(self.row, indices))
         now = list(map(bytes, self._bytes))
         if now != self._rows[0] or not self._rows[1]:
             self._rows = now, list(map(self.row, range(self.n)))
         return self._rows[1]
 
 
-class Examples:
-    """Examples of one or several shapes.
+class Buckets:
+    """Examples of one or several shapes, in a batch for each.
 
-    `packs` has the examples of each shape, and `members` their numbers here. For each example, `kind` is the number of
-    its pack, and `place` its position in that. A batch has `size` examples.
+    `members` has the numbers of the examples in each of the `batches`. For each example, `bucket` is the number of its
+    batch, and `slot` its position in that. A step takes `size` of them.
     """
 
-    def __init__(self, packs: Sequence[Packed], members: Sequence[Sequence[int]]) -> None:
-        self.packs, n = packs, sum(map(len, members))
-        self.kind, self.place, self.size = array("q", [0]) * n, array("q", [0]) * n, float(n)
-        for kind, numbers in enumerate(members):
-            for place, number in enumerate(numbers):
-                self.kind[number], self.place[number] = kind, place
+    def __init__(self, batches: Sequence[Batch], members: Sequence[Sequence[int]]) -> None:
+        self.batches, n = batches, sum(map(len, members))
+        self.bucket, self.slot, self.size = array("q", [0]) * n, array("q", [0]) * n, float(n)
+        for bucket, numbers in enumerate(members):
+            for slot, number in enumerate(numbers):
+                self.bucket[number], self.slot[number] = bucket, slot
 
     def __len__(self) -> int:
-        return len(self.kind)
+        return len(self.bucket)
 
-    def of_each_shape(self, batch: Sequence[int]) -> Iterator[tuple[Packed, "array[int] | None"]]:
-        """Of each shape that the batch has: its examples, and the places in the batch; None for all as they come."""
-        is_whole = isinstance(batch, range) and len(batch) == len(self)
-        for kind, pack in enumerate(self.packs):
-            places = None if is_whole else array("q", [self.place[i] for i in batch if self.kind[i] == kind])
-            if is_whole or places:
-                yield pack, places
+    def of_each_shape(self, numbers: Sequence[int]) -> Iterator[tuple[Batch, "array[int] | None"]]:
+        """Each batch that has some of these examples, and their indices in it; None for all as they come."""
+        is_whole = isinstance(numbers, range) and len(numbers) == len(self)
+        for bucket, batch in enumerate(self.batches):
+            indices = None if is_whole else array("q", [self.slot[i] for i in numbers if self.bucket[i] == bucket])
+            if is_whole or indices:
+                yield batch, indices
 
-    def share(self, pack: Packed) -> float:
-        """How many examples of this shape there are in a batch, on average."""
-        return self.size * pack.n / len(self)
+    def share(self, batch: Batch) -> float:
+        """How many examples of this shape a step takes, on average."""
+        return self.size * batch.n / len(self)
 
-    def part(self, numbers: range) -> "Examples":
+    def part(self, numbers: range) -> "Buckets":
         """These among the examples, which are counted from 0 there."""
-        packs, members = [], []
-        for kind, pack in enumerate(self.packs):
-            mine = [number for number in numbers if self.kind[number] == kind]
+        batches, members = [], []
+        for bucket, batch in enumerate(self.batches):
+            mine = [number for number in numbers if self.bucket[number] == bucket]
             if mine:
-                packs.append(pack.part(self.place[mine[0]], self.place[mine[-1]] + 1))
+                batches.append(batch.part(self.slot[mine[0]], self.slot[mine[-1]] + 1))
                 members.append([number - numbers.start for number in mine])
-        return Examples(packs, members)
+        return Buckets(batches, members)
 
     def arguments(self, number: int) -> list[Any]:
         """The arguments of an example, as numbers and nested lists of numbers."""
-        pack = self.packs[self.kind[number]]
-        numbers = iter(pack.row(self.place[number]))
-        return [unflatten(numbers, shape) for shape in pack.shapes]
+        batch = self.batches[self.bucket[number]]
+        numbers = iter(batch.row(self.slot[number]))
+        return [unflatten(numbers, shape) for shape in batch.shapes]
 
 
-def pool(batches: Sequence[Any], precision: Precision = DOUBLE, shared: Sequence[bool] | None = None) -> Examples:
-    """The examples of each argument as buffers: those of each shape in a pack."""
+def bucket_by_shape(
+    batches: Sequence[Any], precision: Precision = DOUBLE, shared: Sequence[bool] | None = None
+) -> Buckets:
+    """The examples of each argument as buffers, those of each shape in a batch."""
     try:
-        packed = pack(batches, precision, shared)
-        return Examples([packed], [range(packed.n)])
+        batch = pack(batches, precision, shared)
+        return Buckets([batch], [range(batch.n)])
     except ShapeError:
         of_each = list(zip(batches, shared or (False,) * len(batches), strict=True))
         members: dict[Shapes, list[int]] = {}
         arguments = [repeat(x) if is_shared else as_lists(x) for x, is_shared in of_each]
         for i, example in enumerate(zip(*arguments, strict=False)):  # as many as there are of what is not shared
             members.setdefault(tuple(map(shape_of, example)), []).append(i)
-        packs = [
+        of_shapes = [
             pack([x if is_shared else [x[i] for i in numbers] for x, is_shared in of_each], precision, shared)
             for numbers in members.values()
         ]
-        return Examples(packs, list(members.values()))
+        return Buckets(of_shapes, list(members.values()))
 
 
-def pack(batches: Sequence[Any], precision: Precision = DOUBLE, shared: Sequence[bool] | None = None) -> Packed:
+def pack(batches: Sequence[Any], precision: Precision = DOUBLE, shared: Sequence[bool] | None = None) -> Batch:
     """The examples of each argument as buffers, in the shape of the first one; or those that were packed before."""
     shared = (False,) * len(batches) if shared is None else tuple(shared)
-    if len(batches) == 1 and isinstance(batches[0], Packed):
+    if len(batches) == 1 and isinstance(batches[0], Batch):
         return batches[0].expect(precision, shared)
     if len(batches) != (n := len(shared)):
         raise ValueError(f"the function takes {n} argument{'s' * (n != 1)}, not {len(batches)}")
-    if any(isinstance(batch, Packed) for batch in batches):
+    if any(isinstance(batch, Batch) for batch in batches):
         came = f"got packed examples as one of {len(batches)} arguments"
         raise TypeError(f"{came}: they hold all arguments already, so pass them alone")
     as_arrays = any(map(_begins_with_array, batches))
@@ -229,7 +231,7 @@ def pack(batches: Sequence[Any], precision: Precision = DOUBLE, shared: Sequence
         raise ValueError("there are no examples")
 
     shapes = tuple(_each(_first_shape, batches, precision))
-    return Packed(shapes, n, _each(_buffer, batches, precision, shapes), precision, shared, as_arrays)
+    return Batch(shapes, n, _each(_buffer, batches, precision, shapes), precision, shared, as_arrays)
 
 
 def _each(

@@ -11,9 +11,9 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from micrograd.compiler.dataset import Examples, Packed, ShapeError, Shapes, TracedError, address, pack, pool
+from micrograd.compiler.dataset import Batch, Buckets, ShapeError, Shapes, TracedError, address, bucket_by_shape, pack
 from micrograd.compiler.dtype import DOUBLE, Precision
-from micrograd.compiler.frontend.graph import Graph, Kind, SerializedGraph
+from micrograd.compiler.frontend.graph import CallSpec, Graph, SerializedGraph
 from micrograd.compiler.frontend.interpret import GraphFunction
 from micrograd.compiler.frontend.redirect import data_buffer, is_tracing
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
@@ -68,7 +68,7 @@ class Function:
         self._name: str = getattr(self._function, "__name__", "function")
         self._backends = {} if backends is None else backends
         self._shared = options.shared(len(example_args))
-        self._reusable: list[Packed] = []  # single examples of earlier calls
+        self._reusable: list[Batch] = []  # single examples of earlier calls
         self._frozen: Sequence[float] | None = None  # the parameters' numbers, while they are frozen
         self._blocks: set[object] = set()  # in which they are
         self._shapes = pack([(argument,) for argument in example_args]).shapes
@@ -77,7 +77,7 @@ class Function:
                 self._compile(self._shapes)
             if options.batch_size != math.inf:
                 stored = self._backends[self._shapes].stored
-                kind: Kind = "backward" if stored.is_differentiable else "forward"
+                kind: CallSpec = "backward" if stored.is_differentiable else "forward"
                 self._start_build(self._shapes, kind, options.batch_size if stored.sizes else 1)
 
     def __repr__(self) -> str:
@@ -128,7 +128,7 @@ class Function:
 
     # Examples
 
-    def _example(self, args: Sequence[Any]) -> Packed:
+    def _example(self, args: Sequence[Any]) -> Batch:
         """One example as buffers: those of an earlier call if the arguments fit in, which is much faster."""
         try:
             packed = self._reusable.pop()
@@ -139,11 +139,11 @@ class Function:
             packed = self._compiled_for(pack(one, self.precision, (False,) * len(self._shapes)))
         return packed
 
-    def _packed(self, batches: Sequence[Any]) -> Packed:
+    def _packed(self, batches: Sequence[Any]) -> Batch:
         """The batch for each argument as buffers, whose shapes the function is compiled for."""
         return self._compiled_for(pack(batches, self.precision, self._shared))
 
-    def _compiled_for(self, packed: Packed) -> Packed:
+    def _compiled_for(self, packed: Batch) -> Batch:
         if packed.shapes not in self._backends:
             self._compile(packed.shapes)
         return packed
@@ -153,35 +153,39 @@ class Function:
         return len(batches) == 1 and isinstance(batches[0], Iterator)
 
     def _examples(
-        self, batches: Sequence[Any], size: int | None, on_compiled: Callable[[int, int], None], kind: Kind = "backward"
-    ) -> Examples:
+        self,
+        batches: Sequence[Any],
+        size: int | None,
+        on_compiled: Callable[[int, int], None],
+        kind: CallSpec = "backward",
+    ) -> Buckets:
         """Examples of one or several shapes, with what calls of that kind and batches of that size need."""
-        examples = pool(batches, self.precision, self._shared)
+        examples = bucket_by_shape(batches, self.precision, self._shared)
         examples.size = size or len(examples)
         self._compile_for(examples, on_compiled, kind)
         return examples
 
     def _compile_for(
-        self, examples: Examples, on_compiled: Callable[[int, int], None], kind: Kind = "backward"
+        self, examples: Buckets, on_compiled: Callable[[int, int], None], kind: CallSpec = "backward"
     ) -> None:
         """Compile for all shapes of the examples: C compilers build for the first ones while the next are traced.
 
         `on_compiled` is called after each new shape with the number of them compiled so far, and that of all.
         """
-        new = [pack for pack in examples.packs if pack.shapes not in self._backends]
+        new = [batch for batch in examples.batches if batch.shapes not in self._backends]
         if len(new) > MANY_SHAPES:
             log.warning("compiling once for each of %d shapes of examples", len(new))
         n_operands = len(new) * self._backends[self._shapes].stored.n_operands(kind)
         with LibraryWriter(uses_process=n_operands > MUCH_TO_WRITE) as writer:
-            for packed in examples.packs:
+            for packed in examples.batches:
                 with gc_paused():  # until the graph is freed
                     self._compiled_for(packed)
                     if self._graph_of(packed).is_differentiable:
                         share = examples.share(packed)
-                        self._start_build(packed.shapes, kind, share, writer if len(examples.packs) > 1 else None)
+                        self._start_build(packed.shapes, kind, share, writer if len(examples.batches) > 1 else None)
                 if packed in new:
                     on_compiled(1 + new.index(packed), len(new))
-            for packed in examples.packs:
+            for packed in examples.batches:
                 self._check_differentiable(packed)
                 self._library(packed.shapes, kind, examples.share(packed))
 
@@ -224,7 +228,7 @@ class Function:
         doubles = "" if self.precision == DOUBLE else ", in double precision"
         warn_once(f"compiled to Python instead of C{doubles}: {error}")
 
-    def _start_build(self, shapes: Shapes, kind: Kind, n: float, writer: LibraryWriter | None = None) -> None:
+    def _start_build(self, shapes: Shapes, kind: CallSpec, n: float, writer: LibraryWriter | None = None) -> None:
         """Start building, in the background, the library that `_library` returns."""
         backend = self._backends[shapes]
         try:
@@ -233,7 +237,7 @@ class Function:
         except CompilerError as error:
             self._fall_back(shapes, backend.stored.graph(), error)
 
-    def _library(self, shapes: Shapes, kind: Kind, n: float) -> Library | None:
+    def _library(self, shapes: Shapes, kind: CallSpec, n: float) -> Library | None:
         """The library for calls of this kind with n examples, built if need be; None if they do not run in C."""
         backend = self._backends[shapes]
         try:
@@ -242,10 +246,10 @@ class Function:
             self._fall_back(shapes, backend.stored.graph(), error)
             return None
 
-    def _graph_of(self, packed: Packed) -> SerializedGraph:
+    def _graph_of(self, packed: Batch) -> SerializedGraph:
         return self._backends[packed.shapes].stored
 
-    def _check_differentiable(self, packed: Packed) -> None:
+    def _check_differentiable(self, packed: Batch) -> None:
         stored = self._graph_of(packed)
         if not stored.is_differentiable:
             came = f"the function returns a list of shape {stored.output_shape}, but a gradient needs a single Value"
@@ -262,8 +266,8 @@ class Function:
 
     def _run(
         self,
-        kind: Kind,
-        packed: Packed,
+        kind: CallSpec,
+        packed: Batch,
         seed: float = 1.0,
         *,
         parameters: Sequence[float] | None = None,
@@ -291,21 +295,21 @@ class Function:
     # What a training needs
 
     def _sums(
-        self, parameters: "array[float]", examples: Examples, batch: Sequence[int], seed: float
+        self, parameters: "array[float]", examples: Buckets, batch: Sequence[int], seed: float
     ) -> tuple[float, "array[float]"]:
         """The sum of the values for a batch, or NaN if an operation may have failed, and its gradient, times `seed`."""
         gradients, total = self.precision.zeros(len(parameters)), 0.0
-        for packed, at in examples.of_each_shape(batch):
+        for packed, indices in examples.of_each_shape(batch):
             library = self._library(packed.shapes, "backward", examples.share(packed))
             backend: Any = self._backends[packed.shapes]
-            results = backend.precision.zeros(packed.n if at is None else len(at))
+            results = backend.precision.zeros(packed.n if indices is None else len(indices))
             try:
                 if library:
-                    failed = library.run(address(parameters), seed, packed, address(gradients), results, at)
+                    failed = library.run(address(parameters), seed, packed, address(gradients), results, indices)
                     total += math.nan if failed & 1 else 0.0
                 else:
                     sums = array("d", gradients)
-                    backend.run("backward", parameters, seed, packed, results, sums, at)
+                    backend.run("backward", parameters, seed, packed, results, sums, indices)
                     gradients[:] = self.precision.array(sums)
             except (ArithmeticError, ValueError):
                 total = math.nan

@@ -16,10 +16,10 @@ from functools import reduce
 from operator import add, is_
 from typing import Any, NoReturn, Self
 
-from micrograd.compiler.dataset import Examples, Packed, pack
+from micrograd.compiler.dataset import Batch, Buckets, pack
 from micrograd.compiler.dtype import DOUBLE, REMEDY
 from micrograd.compiler.frontend.interpret import check
-from micrograd.compiler.frontend.redirect import any_frozen, assign, seen, trained
+from micrograd.compiler.frontend.redirect import any_frozen, assign, thread_view, trained
 from micrograd.compiler.function import Function
 from micrograd.compiler.native.buffers import Buffers
 from micrograd.compiler.native.loop import LoopBuild, NativeLoop, start_build
@@ -39,7 +39,7 @@ from micrograd.support.trees import mapped, shape_of
 class CompiledGradients:
     """Gradients by generated code, and where that fails, by `engine`, as the log says; both return the mean loss."""
 
-    examples: Examples  # which batches are taken from
+    examples: Buckets  # which batches are taken from
 
     def __init__(self, function: Function, engine: Callable[[Sequence[int]], float]) -> None:
         self._function, self._engine = function, engine
@@ -80,9 +80,9 @@ class CompiledGradients:
         numbers = function._numbers()
         for i in batch if not self._warned else ():
             if i < len(examples):  # of shards that are loaded by workers, only some examples are known
-                pack = examples.packs[examples.kind[i]]
+                of_shape = examples.batches[examples.bucket[i]]
                 try:
-                    check(function._graph_of(pack).graph(), numbers, pack.row(examples.place[i]))
+                    check(function._graph_of(of_shape).graph(), numbers, of_shape.row(examples.slot[i]))
                 except FloatingPointError as error:
                     what = "it takes no derivative of what take() does not choose, and generated code does"
                     return f"since {what}: {error}"
@@ -100,7 +100,7 @@ class Training:
             self._max_norm = None  # it scales by 1: what C would divide infinity by for that may have failed
         self._changed = list(optimizer.parameters)
         self._buffers = Buffers(compiled.parameters, optimizer, compiled.precision, compiled._n_constants)
-        update = self._update = Update(compiled.parameters[: self._buffers.n_held], optimizer, self._max_norm)
+        update = self._update = Update(compiled.parameters[: self._buffers.n_trainable], optimizer, self._max_norm)
 
         def by_engine(batch: Sequence[int]) -> float:  # no method: a block that is in no cycle is left when it is freed
             arguments = map(gradients.examples.arguments, batch)
@@ -111,7 +111,7 @@ class Training:
         self._claim, self._in_c, self._inside = ExitStack(), ExitStack(), False
         self._loop: NativeLoop | None = None  # while the buffers are in use
         self._started: LoopBuild | None = None
-        self._latest: Examples | None = None
+        self._latest: Buckets | None = None
 
     def __repr__(self) -> str:
         return f"<training of {self._compiled!r} by {self._optimizer!r}>"
@@ -156,10 +156,10 @@ class Training:
             if not self._inside:
                 raise RuntimeError("call step inside its block: with fast.training(optimizer) as step: step(...)")
             examples = self._latest
-            if examples is None or len(batches) != 1 or batches[0] is not examples.packs[0]:
+            if examples is None or len(batches) != 1 or batches[0] is not examples.batches[0]:
                 examples = self._latest = self._compiled._examples(batches, None, lambda shapes, of: None)
             n = len(examples)
-            order = None if len(examples.packs) == 1 else array("q", range(n))
+            order = None if len(examples.batches) == 1 else array("q", range(n))
             rates, losses = array("d", [self._optimizer.learning_rate]), array("d", [0.0])
             if self.run_steps(examples, rates, losses, order=order, size=n):
                 return losses[0]
@@ -182,9 +182,7 @@ class Training:
         """Whether the numbers live in buffers, and C may take steps."""
         return self._loop is not None
 
-    def run_steps(
-        self, examples: Examples | None, rates: "array[float]", losses: "array[float]", **options: Any
-    ) -> int:
+    def run_steps(self, examples: Buckets | None, rates: "array[float]", losses: "array[float]", **options: Any) -> int:
         """Take steps in C as `NativeLoop.run_steps` does. Returns how many are whole: none where C takes no steps."""
         self._check_optimizer()
         if self._loop is None:
@@ -212,7 +210,7 @@ class Training:
             return
         for part in parts:
             total = self._compiled.precision.array(map(add, total, part))
-        assign(buffers.parameters[: buffers.n_held], "grad", total)
+        assign(buffers.parameters[: buffers.n_trainable], "grad", total)
 
     def numbers(self) -> "array[float]":
         """The parameters' numbers."""
@@ -222,13 +220,13 @@ class Training:
         self._buffers.read_constants()
         return array(precision.code, self._buffers.data.tobytes())
 
-    def values(self, examples: Examples) -> list[float]:
+    def values(self, examples: Buckets) -> list[float]:
         """The function's value for each example."""
         numbers = memoryview(self.numbers())
-        of_shapes = [self._compiled._run("forward", pack, parameters=numbers)[0].tolist() for pack in examples.packs]
-        return [of_shapes[kind][place] for kind, place in zip(examples.kind, examples.place, strict=True)]
+        found = [self._compiled._run("forward", each, parameters=numbers)[0].tolist() for each in examples.batches]
+        return [found[bucket][slot] for bucket, slot in zip(examples.bucket, examples.slot, strict=True)]
 
-    def _bind(self, examples: Examples | None) -> None:
+    def _bind(self, examples: Buckets | None) -> None:
         """Have a loop for the optimizer's rule as it is now, and for these examples; with "auto", only if C can."""
         if self._loop and self._loop.kernel.reach.changed():
             check_rule(self._optimizer)
@@ -262,7 +260,7 @@ class Training:
         optimizer, now = self._optimizer, self._optimizer.parameters
         if any_frozen(now):
             raise RuntimeError("a step would change frozen parameters: leave the block of frozen() first")
-        with seen(hidden=math.nan):  # which equals no number: so lists compare Values by identity alone
+        with thread_view(hidden=math.nan):  # which equals no number: so lists compare Values by identity alone
             are_same = self.is_native and type(now) is list and now == self._changed
         if not are_same and (len(now) != len(self._changed) or not all(map(is_, now, self._changed))):
             raise ValueError(
@@ -307,7 +305,7 @@ def check_rule(optimizer: Any) -> None:
 class Objective:
     """The mean over packed examples, and its gradient: `Compiled.objective` returns and documents it."""
 
-    def __init__(self, function: Function, packed: Packed) -> None:
+    def __init__(self, function: Function, packed: Batch) -> None:
         self._function, self._packed = function, packed
 
     def __repr__(self) -> str:

@@ -11,7 +11,7 @@ def notebook() -> Any:
     return import_module("micrograd.draw.notebook")
 
 
-class Displayed:
+class NotebookDisplay:
     """An object that notebooks show as more than text."""
 
     __slots__ = ()

@@ -66,7 +66,7 @@ def compiled(
         roots, known = {"model": engine.model, "loss": engine.loss}, update.all_parameters
         schedule = _watched(schedule, Reach(roots, numbers=False, ignoring=known, thorough=False, partly=True))
     trained = len(set(map(id, update.parameters)))
-    learns = all(any(function._graph_of(pack).uses[:trained]) for pack in gradients.examples.packs)
+    learns = all(any(function._graph_of(batch).uses[:trained]) for batch in gradients.examples.batches)
     gradients.by_engine = engine.is_unchecked = not learns  # which raises the error
     others = update.optimizer, sampler, schedule, validation_losses, session
     if shards:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from micrograd.core.display import Displayed
+from micrograd.core.display import NotebookDisplay
 from micrograd.engine import Value
 
 
@@ -43,7 +43,7 @@ class Failure:
 
 
 @dataclass
-class History(Displayed):
+class History(NotebookDisplay):
     """What happened in each whole epoch, and how the training ended.
 
     `losses` has the mean loss of the training examples, each when it was seen, and `validation_losses` that of the

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import micrograd
 from micrograd import Backend, Value, nn, optim, scalar, take, where
-from micrograd.compiler.frontend.tracer import quiet
+from micrograd.compiler.frontend.tracer import as_ieee
 from tests.helpers import graphs, has_compiler, random_examples, run, value_and_gradient
 
 BACKENDS = ["python", pytest.param("c", marks=pytest.mark.skipif(not has_compiler(), reason="no C compiler"))]
@@ -206,8 +206,8 @@ def test_least_squares_tries_a_step_that_overflows_and_converges(backend):
 
 
 def test_a_function_of_math_without_a_word_for_its_poles_gives_nan():
-    assert math.isnan(quiet("acosh", math.acosh)(0.0))
-    assert quiet("sinh", math.sinh)(-1000.0) == -math.inf
+    assert math.isnan(as_ieee("acosh", math.acosh)(0.0))
+    assert as_ieee("sinh", math.sinh)(-1000.0) == -math.inf
 
 
 @given(graphs(), st.lists(st.sampled_from([-math.inf, -800.0, -2.0, -0.0, 0.0, 1.0, 30.0, 800.0, math.inf, math.nan])))

@@ -190,7 +190,7 @@ def test_a_long_sequential_program_keeps_the_order_of_its_trace(monkeypatch):
     steps = [differentiated(predators, "grad", n) for n in (30, 60)]
     in_trace_order = lengths()
     assert length(check(steps[0].first, steps[0].example).kernel) == in_trace_order[0] == in_trace_order[1]
-    monkeypatch.setattr(passes, "FEW_ALIKE", 0)
+    monkeypatch.setattr(passes, "SMALL_BLOCKS", 0)
     assert max(in_trace_order) < 0.9 * min(lengths())
 
 

@@ -14,7 +14,7 @@ from itertools import pairwise
 from operator import add
 from typing import Any
 
-from micrograd.compiler.dataset import Packed, Shapes
+from micrograd.compiler.dataset import Batch, Shapes
 from micrograd.compiler.distributed.pool import Pool
 from micrograd.compiler.distributed.worker import Task, pickled
 from micrograd.compiler.function import Function
@@ -83,11 +83,11 @@ def _results(fast: Function, do: Any, batches: Sequence[Any], executor: Any) -> 
             yield answer.result
 
 
-def _chunks(fast: Function, batches: Sequence[Any], workers: int) -> Iterator[tuple[str, Packed]]:
+def _chunks(fast: Function, batches: Sequence[Any], workers: int) -> Iterator[tuple[str, Batch]]:
     """The chunks, or if there are none, a part of the examples for each worker; with their names."""
     if fast._are_chunks(batches):
         for i, chunk in enumerate(batches[0]):
-            of_one = isinstance(chunk, Packed) or len(fast._shapes) == 1
+            of_one = isinstance(chunk, Batch) or len(fast._shapes) == 1
             if not of_one and not isinstance(chunk, tuple):
                 raise TypeError(f"chunk {i} is {shown(chunk)}: expected a tuple with a batch for each argument")
             with _noted(name := f"chunk {i}"):
@@ -116,13 +116,13 @@ def _noted(name: str) -> Iterator[None]:
 # What tasks do with a chunk
 
 
-def values(fast: Function, chunk: Packed, parameters: "array[float]") -> tuple[Any, bool, int, "array[float]"]:
+def values(fast: Function, chunk: Batch, parameters: "array[float]") -> tuple[Any, bool, int, "array[float]"]:
     """The function's values for a chunk, flat, after the arguments' shapes, whether one is an array, and the number."""
     numbers, _ = fast._run("forward", chunk, parameters=parameters)
     return chunk.shapes, chunk.as_arrays, chunk.n, array("d", numbers)
 
 
-def sums(fast: Function, chunk: Packed, parameters: "array[float]") -> tuple[float, "array[float]", int]:
+def sums(fast: Function, chunk: Batch, parameters: "array[float]") -> tuple[float, "array[float]", int]:
     """The sum of the function's values for a chunk, its gradient, and the number of examples."""
     fast._check_differentiable(chunk)
     losses, gradients = fast._run("backward", chunk, 1.0, parameters=parameters)

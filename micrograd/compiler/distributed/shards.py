@@ -16,7 +16,7 @@ from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any
 
-from micrograd.compiler.dataset import Examples, pool
+from micrograd.compiler.dataset import Buckets, bucket_by_shape
 from micrograd.compiler.distributed.pool import Pool
 from micrograd.compiler.distributed.worker import Task, forget, pickled
 from micrograd.compiler.dtype import Precision
@@ -57,7 +57,7 @@ class Shards(AbstractContextManager["Shards"]):
         self._names = [f"shard {k}, {shown(load, 200)}" if load else f"shard {k}" for k, load in enumerate(loaders)]
         self._sources: list[Any] = [partial(loaded, load, precision) for load in loaders]
         self._starts = [n * k // len(self) for k in range(len(self) + 1)]  # the last one is where the examples end
-        self._examples: Examples | None = None
+        self._examples: Buckets | None = None
         self._program = b""  # which is sent from the first step on
         self._token = uuid.uuid4().hex
 
@@ -79,16 +79,14 @@ class Shards(AbstractContextManager["Shards"]):
             if not self._starts[-1]:
                 raise ValueError("all shards are empty: there is nothing to learn from")
             xs, ys = zip(*[arguments for shapes in shards for _, arguments in shapes], strict=True)
-            self._examples = pool((xs, ys), self._precision)
+            self._examples = bucket_by_shape((xs, ys), self._precision)
         except BaseException as error:
             self.__exit__(type(error), error, None)
             raise
         first = bisect_right(self._starts, 0) - 1  # of the shards that have examples
         return RemoteExamples(self._starts[-1], first, xs[0]), RemoteExamples(self._starts[-1], first, ys[0])
 
-    def ship(
-        self, program: Function, whole: Callable[[], Examples], on_compiled: Callable[[int, int], None]
-    ) -> Examples:
+    def ship(self, program: Function, whole: Callable[[], Buckets], on_compiled: Callable[[int, int], None]) -> Buckets:
         """Let workers compute with this program. Returns the examples known here: if none yet, those of `whole`."""
         if self._examples is None:
             self._examples = whole()
@@ -141,7 +139,7 @@ def _with_checks(loss: Any) -> Any:
 # What tasks do with a shard
 
 
-def loaded(load: Any, precision: Precision, n: int | None = None) -> Examples:
+def loaded(load: Any, precision: Precision, n: int | None = None) -> Buckets:
     """Load a shard by the user's function: n examples, if that is known. Arrays of this precision are used in place."""
     pair = load()
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
@@ -149,19 +147,19 @@ def loaded(load: Any, precision: Precision, n: int | None = None) -> Examples:
     xs, ys = validation.examples(*pair)
     if n not in (None, len(xs)):
         raise ValueError(f"the loader returned {len(xs)} examples, but {n} when it was first called")
-    return pool((xs, ys), precision) if len(xs) else Examples([], [])  # a filter may leave none
+    return bucket_by_shape((xs, ys), precision) if len(xs) else Buckets([], [])  # a filter may leave none
 
 
-def describe_shards(_: Any, examples: Examples, loss: Any) -> list[tuple[int, list[Any]]]:
+def describe_shards(_: Any, examples: Buckets, loss: Any) -> list[tuple[int, list[Any]]]:
     """The number of examples of each shape, and the arguments of the first. A loss, if given, checks the targets."""
     if loss is not None:
         for number in range(len(examples)):
             loss.check_targets(examples.arguments(number)[1], f"ys[{number}]")
-    return [(pack.n, examples.arguments(examples.kind.index(kind))) for kind, pack in enumerate(examples.packs)]
+    return [(batch.n, examples.arguments(examples.bucket.index(i))) for i, batch in enumerate(examples.batches)]
 
 
 def sum_losses(
-    program: Function, examples: Examples, parameters: "array[float]", numbers: Sequence[int], seed: float, size: float
+    program: Function, examples: Buckets, parameters: "array[float]", numbers: Sequence[int], seed: float, size: float
 ) -> Sums:
     """The sum of losses and its gradient, times `seed`; code is built for batches of `size`, which most steps have."""
     examples.size = size
@@ -173,7 +171,7 @@ _turn = threading.Lock()  # for the Values of a program, which threads share
 
 
 def sum_on_values(
-    program: Function, examples: Examples, parameters: "array[float]", numbers: Sequence[int], seed: float, _: float
+    program: Function, examples: Buckets, parameters: "array[float]", numbers: Sequence[int], seed: float, _: float
 ) -> Sums:
     """The same sums as those of `sum_losses`, by the engine. Raises what the engine raises."""
     with _turn:

@@ -14,7 +14,7 @@ from operator import itemgetter, or_
 from typing import Any
 
 from micrograd.compiler.frontend.products import Outer, Scatter, join_products, joined
-from micrograd.compiler.frontend.redirect import Order, assign, seen, symbols, topological_order
+from micrograd.compiler.frontend.redirect import Order, assign, symbols, thread_view, topological_order
 from micrograd.compiler.frontend.tracer import NO_NUMBER, PACKAGE, Argument, Symbol, Trace, TraceError, users_line
 from micrograd.compiler.options import DEFAULTS, Options
 from micrograd.core.errors import NO_PLAIN_NUMBER, shown
@@ -22,12 +22,12 @@ from micrograd.engine import Value
 from micrograd.support.collector import gc_paused
 from micrograd.support.trees import Shape, flat, shape_of, size, unflatten
 
-Kind = str | tuple[int, ...]
+CallSpec = str | tuple[int, ...]
 """What a call computes: "forward" the results; "backward" these, and what it adds to the parameters' gradients; the
 positions of arguments, the result and its gradient with respect to these."""
 
 
-def name_of(kind: Kind) -> str:
+def name_of(kind: CallSpec) -> str:
     """The name of a generated function."""
     return kind if isinstance(kind, str) else "value_and_grad"
 
@@ -52,7 +52,7 @@ class Graph:
         n_constants: int = 0,
         options: Options = DEFAULTS,
     ) -> None:
-        self.trace = trace = Trace(finite=options.finite, quiet=options.ieee, joins=True)
+        self.trace = trace = Trace(finite=options.finite, ieee=options.ieee, joins=True)
         self.shapes, self.sizes = tuple(shapes), [size(shape) for shape in shapes]  # of each argument
         self.n_parameters, self.n_trained = len(parameters), len(parameters) - n_constants
         self.is_rolled = not options.backend.in_python
@@ -86,7 +86,7 @@ class Graph:
         data = trace.array("p", len(parameters))
         with ExitStack() as after, symbols(parameters, data) as numbers:
             after.callback(leave)
-            with seen(order_of=order_of):
+            with thread_view(order_of=order_of):
                 result = _called(function, arguments)
             nodes, leaves = self._trace_forward(result, first_use)
             self._check_assigned(list(map(numbers["data"].__getitem__, parameters)), data)
@@ -94,23 +94,23 @@ class Graph:
                 root = result if isinstance(result, Value) else Value(result)
                 if root is result:
                     orders[root] = nodes, leaves
-                with seen(order_of=order_of):
+                with thread_view(order_of=order_of):
                     self._trace_backward(root, nodes, dict(zip(parameters, data, strict=True)), inputs, numbers["grad"])
 
     @property
-    def kinds(self) -> list[Kind]:
+    def kinds(self) -> list[CallSpec]:
         """The kinds of calls that its source shows."""
-        kinds: list[Kind] = ["forward", "backward", tuple(range(len(self.sizes)))]
+        kinds: list[CallSpec] = ["forward", "backward", tuple(range(len(self.sizes)))]
         return kinds[:1] if self.parameter_gradients is None else kinds
 
-    def ends(self, kind: Kind) -> tuple[list[int], list[int]]:
+    def ends(self, kind: CallSpec) -> tuple[list[int], list[int]]:
         """The lines that a call of this kind returns, and those of the gradients that it adds to."""
         gradients = iter(self.argument_gradients or ())
         of_each = [list(islice(gradients, n)) for n in self.sizes]
         returned = [line for k in kind for line in of_each[k]] if isinstance(kind, tuple) else []
         return [*self.outputs, *returned], (self.parameter_gradients or []) if kind == "backward" else []
 
-    def results(self, kind: Kind) -> list[int]:
+    def results(self, kind: CallSpec) -> list[int]:
         """All lines that a call of this kind computes."""
         returned, accumulated = self.ends(kind)
         if not accumulated:
@@ -283,7 +283,7 @@ class SerializedGraph:
     def __init__(self, graph: Graph) -> None:
         self.shapes, self.sizes, self.output_shape = graph.shapes, graph.sizes, graph.output_shape
         self.n_parameters, self._n_outputs = graph.n_parameters, size(graph.output_shape)
-        self.quiet, self.vanishes_with_seed = graph.trace.quiet, graph.vanishes_with_seed
+        self.ieee, self.vanishes_with_seed = graph.trace.ieee, graph.vanishes_with_seed
         self.is_differentiable = graph.parameter_gradients is not None
         rows = [row for row, *_ in (*graph.scatters, *graph.outers)]
         added_to = {parameter for row in rows for parameter in row.parameters()}
@@ -295,11 +295,11 @@ class SerializedGraph:
         self.digest = hashlib.sha256(self.pickled).hexdigest()
         self._graph: Callable[[], Graph | None] = weakref.ref(graph)
 
-    def n_results(self, kind: Kind) -> int:
+    def n_results(self, kind: CallSpec) -> int:
         """How many numbers a call computes for an example, but for the gradients that it adds up."""
         return self._n_outputs + (sum(map(self.sizes.__getitem__, kind)) if isinstance(kind, tuple) else 0)
 
-    def n_operands(self, kind: Kind) -> int:
+    def n_operands(self, kind: CallSpec) -> int:
         """How many operands the operations of a call have, at most."""
         return self._n_operands[kind != "forward"]
 

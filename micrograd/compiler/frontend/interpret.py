@@ -7,7 +7,7 @@ from functools import partial, reduce
 from typing import Any
 
 from micrograd import scalar
-from micrograd.compiler.frontend.graph import Graph, Kind, SerializedGraph
+from micrograd.compiler.frontend.graph import CallSpec, Graph, SerializedGraph
 from micrograd.compiler.frontend.tracer import CONDITIONS, OPERATIONS
 from micrograd.core.errors import WHERE_HINT
 from micrograd.engine import Value, promote
@@ -119,8 +119,8 @@ def _gradients(graph: Graph, parameters: Sequence[Any], x: Sequence[Any], seed: 
         yield 0 if total is UNCHOSEN else total
 
 
-def failure(graph: Graph, kind: Kind, parameters: Sequence[float], packed: Any) -> Exception | None:
-    """The error of the first Packed example that such a call cannot compute, if there is one: it names the operands."""
+def failure(graph: Graph, kind: CallSpec, parameters: Sequence[float], packed: Any) -> Exception | None:
+    """The error of the first packed example that such a call cannot compute, if there is one: it names the operands."""
     graph = graph.in_lines()
     for i, x in enumerate(packed.rows()):
         operands = {}

@@ -52,7 +52,7 @@ def symbols(values: Sequence[Value], data: Sequence[Any]) -> Iterator[dict[str, 
     """Within the block, and in this thread alone, the Values hold this data, and gradients of 0: in these dicts."""
     ours = {"data": dict(zip(values, data, strict=True)), "grad": dict.fromkeys(values, 0)}
     numbers = {name: _thread.numbers[name] | ours[name] for name in ours}
-    with _within(values, _redirections), seen(numbers=numbers, is_tracing=True):
+    with _within(values, _redirections), thread_view(numbers=numbers, is_tracing=True):
         yield numbers
 
 
@@ -61,7 +61,7 @@ Value._topological_order = lambda self: _thread.order_of(self)  # type: ignore[m
 
 
 @contextmanager
-def seen(**attributes: Any) -> Iterator[None]:
+def thread_view(**attributes: Any) -> Iterator[None]:
     """Within the block, this thread alone sees these attributes of `_Thread`."""
     space = vars(_thread)
     before = {name: space[name] for name in attributes}
@@ -159,12 +159,12 @@ def _within(values: Sequence[Value], blocks: list[set[Value]]) -> Iterator[None]
     try:
         with GRADIENT_LOCK:
             blocks.append(block)
-            _assign_classes(block, lambda kind: _redirecting(_kind(kind)))
+            _assign_classes(block, lambda kind: _redirecting(_original_class(kind)))
         yield
     finally:
         with GRADIENT_LOCK:
             blocks[:] = [other for other in blocks if other is not block]
-            _assign_classes(block.difference(*_redirections, *_freezes), _kind)
+            _assign_classes(block.difference(*_redirections, *_freezes), _original_class)
 
 
 def _assign_classes(values: Collection[Value], change: Callable[[Any], Any]) -> None:
@@ -218,31 +218,31 @@ class RedirectedValue:
 
     __slots__ = ()
 
-    _kind: type[Value]
+    _original_class: type[Value]
     data = _attribute("data")
     grad = _attribute("grad")
 
     def __new__(cls, *operation: Any, **label: Any) -> Any:
         """The result of an operation, which is of the original kind."""
-        return cls._kind(*operation, **label)
+        return cls._original_class(*operation, **label)
 
     def _node(self, *operation: Any) -> Any:
-        kind: Any = self._kind
+        kind: Any = self._original_class
         node = kind._node(self, *operation)
         node.__class__ = kind
         return node
 
     def __reduce__(self) -> tuple[Any, ...]:
-        make, _, state = self._kind.__reduce__(self)  # type: ignore[arg-type]
-        return make, (self._kind,), state
+        make, _, state = self._original_class.__reduce__(self)  # type: ignore[arg-type]
+        return make, (self._original_class,), state
 
 
 @cache
 def _redirecting(kind: Any) -> Any:
     """The kind of Value, with numbers that are stored elsewhere."""
-    return type(kind.__name__, (RedirectedValue, kind), {"__slots__": (), "_kind": kind})
+    return type(kind.__name__, (RedirectedValue, kind), {"__slots__": (), "_original_class": kind})
 
 
-def _kind(kind: Any) -> Any:
+def _original_class(kind: Any) -> Any:
     """The original class of a Value of this class."""
-    return getattr(kind, "_kind", kind)
+    return getattr(kind, "_original_class", kind)

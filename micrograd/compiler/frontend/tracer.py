@@ -71,10 +71,10 @@ PACKAGE = f"{Path(sys._getframe().f_code.co_filename).parents[2]}{os.sep}"  # as
 _new = object.__new__  # which takes half the time of a call
 
 
-def quiet(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def as_ieee(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """An operation on floats as IEEE 754 and NumPy have it: an infinity or NaN where Python's raises an error."""
 
-    def in_ieee(*operands: Any) -> Any:
+    def without_errors(*operands: Any) -> Any:
         try:
             return function(*operands)
         except OverflowError:
@@ -82,10 +82,10 @@ def quiet(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         except (ArithmeticError, ValueError):
             return POLES.get((name, operands[0]), POLES.get(name, math.nan))
 
-    return in_ieee
+    return without_errors
 
 
-def _quiet_power(x: float, y: float) -> float:
+def _ieee_power(x: float, y: float) -> float:
     try:
         return math.pow(x, y)
     except (ValueError, OverflowError):
@@ -94,10 +94,10 @@ def _quiet_power(x: float, y: float) -> float:
         return math.copysign(math.inf, x) if abs(y) % 2 == 1 else math.inf
 
 
-QUIET = {
-    **{op: quiet(op, function) for op, function in OPERATIONS.items()},
+IEEE = {
+    **{op: as_ieee(op, function) for op, function in OPERATIONS.items()},
     "/": lambda x, y: x / y if y else x * math.copysign(math.inf, y),
-    "**": _quiet_power,
+    "**": _ieee_power,
 }
 """What each operation does where `errors` is "ieee"."""
 
@@ -280,14 +280,14 @@ class Trace:
     the fourth parameter. A constant is one too: its number is `constants[i]`.
 
     If it `keeps_composed` functions, one that is made of others, such as sigmoid, is one operation, as people write it;
-    otherwise it is those that it is made of, which every language has. `finite` and `quiet` are as in Options. If it
+    otherwise it is those that it is made of, which every language has. `finite` and `ieee` are as in Options. If it
     `joins` sums of products, each is one operation, "dot", of a start and of two factors for each product.
     """
 
     def __init__(
-        self, *, keeps_composed: bool = False, finite: bool = False, quiet: bool = False, joins: bool = False
+        self, *, keeps_composed: bool = False, finite: bool = False, ieee: bool = False, joins: bool = False
     ) -> None:
-        self.keeps_composed, self.finite, self.quiet, self.joins = keeps_composed, finite, quiet, joins
+        self.keeps_composed, self.finite, self.ieee, self.joins = keeps_composed, finite, ieee, joins
         self.ops: list[str] = []
         # The start of a dot may be a constant that was recorded later, whose line is then a higher one.
         self.operands: list[tuple[int, ...]] = []
@@ -392,7 +392,7 @@ class Trace:
         """The line that an operation with a constant comes to, if it needs none of its own."""
         constants = [self.constants.get(line) for line in lines]
         if None not in constants:
-            return self.id((QUIET if self.quiet else OPERATIONS)[op](*constants))
+            return self.id((IEEE if self.ieee else OPERATIONS)[op](*constants))
         first, last = constants[0], constants[-1]
         match op:
             case "where" if first is not None:

@@ -18,7 +18,7 @@ def _slots(process: int) -> threading.Semaphore:
     return threading.Semaphore(1 + (os.cpu_count() or 1))
 
 
-def check_needed(is_needed: bool = True) -> None:
+def raise_if_abandoned(is_needed: bool = True) -> None:
     """Raise CancelledError in a task's thread whose result nobody waits for.
 
     That is so once the main thread has ended, since the interpreter waits for the thread.
@@ -53,7 +53,7 @@ class BackgroundTask(Generic[Result]):
     def _run(self) -> None:
         with self._slot:
             try:
-                check_needed()
+                raise_if_abandoned()
                 self._future.set_result(self._work())
             except BaseException as error:
                 self._future.set_exception(error)

@@ -16,7 +16,7 @@ from micrograd.engine import Value
 class Buffers:
     """The buffer, and the Values and the optimizer that show its numbers while it is in use.
 
-    `numbers` has the `n` parameters, then their first moments, and so on, then the gradients. The first `n_held`
+    `numbers` has the `n` parameters, then their first moments, and so on, then the gradients. The first `n_trainable`
     parameters live here, the others are only read. `indices` has the positions of the optimizer's parameters.
     """
 
@@ -32,7 +32,7 @@ class Buffers:
                 "compiled function: give compile all parameters that the optimizer changes"
             )
         self.indices = [position[id(parameter)] for parameter in optimizer.parameters]
-        self.n, self.n_held = len(parameters), len(parameters) - n_constants
+        self.n, self.n_trainable = len(parameters), len(parameters) - n_constants
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
@@ -42,8 +42,8 @@ class Buffers:
         before = [p.grad or 0.0 for p in self.parameters]  # or None before the first backward pass
         grads = self.precision.array(before, "the gradient of a parameter")
         numbers = data + self.precision.zeros(n * len(self.optimizer.moments)) + grads
-        held = slice(self.n_held), slice(-n, len(numbers) - n + self.n_held)
-        with buffers(self.parameters[: self.n_held], *[memoryview(numbers)[part] for part in held]):
+        held = slice(self.n_trainable), slice(-n, len(numbers) - n + self.n_trainable)
+        with buffers(self.parameters[: self.n_trainable], *[memoryview(numbers)[part] for part in held]):
             self.numbers, self.data, self.grads = numbers, memoryview(numbers)[:n], memoryview(numbers)[-n:]
             self.moments = {name: Moments(self, k * n) for k, name in enumerate(self.optimizer.moments, 1)}
             try:
@@ -55,9 +55,9 @@ class Buffers:
 
     def read_constants(self) -> None:
         """Read the numbers of the parameters that do not live here."""
-        if self.n_held < self.n:
-            constants = [constant.data for constant in self.parameters[self.n_held :]]
-            self.data[self.n_held :] = self.precision.array(constants, "a Value")
+        if self.n_trainable < self.n:
+            constants = [constant.data for constant in self.parameters[self.n_trainable :]]
+            self.data[self.n_trainable :] = self.precision.array(constants, "a Value")
 
     def take_moments(self) -> None:
         """Take over moments that were assigned to the optimizer, which shows those here from then on."""

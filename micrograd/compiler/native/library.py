@@ -14,9 +14,9 @@ from itertools import chain, repeat
 from operator import or_
 from typing import Any, NamedTuple
 
-from micrograd.compiler.dataset import Packed, address
+from micrograd.compiler.dataset import Batch, address
 from micrograd.compiler.dtype import DOUBLE, REMEDY, Precision
-from micrograd.compiler.frontend.graph import Graph, Kind, SerializedGraph
+from micrograd.compiler.frontend.graph import CallSpec, Graph, SerializedGraph
 from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.native.background import BackgroundTask
 from micrograd.compiler.native.toolchain import Source, function_of, prepare_build, require_compiler
@@ -32,7 +32,7 @@ A_GRADIENT = 100  # operands, which take as long as adding the gradient of a par
 POINTER = ctypes.c_void_p
 RUN = ctypes.CFUNCTYPE(
     ctypes.c_int, *[POINTER] * 3, ctypes.c_double, *[POINTER] * 3, ctypes.c_int64
-)  # p, x, at, seed, g, y, work, n
+)  # p, x, indices, seed, g, y, work, n
 ADD = ctypes.CFUNCTYPE(None, POINTER, POINTER, ctypes.c_int64)  # to, from, n
 
 
@@ -51,19 +51,25 @@ class CBackend:
         self._graph: Graph | None = graph  # until a library is built, since loading it again takes long
         self._libraries: dict[LibraryKey, Library] = {}
         self._started: dict[LibraryKey, BackgroundTask[ctypes.CDLL]] = {}
-        self._programs: dict[Kind, Program] = {}  # for each kind of call, which libraries for many and for few share
+        self._programs: dict[CallSpec, Program] = {}  # which libraries for many examples and for few share
 
     def __getstate__(self) -> dict[str, Any]:
         nothing_built: dict[str, Any] = {"_graph": None, "_libraries": {}, "_started": {}, "_programs": {}}
         return {**vars(self), **nothing_built}  # built again, or found in the cache
 
     def run(
-        self, kind: Kind, parameters: Sequence[float], seed: float, packed: Packed, results: Any, gradients: Any = None
+        self,
+        kind: CallSpec,
+        parameters: Sequence[float],
+        seed: float,
+        packed: Batch,
+        results: Any,
+        gradients: Any = None,
     ) -> None:
         """Call a generated function, as `PythonBackend.run` does, on buffers of numbers of the precision."""
         self.library(kind, packed.n)(parameters, seed, packed, results, gradients)
 
-    def start_build(self, kind: Kind, n: float, writer: LibraryWriter | None = None) -> None:
+    def start_build(self, kind: CallSpec, n: float, writer: LibraryWriter | None = None) -> None:
         """Start building the library for calls of this kind with n examples, unless it is built or being built.
 
         If a writer is given, it writes the C. Raises CompilerError if there is no compiler; if the compiler rejects the
@@ -73,7 +79,7 @@ class CBackend:
         if key not in self._libraries and key not in self._started:
             self._started[key] = BackgroundTask(self._prepare_build(key, writer))
 
-    def library(self, kind: Kind, n: float) -> "Library":
+    def library(self, kind: CallSpec, n: float) -> "Library":
         """The library for a kind of call with n examples, which it computes in tiles or one by one.
 
         Raises CompilerError if it cannot be built.
@@ -107,7 +113,7 @@ class CBackend:
         self._graph = None
         return compile_and_load
 
-    def _key(self, kind: Kind, n: float) -> "LibraryKey":
+    def _key(self, kind: CallSpec, n: float) -> "LibraryKey":
         """The key of the library for calls of this kind with n examples."""
         threads = self.options.backend.threads
         if threads > 1:
@@ -120,7 +126,7 @@ class CBackend:
 class LibraryKey(NamedTuple):
     """What tells the libraries of a backend apart."""
 
-    kind: Kind
+    kind: CallSpec
     tile: int  # vectors of examples that are computed at once; 0 for one example after the other
     threads: int  # which share the examples
 
@@ -137,7 +143,7 @@ def tile_size(n: float, lanes: int = DOUBLE.lanes) -> int:
     return 0 if n <= FEW_EXAMPLES else next(size for size in TILE_SIZES if size * lanes <= n or size == 1)
 
 
-def busy_threads(stored: SerializedGraph, kind: Kind, n: float) -> float:
+def busy_threads(stored: SerializedGraph, kind: CallSpec, n: float) -> float:
     """How many threads n examples keep busy for long enough."""
     return n * stored.n_operands(kind) / (A_THREAD + A_GRADIENT * stored.n_parameters)
 
@@ -151,7 +157,7 @@ class Library:
     `function` is the address of the generated function, and `room` how many bytes it works in.
     """
 
-    def __init__(self, stored: SerializedGraph, kind: Kind, precision: Precision, library: ctypes.CDLL) -> None:
+    def __init__(self, stored: SerializedGraph, kind: CallSpec, precision: Precision, library: ctypes.CDLL) -> None:
         self._stored, self._kind, self._precision = stored, kind, precision
         self.room = ctypes.c_int64.in_dll(library, "room").value
         self._numbers = struct.Struct(f"={stored.n_parameters}{precision.code}")  # an error if one is too large
@@ -162,39 +168,39 @@ class Library:
     def _set_function(self, function: Any) -> None:
         self._run, self.function = function, POINTER.from_buffer(function).value  # `cast` would make a cycle
 
-    def __call__(self, parameters: Sequence[float], seed: float, packed: Packed, results: Any, gradients: Any) -> None:
+    def __call__(self, parameters: Sequence[float], seed: float, packed: Batch, results: Any, gradients: Any) -> None:
         """Compute the results for each example, one after the other, and in a backward call add to the gradients."""
         is_buffer = isinstance(parameters, memoryview) and parameters.format == self._precision.code
         in_place = is_buffer and len(parameters) == self._stored.n_parameters
         numbers = address(parameters) if in_place else self._numbers.pack(*parameters)  # which is faster than an array
         flags = self.run(numbers, seed, packed, None if gradients is None else address(gradients), results)
-        if flags and not self._stored.quiet:
+        if flags and not self._stored.ieee:
             self._check(flags, parameters, packed, chain(results, () if gradients is None else gradients))
 
     def run(
         self,
         numbers: bytes | int,
         seed: float,
-        packed: Packed,
+        packed: Batch,
         gradients: int | None,
         results: Any,
-        at: "array[int] | None" = None,
+        indices: "array[int] | None" = None,
     ) -> int:
         """Call the generated function on buffers: it adds to the gradients, and overwrites the results.
 
-        It computes the examples with the numbers in `at`, or all. Returns an odd number if an operation may have
+        It computes the examples with these indices, or all. Returns an odd number if an operation may have
         failed: a division by 0, an operand outside the domain, and in double precision an overflow. In single
         precision, an overflow is 2: such numbers go on as infinities.
         """
         work = getattr(self._local, "work", None)
         if work is None:  # each thread has its own
             work = self._local.work = ctypes.create_string_buffer(self.room)
-        places, n = (None, packed.n) if at is None else (at.buffer_info()[0], len(at))
-        flags = self._run(numbers, packed.pointers, places, seed, gradients, address(results), work, n)
+        first, n = (None, packed.n) if indices is None else (indices.buffer_info()[0], len(indices))
+        flags = self._run(numbers, packed.pointers, first, seed, gradients, address(results), work, n)
         self.check_interrupt()
         return int(flags)
 
-    def _check(self, flags: int, parameters: Sequence[float], packed: Packed, numbers: Iterable[float]) -> None:
+    def _check(self, flags: int, parameters: Sequence[float], packed: Batch, numbers: Iterable[float]) -> None:
         """Raise the error that Python would have raised for a call with these flags, or an overflow of floats."""
         beyond = self._precision != DOUBLE and not all(map(math.isfinite, numbers))
         if flags & 1 or beyond:
@@ -216,7 +222,7 @@ class ThreadedLibrary(Library):
     """
 
     def __init__(
-        self, stored: SerializedGraph, kind: Kind, precision: Precision, library: ctypes.CDLL, threads: int
+        self, stored: SerializedGraph, kind: CallSpec, precision: Precision, library: ctypes.CDLL, threads: int
     ) -> None:
         super().__init__(stored, kind, precision, library)
         self._run_part, self._threads = self._run, threads
@@ -243,11 +249,13 @@ class ThreadedLibrary(Library):
             self._interrupt = error
             return 1
 
-    def _divided(self, p: int, x: int, at: int | None, seed: float, g: int | None, y: int, work: int, n: int) -> int:
+    def _divided(
+        self, p: int, x: int, indices: int | None, seed: float, g: int | None, y: int, work: int, n: int
+    ) -> int:
         count = min(self._threads, max(1, n // self._precision.lanes))
         starts = [n * k // count for k in range(count + 1)]
-        order = array("q", range(n) if at is None else ())
-        first = address(order) if at is None else at
+        order = array("q", range(n) if indices is None else ())
+        first = address(order) if indices is None else indices
         buffers = [self._buffer() for _ in starts[2:]]  # of the other threads
         parts = [(g, work), *((g and start, start + self._bytes) for start in map(address, buffers))]
         flags = [0] * count

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from micrograd.compiler.dataset import Examples, address
+from micrograd.compiler.dataset import Batch, Buckets, address
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.native.background import BackgroundTask
 from micrograd.compiler.native.buffers import Buffers
@@ -33,7 +33,7 @@ class LoopArguments(ctypes.Structure):
     """What the loop in C is called with; its declaration in loop.c documents the fields."""
 
     _fields_ = (
-        *((name, POINTER) for name in ("p", "g", "before", "y", "at", "programs", "kind", "place", "ranges")),
+        *((name, POINTER) for name in ("p", "g", "before", "y", "indices", "programs", "bucket", "slot", "ranges")),
         *((name, POINTER) for name in ("order", "spare", "random", "rates", "losses")),
         *((name, ctypes.c_int64) for name in ("n", "n_before", "n_programs", "n_ranges", "n_examples")),
         *((name, ctypes.c_int64) for name in ("size", "position", "steps", "taken")),
@@ -93,21 +93,22 @@ class NativeLoop:
             n_ranges=len(self._kept[2]) // 2,
             n_examples=1,
         )
-        self._examples: Examples | None = None
+        self._examples: Buckets | None = None
         self._work: dict[Any, array[int]] = {}  # room for each library
 
-    def bind(self, examples: Examples) -> None:
+    def bind(self, examples: Buckets) -> None:
         """Let the next steps be on these examples."""
         if examples is self._examples:
             return
-        programs = (KernelCall * len(examples.packs))(*[self._kernel_call(pack, examples) for pack in examples.packs])
+        calls = [self._kernel_call(batch, examples) for batch in examples.batches]
+        programs = (KernelCall * len(calls))(*calls)
         n = len(examples)
         room = self._precision.zeros(n), array("q", [0]) * n, array("q", [0]) * n
         self._room = programs, room  # pointed at
         arguments = self._arguments
         arguments.programs, arguments.n_programs = ctypes.addressof(programs), len(programs)
-        arguments.y, arguments.at, arguments.spare = map(address, room)
-        arguments.kind, arguments.place = address(examples.kind), address(examples.place)
+        arguments.y, arguments.indices, arguments.spare = map(address, room)
+        arguments.bucket, arguments.slot = address(examples.bucket), address(examples.slot)
         arguments.n_examples = n
         self._examples = examples
 
@@ -149,12 +150,12 @@ class NativeLoop:
         """Add gradients to those in the buffers."""
         self._add(self._arguments.g, address(gradients), len(gradients))
 
-    def _kernel_call(self, pack: Any, examples: Examples) -> KernelCall:
+    def _kernel_call(self, batch: Batch, examples: Buckets) -> KernelCall:
         """What computes the examples of a shape, and the room it works in."""
-        library = self._function._library(pack.shapes, "backward", examples.share(pack))
+        library = self._function._library(batch.shapes, "backward", examples.share(batch))
         if library not in self._work:
             self._work[library] = array("b", bytes(library.room))
-        return KernelCall(library.function, ctypes.addressof(pack.pointers), address(self._work[library]))
+        return KernelCall(library.function, ctypes.addressof(batch.pointers), address(self._work[library]))
 
 
 @contextmanager

@@ -34,7 +34,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from micrograd.compiler.native.background import BackgroundTask, check_needed
+from micrograd.compiler.native.background import BackgroundTask, raise_if_abandoned
 
 log = logging.getLogger("micrograd")
 
@@ -332,7 +332,7 @@ def _run(command: list[str]) -> tuple[int, str]:
     with subprocess.Popen(command, text=True, errors="replace", **options) as process:
         try:
             while process.returncode is None:
-                check_needed()
+                raise_if_abandoned()
                 with suppress(subprocess.TimeoutExpired):
                     errors = process.communicate(timeout=TICK)[1]
         except BaseException:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from micrograd.compiler.frontend.reach import Reach
-from micrograd.compiler.frontend.redirect import seen
+from micrograd.compiler.frontend.redirect import thread_view
 from micrograd.compiler.frontend.tracer import Trace, TraceError
 from micrograd.compiler.passes.expressions import Expressions, Node
 from micrograd.compiler.stepping import OptimizerLike
@@ -129,7 +129,7 @@ def _traced(optimizer: HasUpdateRule, max_norm: float | None, reach: Reach) -> t
     given = {"learning_rate": trace.leaf("rate"), "steps": trace.leaf("steps"), **moments}
     vars(optimizer).update(given)
     x, grad, *own = [trace.leaf("x", i) for i in range(2 + len(moments))]
-    with seen(hidden=everyone):
+    with thread_view(hidden=everyone):
         if max_norm is not None:
             grad = grad * optimizer.clip_scale(trace.leaf("norm"), max_norm)
         update = optimizer.rule()

@@ -17,8 +17,8 @@ from typing import Any, BinaryIO, Self
 from micrograd import _version
 from micrograd.compiler import passes
 from micrograd.compiler.dtype import Precision
-from micrograd.compiler.frontend.graph import Graph, Kind, SerializedGraph
-from micrograd.compiler.native.background import check_needed
+from micrograd.compiler.frontend.graph import CallSpec, Graph, SerializedGraph
+from micrograd.compiler.native.background import raise_if_abandoned
 from micrograd.compiler.native.toolchain import PROCESS_GROUP, ObjectFile, Source
 from micrograd.compiler.passes import Program, jam, program, roll, schedule, share
 from micrograd.compiler.passes.share import Routines
@@ -38,10 +38,10 @@ SERVER_CODE = (
 
 def c_source(
     graph: Graph,
-    kind: Kind,
+    kind: CallSpec,
     tile: int,
     precision: Precision,
-    programs: dict[Kind, Program] | None = None,
+    programs: dict[CallSpec, Program] | None = None,
     shared: Sequence[bool] = (),
     routines: Routines | None = None,
 ) -> LibrarySource:
@@ -112,10 +112,10 @@ class LibraryWriter:
     def source(
         self,
         stored: SerializedGraph,
-        kind: Kind,
+        kind: CallSpec,
         tile: int,
         precision: Precision,
-        programs: dict[Kind, Program],
+        programs: dict[CallSpec, Program],
         shared: Sequence[bool],
     ) -> Source:
         """The C for a kind of call, as `c_source` writes it, and the object files to link.
@@ -134,7 +134,7 @@ class LibraryWriter:
                 except Exception as error:  # it has ended: what is no complete reply may raise anything
                     log.info("the process that writes C has ended (%r): this process writes the rest", error)
                     self.uses_process = False
-            check_needed(self._is_open)  # after an error or a Ctrl-C, no thread goes on
+            raise_if_abandoned(self._is_open)  # after an error or a Ctrl-C, no thread goes on
             if not self._routines:
                 self._objects.clear()  # their indices are those of the process's routines, not of `_routines`
             shared_routines = None if tile else self._routines

@@ -8,14 +8,14 @@ from typing import NamedTuple
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.ir import Assign, Kernel, Loop, Ref, Scatter
 from micrograd.compiler.passes.expressions import Expressions, Node
-from micrograd.compiler.passes.roll import rolled
+from micrograd.compiler.passes.roll import reroll
 from micrograd.compiler.passes.schedule import fused
-from micrograd.compiler.passes.vectorize import Levels, Place, Places, by_level, in_trace_order
+from micrograd.compiler.passes.vectorize import Layout, Levels, Place, by_level, in_trace_order
 
 MANY_CONSTANTS = 8  # above which they are kept in a table
 MANY_LINES = 1000  # of a kernel, above which the other order is tried, too; a program with more expressions is long
 FEW_LOOPS = 0.1  # lines per expression, above which most are outside loops
-FEW_ALIKE = 2  # average number of like operations on a level, below which a program counts as sequential
+SMALL_BLOCKS = 2  # average number of like operations on a level, below which a program counts as sequential
 
 
 class Program(NamedTuple):
@@ -37,12 +37,12 @@ def program(graph: Graph, results: Sequence[int], accumulated: Sequence[int]) ->
     leaves |= {line: ref[:2] for line, ref in nodes.rows.items()}
     table = _constants(graph, nodes, lines)
     leaves |= {id: ("c", i) for i, id in enumerate(table)}
-    kernel, place = _kernel(nodes, leaves, results, lines)
-    copies = [Assign(Ref("y", i), Ref(*place[line])) for i, line in enumerate(results) if place[line] != ("y", i)]
-    kernel += rolled(copies)
-    kernel += rolled(
+    kernel, layout = _kernel(nodes, leaves, results, lines)
+    copies = [Assign(Ref("y", i), Ref(*layout[line])) for i, line in enumerate(results) if layout[line] != ("y", i)]
+    kernel += reroll(copies)
+    kernel += reroll(
         [
-            Scatter(Ref("g", row.base), row.step, row.size, Ref(*place[index]), Ref(*place[gradient]))
+            Scatter(Ref("g", row.base), row.step, row.size, Ref(*layout[index]), Ref(*layout[gradient]))
             for row, index, gradient in scatters
         ]
     )
@@ -52,20 +52,23 @@ def program(graph: Graph, results: Sequence[int], accumulated: Sequence[int]) ->
 
 def _kernel(
     nodes: Sequence[Node], leaves: dict[int, Place], results: Sequence[int], lines: Sequence[int]
-) -> tuple[Kernel, Places]:
+) -> tuple[Kernel, Layout]:
     """A kernel for the nodes, level by level or in trace order, and the places of their lines.
 
     Trace order is tried first for long sequential programs, where few like operations share a level. If the first
     kernel is long, the other order is tried as well, and the shorter kernel wins.
     """
     levels = Levels(nodes)
-    is_sequential = len(nodes) > MANY_LINES and levels.n_alike < FEW_ALIKE
+    is_sequential = len(nodes) > MANY_LINES and levels.mean_block_size < SMALL_BLOCKS
     short_enough = max(0 if is_sequential else MANY_LINES, len(nodes) * FEW_LOOPS)
-    found: list[tuple[Kernel, Places]] = []
+    found: list[tuple[Kernel, Layout]] = []
     for goes_by_level in (not is_sequential, is_sequential):
-        place = Places(leaves, results)
-        kernel = rolled(fused(by_level(levels, place), nodes, lines)) if goes_by_level else in_trace_order(nodes, place)
-        found.append((kernel, place))
+        layout = Layout(leaves, results)
+        if goes_by_level:
+            kernel = reroll(fused(by_level(levels, layout), nodes, lines))
+        else:
+            kernel = in_trace_order(nodes, layout)
+        found.append((kernel, layout))
         if length(kernel) <= short_enough:
             break
     return min(found, key=lambda each: length(each[0]))

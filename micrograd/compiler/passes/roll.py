@@ -12,7 +12,7 @@ LONGEST_BODY = 400  # steps that may make up one round
 MOST_PERIODS = 12  # that are compared in full before a step is left as it is
 
 
-def rolled(parts: Sequence[Any], depth: int = 0) -> list[Any]:
+def reroll(parts: Sequence[Any], depth: int = 0) -> list[Any]:
     """Steps of a kernel, or terms of a sum, with loops for what repeats, until nothing does.
 
     They are within so many loops themselves.

@@ -9,7 +9,7 @@ from micrograd.compiler.ir import Kernel, Ref, refs, replace, span
 from micrograd.compiler.passes import length
 
 
-def stored(kernel: Kernel, most: int, size: Callable[[Kernel], int] = length) -> tuple[list[Kernel], int]:
+def allocate(kernel: Kernel, most: int, size: Callable[[Kernel], int] = length) -> tuple[list[Kernel], int]:
     """The kernel in parts of at most this size, or of a single step, with an array t; and how many elements t has.
 
     What only single lines of one part use goes to variables. What lies between elements that a loop uses keeps them

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from micrograd.compiler.frontend.products import Outer
 from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, Step, Sum, Term
 from micrograd.compiler.passes.expressions import Column, Node
-from micrograd.compiler.passes.roll import FEWEST_ROUNDS, repeats, rolled
+from micrograd.compiler.passes.roll import FEWEST_ROUNDS, repeats, reroll
 
 NEAR, MANY_MORE = 2, 4  # the levels by which a node may be delayed to join so many times more like it
 
@@ -27,7 +27,7 @@ Block = tuple[Any, list[Node]]
 """The operation that nodes share, and the nodes."""
 
 
-class Places(dict[int, Place]):
+class Layout(dict[int, Place]):
     """The place of each line, at first of leaves and results, and the patterns that columns of lines make."""
 
     def __init__(self, leaves: dict[int, Place], results: Sequence[int]) -> None:
@@ -80,7 +80,7 @@ class Statement(NamedTuple):
 class Levels:
     """The earliest level of each node: one above the highest of its operands.
 
-    `n_alike` is the average number of nodes that share a level and an operation.
+    `mean_block_size` is the average number of nodes that share a level and an operation.
     """
 
     def __init__(self, nodes: Sequence[Node]) -> None:
@@ -100,7 +100,7 @@ class Levels:
             level[node.line] = 1 + max(operand_levels, default=0)
         self._earliest = [level[node.line] for node in nodes]
         self._sizes = Counter(zip(self._earliest, self._kinds, strict=True))
-        self.n_alike = len(nodes) / max(1, len(self._sizes))
+        self.mean_block_size = len(nodes) / max(1, len(self._sizes))
 
     def blocks(self) -> Iterator[Block]:
         """Blocks of nodes that can be computed together, level by level.
@@ -154,45 +154,45 @@ def _operation(node: Node) -> Any:
     return "largest" if node.form[0][0] == ">" else "sum", node.parameter >= 0
 
 
-def by_level(levels: Levels, place: Places) -> list[Statement]:
-    """Statements for all nodes, level by level. All places are added."""
+def by_level(levels: Levels, layout: Layout) -> list[Statement]:
+    """Statements for all nodes, level by level. All their places are added to the layout."""
     found: list[Statement] = []
-    for block in _placed(levels.blocks(), place):
-        found += _outer_loops(block, place) if isinstance(block[0].form, Outer) else _by_kind(block, place)
+    for block in _placed(levels.blocks(), layout):
+        found += _outer_loops(block, layout) if isinstance(block[0].form, Outer) else _by_kind(block, layout)
     return found
 
 
-def in_trace_order(nodes: Sequence[Node], place: Places) -> Kernel:
-    """Steps for all nodes, in the order of the trace, with loops for what repeats. `place` is as for `by_level`."""
+def in_trace_order(nodes: Sequence[Node], layout: Layout) -> Kernel:
+    """Steps for all nodes, in the order of the trace, with loops for what repeats. `layout` is as for `by_level`."""
     outers = [node for node in nodes if isinstance(node.form, Outer)]  # their loops go last, since nothing reads them
-    inner = _placed(((_operation(node), [node]) for node in nodes if not isinstance(node.form, Outer)), place)
-    references = [_reference(node, place) for [node] in inner]
+    inner = _placed(((_operation(node), [node]) for node in nodes if not isinstance(node.form, Outer)), layout)
+    references = [_reference(node, layout) for [node] in inner]
     kinds, bases = _transposed(references) if references else ((), ())
     steps = _looped(repeats(kinds, bases), kinds, bases)
-    return rolled([*steps, *(statement.step for statement in _outer_loops(outers, place))])
+    return reroll([*steps, *(statement.step for statement in _outer_loops(outers, layout))])
 
 
-def _placed(blocks: Iterable[Block], place: Places) -> Iterator[list[Node]]:
-    """The blocks, each in the order in which its results lie next to each other. Enters their places in `place`."""
+def _placed(blocks: Iterable[Block], layout: Layout) -> Iterator[list[Node]]:
+    """The blocks, each in the order in which its results lie next to each other. Enters their places in `layout`."""
     arrays: dict[Any, str] = {}
     filled: dict[str, int] = defaultdict(int)
     for operation, block in blocks:
-        if len(block) > 1 and _descends(block[0], block[-1], place):
+        if len(block) > 1 and _descends(block[0], block[-1], layout):
             block.reverse()  # as in a backward pass: this reads arrays forwards
-        inner = [node.line for node in block if node.parameter < 0 and node.line not in place]
+        inner = [node.line for node in block if node.parameter < 0 and node.line not in layout]
         array = arrays.setdefault((operation, len(inner)), f"t{len(arrays)}")
         for i, line in enumerate(inner, filled[array]):
-            place[line] = array, i
+            layout[line] = array, i
         filled[array] += len(inner)
         yield block
 
 
-def _outer_loops(block: Sequence[Node], place: Places) -> Iterator[Statement]:
+def _outer_loops(block: Sequence[Node], layout: Layout) -> Iterator[Statement]:
     """A loop over the parameters of each Outer; or statements for single parameters, if what they read is uneven."""
     loops: list[Loop] = []
     lines: list[int] = []
     for node in block:
-        loop = _outer_loop(node, place)
+        loop = _outer_loop(node, layout)
         if loop:
             loops.append(loop)
             lines.append(node.line)
@@ -200,9 +200,9 @@ def _outer_loops(block: Sequence[Node], place: Places) -> Iterator[Statement]:
         form: Any = node.form
         sums = zip(form.row.parameters(), _factors_by_parameter(node), strict=True)
         nodes = [Node(node.line, (("+", 2, len(form.gradients)),), factors, parameter) for parameter, factors in sums]
-        yield from _by_kind(nodes, place)
+        yield from _by_kind(nodes, layout)
     remaining = zip(loops, lines, strict=True)
-    for step in rolled(loops):
+    for step in reroll(loops):
         covered, count = list[int](), _count(step)
         while count:  # the loops that it stands for may be of several lengths
             loop, line = next(remaining)
@@ -211,11 +211,11 @@ def _outer_loops(block: Sequence[Node], place: Places) -> Iterator[Statement]:
         yield Statement(step, covered)
 
 
-def _outer_loop(node: Node, place: Places) -> Loop | None:
+def _outer_loop(node: Node, layout: Layout) -> Loop | None:
     """An Outer as a loop over its parameters; None if what these read does not lie at equal distances."""
     form: Any = node.form
-    (shape, first), (next_shape, second) = [place.terms("+", each) for each in islice(_factors_by_parameter(node), 2)]
-    if shape != next_shape or not place.are_even(node.columns[1:]):
+    (shape, first), (next_shape, second) = [layout.terms("+", each) for each in islice(_factors_by_parameter(node), 2)]
+    if shape != next_shape or not layout.are_even(node.columns[1:]):
         return None
     bases, next_bases = (form.row.base, *first), (form.row.base + form.row.step, *second)
     kind = (("+", 2, len(form.gradients)),), "g", shape
@@ -228,45 +228,45 @@ def _factors_by_parameter(node: Node) -> Iterator[tuple[Column, Column]]:
     return zip(repeat(gradients), zip(*others, strict=True), strict=False)
 
 
-def _descends(first: Node, last: Node, place: dict[int, Place]) -> bool:
+def _descends(first: Node, last: Node, layout: dict[int, Place]) -> bool:
     """Whether the last node of a block mostly reads lower indices than the first."""
     if first.parameter >= 0:
         return last.parameter < first.parameter
     columns = zip(first.columns, last.columns, strict=False)
-    pairs = [(place[a], place[b]) for ends in columns for a, b in zip(*ends, strict=False)]
+    pairs = [(layout[a], layout[b]) for ends in columns for a, b in zip(*ends, strict=False)]
     return sum((b > a) - (b < a) for a, b in pairs if a[0] == b[0]) < 0
 
 
-def _by_kind(block: Sequence[Node], place: Places) -> Iterator[Statement]:
+def _by_kind(block: Sequence[Node], layout: Layout) -> Iterator[Statement]:
     """Statements for a block, one kind at a time."""
     kinds: dict[Any, list[tuple[int, Bases]]] = defaultdict(list)
     for node in block:
-        kind, bases = _reference(node, place)
+        kind, bases = _reference(node, layout)
         kinds[kind].append((node.line, bases))
     for kind, rows in kinds.items():
         yield from _rolled(kind, *_transposed(rows))
 
 
-def _reference(node: Node, place: Places) -> tuple[Any, Bases]:
+def _reference(node: Node, layout: Layout) -> tuple[Any, Bases]:
     """A node's kind and the bases of its references, target first. The kind is everything but these bases."""
     form: Any = node.form
-    target, base = ("g", node.parameter) if node.parameter >= 0 else place[node.line]
+    target, base = ("g", node.parameter) if node.parameter >= 0 else layout[node.line]
     if isinstance(form, Call):
-        arrays, bases = _transposed(map(place.__getitem__, node.columns[0]))
+        arrays, bases = _transposed(map(layout.__getitem__, node.columns[0]))
         return (form, target, arrays), (base, *bases)
     if len(form) == 1:
-        shape, starts = place.terms(form[0][0], node.columns)
+        shape, starts = layout.terms(form[0][0], node.columns)
         return (form, target, shape), (base, *starts)
     columns = iter(node.columns)
     shape, bases = (), (base,)
     for sign, n, _ in form:
-        terms, starts = place.terms(sign, tuple(islice(columns, n)))
+        terms, starts = layout.terms(sign, tuple(islice(columns, n)))
         shape, bases = shape + terms, bases + starts
     return (form, target, shape), bases
 
 
 def _shape_of_terms(
-    sign: str, columns: Sequence[Column], indices: Sequence[Bases], place: Places
+    sign: str, columns: Sequence[Column], indices: Sequence[Bases], layout: Layout
 ) -> tuple[Any, list[tuple[int, int]]]:
     """The shape of a node's terms; and for each of its bases, the factor and the term that it is of.
 
@@ -274,7 +274,7 @@ def _shape_of_terms(
     """
     shapes, starts = [], list[tuple[int, int]]()
     terms, bases = list(_transposed(columns)), list(_transposed(indices))
-    arrays = [tuple([place[line][0] for line in term]) for term in terms]
+    arrays = [tuple([layout[line][0] for line in term]) for term in terms]
     for term, _, rounds in repeats(arrays, bases, longest=1):
         strides = tuple(map(sub, bases[term + 1], bases[term])) if rounds > 1 else ()
         shapes.append((sign, arrays[term], rounds, strides))
@@ -289,7 +289,7 @@ def _transposed(rows: Iterable[Any]) -> Any:
 def _rolled(kind: Any, lines: Sequence[int], bases: Sequence[Bases]) -> Iterator[Statement]:
     """Nodes of one kind as loops, or as a single nest if they form a grid."""
     n, remaining = len(lines), iter(lines)
-    for step in rolled(_looped(repeats([0] * n, bases, longest=1), [kind] * n, bases)):
+    for step in reroll(_looped(repeats([0] * n, bases, longest=1), [kind] * n, bases)):
         yield Statement(step, list(islice(remaining, _count(step))))
 
 
@@ -326,7 +326,7 @@ def _step(kind: Any, bases: Bases, following: Bases | None) -> Step:
             term = Term(sign, tuple(factors))
             terms.append(Loop(rounds, (term,)) if rounds > 1 else term)
         may_roll = len(shape) >= FEWEST_ROUNDS and max(Counter(shape).values()) >= FEWEST_ROUNDS
-        value = Sum(tuple(rolled(terms, len(to.strides)) if may_roll else terms))
+        value = Sum(tuple(reroll(terms, len(to.strides)) if may_roll else terms))
     return (Accumulate if target == "g" else Assign)(to, value)
 
 

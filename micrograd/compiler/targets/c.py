@@ -28,16 +28,16 @@ from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.interchange import interchanged, is_dot
 from micrograd.compiler.passes.jam import JAM_FACTOR, can_jam, shifted
 from micrograd.compiler.passes.share import RoutineCall, Routines, with_routines
-from micrograd.compiler.passes.storage import stored
+from micrograd.compiler.passes.storage import allocate
 from micrograd.compiler.targets.c_runtime import (
     CALLS,
     FOR_DOUBLES,
     FOR_TILES,
     PARTS,
     can_fail,
+    flag_wrappers,
     folds,
     helpers,
-    seen,
     vector_functions,
 )
 from micrograd.compiler.targets.spelling import added, call, filled, index, spellings
@@ -64,9 +64,10 @@ TOTAL = CONDITIONS | {
 class Writer:
     """Prints a program as functions in C: arithmetic on `vectors` V, with an example in each lane, or on doubles.
 
-    With `dots`, long dot products call a function `dot`. With `flagged`, every division by 0 raises a floating-point
-    flag, even that of an infinity or NaN. Loops that differ only in numbers call `routines`, if they are given, to
-    which a program of several functions adds its own; those of several programs are written to a file of their own.
+    With `dots`, long dot products call a function `dot`. With `checks_division`, every division by 0 raises a
+    floating-point flag, even that of an infinity or NaN. Loops that differ only in numbers call `routines`, if they are
+    given, to which a program of several functions adds its own; those of several programs are written to a file of
+    their own.
     """
 
     def __init__(
@@ -75,21 +76,21 @@ class Writer:
         *,
         vectors: bool,
         dots: bool = False,
-        flagged: bool = False,
+        checks_division: bool = False,
         routines: Routines | None = None,
     ) -> None:
         self.vectors = vectors
         self.dots = dots
         self.type = "T" if vectors else "double"
-        self.each, self.k = ("EACH ", "[k]") if vectors else ("", "")  # repeat a statement for each vector of a tile
+        self.each_vector, self.of_vector = ("EACH ", "[k]") if vectors else ("", "")  # of a tile
         self.templates = dict(VECTOR if vectors else SCALAR)
-        if flagged:
+        if checks_division:
             quotient, one = ("v_quotient", "U(1.0)") if vectors else ("quotient", "1.0")
             self.templates |= {"quotient": f"{quotient}({{0}}, {{1}})", "**-1": f"{quotient}({one}, {{0}})"}
         kernel = program.kernel if vectors else interchanged(program.kernel)
         self.constants = program.constants
         self.straight = sum(not isinstance(step, Loop) for step in kernel)
-        parts, self.temporaries = stored(kernel, LINES)
+        parts, self.temporaries = allocate(kernel, LINES)
         self.called: list[int] = []
         self._routines = Routines() if routines is None else routines
         before = len(self._routines)
@@ -167,11 +168,11 @@ class Writer:
         outside = []
         for each, a in zip(steps, names, strict=True):
             target = self._ref(each.target)
-            name = target.removesuffix(self.k)
+            name = target.removesuffix(self.of_vector)
             if isinstance(each, Accumulate):
                 lines.append(f"{target} += {f'total({a})' if self.vectors else a};")
             else:
-                lines.append(f"{self.each}{target} = {a}{self.k};")
+                lines.append(f"{self.each_vector}{target} = {a}{self.of_vector};")
             outside += [f"{self.type} {name};"] if name.isidentifier() else []
         return [*outside, "{", *_indented(lines), "}"]
 
@@ -212,7 +213,7 @@ class Writer:
         if isinstance(step, Scatter):
             row, position, value = map(self._ref, (step.row, step.position, step.value))
             add_at = "v_add_at" if self.vectors else "add_at"
-            return [f"{self.each}{add_at}(&{row}, {step.step}, {step.size}, {position}, {value});"]
+            return [f"{self.each_vector}{add_at}(&{row}, {step.step}, {step.size}, {position}, {value});"]
         if not isinstance(step.value, Sum):
             text = call(step.value, self._ref, self.templates)
         elif len(step.value.terms) > LONG or any(isinstance(term, Loop) for term in step.value.terms):
@@ -220,18 +221,18 @@ class Writer:
         else:
             text = self._sum(step.value.terms)
         adds, target = isinstance(step, Accumulate), self._ref(step.target)
-        name = target.removesuffix(self.k)
+        name = target.removesuffix(self.of_vector)
         if not (adds and self.vectors):
             if name.isidentifier():
                 return self._declare(name, text, "const ")
-            return [f"{target} += {text};" if adds else f"{self.each}{target} = {text};"]
+            return [f"{target} += {text};" if adds else f"{self.each_vector}{target} = {text};"]
         return ["{", *_indented([*self._declare("a", text), f"{target} += total(a);"]), "}"]
 
     def _declare(self, name: str, text: str, const: str = "") -> list[str]:
         """A new variable."""
-        return (
-            [f"T {name};", f"{self.each}{name}[k] = {text};"] if self.vectors else [f"{const}double {name} = {text};"]
-        )
+        if self.vectors:
+            return [f"T {name};", f"{self.each_vector}{name}[k] = {text};"]
+        return [f"{const}double {name} = {text};"]
 
     def _added_up(self, values: Sequence[Any], names: Sequence[str], depth: int) -> list[str]:
         """Sums with loops, as variables of these names."""
@@ -246,7 +247,7 @@ class Writer:
         """What adds a term, or a loop of terms, to each of these variables."""
         if isinstance(terms[0], Term):
             return [
-                f"{self.each}{a}{self.k} = {self._sum([term], a + self.k)};"
+                f"{self.each_vector}{a}{self.of_vector} = {self._sum([term], a + self.of_vector)};"
                 for term, a in zip(terms, names, strict=True)
             ]
         term = terms[0]
@@ -270,10 +271,10 @@ class Writer:
             text = literal(float(array[1:]))
             return f"U({text})" if self.vectors else text
         if array not in ARRAYS:
-            return array + self.k
+            return array + self.of_vector
         element = f"{array}[{index(ref)}]"
         if array in ("x", "y", "t"):
-            return element + self.k
+            return element + self.of_vector
         return f"U({element})" if self.vectors and array in ("p", "c") else element
 
 
@@ -339,9 +340,9 @@ def library_source(
     the code has many lines and few loops. `shared` says which arguments all examples share. Programs share
     `routines` only in code that computes one example after the other.
     """
-    quiet = graph.trace.quiet
+    ieee = graph.trace.ieee
     routines = Routines() if routines is None else routines
-    writer = Writer(program, vectors=tile > 0, dots=tile == 0, flagged=not quiet, routines=routines)
+    writer = Writer(program, vectors=tile > 0, dots=tile == 0, checks_division=not ieee, routines=routines)
     numbers = sum(graph.sizes) + program.n_results + writer.temporaries
     while tile > 1 and (writer.straight > MANY_LINES or tile * numbers * VECTOR_BYTES > CACHE):
         tile //= 2
@@ -355,9 +356,9 @@ def library_source(
             gather += f"        gather(xs + {offset}, x + {k}, {count}, {size}, at, b, m);\n"
         k, offset = k + count, offset + count * size
     failed = (
-        "0" if quiet or program.operations <= TOTAL else "fetestexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW) != 0"
+        "0" if ieee or program.operations <= TOTAL else "fetestexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW) != 0"
     )
-    if precision != DOUBLE and not quiet:  # an overflow that Python would not have is not a failure by itself
+    if precision != DOUBLE and not ieee:  # an overflow that Python would not have is not a failure by itself
         failed = f"({failed.replace(' | FE_OVERFLOW', '')}) | (fetestexcept(FE_OVERFLOW) ? 2 : 0)"
 
     def file(body: str, *rest: str) -> str:
@@ -370,7 +371,7 @@ def library_source(
             "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n",
             PARTS["no_patterns"] + filled(PARTS["passes"], PASSES=FOR_TILES if tile else FOR_DOUBLES),
             PARTS["noinline"] if "NOINLINE" in body else "",
-            "" if failed == "0" else seen(types + body),
+            "" if failed == "0" else flag_wrappers(types + body),
             helpers(types + body),
             types,
             body,

@@ -45,7 +45,7 @@ def is_bounded(name: str) -> bool:
     return can_fail(name, scalar.DomainError, (-1.0, 0.0, 1.0))
 
 
-def seen(body: str) -> str:
+def flag_wrappers(body: str) -> str:
     """What makes the functions of libm that are called raise floating-point flags on Windows, as they do elsewhere."""
     names = [name for name in CALLS if name not in INSTRUCTIONS and f"{name}(" in body]
     infinite = {name: "FE_DIVBYZERO" if is_bounded(name) else "FE_OVERFLOW" for name in names}

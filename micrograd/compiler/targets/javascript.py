@@ -18,7 +18,7 @@ from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import Trace
 from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref, Scatter, Sum, Term, refs, replace, start
 from micrograd.compiler.passes import program
-from micrograd.compiler.passes.storage import stored
+from micrograd.compiler.passes.storage import allocate
 from micrograd.compiler.targets.spelling import added, call, index, signed, source, spellings
 from micrograd.functions import tanh_slope
 from micrograd.scalar import FUNCTIONS
@@ -76,7 +76,7 @@ class Writer:
         most = math.inf if size(kernel) <= LARGEST else UNROLLED
         numbers = count()
         steps = [step for each in kernel for step in unrolled(each, most, numbers)]
-        parts, self.temporaries = stored(steps, LARGEST, size)
+        parts, self.temporaries = allocate(steps, LARGEST, size)
         self._inlined = count()
         self._table = f"{name}Constants"
         names = [f"{name}{i}" for i in range(len(parts))] if len(parts) > 1 else [name]

@@ -1,4 +1,4 @@
-typedef int (*function)(const double *p, const double *const *x, const int64_t *at, wide seed,
+typedef int (*function)(const double *p, const double *const *x, const int64_t *indices, wide seed,
                         double *g, double *y, double *work, int64_t n);
 typedef struct {
     function run;
@@ -9,9 +9,9 @@ typedef struct {
     double *p, *g;               /* the parameters, followed by their moments; their gradients */
     double *before;              /* room to save the numbers that steps change */
     double *y;                   /* room for the losses of a batch */
-    int64_t *at;                 /* room for the places of its examples in the arguments of a program */
+    int64_t *indices;            /* room for those of its examples in the batch of a program */
     const program *programs;     /* one for each shape of examples; none if gradients and losses are given */
-    const int64_t *kind, *place; /* of each example: its program, and its place in the arguments of that */
+    const int64_t *bucket, *slot; /* of each example: its program, and its index in the batch of that */
     const int64_t *ranges;       /* of the parameters that are changed: the first of each range, and how many it has */
     int64_t *order, *spare;      /* of the examples in this epoch, NULL for the order they are in; room to save it */
     uint32_t *random;            /* the state of the generator that shuffles them for new epochs; NULL for none */
@@ -85,10 +85,10 @@ static wide losses(const job *t, const int64_t *batch, int64_t n)
         int64_t m = 0;
         if (batch)
             for (int64_t i = 0; i < n; i++)
-                if (t->kind[batch[i]] == k)
-                    t->at[m++] = t->place[batch[i]];
+                if (t->bucket[batch[i]] == k)
+                    t->indices[m++] = t->slot[batch[i]];
         if (batch ? m : (m = n))
-            failed |= 1 & q->run(t->p, q->x, batch ? t->at : 0, 1.0 / (wide)n, t->g, t->y, q->work, m);
+            failed |= 1 & q->run(t->p, q->x, batch ? t->indices : 0, 1.0 / (wide)n, t->g, t->y, q->work, m);
         for (int64_t i = 0; i < m; i++)
             sum += t->y[i];
     }

@@ -13,12 +13,12 @@ from contextlib import suppress
 from typing import Any
 
 from micrograd import scalar
-from micrograd.compiler.dataset import Packed
+from micrograd.compiler.dataset import Batch
 from micrograd.compiler.dtype import DOUBLE
-from micrograd.compiler.frontend.graph import Graph, Kind, SerializedGraph, name_of
+from micrograd.compiler.frontend.graph import CallSpec, Graph, SerializedGraph, name_of
 from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.frontend.products import Scatter
-from micrograd.compiler.frontend.tracer import QUIET
+from micrograd.compiler.frontend.tracer import IEEE
 from micrograd.compiler.passes.expressions import Expressions, Node
 from micrograd.compiler.targets.spelling import signed, spellings, terms, total
 from micrograd.support.collector import gc_paused
@@ -28,7 +28,7 @@ Numbers = Sequence[float]
 WIDTH = 60  # characters of a line, after which a long sum goes on in the next
 FILE = "<compiled by micrograd>"
 TEMPLATES = {**spellings("python"), **{f"**{n}": "{0} ** {1}" for n in range(2, 10)}}  # which is never complex
-QUIET_TEMPLATES = {**spellings("python"), **spellings("quiet")}
+IEEE_TEMPLATES = {**spellings("python"), **spellings("ieee")}
 """The same where nothing may raise an error."""
 
 
@@ -51,13 +51,13 @@ NAMESPACE = {
     "add_at": _add_at,
     **{name: function.__wrapped__ for name, function in scalar.FUNCTIONS.items()},
 }
-QUIET_NAMESPACE = {
-    "divide": QUIET["/"],
-    "remainder": QUIET["%"],
-    "power": QUIET["**"],
-    "take": lambda values, index: QUIET["take"](index, *values),
+IEEE_NAMESPACE = {
+    "divide": IEEE["/"],
+    "remainder": IEEE["%"],
+    "power": IEEE["**"],
+    "take": lambda values, index: IEEE["take"](index, *values),
     "add_at": _add_if_any,
-    **{name: QUIET[name] for name in scalar.FUNCTIONS},
+    **{name: IEEE[name] for name in scalar.FUNCTIONS},
 }
 
 
@@ -68,24 +68,31 @@ class PythonBackend:
 
     def __init__(self, stored: SerializedGraph) -> None:
         self.stored = stored
-        self._functions: dict[Kind, Callable[..., Any]] = {}
+        self._functions: dict[CallSpec, Callable[..., Any]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return PythonBackend, (self.stored,)
 
     def run(
-        self, kind: Kind, parameters: Numbers, seed: float, packed: Packed, results: Any, gradients: Any, at: Any = None
+        self,
+        kind: CallSpec,
+        parameters: Numbers,
+        seed: float,
+        packed: Batch,
+        results: Any,
+        gradients: Any,
+        indices: Any = None,
     ) -> None:
         """Call a generated function.
 
         The buffer of doubles `results` becomes the results for each example, one after the other. To that of
         `gradients`, a "backward" call adds the gradient of the sum of the outputs with respect to the parameters, times
-        `seed`; its examples are those at the places `at`, or all.
+        `seed`; its examples are those with these `indices`, or all.
         """
         if kind not in self._functions:
             with gc_paused():
                 self._functions[kind] = _compiled(self.stored.graph(), kind)
-        function, rows = self._functions[kind], packed.rows(at)
+        function, rows = self._functions[kind], packed.rows(indices)
         if kind == "backward":
             outputs, sums = function(parameters, gradients, seed, rows)
             numbers, gradients[:] = outputs[::-1], array("d", sums)
@@ -97,14 +104,14 @@ class PythonBackend:
         memoryview(results)[:] = array("d", numbers)
 
 
-def _compiled(graph: Graph, kind: Kind) -> Callable[..., Any]:
-    space: dict[str, Any] = {**NAMESPACE, **(QUIET_NAMESPACE if graph.trace.quiet else {})}
+def _compiled(graph: Graph, kind: CallSpec) -> Callable[..., Any]:
+    space: dict[str, Any] = {**NAMESPACE, **(IEEE_NAMESPACE if graph.trace.ieee else {})}
     exec(compile(_text(graph, kind), FILE, "exec"), space)
     function: Callable[..., Any] = space[name_of(kind)]
     return function
 
 
-def explain(error: Exception, stored: SerializedGraph, kind: Kind, parameters: Numbers, packed: Packed) -> None:
+def explain(error: Exception, stored: SerializedGraph, kind: CallSpec, parameters: Numbers, packed: Batch) -> None:
     """Raise an error of generated Python again, with the example, the operands and the line of the source."""
     for frame, number in traceback.walk_tb(error.__traceback__):
         if frame.f_code.co_filename == FILE:
@@ -120,7 +127,7 @@ def source(graph: Graph) -> str:
     return "\n\n".join(_text(graph, kind) for kind in graph.kinds)
 
 
-def _text(graph: Graph, kind: Kind) -> str:
+def _text(graph: Graph, kind: CallSpec) -> str:
     """The function for calls of a kind."""
     graph = graph.in_lines()
     returned, summed = graph.ends(kind)
@@ -169,7 +176,7 @@ def _write(graph: Graph, results: Sequence[int], scatters: Sequence[Scatter] = (
     nodes = Expressions(graph.trace, needed, named=graph.gradients, in_order=True)
     names = _names(graph, nodes, scatters)
     names |= {line: f"p[{ref.base}" for line, ref in nodes.rows.items()}
-    templates = QUIET_TEMPLATES if graph.trace.quiet else TEMPLATES
+    templates = IEEE_TEMPLATES if graph.trace.ieee else TEMPLATES
     lines: list[str] = []
     first = next((node.line for node in nodes if node.line >= graph.forward_end), None)
     for node in nodes:

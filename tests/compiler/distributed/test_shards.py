@@ -297,7 +297,7 @@ def test_all_at_once_needs_no_order(tmp_path):
 
 def test_memory_mapped_arrays_are_used_where_they_lie(tmp_path):
     xs, ys = load(tmp_path, loader(tmp_path)[1].args[1])
-    [pack] = shards.loaded(lambda: (xs, ys), DOUBLE).packs
+    [pack] = shards.loaded(lambda: (xs, ys), DOUBLE).batches
     assert list(pack.pointers) == [xs.ctypes.data, ys.ctypes.data]
     assert pack.row(3) == (*xs[3], ys[3])
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Sum, Term, show
 from micrograd.compiler.passes import Program
-from micrograd.compiler.passes.roll import LONGEST_BODY, MOST_PERIODS, repeats, rolled
+from micrograd.compiler.passes.roll import LONGEST_BODY, MOST_PERIODS, repeats, reroll
 from tests.helpers import random_examples
 from tests.kernels import interpreted
 
@@ -29,7 +29,7 @@ def computed(kernel, n):
 
 def check_rolled(steps, n):
     """Roll steps that set n results; see that they compute the same, by as many steps; return them."""
-    kernel = rolled(steps)
+    kernel = reroll(steps)
     assert computed(kernel, n) == computed(steps, n)
     assert carried_out(kernel) == len(steps)
     return kernel
@@ -97,7 +97,7 @@ def test_loops_that_repeat_are_a_nest_and_neighbouring_nests_one():
 
 def test_terms_of_a_sum_are_rolled_within_the_loops_around_it():
     terms = [Term("+", (Ref("p", 3 * k, (9,)), Ref("x", k, (0,)))) for k in range(3)]
-    (loop,) = rolled(terms, 1)
+    (loop,) = reroll(terms, 1)
     assert loop == Loop(3, (Term("+", (Ref("p", 0, (9, 3)), Ref("x", 0, (0, 1)))),))
 
 

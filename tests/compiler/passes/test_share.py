@@ -21,10 +21,10 @@ from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.frontend.graph import SerializedGraph
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Sum, Term, show
 from micrograd.compiler.native import toolchain, writer
-from micrograd.compiler.native.background import BackgroundTask, check_needed
+from micrograd.compiler.native.background import BackgroundTask, raise_if_abandoned
 from micrograd.compiler.passes import length, program
 from micrograd.compiler.passes.share import FEWEST_CALLS, RoutineCall, Routines, with_routines
-from micrograd.compiler.passes.storage import stored
+from micrograd.compiler.passes.storage import allocate
 from micrograd.compiler.targets.c import library_source
 from micrograd.optim import SGD
 from tests.benchmarks.programs import PROGRAMS
@@ -67,7 +67,7 @@ def check(kernel, routines=None):
 
 def placed(kernel):
     """The kernel with its temporary arrays in storage."""
-    [steps], _ = stored(kernel, length(kernel))
+    [steps], _ = allocate(kernel, length(kernel))
     return steps
 
 
@@ -518,7 +518,7 @@ def test_work_that_is_cancelled_is_done_in_result(monkeypatch):
     monkeypatch.setattr(threading, "main_thread", lambda: ended)
 
     def work():
-        check_needed()
+        raise_if_abandoned()
         return threading.get_ident()
 
     assert BackgroundTask(work).result() == threading.get_ident()
