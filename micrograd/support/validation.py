@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
 from numbers import Real
-from typing import Any, ParamSpec, Protocol, SupportsIndex, TypeGuard, TypeVar
+from typing import Any, ParamSpec, Protocol, SupportsIndex, TypeVar, cast
 
 from micrograd import scalar
 from micrograd.core.errors import require_ordered, shown
@@ -38,10 +38,10 @@ def plain(value: Any) -> Any:
 def number(name: str, value: Any, least: float = 0.0, below: float = math.inf) -> float:
     """`value` as a Python number. Raises ValueError if it is not a number, not finite, or out of its range."""
     result = plain(value)
-    if not _is_number(result) or not (least <= result < below and abs(result) <= sys.float_info.max):
+    if type(result) not in (int, float) or not (least <= result < below and abs(result) <= sys.float_info.max):
         limits = [f", {least:g} or greater"] * (least > -math.inf) + [f" and below {below:g}"] * (below < math.inf)
         raise ValueError(f"{name} is {shown(value)}: expected a finite number{''.join(limits)}")
-    return result
+    return cast(float, result)
 
 
 def positive(name: str, value: Any) -> float:
@@ -54,21 +54,17 @@ def positive(name: str, value: Any) -> float:
 def limit(name: str, value: Any) -> float:
     """`value` as a Python number from 0 to infinity, for no limit. Raises ValueError otherwise."""
     result = plain(value)
-    if not _is_number(result) or not result >= 0:
+    if type(result) not in (int, float) or not result >= 0:
         raise ValueError(f"{name} is {shown(value)}: expected a number, 0 or greater, or math.inf for no limit")
-    return result
+    return cast(float, result)
 
 
 def count(name: str, value: Any, least: int = 1) -> int:
     """`value` as a Python int. Raises ValueError if it is not one, or is below `least`."""
     result = plain(value)
-    if not isinstance(result, int) or isinstance(result, bool) or not least <= result <= sys.float_info.max:
+    if type(result) is not int or result < least:
         raise ValueError(f"{name} is {shown(value)}: expected an int, {least} or greater")
     return result
-
-
-def _is_number(value: Any) -> TypeGuard[float]:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def generator(rng: Rng) -> Any:
@@ -105,10 +101,9 @@ def renamed(**names: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
 def positions(name: str, places: Any, n: int) -> tuple[int, ...]:
     """One or several positions among n arguments, from 0. Raises TypeError for all else."""
     of_each = tuple(map(plain, places if isinstance(places, (list, tuple)) else (places,)))
-    for place in of_each:
-        if not isinstance(place, int) or isinstance(place, bool) or not -n <= place < n:
-            of = "1 argument" if n == 1 else f"{n} arguments"
-            raise TypeError(f"{name} is {shown(places)}: expected the position of one of {of}, or a tuple of them")
+    if not all(type(place) is int and -n <= place < n for place in of_each):
+        of = "1 argument" if n == 1 else f"{n} arguments"
+        raise TypeError(f"{name} is {shown(places)}: expected the position of one of {of}, or a tuple of them")
     return tuple(place % n for place in of_each)
 
 
