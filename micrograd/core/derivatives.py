@@ -1,13 +1,13 @@
 """How derivatives are taken: a function is called with variables, and its graph swept in many directions at once.
 
 The variables are Values of a separate level, in place of some arguments. A `_backward` is linear in the gradient that
-it takes: called with a gradient of 1, it gives the derivatives of its operation by each operand, which do for sweeps
-forward from the variables and back from the outputs. So forward mode needs no second table of derivatives; and as they
-are of the type of the numbers (floats, Fractions, Values of enclosing derivatives, a compiler's symbols), what is made
-of them has derivatives in turn.
+it takes: called with a gradient of 1, it gives the derivatives of its operation by each operand, and sweeps need no
+more, forward from the variables or back from the outputs. So forward mode has no table of derivatives of its own. The
+derivatives are of the type of the numbers (floats, Fractions, Values of enclosing derivatives, a compiler's symbols),
+so what is computed from them has derivatives in turn.
 
-Each node has a derivative for the directions that reach it, and for no others: so the work grows with the derivatives
-that are not structurally zero (Griewank and Walther, Evaluating Derivatives, 2008, chapter 7).
+A node has derivatives for the directions that reach it only: so the work grows with the number of derivatives that are
+not structurally zero (Griewank and Walther, Evaluating Derivatives, 2008, chapter 7).
 """
 
 import functools
@@ -177,7 +177,7 @@ class Sweeps:
         return [row | column for row, column in zip(rows, columns, strict=True)]
 
     def is_cheaper_forward(self) -> bool:
-        """Whether a jacobian takes fewer products forward: both are counted, always the lower, until one is done."""
+        """Whether a jacobian takes fewer products forward: the lower count goes on, until one is complete."""
         counted = [0, 0]
         products = self._products(forward=False), self._products(forward=True)
         while True:
@@ -206,7 +206,7 @@ class Sweeps:
                 yield len(mine) * len(operands)
 
     def _partials(self, node: Value) -> list[tuple[Value, Any]]:
-        """The operands of a node, each with the derivative by it, or None for 1, but for structural zeros."""
+        """The operands of a node, each with the derivative by it (None for 1); structural zeros are left out."""
         zero = scalar.zero(node.data)
         operands = dict.fromkeys(node._prev)
         for operand in operands:
@@ -221,7 +221,7 @@ class Sweeps:
         for operand in operands:
             partial = operand.grad
             is_number = type(partial) in PLAIN
-            if not is_number or is_plain or partial != 0:  # among symbols or Values, a plain 0 is one for any numbers
+            if not is_number or is_plain or partial != 0:  # among symbols or Values, a plain 0 is 0 for all numbers
                 partials.append((operand, None if is_number and partial == 1 else partial))
         return partials
 

@@ -1,7 +1,7 @@
 """Arguments and results of functions as trees: numbers in lists, tuples, dicts, NumPy's arrays and pandas' tables.
 
-The numbers of a tree have an order, from left to right; those of a dict that of its sorted keys, as in JAX. Its shape
-is what it has besides the numbers. An error about a number says where in the tree it is: `args[0]['k'][2]`.
+The numbers of a tree have an order: from left to right, and in a dict by its sorted keys, as in JAX. The shape of a
+tree is all of it except the numbers. An error about a number says where in the tree it is: `args[0]['k'][2]`.
 """
 
 from array import array
@@ -36,7 +36,7 @@ def branches(tree: Any) -> Sequence[Any] | None:
 
 
 def keys(tree: Any) -> Sequence[Any]:
-    """What the branches of a container are got by, in order. Raises TypeError if the keys of a dict have no order."""
+    """The indices or keys of a container's branches, in order. Raises TypeError if keys cannot be sorted."""
     if not isinstance(tree, dict):
         return range(len(tree))
     try:

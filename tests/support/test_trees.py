@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from array import array
 from collections import OrderedDict
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 import micrograd
 from micrograd import Value, grad, gradcheck, hessian, hvp, jacobian, jvp, value_and_grad, vjp
-from micrograd.support.trees import Keys, flat, leaves, shape_of, size, unflatten
+from micrograd.support.trees import Keys, flat, leaves, nested, shape_of, size, unflatten
 
 TREE = {"w": [[1.0, 2.0], [3.0, 4.0]], "b": {"x": 0.5}}
 OTHER = {"b": {"x": 0.25}, "w": [[2.0, 0.0], [1.0, -1.0]]}
@@ -47,6 +48,13 @@ def test_a_shape_has_the_keys_of_dicts_and_numbers_go_back_into_it(tree, shape, 
     assert unflatten(iter(flat(tree)), shape) == tree
     assert eval(repr(shape), {"dict": lambda *keys: Keys(keys[0] if keys and isinstance(keys[0], tuple) else keys)})
     assert pickle.loads(pickle.dumps(shape)) == shape
+
+
+@pytest.mark.parametrize(
+    "tree", [1.5, [1.0, 2.0], [[1.0], [2.0]], [[], []], [1.0, [2.0, [3.0]]], TREE, [TREE, OTHER], {"a": [[], []]}]
+)
+def test_the_numbers_of_a_buffer_go_back_into_a_shape(tree):
+    assert nested(array("d", flat(tree)), shape_of(tree)) == tree
 
 
 def test_a_gradient_is_a_dict_like_the_argument():
