@@ -1,4 +1,4 @@
-"""Optimizers: they change parameters by their gradients, so that a loss decreases. Schedules are in schedules.py.
+"""Optimizers, which change parameters by their gradients so that a loss decreases, and schedules of the learning rate.
 
 Formulas and defaults are those of `torch.optim`. A parameter is anything with a number `data` and its gradient `grad`.
 Each optimizer states its rule once, for one parameter: a step applies it to all, and the compiler makes a loop of it.
@@ -6,15 +6,16 @@ Each optimizer states its rule once, for one parameter: a step applies it to all
 
 import math
 from collections.abc import Callable, Iterable
-from functools import partial
-from typing import Any, ClassVar, Protocol
+from functools import partial, wraps
+from typing import Any, ClassVar, ParamSpec
 
 from micrograd import scalar
 from micrograd.core.errors import shown
-from micrograd.schedules import Schedule, constant, cosine, exponential, linear, step, warmup
+from micrograd.engine import Value
+from micrograd.support.arrays import are_plain
 from micrograd.support.signals import set_data
 from micrograd.support.trees import plain_numbers
-from micrograd.support.validation import as_list, count, limit, number, plain, positive, renamed
+from micrograd.support.validation import as_list, count, flag, limit, number, plain, positive, require_attributes
 
 __all__ = [
     "SGD", "Adam", "AdamW", "Optimizer", "RMSprop", "Schedule", "clip_grad_norm", "constant", "cosine", "exponential",
@@ -22,19 +23,8 @@ __all__ = [
 ]  # fmt: skip
 
 
-class Parameter(Protocol):
-    """What an optimizer needs of a Value."""
-
-    data: Any
-    grad: Any
-
-
-PYTORCH = {"lr": "learning_rate", "params": "parameters"}
-"""PyTorch's names of arguments, and ours."""
-
 Update = Callable[..., tuple[Any, ...]]
 """From a parameter's number, its gradient and its moments to its new number and moments."""
-
 
 _share = partial(number, below=1)
 
@@ -43,12 +33,6 @@ def _shares(name: str, value: Any) -> tuple[float, ...]:
     if not isinstance(value, (tuple, list)) or len(value) != 2:
         raise ValueError(f"{name} is {shown(value)}: expected two numbers, such as (0.9, 0.999)")
     return tuple([_share(f"{name}[{i}]", beta) for i, beta in enumerate(value)])
-
-
-def _flag(name: str, value: Any) -> bool:
-    if not isinstance(found := plain(value), bool):
-        raise ValueError(f"{name} is {found!r}: expected True or False")
-    return found
 
 
 class Optimizer:
@@ -60,32 +44,39 @@ class Optimizer:
             def rule(self):
                 return lambda x, grad: (x - self.learning_rate * scalar.where(grad > 0, 1, -1),)
 
-    A step computes everything before it changes anything. So a step that fails leaves the parameters as they were, and
-    after Ctrl-C, the parameters and moments are either all from before the step or all from after it.
+    A step computes everything before it changes anything. So a step that fails leaves the parameters as they were.
 
-    The options are the numbers that the rule depends on, at least a `learning_rate`; they become attributes. `moments`
-    maps the name of each number kept for every parameter to its lower bound; these start at 0. `checks` maps an option
-    to the function that checks it, from its name and value to what is stored. `steps` is the number of steps taken.
-    Raises ValueError if there are no parameters or an option is out of range, TypeError if a parameter is not a Value.
+    The options are the numbers that the rule depends on, at least a `learning_rate`; they become attributes. If one is
+    `clip_grad_norm`, a step scales the gradients down to that norm, as the function of that name does, but leaves their
+    numbers in the parameters. `moments` maps the name of each number kept for every parameter to its lower bound; these
+    start at 0. `checks` maps an option to the function that checks it, from its name and value to what is stored.
+    `steps` is the number of steps taken. Raises ValueError if there are no parameters or an option is out of range,
+    TypeError if a parameter is not a Value.
     """
 
     moments: ClassVar[dict[str, float]] = {}
-    checks: ClassVar[dict[str, Callable[[str, Any], Any]]] = {"learning_rate": number, "weight_decay": number}
+    checks: ClassVar[dict[str, Callable[[str, Any], Any]]] = {
+        "learning_rate": number,
+        "weight_decay": number,
+        "clip_grad_norm": lambda name, value: None if value is None else number(name, value),
+    }
 
     learning_rate: float
     weight_decay: float
+    clip_grad_norm: float | None
 
-    def __init__(self, parameters: Iterable[Parameter], **options: Any) -> None:
+    def __init__(self, parameters: Iterable[Value], *, clip_grad_norm: float | None = None, **options: Any) -> None:
         self.parameters = _unique(parameters)
         self.steps = 0
+        options["clip_grad_norm"] = clip_grad_norm
         self._options = tuple(options)
         vars(self).update(self._checked(options))
         for name in self.moments:
             setattr(self, name, [0.0] * len(self.parameters))
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in PYTORCH:  # which no rule would read
-            raise AttributeError(f"an optimizer has no attribute {name}: set its {PYTORCH[name]}")
+        if name == "lr":  # which no rule would read
+            raise AttributeError("an optimizer has no attribute lr: set its learning_rate")
         super().__setattr__(name, _python_option(name, value))
 
     def __repr__(self) -> str:
@@ -103,17 +94,16 @@ class Optimizer:
         raise NotImplementedError(f"{type(self).__name__} is an Optimizer that does not define rule()")
 
     def step(self) -> None:
-        """Change each parameter by its gradient, following the rule.
+        """Change each parameter by its gradient, clipped if that is asked for, following the rule.
 
         Raises TypeError if a parameter has no gradient or the rule does not return numbers, ValueError if a moment has
         another length.
         """
-        data, grads = (plain_numbers([getattr(p, name) for p in self.parameters]) for name in ("data", "grad"))
-        try:
-            changed = list(map(self.rule(), data, grads, *[getattr(self, name) for name in self.moments]))
-        except TypeError:
-            _check_gradients(self.parameters)
-            raise
+        data, grads = plain_numbers([p.data for p in self.parameters]), _gradients(self.parameters)
+        if self.clip_grad_norm is not None:
+            scale = clip_scale(math.hypot(*grads), self.clip_grad_norm)
+            grads = [grad * scale for grad in grads]
+        changed = list(map(self.rule(), data, grads, *[getattr(self, name) for name in self.moments]))
         if len(changed) < len(data):
             check_moments(self)
         if isinstance(changed[0], (tuple, list)) or not hasattr(changed[0], "__iter__"):
@@ -127,12 +117,6 @@ class Optimizer:
         """Set the gradient of each parameter to 0, since `backward` adds to it."""
         for parameter in self.parameters:
             parameter.grad = 0.0
-
-    @staticmethod
-    def clip_scale(norm: Any, max_norm: float) -> Any:
-        """The factor for gradients of this norm; NaN if the norm is NaN, so that all become NaN, as in PyTorch."""
-        scale = max_norm / (norm + 1e-6)
-        return scalar.where((scale < 1) | (norm != norm), scale, 1)
 
     def state_dict(self) -> dict[str, Any]:
         """All that a step depends on besides the parameters, as a dict that JSON can hold."""
@@ -156,7 +140,7 @@ class Optimizer:
             numbers, n = state[name], len(self.parameters)
             if not isinstance(numbers, list) or len(numbers) != n:
                 raise ValueError(f"{name} is {shown(numbers)}: expected a list of {n} numbers, one for each parameter")
-            moments[name] = [number(f"{name}[{i}]", x, least) for i, x in enumerate(numbers)]
+            moments[name] = [limit(f"{name}[{i}]", x, least) for i, x in enumerate(numbers)]  # a mean may overflow
         vars(self).update(options, steps=steps, **moments)
 
     def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -173,20 +157,19 @@ class SGD(Optimizer):
     """
 
     moments: ClassVar[dict[str, float]] = {"velocity": -math.inf}
-    checks = Optimizer.checks | {"momentum": number, "dampening": number, "nesterov": _flag}
+    checks = Optimizer.checks | {"momentum": number, "dampening": number, "nesterov": flag}
 
     momentum: float
     dampening: float
     nesterov: bool
-    velocity: list[float]
 
-    @renamed(**PYTORCH)
     def __init__(
-        self, parameters: Iterable[Parameter], learning_rate: float = 1e-3, momentum: float = 0.0,
-        dampening: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False,
+        self, parameters: Iterable[Value], learning_rate: float = 1e-3, momentum: float = 0.0,
+        dampening: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False, *,
+        clip_grad_norm: float | None = None,
     ) -> None:  # fmt: skip
         options = {"momentum": momentum, "dampening": dampening, "weight_decay": weight_decay, "nesterov": nesterov}
-        super().__init__(parameters, learning_rate=learning_rate, **options)
+        super().__init__(parameters, learning_rate=learning_rate, **options, clip_grad_norm=clip_grad_norm)
 
     def rule(self) -> Update:
         """A step against the gradient, or against the running direction if there is a momentum, times the rate."""
@@ -223,15 +206,14 @@ class Adam(Optimizer):
 
     betas: tuple[float, float]
     eps: float
-    mean: list[float]
-    mean_square: list[float]
 
-    @renamed(**PYTORCH)
     def __init__(
-        self, parameters: Iterable[Parameter], learning_rate: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0,
+        self, parameters: Iterable[Value], learning_rate: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0, *,
+        clip_grad_norm: float | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(parameters, learning_rate=learning_rate, betas=betas, eps=eps, weight_decay=weight_decay)
+        options = {"learning_rate": learning_rate, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(parameters, **options, clip_grad_norm=clip_grad_norm)
 
     def rule(self) -> Update:
         """A step of the learning rate times the mean gradient, divided by the root mean square."""
@@ -260,12 +242,12 @@ class AdamW(Adam):
 
     is_decoupled = True
 
-    @renamed(**PYTORCH)
     def __init__(
-        self, parameters: Iterable[Parameter], learning_rate: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 1e-2,
+        self, parameters: Iterable[Value], learning_rate: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 1e-2, *,
+        clip_grad_norm: float | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(parameters, learning_rate, betas, eps, weight_decay)
+        super().__init__(parameters, learning_rate, betas, eps, weight_decay, clip_grad_norm=clip_grad_norm)
 
 
 class RMSprop(Optimizer):
@@ -277,23 +259,20 @@ class RMSprop(Optimizer):
     """
 
     moments: ClassVar[dict[str, float]] = {"mean_square": 0.0, "velocity": -math.inf, "mean": -math.inf}
-    checks = Optimizer.checks | {"alpha": _share, "eps": positive, "momentum": number, "centered": _flag}
+    checks = Optimizer.checks | {"alpha": _share, "eps": positive, "momentum": number, "centered": flag}
 
     alpha: float
     eps: float
     momentum: float
     centered: bool
-    mean_square: list[float]
-    velocity: list[float]
-    mean: list[float]
 
-    @renamed(**PYTORCH)
     def __init__(
-        self, parameters: Iterable[Parameter], learning_rate: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8,
-        weight_decay: float = 0.0, momentum: float = 0.0, centered: bool = False,
+        self, parameters: Iterable[Value], learning_rate: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8,
+        weight_decay: float = 0.0, momentum: float = 0.0, centered: bool = False, *,
+        clip_grad_norm: float | None = None,
     ) -> None:  # fmt: skip
         options = {"alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum, "centered": centered}
-        super().__init__(parameters, learning_rate=learning_rate, **options)
+        super().__init__(parameters, learning_rate=learning_rate, **options, clip_grad_norm=clip_grad_norm)
 
     def rule(self) -> Update:
         """A step of the learning rate along the running direction of gradients over their root mean square."""
@@ -312,27 +291,27 @@ class RMSprop(Optimizer):
         return update
 
 
-def clip_grad_norm(
-    parameters: Iterable[Parameter], max_norm: float, scale: Callable[[float, float], float] = Optimizer.clip_scale
-) -> float:
+def clip_grad_norm(parameters: Iterable[Value], max_norm: float) -> float:
     """Scale the gradients down so that their norm, the root of the sum of their squares, is at most `max_norm`.
 
-    Returns the norm before scaling. As in PyTorch, the factor is max_norm / (norm + 1e-6) if that is below 1; `scale`,
-    a function of the norm and `max_norm`, gives another. A `max_norm` of infinity only measures.
+    Returns the norm before scaling. As in PyTorch, the factor is max_norm / (norm + 1e-6) if that is below 1. A
+    `max_norm` of infinity only measures.
 
     Raises ValueError if `max_norm` is negative or NaN or there are no parameters, TypeError if one of them is not a
     Value or has no gradient.
     """
     parameters, max_norm = _unique(parameters), limit("max_norm", max_norm)
-    try:
-        norm = math.hypot(*[p.grad for p in parameters])
-    except TypeError:
-        _check_gradients(parameters)
-        raise
-    factor = scale(norm, max_norm)
+    norm = math.hypot(*_gradients(parameters))
+    scale = clip_scale(norm, max_norm)
     for p in parameters:
-        p.grad *= factor
+        p.grad *= scale
     return norm
+
+
+def clip_scale(norm: Any, max_norm: float) -> Any:
+    """The factor for gradients of this norm; NaN if the norm is NaN, so that all become NaN, as in PyTorch."""
+    scale = max_norm / (norm + 1e-6)
+    return scalar.where((scale < 1) | (norm != norm), scale, 1)
 
 
 def _python_option(name: str, value: Any) -> Any:
@@ -340,11 +319,14 @@ def _python_option(name: str, value: Any) -> Any:
     return tuple(map(plain, value)) if isinstance(value, tuple) else plain(value)
 
 
-def _check_gradients(parameters: list[Parameter]) -> None:
-    """Raise TypeError if the gradient of a parameter is None, as PyTorch's zero_grad() leaves it."""
-    for i, parameter in enumerate(parameters):
-        if parameter.grad is None:
-            raise TypeError(f"the grad of parameters[{i}] is None: set it to 0, as zero_grad() does")
+def _gradients(parameters: list[Value]) -> list[Any]:
+    """The gradients as Python's numbers. Raises TypeError if one is None, as PyTorch's zero_grad() leaves it."""
+    grads = [parameter.grad for parameter in parameters]
+    if not are_plain(grads):
+        if None in grads:
+            raise TypeError(f"the grad of parameters[{grads.index(None)}] is None: set it to 0, as zero_grad() does")
+        grads = plain_numbers(grads)
+    return grads
 
 
 def check_moments(optimizer: Any) -> None:
@@ -368,7 +350,7 @@ def check_result(optimizer: Any, result: Any) -> None:
         )
 
 
-def _unique(parameters: Iterable[Parameter]) -> list[Parameter]:
+def _unique(parameters: Iterable[Value]) -> list[Value]:
     """Each parameter once, in order."""
     unique = list({id(parameter): parameter for parameter in as_list("parameters", parameters)}.values())
     if not unique:
@@ -381,3 +363,88 @@ def _unique(parameters: Iterable[Parameter]) -> list[Parameter]:
         if getattr(parameter, "_is_constant", False):
             raise ValueError(f"parameters holds {shown(parameter)}, a constant without gradients: use Value(v.data)")
     return unique
+
+
+# Schedules of the learning rate. In a loop of your own: optimizer.learning_rate = schedule(optimizer.steps)
+
+Schedule = Callable[[int], float]
+"""From the number of steps taken to the learning rate of the next."""
+P = ParamSpec("P")
+
+
+class _Schedule:
+    """A schedule of this module, which is copied and pickled as the call that made it."""
+
+    def __init__(self, call: partial[Schedule], rate: Schedule) -> None:
+        self._call, self._rate = call, rate
+
+    def __call__(self, step: int) -> float:
+        return self._rate(step)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self._call, ()
+
+    def __repr__(self) -> str:
+        options = [f"{name}={option!r}" for name, option in self._call.keywords.items()]
+        return f"{self._call.func.__name__}({', '.join([*map(repr, self._call.args), *options])})"
+
+
+def _picklable(make: Callable[P, Schedule]) -> Callable[P, Schedule]:
+    """Decorate a function that returns a lambda, which cannot be pickled, so that it returns a `_Schedule`."""
+
+    @wraps(make)
+    def schedule(*args: P.args, **options: P.kwargs) -> Schedule:
+        return _Schedule(partial(schedule, *args, **options), make(*args, **options))
+
+    return schedule
+
+
+def depends_on_step_only(schedule: Schedule) -> bool:
+    """Whether the rates depend on the number of steps alone; those of a user's function may depend on anything."""
+    if not isinstance(schedule, _Schedule):
+        return False
+    arguments = *schedule._call.args, *schedule._call.keywords.values()
+    return all(depends_on_step_only(argument) for argument in arguments if callable(argument))
+
+
+@_picklable
+def constant(learning_rate: float) -> Schedule:
+    """The same rate at every step."""
+    rate = number("learning_rate", learning_rate)
+    return lambda step: rate
+
+
+@_picklable
+def step(learning_rate: float, every: int, factor: float = 0.1) -> Schedule:
+    """The rate, multiplied by `factor` every `every` steps."""
+    rate, every, factor = number("learning_rate", learning_rate), count("every", every), number("factor", factor)
+    return lambda step: rate * factor ** (step // every)
+
+
+@_picklable
+def exponential(learning_rate: float, factor: float) -> Schedule:
+    """The rate, multiplied by `factor` after each step."""
+    rate, factor = number("learning_rate", learning_rate), number("factor", factor)
+    return lambda step: rate * factor**step
+
+
+@_picklable
+def linear(learning_rate: float, steps: int, final: float = 0.0) -> Schedule:
+    """From the rate to `final` in a straight line of `steps` steps, then constant."""
+    rate, steps, final = number("learning_rate", learning_rate), count("steps", steps), number("final", final)
+    return lambda step: rate + (final - rate) * (min(step, steps) / steps)
+
+
+@_picklable
+def cosine(learning_rate: float, steps: int, final: float = 0.0) -> Schedule:
+    """From the rate to `final` along half a cosine of `steps` steps, then constant (Loshchilov and Hutter, 2017)."""
+    rate, steps, final = number("learning_rate", learning_rate), count("steps", steps), number("final", final)
+    return lambda step: final + (rate - final) * (1 + math.cos(math.pi * min(step, steps) / steps)) / 2
+
+
+@_picklable
+def warmup(schedule: Schedule, steps: int) -> Schedule:
+    """From near 0 to the first rate of `schedule` in a straight line of `steps` steps, then the schedule itself."""
+    require_attributes("schedule", schedule, ["__call__"], "a schedule, such as constant(0.1)")
+    steps = count("steps", steps)
+    return lambda step: schedule(0) * (step + 1) / (steps + 1) if step < steps else schedule(step - steps)

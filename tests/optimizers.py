@@ -39,6 +39,7 @@ ROWS = (
             {"learning_rate": 0.1, "momentum": 0.9, "weight_decay": 0.2},
             {"learning_rate": 0.1, "momentum": 0.9, "dampening": 0.3, "weight_decay": 0.2},
             {"learning_rate": 0.1, "momentum": 0.9, "weight_decay": 0.2, "nesterov": True},
+            {"learning_rate": 0.1, "clip_grad_norm": 0.05},
         ],
     ),
     Row(
@@ -50,6 +51,7 @@ ROWS = (
             {"learning_rate": 0.1, "betas": (0.0, 0.0)},
             {"learning_rate": 0.1, "eps": 0.1},
             {"learning_rate": 0.1, "weight_decay": 0.2},
+            {"learning_rate": 0.1, "eps": 0.1, "clip_grad_norm": 0.05},
         ],
     ),
     Row(
@@ -58,7 +60,7 @@ ROWS = (
         [
             {"learning_rate": 0.1},
             {"learning_rate": 0.1, "weight_decay": 0.0},
-            {"learning_rate": 0.1, "betas": (0.5, 0.75), "eps": 0.1, "weight_decay": 0.2},
+            {"learning_rate": 0.1, "betas": (0.5, 0.75), "eps": 0.1, "weight_decay": 0.2, "clip_grad_norm": 0.05},
         ],
     ),
     Row(
@@ -68,7 +70,7 @@ ROWS = (
             {"learning_rate": 0.1},
             {"learning_rate": 0.1, "alpha": 0.0},
             {"learning_rate": 0.1, "alpha": 0.5, "eps": 0.1, "centered": True},
-            {"learning_rate": 0.1, "momentum": 0.5},
+            {"learning_rate": 0.1, "momentum": 0.5, "eps": 0.1, "clip_grad_norm": 0.05},
             {"learning_rate": 0.1, "alpha": 0.5, "eps": 0.1, "weight_decay": 0.2, "momentum": 0.9},
         ],
     ),

@@ -22,7 +22,7 @@ from micrograd.compiler.function import Function, checked
 from micrograd.compiler.ir import show
 from micrograd.compiler.native.library import check_constants
 from micrograd.compiler.native.toolchain import CompilerError
-from micrograd.compiler.native.update import HasUpdateRule, UpdateKernel
+from micrograd.compiler.native.update import UpdateKernel
 from micrograd.compiler.options import Backend, Options
 from micrograd.compiler.passes import program
 from micrograd.compiler.session import Objective, Training, check_rule, vector_of
@@ -30,6 +30,7 @@ from micrograd.compiler.targets.export import export_c, export_js
 from micrograd.compiler.targets.python import source
 from micrograd.core.levels import GRADIENT_LOCK
 from micrograd.engine import Value
+from micrograd.optim import Optimizer
 from micrograd.support import files, validation
 from micrograd.support.arrays import are_plain, as_ndarray
 from micrograd.support.signals import set_data
@@ -221,7 +222,7 @@ class Compiled(Function):
         with GRADIENT_LOCK:
             set_data(self.parameters, numbers)
 
-    def training(self, optimizer: HasUpdateRule, *, clip_grad_norm: float | None = None) -> Training:
+    def training(self, optimizer: Optimizer) -> Training:
         """A block in which the optimizer takes steps on compiled gradients; in C, generated code takes the whole steps.
 
             with fast.training(optimizer) as step:
@@ -234,8 +235,7 @@ class Compiled(Function):
         the next one. The optimizer must keep its parameters. After the block, however it ends, all is as if the steps
         had been taken outside of it.
 
-        The `optimizer` is an `Optimizer` whose parameters are among those given to `compile`, and `clip_grad_norm` the
-        largest norm of the gradients in a step, as for `optim.clip_grad_norm`.
+        The `optimizer` is an `Optimizer` whose parameters are among those given to `compile`.
 
         Raises
         ------
@@ -244,10 +244,9 @@ class Compiled(Function):
             On entering the block in C, if its rule does more than return the new numbers, or looks at numbers that are
             known only later.
         ValueError
-            If it has other parameters, or `clip_grad_norm` is not a number from 0. On entering the block in C, if they
-            are being trained in another one.
+            If it has other parameters. On entering the block in C, if they are being trained in another one.
         """
-        return Training(self, optimizer, clip_grad_norm)
+        return Training(self, optimizer)
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
@@ -347,7 +346,7 @@ class Compiled(Function):
         files.replace(path, (declarations + definitions).encode())
         files.replace(path.with_suffix(".h"), declarations.encode())
 
-    def export_js(self, path: str | Path, *, optimizer: HasUpdateRule | None = None) -> None:
+    def export_js(self, path: str | Path, *, optimizer: Optimizer | None = None) -> None:
         """Write the function as an ES module in JavaScript without dependencies, for browsers, Node and the like.
 
         It has the parameters' numbers and `forward`; if the function returns a single Value, `backward` and
@@ -371,7 +370,7 @@ class Compiled(Function):
             raise ValueError(f"{path} is not the name of a module in JavaScript: give {better}")
         files.replace(path, self.js_source(optimizer=optimizer).encode())
 
-    def js_source(self, *, optimizer: HasUpdateRule | None = None) -> str:
+    def js_source(self, *, optimizer: Optimizer | None = None) -> str:
         """The module in JavaScript that `export_js` writes; the errors are the same."""
         graph, numbers, rule = self._first_graph(), checked(self._numbers()), None
         if optimizer is not None:
@@ -380,7 +379,7 @@ class Compiled(Function):
                 raise ValueError("the optimizer has other parameters than the function: give both the same")
             if graph.parameter_gradients is None:
                 raise TypeError("the function returns a list, but an optimizer needs a single Value: return its mean")
-            rule = UpdateKernel(optimizer, None)
+            rule = UpdateKernel(optimizer)
         return export_js(graph, numbers, rule)
 
     def _differentiable(self, batches: Sequence[Any]) -> Batch:

@@ -24,13 +24,11 @@ from micrograd.compiler.function import Function
 from micrograd.compiler.native.buffers import Buffers
 from micrograd.compiler.native.loop import LoopBuild, NativeLoop, start_build
 from micrograd.compiler.native.toolchain import warn_once
-from micrograd.compiler.native.update import HasUpdateRule
 from micrograd.compiler.stepping import Update
 from micrograd.core.errors import shown
 from micrograd.engine import Value
 from micrograd.optim import Optimizer, check_moments
 from micrograd.reductions import mean
-from micrograd.support import validation
 from micrograd.support.arrays import as_ndarray, is_array
 from micrograd.support.collector import gc_paused
 from micrograd.support.trees import mapped, shape_of
@@ -92,15 +90,12 @@ class CompiledGradients:
 class Training:
     """A block in which an optimizer takes steps on compiled gradients: `Compiled.training` returns and documents it."""
 
-    def __init__(self, compiled: Function, optimizer: HasUpdateRule, clip_grad_norm: float | None) -> None:
+    def __init__(self, compiled: Function, optimizer: Optimizer) -> None:
         check_rule(optimizer)
         self._compiled, self._optimizer = compiled, optimizer
-        self._max_norm = None if clip_grad_norm is None else validation.limit("clip_grad_norm", clip_grad_norm)
-        if self._max_norm == math.inf and getattr(optimizer, "clip_scale", None) is Optimizer.clip_scale:
-            self._max_norm = None  # it scales by 1: what C would divide infinity by for that may have failed
         self._changed = list(optimizer.parameters)
         self._buffers = Buffers(compiled.parameters, optimizer, compiled.precision, compiled._n_constants)
-        update = self._update = Update(compiled.parameters[: self._buffers.n_trainable], optimizer, self._max_norm)
+        update = self._update = Update(compiled.parameters[: self._buffers.n_trainable], optimizer)
 
         def by_engine(batch: Sequence[int]) -> float:  # no method: a block that is in no cycle is left when it is freed
             arguments = map(gradients.examples.arguments, batch)
@@ -172,10 +167,10 @@ class Training:
     def start_build(self) -> None:
         """Start building the loop in C before the block begins. Errors are ignored here: the block meets them again."""
         optimizer = self._optimizer  # of which another one's rule might change parameters, which are in no buffer yet
-        is_ours = type(optimizer).__module__ == Optimizer.__module__ and not {"rule", "clip_scale"} & {*vars(optimizer)}
+        is_ours = type(optimizer).__module__ == Optimizer.__module__ and "rule" not in vars(optimizer)
         if is_ours and self._compiled._is_in_c():
             with suppress(Exception), trained(optimizer.parameters):
-                self._started = start_build(optimizer, self._max_norm, self._compiled.precision)
+                self._started = start_build(optimizer, self._compiled.precision)
 
     @property
     def is_native(self) -> bool:
@@ -233,7 +228,7 @@ class Training:
             self._loop = None
         try:
             if self._loop is None:
-                self._loop = NativeLoop(self._compiled, self._buffers, self._max_norm, self._started)
+                self._loop = NativeLoop(self._compiled, self._buffers, self._started)
             self._buffers.read_constants()
             if examples is not None and self._compiled._is_in_c():
                 self._loop.bind(examples)
@@ -279,10 +274,8 @@ class Training:
 def check_rule(optimizer: Any) -> None:
     """Raise TypeError if the steps of an optimizer are not those of its rule, or it states none."""
     kind, names = type(optimizer).__name__, ("rule", "step", "zero_grad")
-    validation.require_attributes("optimizer", optimizer, [], "an optimizer, such as optim.Adam(parameters)")
-    for name in names:
-        if not hasattr(optimizer, name):
-            raise TypeError(f"{kind} has no {name}(): compiled training needs an Optimizer, which defines rule()")
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(f"optimizer is {shown(optimizer)}: expected an Optimizer, such as optim.Adam(parameters)")
     if isinstance(getattr(type(optimizer), "learning_rate", None), property):
         raise TypeError(
             f"{kind} computes its learning_rate, which compiled training would not: make it a number, set it directly "

@@ -1,7 +1,7 @@
 """The second half of every training step: from gradients to changed parameters, as a whole or not at all.
 
-Whoever trains (`fit`, or the block of a compiled function) brings the gradients; clipping, the optimizer's step, the
-check of its result and the rollback are here.
+`fit`, or the block of a compiled function, brings the gradients; the optimizer's step, the check of its result and the
+rollback are here.
 """
 
 import math
@@ -10,7 +10,6 @@ from typing import Protocol
 
 from micrograd.core.errors import expression
 from micrograd.engine import Value
-from micrograd.optim import Optimizer, clip_grad_norm
 from micrograd.support.signals import set_back
 
 
@@ -38,10 +37,10 @@ class NotFinite(FloatingPointError):
 
 
 class Update:
-    """Applies an optimizer to parameters that have their gradients, clipped to `max_norm` unless that is None."""
+    """Applies an optimizer to parameters that have their gradients."""
 
-    def __init__(self, parameters: Sequence[Value], optimizer: OptimizerLike, max_norm: float | None) -> None:
-        self.parameters, self.optimizer, self.max_norm = parameters, optimizer, max_norm
+    def __init__(self, parameters: Sequence[Value], optimizer: OptimizerLike) -> None:
+        self.parameters, self.optimizer = parameters, optimizer
         # The optimizer may change only some of the model's parameters, and others besides.
         self.all_parameters = list({id(parameter): parameter for parameter in (*parameters, *self.trained())}.values())
 
@@ -56,12 +55,10 @@ class Update:
         return float(loss.data)
 
     def __call__(self) -> None:
-        """Clip the gradients and take the optimizer's step; on an error or NotFinite, set all back."""
+        """Take the optimizer's step; on an error or NotFinite, set all back."""
         optimizer = self.optimizer
         before, state = [p.data for p in self.all_parameters], dict(getattr(optimizer, "__dict__", {}))
         try:
-            if self.max_norm is not None:
-                clip_grad_norm(self.trained(), self.max_norm, getattr(optimizer, "clip_scale", Optimizer.clip_scale))
             optimizer.step()
             for parameter in self.all_parameters:
                 if not math.isfinite(parameter.data):

@@ -6,10 +6,9 @@ Numbers of any library become Python numbers, and examples are found by position
 import math
 import random
 import sys
-from collections.abc import Callable, Sequence
-from functools import wraps
+from collections.abc import Sequence
 from numbers import Real
-from typing import Any, ParamSpec, Protocol, SupportsIndex, TypeVar, cast
+from typing import Any, Protocol, SupportsIndex, cast
 
 from micrograd import scalar
 from micrograd.core.errors import require_ordered, shown
@@ -22,8 +21,6 @@ class Bits(Protocol):
         """`length` random bytes."""
 
 
-P = ParamSpec("P")
-T = TypeVar("T")
 Rng = random.Random | Bits | SupportsIndex | None
 
 
@@ -51,11 +48,11 @@ def positive(name: str, value: Any) -> float:
     raise ValueError(f"{name} is 0: expected a number above 0")
 
 
-def limit(name: str, value: Any) -> float:
-    """`value` as a Python number from 0 to infinity, for no limit. Raises ValueError otherwise."""
+def limit(name: str, value: Any, least: float = 0.0) -> float:
+    """`value` as a Python number from `least` to infinity. Raises ValueError otherwise."""
     result = plain(value)
-    if type(result) not in (int, float) or not result >= 0:
-        raise ValueError(f"{name} is {shown(value)}: expected a number, 0 or greater, or math.inf for no limit")
+    if type(result) not in (int, float) or not result >= least:
+        raise ValueError(f"{name} is {shown(value)}: expected a number, {least:g} or greater")
     return cast(float, result)
 
 
@@ -65,6 +62,13 @@ def count(name: str, value: Any, least: int = 1) -> int:
     if type(result) is not int or result < least:
         raise ValueError(f"{name} is {shown(value)}: expected an int, {least} or greater")
     return result
+
+
+def flag(name: str, value: Any) -> bool:
+    """`value` as True or False. Raises ValueError if it is neither."""
+    if not isinstance(found := plain(value), bool):
+        raise ValueError(f"{name} is {found!r}: expected True or False")
+    return found
 
 
 def generator(rng: Rng) -> Any:
@@ -79,23 +83,6 @@ def generator(rng: Rng) -> Any:
     if hasattr(source, "bytes"):  # a NumPy generator, whose methods have other names, gives the seed
         return random.Random(source.bytes(32))
     raise TypeError(f"rng is {shown(rng)}: expected a random.Random, a NumPy generator or a seed (an int)")
-
-
-def renamed(**names: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Decorate a function to refuse other libraries' names of arguments with ours, in which {} is the value given."""
-
-    def decorate(function: Callable[P, T]) -> Callable[P, T]:
-        @wraps(function)
-        def checked(*args: P.args, **options: P.kwargs) -> T:
-            for theirs in names.keys() & options.keys():
-                called = function.__qualname__.removesuffix(".__init__")
-                ours = names[theirs].format(shown(options[theirs]))
-                raise TypeError(f"{called}() has no argument {theirs}: use {ours} instead")
-            return function(*args, **options)
-
-        return checked
-
-    return decorate
 
 
 def positions(name: str, places: Any, n: int) -> tuple[int, ...]:

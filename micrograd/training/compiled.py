@@ -17,7 +17,7 @@ from micrograd.compiler.options import Options
 from micrograd.compiler.session import CompiledGradients, Training, check_rule
 from micrograd.compiler.stepping import NotFinite
 from micrograd.engine import Value
-from micrograd.schedules import Schedule, depends_on_step_only
+from micrograd.optim import Schedule, depends_on_step_only
 from micrograd.support.trees import as_lists
 from micrograd.training.trainer import EagerGradients, Table, Trainer
 
@@ -45,7 +45,7 @@ def compiled(
     with _without_traces(kept):
         function = Function(engine.loss_of, example, update.all_parameters, options, constants, kept.backends)
         optimizer: Any = update.optimizer  # which check_rule has checked
-        session = Training(function, optimizer, update.max_norm)
+        session = Training(function, optimizer)
         session.start_build()
         taken = partial(function._examples, (xs, ys), size, on_compiled)
         sharded = shards and ShardedGradients(function, shards, size, engine, session)

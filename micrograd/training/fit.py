@@ -16,7 +16,7 @@ from micrograd.engine import Value
 from micrograd.optim import Adam, Optimizer, Schedule
 from micrograd.support.signals import interrupts_noted, set_back
 from micrograd.support.trees import as_lists, flat
-from micrograd.support.validation import Rng, as_list, count, examples, generator, limit, renamed, require_attributes
+from micrograd.support.validation import Rng, as_list, count, examples, generator, require_attributes
 from micrograd.training.history import Diverged, History, Recorder
 from micrograd.training.progress import Progress, check_writable
 from micrograd.training.trainer import EagerGradients, Model, Sampler, Table, Trainer
@@ -39,12 +39,11 @@ KINDS = {
 """What an argument needs to have, and what it is expected to be."""
 
 
-@renamed(**dict.fromkeys(("learning_rate", "lr"), "optimizer=optim.Adam(model.parameters(), learning_rate={})"))
 def fit(
     model: Model, loss: Loss, xs: Sequence[Any] | None = None, ys: Sequence[Any] | None = None, *, epochs: int,
     batch_size: int | None = None, optimizer: OptimizerLike | None = None, schedule: Schedule | None = None,
     validation: Table | None = None, patience: int | None = None, rng: Rng = None, progress: bool | TextIO = True,
-    backend: str = "eager", clip_grad_norm: float | None = None, snapshots: int | None = None, threads: int = 1,
+    backend: str = "eager", snapshots: int | None = None, threads: int = 1,
     precision: str = "double", executor: Any = None, shards: int | Sequence[Callable[[], Table]] | None = None,
 ) -> History:  # fmt: skip
     """Train the model on the examples.
@@ -100,8 +99,6 @@ def fit(
         and tokens are Values: `take` selects by them. Values that the model and the loss use and the optimizer does not
         change, such as those of a frozen layer or one that the schedule sets, are read before each step, and get no
         gradients; other numbers are constants. During the training, parameters show the numbers of the latest step.
-    clip_grad_norm
-        What the norm of the gradients is scaled down to before each step, as by `optim.clip_grad_norm`.
     snapshots
         The largest number of snapshots of the parameters and gradients that the history keeps, from before the first
         step to after the last, evenly spread over the epochs; none by default. Each takes 16 bytes a parameter.
@@ -151,8 +148,6 @@ def fit(
     if check_targets := getattr(loss, "check_targets", None):
         check_targets(train_data[1], "ys")
         check_targets(validation[1] if validation else (), "validation[1]")
-    if clip_grad_norm is not None:
-        clip_grad_norm = limit("clip_grad_norm", clip_grad_norm)
     history, recorder = History(), None
     if snapshots is not None:
         recorder = Recorder(history.snapshots, parameters, count("snapshots", snapshots, least=2))
@@ -167,7 +162,7 @@ def fit(
     size = min(size or n, n)
     if optimizer is None:
         optimizer = Adam(parameters, learning_rate=0.01)
-    update = Update(parameters, optimizer, clip_grad_norm)
+    update = Update(parameters, optimizer)
     gradients = EagerGradients(model, loss, train_data, update)
     sampler = Sampler(n, size, None if loaded_by_workers and size == n else rng)  # whole shards need no order
     trainer = Trainer(gradients, update, optimizer, sampler, schedule, lambda: gradients.losses(validation or ((), ())))

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from micrograd.compiler.stepping import NotFinite, OptimizerLike, Update
 from micrograd.engine import Value
+from micrograd.optim import Schedule
 from micrograd.reductions import mean
-from micrograd.schedules import Schedule
 from micrograd.support.collector import gc_paused
 from micrograd.support.trees import as_lists
 from micrograd.support.validation import number

@@ -90,7 +90,7 @@ def test_fit_trains_what_is_not_frozen(trainer):
         xs, ys = [[1.0, 2.0], [0.0, 1.0]], [1.0, 0.0]
         with fast.frozen() if freeze else nullcontext():
             history = fit(
-                model, mse_loss, xs, ys, epochs=4, optimizer=SGD(head.parameters(), 0.1), clip_grad_norm=1.0,
+                model, mse_loss, xs, ys, epochs=4, optimizer=SGD(head.parameters(), 0.1, clip_grad_norm=1.0),
                 validation=(xs, ys), patience=2, progress=False, backend=trainer,
             )  # fmt: skip
         return history.losses, [parameter.data for parameter in model.parameters()]

@@ -12,12 +12,13 @@ import threading
 from array import array
 from contextlib import suppress
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
 
 import micrograd
-from micrograd import Backend, Value, dot, fit, losses, nn, optim, scalar
+from micrograd import Backend, Value, dot, fit, losses, nn, scalar
 from micrograd.compiler import CompilerError, TraceError
 from micrograd.compiler.dataset import Buckets, bucket_by_shape, pack
 from micrograd.compiler.frontend import redirect
@@ -37,12 +38,12 @@ XS, YS = moons(8, rng=1)
 class Line:
     """A weight, a bias, and a loss that is compiled."""
 
-    def __init__(self, backend, make=lambda p: SGD(p, 0.1, momentum=0.9), w=0.5, b=0.25, **options):
+    def __init__(self, backend, make=lambda p: SGD(p, 0.1, momentum=0.9), w=0.5, b=0.25):
         self.w, self.b = Value(w), Value(b)
         self.parameters = [self.w, self.b]
         self.optimizer = make(self.parameters)
         self.fast = micrograd.compile(self.loss, (1.0, 1.0), parameters=self.parameters, backend=backend)
-        self.block = self.fast.training(self.optimizer, **options)
+        self.block = self.fast.training(self.optimizer)
 
     def loss(self, x, y):
         return (self.w * x + self.b - y) ** 2
@@ -71,7 +72,7 @@ def flat(tree):
 
 def assert_close(a, b):
     for x, y in zip(flat(a), flat(b), strict=True):
-        assert x == y if isinstance(x, str) else x == pytest.approx(y, rel=1e-12, abs=1e-300)
+        assert x == y if x is None or isinstance(x, str) else x == pytest.approx(y, rel=1e-12, abs=1e-300)
 
 
 def assert_at_home(line):
@@ -98,21 +99,15 @@ def c_line(cache):
 # A step
 
 
-@pytest.mark.parametrize("make", [SGD, lambda p: SGD(p, 0.1, 0.9, nesterov=True), Adam, AdamW])
-@pytest.mark.parametrize("limit", [None, 0.1, 100.0, math.inf])
+@pytest.mark.parametrize("make", [SGD, partial(SGD, momentum=0.9, nesterov=True), Adam, AdamW])
+@pytest.mark.parametrize("limit", [None, 0.1, 100.0])
 def test_a_step_is_what_zero_grad_backward_and_step_do(make, limit, backend):
-    line, eager = Line(backend, make, clip_grad_norm=limit), Line("python", make)
+    make = partial(make, learning_rate=0.1, clip_grad_norm=limit)
+    line, eager = Line(backend, make), Line("python", make)
     for _ in range(3):
         with line.block as step:
             for _ in range(5):
-                loss = step(*BATCH)
-                if limit is None:
-                    assert loss == pytest.approx(eager.eager(*BATCH), rel=1e-12)
-                else:
-                    eager.optimizer.zero_grad()
-                    eager.fast.backward(*BATCH)
-                    optim.clip_grad_norm(eager.parameters, limit)
-                    eager.optimizer.step()
+                assert step(*BATCH) == pytest.approx(eager.eager(*BATCH), rel=1e-12)
                 assert_close(line.state(), eager.state())
         assert_at_home(line)
         assert_close(line.state(), eager.state())
@@ -276,7 +271,7 @@ def test_a_step_that_fails_changes_nothing(make, backend):
 
 @pytest.mark.parametrize("limit", [None, 1e300])
 def test_a_parameter_that_becomes_infinite_is_set_back_with_its_moments(limit, backend):
-    line = Line(backend, lambda p: SGD(p, 1e300, momentum=0.5), clip_grad_norm=limit)
+    line = Line(backend, lambda p: SGD(p, 1e300, momentum=0.5, clip_grad_norm=limit))
     with line.block as step:
         before = line.state()
         with pytest.raises(
@@ -288,7 +283,7 @@ def test_a_parameter_that_becomes_infinite_is_set_back_with_its_moments(limit, b
         line.optimizer.learning_rate = 0.1
         step(*BATCH)
     assert_at_home(line)
-    eager = Line("python", lambda p: SGD(p, 0.1, momentum=0.5))
+    eager = Line("python", lambda p: SGD(p, 0.1, momentum=0.5, clip_grad_norm=limit))
     eager.eager()
     assert_close(line.state(), eager.state())
 
@@ -302,7 +297,8 @@ def test_an_operation_that_may_have_failed_and_has_not_is_a_step_all_the_same(ba
         step([-1.0])
     fast = micrograd.compile(lambda x: w + 1e-3 * micrograd.where(x > 0, x, 1.0 / (x + 1)), (1.0,), parameters=[w],
                              backend=backend)  # fmt: skip
-    with fast.training(optimizer, clip_grad_norm=0.5) as step:
+    optimizer.clip_grad_norm = 0.5
+    with fast.training(optimizer) as step:
         with pytest.raises(ZeroDivisionError):
             step([-1.0])
         assert w.data == 2.0
@@ -321,19 +317,10 @@ def test_a_flag_without_a_failure_is_no_failure(backend):
     assert optimizer.steps == 3
 
 
-@pytest.mark.skipif(not has_compiler(), reason="there is no C compiler here")
-def test_a_limit_of_infinity_leaves_steps_to_c(monkeypatch):
-    w = Value(1.0)
-    fast = micrograd.compile(lambda x: (w * x - 1) ** 2, (1.0,), parameters=[w], backend="c")
-    monkeypatch.setattr("micrograd.compiler.session.CompiledGradients.__call__", None)
-    with fast.training(SGD([w], 0.1), clip_grad_norm=math.inf) as step:
-        assert (step([2.0]), w.data) == (1.0, 0.6)
-
-
 def test_gradients_of_which_the_squares_overflow_are_clipped_as_they_are_eager(backend):
     w = Value(0.5)
     fast = micrograd.compile(lambda x: w * x, (1.0,), parameters=[w], backend=backend)
-    with fast.training(SGD([w], 0.1), clip_grad_norm=1.0) as step:
+    with fast.training(SGD([w], 0.1, clip_grad_norm=1.0)) as step:
         step([1e200])
         assert w.data == pytest.approx(0.4)
         step([1.0])
@@ -824,12 +811,6 @@ def test_an_optimizer_of_other_parameters_is_refused(line):
         line.fast.training(SGD([line.w, Value(7.0)]))
 
 
-@pytest.mark.parametrize("limit", [-1.0, math.nan, True, "1"])
-def test_a_limit_that_is_none_is_refused(limit, line):
-    with pytest.raises(ValueError, match="clip_grad_norm is"):
-        line.fast.training(line.optimizer, clip_grad_norm=limit)
-
-
 class Counting(SGD):
     def step(self):
         super().step()
@@ -879,9 +860,8 @@ def test_an_optimizer_whose_rule_is_not_all_is_refused(line):
     assert refused(Counting(p)).startswith(f"Counting defines its own step(){own}")
     assert refused(Both(p, learning_rate=1.0)).startswith(f"Both defines its own zero_grad(){own}")
     assert refused(Below(p, learning_rate=1.0)).startswith(f"Below defines its own zero_grad(){own}")
-    message = "compiled training needs an Optimizer, which defines rule()"
-    assert refused(None) == f"NoneType has no rule(): {message}"
-    assert refused(Ruled()) == f"Ruled has no step(): {message}"
+    for other in None, Ruled(), SGD:
+        assert refused(other).endswith(": expected an Optimizer, such as optim.Adam(parameters)")
     assert "does not define rule()" in refused(NoRule(p, learning_rate=1.0), NotImplementedError)
     assert "does not define rule()" in refused(OnlyStep(p, learning_rate=1.0), NotImplementedError)
     assert refused(Computed(p)).startswith(
@@ -1004,14 +984,14 @@ def test_a_rule_is_the_same_for_any_number_of_parameters(n, limit, backend):
     for compiled in False, True:
         parameters = [Value(x) for x in start]
         held = [*parameters[n // 2 :], *parameters[: max(1, n // 3)]]  # in another order, not all, in two ranges
-        optimizer = Odd(held, learning_rate=0.1)
+        optimizer = Odd(held, learning_rate=0.1, clip_grad_norm=limit)
 
         def loss(x, parameters=parameters):
             return micrograd.sum([(p - x) ** 2 * i for i, p in enumerate(parameters)])
 
         if compiled:
             fast = micrograd.compile(loss, (1.0,), parameters=parameters, backend=backend)
-            with fast.training(optimizer, clip_grad_norm=limit) as step:
+            with fast.training(optimizer) as step:
                 for _ in range(4):
                     step([0.5])
         else:
@@ -1019,8 +999,6 @@ def test_a_rule_is_the_same_for_any_number_of_parameters(n, limit, backend):
                 for parameter in parameters:  # also those that the optimizer does not change
                     parameter.grad = 0.0
                 loss(0.5).backward()
-                if limit is not None:
-                    optim.clip_grad_norm(optimizer.parameters, limit)
                 optimizer.step()
         states.append([[p.data for p in parameters], [p.grad for p in parameters], optimizer.state_dict()])
     assert_close(states[1], states[0])
@@ -1046,11 +1024,11 @@ def test_a_rule_that_branches_on_what_is_known_later_is_an_error_in_c():
             return lambda x, grad: (x - rate * grad,)
 
     with pytest.raises(TraceError, match=r"rate = self\.learning_rate if self\.steps < 5"):
-        UpdateKernel(Branching([Value(1.0)], learning_rate=0.1), None)
+        UpdateKernel(Branching([Value(1.0)], learning_rate=0.1))
     odd = Odd([Value(1.0)], learning_rate=0.1)
     odd.rule = lambda: lambda *numbers: numbers[0]
     with pytest.raises(TypeError, match=r"the rule of Odd returns .*expected a tuple of the parameter, unused"):
-        UpdateKernel(odd, None)
+        UpdateKernel(odd)
 
 
 class Ruling(Optimizer):
@@ -1125,7 +1103,7 @@ def test_a_rule_that_leaves_something_behind_is_refused_and_it_is_gone_after_it_
     optimizer = Ruling([Value(1.0)], given)
     before = dict(vars(optimizer))
     with pytest.raises(TypeError, match=r"the rule of Ruling changes Ruling\.left: in C"):
-        UpdateKernel(optimizer, None)
+        UpdateKernel(optimizer)
     assert vars(optimizer) == before
 
 

@@ -30,7 +30,7 @@ TESTS = {  # those of the module first
     "support/trees": ["trees", "functional", "sparse", "properties", "function"],
     "data": ["data"],
     "losses": ["losses", *NETWORKS],
-    **{name: ["optim", *NETWORKS] for name in ["optim", "schedules"]},
+    "optim": ["optim", *NETWORKS],
     "nn": NETWORKS,
     "support/files": ["files"],
     "support/collector": ["collector", "fit"],

@@ -189,29 +189,6 @@ def test_any_object_with_a_step_will_do_as_an_optimizer():
 # Validation and patience
 
 
-def test_gradients_are_clipped_for_an_optimizer_whose_parameters_are_a_method_too():
-    class Stepping:
-        learning_rate = 0.1
-
-        def __init__(self, model):
-            self.parameters = model.parameters
-
-        def step(self):
-            for p in self.parameters():
-                p.data -= self.learning_rate * p.grad
-
-        def zero_grad(self):
-            for p in self.parameters():
-                p.grad = 0.0
-
-    found = []
-    for make in Stepping, lambda model: SGD(model.parameters(), 0.1):
-        model = nn.MLP(1, [2, 1], rng=1)
-        fit(model, mse_loss, [[1.0]], [3.0], epochs=3, optimizer=make(model), clip_grad_norm=0.1, progress=False)
-        found.append([p.data for p in model.parameters()])
-    assert found[0] == pytest.approx(found[1])
-
-
 def test_validation_is_measured_after_each_epoch_and_not_learned_from():
     model, other = mlp(), mlp()
     validation = moons(5, rng=2)
@@ -547,7 +524,6 @@ def test_what_the_loss_raises_comes_out_as_it_is():
         ({"epochs": 1.5}, "epochs is 1.5"),
         ({"epochs": True}, "epochs is True: expected an int, 1 or greater"),
         ({"snapshots": True}, "snapshots is True"),
-        ({"clip_grad_norm": True}, "clip_grad_norm is True: expected a number, 0 or greater, or math.inf for no limit"),
         ({"batch_size": 0}, "batch_size is 0"),
         ({"validation": ([], [])}, "validation must be a pair"),
         ({"validation": [(1, 2)]}, "validation must be a pair"),
@@ -584,11 +560,6 @@ def test_bad_arguments_are_refused_before_anything_happens(options, message):
         ({"progress": "yes"}, "progress is 'yes': expected True, False or a text stream"),
         ({"progress": 1}, "progress is 1: expected True, False or a text stream"),
         ({"progress": io.BytesIO()}, "progress is <_io.BytesIO .*>: expected a text stream, but a bytes-"),
-        (
-            {"lr": 0.1},
-            r"fit\(\) has no argument lr: use optimizer=optim.Adam\(model.parameters\(\), learning_rate=0.1\) instead",
-        ),
-        ({"learning_rate": 0.1}, r"fit\(\) has no argument learning_rate: use optimizer=optim.Adam\("),
         ({"rng": "1"}, "rng is '1': expected a random.Random, a NumPy generator or a seed"),
         (
             {"loss": lambda p, y: None},

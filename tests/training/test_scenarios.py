@@ -61,13 +61,14 @@ def test_a_loss_that_grows_until_it_is_infinite_ends_at_the_same_step(way):
     assert found["optimizer"]["steps"] > 50
 
 
-@pytest.mark.parametrize("limit", [1e-3, 0.2, 1e6, 0, math.inf])
+@pytest.mark.parametrize("limit", [1e-3, 0.2, 1e6, 0])
 def test_gradients_are_clipped_alike(limit, way):
-    same(Setting(optimizer=lambda model: Adam(model.parameters(), 0.05), clip_grad_norm=limit), way)
+    same(Setting(optimizer=lambda model: Adam(model.parameters(), 0.05, clip_grad_norm=limit)), way)
 
 
 def test_gradients_whose_squares_overflow_are_clipped_all_the_same(way):
-    setting = Setting(Line, xs=[1e200, 2e200], ys=[1.0, 1.0], loss=lambda p, y: p * y, clip_grad_norm=1.0)
+    setting = Setting(Line, xs=[1e200, 2e200], ys=[1.0, 1.0], loss=lambda p, y: p * y)
+    setting.optimizer = lambda model: SGD(model.parameters(), 0.1, clip_grad_norm=1.0)
     found = same(setting, way)
     assert found["data"][0] != 0.5
     assert found["error"] is None

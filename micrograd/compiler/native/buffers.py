@@ -8,9 +8,9 @@ from typing import Any
 
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.redirect import buffers
-from micrograd.compiler.native.update import HasUpdateRule
 from micrograd.core.errors import shown
 from micrograd.engine import Value
+from micrograd.optim import Optimizer
 
 
 class Buffers:
@@ -21,7 +21,7 @@ class Buffers:
     """
 
     def __init__(
-        self, parameters: Sequence[Value], optimizer: HasUpdateRule, precision: Precision = DOUBLE, n_constants: int = 0
+        self, parameters: Sequence[Value], optimizer: Optimizer, precision: Precision = DOUBLE, n_constants: int = 0
     ) -> None:
         self.parameters, self.optimizer, self.precision = parameters, optimizer, precision
         position = {id(parameter): i for i, parameter in enumerate(parameters)}

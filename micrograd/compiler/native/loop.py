@@ -15,9 +15,10 @@ from micrograd.compiler.native.background import BackgroundTask
 from micrograd.compiler.native.buffers import Buffers
 from micrograd.compiler.native.library import ADD, POINTER
 from micrograd.compiler.native.toolchain import Source, build, function_of, prepare_build
-from micrograd.compiler.native.update import HasUpdateRule, UpdateKernel
+from micrograd.compiler.native.update import UpdateKernel
 from micrograd.compiler.targets import spelling
 from micrograd.compiler.targets.c_runtime import FOR_TILES, PARTS, helpers, vector_functions
+from micrograd.optim import Optimizer
 
 TRAIN = ctypes.CFUNCTYPE(ctypes.c_int64, POINTER)  # arguments
 SHUFFLE = ctypes.CFUNCTYPE(None, POINTER, POINTER, ctypes.c_int64)  # state, order, n
@@ -58,23 +59,21 @@ class LoopBuild(NamedTuple):
     task: BackgroundTask[ctypes.CDLL]
 
 
-def start_build(optimizer: HasUpdateRule, max_norm: float | None, precision: Precision) -> LoopBuild:
+def start_build(optimizer: Optimizer, precision: Precision) -> LoopBuild:
     """Start building the loop for an optimizer's present rule; a NativeLoop uses the library if its C is the same."""
-    text = source(UpdateKernel(optimizer, max_norm), precision)
+    text = source(UpdateKernel(optimizer), precision)
     return LoopBuild(text, BackgroundTask(prepare_build(lambda: Source(text), text)))
 
 
 class NativeLoop:
     """The loaded loop, on the numbers in buffers that are in use.
 
-    The libraries of the compiled function compute the gradients. Their norm is clipped to `max_norm`, unless that is
-    None. If the C of `started` is that of this loop, its library is used.
+    The libraries of the compiled function compute the gradients. If the C of `started` is that of this loop, its
+    library is used.
     """
 
-    def __init__(
-        self, function: Any, buffers: Buffers, max_norm: float | None, started: LoopBuild | None = None
-    ) -> None:
-        self.kernel = UpdateKernel(buffers.optimizer, max_norm)
+    def __init__(self, function: Any, buffers: Buffers, started: LoopBuild | None = None) -> None:
+        self.kernel = UpdateKernel(buffers.optimizer)
         self._function, self._attributes, self._precision = function, vars(buffers.optimizer), buffers.precision
         text = source(self.kernel, buffers.precision)
         self._library = library = started.task.result() if started and started.text == text else build(text)

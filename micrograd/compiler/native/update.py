@@ -4,33 +4,17 @@ What depends only on the learning rate, the number of steps and the norm of the 
 which works on vectors, with a parameter in each lane.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 from micrograd.compiler.frontend.reach import Reach
 from micrograd.compiler.frontend.redirect import thread_view
 from micrograd.compiler.frontend.tracer import Trace, TraceError
 from micrograd.compiler.passes.expressions import Expressions, Node
-from micrograd.compiler.stepping import OptimizerLike
 from micrograd.compiler.targets.c import SCALAR, TOTAL, VECTOR, literal
 from micrograd.compiler.targets.spelling import source, terms, total
-from micrograd.optim import check_result
-
-
-class HasUpdateRule(OptimizerLike, Protocol):
-    """An optimizer that states its step as a rule for one parameter, as generated code needs it."""
-
-    parameters: Sequence[Any]
-    moments: Mapping[str, float]
-    steps: int
-
-    def rule(self) -> Callable[..., tuple[Any, ...]]:
-        """A function from a parameter, its gradient and its moments to what it and they become."""
-
-    def clip_scale(self, norm: Any, max_norm: float) -> Any:
-        """What gradients of this norm are multiplied by, so that it is `max_norm` at most."""
-
+from micrograd.optim import Optimizer, check_result, clip_scale
 
 ONLY = (
     "in C it may depend only on the numbers it is given, learning_rate, steps and options, and change only what it "
@@ -41,22 +25,21 @@ ONLY = (
 class UpdateKernel:
     """The traced update rule of an optimizer, with all options but the learning rate as they are now.
 
-    `max_norm` limits the norm of the gradients, unless it is None. `trace` is the traced rule; `results` are its lines
-    for the new parameter and moments, and for the gradient if that is clipped. `uniform` has the lines that are the
-    same for all parameters, and `before` those of them that other lines or the results use. `moments` are the names of
-    the moments; those after the first `n_changed` do not change. `reach` is what the rule can read besides its
-    arguments: once that has changed, the kernel is outdated.
+    `trace` is the traced rule, which begins with clipping if the optimizer clips; `results` are its lines for the new
+    parameter and moments. `uniform` has the lines that are the same for all parameters, and `before` those of them that
+    other lines or the results use. `moments` are the names of the moments; those after the first `n_changed` do not
+    change. `reach` is what the rule can read besides its arguments: once that has changed, the kernel is outdated.
 
     Raises TypeError if the rule returns anything else, has side effects, or is not the same each time.
     """
 
-    def __init__(self, optimizer: HasUpdateRule, max_norm: float | None) -> None:
-        self.clips = max_norm is not None
+    def __init__(self, optimizer: Optimizer) -> None:
+        self.clips = optimizer.clip_grad_norm is not None
         kind = type(optimizer).__name__
         self.reach = Reach({kind: optimizer}, ("learning_rate", "steps", "parameters", *optimizer.moments))
         with _as_it_was(optimizer, self.reach):
             try:
-                traced = [_traced(optimizer, max_norm, self.reach) for _ in range(2)]
+                traced = [_traced(optimizer, self.reach) for _ in range(2)]
             except TraceError as error:
                 raise TraceError(f"the rule of {kind} cannot be traced, {error}; {ONLY}") from error
         one, other = (repr((trace.ops, trace.operands, trace.constants, lines)) for trace, lines in traced)
@@ -84,7 +67,7 @@ class UpdateKernel:
         places.append(places.pop(1))
         for k, (place, id) in enumerate(zip(places, self.results, strict=False)):
             lines.append(f"const V r{k} = {self._name(id, 'V')};")
-            if k == 0 or k > len(self.moments) or k <= self.n_changed:  # not a moment that stays as it is
+            if k <= self.n_changed:  # the others are moments that stay as they are
                 lines.append(f"*(W *)({place} + i) = r{k};")
                 if k and all_finite:
                     lines.append(f"sums += r{k} - r{k};")
@@ -121,7 +104,7 @@ def _uniform(trace: Trace) -> set[int]:
     return uniform
 
 
-def _traced(optimizer: HasUpdateRule, max_norm: float | None, reach: Reach) -> tuple[Trace, list[int]]:
+def _traced(optimizer: Optimizer, reach: Reach) -> tuple[Trace, list[int]]:
     """What the rule does to a parameter, and the lines of what it gives. Raises TypeError if it does anything else."""
     trace, kind = Trace(), type(optimizer).__name__
     everyone = trace.leaf("all")
@@ -130,8 +113,8 @@ def _traced(optimizer: HasUpdateRule, max_norm: float | None, reach: Reach) -> t
     vars(optimizer).update(given)
     x, grad, *own = [trace.leaf("x", i) for i in range(2 + len(moments))]
     with thread_view(hidden=everyone):
-        if max_norm is not None:
-            grad = grad * optimizer.clip_scale(trace.leaf("norm"), max_norm)
+        if optimizer.clip_grad_norm is not None:
+            grad = grad * clip_scale(trace.leaf("norm"), optimizer.clip_grad_norm)
         update = optimizer.rule()
         within = Reach({"rule": update}, ignoring=reach.found.values())
         numbers, again = update(x, grad, *own), update(x, grad, *own)
@@ -144,8 +127,8 @@ def _traced(optimizer: HasUpdateRule, max_norm: float | None, reach: Reach) -> t
         raise TypeError(f"the rule of {kind} changes {name}: {ONLY}")
     if unfollowed := reach.unfollowed + within.unfollowed:
         raise TypeError(f"the rule of {kind} reaches {unfollowed[0]}, whose changes cannot be followed: {ONLY}")
-    results = [trace.result(number) for number in [*numbers, grad][: len(numbers) + (max_norm is not None)]]
-    if results[: len(numbers)] != [trace.result(number) for number in again]:
+    results = [trace.result(number) for number in numbers]
+    if results != [trace.result(number) for number in again]:
         raise TypeError(f"the rule of {kind} is not the same for each parameter: {ONLY}")
     if everyone.id in {*results, *[i for id in trace.live(results) for i in trace.operands[id]]}:
         raise TypeError(f"the rule of {kind} depends on all parameters, gradients or moments: {ONLY}")
@@ -154,7 +137,7 @@ def _traced(optimizer: HasUpdateRule, max_norm: float | None, reach: Reach) -> t
 
 
 @contextmanager
-def _as_it_was(optimizer: HasUpdateRule, reach: Reach) -> Iterator[None]:
+def _as_it_was(optimizer: Optimizer, reach: Reach) -> Iterator[None]:
     """After the block the optimizer has the attributes it had before, and what they hold is as it was."""
     attributes = vars(optimizer)
     before = dict(attributes)

@@ -113,6 +113,7 @@ def _js_update(rule: "UpdateKernel") -> str:
         return [f"const t{node.line} = {total(terms(node, name, javascript.TEMPLATES))};" for node in nodes]
 
     start = [f"const {array} = state.{moment};" for array, moment in zip(moments, rule.moments, strict=True)]
+    start += ["const norm = Math.sqrt(g.reduce((sum, x) => sum + x * x, 0));"] * rule.clips
     start += ["const steps = state.steps++;", *computed(rule.nodes(head=True))]
     body = [f"const x{i} = {array}[i];" for i, array in enumerate(["p", "g", *moments])]
     body += computed(rule.nodes(head=False))

@@ -146,7 +146,7 @@ SETTINGS = {
     "one by one": {"batch_size": 1, "epochs": 1},
     "a schedule": {"schedule": optim.cosine(0.1, 12)},
     "a schedule of the user's": {"schedule": lambda step: 0.1 / (1 + step)},
-    "clipped": {"clip_grad_norm": 0.1, "optimizer": lambda p: optim.SGD(p, 0.1, momentum=0.9)},
+    "clipped": {"optimizer": lambda p: optim.SGD(p, 0.1, momentum=0.9, clip_grad_norm=0.1)},
     "validation": {"validation": (XS[:5], YS[:5]), "patience": 1, "epochs": 30},
     "snapshots": {"snapshots": 3},
     "some parameters": {"optimizer": lambda p: optim.SGD(p[2:7], 0.1), "snapshots": 2},

@@ -726,11 +726,10 @@ def test_a_rule_that_gives_another_number_each_time_is_refused():
     message = "the rule of Given is not the same"
     with pytest.raises(TypeError, match=f"{message} each time: in C it may depend only on"):
         UpdateKernel(
-            Given([Value(1.0)], lambda self: (lambda n: lambda x, g, kept: (x - n * g, kept))(time.perf_counter())),
-            None,
+            Given([Value(1.0)], lambda self: (lambda n: lambda x, g, kept: (x - n * g, kept))(time.perf_counter()))
         )
     with pytest.raises(TypeError, match=f"{message} for each parameter: in C it may depend only on"):
-        UpdateKernel(Given([Value(1.0)], lambda self: lambda x, g, kept: (x - time.perf_counter() * g, kept)), None)
+        UpdateKernel(Given([Value(1.0)], lambda self: lambda x, g, kept: (x - time.perf_counter() * g, kept)))
 
 
 class Raising:

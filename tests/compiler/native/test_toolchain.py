@@ -505,7 +505,7 @@ def test_libraries_the_loop_of_a_training_and_exports_build_for(ziglang, tmp_pat
         assert content.startswith(MAGIC[name])
         assert b"run\0" in content
         assert b"room\0" in content
-    source = loop.source(UpdateKernel(Adam(parameters), 1.0))
+    source = loop.source(UpdateKernel(Adam(parameters, clip_grad_norm=1.0)))
     assert b"shuffle\0" in target.library(tmp_path, source).read_bytes()
     for file, text in zip(
         ("model.h", "model.c"), exported(loss, parameters, [p.data for p in parameters]), strict=True

@@ -131,4 +131,4 @@ def test_a_training_is_what_it_is_here(run):
 #include <stdio.h>
 int main(void) { printf("%d %d", (int)sizeof(job), (int)offsetof(job, taken)); return 0; }"""
     expected = [loop.ctypes.sizeof(loop.LoopArguments), loop.LoopArguments.taken.offset]
-    assert [*map(int, run(loop.source(UpdateKernel(SGD([Value(1.0)]), None)) + main))] == expected
+    assert [*map(int, run(loop.source(UpdateKernel(SGD([Value(1.0)]))) + main))] == expected

@@ -495,8 +495,8 @@ class Stepping(optim.SGD):
 def test_an_optimizer_whose_steps_cannot_be_written_is_refused(tmp_path):
     model, loss, xs, _ = network((3, 2, 1))
     fast, parameters = compiled(loss, (xs[0], 0.0), model), model.parameters()
-    refused(optim.SGD, TypeError, "optimizer is .*: expected an optimizer, such as", tmp_path, fast)
-    refused(3, TypeError, r"int has no rule\(\)", tmp_path, fast)
+    refused(optim.SGD, TypeError, "optimizer is .*: expected an Optimizer", tmp_path, fast)
+    refused(3, TypeError, "optimizer is 3: expected an Optimizer", tmp_path, fast)
     refused(Stepping(parameters), TypeError, r"Stepping defines its own step\(\)", tmp_path, fast)
     refused(Counting(parameters), TypeError, "the rule of Counting changes Counting.calls", tmp_path, fast)
     refused(optim.SGD(parameters[:-1]), ValueError, "the optimizer has other parameters", tmp_path, fast)
