@@ -1,8 +1,6 @@
 """The graph that leads to a Value as DOT text, the language of Graphviz: every Value is drawn, nothing is folded."""
 
 import json
-import math
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,7 +11,6 @@ from micrograd.draw.shell import read
 from micrograd.engine import Value
 
 LIMIT = 2000  # nodes: with more of them Graphviz runs for minutes, and nobody reads the drawing
-COLUMNS_PER_NODE = 20  # that edges may pass, for each node of the limit: long edges cost Graphviz time as nodes do
 
 # The attributes of the graph, its nodes and its edges. Graphviz knows Verdana's metrics even where the font is missing;
 # DejaVu Sans, its substitute, is no wider.
@@ -21,7 +18,7 @@ STYLE: dict[str, dict[str, str]] = json.loads(read(__package__, "dot.json"))
 FAST_LAYOUT = 'mclimit="0.1" nslimit="0" splines="line"'  # for graphs whose best layout would take minutes
 LEAF, OPERATION, ROOT = "#ddf4ff", "#fff8c5", "#dafbe1"  # blue goes in, yellow works, green comes out
 CIRCLE = f'shape=circle width=0.65 margin=0 fillcolor="{OPERATION}"'  # one size for all operations of the engine
-ESCAPES: dict[int, str] = {**{ord(c): f"\\{c}" for c in '\\{}|<>"'}, ord("&"): "&amp;", **text.CONTROLS}
+ESCAPES = text.CONTROLS | {ord(c): f"\\{c}" for c in '\\{}|<>"'} | {ord("&"): "&amp;", ord("\n"): "\\n"}
 
 
 def draw_graph(root: Value, *, limit: float = LIMIT) -> str:
@@ -30,7 +27,7 @@ def draw_graph(root: Value, *, limit: float = LIMIT) -> str:
     Each Value is a record of its label, data and gradient, each operation a circle between its operands, in their
     order, and its result; the operands of a dot are marked w0, x0, ... and b. Numbers have four significant digits.
     Gradients are shown once `backward()` was called, and never for a plain number beside a Value. `limit` is the
-    largest number of Values to draw; the edges may pass 20 times as many columns on their way.
+    largest number of Values to draw.
 
     Raises TypeError if `root` is not a Value, and ValueError if the graph is beyond the limit.
     """
@@ -43,17 +40,11 @@ def draw_graph(root: Value, *, limit: float = LIMIT) -> str:
 
 def body(root: Value, limit: float) -> list[str]:
     """The lines of DOT for nodes and edges; a Value is named after its place in topological order."""
-    graph = DrawnGraph(root)
+    graph = DrawnGraph(root, limit)
     steps = columns(graph.operands)  # each takes two columns, one for operations and one for results
     passed = 2 * sum(steps[user] - steps[i] - 1 for i, users in enumerate(graph.users) for user in users)
-    count = len(graph.values)
-    needed = max(count, math.ceil(passed / COLUMNS_PER_NODE))
-    if needed > limit:
-        edges = f", and edges that pass {passed} columns" * (needed > count)
-        remedy = f"draw a smaller part of it, or pass limit={needed}"
-        raise ValueError(f"the graph has {count} nodes{edges}, too many to draw: {remedy}")
     has_gradients = graph.has_gradients()
-    lines = [f"\tgraph [{FAST_LAYOUT}]\n"] * (count + passed > LIMIT)
+    lines = [f"\tgraph [{FAST_LAYOUT}]\n"] * (len(graph.values) + passed > LIMIT)
     for i, node in enumerate(graph.values):
         fill = f' fillcolor="{ROOT if node is root else LEAF}"' * (node is root or not node._prev)
         fields = [str(node.label)] * (node.label != "") + [f"data {text.exact(node.data)}"]
@@ -83,8 +74,4 @@ def _roles(graph: DrawnGraph, i: int) -> Iterable[tuple[int, str]]:
 
 def _escaped(words: Any) -> str:
     """Any text as a part of a quoted DOT label that shows it literally; what XML cannot hold, as a visible symbol."""
-    *lines, last = [
-        re.sub("^ +| +$|  +", lambda spaces: "&#32;" * len(spaces[0]), line.translate(ESCAPES))  # a record drops spaces
-        for line in str(words).split("\n")
-    ]
-    return "\\n".join([*(line or "&#32;" for line in lines), last])  # Graphviz as a wheel can crash on an empty line
+    return str(words).translate(ESCAPES)

@@ -4,10 +4,8 @@ Positive numbers are blue and negative ones orange, which readers tell apart who
 sign is never told by its colour alone. Text has a contrast of at least 4.5 to 1 with its background.
 """
 
-import base64
 import json
 import re
-import zlib
 from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
@@ -46,13 +44,12 @@ def standalone(svg: str) -> str:
 
 
 def page(
-    package: str, *, title: str, summary: str, main: str, data: str, style: str = "", script: str = "",
-    has_controls: bool = True, has_workers: bool = False,
-) -> str:  # fmt: skip
-    """A page as HTML that works offline: a title and a summary as text, controls, `main` and `data` as HTML below them.
+    package: str, *, title: str, summary: str, main: str, data: str, style: str, script: str, has_workers: bool = False
+) -> str:
+    """A page as HTML that works offline: a title and a summary as text, `main` and `data` as HTML below them.
 
-    The `page.css` and `page.js` of the package follow the style and script given, and these those of the shell. A page
-    has controls if there is more than one position to move through, and workers if its scripts start Web Workers.
+    The `page.css` and `page.js` of the package follow the style and script given, and these those of the shell.
+    `has_workers` says that the scripts start Web Workers.
     """
     colours = variables(":root", COLOURS | GRAPH_COLOURS)
     return read(__package__, "shell.html").format(
@@ -60,13 +57,7 @@ def page(
         summary=escape(summary),
         workers="; worker-src blob:" if has_workers else "",
         style=f"{colours}{read(__package__, 'shell.css')}{style}{read(package, 'page.css')}",
-        controls=read(__package__, "controls.html") if has_controls else "",
         main=main,
         data=data,
         script=f"{read(__package__, 'shell.js')}{script}\n{read(package, 'page.js')}",
     )
-
-
-def packed(id: str, content: bytes) -> str:
-    """Data in a page, compressed, which `unpacked` in maps.js reads."""
-    return f'<script type="text/plain" id="{id}">{base64.b64encode(zlib.compress(content, 9)).decode()}</script>\n'

@@ -36,8 +36,12 @@ def bundle(thing):
     return found
 
 
-def elements(svg, attribute):
-    return [e for e in ElementTree.fromstring(svg).iter() if attribute in e.attrib]
+def titles(svg):
+    """Of a network's picture: the titles of its cards, and by its title each edge."""
+    root = ElementTree.fromstring(svg)
+    namespace = "{http://www.w3.org/2000/svg}"
+    edges = [e for e in root.iter(f"{namespace}path") if "mg-edge" in e.get("class")]
+    return [e[0].text for e in root.iter(f"{namespace}g")], {e[0].text: e for e in edges}
 
 
 # Values
@@ -76,15 +80,18 @@ def test_a_network_has_a_card_for_each_unit_and_an_edge_for_each_weight():
     model = nn.MLP(3, [4, 1], rng=1)
     model.layers[0].neurons[1].w[2].data = -8.0
     model.layers[0].neurons[0].w[0].data = 0.0
-    svg = bundle(model)["image/svg+xml"]
-    assert [e.get("data-unit") for e in elements(svg, "data-unit")] == [str(i) for i in range(3 + 4 + 1)]
-    edges = {int(e.get("data-weight")): e for e in elements(svg, "data-weight")}
-    weights = {i: p.data for i, (name, p) in enumerate(model.named_parameters()) if ".w." in name}
-    assert edges.keys() == weights.keys()
-    for i, edge in edges.items():
-        assert edge.get("class").split()[1] == ("plus" if weights[i] > 0 else "minus" if weights[i] else "none")
-        assert edge[0].text.endswith(f": {weights[i]:.4g}")
-    assert max(edges.values(), key=lambda e: float(e.get("stroke-width")))[0].text == "h1[1].w2, the weight of x2: -8"
+    cards, edges = titles(bundle(model)["image/svg+xml"])
+    assert [title.split(":")[0] for title in cards] == ["x0", "x1", "x2", *[f"h1[{i}]" for i in range(4)], "out"]
+    weights = {
+        f"h1[{i}].w{j}, the weight of x{j}": w for i in range(4) for j, w in enumerate(model.layers[0].neurons[i].w)
+    }
+    weights |= {f"out.w{i}, the weight of h1[{i}]": w for i, w in enumerate(model.layers[1].neurons[0].w)}
+    assert edges.keys() == {f"{name}: {w.data:.4g}" for name, w in weights.items()}
+    for title, edge in edges.items():
+        weight = float(title.split(": ")[1])
+        assert edge.get("class").split()[1] == ("plus" if weight > 0 else "minus" if weight else "none")
+    thickest = max(edges, key=lambda title: float(edges[title].get("stroke-width")))
+    assert thickest == "h1[1].w2, the weight of x2: -8"
 
 
 def test_a_bias_is_in_its_card():
@@ -115,7 +122,7 @@ def test_models_of_layers_are_drawn(model):
 
 def test_of_a_wide_layer_the_first_units_are_drawn_and_the_others_counted():
     svg = bundle(nn.MLP(64, [32, 10], rng=1))["image/svg+xml"]
-    assert len(elements(svg, "data-unit")) == 16 + 16 + 10
+    assert len(titles(svg)[0]) == 16 + 16 + 10
     assert ">and 48 more<" in svg
     assert ">and 16 more<" in svg
 

@@ -194,15 +194,3 @@ def test_where_no_cache_can_be_written_compilation_works_all_the_same(tmp_path, 
 
     in_a_process_of_its_own(compile)
     assert os.listdir(tmp_path / "read-only") == []
-
-
-# A program that hangs
-
-
-def test_a_dot_program_whose_child_hangs_is_stopped_too(tmp_path, monkeypatch):
-    (tmp_path / "dot").write_text("#!/bin/sh\n/bin/sleep 2 & wait\n")
-    (tmp_path / "dot").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("micrograd.draw.digraph.TIMEOUT", 0.2)
-    with pytest.raises(RuntimeError, match="dot was stopped"):
-        viz.draw_dot(Value(1.0)).pipe()

@@ -8,6 +8,7 @@ from micrograd.scalar import innermost
 
 ENGINE = {module.__name__ for module in (engine, functions, reductions)}  # whose operations a page can recompute
 LOSSES = ("binary_cross_entropy", "cross_entropy")  # the operations of `losses` that it can recompute
+LIMIT = 200_000  # Values in a picture, which takes 5 seconds then, or in a page, which takes 12 and has 30 megabytes
 SIGNS = {"-": "−", "*": "×", "/": "÷", "neg": "−"}  # easier to read than to type
 POWERS = {"2": "²", "3": "³"}
 
@@ -18,13 +19,18 @@ class DrawnGraph:
     `operands` and `users` have the numbers of each Value's operands, in order, and of the Values that have it as an
     operand, each once; `operations` what `operation_of` says of each. `first` is the number of the first Value that is
     not a leaf, `constants` has the numbers of the plain numbers beside a Value, which have no gradient to show.
+
+    Raises TypeError if `root` is not a Value, and ValueError if there are more Values than `limit`.
     """
 
-    def __init__(self, root: Value) -> None:
+    def __init__(self, root: Value, limit: float = LIMIT) -> None:
         if not isinstance(root, Value):
             raise TypeError(f"root is of type {type(root).__name__}: expected a single Value to draw")
         nodes, leaves = root._topological_order()
         self.values = leaves + nodes
+        if (n := len(self.values)) > limit:
+            remedy = f"draw a part of it, such as the loss of a single example, or pass limit={n}"
+            raise ValueError(f"the graph has {n} Values, and the limit is {limit}: {remedy}")
         self.first = len(leaves)
         self.constants = {i for i, leaf in enumerate(leaves) if is_constant(leaf)}
         self.operations = [operation_of(value) for value in self.values]

@@ -745,7 +745,7 @@ function reveal(i) {
 
 function linked(caption, heads, rows, cells, target) {
   // a table whose first cells choose a Value, and which shows so many rows at a time
-  const made = table(caption, heads, []),
+  const made = table(caption, heads),
     body = made.tBodies[0];
   const add = start => {
     rows.slice(start, start + ROWS).forEach((row, k) => {
@@ -911,4 +911,4 @@ document.addEventListener("keydown", event => {
 find(".controls").append(html("output", { id: "result" })); // in sight wherever the page and the drawing are scrolled
 window.addEventListener("resize", render);
 render();
-const go = connectControls({ last: end, name: "step", wait: 900, show });
+const go = connectControls(end, show);

@@ -8,7 +8,7 @@ from micrograd.compiler.targets.javascript import library
 from micrograd.draw import shell
 from micrograd.draw.graph import formulas
 from micrograd.draw.graph.card import Shape
-from micrograd.draw.graph.drawn import DrawnGraph
+from micrograd.draw.graph.drawn import LIMIT, DrawnGraph
 from micrograd.draw.graph.fold import Folded
 from micrograd.draw.graph.svg import counted, style
 from micrograd.draw.graph.views import View, Views
@@ -18,10 +18,10 @@ from micrograd.scalar import innermost, zero
 from micrograd.support.validation import positive
 
 
-def page(root: Value, learning_rate: float = 0.1) -> str:
+def page(root: Value, learning_rate: float = 0.1, limit: float = LIMIT) -> str:
     """The page of the graph that leads to `root`; the reader's steps begin with the learning rate."""
     learning_rate = positive("learning_rate", learning_rate)
-    graph = DrawnGraph(root)
+    graph = DrawnGraph(root, limit)
     views = Views(graph, deep=True)
     operations, functions = _operations(graph)
     shapes: dict[Shape, int] = {}
@@ -51,7 +51,7 @@ def page(root: Value, learning_rate: float = 0.1) -> str:
         main=shell.read(__package__, "page.html").format(learning_rate=f"{learning_rate}".removesuffix(".0")),
         data=f'<script type="application/json" id="graph">{content}</script>',
         style=style("#drawing"),
-        script=library(code) + code,
+        script=f"{library(code)}{code}\n{shell.read(__package__, 'parts.js')}",
     )
 
 

@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from micrograd.draw.graph.card import SIZES, Slot
-from micrograd.draw.graph.drawn import DrawnGraph
+from micrograd.draw.graph.drawn import LIMIT, DrawnGraph
 from micrograd.draw.graph.views import Item, Views
 from micrograd.draw.shell import COLOURS, GRAPH_COLOURS, read
 from micrograd.draw.text import CONTROLS, EMS, exact, label, number, real, width
@@ -32,7 +32,7 @@ def style(scope: str) -> str:
     return f"{themed(sizes + STYLE, 0)}@media(prefers-color-scheme:dark){{{dark}}}"
 
 
-def to_svg(root: Value, *, limit: float = math.inf) -> str:
+def to_svg(root: Value, *, limit: float = LIMIT) -> str:
     """The graph that leads to `root`, folded, as SVG: the same from run to run, whatever is installed.
 
     A neuron (dot, bias and activation) is one card, with the weights on its edges: blue if they are positive, orange
@@ -43,9 +43,7 @@ def to_svg(root: Value, *, limit: float = math.inf) -> str:
 
     Raises TypeError if `root` is not a Value, and ValueError if the graph is beyond the limit.
     """
-    graph = DrawnGraph(root)
-    if (n := len(graph.values)) > limit:
-        raise ValueError(f"the graph has {n} nodes: draw a smaller part of it, or pass limit={n}")
+    graph = DrawnGraph(root, limit)
     views = Views(graph, deep=False)
     *_, width, height = views.places[0]
     size = f'width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}"'

@@ -3,10 +3,12 @@
 That JavaScript and worker.js lie in a script of type text/plain, of which page.js makes a Web Worker.
 """
 
+import base64
 import copy
 import json
 import math
 import re
+import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -30,7 +32,7 @@ WEIGHTS = 20_000  # of a model, which take some seconds to trace
 SMALL = 1000  # parameters, above which the graph of an example is too large to read
 TARGETS = 10  # of which there are graph pages, each some tens of kilobytes
 NORMAL = -1  # the start of a parameter that is drawn normally distributed; others are drawn up to a limit from 0
-SCRIPTS = ("random.js", "data.js", "chart.js", "network.js", "plane.js")  # before page.js
+SCRIPTS = ("maps.js", "random.js", "data.js", "chart.js", "network.js", "plane.js")  # before page.js
 OF_LOSS = "inputs, parameters, learningRate, forward, backward, createState, update"
 OF_UNITS = "outputs, forward"
 
@@ -68,6 +70,7 @@ def page(model: Any, loss: Any, xs: Any, ys: Any, optimizer: Any = None, validat
         "at": boundary(loss, kinds) if kinds else 0,
     }
     source = partial(shell.read, __package__)
+    packed = base64.b64encode(zlib.compress(json.dumps(content).encode(), 9))
     worker = f"{source('random.js')}\n{source('worker.js')}\nserve([\n{', '.join(codes)}]);\n"
     return shell.page(
         __package__,
@@ -75,11 +78,10 @@ def page(model: Any, loss: Any, xs: Any, ys: Any, optimizer: Any = None, validat
         summary="Press Train: in each step, the weights move a little so that the output fits the examples better. "
         "Change anything.",
         main=shell.read(__package__, "page.html"),
-        data=shell.packed("document", json.dumps(content).encode())
-        + f'<script type="text/plain" id="worker">{worker}</script>\n',
+        data=f'<script type="text/plain" id="document">{packed.decode()}</script>\n'
+        f'<script type="text/plain" id="worker">{worker}</script>\n',
         style=shell.CHART_STYLE,
-        script=shell.read("micrograd.draw", "maps.js") + "\n".join(map(source, SCRIPTS)),
-        has_controls=False,
+        script="\n".join(map(source, SCRIPTS)),
         has_workers=True,
     )
 

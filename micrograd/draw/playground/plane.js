@@ -184,10 +184,10 @@ class Plane {
   // Shows the margins of the model's classes with the line between them, or the map of its output, or that of a unit.
   show(map, margins, n, unit) {
     if (unit) unitPicture(unit.bytes, unit.n, this.ground);
-    else if (this.kinds.length) planePicture(margins, n, this.ground, (x) => x);
+    else if (this.kinds.length) planePicture(margins, n, this.ground);
     else unitPicture(map, n, this.ground);
     this.cell = 1 / (3 * (unit ? unit.n : n) - 1);
-    this.lines = unit || !this.kinds.length ? [] : margins.flatMap((numbers) => strokes(numbers, n, (x) => x));
+    this.lines = unit || !this.kinds.length ? [] : margins.flatMap((numbers) => strokes(numbers, n));
     this.n = n;
     this.draw();
   }

@@ -1,9 +1,7 @@
 """Loss curves and the outcome of a training: as text for a terminal, as SVG and as plots of matplotlib's."""
 
 import math
-import sys
-from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Sequence
 from html import escape
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -16,13 +14,9 @@ if TYPE_CHECKING:
 
 BLOCKS, ASCII = "▁▂▃▄▅▆▇█", "_.:-=+*#"
 MAX_STRETCHES = 300  # of a curve, each drawn by its lowest and its highest point
-WIDTH, NARROW = 640, 350  # of a chart, the latter for phones
-LEFT, RIGHT, TOP, BOTTOM = 63, 144, 36, 36  # margins of a chart, for its numbers and names
+WIDTH, HEIGHT = 640, 240  # of a chart
+LEFT, RIGHT, TOP, BOTTOM = 63, 496, 36, 204  # the sides of its frame, around which there are numbers and names
 LINE = 15  # from one line of text to the next
-LARGEST = sys.float_info.max
-FLAT = 1e-4  # the margin of a single number, as a part of it: enough for different labels
-PLOTTED = 1e307  # the largest number for which matplotlib can draw an axis
-ULPS = 1000  # the least span of an axis, so that the places along it are different floats
 
 
 def sparkline(numbers: Sequence[float], width: int = 60, encoding: str | None = "utf-8") -> str:
@@ -54,63 +48,56 @@ def text(x: float, y: float, words: str, look: str = "", anchor: str = "") -> st
     return f'<text {kind}x="{round(x, 1):g}" y="{round(y, 1):g}"{end}>{escape(words)}</text>'
 
 
-def chart(
-    lines: Mapping[str, Sequence[float]], *, epochs: float, caption: str, marks: Mapping[float, str] = {},
-    width: int = WIDTH, height: int = 240,
-) -> str:  # fmt: skip
-    """Curves over epochs as an SVG element, to be shown with `shell.CHART_STYLE`: logarithmic if all are above 0.
+def curves(history: "History", caption: str, epochs: float) -> str:
+    """The losses of a training by epoch as an SVG element, to be shown with `shell.CHART_STYLE`.
 
-    `lines` has the numbers of each epoch, by the name at the end of the line, or if the chart is narrow, above it; the
-    first name is that of the vertical axis. `epochs` is the last epoch of the horizontal axis, `marks` has texts by the
-    epoch that they mark. Screen readers read the caption out.
+    The axis of the losses is logarithmic if all are above 0; that of the epochs ends at `epochs`. A line marks where
+    the training failed. Screen readers read the caption out.
     """
-    drawn = {title: _strokes(numbers) for title, numbers in lines.items()}
+    lines = {"loss": history.losses} | ({"validation": history.validation_losses} if history.validation_losses else {})
+    drawn = {name: _strokes(numbers) for name, numbers in lines.items()}
     finite = [number for strokes in drawn.values() for stroke in strokes for _, number in stroke]
     logarithmic = min(finite, default=0.0) > 0
     scaled = math.log10 if logarithmic else float
     low, high = (scaled(bound(finite, default=1.0)) for bound in (min, max))
     low, high = widened(low, high, margin=0.05, least=0.5)
-    epochs = max(epochs, 1)
-    is_narrow = width < WIDTH
-    right, bottom = width - (12 if is_narrow else RIGHT), height - BOTTOM
-    top = TOP + LINE * len(lines) * is_narrow
+    epochs = max(epochs, history.failure.epoch if history.failure else 0, 1)
 
     def x(epoch: float) -> float:
-        return LEFT + (right - LEFT) * epoch / epochs
+        return LEFT + (RIGHT - LEFT) * epoch / epochs
 
     def y(number: float) -> float:
-        return bottom - (bottom - top) * share(scaled(number), low, high)
+        return BOTTOM - (BOTTOM - TOP) * share(scaled(number), low, high)
 
     parts = [text(LEFT, 18, caption)]
-    for row, name in labelled(_powers(low, high) if logarithmic else ticks(low, high, 5)):
-        parts.append(f'<path class="mg-grid" d="M{LEFT} {y(row):.1f}H{right}"/>')
+    for row, name in _labelled(_powers(low, high) if logarithmic else _ticks(low, high, 5)):
+        parts.append(f'<path class="mg-grid" d="M{LEFT} {y(row):.1f}H{RIGHT}"/>')
         parts.append(text(LEFT - 7, y(row) + 4, name, "mg-soft", "end"))
-    for tick in filter(float.is_integer, ticks(0, epochs, 6)):
-        parts.append(text(x(tick), bottom + 16, f"{tick:g}", "mg-soft", "middle"))
-    parts.append(text((LEFT + right) / 2, height - 5, "epoch", "mg-soft", "middle"))
+    for tick in filter(float.is_integer, _ticks(0, epochs, 6)):
+        parts.append(text(x(tick), BOTTOM + 16, f"{tick:g}", "mg-soft", "middle"))
+    parts.append(text((LEFT + RIGHT) / 2, HEIGHT - 5, "epoch", "mg-soft", "middle"))
     parts.append(
-        f'<text class="mg-soft" transform="translate(10 {(top + bottom) / 2:.1f}) rotate(-90)" '
-        f'text-anchor="middle">{escape(next(iter(lines)))}{" (log scale)" * logarithmic}</text>'
+        f'<text class="mg-soft" transform="translate(10 {(TOP + BOTTOM) / 2:.1f}) rotate(-90)" '
+        f'text-anchor="middle">loss{" (log scale)" * logarithmic}</text>'
     )
     ends = []
-    for i, (title, strokes) in enumerate(drawn.items()):
+    for i, (name, strokes) in enumerate(drawn.items()):
         paths = ["L".join(f"{x(epoch):.1f} {y(number):.1f}" for epoch, number in stroke) for stroke in strokes]
         parts.append(f'<path class="mg-line mg-line{i}" d="{"".join(f"M{path}" for path in paths)}"/>')
         if strokes:
-            last = next(number for number in reversed(lines[title]) if math.isfinite(number))
-            ends.append((LINE * i + 33 if is_narrow else y(last), f"mg-name{i}", f"{title} {last:.4g}"))
+            last = next(number for number in reversed(lines[name]) if math.isfinite(number))
+            ends.append((y(last), f"mg-name{i}", f"{name} {last:.4g}"))
     ends.sort()
     for at, (_, look, words) in zip(apart([end[0] for end in ends]), ends, strict=True):
-        parts.append(text(LEFT if is_narrow else right + 6, at + 4, words, look))
-    for epoch, words in marks.items():
-        parts.append(f'<path class="mg-mark" d="M{x(epoch):.1f} {top}V{bottom}"/>')
-        anchor, shift = ("end", 4) if x(epoch) > width / 2 else ("start", -4)
-        parts.append(text(x(epoch) + shift, top - 4, words, "mg-alarm", anchor))
+        parts.append(text(RIGHT + 6, at + 4, words, look))
+    if history.failure:
+        at = x(history.failure.epoch)
+        parts.append(f'<path class="mg-mark" d="M{at:.1f} {TOP}V{BOTTOM}"/>')
+        anchor, shift = ("end", 4) if at > WIDTH / 2 else ("start", -4)
+        parts.append(text(at + shift, TOP - 4, history.failure.what, "mg-alarm", anchor))
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="mg-chart{" mg-narrow" * is_narrow}" '
-        f'viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" aria-label="{escape(caption)}" '
-        f'data-left="{LEFT}" data-right="{right}" data-top="{top}" data-bottom="{bottom}" data-epochs="{epochs}">'
-        f"{''.join(parts)}</svg>"
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="mg-chart" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
+        f'height="{HEIGHT}" role="img" aria-label="{escape(caption)}">{"".join(parts)}</svg>'
     )
 
 
@@ -131,17 +118,10 @@ def lowest(losses: Sequence[float]) -> int:
     return min(range(len(losses)), key=lambda i: math.inf if math.isnan(losses[i]) else losses[i])
 
 
-def curves(history: "History", caption: str, epochs: float, width: int = WIDTH) -> str:
-    """The losses of a training as an SVG element."""
-    lines = {"loss": history.losses} | ({"validation": history.validation_losses} if history.validation_losses else {})
-    marks = {history.failure.epoch: history.failure.what} if history.failure else {}
-    return chart(lines, epochs=max(epochs, *marks, 0), caption=caption, marks=marks, width=width)
-
-
 def plot_history(history: "History", ax: Any = None) -> Any:
     """Plot the losses of a training by epoch, on a logarithmic axis if all of them are above 0.
 
-    The line has a gap where a loss is infinite, NaN or beyond 1e307. `ax` are the `matplotlib.axes.Axes` to draw in, in
+    The line has a gap where a loss is infinite or NaN. `ax` are the `matplotlib.axes.Axes` to draw in, in
     colours for light or dark as they are; by default, those of a new figure. They are returned.
 
     Raises ImportError if matplotlib is not installed, and TypeError if `history` is not a History.
@@ -151,10 +131,7 @@ def plot_history(history: "History", ax: Any = None) -> Any:
     if not isinstance(history, History):
         raise TypeError(f"history is of type {type(history).__name__}: expected the History that fit returned")
     ax, theme = axes(ax)
-    losses, validation = (
-        [loss if abs(loss) <= PLOTTED else math.nan for loss in numbers]
-        for numbers in (history.losses, history.validation_losses)
-    )
+    losses, validation = history.losses, history.validation_losses
     blue, orange = COLOURS["plus"][theme], COLOURS["minus"][theme]
     ax.plot(range(1, len(losses) + 1), losses, color=blue, label="loss")
     if validation:
@@ -208,10 +185,21 @@ def _powers(low: float, high: float) -> list[float]:
         found = [x for x in numbers if 0 < x < math.inf and low <= math.log10(x) <= high]
         if len(found) > 2:
             return found[:: -(-len(found) // 6)]
-    if len(found) > 1:
-        return found
-    lowest, highest = (Decimal(10) ** Decimal(end) for end in (low, high))
-    return [tick for tick in ticks(lowest, min(highest, Decimal(LARGEST)), 4) if tick > 0]
+    return found if len(found) > 1 else _ticks(10**low, 10**high, 4)
+
+
+def _ticks(low: float, high: float, most: int) -> list[float]:
+    """Round numbers from low to high: multiples of 1, 2 or 5 times a power of ten."""
+    rough = (high - low) / most
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * (1 - 1e-9))
+    return [i * step for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
+def _labelled(numbers: Sequence[float]) -> list[tuple[float, str]]:
+    """Different numbers in ascending order with different texts, of six digits if these are enough."""
+    found = ([f"{number:.{digits}g}" for number in numbers] for digits in range(6, 18))
+    return next(list(zip(numbers, texts, strict=True)) for texts in found if len(set(texts)) == len(texts))
 
 
 def apart(heights: Sequence[float]) -> list[float]:
@@ -219,34 +207,12 @@ def apart(heights: Sequence[float]) -> list[float]:
     return list(accumulate(heights, lambda above, height: max(height, above + LINE)))
 
 
-# Axes, for all finite floats, including the largest and the smallest: no difference of two overflows
-
-
 def widened(low: float, high: float, margin: float, least: float) -> tuple[float, float]:
     """The ends of an axis with a margin on each side: a part of the extent, or at least `least` if that is 0."""
-    extent = min(high - low, LARGEST)
-    by = max(margin * extent or max(least, FLAT * abs(low)), ULPS * math.ulp(max(abs(low), abs(high))))
-    return max(low - by, -LARGEST), min(high + by, LARGEST)
+    by = margin * (high - low) or max(least, 1e-4 * abs(low))  # enough for different texts along the axis
+    return low - by, high + by
 
 
 def share(number: float, low: float, high: float) -> float:
     """The position of a number between low (0) and high (1); 0 if they are equal."""
-    if math.isinf(high - low):
-        number, low, high = number / 2, low / 2, high / 2
     return (number - low) / (high - low) if high > low else 0.0
-
-
-def ticks(low: float | Decimal, high: float | Decimal, most: int) -> list[float]:
-    """Round numbers from low to high: multiples of 1, 2 or 5 times a power of ten."""
-    first, last = Decimal(low), Decimal(high)
-    rough = (last - first) / most
-    power = Decimal(1).scaleb(rough.adjusted())
-    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * (1 - Decimal("1e-9")))
-    found = [float(i * step) for i in range(math.ceil(first / step), math.floor(last / step) + 1)]
-    return [tick for tick in found if math.isfinite(tick)]
-
-
-def labelled(numbers: Sequence[float]) -> list[tuple[float, str]]:
-    """Different numbers in ascending order with different texts, of six digits if these are enough."""
-    found = ([f"{number:.{digits}g}" for number in numbers] for digits in range(6, 18))
-    return next(list(zip(numbers, texts, strict=True)) for texts in found if len(set(texts)) == len(texts))

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from html import escape
-from itertools import chain, count, pairwise, product
+from itertools import chain, pairwise, product
 from typing import Any, NamedTuple
 
 from micrograd.draw.text import real
@@ -19,15 +19,15 @@ LEGEND = ("edges: weights, solid above 0, dashed below", "in the cards: biases")
 
 
 class Unit(NamedTuple):
-    """A neuron or an input: its name, the index of each of its parameters in the model, and its card if it has one."""
+    """A neuron or an input: its name, and the index of each of its parameters in the model."""
 
     name: str
     neuron: Neuron | None = None
     weights: Sequence[int] = ()
     bias: int = -1
-    number: int = -1  # of the card among all
-    x: float = 0.0  # its upper left corner
-    y: float = 0.0
+
+
+Card = tuple[Unit, float, float]  # with its upper left corner
 
 
 def layers_of(model: Any) -> list[Any]:
@@ -80,12 +80,8 @@ def names(model: Any) -> list[str]:
     return found
 
 
-def network(model: Any, *, legend: bool = True) -> str:
-    """The network of an MLP, a Layer or a Neuron as an SVG element, to be shown with `shell.CHART_STYLE`.
-
-    The result is "" for another model. `data-unit` of a card is its index among the drawn units; `data-from` and
-    `data-to` of an edge are those of its ends, and `data-weight` is the index of its weight among the parameters.
-    """
+def network(model: Any) -> str:
+    """The network of an MLP, a Layer or a Neuron as an SVG element, for `shell.CHART_STYLE`; "" for another model."""
     every = columns(model)
     if not every:
         return ""
@@ -94,22 +90,20 @@ def network(model: Any, *, legend: bool = True) -> str:
     room = CAPTION if pitch > 2 * CAPTION else 4
     side = pitch - room - 6
     parameters = [real(parameter.data) for parameter in model.parameters()]
-    number = count()
-    cards = []
+    columns_of_cards, more = [], []
     for k, units in enumerate(every):
         x, top = SIDE + COLUMN * k, TOP + pitch * (fullest - min(len(units), CARDS)) / 2
-        drawn = enumerate(units[:CARDS])
-        cards.append([unit._replace(number=next(number), x=x, y=top + pitch * i) for i, unit in drawn])
-    parts = _edges(cards, side, pitch / 16, parameters)
-    for units, column in zip(every, cards, strict=True):
-        parts += [_card(unit, side, parameters, has_caption=room == CAPTION) for unit in column]
+        columns_of_cards.append([(unit, x, top + pitch * i) for i, unit in enumerate(units[:CARDS])])
         if len(units) > CARDS:
-            parts.append(text(column[0].x, TOP + pitch * CARDS + 10, f"and {len(units) - CARDS} more", "mg-soft"))
-    width = max(cards[-1][0].x + side + SIDE, MIN_WIDTH)
-    bottom = TOP + pitch * fullest + LINE * any(len(units) > CARDS for units in every)
-    lines = LEGEND[: 2 if room == CAPTION else 1] if legend else ()
-    parts += [text(SIDE, bottom + LINE * (i + 1), line, "mg-soft") for i, line in enumerate(lines)]
-    height = bottom + LINE * len(lines) + TOP
+            more.append(text(x, TOP + pitch * CARDS + 10, f"and {len(units) - CARDS} more", "mg-soft"))
+    parts = _edges(columns_of_cards, side, pitch / 16, parameters)
+    for unit, x, y in chain.from_iterable(columns_of_cards):
+        parts.append(_card(unit, x, y, side, parameters, has_caption=room == CAPTION))
+    width = max(2 * SIDE + COLUMN * (len(every) - 1) + side, MIN_WIDTH)
+    bottom = TOP + pitch * fullest + LINE * bool(more)
+    legend = LEGEND[: 2 if room == CAPTION else 1]
+    parts += more + [text(SIDE, bottom + LINE * (i + 1), line, "mg-soft") for i, line in enumerate(legend)]
+    height = bottom + LINE * len(legend) + TOP
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="mg-network" viewBox="0 0 {width:.0f} {height:.0f}" '
         f'width="{width:.0f}" height="{height:.0f}" role="img" aria-label="{escape(repr(model))}">'
@@ -117,37 +111,38 @@ def network(model: Any, *, legend: bool = True) -> str:
     )
 
 
-def _edges(cards: Sequence[Sequence[Unit]], side: float, thickest: float, parameters: Sequence[float]) -> list[str]:
+def _edges(cards: Sequence[Sequence[Card]], side: float, thickest: float, parameters: Sequence[float]) -> list[str]:
     """The edges between the cards of each two columns."""
-    drawn = [parameters[i] for column in cards for unit in column for i in unit.weights]
-    largest = max((abs(w) for w in drawn if math.isfinite(w)), default=0.0)
+    weights = [parameters[i] for unit, *_ in chain.from_iterable(cards) for i in unit.weights]
+    largest = max(map(abs, filter(math.isfinite, weights)), default=0.0)
     edges = []
     for before, column in pairwise(cards):
-        for b, (j, a) in product(column, enumerate(before)):
-            i, start = b.weights[j], a.x + side
-            weight, bend = parameters[i], (start + b.x) / 2
-            there, here = f"{a.y + side / 2:.1f}", f"{b.y + side / 2:.1f}"
+        for (b, x, y), (j, (a, left, above)) in product(column, enumerate(before)):
+            weight, start = parameters[b.weights[j]], left + side
+            bend = (start + x) / 2
+            there, here = f"{above + side / 2:.1f}", f"{y + side / 2:.1f}"
             sign = "plus" if weight > 0 else "minus" if weight < 0 else "none"
             share = max(abs(weight) / largest, 0.1) if largest and math.isfinite(weight) else 0.1
             edges.append(
-                f'<path class="mg-edge {sign}" data-weight="{i}" data-from="{a.number}" data-to="{b.number}" '
-                f'd="M{start:.1f} {there}C{bend:.1f} {there} {bend:.1f} {here} {b.x:.1f} {here}" '
+                f'<path class="mg-edge {sign}" '
+                f'd="M{start:.1f} {there}C{bend:.1f} {there} {bend:.1f} {here} {x:.1f} {here}" '
                 f'stroke-width="{thickest * share:.2f}">'
                 f"<title>{b.name}.w{j}, the weight of {a.name}: {weight:.4g}</title></path>"
             )
     return edges
 
 
-def _card(unit: Unit, side: float, parameters: Sequence[float], *, has_caption: bool) -> str:
+def _card(unit: Unit, x: float, y: float, side: float, parameters: Sequence[float], *, has_caption: bool) -> str:
     """A unit's card; if there is room for a caption, with its name below and its bias inside."""
-    name, neuron, _, i, number, x, y = unit
-    bias = "" if neuron is None or not has_caption else _short(parameters[i])
-    title = name if neuron is None else f"{name}: {neuron!r}, bias {parameters[i]:.4g}"
+    bias, title = "", unit.name
+    if unit.neuron:
+        title += f": {unit.neuron!r}, bias {parameters[unit.bias]:.4g}"
+        bias = _short(parameters[unit.bias]) * has_caption
     return (
-        f'<g data-unit="{number}"><title>{escape(title)}</title><rect class="mg-card" x="{x:.1f}" y="{y:.1f}" '
+        f'<g><title>{escape(title)}</title><rect class="mg-card" x="{x:.1f}" y="{y:.1f}" '
         f'width="{side:.1f}" height="{side:.1f}" rx="5"/>'
         f"{text(x + side / 2, y + side / 2 + 4, bias, 'inside', 'middle')}"
-        f"{text(x + side / 2, y + side + 15, name, anchor='middle') * has_caption}</g>"
+        f"{text(x + side / 2, y + side + 15, unit.name, anchor='middle') * has_caption}</g>"
     )
 
 

@@ -1,6 +1,5 @@
 // Maps as pictures. A map has a byte for each of n by n points, row by row from below: 128 for 0, more above, less
-// below, and 0 for what is not finite. That of a class is its margin x over the others, as x / (0.25 + |x|), or the
-// margin itself.
+// below, and 0 for what is not finite. That of a class holds its margins over the others, as numbers.
 
 const shades = ["shade0", "shade1", "shade2", "shade3", "shade4", "shade5"], colours = {};
 const tints = { plain: [], striped: [], ...shades.map(() => []) }; // the pixel for each byte, of units and of classes
@@ -26,7 +25,7 @@ function mixed(a, b, share) {
 }
 
 // Draws n by n pixels by the function `pixel`, the first row at the bottom; 0 is transparent.
-function picture(n, pixel, canvas = document.createElement("canvas")) {
+function picture(n, pixel, canvas) {
   if (canvas.width !== n) canvas.width = canvas.height = n;
   const context = canvas.getContext("2d"), image = context.createImageData(n, n);
   const pixels = new Uint32Array(image.data.buffer);
@@ -48,42 +47,38 @@ function unitPicture(bytes, n, canvas, fine = 3 * n) {
   }, canvas);
 }
 
-// The margin of a class from its byte; not finite for a byte of 0.
-const ahead = (byte) => (byte ? (0.25 * (byte - 128)) / (127.5 - Math.abs(byte - 128)) : NaN);
-
-// The plane by the maps of its classes, in the shade of the one that leads, the deeper the larger its margin. The margins,
-// which `margin` returns for what the maps hold, are interpolated to 3 n by 3 n pixels, as `strokes` does for the line.
-function planePicture(leads, n, canvas, margin = ahead) {
-  const fine = 3 * n, step = (n - 1) / (fine - 1), tables = leads.map((map) => Float64Array.from(map, margin));
+// The plane by the margins of its classes, in the shade of the one that leads, the deeper the larger its margin. They are
+// interpolated to 3 n by 3 n pixels, as `strokes` does for the line.
+function planePicture(margins, n, canvas) {
+  const fine = 3 * n, step = (n - 1) / (fine - 1);
   return picture(fine, (x, y) => {
     const left = Math.min(Math.floor(x * step), n - 2), below = Math.min(Math.floor(y * step), n - 2);
     const at = below * n + left, right = x * step - left, up = y * step - below;
     let first = 0, most = -Infinity;
-    for (let k = 0; k < tables.length; k++) {
-      const table = tables[k], low = table[at] + (table[at + 1] - table[at]) * right;
-      const lead = low + (table[at + n] + (table[at + n + 1] - table[at + n]) * right - low) * up;
+    for (let k = 0; k < margins.length; k++) {
+      const map = margins[k], low = map[at] + (map[at + 1] - map[at]) * right;
+      const lead = low + (map[at + n] + (map[at + n + 1] - map[at + n]) * right - low) * up;
       if (!Number.isFinite(lead)) return 0;
       if (lead > most) [first, most] = [k, lead];
     }
-    if (tables.length === 1) first = most < 0 ? 0 : 1;
+    if (margins.length === 1) first = most < 0 ? 0 : 1;
     return tints[first % 6][128 + Math.round((127 * most) / (0.25 + Math.abs(most)))];
   }, canvas);
 }
 
-// The zero line of a map as strokes between the sides of its cells, in cells from the left and from the bottom. The map
-// may also be one of margins, where `margin` returns what it is given.
-function strokes(bytes, n, margin = ahead) {
+// The line where the margins are 0 as strokes between the sides of a map's cells, in cells from the left and the bottom.
+function strokes(margins, n) {
   const found = [];
   for (let row = 0; row < n - 1; row++)
     for (let column = 0; column < n - 1; column++) {
-      const below = row * n + column, isAbove = margin(bytes[below]) >= 0;
-      if ([below + 1, below + n, below + n + 1].every((at) => margin(bytes[at]) >= 0 === isAbove)) continue;
+      const below = row * n + column, isAbove = margins[below] >= 0;
+      if ([below + 1, below + n, below + n + 1].every((at) => margins[at] >= 0 === isAbove)) continue;
       const corners = [[0, 0], [0, 1], [1, 1], [1, 0]].map(([up, right]) => [column + right, row + up]);
-      const values = corners.map(([x, y]) => bytes[y * n + x]);
-      if (values.some((value) => !Number.isFinite(margin(value)))) continue;
+      const values = corners.map(([x, y]) => margins[y * n + x]);
+      if (!values.every(Number.isFinite)) continue;
       const crossed = [];
       for (let side = 0; side < 4; side++) {
-        const a = margin(values[side]), b = margin(values[(side + 1) % 4]);
+        const a = values[side], b = values[(side + 1) % 4];
         if (a >= 0 === b >= 0) continue;
         const share = a / (a - b), [x, y] = corners[side], [toX, toY] = corners[(side + 1) % 4];
         crossed.push([x + (toX - x) * share, y + (toY - y) * share]);
