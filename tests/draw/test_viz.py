@@ -348,7 +348,7 @@ def test_save_svg_writes_the_drawing_and_nothing_else(tmp_path):
 
 def test_a_file_that_cannot_be_replaced_stays_as_it_was(tmp_path, monkeypatch):
     def replace(*_):
-        raise OSError("disk full")
+        raise OSError(28, "disk full")
 
     (tmp_path / "a.svg").write_text("before")
     monkeypatch.setattr(os, "replace", replace)

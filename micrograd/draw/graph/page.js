@@ -35,7 +35,7 @@ const backward = v => {
   for (let i = root; i >= first; i--) {
     c[i] = passed(i, v, g[i]);
     operands(i).forEach((k, place) => {
-      g[k] += c[i][place];
+      if (!constants.has(k)) g[k] += c[i][place];
     });
   }
   return [g, c];
@@ -49,6 +49,7 @@ const rest = G0.slice(),
 for (let i = root; i >= first && !graph.failure; i--) {
   C0[i] = passed(i, V0, G0[i]);
   operands(i).forEach((k, place) => {
+    if (constants.has(k)) return;
     rest[k] -= C0[i][place];
     sizes[k] += Math.abs(C0[i][place]);
   });
@@ -132,8 +133,8 @@ const hasPassed = i => i >= size - passes();
 const now = () => (step === 0 ? -1 : step <= n ? first + step - 1 : step === n + 1 ? root : size - passes());
 
 function gradient(i) {
-  // as far as it is known at this step; undefined before its first contribution
-  if (step <= n) return undefined;
+  // as far as it is known at this step; undefined before its first contribution, and for a constant
+  if (step <= n || constants.has(i)) return undefined;
   if (i === root || hasPassed(users[i][0])) return G[i];
   const done = users[i].filter(hasPassed);
   return done.length
