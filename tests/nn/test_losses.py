@@ -113,21 +113,19 @@ def test_hinge_loss_asks_each_score_for_a_margin_of_1():
     assert grads(scores) == [-1.0, 0.0, 1.0, -1.0]
 
 
-@pytest.mark.parametrize("target", [0, 0.5, 2, -1.5, math.nan])
-def test_hinge_loss_refuses_other_targets_than_minus_and_plus_1(target):
-    with pytest.raises(ValueError, match=r"target\[0\] is .*: hinge_loss expects -1 or \+1; for 0 and 1, use"):
-        hinge_loss([Value(1.0)], [target])
-
-
-@pytest.mark.parametrize("target", [-1, 7, 1.5, math.nan, Value(-1.0)])
-def test_binary_cross_entropy_refuses_targets_that_are_no_probability(target):
-    with pytest.raises(ValueError, match=r"target is .*: .* expects a number from 0 to 1; .* use hinge_loss"):
-        binary_cross_entropy_with_logits(Value(1.0), target)
-
-
-def test_hinge_loss_takes_targets_that_only_an_outer_derivative_knows():
-    score, target = Level1(Value(0.25)), Level1(Value(1.0))
-    assert hinge_loss(score, target).data.data == 0.75
+@pytest.mark.parametrize(
+    ("loss", "targets", "message"),
+    [
+        (hinge_loss, [0, 0.5, 2, NAN], r"-1 or \+1; for 0 and 1, use binary_cross"),
+        (binary_cross_entropy_with_logits, [-1, 7, NAN, Value(-1.0)], "a number from 0 to 1; for .* use hinge_loss"),
+    ],
+)
+def test_targets_that_a_loss_has_no_meaning_for_are_refused(loss, targets, message):
+    for target in targets:
+        with pytest.raises(ValueError, match=rf"target\[0\] is .*: {loss.__name__} expects {message}"):
+            loss([Value(1.0)], [target])
+    score, target = Level1(Value(0.25)), Level1(Value(1.0))  # which only an outer derivative knows
+    assert loss(score, target).data.data > 0
 
 
 def test_binary_cross_entropy_is_that_of_the_sigmoid():
@@ -306,20 +304,21 @@ def test_l2_penalty_of_fractions_is_exact_and_of_nothing_is_0():
 # Second derivatives, against diag(p) - p p^T, the Hessian of the logarithm of a sum of exponentials
 
 
-@pytest.mark.parametrize("name", ["ordinary", "equal", "one"])
-def test_the_hessian_of_cross_entropy_is_diag_p_less_the_square_of_p(name):
-    ps = probabilities(LOGITS[name])
-    expected = [[p * ((i == j) - q) for j, q in enumerate(ps)] for i, p in enumerate(ps)]
-    for row, expected_row in zip(hessian(lambda xs: cross_entropy(xs, 0), LOGITS[name]), expected, strict=True):
-        assert row == close(expected_row, rel=1e-13, abs=1e-15)
+MASS = 0.9 * 2.0 + 0.1 / 4 * (1.0 + 2.0 + 0.5 + 0.25)  # of a smoothed target with weights
 
 
-@pytest.mark.parametrize("output", range(3))
-def test_the_hessian_of_log_softmax_is_the_same_for_each_output(output):
-    xs = LOGITS["ordinary"]
-    ps = probabilities(xs)
-    for i, row in enumerate(hessian(lambda xs: log_softmax(xs)[output], xs)):
-        assert row == close([-ps[i] * ((i == j) - q) for j, q in enumerate(ps)], rel=1e-13)
+@pytest.mark.parametrize(
+    ("f", "factor"),
+    [
+        (lambda xs: cross_entropy(xs, 0), 1),
+        (lambda xs: cross_entropy(xs, 1, weight=[1.0, 2.0, 0.5, 0.25], label_smoothing=0.1), MASS),
+        *[(lambda xs, k=k: log_softmax(xs)[k], -1) for k in range(4)],
+    ],
+)
+def test_the_hessian_of_cross_entropy_and_log_softmax_is_diag_p_less_the_square_of_p(f, factor):
+    ps = probabilities(LOGITS["ordinary"])
+    for i, row in enumerate(hessian(f, LOGITS["ordinary"])):
+        assert row == close([factor * ps[i] * ((i == j) - q) for j, q in enumerate(ps)], rel=1e-12, abs=1e-15)
 
 
 def test_the_hessian_of_softmax_is_that_of_its_formula():
@@ -362,10 +361,16 @@ def test_a_loss_is_of_the_class_of_the_first_logit():
     assert type(softmax(logits[::-1])[0]._prev[1]) is Value
 
 
-@pytest.mark.parametrize("loss", [mse_loss, hinge_loss, binary_cross_entropy_with_logits, cross_entropy, nll_loss])
-def test_the_reduction_is_given_by_its_name(loss):
+@pytest.mark.parametrize(
+    ("loss", "target"),
+    [(mse_loss, 1), (hinge_loss, 1), (binary_cross_entropy_with_logits, 1), (cross_entropy, 0), (nll_loss, 0)],
+)
+def test_the_reduction_is_given_by_its_name_and_an_unknown_one_is_an_error(loss, target):
     with pytest.raises(TypeError, match="positional"):
-        loss([[1.0]], [0], "sum")
+        loss([1.0], [target], "sum")
+    input, of_each = ([1.0], target) if target == 0 else ([1.0], [target])
+    with pytest.raises(ValueError, match="reduction is 'average': expected 'mean', 'sum' or 'none'"):
+        loss(input, of_each, reduction="average")
 
 
 def test_a_batch_with_a_number_among_the_lists_is_named():
@@ -406,12 +411,6 @@ def test_a_number_alone_is_its_own_reduction():
     for reduction in ("mean", "sum", "none"):
         assert mse_loss(Value(3.0), 1, reduction=reduction).data == 4.0
         assert cross_entropy(values([0.0, 0.0]), 0, reduction=reduction).data == close(math.log(2))
-
-
-def test_softmax_of_a_batch_is_that_of_each_example():
-    rows = [[0.3, -1.2], [1.0, 0.0]]
-    for function in (softmax, log_softmax):
-        assert numbers(function(values(rows))) == [numbers(function(values(row))) for row in rows]
 
 
 def test_numpy_arrays_of_values_are_as_good_as_lists():
@@ -464,28 +463,12 @@ def test_a_target_that_does_not_fit_the_logits_is_an_error(loss, logits, target,
         loss(logits, target)
 
 
-def test_one_number_is_no_list_of_logits():
+def test_one_number_or_nothing_is_no_list_of_logits():
     for call in (lambda v: cross_entropy(v, 0), lambda v: nll_loss(v, 0), softmax, log_softmax):
         with pytest.raises(TypeError, match="a number for each class, not Value"):
             call(Value(1.0))
-
-
-def test_softmax_of_nothing_is_an_error():
-    for function in (softmax, log_softmax):
         with pytest.raises(ValueError, match="not an empty one"):
-            function([])
-
-
-@pytest.mark.parametrize("loss", [mse_loss, hinge_loss, binary_cross_entropy_with_logits])
-def test_an_unknown_reduction_is_an_error(loss):
-    with pytest.raises(ValueError, match="reduction is 'average': expected 'mean', 'sum' or 'none'"):
-        loss([1.0], [1], reduction="average")
-
-
-@pytest.mark.parametrize("loss", [cross_entropy, nll_loss])
-def test_an_unknown_reduction_is_an_error_for_one_example_too(loss):
-    with pytest.raises(ValueError, match="reduction is None"):
-        loss([1.0], 0, reduction=None)
+            call([])
 
 
 TEXTS = [
@@ -587,14 +570,6 @@ def test_the_loss_of_a_single_example_has_the_weight_of_its_class():
     assert cross_entropy(values([0.3, -1.2]), 1, weight=[1.0, 2.5]).data == 2.5 * alone.data
 
 
-def test_the_second_derivatives_of_smoothed_and_weighted_cross_entropy_are_those_of_its_mass():
-    p = probabilities([0.3, -1.2, 2.5])
-    mass = 0.9 * 2.0 + 0.1 / 3 * (1.0 + 2.0 + 0.5)
-    second = hessian(lambda xs: cross_entropy(xs, 1, weight=[1.0, 2.0, 0.5], label_smoothing=0.1), [0.3, -1.2, 2.5])
-    for i, row in enumerate(second):
-        assert row == close([mass * ((i == j) * p[i] - p[i] * p[j]) for j in range(3)], rel=1e-12)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -680,25 +655,25 @@ def test_an_array_without_dimensions_is_no_list():
 # PyTorch
 
 
-def both(name, input, target, **options):
-    """Loss and gradient of the input, by us and by PyTorch."""
-    torch = pytest.importorskip("torch")
+def assert_agrees_with_pytorch(name, input, target, **options):
+    """The loss, the gradient of the input, and each loss."""
+    torch, given = pytest.importorskip("torch"), dict(options)
     ours = values(input)
     loss = getattr(losses, name)(ours, target, **options)
     loss.backward()
     theirs = torch.tensor(input, dtype=torch.float64, requires_grad=True)
+    if options.get("weight"):
+        options["weight"] = torch.tensor(options["weight"], dtype=torch.float64)
     classes = name in ("cross_entropy", "nll_loss")
-    expected = getattr(torch.nn.functional, name)(
-        theirs, torch.tensor(target, dtype=torch.int64 if classes else torch.float64), **options
-    )
+    targets, function = torch.tensor(target, dtype=int if classes else float), getattr(torch.nn.functional, name)
+    expected = function(theirs, targets, **options)
     expected.backward()
-    return loss.data, grads(ours), expected.item(), theirs.grad.tolist()
-
-
-def assert_agree(ours, grad, theirs, expected):
-    assert ours == close(theirs, rel=1e-12, abs=1e-12, nan_ok=True)
-    for row, expected_row in zip(grad, expected, strict=True):
+    assert loss.data == close(expected.item(), rel=1e-12, abs=1e-12, nan_ok=True)
+    for row, expected_row in zip(grads(ours), theirs.grad.tolist(), strict=True):
         assert row == close(expected_row, rel=1e-12, abs=1e-12, nan_ok=True)
+    each = getattr(losses, name)(ours, target, **given | {"reduction": "none"})
+    expected = function(theirs, targets, **options | {"reduction": "none"})
+    assert flat(numbers(each)) == close(expected.flatten().tolist(), rel=1e-12, abs=1e-12)
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
@@ -707,7 +682,7 @@ def test_losses_of_numbers_agree_with_pytorch(name, reduction):
     rng = random.Random(1)
     input = [[rng.gauss(0, 3) for _ in range(3)] for _ in range(4)] + [[1000.0, -1000.0, 0.0]] * 2
     target = [[rng.random() for _ in range(3)] for _ in range(4)] + [[0.0, 0.0, 1.0], [1.0, 1.0, 0.0]]
-    assert_agree(*both(name, input, target, reduction=reduction))
+    assert_agrees_with_pytorch(name, input, target, reduction=reduction)
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
@@ -717,40 +692,24 @@ def test_losses_of_classes_agree_with_pytorch(name, reduction):
     rows = [[rng.gauss(0, 3) for _ in range(3)] for _ in range(6)]
     rows += [[1000.0, -1000.0, 0.0]] * 3 + [[-math.inf, 0.0, 1.0], [-1000.0, -1000.0, -1001.0]]
     targets = [0, 1, 2, 0, 1, 2, 0, 1, 2, 1, 2]
-    assert_agree(*both(name, rows, targets, reduction=reduction))
+    assert_agrees_with_pytorch(name, rows, targets, reduction=reduction)
 
 
 @pytest.mark.parametrize("delta", [0.5, 1.0, 3.0])
 def test_huber_loss_agrees_with_pytorch_within_delta_at_it_and_beyond(delta):
     input = [[0.0, 0.25, 0.5, -0.5, 1.0, -1.0, 3.0, -3.0, 1e150]]
-    assert_agree(*both("huber_loss", input, [[0.0] * 9], delta=delta))
+    assert_agrees_with_pytorch("huber_loss", input, [[0.0] * 9], delta=delta)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.75, 1.0])
 @pytest.mark.parametrize("weight", [None, [1.0, 1.0, 1.0], [0.5, 2.0, 0.0]])
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 def test_weights_of_classes_and_smoothed_labels_agree_with_pytorch(reduction, weight, smoothing):
-    torch = pytest.importorskip("torch")
     rng = random.Random(2)
-    rows = [[rng.gauss(0, 3) for _ in range(3)] for _ in range(6)] + [
-        [1000.0, -1000.0, 0.0],
-        [-1000.0, -1000.0, -1001.0],
-    ]
-    targets = [0, 1, 2, 0, 1, 2, 0, 1]
-    options = {"reduction": reduction, "label_smoothing": smoothing}
-    ours = values(rows)
-    loss = cross_entropy(ours, targets, weight=weight, **options)
-    loss.backward()
-    theirs = torch.tensor(rows, dtype=torch.float64, requires_grad=True)
-    of_classes = None if weight is None else torch.tensor(weight, dtype=torch.float64)
-    expected = torch.nn.functional.cross_entropy(theirs, torch.tensor(targets), of_classes, **options)
-    expected.backward()
-    assert_agree(loss.data, grads(ours), expected.item(), theirs.grad.tolist())
-    each = cross_entropy(ours, targets, weight=weight, reduction="none", label_smoothing=smoothing)
-    expected = torch.nn.functional.cross_entropy(
-        theirs, torch.tensor(targets), of_classes, reduction="none", label_smoothing=smoothing
-    )
-    assert numbers(each) == close(expected.tolist(), rel=1e-12, abs=1e-12)
+    rows = [[rng.gauss(0, 3) for _ in range(3)] for _ in range(6)]
+    rows += [[1000.0, -1000.0, 0.0], [-1000.0, -1000.0, -1001.0]]
+    options = {"reduction": reduction, "weight": weight, "label_smoothing": smoothing}
+    assert_agrees_with_pytorch("cross_entropy", rows, [0, 1, 2, 0, 1, 2, 0, 1], **options)
 
 
 @pytest.mark.parametrize("name", LOGITS)
