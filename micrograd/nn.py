@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from micrograd import scalar
@@ -80,12 +79,15 @@ class Module(NotebookDisplay):
 
     def __getstate__(self) -> Any:
         """What copy and pickle take: computed Values detached, since their histories hold closures."""
-        taken: dict[int, Any] = {}  # by deepcopy, in place of what has this id
+        memo: dict[int, Any] = {}  # what deepcopy takes in place of the part with this id
         for member in _members(self).values():
             parts = [part for _, part, members in walk(member, into_modules=False) if not members]
             detached = {id(part): part.detach() for part in parts if isinstance(part, Value) and part._prev}
-            taken |= {id(part): part for part in parts} | detached if detached else {id(member): member}
-        return deepcopy(super().__getstate__(), taken)
+            if detached:  # only its lists and dicts are new
+                memo |= {id(part): part for part in parts} | detached
+            else:
+                memo[id(member)] = member
+        return deepcopy(super().__getstate__(), memo)
 
 
 class Neuron(Module):
@@ -99,11 +101,10 @@ class Neuron(Module):
     """
 
     def __init__(self, nin: int, activation: Activation = "tanh", *, fan_out: int = 1, rng: Rng = None) -> None:
-        _try(activation)
-        self.activation = activation
-        limit, uniform = weight_limit(count("nin", nin), fan_out, activation), generator(rng).uniform
+        uniform, limit = generator(rng).uniform, weight_limit(count("nin", nin), fan_out, activation)
         self.w = [Value(uniform(-limit, limit)) for _ in range(nin)]
         self.b = Value(0.0)
+        self.activation = _tried(activation)
 
     def __call__(self, x: Sequence[Any]) -> Value:
         """The output for `nin` Values or numbers. Raises ValueError for any other number of inputs."""
@@ -150,10 +151,8 @@ class MLP(Module):
     ) -> None:  # fmt: skip
         if len(nouts) == 0:
             raise ValueError(f"nouts is {nouts!r}: expected the size of each layer, such as [16, 1]")
-        rng = generator(rng)
-        activations = [activation] * (len(nouts) - 1) + [output]
-        sizes = zip(pairwise([nin, *nouts]), activations, strict=True)
-        self.layers = [Layer(n, m, of_layer, rng=rng) for (n, m), of_layer in sizes]
+        nins, activations, rng = [nin, *nouts], [activation] * (len(nouts) - 1) + [output], generator(rng)
+        self.layers = [Layer(n, m, act, rng=rng) for n, m, act in zip(nins, nouts, activations, strict=False)]
 
     def __call__(self, x: Sequence[Any]) -> "Output":
         """The outputs for `nin` inputs, or the one Value of a single neuron. Raises ValueError for more or fewer."""
@@ -200,14 +199,15 @@ def activation_of(activation: Activation) -> Callable[[Value], Value]:
     return ACTIVATIONS[activation]
 
 
-def _try(activation: Activation) -> None:
-    """Raise TypeError if the activation does not take a Value, as `math.tanh` does not."""
+def _tried(activation: Activation) -> Activation:
+    """The activation. Raises TypeError if it does not take a Value, as `math.tanh` does not."""
     function = activation_of(activation)
     with suppress(ArithmeticError, ValueError):  # it may not be defined at 0.5
         try:
             function(Value(0.5))
         except TypeError as error:
             raise TypeError(f"the activation {_name(activation)} does not take a Value: {error}") from error
+    return activation
 
 
 def _name(activation: Activation) -> str:
