@@ -1,11 +1,7 @@
 """Teaches a small neural network XOR, shows what it has learned, and draws it: `python demo.py`."""
 
-import argparse
 import copy
-import math
-import os
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from micrograd import Value, mean, nn
@@ -14,109 +10,77 @@ from micrograd.optim import SGD
 from micrograd.viz import draw_graph, remember_lines, save_html, save_playground, save_svg, sparkline
 
 XOR = [((0.0, 0.0), 0.0), ((0.0, 1.0), 1.0), ((1.0, 0.0), 1.0), ((1.0, 1.0), 0.0)]  # inputs and target
-TOLERANCE = 0.1  # XOR is solved if each prediction is this close to its target
+STEPS = 1000
+LEARNING_RATE = 2.0
 
 
-def train(model: nn.MLP, steps: int, learning_rate: float) -> Iterator[float]:
-    """Plain gradient descent on the mean squared error; yields the loss of each step."""
-    for _ in range(steps):
-        loss = mean((model(x) - target) ** 2 for x, target in XOR)
+def loss_of(model: nn.MLP) -> Value:
+    """The mean squared error of the model's predictions."""
+    return mean((model(x) - target) ** 2 for x, target in XOR)
+
+
+def train(model: nn.MLP) -> list[float]:
+    """Plain gradient descent; returns the loss of each step."""
+    losses = []
+    for step in range(1, STEPS + 1):
+        loss = loss_of(model)
         model.zero_grad()
         loss.backward()
         for parameter in model.parameters():
-            parameter.data -= learning_rate * parameter.grad
-        yield loss.data
+            parameter.data -= LEARNING_RATE * parameter.grad
+        losses.append(loss.data)
+        if step % 200 == 0:
+            print(f"step {step:4}/{STEPS}  loss {loss.data:.6f}")
+    return losses
 
 
-def show_progress(losses: Iterator[float], steps: int) -> None:
-    """One line that updates itself on a terminal, and then the curve of the loss; a few plain lines elsewhere."""
-    live = sys.stdout.isatty()
-    every = 20 if live else max(steps // 5, 1)
-    seen = []
-    for step, loss in enumerate(losses, start=1):
-        seen.append(loss)
-        if step % every == 0 or step == steps:
-            print(f"step {step:{len(str(steps))}}/{steps}  loss {loss:.6f}", end="\r" if live else "\n", flush=True)
-    print()
-    if live and seen:
-        print(f"loss from {seen[0]:.4g} to {seen[-1]:.4g}  {sparkline(seen, 40, sys.stdout.encoding)}\n")
-
-
-def show_predictions(model: nn.MLP) -> bool:
-    """Print the model's predictions; True if they are XOR."""
+def show_predictions(model: nn.MLP) -> None:
+    """Print what the model has learned, beside what it should have."""
     print("x0  x1  target  prediction")
-    predictions = [model(x).data for x, _ in XOR]
-    for ((x0, x1), target), prediction in zip(XOR, predictions, strict=True):
-        print(f"{x0:2.0f}  {x1:2.0f}  {target:6.0f}  {prediction:10.3f}")
-    return all(abs(prediction - target) < TOLERANCE for (_, target), prediction in zip(XOR, predictions, strict=True))
+    for (x0, x1), target in XOR:
+        print(f"{x0:2.0f}  {x1:2.0f}  {target:6.0f}  {model((x0, x1)).data:10.3f}")
 
 
-def draw(model: nn.MLP, untrained: nn.MLP, learning_rate: float, directory: Path) -> None:
-    """Write a playground, the graph of the prediction for (1, 0), and a page with that of the loss before training."""
-    models = {"2-4-1": untrained, "one neuron": nn.Neuron(2, "sigmoid", rng=0)}
-    page, xs, targets = directory / "playground.html", [x for x, _ in XOR], [target for _, target in XOR]
-    save_playground(models, mse_loss, xs, targets, page, optimizer=lambda parameters: SGD(parameters, learning_rate))
-    print(f"Open {page} in a browser to watch the network learn what a single neuron cannot.")
+def write_playground(model: nn.MLP) -> None:
+    """Write a page that trains the model in the browser, beside a single neuron, which cannot learn XOR."""
+    models = {"2-4-1": model, "one neuron": nn.Neuron(2, "sigmoid", rng=0)}
+    xs, targets = zip(*XOR, strict=True)
+    save_playground(models, mse_loss, xs, targets, "playground.html", optimizer=lambda p: SGD(p, LEARNING_RATE))
+
+
+def write_steps(model: nn.MLP) -> None:
+    """Write a page that steps through the loss, forward and backward, with the line that made each Value."""
+    with remember_lines():
+        loss = loss_of(model)
+    loss.label = "loss"
+    save_html(loss, "xor.html", learning_rate=LEARNING_RATE)
+
+
+def draw_prediction(model: nn.MLP) -> None:
+    """Draw the graph of the prediction for (1, 0), with gradients: folded, and with every Value."""
     prediction = model([Value(1.0, label="x0"), Value(0.0, label="x1")])
     prediction.label = "prediction"
     model.zero_grad()
     prediction.backward()
-    save_svg(prediction, directory / "xor.svg")
-    with remember_lines():
-        loss = mean((untrained(x) - target) ** 2 for x, target in XOR)
-    loss.label = "loss"
-    save_html(loss, directory / "xor.html", learning_rate=learning_rate)
-    (directory / "xor.dot").write_text(draw_graph(prediction), encoding="utf-8")
-    print(f"A picture of the network is in {directory / 'xor.svg'},")
-    print(f"and its graph, as text for Graphviz, in {directory / 'xor.dot'}.")
-    print(f"Open {directory / 'xor.html'} to follow its loss, forward and backward, and to train it by hand.")
+    save_svg(prediction, "xor.svg")
+    Path("xor.dot").write_text(draw_graph(prediction), encoding="utf-8")
 
 
-def main() -> int:
-    """Run the demo; 0 if XOR is solved, 1 if not."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--seed", type=int, default=0, help="the seed of the random weights")
-    parser.add_argument("--steps", type=int, default=1000, help="how many times the weights are updated")
-    parser.add_argument("--learning-rate", type=float, default=2.0, help="how far they move against the gradient")
-    parser.add_argument("--out", type=Path, default=".", metavar="DIR", help="where the pictures are written")
-    options = parser.parse_args()
-    if options.steps < 0:
-        parser.error(f"argument --steps: {options.steps} is negative")
-    if not 0 < options.learning_rate < math.inf:
-        parser.error(f"argument --learning-rate: {options.learning_rate} is not a positive, finite number")
-    try:
-        options.out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        parser.error(f"argument --out: {error}")
-
-    model = nn.MLP(2, [4, 1], activation="tanh", output="sigmoid", rng=options.seed)
+def main() -> None:
+    """Train, show and draw."""
+    model = nn.MLP(2, [4, 1], activation="tanh", output="sigmoid", rng=0)
     untrained = copy.deepcopy(model)
     print(model)
-    show_progress(train(model, options.steps, options.learning_rate), options.steps)
-    solved = show_predictions(model)
-    print("Solved: every" if solved else "Not solved: not every", f"prediction is within {TOLERANCE} of its target.\n")
-    draw(model, untrained, options.learning_rate, options.out)
-    return 0 if solved else 1
-
-
-def end_quietly(program: Callable[[], int]) -> int:
-    """Run the program, with no traceback if Ctrl-C, a closed pipe or an unwritable file ends it."""
-    sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")  # there is none after `>&-`
-    try:
-        try:
-            return program()
-        finally:
-            sys.stdout.flush()  # here, where its failure is caught
-    except KeyboardInterrupt:
-        print(file=sys.stderr)
-        return 130
-    except OSError as error:
-        closed = isinstance(error, BrokenPipeError)  # whoever reads has seen enough, as `head` has
-        if not closed:
-            print(f"{Path(__file__).name}: error: {error}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python would write at its end
-        return 141 if closed else 2
+    losses = train(model)
+    print(f"\nloss from {losses[0]:.4g} to {losses[-1]:.4g}  {sparkline(losses, 40, sys.stdout.encoding)}\n")
+    show_predictions(model)
+    write_playground(untrained)
+    write_steps(untrained)
+    draw_prediction(model)
+    print("\nOpen playground.html in a browser to watch the network learn what a single neuron cannot,")
+    print("and xor.html to follow its loss, forward and backward, and to train it by hand.")
+    print("A picture of the trained network is in xor.svg, and its graph, as text for Graphviz, in xor.dot.")
 
 
 if __name__ == "__main__":
-    sys.exit(end_quietly(main))
+    main()
