@@ -19,13 +19,14 @@ PATIENCE = 20  # seconds for one test, which takes a few at most
 MEMORY = 4 << 30  # bytes
 
 GRADIENTS = ["engine", "functional", "properties", "function", "c", "precision"]
+ENGINE = ["engine", "core/number", "core/gradients", "core/levels", "core/errors", "reductions"]
 NETWORKS = ["nn", "losses", "optim", "fit"]
 IN_PYTHON = ["function", "compiler/compiled", "ieee", "c", "faults"]
 IN_C = ["c", "function", "compiler/compiled", "ieee", "faults"]
 TRAINING = ["session", "scenarios", "backends", "fit", "copying", "faults"]
 TESTS = {  # those of the module first
     **{name: ["scalar", *GRADIENTS] for name in ["scalar", "functions"]},
-    **{name: [*GRADIENTS, *NETWORKS, "load"] for name in ["engine", "core/levels", "reductions", "core/errors"]},
+    **{name: [*GRADIENTS, *NETWORKS, "load"] for name in ENGINE},
     **{name: ["functional", "sparse", "properties"] for name in ["functional", "core/derivatives"]},
     "support/trees": ["trees", "functional", "sparse", "properties", "function"],
     "data": ["data"],
