@@ -1215,7 +1215,7 @@ def test_bad_input_is_refused_at_the_door():
         micrograd.compile(lambda x: x, (1.0,), batch_size=0)
     with pytest.raises(ValueError, match="finite is 1: expected True or False"):
         micrograd.compile(lambda x: x, (1.0,), finite=1)
-    with pytest.raises(TypeError, match="optimizer is <class 'micrograd.optim.SGD'>: expected an optimizer, such as"):
+    with pytest.raises(TypeError, match="optimizer is <class 'micrograd.optim.SGD'>: expected an Optimizer, such as"):
         micrograd.compile(lambda x: p * x, (1.0,), parameters=[p], backend="python").training(SGD)
 
 
