@@ -235,7 +235,7 @@ def _members(part: Any) -> dict[Any, Any]:
     if isinstance(part, Module):
         state = object.__getstate__(part)
         attributes, slots = state if isinstance(state, tuple) else (state, {})
-        return {**(attributes or {}), **slots}
+        return (attributes or {}) | slots
     if isinstance(part, dict):
         return part
     if isinstance(part, (list, tuple, deque)):

@@ -25,6 +25,12 @@ def test_a_data_set_follows_from_its_seed(make):
     assert make(30) == make(30, rng=7)
 
 
+def test_the_defaults_of_data_sets_are_those_of_the_playground():
+    assert moons(rng=7) == moons(100, 0.1, 7)
+    assert circles(rng=7) == circles(100, 0.1, 7, factor=0.5)
+    assert spirals(rng=7) == spirals(100, 0.02, 7, arms=2, turns=1.0)
+
+
 @pytest.mark.parametrize("make", [moons, circles, spirals])
 @pytest.mark.parametrize("n", [0, 1, 2, 7, 100])
 def test_the_points_are_shared_out_evenly_among_the_classes(make, n):
