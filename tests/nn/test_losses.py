@@ -4,6 +4,7 @@ import inspect
 import math
 import random
 from fractions import Fraction
+from functools import partial
 
 import pytest
 
@@ -105,19 +106,27 @@ def test_mse_loss_of_fractions_is_exact():
     assert grads(xs) == [Fraction(2, 3), Fraction(5, 7)]
 
 
-def test_hinge_loss_asks_each_score_for_a_margin_of_1():
-    scores = values([0.5, 2.0, -0.25, -3.0])
-    loss = hinge_loss(scores, [1, 1, -1, 1], reduction="sum")
-    loss.backward()
-    assert loss.data == 0.5 + 0 + 0.75 + 4
-    assert grads(scores) == [-1.0, 0.0, 1.0, -1.0]
+@pytest.mark.parametrize(
+    ("loss", "inputs", "targets", "each", "gradient"),
+    [
+        (l1_loss, [3.0, -1.5, 2.0], [1.0, 0.0, 2.0], [2.0, 1.5, 0.0], [1.0, -1.0, 0.0]),
+        (huber_loss, [0.5, 4.0, -2.0], [0.0, 1.0, 0.0], [0.125, 2.5, 1.5], [0.5, 1.0, -1.0]),
+        (partial(huber_loss, delta=2.0), [1.0, 5.0, -3.0], [0.0, 1.0, 0.0], [0.5, 6.0, 4.0], [1.0, 2.0, -2.0]),
+        (hinge_loss, [0.5, 2.0, -0.25, -3.0], [1, 1, -1, 1], [0.5, 0.0, 0.75, 4.0], [-1.0, 0.0, 1.0, -1.0]),
+    ],
+)
+def test_losses_of_numbers_are_those_of_their_formulas(loss, inputs, targets, each, gradient):
+    xs = values(inputs)
+    assert numbers(loss(xs, targets, reduction="none")) == each
+    loss(xs, targets, reduction="sum").backward()
+    assert grads(xs) == gradient
 
 
 @pytest.mark.parametrize(
     ("loss", "targets", "message"),
     [
         (hinge_loss, [0, 0.5, 2, NAN], r"-1 or \+1; for 0 and 1, use binary_cross"),
-        (binary_cross_entropy_with_logits, [-1, 7, NAN, Value(-1.0)], "a number from 0 to 1; for .* use hinge_loss"),
+        (binary_cross_entropy_with_logits, [-1, 2, NAN, Value(-1.0)], "a number from 0 to 1; for .* use hinge_loss"),
     ],
 )
 def test_targets_that_a_loss_has_no_meaning_for_are_refused(loss, targets, message):
@@ -237,6 +246,8 @@ def test_cross_entropy_of_ten_classes_is_one_node():
 def test_log_softmax_of_ten_classes_is_a_node_a_class_and_one_that_they_share():
     outputs = log_softmax(values([0.1 * i for i in range(10)]))
     assert len({id(node) for output in outputs for node in history(output)}) == 11
+    assert {output._op for output in outputs} == {"log_softmax"}
+    assert {output._op for output in softmax([0.0, 1.0])} == {"softmax"}
     assert [len(output._prev) for output in outputs] == [2] * 10
     shared = outputs[0]._prev[1]
     assert shared.data == close(math.log(math.fsum(math.exp(0.1 * i) for i in range(10))), rel=1e-15)
@@ -565,9 +576,22 @@ def test_weights_and_smoothing_are_compiled_for_targets_that_only_a_call_knows(r
         assert flat(gradient) == close(flat(grads(xs)), rel=1e-12)
 
 
-def test_the_loss_of_a_single_example_has_the_weight_of_its_class():
-    alone = cross_entropy(values([0.3, -1.2]), 1)
-    assert cross_entropy(values([0.3, -1.2]), 1, weight=[1.0, 2.5]).data == 2.5 * alone.data
+@pytest.mark.parametrize("smoothing", [0.0, 0.25, 1.0])
+def test_weights_and_smoothing_are_those_of_their_formula(smoothing):
+    weight, losses, gradients = [0.5, 2.0, 0.25], [], []
+    for row, target in zip(ROWS, [1, 0], strict=True):
+        ps = probabilities(row)
+        shares = [w * ((1 - smoothing) * (k == target) + smoothing / 3) for k, w in enumerate(weight)]
+        losses.append(-sum(share * math.log(p) for share, p in zip(shares, ps, strict=True)))
+        gradients.append([sum(shares) * p - share for share, p in zip(shares, ps, strict=True)])
+        alone = cross_entropy(values(row), target, weight=weight, label_smoothing=smoothing)
+        assert alone.data == close(losses[-1], rel=1e-14)
+    for reduction, scale in (("mean", 2.0 + 0.5), ("sum", 1.0)):
+        xs = values(ROWS)
+        loss = cross_entropy(xs, [1, 0], weight=weight, label_smoothing=smoothing, reduction=reduction)
+        loss.backward()
+        assert loss.data == close(sum(losses) / scale, rel=1e-14)
+        assert flat(grads(xs)) == close([x / scale for x in flat(gradients)], rel=1e-13, abs=1e-15)
 
 
 @pytest.mark.parametrize(
