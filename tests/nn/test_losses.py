@@ -577,16 +577,17 @@ def test_weights_and_smoothing_are_compiled_for_targets_that_only_a_call_knows(r
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.25, 1.0])
-def test_weights_and_smoothing_are_those_of_their_formula(smoothing):
-    weight, losses, gradients = [0.5, 2.0, 0.25], [], []
+@pytest.mark.parametrize("weight", [None, [0.5, 2.0, 0.25]])
+def test_weights_and_smoothing_are_those_of_their_formula(weight, smoothing):
+    of_classes, losses, gradients = weight or [1.0, 1.0, 1.0], [], []
     for row, target in zip(ROWS, [1, 0], strict=True):
         ps = probabilities(row)
-        shares = [w * ((1 - smoothing) * (k == target) + smoothing / 3) for k, w in enumerate(weight)]
+        shares = [w * ((1 - smoothing) * (k == target) + smoothing / 3) for k, w in enumerate(of_classes)]
         losses.append(-sum(share * math.log(p) for share, p in zip(shares, ps, strict=True)))
         gradients.append([sum(shares) * p - share for share, p in zip(shares, ps, strict=True)])
         alone = cross_entropy(values(row), target, weight=weight, label_smoothing=smoothing)
         assert alone.data == close(losses[-1], rel=1e-14)
-    for reduction, scale in (("mean", 2.0 + 0.5), ("sum", 1.0)):
+    for reduction, scale in (("mean", of_classes[1] + of_classes[0]), ("sum", 1.0)):
         xs = values(ROWS)
         loss = cross_entropy(xs, [1, 0], weight=weight, label_smoothing=smoothing, reduction=reduction)
         loss.backward()

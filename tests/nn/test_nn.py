@@ -435,12 +435,11 @@ class Keeping(Module):
 
     def __init__(self):
         self.first, self.second = Layer(2, 2, rng=1), Layer(2, 1, rng=2)
-        self.log = []
+        self.log, self.by_name = [], {"head": Neuron(1, rng=3), "steps": 3}
 
     def __call__(self, x):
         self.hidden = self.first(x)
-        self.by_name = {"out": (self.second(self.hidden),), "steps": 3}
-        self.by_name["itself"] = self.by_name
+        self.by_name |= {"out": (self.second(self.hidden),), "itself": self.by_name}
         self.mixed = [self.first.neurons[0].b, self.hidden[0], deque(self.hidden), np.array(self.hidden)]
         return self.by_name["out"][0]
 
@@ -464,6 +463,7 @@ def test_what_was_computed_is_no_parameter_and_a_constant_in_copies(duplicate):
     assert [v._prev == () for v in model.hidden] == [False, False]
     assert twin([1.0, 2.0]).data == model([1.0, 2.0]).data
     assert (twin.log is model.log) == (duplicate is copy.copy)
+    assert (twin.by_name["head"] is model.by_name["head"]) == (duplicate is copy.copy)
 
 
 @dataclass
