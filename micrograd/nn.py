@@ -233,9 +233,9 @@ def walk(root: Any, into_modules: bool = True) -> Iterator[tuple[str, Any, dict[
 def _members(part: Any) -> dict[Any, Any]:
     """The attributes of a Module, or the items of a list, a dict or an array, by name; nothing for anything else."""
     if isinstance(part, Module):
-        state = object.__getstate__(part)
+        state = object.__getstate__(part)  # of a class with slots a pair
         attributes, slots = state if isinstance(state, tuple) else (state, {})
-        return (attributes or {}) | slots
+        return dict(attributes or {}) | slots
     if isinstance(part, dict):
         return part
     if isinstance(part, (list, tuple, deque)):
