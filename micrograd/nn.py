@@ -235,7 +235,7 @@ def _members(part: Any) -> dict[Any, Any]:
     if isinstance(part, Module):
         state = object.__getstate__(part)  # of a class with slots a pair
         attributes, slots = state if isinstance(state, tuple) else (state, {})
-        return dict(attributes or {}) | slots
+        return dict(attributes or {}, **slots)
     if isinstance(part, dict):
         return part
     if isinstance(part, (list, tuple, deque)):
