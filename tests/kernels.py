@@ -6,10 +6,12 @@ from math import inf
 from operator import add
 from typing import Any, NamedTuple
 
-from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.dtype import DOUBLE, Precision
+from micrograd.compiler.frontend.graph import CallSpec, Graph
 from micrograd.compiler.frontend.tracer import OPERATIONS
 from micrograd.compiler.ir import Accumulate, Loop, Ref, Scatter, Step, Sum, start
 from micrograd.compiler.passes import Program, program
+from micrograd.compiler.targets.c import library_source
 from micrograd.support.trees import flat as flatten
 from micrograd.support.trees import shape_of
 
@@ -127,6 +129,11 @@ def interpreted(made: Program, parameters: Sequence[Any], example: Sequence[Any]
     machine = Machine(memory, [0.25] * len(parameters))
     machine.run(made.kernel)
     return Computed(machine.results(made.n_results), machine.gradients)
+
+
+def c_source(graph: Graph, kind: CallSpec, tile: int, precision: Precision = DOUBLE) -> str:
+    """The C for a kind of call."""
+    return library_source(graph, program(graph, *graph.ends(kind)), tile=tile, precision=precision)
 
 
 def straight(graph: Graph, parameters: Sequence[Any], example: Sequence[Any]) -> Computed:

@@ -21,7 +21,6 @@ from micrograd.compiler.frontend.wrappers import Entries, on_arrays
 from micrograd.compiler.native.background import BackgroundTask
 from micrograd.compiler.native.library import CBackend, Library
 from micrograd.compiler.native.toolchain import CompilerError, notice, require_compiler, warn_once
-from micrograd.compiler.native.writer import MUCH_TO_WRITE, LibraryWriter
 from micrograd.compiler.options import Options
 from micrograd.compiler.targets.python import PythonBackend, explain
 from micrograd.core.errors import shown
@@ -175,19 +174,16 @@ class Function:
         new = [batch for batch in examples.batches if batch.shapes not in self._backends]
         if len(new) > MANY_SHAPES:
             log.warning("compiling once for each of %d shapes of examples", len(new))
-        n_operands = len(new) * self._backends[self._shapes].stored.n_operands(kind)
-        with LibraryWriter(uses_process=n_operands > MUCH_TO_WRITE) as writer:
-            for packed in examples.batches:
-                with gc_paused():  # until the graph is freed
-                    self._compiled_for(packed)
-                    if self._graph_of(packed).is_differentiable:
-                        share = examples.share(packed)
-                        self._start_build(packed.shapes, kind, share, writer if len(examples.batches) > 1 else None)
-                if packed in new:
-                    on_compiled(1 + new.index(packed), len(new))
-            for packed in examples.batches:
-                self._check_differentiable(packed)
-                self._library(packed.shapes, kind, examples.share(packed))
+        for packed in examples.batches:
+            with gc_paused():  # until the graph is freed
+                self._compiled_for(packed)
+                if self._graph_of(packed).is_differentiable:
+                    self._start_build(packed.shapes, kind, examples.share(packed))
+            if packed in new:
+                on_compiled(1 + new.index(packed), len(new))
+        for packed in examples.batches:
+            self._check_differentiable(packed)
+            self._library(packed.shapes, kind, examples.share(packed))
 
     def _unflattened(self, shapes: Shapes, n: int, numbers: Any) -> Any:
         """The function's values for n examples of these shapes, from their flat numbers."""
@@ -228,12 +224,12 @@ class Function:
         doubles = "" if self.precision == DOUBLE else ", in double precision"
         warn_once(f"compiled to Python instead of C{doubles}: {error}")
 
-    def _start_build(self, shapes: Shapes, kind: CallSpec, n: float, writer: LibraryWriter | None = None) -> None:
+    def _start_build(self, shapes: Shapes, kind: CallSpec, n: float) -> None:
         """Start building, in the background, the library that `_library` returns."""
         backend = self._backends[shapes]
         try:
             if isinstance(backend, CBackend):
-                backend.start_build(kind, n, writer)
+                backend.start_build(kind, n)
         except CompilerError as error:
             self._fall_back(shapes, backend.stored.graph(), error)
 

@@ -25,7 +25,6 @@ import micrograd
 from micrograd import Value
 from micrograd.compiler import CompilerError, passes
 from micrograd.compiler.native import toolchain
-from micrograd.compiler.native.writer import LibraryWriter
 from micrograd.compiler.passes import jam, roll
 from micrograd.compiler.targets import c
 from tests.fuzz.bounded import Bounded
@@ -38,7 +37,7 @@ FEWEST, MOST = 20, 120  # lines that a nest carries out
 CELLS = 60
 SIZES = {"x": 60, "w": 140, "c": 140}
 EXAMPLES = 6  # more than are computed one by one, and no whole number of lanes
-LINES = 30  # of C in a function, so that most programs take several, and share routines
+LINES = 30  # of C in a function, so that most programs take several
 STRAIGHT = 10**9  # rounds that no loop has
 TOLERANCE = 1e-12
 """The relative disagreement that is allowed, besides what the rounding errors of the program explain."""
@@ -186,13 +185,11 @@ class Way(NamedTuple):
     compiler: str
     level: str
     in_trace_order: bool = False
-    shares: bool = False  # whether code for single examples calls routines that programs share
 
     def __str__(self) -> str:
         how = f"loops from {self.fewest} rounds on" if self.fewest < STRAIGHT else "straight"
         order = ", in trace order" * self.in_trace_order
-        routines = ", in routines" * self.shares
-        return f"{how}{order}{routines}, {self.compiler} {self.level}"
+        return f"{how}{order}, {self.compiler} {self.level}"
 
 
 def ways() -> list[Way]:
@@ -204,8 +201,7 @@ def ways() -> list[Way]:
     level = next(flag for flag in toolchain.FLAGS if flag[:2] == "-O")
     looped = [Way(2, cc, option) for cc in (first, *others) for option in (level, "-O0")]
     in_turn = Way(2, first, "-O0", in_trace_order=True)
-    shares = Way(2, first, level, shares=True)
-    return [Way(STRAIGHT, first, "-O0"), Way(roll.FEWEST_ROUNDS, first, level), *looped, in_turn, shares]
+    return [Way(STRAIGHT, first, "-O0"), Way(roll.FEWEST_ROUNDS, first, level), *looped, in_turn]
 
 
 def numbers() -> tuple[list[list[float]], list[float], list[float]]:
@@ -243,8 +239,6 @@ def compiled(program: Program, way: Way) -> Result:
         patch.dict(os.environ, CC=way.compiler),
     ):
         fast = micrograd.compile(lambda x: run(program, x, ws, constants), (examples[0],), parameters=ws, backend="c")
-        if way.shares:
-            fast._backends[fast._shapes].start_build("backward", 1, LibraryWriter(uses_process=False))
         for count in (EXAMPLES, 1):
             for p in ws:
                 p.grad = 0.0

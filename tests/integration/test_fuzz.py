@@ -179,7 +179,7 @@ FAILED = {
             place("s", 6, 1, 1, 1),
         ),)),)),)),
     ),
-    "calls of routines": (
+    "totals of sums": (
         loops.Loop(4, (loops.Loop(8, (loops.Line(
             "total of sums",
             (place("w", 10, 1, 1), place("w", 3, 1, 4)),
@@ -217,8 +217,8 @@ FAILED = {
 
 @pytest.mark.parametrize("program", FAILED.values(), ids=FAILED)
 def test_programs_that_once_failed(program):
-    _, first, second, *_, in_routines = loops.ways()
-    assert loops.differences(program, [first, second, in_routines]) == []
+    _, first, second, *_ = loops.ways()
+    assert loops.differences(program, [first, second]) == []
 
 
 def test_other_compilers_agree_about_rolled_loops(monkeypatch, nests):

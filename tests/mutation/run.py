@@ -69,7 +69,6 @@ TESTS = {  # those of the module first
     },
     "compiler/passes/roll": ["roll", "ir", *IN_C],
     "compiler/passes/jam": ["jam", "ir", *IN_C],
-    "compiler/passes/share": ["share", "ir", *IN_C],
     "compiler/frontend/wrappers": ["wrappers", *IN_PYTHON],
     "compiler/dtype": ["dtype"],
     "compiler/options": ["function", "dtype"],

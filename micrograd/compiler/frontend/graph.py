@@ -1,6 +1,5 @@
 """A traced function: its inputs, its outputs, and the operations between; also as bytes, until code is generated."""
 
-import hashlib
 import pickle
 import re
 import weakref
@@ -277,7 +276,7 @@ class SerializedGraph:
     """A graph between two uses: as bytes, a twentieth of its size, with some of its attributes.
 
     So it can also be copied, and sent to another process or machine. `uses` has for each parameter 1 if the result
-    depends on it, else 0. `pickled` is the graph as bytes, and `digest` identifies it in any process.
+    depends on it, else 0. `pickled` is the graph as bytes.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -292,7 +291,6 @@ class SerializedGraph:
         operands, in_outers = graph.trace.operands, sum(2 * len(o.gradients) * o.row.size for o in graph.outers)
         self._n_operands = [sum(map(len, operands[: graph.forward_end])), in_outers + sum(map(len, operands))]
         self.pickled = pickle.dumps(graph)
-        self.digest = hashlib.sha256(self.pickled).hexdigest()
         self._graph: Callable[[], Graph | None] = weakref.ref(graph)
 
     def n_results(self, kind: CallSpec) -> int:

@@ -1,12 +1,12 @@
-"""Background tasks: threads that wait for a C compiler, or for the process that writes C, while Python goes on."""
+"""Background tasks: threads that wait for a C compiler while Python goes on."""
 
 import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from functools import cache
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 Result = TypeVar("Result")
 THREAD_NAME = "micrograd-compiler"
@@ -18,25 +18,21 @@ def _slots(process: int) -> threading.Semaphore:
     return threading.Semaphore(1 + (os.cpu_count() or 1))
 
 
-def raise_if_abandoned(is_needed: bool = True) -> None:
-    """Raise CancelledError in a task's thread whose result nobody waits for.
-
-    That is so once the main thread has ended, since the interpreter waits for the thread.
-    """
-    if threading.current_thread().name == THREAD_NAME and not (is_needed and threading.main_thread().is_alive()):
+def raise_if_abandoned() -> None:
+    """Raise CancelledError in a task's thread once the main thread has ended, since the interpreter waits for it."""
+    if threading.current_thread().name == THREAD_NAME and not threading.main_thread().is_alive():
         raise CancelledError
 
 
 class BackgroundTask(Generic[Result]):
-    """Work in another thread, which waits for a slot unless `needs_slot` is False; `result` waits for the work.
+    """Work in another thread, which waits for a slot; `result` waits for the work.
 
     A forked child inherits the task but not its thread; and once the main thread has ended, the task is cancelled. In
     either case, `result` does the work itself.
     """
 
-    def __init__(self, work: Callable[[], Result], *, needs_slot: bool = True) -> None:
+    def __init__(self, work: Callable[[], Result]) -> None:
         self._work, self._process = work, os.getpid()
-        self._slot: AbstractContextManager[Any] = _slots(self._process) if needs_slot else nullcontext()
         self._future: Future[Result] = Future()
         try:
             threading.Thread(target=self._run, name=THREAD_NAME).start()
@@ -51,7 +47,7 @@ class BackgroundTask(Generic[Result]):
         return self._work()
 
     def _run(self) -> None:
-        with self._slot:
+        with _slots(self._process):
             try:
                 raise_if_abandoned()
                 self._future.set_result(self._work())

@@ -19,10 +19,11 @@ from micrograd.compiler.dtype import DOUBLE, REMEDY, Precision
 from micrograd.compiler.frontend.graph import CallSpec, Graph, SerializedGraph
 from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.native.background import BackgroundTask
-from micrograd.compiler.native.toolchain import Source, function_of, prepare_build, require_compiler
-from micrograd.compiler.native.writer import LibraryWriter, c_source, writer_digest
+from micrograd.compiler.native.toolchain import function_of, prepare_build, require_compiler
 from micrograd.compiler.options import Options
-from micrograd.compiler.passes import Program
+from micrograd.compiler.passes import Program, program
+from micrograd.compiler.targets.c import library_source
+from micrograd.support.collector import gc_paused
 
 FEW_EXAMPLES = 4  # up to so many are computed one by one
 TILE_SIZES = (4, 2, 1)  # vectors of examples
@@ -69,15 +70,14 @@ class CBackend:
         """Call a generated function, as `PythonBackend.run` does, on buffers of numbers of the precision."""
         self.library(kind, packed.n)(parameters, seed, packed, results, gradients)
 
-    def start_build(self, kind: CallSpec, n: float, writer: LibraryWriter | None = None) -> None:
+    def start_build(self, kind: CallSpec, n: float) -> None:
         """Start building the library for calls of this kind with n examples, unless it is built or being built.
 
-        If a writer is given, it writes the C. Raises CompilerError if there is no compiler; if the compiler rejects the
-        code, `library` raises it.
+        Raises CompilerError if there is no compiler; if the compiler rejects the code, `library` raises it.
         """
         key = self._key(kind, n)
         if key not in self._libraries and key not in self._started:
-            self._started[key] = BackgroundTask(self._prepare_build(key, writer))
+            self._started[key] = BackgroundTask(self._prepare_build(key))
 
     def library(self, kind: CallSpec, n: float) -> "Library":
         """The library for a kind of call with n examples, which it computes in tiles or one by one.
@@ -94,24 +94,17 @@ class CBackend:
             self._libraries[key] = library
         return library
 
-    def _prepare_build(self, key: "LibraryKey", writer: LibraryWriter | None = None) -> Callable[[], ctypes.CDLL]:
-        """Write the C of a library, unless it is in the cache; returns a function that compiles and loads it.
-
-        If the writer uses a process, a thread asks it for the C now, and the returned function waits for the C.
-        """
+    def _prepare_build(self, key: "LibraryKey") -> Callable[[], ctypes.CDLL]:
+        """Write the C of a library; returns a function that compiles it, unless it is in the cache, and loads it."""
         kind, tile, _ = key
-        precision, shared = self.precision, self.options.shared(len(self.stored.shapes))
-
-        def write() -> Source:
-            if writer:
-                return writer.source(self.stored, kind, tile, precision, self._programs, shared)
-            return Source(c_source(self.stored.graph(), kind, tile, precision, self._programs, shared).library)
-
-        links_nothing = not writer or tile > 0
-        made_of = f"{self.stored.digest} {kind} {tile} {shared} {precision.name} {links_nothing} {writer_digest()}"
-        compile_and_load = prepare_build(write, made_of, in_background=writer is not None and writer.uses_process)
+        with gc_paused():
+            graph = self.stored.graph()
+            if kind not in self._programs:
+                self._programs[kind] = program(graph, *graph.ends(kind))
+            shared = self.options.shared(len(self.stored.shapes))
+            text = library_source(graph, self._programs[kind], tile=tile, precision=self.precision, shared=shared)
         self._graph = None
-        return compile_and_load
+        return prepare_build(text)
 
     def _key(self, kind: CallSpec, n: float) -> "LibraryKey":
         """The key of the library for calls of this kind with n examples."""

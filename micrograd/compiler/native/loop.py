@@ -14,7 +14,7 @@ from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.native.background import BackgroundTask
 from micrograd.compiler.native.buffers import Buffers
 from micrograd.compiler.native.library import ADD, POINTER
-from micrograd.compiler.native.toolchain import Source, build, function_of, prepare_build
+from micrograd.compiler.native.toolchain import build, function_of, prepare_build
 from micrograd.compiler.native.update import UpdateKernel
 from micrograd.compiler.targets import spelling
 from micrograd.compiler.targets.c_runtime import FOR_TILES, PARTS, helpers, vector_functions
@@ -62,7 +62,7 @@ class LoopBuild(NamedTuple):
 def start_build(optimizer: Optimizer, precision: Precision) -> LoopBuild:
     """Start building the loop for an optimizer's present rule; a NativeLoop uses the library if its C is the same."""
     text = source(UpdateKernel(optimizer), precision)
-    return LoopBuild(text, BackgroundTask(prepare_build(lambda: Source(text), text)))
+    return LoopBuild(text, BackgroundTask(prepare_build(text)))
 
 
 class NativeLoop:

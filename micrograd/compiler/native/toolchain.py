@@ -1,7 +1,7 @@
 """From C to a loaded library: the machine's compiler, and a cache of the libraries that it has built.
 
-A library's file name has a hash of everything that went into it (the source or what that is written from, flags,
-compiler version, processor) and a hash of its content: a damaged or foreign file does not match, and is built again.
+A library's file name has a hash of everything that went into it (the C, flags, compiler version, processor) and a hash
+of its content: a damaged or foreign file does not match, and is built again.
 The cache is a directory that only the user can write to; without one, libraries are built in a temporary directory.
 
 Whenever a library is added, the least recently used ones above LIMIT bytes are removed, and so are build directories
@@ -28,13 +28,13 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from micrograd.compiler.native.background import BackgroundTask, raise_if_abandoned
+from micrograd.compiler.native.background import raise_if_abandoned
 
 log = logging.getLogger("micrograd")
 
@@ -161,16 +161,9 @@ def _probed(compiler: Compiler) -> Compiler:
     raise failure
 
 
-class Source(NamedTuple):
-    """The C of a library, and the object files that it links."""
-
-    text: str
-    objects: "Sequence[ObjectFile]" = ()
-
-
 def build(text: str, compiler: Compiler | None = None) -> ctypes.CDLL:
     """Compile and load a text. Raises CompilerError if there is no compiler, or it rejects the text."""
-    return prepare_build(lambda: Source(text), text, compiler)()
+    return prepare_build(text, compiler)()
 
 
 def require_compiler() -> Compiler:
@@ -178,35 +171,28 @@ def require_compiler() -> Compiler:
     return find_compiler(os.environ.get("CC"), os.environ.get("PATH"))
 
 
-def prepare_build(
-    write: Callable[[], Source], made_of: str, compiler: Compiler | None = None, *, in_background: bool = False
-) -> Callable[[], ctypes.CDLL]:
-    """Write a source, unless the cache has a library `made_of` the same. Returns a function that does the rest.
+def prepare_build(text: str, compiler: Compiler | None = None) -> Callable[[], ctypes.CDLL]:
+    """Look for the library of a text in the cache. Returns a function that returns it, from any thread.
 
-    The function compiles and loads the library in any thread. With `in_background`, another thread writes the source,
-    and the function waits for it. Raises CompilerError as `build` does.
+    The function compiles the text if it was not in the cache. Raises CompilerError as `build` does.
     """
     words, version, native = compiler or require_compiler()
     vectors = ["-mprefer-vector-width=512"] if platform.machine() in ("x86_64", "AMD64") else []
     flags = [*FLAGS, *native, *vectors]
     machine = platform.machine(), platform.platform(), _processor()
-    key = hashlib.sha256("\0".join([made_of, *words, version, *flags, *machine]).encode()).hexdigest()[:32]
+    key = hashlib.sha256("\0".join([text, *words, version, *flags, *machine]).encode()).hexdigest()[:32]
     directory = _cache_directory()
     library = directory and _load(directory, key)
     if library:
         return lambda: library
-    command = [*words, *flags]
-    if in_background:
-        written = BackgroundTask(write, needs_slot=False)  # it mostly waits for the process that writes C
-        return lambda: _compile_and_load(directory, key, written.result(), command)
-    return partial(_compile_and_load, directory, key, write(), command)
+    return partial(_compile_and_load, directory, key, text, [*words, *flags])
 
 
-def _compile_and_load(directory: Path | None, key: str, source: Source, command: list[str]) -> ctypes.CDLL:
+def _compile_and_load(directory: Path | None, key: str, text: str, command: list[str]) -> ctypes.CDLL:
     """Build the library in the cache, or in a temporary directory if there is no cache, and load it."""
     if directory is not None:
         try:
-            library = _compile_into(directory, key, source, command)
+            library = _compile_into(directory, key, text, command)
             _tidy(directory)
             return library
         except OSError as error:
@@ -214,7 +200,7 @@ def _compile_and_load(directory: Path | None, key: str, source: Source, command:
     try:
         _remove_abandoned(Path(tempfile.gettempdir()), "micrograd-build-*")  # Windows keeps loaded libraries
         with tempfile.TemporaryDirectory(prefix="micrograd-build-", ignore_cleanup_errors=True) as temporary:
-            return _compile_into(Path(temporary), key, source, command)
+            return _compile_into(Path(temporary), key, text, command)
     except OSError as error:
         raise CompilerError(f"the library cannot be built: {error}") from error
 
@@ -281,39 +267,18 @@ def _file_name(key: str, content: bytes) -> str:
     return f"{key}-{hashlib.sha256(content).hexdigest()[:32]}.so"
 
 
-def _compile_into(directory: Path, key: str, source: Source, command: list[str]) -> ctypes.CDLL:
+def _compile_into(directory: Path, key: str, text: str, command: list[str]) -> ctypes.CDLL:
     with tempfile.TemporaryDirectory(prefix="build-", dir=directory, ignore_cleanup_errors=True) as temporary:
-        objects = [each.write_to(Path(temporary), f"object_{i}", command) for i, each in enumerate(source.objects)]
-        built = _compiled(Path(temporary), "program", source.text, ".so", [*command, *objects])
+        built = _compiled(Path(temporary), text, command)
         library = _opened(built)  # if this fails, the file is not kept
         built.chmod(0o700)  # whatever the umask: `_load` refuses files that others can write to
         built.replace(directory / _file_name(key, built.read_bytes()))
     return library
 
 
-class ObjectFile:
-    """Compiled functions that several libraries link. The first of these that is built compiles them."""
-
-    def __init__(self, text: str) -> None:
-        self._text, self._code = text, b""
-        self._process, self._lock = os.getpid(), threading.Lock()
-
-    def write_to(self, directory: Path, name: str, command: list[str]) -> str:
-        """Write the machine code to a file in this directory. Returns its path."""
-        if self._process != os.getpid():  # a forked child does not have the thread that may hold the lock
-            self._process, self._lock = os.getpid(), threading.Lock()
-        with self._lock:
-            if not self._code:
-                for_object = [word for word in command if word != "-shared"]
-                self._code = _compiled(directory, name, self._text, ".o", [*for_object, "-c"]).read_bytes()
-        file = directory / f"{name}.o"
-        file.write_bytes(self._code)
-        return str(file)
-
-
-def _compiled(directory: Path, name: str, text: str, suffix: str, command: list[str]) -> Path:
-    """Compile a text to a file with this suffix. Raises CompilerError if it is rejected, OSError on a full disk."""
-    c_file, built = directory / f"{name}.c", directory / f"{name}{suffix}"
+def _compiled(directory: Path, text: str, command: list[str]) -> Path:
+    """Compile a text to a library. Raises CompilerError if it is rejected, OSError on a full disk."""
+    c_file, built = directory / "program.c", directory / "program.so"
     c_file.write_text(text)
     slow = "ziglang; the first time can take a minute or two"  # it builds a C library, too
     compiler = slow if "ziglang" in command else command[0]

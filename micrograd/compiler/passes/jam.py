@@ -15,8 +15,6 @@ def can_jam(loop: Loop) -> bool:
     if not all(isinstance(step, Assign | Accumulate) for step, _ in steps):
         return False
     found = list(refs(loop))
-    if any(type(number) is not int for ref, _ in found for number in (ref.base, *ref.strides)):
-        return False  # a parameter of a routine
     if not any(_is_reused(ref, rounds) for ref, rounds in found):
         return False
     targets = {step.target: rounds for step, rounds in steps if step.target.array in ARRAYS}

@@ -1,9 +1,9 @@
 """Writing C: a trace as C99, for a library that is loaded here (library.py) or a file to take elsewhere (export.py).
 
-The loops of a kernel (ir.py) are printed in functions of about 150 lines; loops that differ only in numbers call one
-routine (share.py). A library for many examples computes a tile of them at once: vectors with an example in each lane,
-and up to four vectors for each weight that is read; rounds that read the same numbers are jammed, to load them once
-(jam.py). A library for few examples computes them one by one, and uses the lanes for dot products.
+The loops of a kernel (ir.py) are printed in functions of about 150 lines. A library for many examples computes a tile
+of them at once: vectors with an example in each lane, and up to four vectors for each weight that is read; rounds that
+read the same numbers are jammed, to load them once (jam.py). A library for few examples computes them one by one, and
+uses the lanes for dot products.
 
 In lanes, sums are added up in the engine's order, except gradients: that of a parameter is first added up over a tile,
 where the terms of a sum of products are added one by one. The dot product of one example is added up in eight parts,
@@ -18,7 +18,7 @@ import math
 import textwrap
 from collections.abc import Sequence
 from itertools import groupby, takewhile, zip_longest
-from typing import Any, NamedTuple
+from typing import Any
 
 from micrograd.compiler.dtype import DOUBLE, VECTOR_BYTES, Precision
 from micrograd.compiler.frontend.graph import Graph
@@ -27,7 +27,6 @@ from micrograd.compiler.ir import ARRAYS, Accumulate, Loop, Ref, Scatter, Sum, T
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.interchange import interchanged, is_dot
 from micrograd.compiler.passes.jam import JAM_FACTOR, can_jam, shifted
-from micrograd.compiler.passes.share import RoutineCall, Routines, with_routines
 from micrograd.compiler.passes.storage import allocate
 from micrograd.compiler.targets.c_runtime import (
     CALLS,
@@ -65,20 +64,10 @@ class Writer:
     """Prints a program as functions in C: arithmetic on `vectors` V, with an example in each lane, or on doubles.
 
     With `dots`, long dot products call a function `dot`. With `checks_division`, every division by 0 raises a
-    floating-point flag, even that of an infinity or NaN. Loops that differ only in numbers call `routines`, if they are
-    given, to which a program of several functions adds its own; those of several programs are written to a file of
-    their own.
+    floating-point flag, even that of an infinity or NaN.
     """
 
-    def __init__(
-        self,
-        program: Program,
-        *,
-        vectors: bool,
-        dots: bool = False,
-        checks_division: bool = False,
-        routines: Routines | None = None,
-    ) -> None:
+    def __init__(self, program: Program, *, vectors: bool, dots: bool = False, checks_division: bool = False) -> None:
         self.vectors = vectors
         self.dots = dots
         self.type = "T" if vectors else "double"
@@ -91,52 +80,28 @@ class Writer:
         self.constants = program.constants
         self.straight = sum(not isinstance(step, Loop) for step in kernel)
         parts, self.temporaries = allocate(kernel, LINES)
-        self.called: list[int] = []
-        self._routines = Routines() if routines is None else routines
-        before = len(self._routines)
-        if routines is not None and (len(parts) > 1 or routines.across_programs):
-            self.called, parts = with_routines(parts, routines)
-        self.added = range(before, len(self._routines))
         self._bodies = [[line for step in part for line in self._step(step)] for part in parts]
 
-    def _head(self, name: str, more: str = "") -> str:
-        """The head of a function; `more` are parameters after the usual ones."""
+    def _head(self, name: str) -> str:
+        """The head of a function."""
         return (
             f"void {name}(const double *restrict p, const {self.type} *restrict x, const {self.type} seed, "
-            f"double *restrict g, {self.type} *restrict y, {self.type} *restrict t{more})"
+            f"double *restrict g, {self.type} *restrict y, {self.type} *restrict t)"
         )
-
-    def _routine_head(self, number: int) -> str:
-        routine = self._routines[number]
-        more = ", const double *restrict c" if routine.takes_constants else ""
-        more += "".join(f", long n{k}" for k, own in enumerate(routine.fixed) if own is None)
-        return self._head(f"routine_{number}", more)
 
     def _function(self, head: str, lines: Sequence[str]) -> str:
         """The text of a function."""
         unused = "(void)p; (void)x; (void)seed; (void)g; (void)y; (void)t;"
         return "\n".join([head, "{", *_indented([unused, *lines]), "}\n\n"])
 
-    def routines(self, qualifiers: str = "") -> str:
-        """The definitions of the routines that this program has added, with these qualifiers."""
-        return "".join(
-            self._function(f"{qualifiers}{self._routine_head(i)}", self._step(self._routines[i].step))
-            for i in self.added
-        )
-
     def source(self, name: str) -> str:
         """Functions that compute one example, or one in each lane: the last is called `name`."""
         text = ""
-        if self._routines.across_programs:
-            text += "".join(f"{self._routine_head(number)};\n" for number in sorted({*self.called}))
         if self.constants:
             text += f"static const double {name}_c[] = {{\n{_table(self.constants)}\n}};\n\n#define c {name}_c\n"
-        if not self._routines.across_programs:
-            text += self.routines("static NOINLINE ")
         parts = [f"{name}_{i}" for i in range(len(self._bodies))] if len(self._bodies) > 1 else [name]
-        noinline = "NOINLINE " if self.called else ""
         for part, body in zip(parts, self._bodies, strict=True):
-            text += self._function(f"static {noinline}{self._head(part)}", body)
+            text += self._function(f"static {self._head(part)}", body)
         if len(parts) > 1:
             text += self._function(f"static {self._head(name)}", [f"{part}(p, x, seed, g, y, t);" for part in parts])
         return text + ("#undef c\n" if self.constants else "")
@@ -178,7 +143,7 @@ class Writer:
 
     def _adds_to_row(self, step: Any, depth: int) -> bool:
         """Whether this is a loop that adds sums over examples to many gradients next to each other."""
-        if not (self.vectors and isinstance(step, Loop) and len(step.body) == 1 and isinstance(step.rounds, int)):
+        if not (self.vectors and isinstance(step, Loop) and len(step.body) == 1):
             return False
         inner = step.body[0]
         adds_sums = isinstance(inner, Accumulate) and isinstance(inner.value, Sum)
@@ -202,14 +167,7 @@ class Writer:
         return [head, *_indented(block), "}", *rest]
 
     def _single(self, step: Any) -> list[str]:
-        """The lines for a step without loops, or a call of a routine; none for a sum that takes several statements."""
-        if isinstance(step, RoutineCall):
-            called = self.called[step.routine]
-            routine = self._routines[called]
-            pairs = zip(step.numbers, routine.fixed, strict=True)
-            arguments = ", c" if routine.takes_constants else ""
-            arguments += "".join(f", {index(number)}" for number, own in pairs if own is None)
-            return [f"routine_{called}(p, x, seed, g, y, t{arguments});"]
+        """The lines for a step without loops; none for a sum that takes several statements."""
         if isinstance(step, Scatter):
             row, position, value = map(self._ref, (step.row, step.position, step.value))
             add_at = "v_add_at" if self.vectors else "add_at"
@@ -299,8 +257,7 @@ def _indented(lines: Sequence[str]) -> list[str]:
 def _lowest(ref: Ref, rounds: int) -> Ref:
     """The element with the lowest index among adjacent ones that a loop reads, forwards or backwards."""
     *outer, stride = ref.strides
-    base: Any = ref.base if stride > 0 else f"{ref.base} - ({rounds} - 1)"  # in a routine, both may be parameters
-    return Ref(ref.array, base, tuple(outer))
+    return Ref(ref.array, ref.base if stride > 0 else ref.base - (rounds - 1), tuple(outer))
 
 
 def _table(numbers: Sequence[float]) -> str:
@@ -316,14 +273,6 @@ def literal(number: float) -> str:
     return "NAN" if number != number else "INFINITY" if number > 0 else "(-INFINITY)"
 
 
-class LibrarySource(NamedTuple):
-    """The C of a library, and of routines that it shares with other libraries."""
-
-    library: str
-    routines: str  # those that it has added, as a file of their own; "" for none
-    called: list[int]  # the indices of all that it calls in files of their own
-
-
 def library_source(
     graph: Graph,
     program: Program,
@@ -331,18 +280,15 @@ def library_source(
     tile: int,
     precision: Precision = DOUBLE,
     shared: Sequence[bool] = (),
-    routines: Routines | None = None,
-) -> LibrarySource:
+) -> str:
     """A library with the function `run`, which runs a graph's program for many examples, and the size `room` it needs.
 
     It computes `tile` vectors of examples at once, or if that is 0, one example after the other. A tile is smaller if
     its numbers would not stay in the processor's cache, from which each weight is read once for the whole tile, or if
-    the code has many lines and few loops. `shared` says which arguments all examples share. Programs share
-    `routines` only in code that computes one example after the other.
+    the code has many lines and few loops. `shared` says which arguments all examples share.
     """
     ieee = graph.trace.ieee
-    routines = Routines() if routines is None else routines
-    writer = Writer(program, vectors=tile > 0, dots=tile == 0, checks_division=not ieee, routines=routines)
+    writer = Writer(program, vectors=tile > 0, dots=tile == 0, checks_division=not ieee)
     numbers = sum(graph.sizes) + program.n_results + writer.temporaries
     while tile > 1 and (writer.straight > MANY_LINES or tile * numbers * VECTOR_BYTES > CACHE):
         tile //= 2
@@ -360,25 +306,10 @@ def library_source(
     )
     if precision != DOUBLE and not ieee:  # an overflow that Python would not have is not a failure by itself
         failed = f"({failed.replace(' | FE_OVERFLOW', '')}) | (fetestexcept(FE_OVERFLOW) ? 2 : 0)"
-
-    def file(body: str, *rest: str) -> str:
-        """A file of C: these functions, after all that they call."""
-        types = PARTS["doubles"]
-        if tile:
-            types = vector_functions(body, precision) + filled(PARTS["tiles"], SIZE=tile)
-            types += filled(PARTS["rows"], FOLDS=folds(precision)) if "add_totals(" in body else ""
-        parts = (
-            "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n",
-            PARTS["no_patterns"] + filled(PARTS["passes"], PASSES=FOR_TILES if tile else FOR_DOUBLES),
-            PARTS["noinline"] if "NOINLINE" in body else "",
-            "" if failed == "0" else flag_wrappers(types + body),
-            helpers(types + body),
-            types,
-            body,
-            *rest,
-        )
-        return precision.text("\n".join(parts))
-
+    body, types = writer.source("one"), PARTS["doubles"]
+    if tile:
+        types = vector_functions(body, precision) + filled(PARTS["tiles"], SIZE=tile)
+        types += filled(PARTS["rows"], FOLDS=folds(precision)) if "add_totals(" in body else ""
     run = filled(
         PARTS["run"],
         INPUTS=offset,
@@ -388,6 +319,15 @@ def library_source(
         FAILED=failed,
         ROOM=(numbers * max(tile, 1) + 1) * VECTOR_BYTES,
     )
-    library = file(writer.source("one"), PARTS["gather"] if gather or once else "", run, PARTS["add"])
-    added = file(writer.routines()) if routines.across_programs and writer.added else ""
-    return LibrarySource(library, added, writer.called if routines.across_programs else [])
+    parts = (
+        "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n",
+        PARTS["no_patterns"] + filled(PARTS["passes"], PASSES=FOR_TILES if tile else FOR_DOUBLES),
+        "" if failed == "0" else flag_wrappers(types + body),
+        helpers(types + body),
+        types,
+        body,
+        PARTS["gather"] if gather or once else "",
+        run,
+        PARTS["add"],
+    )
+    return precision.text("\n".join(parts))

@@ -10,13 +10,6 @@
 #pragma GCC optimize(PASSES)
 #endif
 
-/* PART noinline */
-#if defined(__GNUC__) && !defined(__clang__) /* gcc 12 drops numbers that routines read if it looks into them */
-#define NOINLINE __attribute__((noipa))
-#else
-#define NOINLINE __attribute__((noinline))
-#endif
-
 /* PART windows */
 #ifdef _WIN32 /* some functions of MinGW's libm raise no floating-point flags */
 static double seen(double x, double result, int infinite)

@@ -16,12 +16,13 @@ from micrograd import Value, scalar
 from micrograd.compiler import CompilerError
 from micrograd.compiler.dtype import DOUBLE, SINGLE
 from micrograd.compiler.frontend.graph import Graph
-from micrograd.compiler.native import loop, toolchain, writer
+from micrograd.compiler.native import loop, toolchain
 from micrograd.compiler.native.update import UpdateKernel
 from micrograd.compiler.targets.export import export_c
 from micrograd.nn import MLP
 from micrograd.optim import Adam
 from tests.helpers import has_compiler
+from tests.kernels import c_source
 from tests.operations import FUNCTIONS, OPERATORS
 
 CLANG = shutil.which("clang-14")
@@ -392,7 +393,7 @@ def results_of_every(target, directory, tile, precision):
         with pytest.raises((ArithmeticError, ValueError)):
             f(Value(x))
         examples.append([*good[: first + i], x, *good[first + i + 1 :]])
-    source = writer.c_source(Graph(every, ((len(good),),), []), "forward", tile, precision).library
+    source = c_source(Graph(every, ((len(good),),), []), "forward", tile, precision)
     sizes = 0, len(good), width - 1, 1, len(examples)
     results = target.call(directory, source, numbers_of(sizes, *examples), len(examples) * width, precision)
     return results[0], results[1:width], every(good), results[width::width]
@@ -442,7 +443,7 @@ def trained(loss, parameters, examples):
 @pytest.mark.parametrize("tile", [0, 1, 4])
 def test_a_network_has_pythons_losses_and_gradients_in_a_library(target, tmp_path, tile):
     loss, parameters, examples = network()
-    source = writer.c_source(Graph(loss, ((5,),), parameters), "backward", tile, DOUBLE).library
+    source = c_source(Graph(loss, ((5,),), parameters), "backward", tile, DOUBLE)
     sizes = len(parameters), 5, 1, len(examples), 1
     numbers = numbers_of(sizes, (p.data for p in parameters), *examples)
     flags, *results = target.call(tmp_path, source, numbers, 1 + len(examples) + len(parameters))
@@ -500,7 +501,7 @@ def test_libraries_the_loop_of_a_training_and_exports_build_for(ziglang, tmp_pat
     loss, parameters, _ = network()
     graph = Graph(loss, ((5,),), parameters)
     for tile in (0, 4):
-        file = target.library(tmp_path, writer.c_source(graph, "backward", tile, DOUBLE).library)
+        file = target.library(tmp_path, c_source(graph, "backward", tile, DOUBLE))
         content = file.read_bytes()
         assert content.startswith(MAGIC[name])
         assert b"run\0" in content

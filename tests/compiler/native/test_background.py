@@ -1,0 +1,142 @@
+"""Background tasks: who does the work, and what ends a compiler that runs while Python goes on."""
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from micrograd import Value, compile
+from micrograd.compiler.native import toolchain
+from micrograd.compiler.native.background import BackgroundTask, raise_if_abandoned
+from micrograd.optim import SGD
+from tests.helpers import needs_compiler
+
+CHECKOUT = Path(__file__).parents[3]
+
+
+@needs_compiler
+def test_a_ctrl_c_in_the_terminal_ends_no_compiler(monkeypatch, tmp_path):
+    compiler, script = toolchain.require_compiler(), tmp_path / "cc"
+    interrupt = "trap '' INT\nkill -INT 0"  # all of its process group, as a terminal does
+    script.write_text(f'#!/bin/sh\n{interrupt}\nexec {shlex.join(compiler.command)} "$@"\n')
+    script.chmod(0o700)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(toolchain, "find_compiler", lambda *_: compiler._replace(command=(str(script),)))
+    assert compile(lambda x: x.sin(), (1.0,), backend="c")(0.0) == 0.0
+
+
+def test_a_forked_child_does_the_work_that_a_thread_of_its_parent_has_begun(monkeypatch):
+    may_end = threading.Event()
+
+    def work():
+        if threading.current_thread() is not threading.main_thread():
+            may_end.wait()
+        return threading.current_thread().name, os.getpid()
+
+    begun = BackgroundTask(work)
+    child = os.fork()
+    if not child:
+        os._exit(begun.result() != ("MainThread", os.getpid()))
+    assert os.waitpid(child, 0)[1] == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: child)  # as in the child, but where coverage is measured
+        assert begun.result() == ("MainThread", child)
+    may_end.set()
+    assert begun.result() == ("micrograd-compiler", os.getpid())
+
+
+def test_work_is_done_in_result_if_no_thread_can_start(monkeypatch):
+    def start(thread):
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    done = []
+    begun = BackgroundTask(lambda: done.append(1) or len(done))
+    assert not done
+    assert begun.result() == 1
+
+
+def test_work_that_is_cancelled_is_done_in_result(monkeypatch):
+    ended = threading.Thread()
+    monkeypatch.setattr(threading, "main_thread", lambda: ended)
+
+    def work():
+        raise_if_abandoned()
+        return threading.get_ident()
+
+    assert BackgroundTask(work).result() == threading.get_ident()
+
+
+AT_EXIT = """import os, sys, threading, time
+from micrograd import Value, compile
+from micrograd.compiler.native import toolchain
+
+def ask():
+    threading.main_thread().join()
+    print(fast.backward([1.0] * 32))
+
+compiler, w = toolchain.require_compiler(), Value(2.0)
+toolchain.find_compiler = lambda *_: compiler._replace(command=(sys.argv[1],))
+fast = compile(lambda x: w * x, (1.0,), parameters=[w], backend="c", batch_size=32)
+while not os.path.exists(sys.argv[2]):
+    time.sleep(0.01)
+if len(sys.argv) > 3:
+    threading.Thread(target=ask).start()
+"""
+
+
+@needs_compiler
+@pytest.mark.parametrize("asked", [[], ["asked"]])
+def test_the_exit_does_not_wait_for_a_compiler_in_the_background(asked, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    script = hanging(tmp_path, otherwise=toolchain.require_compiler().command)
+    command = [sys.executable, "-c", AT_EXIT, script, str(tmp_path / "hung"), *asked]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=30)
+    assert (done.stdout, done.stderr, done.returncode) == ("2.0\n" if asked else "", "", 0)
+    assert not [*tmp_path.glob("micrograd/build-*")]
+
+
+def hanging(directory, otherwise):
+    """A compiler that starts a process and hangs at its first call, and does its work from the second on."""
+    script, hung, ended = directory / "cc", directory / "hung", directory / "ended"
+    started = f'(trap "touch {ended}" TERM; touch {hung}; sleep 60 & wait) & wait'
+    script.write_text(f'#!/bin/sh\n[ -e {hung} ] && exec {shlex.join(otherwise)} "$@"\n{started}\n')
+    script.chmod(0o700)
+    return str(script)
+
+
+@needs_compiler
+@pytest.mark.parametrize("has_groups", [True, False])
+def test_ctrl_c_while_a_block_is_entered_ends_the_compiler(has_groups, tmp_path, monkeypatch):
+    if not has_groups:  # as on Windows
+        monkeypatch.delattr(os, "killpg")
+        monkeypatch.setattr(toolchain, "PROCESS_GROUP", None)
+    compiler, w = toolchain.require_compiler(), Value(2.0)
+    fast = compile(lambda x: w * x, (1.0,), parameters=[w], backend="c")
+    optimizer = SGD([w], 0.5)
+    script = hanging(tmp_path, otherwise=compiler.command)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(toolchain, "find_compiler", lambda *_: compiler._replace(command=(script,)))
+    block = fast.training(optimizer)
+
+    def press():
+        while not (tmp_path / "hung").exists():
+            time.sleep(0.01)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    threading.Thread(target=press).start()
+    started = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt), block:
+        pytest.fail("the block was entered")
+    while has_groups and not (tmp_path / "ended").exists() and time.perf_counter() < started + 30:
+        time.sleep(0.01)
+    assert time.perf_counter() < started + 30
+    with block as step:
+        assert step([1.0]) == 2.0
+    assert w.data == 1.5
