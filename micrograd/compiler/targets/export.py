@@ -1,5 +1,6 @@
 """Export: a graph as one C99 file that needs only libm, or as an ES module, which may have an optimizer's rule."""
 
+import json
 import re
 from collections.abc import Sequence
 from functools import partial
@@ -112,14 +113,15 @@ def _js_update(rule: "UpdateKernel") -> str:
     def computed(nodes: Sequence[Node]) -> list[str]:
         return [f"const t{node.line} = {total(terms(node, name, javascript.TEMPLATES))};" for node in nodes]
 
-    start = [f"const {array} = state.{moment};" for array, moment in zip(moments, rule.moments, strict=True)]
+    names = list(map(json.dumps, rule.moments))  # which may be any text
+    start = [f"const {array} = state[{moment}];" for array, moment in zip(moments, names, strict=True)]
     start += ["const norm = Math.sqrt(g.reduce((sum, x) => sum + x * x, 0));"] * rule.clips
     start += ["const steps = state.steps++;", *computed(rule.nodes(head=True))]
     body = [f"const x{i} = {array}[i];" for i, array in enumerate(["p", "g", *moments])]
     body += computed(rule.nodes(head=False))
     body += [f"{array}[i] = {name(id)};" for array, id in zip(["p", *moments], rule.results, strict=True)]
     lines = [*start, "for (let i = 0; i < p.length; i++) {", *javascript.indented(body), "}"]
-    state = ["steps: 0", *(f"{moment}: new Float64Array(parameters.length)" for moment in rule.moments)]
+    state = ["steps: 0", *(f"{moment}: new Float64Array(parameters.length)" for moment in names)]
     rate = javascript.literal(float(rule.learning_rate))
     return source("update.js", RATE=rate, STATE=", ".join(state), BODY="".join(f"  {line}\n" for line in lines)) + "\n"
 
@@ -132,8 +134,8 @@ def arguments(graph: Graph, line: str) -> str:
 
 
 def of_shape(shape: tuple[object, ...]) -> str:
-    """The words for a shape that is nested."""
-    return f", of shape {shape}" if len(shape) > 1 else ""
+    """The words for a shape that is nested, in which no key of a dict ends the comment they stand in."""
+    return f", of shape {shape}".replace("*", r"\x2a") if len(shape) > 1 else ""
 
 
 def _span(array: str, n: int, first: int = 0) -> str:

@@ -437,6 +437,48 @@ def test_an_optimizer_of_a_user_s_is_exported(tmp_path):
 # In a browser
 
 
+HOSTILE = "*/ globalThis.ran = true; /*"
+
+
+@needs_node
+@pytest.mark.parametrize("key", [HOSTILE, f"{HOSTILE} \\u2028 PARAMETERS", "*" + "/" * 3])
+def test_a_key_of_an_argument_runs_nothing(tmp_path, key):
+    """In C, the comment that it would end is the same."""
+    w = Value(2.0)
+    fast, usual = [
+        micrograd.compile(lambda d, k=k: [w * d[k]], ({k: 1.0},), parameters=[w], backend="python") for k in (key, "a")
+    ]
+    fast.export_js(tmp_path / "model.mjs")
+    text = (tmp_path / "model.mjs").read_text()
+    script = 'import { forward } from "./model.mjs";\nconst told = [forward([2], [3])[0], typeof globalThis.ran];'
+    assert in_node(tmp_path, script) == [6.0, "undefined"]
+    for source, other in (text, usual.js_source()), (fast.c_source, usual.c_source):
+        assert "of shape (dict('" in source
+        for mark in "/*", "*/":
+            assert source.count(mark) == other.count(mark)
+
+
+@needs_node
+def test_the_name_of_a_moment_runs_nothing(tmp_path):
+    name = 'm: 0, [(globalThis.ran = true)]: 0, "m'
+
+    class Named(optim.Optimizer):
+        moments: ClassVar = {name: 0.0}
+
+        def rule(self):
+            return lambda p, grad, m: (p - self.learning_rate * (grad + m), grad)
+
+    w = Value(2.0)
+    fast = micrograd.compile(lambda x: w * x, (1.0,), parameters=[w], backend="python")
+    fast.export_js(tmp_path / "model.mjs", optimizer=Named([w], learning_rate=0.5))
+    script = """import { createState, update } from "./model.mjs";
+const p = [2.0], state = createState();
+update(p, [1.0], state);
+update(p, [1.0], state);
+const told = [p[0], typeof globalThis.ran];"""
+    assert in_node(tmp_path, script) == [0.5, "undefined"]
+
+
 def test_in_a_browser_it_trains_as_in_python(opened, tmp_path):
     model, loss, xs, ys = network((3, 4, 1))
     optimizer = optim.AdamW(model.parameters(), learning_rate=0.05)
