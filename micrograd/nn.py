@@ -81,7 +81,7 @@ class Module(NotebookDisplay):
         """What copy and pickle take: computed Values detached, since their histories hold closures."""
         memo: dict[int, Any] = {}  # what deepcopy takes in place of the part with this id
         for member in _members(self).values():
-            parts = [part for _, part, members in walk(member, into_modules=False) if not members]
+            parts = [part for _, part, members in walk(member, closed=(Value, Module)) if not members]
             detached = {id(part): part.detach() for part in parts if isinstance(part, Value) and part._prev}
             if detached:  # only its lists and dicts are new
                 memo |= {id(part): part for part in parts} | detached
@@ -217,17 +217,18 @@ def _name(activation: Activation) -> str:
 # The parts of a Module
 
 
-def walk(root: Any, into_modules: bool = True) -> Iterator[tuple[str, Any, dict[Any, Any]]]:
-    """A Module, list or dict and each part of it once, with its path and its own parts, in a fixed order."""
+def walk(root: Any, closed: Any = Value) -> Iterator[tuple[str, Any, dict[Any, Any]]]:
+    """The root and each part of it once, with its path and its own parts, in a fixed order; enters no `closed` class."""
     seen: dict[int, Any] = {}  # keeps the parts alive, so that no other gets the id of one
     stack: list[tuple[str, Any]] = [("", root)]
     while stack:
         path, part = stack.pop()
         if id(part) not in seen:
             seen[id(part)] = part
-            members = _members(part) if into_modules or not isinstance(part, Module) else {}
+            members = {} if isinstance(part, closed) else _members(part)
             yield path, part, members
-            stack += [(f"{path}.{name}" if path else str(name), member) for name, member in members.items()][::-1]
+            for name, member in reversed(members.items()):  # so that the first comes off first
+                stack.append((f"{path}.{name}" if path else str(name), member))
 
 
 def _members(part: Any) -> dict[Any, Any]:
