@@ -218,7 +218,7 @@ def _name(activation: Activation) -> str:
 
 
 def walk(root: Any, closed: Any = Value) -> Iterator[tuple[str, Any, dict[Any, Any]]]:
-    """The root and each part of it once, with its path and its own parts, in a fixed order; enters no `closed` class."""
+    """The root and each part of it once, with its path and its own parts, in order; a `closed` class is not entered."""
     seen: dict[int, Any] = {}  # keeps the parts alive, so that no other gets the id of one
     stack: list[tuple[str, Any]] = [("", root)]
     while stack:
