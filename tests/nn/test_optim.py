@@ -85,54 +85,25 @@ def test_ten_steps_agree_with_pytorch(kind, options):
 # Closed forms
 
 
-def test_sgd_goes_down_the_gradient_by_the_learning_rate():
-    p = Value(3.0)
-    p.grad = 2.0
-    SGD([p], 0.25).step()
-    assert p.data == 2.5
-
-
-def test_sgd_without_momentum_and_decay_keeps_fractions_exact():
-    p = Value(Fraction(1, 3))
-    p.grad = Fraction(1, 7)
-    SGD([p], 2).step()
-    assert p.data == Fraction(1, 21)
-
-
-def test_weight_decay_alone_shrinks_a_parameter():
-    for kind, factor in ((SGD, 1 - 0.5 * 0.5), (AdamW, 1 - 0.5 * 0.5)):
-        p = Value(8.0)
-        optimizer = kind([p], learning_rate=0.5, weight_decay=0.5)
+@pytest.mark.parametrize(
+    ("kind", "options", "start", "gradients", "expected"),
+    [
+        (SGD, {"learning_rate": 0.25}, 3.0, [2.0, 0.0], [2.5, 2.5]),
+        (SGD, {"learning_rate": 2}, Fraction(1, 3), [Fraction(1, 7)], [Fraction(1, 21)]),  # exact
+        (SGD, {"learning_rate": 0.5, "weight_decay": 0.5}, 8.0, [0.0, 0.0], [6.0, 4.5]),
+        (AdamW, {"learning_rate": 0.5, "weight_decay": 0.5}, 8.0, [0.0, 0.0], [6.0, 4.5]),
+        (SGD, {"learning_rate": 1.0, "momentum": 0.5}, 0.0, [1.0, 0.0, 0.0, 4.0], [-1.0, -1.5, -1.75, -5.875]),
+        (SGD, {"learning_rate": 1.0, "momentum": 0.5, "nesterov": True}, 0.0, [1.0, 0.0], [-1.5, -1.75]),
+        # 4 in the first step, then 4 / 2 + 4 / 4
+        (SGD, {"learning_rate": 1.0, "momentum": 0.5, "dampening": 0.75}, 0.0, [4.0, 4.0], [-4.0, -7.0]),
+    ],
+)
+def test_steps_are_those_of_their_formulas(kind, options, start, gradients, expected):
+    p = Value(start)
+    optimizer = kind([p], **options)
+    for p.grad, number in zip(gradients, expected, strict=True):
         optimizer.step()
-        optimizer.step()
-        assert p.data == 8 * factor**2
-
-
-def test_momentum_adds_up_the_gradients_with_falling_weights():
-    p = Value(0.0)
-    optimizer = SGD([p], learning_rate=1.0, momentum=0.5)
-    for grad, total in ((1.0, -1.0), (0.0, -1.5), (0.0, -1.75), (4.0, -5.875)):
-        p.grad = grad
-        optimizer.step()
-        assert p.data == total
-
-
-def test_nesterov_looks_a_step_ahead():
-    p = Value(0.0)
-    optimizer = SGD([p], learning_rate=1.0, momentum=0.5, nesterov=True)
-    for grad, total in ((1.0, -1.5), (0.0, -1.75)):
-        p.grad = grad
-        optimizer.step()
-        assert p.data == total
-
-
-def test_dampening_spares_the_first_step():
-    p = Value(0.0)
-    optimizer = SGD([p], learning_rate=1.0, momentum=0.5, dampening=0.75)
-    for total in (-4.0, -7.0):  # 4, then 4 / 2 + 4 / 4
-        p.grad = 4.0
-        optimizer.step()
-        assert p.data == total
+        assert p.data == number
 
 
 @pytest.mark.parametrize("kind", [Adam, AdamW])
@@ -496,19 +467,22 @@ def test_an_optimizer_without_a_rule_of_its_own_says_so():
 # Clipping
 
 
-def test_clipping_scales_the_gradients_to_the_norm_and_returns_what_it_was():
+@pytest.mark.parametrize(
+    ("gradients", "max_norm", "norm", "expected"),
+    [
+        ([3.0, -4.0], 1.0, 5.0, [3 / 5.000001, -4 / 5.000001]),
+        ([3.0, -4.0], 5.1, 5.0, [3.0, -4.0]),
+        ([3.0, -4.0], math.inf, 5.0, [3.0, -4.0]),
+        ([3e300, -4e300], 1.0, 5e300, [0.6, -0.8]),  # whose squares overflow
+        ([math.nan, 100.0], 1.0, math.nan, [math.nan, math.nan]),
+        ([math.inf, 100.0], math.inf, math.inf, [math.inf, 100.0]),  # only measured
+    ],
+)
+def test_clipping_scales_the_gradients_to_the_norm_and_returns_what_it_was(gradients, max_norm, norm, expected):
     ps = parameters([0.0, 0.0])
-    ps[0].grad, ps[1].grad = 3.0, -4.0
-    assert clip_grad_norm(ps, 1.0) == 5.0
-    assert [p.grad for p in ps] == close([3 / 5.000001, -4 / 5.000001], rel=1e-14)
-
-
-@pytest.mark.parametrize("max_norm", [5.1, math.inf])
-def test_clipping_leaves_small_gradients_alone(max_norm):
-    ps = parameters([0.0, 0.0])
-    ps[0].grad, ps[1].grad = 3.0, -4.0
-    assert clip_grad_norm(ps, max_norm) == 5.0
-    assert [p.grad for p in ps] == [3.0, -4.0]
+    ps[0].grad, ps[1].grad = gradients
+    assert clip_grad_norm(ps, max_norm) == close(norm, rel=1e-14, nan_ok=True)
+    assert [p.grad for p in ps] == close(expected, rel=1e-14, nan_ok=True)
 
 
 def test_clipping_to_a_norm_of_numpys_leaves_pythons_gradients():
@@ -518,23 +492,6 @@ def test_clipping_to_a_norm_of_numpys_leaves_pythons_gradients():
         ps[0].grad, ps[1].grad = 3.0, -4.0
         assert clip_grad_norm(ps, norm) == 5.0
         assert {type(p.grad) for p in ps} == {float}
-
-
-def test_clipping_measures_gradients_whose_squares_overflow():
-    ps = parameters([0.0, 0.0])
-    ps[0].grad, ps[1].grad = 3e300, -4e300
-    assert clip_grad_norm(ps, 1.0) == close(5e300)
-    assert [p.grad for p in ps] == close([0.6, -0.8])
-
-
-def test_clipping_gives_nan_to_all_gradients_beside_one_and_leaves_infinities_that_are_only_measured():
-    ps = parameters([0.0, 0.0])
-    ps[0].grad, ps[1].grad = math.nan, 100.0
-    assert math.isnan(clip_grad_norm(ps, 1.0))
-    assert math.isnan(ps[1].grad)
-    ps[0].grad, ps[1].grad = math.inf, 100.0
-    assert clip_grad_norm(ps, math.inf) == math.inf
-    assert [p.grad for p in ps] == [math.inf, 100.0]
 
 
 def test_what_is_computed_from_others_is_no_parameter():
@@ -570,32 +527,23 @@ def rates(schedule, steps):
     return [schedule(n) for n in range(steps)]
 
 
-def test_a_constant_schedule_stays():
-    assert rates(constant(0.3), 3) == [0.3] * 3
-
-
-def test_a_step_schedule_falls_after_every_so_many_steps():
-    assert rates(step(8.0, every=2, factor=0.5), 5) == [8.0, 8.0, 4.0, 4.0, 2.0]
-    assert step(1.0, every=3)(3) == 0.1
-
-
-def test_an_exponential_schedule_falls_by_a_factor():
-    assert rates(exponential(8.0, 0.5), 4) == [8.0, 4.0, 2.0, 1.0]
-
-
-def test_a_linear_schedule_ends_at_the_final_rate_and_stays_there():
-    assert rates(linear(1.0, steps=4), 6) == [1.0, 0.75, 0.5, 0.25, 0.0, 0.0]
-    assert rates(linear(1.0, steps=2, final=3.0), 4) == [1.0, 2.0, 3.0, 3.0]
-
-
-def test_a_cosine_schedule_ends_at_the_final_rate_and_stays_there():
-    expected = [0.5 + 0.5 * math.cos(math.pi * n / 4) for n in range(5)] + [0.0]
-    assert rates(cosine(1.0, steps=4), 6) == close(expected, abs=1e-16)
-    assert rates(cosine(3.0, steps=2, final=1.0), 4) == close([3.0, 2.0, 1.0, 1.0], rel=1e-15)
-
-
-def test_warm_up_rises_to_the_start_of_the_schedule_and_then_runs_all_of_it():
-    assert rates(warmup(linear(4.0, steps=4), steps=3), 8) == [1.0, 2.0, 3.0, 4.0, 3.0, 2.0, 1.0, 0.0]
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        (constant(0.3), [0.3, 0.3, 0.3]),
+        (step(8.0, every=2, factor=0.5), [8.0, 8.0, 4.0, 4.0, 2.0]),
+        (step(1.0, every=3), [1.0, 1.0, 1.0, 0.1]),
+        (exponential(8.0, 0.5), [8.0, 4.0, 2.0, 1.0]),
+        (linear(1.0, steps=4), [1.0, 0.75, 0.5, 0.25, 0.0, 0.0]),
+        (linear(1.0, steps=2, final=3.0), [1.0, 2.0, 3.0, 3.0]),
+        (cosine(1.0, steps=4), [*(0.5 + 0.5 * math.cos(math.pi * n / 4) for n in range(5)), 0.0]),
+        (cosine(3.0, steps=2, final=1.0), [3.0, 2.0, 1.0, 1.0]),
+        (warmup(linear(4.0, steps=4), steps=3), [1.0, 2.0, 3.0, 4.0, 3.0, 2.0, 1.0, 0.0]),
+    ],
+    ids=repr,
+)
+def test_schedules_are_those_of_their_formulas(schedule, expected):
+    assert rates(schedule, len(expected)) == close(expected, rel=1e-15, abs=1e-16)
 
 
 def test_a_schedule_drives_an_optimizer_by_its_count_of_steps():
