@@ -12,7 +12,7 @@ import pytest
 if shutil.which("cc") and os.access(Path(__file__).with_name("quick-cc"), os.X_OK):
     os.environ.setdefault("CC", str(Path(__file__).with_name("quick-cc")))  # before a file asks which compiler there is
 
-from micrograd.compiler.native import library
+from micrograd.compiler.native import library, toolchain
 from micrograd.core import levels
 from tests.helpers import has_compiler
 
@@ -46,6 +46,14 @@ def cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(directory / "compiled"))
         yield
+
+
+@pytest.fixture
+def own_cache(tmp_path, monkeypatch):
+    """A cache for one test, which is empty yet."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    toolchain.warn_once.cache_clear()
+    return tmp_path / "cache" / "micrograd"
 
 
 @pytest.fixture(params=["python", "c"])

@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 import micrograd
-from micrograd import Value, dot, logsumexp, losses, take
+from micrograd import Value, dot, logsumexp, losses, mean, take
 from micrograd.compiler import CompilerError
 from micrograd.compiler.native import toolchain
 from micrograd.nn import MLP
@@ -66,6 +66,57 @@ def moons(n=10):
     return model, (lambda x, y: (1 - y * model(x)).relu()), points, [rng.choice([-1.0, 1.0]) for _ in range(n)]
 
 
+def large(inputs, hidden, seed=3):
+    """A network, a loss and a batch of three."""
+    rng = random.Random(seed)
+    model = MLP(inputs, [hidden, 3], activation="tanh")
+    for parameter in model.parameters():
+        parameter.data = rng.uniform(-1, 1) / inputs**0.5
+
+    def loss(x):
+        scores = model(x)
+        return micrograd.sum([score**2 for score in scores]) + scores[0].sigmoid()
+
+    return model, loss, [[rng.uniform(-1, 1) for _ in range(inputs)] for _ in range(3)]
+
+
+def products(ws, xs):
+    """A sum of products that is not fused."""
+    total = 0
+    for w, x in zip(ws, xs, strict=True):
+        total = total + w * x
+    return total
+
+
+def layers(ws, xs, dot):
+    hidden = [dot(row, xs).tanh() for row in ws]
+    return micrograd.sum([dot(column, hidden) ** 2 for column in zip(*ws, strict=True)])
+
+
+def convolution(ws, xs, dot):
+    outputs = [dot(ws[0][:5], xs[i : i + 5]) * dot(ws[1][:4], xs[i + 4 : i : -1]) for i in range(len(xs) - 5)]
+    return mean([output.sigmoid() for output in outputs])
+
+
+def recurrent(ws, xs, dot):
+    state = xs
+    for x in xs[:6]:
+        state = [(dot(row, state) + x).tanh() for row in ws]
+    return dot(ws[0], state)
+
+
+def attention(ws, xs, dot):
+    keys = [[w * x for w, x in zip(row, xs, strict=True)] for row in ws]
+    total = Value(0.0)
+    for i in range(len(keys)):
+        shares = [dot(keys[i], key).sigmoid() for key in keys[: i + 1]]
+        total = total + micrograd.sum([dot(shares, column) for column in zip(*keys[: i + 1], strict=True)])
+    return total
+
+
+NESTS = [layers, convolution, recurrent, attention]
+
+
 # Compiled operations
 
 TOGETHER = 8  # operations in one function
@@ -115,6 +166,16 @@ def _together(start, backend):
 def flat(tree):
     """The numbers of nested lists and tuples."""
     return [x for branch in tree for x in flat(branch)] if isinstance(tree, (list, tuple)) else [tree]
+
+
+def bits(tree):
+    """Floats in a nested list or tuple, to be compared to the last bit, which tells 0.0 from -0.0."""
+    return list(map(bits, tree)) if isinstance(tree, (list, tuple)) else float(tree).hex()
+
+
+def close(x, expected):
+    """Agreement as C is held to it, where Python is held to the last bit."""
+    return pytest.approx(expected, rel=1e-12, abs=1e-14) == x
 
 
 def assert_close(numbers, expected, tolerance=1e-12):

@@ -20,7 +20,6 @@ import pytest
 import micrograd
 from micrograd import Backend, Value, dot, fit, losses, nn, scalar
 from micrograd.compiler import CompilerError, TraceError
-from micrograd.compiler.dataset import Buckets, bucket_by_shape, pack
 from micrograd.compiler.frontend import redirect
 from micrograd.compiler.native import loop, toolchain
 from micrograd.compiler.native.buffers import Buffers, Moments
@@ -1214,29 +1213,6 @@ def test_c_shuffles_by_the_global_generator(shuffled):
 
 
 # Examples
-
-
-def test_examples_are_found_by_number_again():
-    xs = [[1.0], [1.0, 2.0], [3.0], [[4.0]], []]
-    ys = [1.0, 2.0, 3.0, 4.0, 5.0]
-    examples = bucket_by_shape([xs, ys])
-    assert len(examples) == 5
-    assert [examples.arguments(i) for i in range(5)] == [[x, y] for x, y in zip(xs, ys, strict=True)]
-    assert len(examples.batches) == 4
-    assert examples.share(examples.batches[0]) == 2.0
-    examples.size = 1
-    assert examples.share(examples.batches[0]) == pytest.approx(0.4)
-    assert len(bucket_by_shape([[[1.0], [2.0]], ys[:2]]).batches) == 1
-
-
-def test_rows_are_read_anew_only_where_they_may_change():
-    numbers = np.array([1.0, 2.0])
-    packed, copied = pack([numbers]), pack([[1.0, 2.0]])
-    assert copied.rows() is copied.rows()
-    assert packed.rows() == [(1.0,), (2.0,)]
-    numbers[0] = 5.0
-    assert packed.rows() == [(5.0,), (2.0,)]
-    assert Buckets([packed], [range(2)]).arguments(0) == [5.0]
 
 
 def test_several_shapes_are_compiled_when_the_first_batch_needs_them(backend, caplog):

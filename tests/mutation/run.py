@@ -21,8 +21,8 @@ MEMORY = 4 << 30  # bytes
 GRADIENTS = ["engine", "functional", "properties", "function", "c", "precision"]
 ENGINE = ["engine", "core/number", "core/gradients", "core/levels", "core/errors", "reductions"]
 NETWORKS = ["nn", "losses", "optim", "fit"]
-IN_PYTHON = ["function", "compiler/compiled", "ieee", "c", "faults"]
-IN_C = ["c", "function", "compiler/compiled", "ieee", "faults"]
+IN_PYTHON = ["tracer", "graph", "function", "compiler/compiled", "ieee", "c", "faults"]
+IN_C = ["c", "c_runtime", "library", "function", "compiler/compiled", "ieee", "faults"]
 TRAINING = ["session", "scenarios", "backends", "fit", "copying", "faults"]
 TESTS = {  # those of the module first
     **{name: ["scalar", *GRADIENTS] for name in ["scalar", "functions"]},
@@ -49,9 +49,7 @@ TESTS = {  # those of the module first
         for name in [
             "frontend/tracer",
             "frontend/graph",
-            "frontend/interpret",
             "passes/expressions",
-            "targets/python",
             "function",
             "compiled",
         ]
@@ -69,9 +67,16 @@ TESTS = {  # those of the module first
     },
     "compiler/passes/roll": ["roll", "ir", *IN_C],
     "compiler/passes/jam": ["jam", "ir", *IN_C],
-    "compiler/frontend/wrappers": ["wrappers", *IN_PYTHON],
+    **{
+        f"compiler/{name}": [name.rpartition("/")[2], *IN_PYTHON]
+        for name in ["frontend/interpret", "frontend/wrappers", "targets/python"]
+    },
+    **{
+        f"compiler/{name}": [name.rpartition("/")[2], *IN_C]
+        for name in ["dataset", "frontend/products", "native/toolchain"]
+    },
     "compiler/dtype": ["dtype"],
-    "compiler/options": ["function", "dtype"],
+    "compiler/options": ["options", "function", "dtype"],
     "compiler/frontend/reach": ["reach", *TRAINING],
     **{
         f"compiler/{name}": IN_C
@@ -80,8 +85,6 @@ TESTS = {  # those of the module first
             "targets/c_runtime",
             "targets/spelling",
             "native/library",
-            "native/toolchain",
-            "dataset",
         ]
     },
     **{
@@ -92,12 +95,11 @@ TESTS = {  # those of the module first
             "native/loop",
             "native/update",
             "frontend/redirect",
-            "frontend/products",
         ]
     },
     **{f"compiler/distributed/{name}": ["shards"] for name in ["pool", "worker", "shards", "map"]},
     "support/arrays": ["compiler/compiled", "arrays"],
-    "compiler/targets/export": ["c", "javascript", "dtype"],
+    "compiler/targets/export": ["export", "javascript", "dtype"],
 }
 
 

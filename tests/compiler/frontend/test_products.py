@@ -1,17 +1,21 @@
 """Sums of products in a trace: one operation each, wherever nothing else can have their parts."""
 
+import math
+import random
+import re
 from typing import Any
 
 import pytest
 
 import micrograd
-from micrograd import Value, dot, losses, scalar, take
+from micrograd import Value, dot, functional, losses, mean, scalar, take, where
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.interpret import evaluate
 from micrograd.compiler.frontend.products import Pending, joined
 from micrograd.compiler.frontend.tracer import Symbol, Trace, TraceError
 from micrograd.compiler.passes import program
 from micrograd.support.trees import shape_of
+from tests.helpers import grads
 
 
 @pytest.fixture
@@ -491,3 +495,123 @@ def test_a_chain_to_which_a_number_of_an_earlier_trace_was_assigned_is_not_joine
 
     graph_of(earlier, (0.1,), [])
     check(function, ([1.0, 2.0, 3.0],), ws)
+
+
+def table(rows, columns, seed=1):
+    rng = random.Random(seed)
+    return [[Value(rng.uniform(-1, 1)) for _ in range(columns)] for _ in range(rows)]
+
+
+def reading(tokens, target, embedding, weights):
+    """The squared logarithm of a probability after some tokens: of rows that are taken, and a computed index."""
+    hidden = [micrograd.sum(column).tanh() for column in zip(*[take(embedding, t) for t in tokens], strict=True)]
+    logits = [dot(w, hidden) for w in weights]
+    loss = micrograd.sum([x.exp() for x in logits]).log() - take(logits, target)
+    return loss * loss * take([0.5, 1.0, 2.0], 2 - target) + take(weights[0], target + 1)
+
+
+@pytest.mark.parametrize("n", [1, 3, 9])
+def test_an_index_is_an_argument_like_any_other(backend, n):
+    embedding, weights = table(7, 5), table(3, 5, seed=2)
+    parameters = [p for row in embedding + weights for p in row]
+    rng = random.Random(3)
+    examples = [([rng.randrange(7) for _ in range(4)], rng.randrange(3)) for _ in range(n)]
+    fast = micrograd.compile(
+        lambda tokens, y: reading(tokens, y, embedding, weights), examples[0], parameters=parameters, backend=backend
+    )
+    loss = mean([reading(*example, embedding, weights) for example in examples])
+    loss.backward()
+    expected = grads(parameters)
+    for parameter in parameters:
+        parameter.grad = 0.0
+    assert fast.backward(*zip(*examples, strict=True)) == pytest.approx(loss.data, rel=1e-12)
+    assert grads(parameters) == pytest.approx(expected, rel=1e-12, abs=1e-15)
+    assert fast.value_and_grad(*examples[0]) == (pytest.approx(fast(*examples[0])), ([0.0] * 4, 0.0))
+
+
+@pytest.mark.parametrize("index", [3, -1, 0.5, math.nan, math.inf, 1e300])
+def test_an_index_that_is_none_is_an_error_that_names_it_and_its_example_before_anything_has_changed(backend, index):
+    [weights], seen = table(1, 3), f"the index is {float(index)!r}: expected a whole number from 0 to 2"
+    fast = micrograd.compile(lambda x, i: take(weights, i) * x, (1.0, 0), parameters=weights, backend=backend)
+    for n in (2, 9):
+        with pytest.raises(ValueError, match=rf"{re.escape(seen)}, in example 1\b"):
+            fast.backward([1.0] * n, [2, index] + [0] * (n - 2))
+        assert grads(weights) == [0.0, 0.0, 0.0]
+    with pytest.raises(ValueError, match=rf"{re.escape(seen)}(, in line|$)"):
+        fast(1.0, index)
+
+
+def test_a_row_of_parameters_is_read_and_its_gradient_added_at_the_index():
+    embedding = table(100, 8)
+    parameters = [p for row in embedding for p in row]
+    fast = micrograd.compile(
+        lambda i: micrograd.sum(take(embedding, i)).tanh(), (0,), parameters=parameters, backend="python"
+    )
+    assert fast.source.count("take(p[") == 3 * 8
+    assert fast.source.count("add_at(g, ") == 8
+    assert len(fast.source.splitlines()) < 80
+    fast.backward([99, 3, 99])
+    slope = [1 - math.tanh(sum(v.data for v in row)) ** 2 for row in embedding]
+    assert [row[0].grad for row in embedding] == pytest.approx(
+        [slope[i] / 3 * (2 if i == 99 else 1 if i == 3 else 0) for i in range(100)]
+    )
+
+
+CHOICES = {
+    "no row": lambda w, i: take([w[0], w[1], w[3]], i) ** 2 * 3,
+    "a row in reverse": lambda w, i: take([w[2], w[1], w[0]], i) ** 2,
+    "one twice": lambda w, i: take([w[0], w[0], w[1]], i) ** 2,
+    "one that is no parameter": lambda w, i: take([w[0], Value(5.0), w[1]], i) ** 2,
+    "a row twice": lambda w, i: take(w, i) * take(w, i) * take(w, 3 - i) + w[1] * w[2],
+    "a condition": lambda w, i: take(w[:2], i > 1) * i,
+    "conditions": lambda w, i: take(w[:2], (i > 1) & (i < 2.5)) * i,
+    "a condition that holds": lambda w, i: take(w[:2], i == i) * i,
+    "a row beside parts of it": lambda w, i: 2 * take(w[:3], i) + where(i == 0, w[0], 0.0) + w[1].relu(),
+    "a row without gradients": lambda w, i: take(w[:3], i).detach() + w[0],
+    "a row beside a choice of no whole index": lambda w, i: (
+        take(w[:3], i) + micrograd.sum([where(i == k + 0.5, x, 0.0) for k, x in enumerate(w)])
+    ),
+    "a row beside a choice of infinity": lambda w, i: take(w[:3], i) + where(i == math.inf, w[1], 0.0),
+}
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_a_choice_has_the_value_and_the_gradients_that_the_engine_gives_it(backend, name):
+    function, [weights] = CHOICES[name], table(1, 4)
+
+    def gradients():
+        found = grads(weights)
+        for w in weights:
+            w.grad = 0.0
+        return found
+
+    fast = micrograd.compile(lambda i: function(weights, i), (0,), parameters=weights, backend=backend)
+    for i in range(3):
+        value = function(weights, Value(float(i)))
+        value.backward()
+        expected = gradients()
+        assert fast.backward([i]) == pytest.approx(value.data)
+        assert gradients() == pytest.approx(expected)
+
+
+def test_a_choice_of_one_is_checked_all_the_same(backend):
+    fast = micrograd.compile(lambda x, i: take([x * x], i), (1.0, 0), backend=backend)
+    assert fast.value_and_grad(3.0, 0) == (9.0, (6.0, 0.0))
+    with pytest.raises(ValueError, match=r"the index is 1\.0: expected a whole number from 0 to 0"):
+        fast(3.0, 1)
+
+
+def test_an_index_that_is_known_while_tracing_leaves_no_choice(backend):
+    [weights] = table(1, 4)
+    fast = micrograd.compile(lambda x: take(weights, 2) * x, (1.0,), parameters=weights, backend=backend)
+    assert "take" not in fast.source
+    assert fast(2.0) == 2 * weights[2].data
+
+
+def test_derivatives_within_a_compiled_function_go_through_an_index(backend):
+    def f(x, i):
+        return functional.grad(lambda v: take([v * v, v**3, v], i) * v)(x)
+
+    fast = micrograd.compile(f, (1.0, 0), backend=backend)
+    assert [fast(2.0, i) for i in range(3)] == [12.0, 32.0, 4.0]
+    assert [fast.value_and_grad(2.0, i)[1][0] for i in range(3)] == [12.0, 48.0, 2.0]

@@ -1,32 +1,30 @@
-"""Other platforms: compilers that accept other flags or cannot build, and code for Windows, ARM and the Mac."""
+"""Which C compiler is chosen, how it is called, and what becomes of what it builds."""
 
-import math
+import errno
+import logging
+import multiprocessing
 import os
 import re
 import shlex
 import shutil
+import signal
+import stat
 import subprocess
 import sys
-from array import array
-from importlib.util import find_spec
+import tempfile
+import threading
+import time
+from pathlib import Path
 
 import pytest
 
-from micrograd import Value, scalar
+import micrograd
 from micrograd.compiler import CompilerError
-from micrograd.compiler.dtype import DOUBLE, SINGLE
-from micrograd.compiler.frontend.graph import Graph
-from micrograd.compiler.native import loop, toolchain
-from micrograd.compiler.native.update import UpdateKernel
-from micrograd.compiler.targets.export import export_c
-from micrograd.nn import MLP
-from micrograd.optim import Adam
-from tests.helpers import has_compiler
-from tests.kernels import c_source
-from tests.operations import FUNCTIONS, OPERATORS
+from micrograd.compiler.native import toolchain
+from micrograd.compiler.targets import c
+from tests.helpers import has_compiler, needs_compiler
 
 CLANG = shutil.which("clang-14")
-needs_compiler = pytest.mark.skipif(not has_compiler(), reason="there is no C compiler here")
 
 
 # Which compiler is chosen, and how it is called
@@ -192,326 +190,582 @@ def test_on_windows_a_backslash_is_part_of_a_path(monkeypatch, cc, command):
     assert toolchain._words(cc) == command
 
 
-# Code for other systems, built and run
+@pytest.fixture
+def fake(tmp_path, monkeypatch):
+    """Make `$CC` a script that was found to work; it notes each call in a file and has the true compiler as `$REAL`."""
+    if not has_compiler():
+        pytest.skip("there is no C compiler here")
+    real = shlex.join(toolchain.find_compiler(os.environ.get("CC"), os.environ.get("PATH")).command)
 
-CALLER = """/* Calls what was generated with the numbers in a file, and writes what it gives to another. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+    def make(script, name="fake-cc"):
+        file = tmp_path / name
+        calls = tmp_path / f"{name}-calls"
+        head = (
+            f'#!/bin/sh\nREAL="{real}"\nif [ "$1" = --version ]; then echo {name}; exit 0; fi\necho call >> "{calls}"\n'
+        )
+        file.write_text(head + 'exec $REAL "$@"\n')
+        file.chmod(0o755)
+        monkeypatch.setenv("CC", str(file))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("XDG_CACHE_HOME", str(tmp_path / "probed"))
+            toolchain.find_compiler(str(file), os.environ.get("PATH"))
+        calls.unlink(missing_ok=True)
+        file.write_text(head + script + "\n")
+        return lambda: len(calls.read_text().splitlines()) if calls.exists() else 0
 
-#ifdef MODEL
-#include "model.h"
-static int64_t room = 0;
-static int run(const REAL *p, const REAL *const *x, const int64_t *at, double seed, REAL *g, REAL *y,
-               REAL *work, int64_t n)
-{
-    (void)at, (void)seed, (void)work, (void)n;
-    if (g)
-        model_backward(p, *x, g, y);
-    else
-        model_forward(p, *x, y);
-    return 0;
-}
-#else
-typedef int function(const REAL *, const REAL *const *, const int64_t *, double, REAL *, REAL *, REAL *, int64_t);
-#ifdef _WIN32
-#include <windows.h>
-#else
-extern function run;
-extern const int64_t room;
-#endif
-#endif
+    return make
 
-int main(int argc, char **argv)
-{
-#if defined(_WIN32) && !defined(MODEL)
-    HMODULE library = LoadLibraryA("program.dll");
-    if (!library)
-        return 2;
-    function *run = (function *)(void (*)(void))GetProcAddress(library, "run");
-    int64_t room = *(const int64_t *)(void (*)(void))GetProcAddress(library, "room");
-#endif
-    REAL sizes[5]; /* of parameters, inputs and outputs; of examples in a call, and how many calls */
-    FILE *from = fopen(argv[1], "rb"), *to = fopen(argv[2], "wb");
-    if (argc != 3 || !from || !to || fread(sizes, sizeof(REAL), 5, from) != 5)
-        return 3;
-    size_t n = sizes[0], inputs = sizes[1] * sizes[3], outputs = sizes[2] * sizes[3];
-    REAL *p = calloc(n + 1, sizeof(REAL)), *g = calloc(n + 1, sizeof(REAL));
-    REAL *x = calloc(inputs + 1, sizeof(REAL)), *y = calloc(outputs + 1, sizeof(REAL)), *work = malloc(room + 1);
-    if (fread(p, sizeof(REAL), n, from) != n)
-        return 4;
-    for (int call = 0; call < sizes[4]; call++) {
-        if (fread(x, sizeof(REAL), inputs, from) != inputs)
-            return 5;
-        const REAL *const arguments[] = {x};
-        REAL flags = run(p, arguments, 0, 1.0, n ? g : 0, y, work, (int64_t)sizes[3]);
-        fwrite(&flags, sizeof(REAL), 1, to);
-        fwrite(y, sizeof(REAL), outputs, to);
-    }
-    fwrite(g, sizeof(REAL), n, to);
-    return fclose(to);
-}
+
+# What it builds, and keeps
+
+
+def answer(n):
+    return f"int answer(void) {{ return {n}; }}\n"
+
+
+def built(n=42):
+    return toolchain.build(answer(n)).answer()
+
+
+def files(own_cache):
+    return sorted(path for path in own_cache.iterdir() if path.suffix == ".so")
+
+
+def compiled(backend):
+    return micrograd.compile(lambda x: 2 * x, (1.0,), backend=backend)
+
+
+def called(backend):
+    """A function whose library for single calls has been built."""
+    fast = compiled(backend)
+    assert fast(1.0) == 2.0
+    return fast
+
+
+def no_compiler(monkeypatch, tmp_path):
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(toolchain.importlib.util, "find_spec", lambda name: None)
+
+
+def test_without_a_compiler_c_says_what_to_install(own_cache, monkeypatch, tmp_path):
+    no_compiler(monkeypatch, tmp_path)
+    with pytest.raises(
+        CompilerError, match=r'clang and ziglang; install gcc or clang, or pip install ziglang, or .*"python"'
+    ):
+        compiled("c")
+
+
+def test_without_a_compiler_auto_falls_back_to_python_and_says_so_once(own_cache, monkeypatch, tmp_path, caplog):
+    no_compiler(monkeypatch, tmp_path)
+    for _ in range(3):
+        fast = compiled("auto")
+        assert fast(2.0) == 4.0
+        assert "Python" in repr(fast)
+    assert [record.levelname for record in caplog.records if "compiled to Python" in record.message] == ["WARNING"]
+
+
+@needs_compiler
+@pytest.mark.parametrize("backend", ["auto", "c"])
+def test_a_compiler_that_goes_away_between_two_calls_is_replaced_by_python_unless_c_was_asked_for(
+    own_cache, monkeypatch, tmp_path, backend
+):
+    fast = compiled(backend)
+    no_compiler(monkeypatch, tmp_path)
+    if backend == "c":
+        with pytest.raises(CompilerError):
+            fast.value_and_grad(2.0)  # a library that is built when it is first needed
+    else:
+        assert fast.value_and_grad(2.0) == (4.0, 2.0)
+        assert "Python" in repr(fast)
+
+
+@needs_compiler
+def test_with_a_compiler_auto_is_c(own_cache):
+    assert "compiled to C" in repr(compiled("auto"))
+
+
+@pytest.mark.parametrize("cc", ["/nonexistent/cc", "no-such-compiler-here", 'gcc "', "  ", "false"])
+def test_a_wrong_cc_is_named(own_cache, monkeypatch, cc):
+    monkeypatch.setenv("CC", cc)
+    with pytest.raises(CompilerError, match=re.escape(f"$CC is {cc!r}; unset it")):
+        compiled("c")
+    assert "Python" in repr(compiled("auto"))
+
+
+@pytest.mark.parametrize("content", ["", "\x00\x01garbage", "#!/nonexistent/interpreter\n"])
+def test_a_compiler_that_is_no_program_is_no_compiler(own_cache, monkeypatch, tmp_path, content):
+    file = tmp_path / "cc"
+    file.write_text(content)
+    file.chmod(0o755)
+    monkeypatch.setenv("CC", str(file))
+    with pytest.raises(CompilerError, match="no C compiler works here"):
+        compiled("c")
+
+
+def test_the_compiler_of_ziglang_is_used_where_there_is_no_other(monkeypatch, tmp_path):
+    python = tmp_path / "a python"
+    python.write_text('#!/bin/sh\necho "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(toolchain.importlib.util, "find_spec", lambda name: name == "ziglang")
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(toolchain, "_probed", lambda compiler: compiler)
+    command, version, _ = toolchain.find_compiler.__wrapped__(None, str(tmp_path))
+    assert command == (str(python), "-m", "ziglang", "cc")
+    assert version == "-m ziglang cc --version\n"
+
+
+def test_what_a_failing_compiler_says_is_passed_on(own_cache, fake):
+    fake(r"printf 'no \377 way: garbage\n' >&2; exit 1")
+    with pytest.raises(CompilerError, match=r"fake-cc .* failed:\nno \ufffd way: garbage"):
+        called("c")
+    assert "Python" in repr(called("auto"))
+    assert list(own_cache.iterdir()) == []
+    fake("seq -w 9999 >&2; exit 1")
+    with pytest.raises(CompilerError) as error:
+        called("c")
+    assert str(error.value).partition(" failed:\n")[2] == "".join(f"{n}\n" for n in range(9600, 10000))
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "exit 0",
+        'while [ "$1" != -o ]; do shift; done; echo garbage > "$2"',
+        'while [ "$1" != -o ]; do shift; done; : > "$2"',
+    ],
+    ids=["nothing", "garbage", "an empty file"],
+)
+def test_a_compiler_that_only_says_it_has_done_it_is_found_out(own_cache, fake, script):
+    fake(script)
+    with pytest.raises(CompilerError, match="cannot be built"):
+        called("c")
+    assert "Python" in repr(called("auto"))
+    assert list(own_cache.iterdir()) == []
+
+
+@needs_compiler
+def test_a_library_is_compiled_once(own_cache, fake):
+    calls = fake('exec $REAL "$@"')
+    assert [built(), built(), calls()] == [42, 42, 1]
+    assert [built(43), calls()] == [43, 2]
+    assert len(files(own_cache)) == 2
+    assert all(re.fullmatch(r"[0-9a-f]{32}-[0-9a-f]{32}\.so", file.name) for file in files(own_cache))
+    assert stat.S_IMODE(own_cache.stat().st_mode) == 0o700
+
+
+@needs_compiler
+def test_another_compiler_or_flag_or_processor_builds_anew(own_cache, fake, monkeypatch):
+    fake('exec $REAL "$@"')
+    built()
+    calls = fake('exec $REAL "$@"', name="another-cc")
+    assert [built(), calls()] == [42, 1]
+    monkeypatch.setattr(toolchain, "FLAGS", [*toolchain.FLAGS, "-O1"])
+    assert [built(), calls()] == [42, 2]
+    monkeypatch.setattr(toolchain, "_processor", lambda: "another")
+    assert [built(), calls()] == [42, 3]
+
+
+def truncate(file):
+    file.write_bytes(file.read_bytes()[:-100])
+
+
+def flip(file):
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+def empty(file):
+    file.write_bytes(b"")
+
+
+def swap(file):
+    """A library of another's in place of ours."""
+    other = next(path for path in files(file.parent) if path != file)
+    shutil.copy(other, file)
+
+
+def link(file):
+    content = file.read_bytes()
+    file.unlink()
+    elsewhere = file.parent.parent / "elsewhere.so"
+    elsewhere.write_bytes(content)
+    file.symlink_to(elsewhere)
+
+
+@needs_compiler
+def test_a_library_is_kept_whoever_may_write_what_the_user_makes(own_cache, fake, caplog):
+    calls = fake('exec $REAL "$@"')
+    before = os.umask(0o002)
+    try:
+        assert [built(), built(), calls()] == [42, 42, 1]
+    finally:
+        os.umask(before)
+    assert [stat.S_IMODE(file.stat().st_mode) for file in files(own_cache)] == [0o700]
+    assert stat.S_IMODE(own_cache.stat().st_mode) == 0o700
+    assert caplog.text == ""
+
+
+def open_to_all(file):
+    file.chmod(0o666)
+
+
+@needs_compiler
+@pytest.mark.parametrize("damage", [truncate, flip, empty, swap, link, open_to_all], ids=lambda damage: damage.__name__)
+def test_a_damaged_or_foreign_file_is_built_anew_with_a_warning(own_cache, caplog, damage):
+    built(43)
+    (before,) = files(own_cache)
+    built(42)
+    (file,) = set(files(own_cache)) - {before}
+    content = file.read_bytes()
+    copied = own_cache / "kept"
+    copied.write_bytes(content)
+    file.unlink()  # a library that is loaded already must not be written into
+    shutil.copy(copied, file)
+    copied.unlink()
+    damage(file)
+    assert built(42) == 42
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "rebuilding" in caplog.text
+    assert file.read_bytes() == content
+    assert not file.is_symlink()
+
+
+@needs_compiler
+def test_a_file_that_cannot_be_removed_does_no_harm(own_cache, caplog):
+    caplog.set_level(logging.INFO, "micrograd")
+    built()
+    (file,) = files(own_cache)
+    file.unlink()
+    file.mkdir()
+    (file / "inside").touch()
+    assert built() == 42
+    assert "cannot be removed" in caplog.text
+    assert "cannot be used" in caplog.text
+
+
+@needs_compiler
+def test_a_cache_that_others_can_write_to_is_not_used(own_cache, caplog):
+    caplog.set_level(logging.INFO, "micrograd")
+    for mode in (0o770, 0o707):
+        own_cache.mkdir(parents=True, exist_ok=True)
+        own_cache.chmod(mode)
+        assert built() == 42
+        assert list(own_cache.iterdir()) == []
+    assert "others can write to it" in caplog.text
+
+
+@needs_compiler
+def test_a_cache_of_another_user_is_not_used(own_cache, monkeypatch):
+    own_cache.mkdir(parents=True, mode=0o700)
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    assert built() == 42
+    assert list(own_cache.iterdir()) == []
+
+
+@needs_compiler
+def test_where_there_are_no_user_ids_a_cache_is_the_users_own(own_cache, monkeypatch):
+    monkeypatch.delattr(os, "getuid")
+    assert built() == 42
+    assert len(files(own_cache)) == 1
+
+
+@needs_compiler
+def test_a_file_in_place_of_the_cache_does_no_harm(own_cache):
+    own_cache.parent.mkdir()
+    own_cache.write_text("mine")
+    assert built() == 42
+    assert own_cache.read_text() == "mine"
+
+
+@needs_compiler
+def test_a_user_without_a_home_has_no_cache(monkeypatch):
+    def no_home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", no_home)
+    assert toolchain._cache_directory() is None
+    assert built() == 42
+
+
+@pytest.mark.parametrize(("system", "place"), [("linux", ".cache"), ("darwin", "Library/Caches")])
+def test_the_cache_is_where_the_system_has_caches(monkeypatch, tmp_path, system, place):
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    assert toolchain._cache_directory() == tmp_path / place / "micrograd"
+
+
+def refusing(monkeypatch, refused, error):
+    """Let no temporary directory be made in some directories."""
+    true = toolchain.tempfile.TemporaryDirectory
+
+    def temporary(*args, dir=None, **options):
+        if refused(dir):
+            raise error
+        return true(*args, dir=dir, **options)
+
+    monkeypatch.setattr(toolchain.tempfile, "TemporaryDirectory", temporary)
+
+
+@needs_compiler
+def test_a_read_only_cache_does_no_harm(own_cache, monkeypatch, caplog):
+    caplog.set_level(logging.INFO, "micrograd")
+    built(43)
+    own_cache.chmod(0o500)
+    if os.access(own_cache, os.W_OK):  # root may write anywhere
+        refusing(monkeypatch, lambda dir: dir == own_cache, PermissionError(errno.EACCES, "Permission denied"))
+    try:
+        assert [built(43), built(42)] == [43, 42]
+    finally:
+        own_cache.chmod(0o700)
+    assert "cannot be used" in caplog.text
+    assert len(files(own_cache)) == 1
+
+
+@needs_compiler
+def test_a_full_disk_under_the_cache_does_no_harm(own_cache, fake, monkeypatch):
+    """The compiler fails, as it does where there is no room, as long as it is to write into the cache."""
+    calls = fake(f'case "$*" in *{own_cache}*) echo "No space left on device" >&2; exit 1;; esac; exec $REAL "$@"')
+    disk = shutil.disk_usage("/")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: disk)
+    for free in (0, 2**20 - 1):  # bytes
+        disk = disk._replace(free=free)
+        assert built() == 42
+    assert calls() == 4
+    assert list(own_cache.iterdir()) == []
+    disk = disk._replace(free=2**20)
+    with pytest.raises(CompilerError, match="No space left on device"):
+        built()
+
+
+@needs_compiler
+def test_a_full_disk_everywhere_is_an_error_that_says_so(own_cache, monkeypatch):
+    refusing(monkeypatch, lambda dir: True, OSError(errno.ENOSPC, "No space left on device"))
+    with pytest.raises(CompilerError, match="No space left on device"):
+        called("c")
+    assert "Python" in repr(called("auto"))
+
+
+def build_at_once(barrier, results, own_cache, cc):
+    os.environ["XDG_CACHE_HOME"], os.environ["CC"] = str(own_cache.parent), cc
+    barrier.wait()
+    results.put(built())
+
+
+@needs_compiler
+def test_two_processes_may_build_the_same_at_once(own_cache, fake):
+    calls = fake('sleep 0.3; exec $REAL "$@"')
+    shutil.copytree(own_cache.parent.parent / "probed" / "micrograd", own_cache)
+    context = multiprocessing.get_context("spawn")
+    barrier, results = context.Barrier(2), context.Queue()
+    processes = [
+        context.Process(target=build_at_once, args=(barrier, results, own_cache, os.environ["CC"])) for _ in range(2)
+    ]
+    for process in processes:
+        process.start()
+    assert [results.get(timeout=60) for _ in processes] == [42, 42]
+    for process in processes:
+        process.join(60)
+        assert process.exitcode == 0
+    assert calls() == 2
+    assert [built(), calls()] == [42, 2]
+    assert len(files(own_cache)) == len(list(own_cache.iterdir())) == 2  # with what the compiler was tried on
+
+
+def keep_building(own_cache, cc, limit, numbers, results):
+    """Build and use libraries, and ask each what it is as long as another process may remove it."""
+    os.environ["XDG_CACHE_HOME"], os.environ["CC"], toolchain.LIMIT = str(own_cache.parent), cc, limit
+    libraries = {n: toolchain.build(answer(n)) for n in numbers}
+    results.put([toolchain.build(answer(n)).answer() for n in numbers] + [libraries[n].answer() for n in numbers])
+
+
+@needs_compiler
+def test_processes_may_use_and_tidy_a_cache_at_once(own_cache, fake):
+    fake('exec $REAL "$@"')
+    built(1)
+    size = files(own_cache)[0].stat().st_size
+    limit = 2 * size + size // 2
+    context = multiprocessing.get_context("spawn")
+    results = context.Queue()
+    numbers = [1, 2, 3, 4]
+    processes = [
+        context.Process(target=keep_building, args=(own_cache, os.environ["CC"], limit, order, results))
+        for order in (numbers, numbers[::-1])
+    ]
+    for process in processes:
+        process.start()
+    assert sorted(results.get(timeout=120) for _ in processes) == [numbers * 2, numbers[::-1] * 2]
+    for process in processes:
+        process.join(60)
+    assert 1 <= len(files(own_cache)) <= 3
+    assert len(files(own_cache)) == len(list(own_cache.iterdir()))
+
+
+@needs_compiler
+def test_the_libraries_that_were_used_least_recently_are_removed_above_the_limit(own_cache, fake, monkeypatch):
+    calls = fake('exec $REAL "$@"')
+    for n in (1, 2, 3):
+        built(n)
+        for file in files(own_cache):  # all of them longer ago
+            os.utime(file, ns=(0, file.stat().st_mtime_ns - 10**10))
+    size = files(own_cache)[0].stat().st_size
+    assert built(1) == 1  # which is used again
+    monkeypatch.setattr(toolchain, "LIMIT", 3 * size)
+    assert [built(4), calls(), len(files(own_cache))] == [4, 4, 3]
+    assert [built(1), built(3), built(4), calls()] == [1, 3, 4, 4]
+    assert [built(2), calls()] == [2, 5]
+    monkeypatch.setattr(toolchain, "LIMIT", size - 1)
+    assert [built(5), files(own_cache)] == [5, []]
+
+
+KILLED = """
+from micrograd.compiler.native import toolchain
+toolchain.build("int answer(void) { return 1; }")
 """
 
 
-class Target:
-    """A system to compile for, and what runs its programs here.
-
-    Parameters
-    ----------
-    compiler, native
-        Its command, and the flags for the processor.
-    runs
-        The command before that of a program.
-    environment
-        For compiling and running.
-    """
-
-    def __init__(self, compiler, native=(), runs=(), suffix="", environment=None):
-        self.compiler, self.native, self.runs, self.suffix = list(compiler), list(native), list(runs), suffix
-        self.environment = os.environ | (environment or {})
-
-    def compile(self, directory, *arguments):
-        done = subprocess.run(
-            [*self.compiler, *map(str, arguments), "-lm"],
-            cwd=directory, env=self.environment, capture_output=True, text=True, timeout=400,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr[-3000:]
-
-    def library(self, directory, source):
-        """The source, as a library is built."""
-        (directory / "program.c").write_text(source)
-        file = directory / f"program{self.suffix or '.so'}"
-        self.compile(directory, *toolchain.FLAGS, *self.native, "program.c", "-o", file)
-        return file
-
-    def call(self, directory, source, numbers, size, precision=DOUBLE):
-        """What the library gives for these numbers; it is loaded on Windows, and elsewhere a part of the program."""
-        (directory / "caller.c").write_text(CALLER)
-        real = f"-DREAL={'double' if precision == DOUBLE else 'float'}"
-        if self.suffix == ".dll":
-            self.library(directory, source)
-            self.compile(directory, real, "caller.c", "-o", "caller.exe")
-        else:
-            (directory / "program.c").write_text(source)
-            flags = [flag for flag in toolchain.FLAGS if flag not in ("-shared", "-fPIC")]
-            self.compile(directory, *flags, *self.native, real, "-static", "caller.c", "program.c", "-o", "caller.exe")
-        return self.run(directory, numbers, size, precision)
-
-    def run(self, directory, numbers, size, precision=DOUBLE):
-        (directory / "numbers").write_bytes(array(precision.code, numbers).tobytes())
-        done = subprocess.run(
-            [*self.runs, "./caller.exe", "numbers", "results"],
-            cwd=directory, env=self.environment, timeout=100,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,  # which wine's server would keep open
-        )  # fmt: skip
-        assert done.returncode == 0, done
-        results = array(precision.code, (directory / "results").read_bytes())
-        assert len(results) == size
-        return list(results)
+@needs_compiler
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="a process cannot be killed by a signal")
+@pytest.mark.parametrize("cached", [True, False], ids=["a cache", "no cache"])
+def test_what_killed_processes_leave_is_removed_later(own_cache, fake, monkeypatch, tmp_path, cached):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    if not cached:
+        own_cache.parent.mkdir()
+        own_cache.write_text("in place of the directory")
+    fake(f"touch {tmp_path}/begun; sleep 60")
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    process = subprocess.Popen([sys.executable, "-c", KILLED], env=environment, start_new_session=True)
+    while not (tmp_path / "begun").exists():
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    directory = own_cache if cached else temporary
+    (left,) = directory.iterdir()
+    fake('exec $REAL "$@"')
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    assert [built(2), left.exists()] == [2, True]  # for it may be at work
+    os.utime(left, (0, time.time() - toolchain.ABANDONED - 1))
+    assert [built(3), left.exists()] == [3, False]
 
 
-@pytest.fixture(scope="module")
-def ziglang(tmp_path_factory):
-    """A function that gives the compiler of ziglang for a target. All share one cache, as its first steps are slow."""
-    if not find_spec("ziglang"):
-        pytest.skip("pip install ziglang")
-    cache = os.environ.get("ZIG_GLOBAL_CACHE_DIR") or str(tmp_path_factory.mktemp("zig"))
+@needs_compiler
+def test_a_library_that_another_process_removes_meanwhile_is_built_again_without_a_word(
+    own_cache, fake, monkeypatch, caplog
+):
+    calls = fake('exec $REAL "$@"')
+    built()
+    true = toolchain._file_name
 
-    def target(name, **options):
-        environment = {"ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache, **options.pop("environment", {})}
-        command = [sys.executable, "-m", "ziglang", "cc", "-target", name]
-        return Target(command, environment=environment, **options)
+    def removed(key, content):
+        for file in files(own_cache):
+            file.unlink()
+        return true(key, content + b"?") if calls() == 1 else true(key, content)
 
-    return target
-
-
-@pytest.fixture(scope="module")
-def wine(tmp_path_factory):
-    """The options of a target whose programs wine runs."""
-    program = shutil.which("wine64") or "/usr/lib/wine/wine64"
-    if not os.access(program, os.X_OK):
-        pytest.skip("apt-get install wine64")
-    prefix = str(tmp_path_factory.mktemp("wine") / "prefix")
-    environment = {"WINEPREFIX": prefix, "WINEDEBUG": "-all", "WINEDLLOVERRIDES": "mscoree,mshtml="}
-    return {"runs": [program], "suffix": ".dll", "environment": environment}
+    monkeypatch.setattr(toolchain, "_file_name", removed)
+    assert [built(), calls(), caplog.text] == [42, 2, ""]
 
 
-@pytest.fixture(scope="module", params=["Windows, ziglang", "Windows, MinGW", "aarch64 Linux, ziglang"])
-def target(request):
-    """A system whose programs can be run here."""
-    native = ["-march=native", "-mprefer-vector-width=512"]
-    if request.param.startswith("aarch64"):
-        emulator = shutil.which("qemu-aarch64") or shutil.which("qemu-aarch64-static")
-        if not emulator:
-            pytest.skip("apt-get install qemu-user")
-        return request.getfixturevalue("ziglang")("aarch64-linux-musl", runs=[emulator])
-    if request.param.endswith("ziglang"):
-        return request.getfixturevalue("ziglang")(
-            "x86_64-windows-gnu", native=native, **request.getfixturevalue("wine")
+@needs_compiler
+def test_a_slow_compilation_says_that_it_is_under_way(own_cache, fake, monkeypatch, caplog):
+    monkeypatch.setattr(toolchain, "PATIENCE", 0.05)
+    fake('sleep 0.5; exec $REAL "$@"')
+    built()
+    assert re.search(r"still compiling 1 lines of C with .*fake-cc", caplog.text)
+
+
+@needs_compiler
+def test_ziglang_is_called_by_its_name_and_not_by_that_of_python(own_cache, fake, monkeypatch, caplog):
+    fake('[ "$1" = ziglang ] && shift; sleep 0.5; exec $REAL "$@"')
+    monkeypatch.setenv("CC", f"{os.environ['CC']} ziglang")
+    monkeypatch.setattr(toolchain, "PATIENCE", 0.05)
+    built()
+    assert "lines of C with ziglang; the first time can take a minute or two" in caplog.text
+
+
+def test_a_slow_trace_says_that_it_is_under_way(monkeypatch, caplog):
+    monkeypatch.setattr(toolchain, "PATIENCE", 0.05)
+    micrograd.compile(lambda x: time.sleep(0.5) or x, (1.0,), backend="python")
+    assert "still tracing the function" in caplog.text
+
+
+def test_nothing_is_said_of_what_is_quick(caplog):
+    micrograd.compile(lambda x: x, (1.0,), backend="python")
+    assert caplog.text == ""
+
+
+def test_a_processor_that_linux_does_not_describe_is_asked_of_python(monkeypatch):
+    def missing(path):
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(Path, "read_text", missing)
+    monkeypatch.setattr(toolchain.platform, "processor", lambda: "abacus")
+    assert toolchain._processor.__wrapped__() == "abacus"
+
+
+def test_a_machine_of_another_kind_gets_no_flags_of_this_one(own_cache, fake, monkeypatch, tmp_path):
+    fake(f'echo "$@" > {tmp_path}/arguments; exit 1')
+    for machine, there in (("x86_64", True), ("aarch64", False)):
+        monkeypatch.setattr(toolchain.platform, "machine", lambda machine=machine: machine)
+        with pytest.raises(CompilerError):
+            built()
+        assert ("-mprefer-vector-width=512" in (tmp_path / "arguments").read_text()) == there
+    assert "-ffast-math" not in (tmp_path / "arguments").read_text()
+
+
+AGAIN = """
+from micrograd import Value, compile, dot, losses, where
+
+ws = [Value(0.1 * i - 0.3) for i in range(40)]
+
+def function(xs, y):
+    hidden = [dot(ws[4 * i : 4 * i + 4], xs).tanh() for i in range(10)]
+    chosen = [where(x > 0.1, x.exp(), 7.5 * w) for x, w in zip(hidden, ws)]
+    return losses.cross_entropy(chosen, y) + sum(w * w for w in ws)
+
+fast = compile(function, ([0.1] * 4, 3), parameters=ws, backend="c")
+fast([0.1] * 4, 3)
+fast.backward([[0.1] * 4] * 40, [3] * 40)
+fast.value_and_grad([0.1] * 4, 3)
+"""
+
+
+@needs_compiler
+def test_the_next_process_finds_what_the_last_one_compiled(own_cache):
+    found = []
+    for seed in "0", "1":
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        subprocess.run(
+            [sys.executable, "-c", AGAIN], env=environment, cwd=Path(__file__).parents[3], check=True, timeout=120
         )
-    if not shutil.which("x86_64-w64-mingw32-gcc"):
-        pytest.skip("apt-get install gcc-mingw-w64-x86-64")
-    return Target(["x86_64-w64-mingw32-gcc"], native=native, **request.getfixturevalue("wine"))
+        found.append(files(own_cache))
+    assert len(found[0]) == 4  # one for each kind of call, and the one that tells whether the compiler works
+    assert found[1] == found[0]
 
 
-def raises(function, x):
-    """Whether Python has no number for it."""
-    try:
-        function(x)
-    except (ValueError, ArithmeticError):
-        return True
-    return False
+@needs_compiler
+def test_another_text_in_c_is_another_library(own_cache, monkeypatch):
+    assert compiled("c")(1.0) == 2.0
+    monkeypatch.setitem(c.PARTS, "run", c.PARTS["run"].replace("OUTPUTS + i] =", "OUTPUTS + i] = 10.0 *"))
+    assert compiled("c")(1.0) == 20.0
 
 
-ROWS = [(row.apply, point) for row in (*FUNCTIONS, *OPERATORS) for point in row.points]
-HARD = (-math.inf, -1000.0, -2.0, -1.0, 0.0, 1.0, 2.0, 1000.0, math.inf)
-ERRORS = [
-    *[(row.apply, x) for row in FUNCTIONS if row.arity == 1 for x in HARD if raises(row.apply, x)],
-    (lambda x: x**0.5, -1.0), (lambda x: x**1000, 10.0), (lambda x: x**-1.0, 0.0),
-    (lambda x: 2.0**x, 10000.0), (lambda x: 1.0 / x, 0.0), (lambda x: 1.0 % x, 0.0),
-]  # fmt: skip
-"""What Python has no number for."""
+@needs_compiler
+def test_threads_may_build_at_once(own_cache):
+    values, barrier = [], threading.Barrier(4)
 
+    def work():
+        barrier.wait()
+        values.append(built())
 
-def numbers_of(*parts):
-    return [float(x) for part in parts for x in part]
-
-
-def every(xs):
-    """All operations, and those of errors, each of numbers of its own."""
-    each = iter(xs)
-    return [f(*[next(each) for _ in point]) for f, point in ROWS] + [f(next(each)) for f, _ in ERRORS]
-
-
-def results_of_every(target, directory, tile, precision):
-    """The floating-point flags and the numbers for an example without an error, and the flags for those with one."""
-    good = [x for _, point in ROWS for x in point] + [1.5 if f is scalar.acosh else 0.5 for f, _ in ERRORS]
-    first, width = len(good) - len(ERRORS), 1 + len(ROWS) + len(ERRORS)
-    examples = [good]
-    for i, (f, x) in enumerate(ERRORS):
-        with pytest.raises((ArithmeticError, ValueError)):
-            f(Value(x))
-        examples.append([*good[: first + i], x, *good[first + i + 1 :]])
-    source = c_source(Graph(every, ((len(good),),), []), "forward", tile, precision)
-    sizes = 0, len(good), width - 1, 1, len(examples)
-    results = target.call(directory, source, numbers_of(sizes, *examples), len(examples) * width, precision)
-    return results[0], results[1:width], every(good), results[width::width]
-
-
-@pytest.mark.parametrize("tile", [0, 1])
-def test_every_operation_gives_pythons_numbers_and_errors_in_a_library(target, tmp_path, tile):
-    flags, numbers, expected, errors = results_of_every(target, tmp_path, tile, DOUBLE)
-    assert flags == 0.0
-    assert numbers == pytest.approx(expected, rel=1e-14)
-    assert [flags % 2 for flags in errors] == [1.0] * len(ERRORS)
-
-
-def test_in_single_precision_what_is_too_large_is_told_from_what_has_no_number(target, tmp_path):
-    """Clang may compute in lanes that nobody reads, and then a call without an error is looked at once more."""
-    spare, numbers, expected, errors = results_of_every(target, tmp_path, 0, SINGLE)
-    assert spare in (0.0, 1.0)
-    assert numbers == pytest.approx(expected, rel=1e-5)
-    for (f, x), flags in zip(ERRORS, errors, strict=True):
-        if (f, x) == (scalar.acosh, -1000.0) and flags == 0.0:
-            continue  # musl's acoshf(-1000.0f) is 3.87, without a flag
-        with pytest.raises((ArithmeticError, ValueError)) as error:
-            f(Value(x))
-        assert flags == 2.0 + spare if error.type is OverflowError else flags % 2 == 1.0, (f, x, flags)
-
-
-def network():
-    model = MLP(4, [9, 9, 1])
-
-    def loss(xs):
-        return (model(xs[:4]) - xs[4].sin()).softplus() ** 2
-
-    examples = [[math.sin(5 * i + j) for j in range(5)] for i in range(37)]
-    return loss, model.parameters(), examples
-
-
-def trained(loss, parameters, examples):
-    """The losses of all, and the gradients of their sum."""
-    for parameter in parameters:
-        parameter.grad = 0.0
-    values = [loss(list(map(Value, x))) for x in examples]
-    for value in values:
-        value.backward()
-    return [value.data for value in values], [parameter.grad for parameter in parameters]
-
-
-@pytest.mark.parametrize("tile", [0, 1, 4])
-def test_a_network_has_pythons_losses_and_gradients_in_a_library(target, tmp_path, tile):
-    loss, parameters, examples = network()
-    source = c_source(Graph(loss, ((5,),), parameters), "backward", tile, DOUBLE)
-    sizes = len(parameters), 5, 1, len(examples), 1
-    numbers = numbers_of(sizes, (p.data for p in parameters), *examples)
-    flags, *results = target.call(tmp_path, source, numbers, 1 + len(examples) + len(parameters))
-    losses, gradients = trained(loss, parameters, examples)
-    assert flags == 0.0
-    assert results == pytest.approx(losses + gradients, rel=1e-12, abs=1e-14)
-
-
-def test_an_exported_network_has_pythons_numbers(target, tmp_path):
-    loss, parameters, examples = network()
-    values = [parameter.data for parameter in parameters]
-    for name, text in zip(("model.h", "model.c"), exported(loss, parameters, values), strict=True):
-        (tmp_path / name).write_text(text)
-    (tmp_path / "caller.c").write_text(CALLER)
-    static = [] if target.suffix else ["-static"]
-    target.compile(
-        tmp_path,
-        "-std=c99",
-        "-O2",
-        "-ffp-contract=off",
-        "-DMODEL",
-        "-DREAL=double",
-        *static,
-        "caller.c",
-        "model.c",
-        "-o",
-        "caller.exe",
-    )
-    sizes = len(parameters), 5, 6, 1, len(examples)
-    results = target.run(tmp_path, numbers_of(sizes, values, *examples), 7 * len(examples) + len(values))
-    losses, gradients = trained(loss, parameters, examples)
-    assert results[1 : 7 * len(examples) : 7] + results[7 * len(examples) :] == pytest.approx(
-        losses + gradients, rel=1e-12, abs=1e-14
-    )
-
-
-def exported(loss, parameters, values):
-    header, rest = export_c(Graph(loss, ((5,),), parameters), values)
-    return header, header + rest
-
-
-MAGIC = {
-    "aarch64-macos": bytes.fromhex("cffaedfe 0c000001"),
-    "x86_64-macos": bytes.fromhex("cffaedfe 07000001"),
-    "aarch64-linux-gnu": b"\x7fELF",
-    "aarch64-linux-musl": b"\x7fELF",
-    "x86_64-windows-gnu": b"MZ",
-}
-"""How a library for these systems begins."""
-
-
-@pytest.mark.parametrize("name", MAGIC)
-def test_libraries_the_loop_of_a_training_and_exports_build_for(ziglang, tmp_path, name):
-    target = ziglang(name)
-    loss, parameters, _ = network()
-    graph = Graph(loss, ((5,),), parameters)
-    for tile in (0, 4):
-        file = target.library(tmp_path, c_source(graph, "backward", tile, DOUBLE))
-        content = file.read_bytes()
-        assert content.startswith(MAGIC[name])
-        assert b"run\0" in content
-        assert b"room\0" in content
-    source = loop.source(UpdateKernel(Adam(parameters, clip_grad_norm=1.0)))
-    assert b"shuffle\0" in target.library(tmp_path, source).read_bytes()
-    for file, text in zip(
-        ("model.h", "model.c"), exported(loss, parameters, [p.data for p in parameters]), strict=True
-    ):
-        (tmp_path / file).write_text(text)
-    target.compile(
-        tmp_path, "-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", "-pedantic", "-c", "model.c", "-o", "model.o"
-    )
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert values == [42] * 4
+    assert len(files(own_cache)) == 1

@@ -1,0 +1,334 @@
+"""Traced functions: the closures that write the backward pass, and Values that show no trace of it."""
+
+import copy
+import gc
+import os
+import pickle
+import signal
+import threading
+
+import pytest
+
+import micrograd
+from micrograd import Value, functional, mean, nn, scalar, where
+from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.frontend.tracer import Trace
+from micrograd.support.trees import shape_of
+from tests.helpers import close, eager, moons
+
+
+def gauss(x):
+    """An operation of a user's own, e^(-x^2), that needs `scalar` in both directions."""
+    result = scalar.exp(-x.data * x.data)
+
+    def _backward(grad):
+        x.grad += grad * (-2 * x.data * result)
+
+    return Value(result, (x,), "gauss", _backward)
+
+
+def leaky(x):
+    """Another one, which relies on a default."""
+
+    def _backward(grad):
+        x.grad += grad * scalar.where(x.data <= 0, 0.01, 1)
+
+    return Value(scalar.leaky_relu(x.data), (x,), "leaky", _backward)
+
+
+def staircase(x):
+    """And one that chooses with `and` and `or`."""
+    inside = (x.data > -1) & (x.data < 1) | (x.data == 2)
+
+    def _backward(grad):
+        x.grad += scalar.where(inside, grad, 0)
+
+    return Value(scalar.where(inside, x.data, -x.data), (x,), "staircase", _backward)
+
+
+def with_gradient(of):
+    """An operation of a user's own, 2x, whose closure adds `of(grad, x)`."""
+
+    def operation(x):
+        def _backward(grad):
+            x.grad += of(grad, x.data)
+
+        return Value(x.data * 2, (x,), "own", _backward)
+
+    return operation
+
+
+@pytest.mark.parametrize(
+    ("of", "vanishes"),
+    [
+        (lambda grad, x: -(grad * 2) - grad / x, True),
+        (lambda grad, x: scalar.where(x > 2, grad, 0.0) + abs(grad), True),
+        (lambda grad, x: 0.0 * x, True),
+        (lambda grad, x: 1.0, False),
+        (lambda grad, x: grad + x, False),
+        (lambda grad, x: x - grad, False),
+        (lambda grad, x: x / (1 + grad), False),
+        (lambda grad, x: scalar.where(grad > 0, 1.0, -1.0), False),
+        (lambda grad, x: scalar.where(x > 2, grad, x), False),
+        (lambda grad, x: scalar.exp(grad), False),
+        (lambda grad, x: grad**0, False),
+    ],
+)
+def test_whatever_a_users_closure_adds_counts_once_for_each_example(backend, of, vanishes):
+    """Also where the last tile repeats one of them, without a gradient."""
+    own, w = with_gradient(of), Value(0.5)
+    graph = Graph(lambda x: own(w) * x, [()], [w])
+    assert graph.vanishes_with_seed is vanishes
+    fast = micrograd.compile(lambda x: own(w) * x, (1.0,), parameters=[w], backend=backend)
+    for n in 1, 3, 5, 8, 9, 33:
+        xs = [1.0 + i for i in range(n)]
+        w.grad = 0.0
+        fast.backward(xs)
+        compiled, w.grad = w.grad, 0.0
+        for x in xs:
+            (own(w) * x).backward(1 / n)
+        assert compiled == pytest.approx(w.grad, rel=1e-12)
+
+
+def test_what_a_backward_within_the_function_adds_counts_once_for_each_example(backend):
+    w = Value(3.0)
+
+    def function(x):
+        (w * x * x).backward()
+        return w * x
+
+    fast = micrograd.compile(function, (1.0,), parameters=[w], backend=backend)
+    for n in 1, 5, 8, 9:
+        xs, w.grad = [1.0 + i for i in range(n)], 0.0
+        fast.backward(xs)
+        assert w.grad == pytest.approx(sum(x * x for x in xs) + sum(xs) / n, rel=1e-12)
+
+
+@pytest.mark.parametrize(("of", "vanishes"), [(lambda grad, x: grad, True), (lambda grad, x: 1.0, False)])
+def test_a_network_with_a_users_activation_is_computed_in_tiles(of, vanishes):
+    """If each product in its gradients has a factor that is 0 if the seed is."""
+    layers = nn.Layer(3, 4, "linear"), nn.Layer(4, 2, "linear")
+    parameters = [p for layer in layers for p in layer.parameters()]
+    own = with_gradient(of)
+    graph = Graph(lambda xs: mean(layers[1](list(map(own, layers[0](xs))))), [shape_of([0.0] * 3)], parameters)
+    assert "dot" in graph.trace.ops[graph.forward_end :]
+    assert graph.vanishes_with_seed is vanishes
+
+
+@pytest.mark.parametrize("operation", [gauss, leaky, staircase])
+def test_an_operation_of_ones_own_compiles(backend, operation):
+    fast = micrograd.compile(operation, (1.0,), backend=backend)
+    for x in (-1.5, -0.5, 0.0, 0.5, 2.0, 3.0):
+        assert close(fast.value_and_grad(x), eager(operation, x))
+
+
+def test_an_operation_of_ones_own_compiles_within_a_derivative(backend):
+    def slope(x):
+        return functional.grad(lambda v: gauss(v) * v)(x)
+
+    fast = micrograd.compile(slope, (1.0,), backend=backend)
+    assert close(fast.value_and_grad(0.4), eager(slope, 0.4))
+
+
+def test_compiling_leaves_no_trace_in_any_value():
+    p, unused, constant = Value(2.0), Value(3), Value(4.0)
+    for value in (p, unused, constant):
+        value.grad = 0.25
+    derived = constant * 2
+    derived.grad = 0.5
+    micrograd.compile(lambda x: p * x * constant * derived, (1.0,), parameters=[p, unused], backend="python")
+    assert [v.data for v in (p, unused, constant, derived)] == [2.0, 3, 4.0, 8.0]
+    assert [v.grad for v in (p, unused, constant, derived)] == [0.25, 0.25, 0.25, 0.5]
+
+
+def broken_backward(x):
+    def _backward(grad):
+        raise RuntimeError("broken")
+
+    return Value(x.data, (x,), "broken", _backward)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda p, c: p * c * (Value(1.0) / Value(0.0)), lambda p, c: broken_backward(p) * c,
+     lambda p, c: p if c * p > 0 else c],
+    ids=["in the function", "in backward", "in a branch"],
+)  # fmt: skip
+def test_a_failed_compilation_leaves_no_trace_in_any_value(function):
+    p, constant = Value(2.0), Value(4.0)
+    p.grad = constant.grad = 0.25
+    with pytest.raises((TypeError, ArithmeticError, RuntimeError)):
+        micrograd.compile(lambda: function(p, constant), (), parameters=[p], backend="python")
+    assert [p.data, p.grad, constant.data, constant.grad] == [2.0, 0.25, 4.0, 0.25]
+
+
+def test_a_graph_is_freed_once_it_is_compiled_and_read(backend):
+    def traces():
+        return sum(type(each) is Trace for each in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    try:
+        before = traces()
+        model, loss, points, labels = moons()
+        fast = micrograd.compile(loss, (points[0], labels[0]), parameters=model.parameters(), backend=backend)
+        fast(points[0], labels[0])
+        assert traces() == before
+        assert fast.source.count("def ") == 3
+        assert traces() == before
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("result", [lambda v: v, lambda v: [v, 1.0], lambda v: [[v], 2.0]])
+def test_a_value_that_was_computed_from_a_parameter_before_is_not_baked_in(result):
+    p = Value(2.0)
+    before = p * 3
+    with pytest.raises(ValueError, match="compute it inside the function"):
+        micrograd.compile(lambda x: result(before * x), (1.0,), parameters=[p], backend="python")
+
+
+def test_a_value_that_was_computed_from_constants_before_is_a_constant():
+    constant = Value(2.0) * 3
+    fast = micrograd.compile(lambda x: constant * x, (1.0,), backend="python")
+    assert fast.value_and_grad(2.0) == (12.0, 6.0)
+
+
+def test_while_one_thread_traces_a_function_the_others_see_numbers_and_trace_it_too():
+    p = Value(3.0)
+    tracing, go_on = threading.Event(), threading.Event()
+
+    def slow(x):
+        tracing.set()
+        assert go_on.wait(10)
+        return p * x
+
+    slowly = []
+    thread = threading.Thread(target=lambda: slowly.append(compiled(slow, p)))
+    fast = compiled(lambda x: p * x, p)
+    thread.start()
+    assert tracing.wait(10)
+    eager = p * 2.0
+    eager.backward()
+    assert (repr(p), eager.data, type(eager)) == ("Value(data=3.0, grad=2.0)", 6.0, Value)
+    assert (fast.backward([2.0]), p.grad, compiled(lambda x: p + x, p)(2.0)) == (6.0, 4.0, 5.0)
+    assert [pickle.loads(pickle.dumps(p)).data, copy.deepcopy(p).grad] == [3.0, 4.0]
+    p.data = 5.0
+    go_on.set()
+    thread.join()
+    assert (slowly[0](2.0), p.grad, type(p)) == (10.0, 4.0, Value)
+
+
+def compiled(function, *parameters):
+    return micrograd.compile(function, (1.0,), parameters=parameters, backend="python")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_process_may_fork_while_another_thread_traces():
+    p = Value(3.0)
+    tracing, go_on = threading.Event(), threading.Event()
+
+    def slow(x):
+        tracing.set()
+        go_on.wait(10)
+        return p * x
+
+    thread = threading.Thread(target=compiled, args=(slow, p))
+    thread.start()
+    assert tracing.wait(10)
+    process = os.fork()
+    if process == 0:
+        signal.alarm(10)
+        fast = compiled(lambda x: p * x, p)
+        os._exit((fast(2.0), fast.backward([2.0]), p.grad) != (6.0, 6.0, 2.0))
+    assert os.waitpid(process, 0)[1] == 0
+    go_on.set()
+    thread.join()
+
+
+def test_a_function_may_be_compiled_while_another_is_traced():
+    p, q = Value(3.0), Value(5.0)
+
+    inner = []
+
+    def outer(x):
+        inner.append(compiled(lambda y: p * q * y, p, q))
+        return p * x
+
+    assert (compiled(outer, p)(2.0), inner[0](2.0)) == (6.0, 30.0)
+    assert (repr(p), repr(q), type(p)) == ("Value(data=3.0, grad=0.0)", "Value(data=5.0, grad=0.0)", Value)
+
+
+def test_a_parameter_of_a_kind_of_its_own_stays_of_that_kind():
+    class Weight(Value):
+        """A Value that knows more."""
+
+        def double(self):
+            return 2 * self
+
+    w = Weight(3.0)
+    assert compiled(lambda x: w.double() * x, w)(2.0) == 12.0
+    assert type(w) is Weight
+
+
+def test_a_backward_within_the_function_leaves_the_gradients_of_constants_as_they_were():
+    w, p = Value(2.0), Value(3.0)
+    w.grad = p.grad = 0.25
+
+    def residual(x):
+        y = w * p * x * x
+        y.backward()
+        return x.grad * x
+
+    fast = compiled(residual, p)
+    assert (fast(3.0), w.grad, p.grad) == (108.0, 0.25, 0.25)
+
+
+def test_a_backward_within_the_function_adds_to_parameters_and_not_to_arguments(backend):
+    def f(x):
+        y = x * x
+        y.backward()
+        return x.grad * x
+
+    assert micrograd.value_and_grad(f)(3.0) == (18.0, 6.0)
+    assert micrograd.compile(f, (1.0,), backend=backend).value_and_grad(3.0) == (18.0, 6.0)
+
+
+def test_what_a_function_does_to_the_gradients_of_parameters_counts(backend):
+    def function(w, x):
+        (w * x).backward()
+        return w * w
+
+    w, v = Value(2.0), Value(2.0)
+    micrograd.compile(lambda x: function(w, x), (1.0,), parameters=[w], backend=backend).backward([3.0])
+    function(v, 3.0).backward()
+    assert w.grad == v.grad == 7.0
+
+
+def test_a_choice_that_is_made_before_the_call_is_followed_only_where_it_does_not_matter(backend):
+    assert micrograd.compile(lambda x: where(True, 1.5, x) * x, (1.0,), backend=backend)(2.0) == 3.0
+    w = Value(2.0)
+    chosen, not_chosen = where(True, w, 1.0), where(False, w, 1.0)
+    with pytest.raises(ValueError, match=r"the result of where, 2\.0, does not depend on its operands"):
+        micrograd.compile(lambda x: chosen * x, (1.0,), parameters=[w], backend=backend)
+    assert micrograd.compile(lambda x: not_chosen * x, (1.0,), parameters=[w], backend=backend)(2.0) == 2.0
+    constant = Value(3.0)
+    with pytest.raises(ValueError, match=r"the result of first, 3\.0, does not depend on .* add 0 times"):
+        micrograd.compile(lambda x: Value(constant.data, (constant, x), "first"), (1.0,), backend=backend)
+
+
+def test_no_garbage_is_looked_for_while_a_function_is_traced_and_afterwards_as_before():
+    seen = []
+
+    def function(x):
+        seen.append(gc.isenabled())
+        return x * x
+
+    try:
+        for was in (False, True):
+            (gc.enable if was else gc.disable)()
+            micrograd.compile(function, (1.0,), backend="python")
+            assert gc.isenabled() == was
+    finally:
+        gc.enable()
+    assert seen == [False, False]

@@ -1,0 +1,418 @@
+"""Traced numbers: what is folded, simplified and recorded, and how a question for the number is answered."""
+
+import functools
+import inspect
+import math
+import re
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import micrograd
+from micrograd import Value, dot, functional, mean, scalar, where
+from micrograd.compiler import TraceError
+from micrograd.compiler.frontend.tracer import Trace
+from tests.helpers import bits, close, eager, has_compiler
+
+
+def test_conditions_are_numbers_where_numbers_are_asked_for(backend):
+    def function(x):
+        return [x > 0, (x > 0) * 1.0, (x > 0) * x + (x <= 0), where(x > 0, x > 1, x), -(x > 0), (x > 0) + 0.0]
+
+    fast = micrograd.compile(function, (1.0,), backend=backend)
+    for x in (-1.0, 0.5, 2.0):
+        assert fast(x) == [1.0 * (v.data if isinstance(v, Value) else v) for v in function(Value(x))]
+        assert set(map(type, fast(x))) == {float}
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (x > 0) & True & (x < 2),
+        lambda x: False & (x > 0),
+        lambda x: (x > 0) | False | (x < -1),
+        lambda x: True | (x > 0),
+        lambda x: True & (x > 0),
+        lambda x: (x > 0) & False,
+        lambda x: False | (x > 0),
+        lambda x: (x > 0) | True,
+    ],
+)
+def test_conditions_of_which_one_side_is_known_are_decided_by_the_other(function):
+    fast = micrograd.compile(lambda x: where(function(x), x, 5 * x), (1.0,), backend="python")
+    for x in (-2.0, 1.0, 3.0):
+        assert fast(x) == (x if function(x) else 5 * x)
+    assert "True" not in fast.source
+    assert "False" not in fast.source
+
+
+@pytest.mark.parametrize("constant", [-2.0, -1.0, -0.5, 0.5, 1.0, 2.0, 0.0])
+def test_constants_beside_every_operator_compute_what_they_do_in_eager(constant, backend):
+    def function(x):
+        c = constant
+        results = [x + c, c + x, x - c, c - x, x * c, c * x, c / x, c % x, x**c]
+        return [*results, x / c, x % c] if c else results
+
+    fast = micrograd.compile(function, (1.0,), backend=backend)
+    for x in (0.75, 3.0):
+        assert close(fast(x), [v.data for v in function(Value(x))])
+    if constant < 0 and backend == "python":
+        assert f"x0 * ({constant})" in fast.source
+    for i in range(len(fast(1.0))):
+        one = micrograd.compile(lambda x, i=i: function(x)[i] * 1.5, (1.0,), backend="python")
+        assert close(one.value_and_grad(0.75), eager(lambda x, i=i: function(x)[i] * 1.5, 0.75))
+
+
+SIGNS = [
+    lambda x: 0 - x, lambda x: 0.0 - x, lambda x: x + 0.0, lambda x: 0.0 + x, lambda x: x - 0.0, lambda x: x - 0,
+    lambda x: -0.0 - x, lambda x: -0.0 + x, lambda x: x - -0.0, lambda x: x * 1, lambda x: -1 * x, lambda x: x / -1,
+    lambda x: -x, lambda x: x * 0.0, lambda x: x**1, lambda x: x**3, lambda x: x * x, abs, lambda x: x.relu(),
+    lambda x: x.leaky_relu(), lambda x: x.sin(), lambda x: x % 2, lambda x: x % -2, lambda x: where(x > 0, x, 0.0),
+    lambda x: dot([-1.0, x], [x, 0.0], 0.0), lambda x: dot([-1.0], [x], -0.0), lambda x: mean([x, -x]),
+    lambda x: micrograd.sum([x, x]), lambda x: 1e-300 * (x - 1e-300) * 1e-300, lambda x: 1 / (1 / (x + 1e-320)) * x,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("x", [0.0, -0.0])
+def test_a_zero_has_the_sign_that_the_engine_gives_it(backend, x):
+    values = [function(Value(x)).data for function in SIGNS]
+    fast = micrograd.compile(lambda x: [function(x) for function in SIGNS], (1.0,), backend=backend)
+    for results in (fast(x), *fast.map([x] * 5)):
+        assert bits(results) == bits(values)
+    w = Value(x)
+    for function in [*SIGNS, lambda x: micrograd.sum([function(x) for function in SIGNS])][
+        0 if backend == "python" else -1 :
+    ]:
+        w.grad = 0.0
+        mean_and_gradient = (
+            micrograd.compile(lambda f=function: f(w), (), parameters=[w], backend=backend).backward(),
+            w.grad,
+        )
+        fast = micrograd.compile(function, (1.0,), backend=backend)
+        assert bits(mean_and_gradient) == bits(fast.value_and_grad(x)) == bits(eager(function, x))
+
+
+@pytest.mark.parametrize("n", [1, 5])
+def test_what_is_divided_by_a_zero_has_its_sign_in_c(n):
+    if not has_compiler():
+        pytest.skip("there is no C compiler here")
+    with pytest.raises(ZeroDivisionError, match=r"^1\.0 / 0\.0: "):  # not -0.0
+        micrograd.compile(lambda x: 1 / (0 - x), (1.0,), backend="c").map([0.0] * n)
+
+
+def test_the_exact_zero_that_sums_start_from_is_not_added(backend):
+    """So a sum of zeros that are -0.0 is -0.0 too, where the engine has 0.0; both are 0."""
+    fast = micrograd.compile(lambda x: dot([-1.0, -2.0], [x, x]) + 0, (1.0,), backend=backend)
+    assert fast(0.0) == 0.0
+    assert "0.0 +" not in fast.source
+    assert "+ 0" not in fast.source
+
+
+def test_a_polynomial_is_differentiated_to_a_constant():
+    second = micrograd.compile(functional.grad(functional.grad(lambda x: x**2)), (1.0,), backend="python")
+    assert second(3.0) == 2.0
+    assert "return [2.0]" in second.source
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: where(True, x, -x),
+        lambda x: where(False, x, -x),
+        lambda x: x * 1 + 0 - 0.0,
+        lambda x: 1 * x / 1,
+        lambda x: 0 + x**1,
+        lambda x: x * x**0,
+        lambda x: 0 - x,
+        lambda x: +x,
+        lambda x: x + Value(2.0) * 3.0 - Value(1.5).exp(),
+        lambda x: x - (-3.0),
+        lambda x: (-2.0) ** 2 * x,
+        lambda x: (-3.0) % x,
+        lambda x: x.leaky_relu(slope=0.3),
+        lambda x: x * np.float64(2.0) * np.float32(0.5) * np.int64(3),
+        lambda x: x * Fraction(1, 3),
+        lambda x: x * 2**60,
+    ],
+)
+def test_constants_are_folded_to_what_they_come_to(function):
+    fast = micrograd.compile(function, (1.0,), backend="python")
+    for x in (-1.5, 0.5):
+        assert fast.value_and_grad(x) == eager(function, x)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: where((x > 0) & 1, 10.0, x),
+        lambda x: where((x > 0) & 0, 10.0, x),
+        lambda x: where(1 & (x > 0) | False, 10.0, x),
+        lambda x: where((x > 0) | 0, 10.0, x),
+        lambda x: where(1 | (x > 0), 10.0, x),
+    ],
+)
+def test_a_mask_of_ones_and_zeros_is_one_of_conditions(backend, function):
+    xs = [1.0, -1.0, 2.0, -2.0, 0.0]
+    fast = micrograd.compile(function, (1.0,), backend=backend)
+    assert fast.map(xs) == [Value(function(Value(x)).data).data for x in xs]
+
+
+def test_other_bits_than_that_of_a_condition_are_refused():
+    with pytest.raises(TypeError, match="unsupported operand"):
+        micrograd.compile(lambda x: where((x > 0) & 2, 10.0, x), (1.0,), backend="python")
+
+
+def test_long_conditions_have_names(backend):
+    """Each use of a condition used to write it again: half a million characters here, and too many parentheses."""
+
+    def function(xs):
+        condition = everywhere = xs[0] > 0
+        for x in xs[1:]:
+            condition = (condition & (x > 0)) | (condition & (x < -1))
+            everywhere = everywhere & (x != 0)
+        return where(condition, xs[0], 0.0) + where(everywhere, 2.0, 3.0) + condition * 7
+
+    n = 250
+    fast = micrograd.compile(function, ([0.0] * n,), backend=backend)
+    assert len(fast.source) < 500 * n
+    examples = [[1.0] * n, [1.0] * (n - 1) + [-0.5], [1.0, -2.0] * (n // 2), [1.0] * (n - 1) + [0.0], [-1.0] * n]
+    assert (
+        fast.map(examples) == [function([Value(x) for x in xs]).data for xs in examples] == [10.0, 2.0, 10.0, 3.0, 3.0]
+    )
+
+
+def test_a_number_may_be_the_condition_in_an_operation_of_ones_own(backend):
+    def operation(x):
+        def _backward(grad):
+            x.grad += grad * scalar.where(x.data, 2.0, 3.0)
+
+        return Value(scalar.where(x.data, x.data * 2.0, 7.0), (x,), "operation", _backward)
+
+    fast = micrograd.compile(operation, (1.0,), backend=backend)
+    assert fast.map([0.0, 1.0, -1.0, 0.5, 2.0]) == [7.0, 2.0, -2.0, 1.0, 4.0]
+    assert [fast.value_and_grad(x)[1] for x in (0.0, 3.0)] == [3.0, 2.0]
+
+
+@pytest.mark.parametrize("exponent", [1.0000001, 2.0000001, 2.9999999, 8.9999999, -1.0000001])
+def test_an_exponent_beside_a_whole_number_is_not_taken_for_it(backend, exponent):
+    fast = micrograd.compile(lambda x: x**exponent, (1.0,), backend=backend)
+    expected = [3.0**exponent, exponent * 3.0 ** (exponent - 1)]
+    assert list(fast.value_and_grad(3.0)) == pytest.approx(expected, rel=1e-14)
+    if backend == "python":
+        with pytest.raises(ValueError, match="a fractional power of a negative number is not real"):
+            fast(-3.0)
+
+
+def test_what_changes_nothing_is_not_written_down():
+    fast = micrograd.compile(lambda x: (0 + 1 * x * 1 / 1) ** 1, (1.0,), backend="python")
+    assert "return [x0]" in fast.source
+    with pytest.raises(ZeroDivisionError):
+        micrograd.compile(lambda x: x / 0.0, (1.0,), backend="python")(1.0)
+
+
+def test_an_operation_of_three_numbers_is_written_down_as_it_is():
+    trace = Trace()
+    clipped = trace.record("clip", (trace.leaf("x"), 0.0, 1.0))
+    assert trace.ops[clipped.id] == "clip"
+    assert len(trace.operands[clipped.id]) == 3
+
+
+def test_nothing_is_computed_twice_or_in_vain():
+    fast = micrograd.compile(lambda x, y: [x * y + 1, (y * x).exp(), (x * y).exp()], (1.0, 1.0), backend="python")
+    assert fast.source.count("*") == 1
+    assert fast.source.count("exp(") == 1
+    in_vain = micrograd.compile(lambda x: (x.exp(), x.sin())[1], (1.0,), backend="python")
+    assert "exp(" not in in_vain.source
+
+
+def test_infinite_and_undefined_constants_compile(backend):
+    fast = micrograd.compile(lambda x: [x * math.inf, x - math.inf, x * math.nan, x * -0.0], (1.0,), backend=backend)
+    assert fast(2.0)[:2] == [math.inf, -math.inf]
+    assert math.isnan(fast(2.0)[2])
+    assert math.copysign(1.0, fast(2.0)[3]) == -1.0
+
+
+class Own:
+    """Operations whose closures ask for the number."""
+
+    @staticmethod
+    def tan(x):
+        def _backward(grad):
+            x.grad += grad * math.cosh(x.data)
+
+        return Value(scalar.tan(x.data), (x,), "tan", _backward)
+
+
+def test_a_traced_number_is_no_list():
+    def function(x):
+        assert not hasattr(x.data, "__len__")
+        assert not hasattr(x.data, "__iter__")
+        return x * len(x.data)
+
+    with pytest.raises(TypeError, match="has no len"):
+        micrograd.compile(function, (1.0,), backend="python")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x if x > 0 else -x,
+        lambda x: x if x else -x,
+        lambda x: 1.0 if x == 2 else x,
+        lambda x: max(x, 1.0),
+        lambda x: min([x, -x]),
+        lambda x: sorted([x, -x])[0],
+        lambda x: x * (x in [1.0, 2.0]),
+        lambda x: x * float(x.data),
+        lambda x: x * int(x.data),
+        lambda x: x * complex(x.data).real,
+        lambda x: x * math.exp(x.data),
+        lambda x: x * math.exp(x),
+        lambda x: x * float(x),
+        lambda x: x * math.floor(x.data),
+        lambda x: x * math.ceil(x.data),
+        lambda x: x * math.trunc(x.data),
+        lambda x: x * round(x.data),
+        lambda x: x * round(x.data, 2),
+        lambda x: [1.0, 2.0][x.data],
+        lambda x: range(x.data)[0],
+        lambda x: 1 < x < 2,
+        lambda x: functional.grad(lambda v: v if v > 0 else -v)(x),
+    ],
+)
+def test_a_question_for_the_number_is_answered_at_the_users_line_with_the_remedy(function):
+    with pytest.raises(TraceError) as error:
+        micrograd.compile(function, (1.0,), backend="python")
+    line = function.__code__.co_firstlineno
+    text = inspect.getsourcelines(function)[0][0].strip()
+    assert str(error.value).startswith(f"{__file__}:{line}, `{text}`: ")
+    for remedy in ("relu", "where", "abs"):
+        assert remedy in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: divmod(x.data, 2)[0],
+        lambda x: divmod(7, x.data)[0],
+        lambda x: where((x > 0) ^ (x < 2), x, 0.0),
+        lambda x: where(True ^ (x > 0), x, 0.0),
+        lambda x: where(~(x > 0), x, 0.0),
+        lambda x: x.data << 1,
+        lambda x: 1 << x.data,
+        lambda x: x.data >> 1,
+        lambda x: 1 >> x.data,
+    ],
+)
+def test_an_operator_that_a_traced_number_does_not_know_is_named_with_what_to_write(function):
+    with pytest.raises(TraceError, match=re.escape("Write a != b for a ^ b")) as error:
+        micrograd.compile(function, (1.0,), backend="python")
+    text = inspect.getsourcelines(function)[0][0].strip()
+    assert str(error.value).startswith(f"{__file__}:{function.__code__.co_firstlineno}, `{text}`: ")
+
+
+def test_what_is_written_in_place_of_such_operators_compiles(backend):
+    fast = micrograd.compile(
+        lambda x, y: [divmod(x, y)[0], where((x > 0) != (y > 0), 1.0, 0.0), where(x <= 0, 1.0, 0.0)], (1.0, 1.0),
+        backend=backend,
+    )  # fmt: skip
+    for x, y in ((7.0, 2.0), (-7.0, 2.0), (7.0, -2.0)):
+        assert fast(x, y) == [x // y, (x > 0) ^ (y > 0), not x > 0]
+
+
+@pytest.mark.parametrize("function", [lambda x: f"{x.data:.3f}", lambda x: f"{x:.3f}", lambda x: format(x.data, ".3f")])
+def test_a_traced_number_cannot_be_formatted_yet(function):
+    with pytest.raises(
+        TraceError, match=r"not known yet, so none can be formatted as '\.3f'.* Return it from the function, and format"
+    ) as error:
+        micrograd.compile(function, (1.0,), backend="python")
+    assert inspect.getsourcelines(function)[0][0].strip() in str(error.value)
+
+
+def test_a_closure_that_uses_math_is_named_with_its_line():
+    with pytest.raises(TraceError) as error:
+        micrograd.compile(Own.tan, (1.0,), backend="python")
+    assert "x.grad += grad * math.cosh(x.data)" in str(error.value)
+    assert "micrograd.scalar" in str(error.value)
+
+
+def test_a_line_without_source_is_named_by_its_number():
+    namespace = {}
+    exec("def f(x):\n    return x if x > 0 else -x", namespace)
+    with pytest.raises(TraceError, match=re.escape("<string>:2, `no source`: ")):
+        micrograd.compile(namespace["f"], (1.0,), backend="python")
+
+
+def test_a_traced_number_shows_itself_as_one():
+    shown = []
+    micrograd.compile(lambda x: shown.extend([repr(x.data), f"{x.data}"]) or x, (1.0,), backend="python")
+    assert re.fullmatch(r"<traced number \d+>", shown[0])
+    assert shown[1] == shown[0]
+
+
+def test_a_traced_number_adds_up_with_numbers_alone():
+    def function(x):
+        with pytest.raises(TypeError):
+            x.data + "1"
+        return +x.data * x
+
+    assert micrograd.compile(function, (1.0,), backend="python")(3.0) == 9.0
+
+
+PARAMETER = Value(1.0)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: {0: 1.0, 1: 5.0}.get(x, 2.0) * x,
+        lambda x: {0: 1.0, 1: 5.0}.get(x.data, 2.0) * x,
+        lambda x: x * (x in {1.0, 2.0}),
+        lambda x: x * len({x.data, x.data}),
+        lambda x: x * len({x, x}),
+        lambda x: functools.lru_cache(lambda v: 2 * v)(x),
+        lambda x: x * {PARAMETER.data: 2.0}.get(1.0, 3.0),
+    ],
+)
+def test_a_lookup_of_a_traced_number_by_its_value_is_an_error_at_the_users_line(function):
+    with pytest.raises(TraceError) as error:
+        micrograd.compile(function, (1.0,), parameters=[PARAMETER], backend="python")
+    assert str(error.value).startswith(f"{__file__}:{function.__code__.co_firstlineno}, `")
+    assert "take(values, index) or where" in str(error.value)
+
+
+def test_values_that_a_function_computes_are_told_apart_by_sets_and_dicts():
+    fast = micrograd.compile(lambda x: micrograd.sum([*{x * 2: 1, x * 2: 2}]), (1.0,), backend="python")
+    assert fast(3.0) == 12.0
+
+
+def test_a_traced_condition_chooses_between_values():
+    fast = micrograd.compile(lambda x: (x.data > 0).where(x, 2 * x), (1.0,), backend="python")
+    assert [fast.value_and_grad(x) for x in (3.0, -3.0)] == [(3.0, 1.0), (-6.0, 2.0)]
+
+
+def test_a_number_of_another_trace_is_refused():
+    kept = []
+    micrograd.compile(lambda x: kept.append(x) or x, (1.0,), backend="python")
+    for function in (lambda x: x + kept[0], lambda x: kept[0], lambda x: [x, kept[0]]):
+        with pytest.raises(TraceError, match="used outside the function"):
+            micrograd.compile(function, (1.0,), backend="python")
+
+
+def compiled(function, *parameters):
+    return micrograd.compile(function, (1.0,), parameters=parameters, backend="python")
+
+
+def test_a_number_that_was_kept_while_a_function_was_traced_is_not_computed_with():
+    class Model:
+        def __call__(self, x):
+            self.kept = x * 2
+            return self.kept + 1
+
+    model = Model()
+    assert compiled(model)(3.0) == 7.0
+    with pytest.raises(TraceError, match=r"test_tracer.py:\d+, `model.kept \* 3`: .*kept after its function"):
+        model.kept * 3
+    with pytest.raises(TraceError, match="used outside the function that was compiled"):
+        compiled(lambda x: x * model.kept)

@@ -1,0 +1,316 @@
+"""Loaded libraries: how many examples one computes at once, and in how many threads."""
+
+import concurrent.futures
+import copy
+import ctypes
+import math
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import nullcontext
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import micrograd
+from micrograd import Backend, Value, dot, mean, take
+from micrograd.compiler import passes
+from micrograd.compiler.native import library, toolchain
+from micrograd.optim import SGD
+from tests.helpers import assert_close, grads, large, moons, needs_compiler
+
+
+@needs_compiler
+def test_what_is_called_first_is_built_at_once_and_only_once(monkeypatch):
+    built = []
+    monkeypatch.setattr(
+        library,
+        "prepare_build",
+        lambda *args, **options: built.append(args) or toolchain.prepare_build(*args, **options),
+    )
+    w = Value(2.0)
+    fast = micrograd.compile(lambda x: w * x, (1.0,), parameters=[w], backend="c")
+    fast.backward([1.0] * 32)
+    assert len(built) == 1
+    assert fast.map([1.0] * 32) == [2.0] * 32
+    assert len(built) == 2
+    fast(1.0)
+    assert len(built) == 3
+    several = micrograd.compile(lambda x: [w * x, x], (1.0,), parameters=[w], backend="c")
+    assert several.map([1.0] * 32) == [[2.0, 1.0]] * 32
+    assert len(built) == 4
+    micrograd.compile(lambda x: w * x, (1.0,), parameters=[w], backend="c", batch_size=32)
+    assert len(built) == 5
+
+
+@needs_compiler
+def test_libraries_for_many_and_for_few_examples_are_of_one_program(monkeypatch, own_cache):
+    made = []
+    monkeypatch.setattr(library, "program", lambda *lines: made.append(lines) or passes.program(*lines))
+    w = Value(2.0)
+    fast = micrograd.compile(lambda x: w * x.sin(), (1.0,), parameters=[w], backend="c")
+    assert made == []
+    for n in (1, 8, 32, 1):
+        fast.backward([1.0] * n)
+    assert len(made) == 1
+    fast.value_and_grad(1.0)
+    assert len(made) == 2
+    copied = pickle.loads(pickle.dumps(fast))
+    assert copied.backward([1.0] * 9) == fast.backward([1.0] * 9)
+    assert len(made) == 3
+
+
+@needs_compiler
+def test_a_training_builds_what_it_needs_before_its_first_step(monkeypatch):
+    built = []
+    monkeypatch.setattr(
+        library,
+        "prepare_build",
+        lambda *args, **options: built.append(args) or toolchain.prepare_build(*args, **options),
+    )
+    w = Value(2.0)
+    fast = micrograd.compile(lambda x: (w * x - 1.0) ** 2, (1.0,), parameters=[w], backend="c")
+    with fast.training(SGD([w], 0.1)) as step:
+        for _ in range(3):
+            step([1.0] * 32)
+            assert len(built) == 1
+
+
+@needs_compiler
+def test_more_than_four_examples_are_computed_in_tiles_of_up_to_four_vectors():
+    p = Value(2.0)
+    tiles = {1: 0, 4: 0, 5: 1, 15: 1, 16: 2, 31: 2, 32: 4, 1000: 4}
+    for n, tile in tiles.items():
+        fast = micrograd.compile(lambda x: p * x, (1.0,), parameters=[p], backend="c", batch_size=n)
+        backend = fast._backends[((),)]
+        libraries = backend._libraries
+        assert [*backend._started] == [("backward", tile, 1)]
+        assert fast.backward([1.0] * n) == 2.0
+        assert [backend._started, *libraries] == [{}, ("backward", tile, 1)]
+        assert fast.map([1.0] * n) == [2.0] * n
+        assert set(libraries) == {("backward", tile, 1), ("forward", tile, 1)}
+        assert fast.value_and_grad(1.0) == (2.0, 2.0)
+
+
+@needs_compiler
+@pytest.mark.parametrize("tile", [1, 2, 4])
+@pytest.mark.parametrize("n", [1, 7, 8, 9, 33])
+def test_a_tile_may_be_full_in_part(n, tile, monkeypatch):
+    """With weights that are shared, chosen, subtracted, and used in loops within loops."""
+    monkeypatch.setattr(library, "tile_size", lambda n, lanes: tile)
+    rng = random.Random(n)
+    ps = [Value(rng.gauss(0, 1)) for _ in range(12)]
+
+    def loss(example):
+        i, *xs = example
+        hidden = [(dot(ps[:3], xs[k : k + 3], ps[3]) - ps[4] * xs[k]).tanh() for k in range(4)]
+        return dot(hidden, [take(ps[5:10], i)] * 4) - ps[10] + micrograd.sum([ps[11] * h for h in hidden])
+
+    batch = [[rng.randrange(5), *(rng.gauss(0, 1) for _ in range(6))] for _ in range(n)]
+    fast = micrograd.compile(loss, (batch[0],), parameters=ps, backend="c")
+    total = fast.backward(batch)
+    gradients = grads(ps)
+    for p in ps:
+        p.grad = 0.0
+    expected = mean([loss(example) for example in batch])
+    expected.backward()
+    assert total == pytest.approx(expected.data, rel=1e-12)
+    assert_close(gradients, grads(ps))
+    assert_close(fast.map(batch), [loss(example).data for example in batch])
+
+
+def noisy(threads=3, n=40, seed=1):
+    """A network, its compiled loss for so many threads, and a batch."""
+    model, loss, _ = large(6, 5)
+    rng = random.Random(seed)
+    batch = [[rng.gauss(0, 1) for _ in range(6)] for _ in range(n)]
+    return (
+        model,
+        micrograd.compile(loss, (batch[0],), parameters=model.parameters(), backend=Backend("c", threads=threads)),
+        batch,
+    )
+
+
+@needs_compiler
+@pytest.mark.parametrize("n", [1, 8, 23, 24, 100])
+def test_threads_share_the_examples_of_a_call(n, threads_pay):
+    results = []
+    for threads in (1, 3, 3):
+        model, fast, batch = noisy(threads, n)
+        results.append(([fast.backward(batch), *grads(model.parameters())], fast.map(batch)))
+    (alone, values), first, second = results
+    assert_close(first[0], alone)
+    assert_close(first[1], values)  # few examples are computed one by one
+    assert first == second
+
+
+@needs_compiler
+def test_threads_share_the_examples_of_a_training_step(threads_pay):
+    found = []
+    for threads in (1, 2, 2):
+        model, fast, batch = noisy(threads)
+        with fast.training(SGD(model.parameters(), 0.1)) as step:
+            losses = [step(batch[:k]) for k in (40, 25, 40)]
+        found.append([*losses, *(p.data for p in model.parameters())])
+    assert_close(found[1], found[0])
+    assert found[1] == found[2]
+
+
+@needs_compiler
+def test_a_failure_in_another_threads_part_is_met(threads_pay):
+    fast = micrograd.compile(lambda x: x.log(), (1.0,), backend=Backend("c", threads=2))
+    with pytest.raises(ValueError, match=r"log\(-1\.0\).*in example 30"):
+        fast.map([1.0] * 30 + [-1.0] + [1.0] * 9)
+
+
+@needs_compiler
+@pytest.mark.parametrize("trains", [False, True])
+def test_ctrl_c_while_threads_are_at_work_waits_for_them(trains, monkeypatch, threads_pay):
+    model, fast, batch = noisy()
+    before = [p.data for p in model.parameters()]
+    memset = ctypes.memset
+
+    def interrupted(*place):  # in the other threads
+        signal.raise_signal(signal.SIGINT)
+        return memset(*place)
+
+    with fast.training(SGD(model.parameters(), 0.1)) if trains else nullcontext(fast.backward) as call:
+        monkeypatch.setattr(ctypes, "memset", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            call(batch)
+        monkeypatch.undo()
+        assert [p.data for p in model.parameters()] == before
+        call(batch)
+
+
+LATE = """import atexit, math, threading
+
+def late():
+    from micrograd import Backend, Value, compile
+    from micrograd.compiler.native import library
+
+    library.busy_threads, w = lambda *call: math.inf, Value(2.0)
+    print(compile(lambda x: w * x, (1.0,), parameters=[w], backend=Backend("c", threads=2)).backward([1.0] * 64))
+
+def later():
+    threading.main_thread().join()
+    late()
+
+atexit.register(late)
+threading.Thread(target=later).start()
+"""
+
+
+@needs_compiler
+def test_a_function_can_be_compiled_and_called_once_the_main_thread_has_ended():
+    done = subprocess.run([sys.executable, "-c", LATE], cwd=Path(__file__).parents[3], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("2.0\n2.0\n", "")
+
+
+@needs_compiler
+@pytest.mark.parametrize("n_started", [None, 0, 1])
+def test_if_no_thread_can_start_the_calling_one_does_all_the_work(n_started, monkeypatch, threads_pay):
+    model, fast, batch = noisy()
+
+    def results():
+        SGD(model.parameters(), 0.1).zero_grad()
+        return [fast.backward(batch), *grads(model.parameters()), *fast.map(batch)]
+
+    expected, original, left = results(), threading.Thread.start, list(range(n_started or 0))
+    for built in fast._backends[fast._shapes]._libraries.values():
+        built._executor = None  # whose threads have been started
+
+    def refused(*call):
+        raise RuntimeError("can't start new thread")
+
+    def start(thread):
+        if not left:
+            refused()
+        left.pop()
+        original(thread)
+
+    with monkeypatch.context() as patch:
+        if n_started is None:  # as if the executor could not be imported
+            patch.setattr(concurrent.futures, "ThreadPoolExecutor", refused)
+        patch.setattr(threading.Thread, "start", start)
+        assert results() == expected
+    assert results() == expected
+
+
+@needs_compiler
+def test_threads_are_used_where_there_is_work_for_them():
+    ws = [Value(0.01 * i) for i in range(100)]
+    fast = micrograd.compile(
+        lambda x: micrograd.dot(ws, [x] * 100), (1.0,), parameters=ws, backend=Backend("c", threads=3), batch_size=10
+    )
+    backend = fast._backends[((),)]
+    n = library.A_THREAD // backend.stored.n_operands("backward")
+    for examples, threads in (1, 1), (n, 1), (2 * n + 100, 2), (4 * n, 3), (math.inf, 3):
+        assert backend._key("backward", examples).threads == threads
+    assert backend._key("forward", 2 * n + 100).threads == 1
+    assert backend.library("backward", 32) is backend.library("backward", 40)
+    assert fast.backward([1.0] * 32) == pytest.approx(49.5)
+
+
+@needs_compiler
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="Linux tells what is loaded")
+def test_a_library_is_unloaded_with_the_function_that_it_was_built_for(own_cache):
+    def loaded():
+        return {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if str(own_cache) in line}
+
+    def times(k):
+        return micrograd.compile(lambda x: x * k, (1.0,), parameters=[Value(0.0)], backend="c")
+
+    functions, twin = [times(k) for k in range(2, 5)], times(2)
+    assert [fast(1.0) for fast in functions] == [2.0, 3.0, 4.0]
+    assert [fast.backward([1.0] * 5) for fast in [*functions, twin]] == [2.0, 3.0, 4.0, 2.0]
+    assert len(loaded()) == 6  # in lanes and not, and the twin has the same file
+    functions.clear()
+    assert len(loaded()) == 1
+    assert twin.backward([1.0] * 5) == 2.0
+    del twin
+    assert loaded() == set()
+
+
+@needs_compiler
+@pytest.mark.parametrize("vectors", [True, False])
+def test_the_generated_code_does_not_write_beyond_what_it_is_given(vectors):
+    """Each buffer is followed by numbers that must stay as they are."""
+    model, loss, points, labels = moons(11)
+    fast = micrograd.compile(loss, (points[0], labels[0]), parameters=model.parameters(), backend="c")
+    library = fast._backends[((2,), ())].library("backward", 11 if vectors else 1)
+    packed = fast.pack(points, labels)
+    n = len(model.parameters())
+    numbers = np.array([parameter.data for parameter in model.parameters()])
+    sizes = {"gradients": n, "results": 11, "work": library.room // 8}
+    buffers = {}
+    for name, size in sizes.items():
+        room = np.full(size + 17, 7.0)
+        start = next(k for k in range(8) if (room.ctypes.data + 8 * k) % 64 == 8)  # the worst place for vectors
+        buffers[name] = room[start : start + size + 9]
+        buffers[name][:size] = 0.0
+    gradients, results, work = (buffer.ctypes.data for buffer in buffers.values())
+    run = library._run
+    run.argtypes = [ctypes.c_void_p] * 3 + [ctypes.c_double] + [ctypes.c_void_p] * 3 + [ctypes.c_int64]
+    run(numbers.ctypes.data, packed.pointers, None, 1.0, gradients, results, work, 11)
+    assert buffers["results"][:11] == pytest.approx(fast.map(points, labels), rel=1e-12)
+    for name, size in sizes.items():
+        assert buffers[name][size:].tolist() == [7.0] * 9
+
+
+@needs_compiler
+def test_a_model_goes_on_from_where_a_copy_was_made(own_cache):
+    """The parameters of a compiled function are those it was given, not their numbers."""
+    model, loss, points, labels = moons()
+    fast = micrograd.compile(loss, (points[0], labels[0]), parameters=model.parameters(), backend="c")
+    before = fast(points[0], labels[0])
+    saved = copy.deepcopy(model.state_dict())
+    for parameter in model.parameters():
+        parameter.data += 0.5
+    assert fast(points[0], labels[0]) != before
+    model.load_state_dict(saved)
+    assert fast(points[0], labels[0]) == before

@@ -1,0 +1,71 @@
+"""The C around kernels: functions of vectors, and divisions that raise a flag."""
+
+import math
+import random
+
+import pytest
+
+import micrograd
+from micrograd import Backend, Value, where
+from micrograd.optim import SGD
+from tests.helpers import needs_compiler
+
+
+@pytest.fixture
+def optimized(monkeypatch):
+    """The C compiler, and not the one without optimization."""
+    monkeypatch.setenv("CC", "cc")
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["exp", "tanh"])
+def test_vectorized_functions_are_within_two_ulps_of_those_of_math(name):
+    rng = random.Random(0)
+    xs = [rng.uniform(-width, width) for width in (1e-300, 1e-9, 0.1, 0.7, 3.0, 25.0, 709.0) for _ in range(2000)]
+    xs += [0.0, 0.625, math.nextafter(0.625, 0.0), -0.625, 20.0, -745.0, -745.2, -708.5, -1e6, -math.inf]
+    fast = micrograd.compile(lambda x: getattr(x, name)(), (1.0,), backend="c")
+    function = getattr(math, name)
+    wrong = [x for x, y in zip(xs, fast.map(xs), strict=True) if abs(y - function(x)) > 2 * math.ulp(function(x))]
+    assert wrong == []
+
+
+@needs_compiler
+def test_vectorized_functions_take_infinities_zeros_and_nan():
+    exp, tanh = (
+        micrograd.compile(lambda x, name=name: getattr(x, name)(), (1.0,), backend="c") for name in ("exp", "tanh")
+    )
+    special = [math.inf, -math.inf, 0.0, -0.0, math.nan]
+    assert list(map(repr, exp.map(special))) == ["inf", "0.0", "1.0", "1.0", "nan"]
+    assert list(map(repr, tanh.map(special))) == ["1.0", "-1.0", "0.0", "-0.0", "nan"]
+    with pytest.raises(OverflowError, match=r"exp\(710.0\)"):
+        exp.map([1.0, 2.0, 3.0, 4.0, 710.0])
+    ieee = micrograd.compile(lambda x: x.exp(), (1.0,), backend="c", errors="ieee")
+    assert ieee.map([710.0, 1e308, -1e308, 1.0, 709.0])[:3] == [math.inf, math.inf, 0.0]
+
+
+@needs_compiler
+@pytest.mark.parametrize("precision", ["double", "single"])
+@pytest.mark.parametrize(
+    "quotient",
+    [
+        lambda x, w: x / 0.0,
+        lambda x, w: w * (x / 0.0).tanh(),
+        lambda x, w: w * (1.0 / where(x > 2, x, 0.0)).tanh(),
+        lambda x, w: w * (where(x > 2, x, 0.0) ** -1).tanh(),
+        lambda x, w: w * (1.0 / where(x > 2, 0.0, -0.0)).tanh(),
+        lambda x, w: w * sum([x / c for c in [1.0, 2.0, 3.0, 0.0, *[4.0] * 20]]).tanh(),
+    ],
+)
+def test_a_division_that_a_c_compiler_may_carry_out_itself_is_an_error(quotient, precision, optimized):
+    w = Value(1.0)
+    fast = micrograd.compile(
+        lambda x: quotient(x, w), (0.0,), parameters=[w], backend=Backend("c", precision=precision)
+    )
+    calls = [fast, fast.value_and_grad, lambda x: fast.backward([x]), lambda x: fast.map([x])]
+    calls += [lambda x: fast.backward([x] * 40), lambda x: fast.map([x] * 40)]
+    for call in calls:
+        with pytest.raises(ZeroDivisionError):
+            call(1.0)
+    with pytest.raises(ZeroDivisionError), fast.training(SGD([w], 0.1)) as step:
+        step([1.0])
+    assert w.data == 1.0

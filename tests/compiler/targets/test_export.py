@@ -1,0 +1,305 @@
+"""Exported C: strict C99 with the numbers of the engine, and names and headers that programs can use."""
+
+import math
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import micrograd
+from micrograd import Value, dot
+from micrograd.compiler.native import toolchain
+from micrograd.compiler.targets import c
+from tests.helpers import NESTS, assert_close, eager, grads, has_compiler, large, needs_compiler, products
+from tests.operations import OPERATIONS
+
+MAIN = """#include <stdio.h>
+#include "model.h"
+
+int main(void)
+{
+    double x[%(inputs)d] = {%(x)s};
+    double y[%(size)d], g[%(parameters)d + 1] = {0.0};
+    int i;
+    model_forward(model_parameters, x, y);
+    for (i = 0; i < %(outputs)d; i++)
+        printf("%%.17g\\n", y[i]);
+    %(backward)s
+    return 0;
+}
+"""
+
+
+BACKWARD = """model_backward(model_parameters, x, g, y);
+    model_backward(model_parameters, x, g, y);
+    for (i = 0; i < %d; i++)
+        printf("%%.17g\\n", y[i]);
+    for (i = 0; i < %d; i++)
+        printf("%%.17g\\n", g[i]);"""
+
+
+def run_exported(fast, directory, x, outputs, parameters, differentiable=True, flags=()):
+    """The numbers that a small program gets from the exported file; the gradients are those of two calls."""
+    fast.export_c(directory / "model.c")
+    size = 1 + len(x)
+    text = MAIN % {
+        "inputs": max(len(x), 1), "x": ", ".join(map(repr, x)) or "0.0", "size": max(size, outputs), "outputs": outputs,
+        "parameters": parameters, "backward": BACKWARD % (size, parameters) if differentiable else "(void)g;",
+    }  # fmt: skip
+    (directory / "main.c").write_text(text)
+    command = toolchain.find_compiler(os.environ.get("CC"), os.environ.get("PATH")).command
+    subprocess.run(
+        [*command, "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-ffp-contract=off", *flags, "main.c",
+         "model.c", "-o", "program", "-lm"], cwd=directory, check=True,
+    )  # fmt: skip
+    output = subprocess.run([directory / "program"], capture_output=True, text=True, check=True).stdout
+    return list(map(float, output.split()))
+
+
+@needs_compiler
+@pytest.mark.parametrize("size", ["small", "large"])
+def test_an_exported_network_is_strict_c99_and_gives_the_same_numbers(tmp_path, monkeypatch, size):
+    if size == "large":
+        monkeypatch.setattr(c, "LINES", 10)
+    model, loss, batch = large(*((3, 2) if size == "small" else (60, 20)))
+    fast = micrograd.compile(loss, (batch[0],), parameters=model.parameters(), backend="python")
+    value, gradient = eager(loss, batch[0])
+    numbers = run_exported(fast, tmp_path, batch[0], 1, len(model.parameters()))
+    assert_close(numbers[:2], [value, value])
+    assert_close(numbers[2 : 2 + len(gradient)], gradient)
+    assert_close(numbers[2 + len(gradient) :], [2 * parameter.grad for parameter in model.parameters()])
+    text = (tmp_path / "model.c").read_text()
+    assert text == fast.c_source
+    assert ("backward_one_1(" in text) == (size == "large")
+    assert (tmp_path / "model.h").read_text() in text
+
+
+SANITIZERS = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+
+
+@pytest.fixture(scope="module")
+def sanitizers(tmp_path_factory):
+    """The flags for a compiler that watches what memory is used and what C leaves undefined."""
+    program = tmp_path_factory.mktemp("sanitizers") / "program"
+    program.with_suffix(".c").write_text("int main(void) { return 0; }\n")
+    command = toolchain.find_compiler(os.environ.get("CC"), os.environ.get("PATH")).command if has_compiler() else ()
+    for line in ([*command, *SANITIZERS, f"{program}.c", "-o", program], [program]):
+        if not command or subprocess.run(line, capture_output=True).returncode:
+            pytest.skip("there is no C compiler with sanitizers")
+    return SANITIZERS
+
+
+@pytest.mark.parametrize("dot", [micrograd.dot, products])
+@pytest.mark.parametrize("function", NESTS)
+def test_exported_nests_keep_to_their_arrays_and_to_what_c_defines(tmp_path, monkeypatch, sanitizers, function, dot):
+    monkeypatch.setattr(c, "LINES", 40)  # so that functions share temporaries
+    ws = [[Value(math.sin(9 * i + j)) for j in range(9)] for i in range(9)]
+    parameters, x = [w for row in ws for w in row], [0.1 * i for i in range(9)]
+    fast = micrograd.compile(lambda xs: function(ws, xs, dot), (x,), parameters=parameters, backend="python")
+    assert "i1 < " in fast.c_source
+    numbers = run_exported(fast, tmp_path, x, 1, len(parameters), flags=sanitizers)
+    value, gradient = eager(lambda xs: function(ws, xs, dot), x)
+    assert_close(numbers, [value, value, *gradient, *(2 * parameter.grad for parameter in parameters)])
+
+
+@needs_compiler
+def test_an_exported_function_may_use_every_operation_and_many_constants(tmp_path):
+    point = [x for operation in OPERATIONS for x in operation.points[0]]
+
+    def everything(xs):
+        each = iter(xs)
+        results = [operation.apply(*[next(each) for _ in range(operation.arity)]) for operation in OPERATIONS]
+        return [*results, *[xs[0] * (k + 0.1) for k in range(100)], (xs[0] > 0) * xs[1], 1e-310, math.inf, math.nan]
+
+    fast = micrograd.compile(everything, (point,), backend="python")
+    expected = [v.data if isinstance(v, Value) else v for v in everything([Value(x) for x in point])]
+    numbers = run_exported(fast, tmp_path, point, len(expected), 0, differentiable=False)
+    assert numbers == pytest.approx(expected, rel=1e-12, nan_ok=True)
+    assert fast.c_source.count("#define c ") == fast.c_source.count("#undef c\n") == 1
+    assert "static double remainder_(" in fast.c_source
+    assert "there are none" in fast.c_source
+    assert "backward" not in fast.c_source
+
+
+@needs_compiler
+def test_an_exported_derivative_by_parameters_with_every_operation(tmp_path):
+    numbers = [x for operation in OPERATIONS for x in operation.points[0]]
+    parameters = [Value(x) for x in numbers]
+
+    def total():
+        each = iter(parameters)
+        return micrograd.sum(
+            [operation.apply(*[next(each) for _ in range(operation.arity)]) for operation in OPERATIONS]
+        )
+
+    fast = micrograd.compile(total, (), parameters=parameters, backend="python")
+    expected = total()
+    expected.backward()
+    results = run_exported(fast, tmp_path, [], 1, len(parameters))
+    assert_close(results[:2], [expected.data] * 2)
+    assert_close([g / 2 for g in results[2:]], grads(parameters))
+
+
+def test_the_exported_weights_are_those_of_now_to_the_last_bit():
+    p = [Value(0.1), Value(-1e-310), Value(-0.0), Value(math.inf), Value(-math.inf), Value(math.nan), Value(3)]
+    fast = micrograd.compile(lambda x: micrograd.sum(p) * x, (1.0,), parameters=p, backend="python")
+    array = fast.c_source[fast.c_source.index("const double model_parameters[] = {") :]
+    array = array[array.index("{") + 1 : array.index("}")]
+    assert array.replace("\n", "").replace(" ", "") == "0.1,(-1e-310),-0.0,INFINITY,(-INFINITY),NAN,3.0"
+    p[0].data = 0.7
+    assert "    0.7,\n" in fast.c_source
+
+
+def exported(directory, name, factor=2.0):
+    w = Value(factor)
+    fast = micrograd.compile(lambda x: (w * x).sigmoid() * x, (1.0,), parameters=[w], backend="python")
+    fast.export_c(directory / name)
+
+
+def compile_and_run(directory, *command):
+    """The numbers that a program prints, once it is compiled without a warning."""
+    subprocess.run(
+        [*command, "-Wall", "-Wextra", "-Werror", "-pedantic", "-o", "program", "-lm"], cwd=directory, check=True
+    )
+    return list(map(float, subprocess.run([directory / "program"], capture_output=True, check=True).stdout.split()))
+
+
+TWO = """#include <stdio.h>
+#include "one.h"
+#include "the_other.h"
+
+int main(void)
+{
+    double x[1] = {0.5}, y[2], g[1] = {0.0};
+    one_forward(one_parameters, x, y);
+    printf("%.17g\\n", y[0]);
+    the_other_backward(the_other_parameters, x, g, y);
+    printf("%.17g\\n%.17g\\n", y[0], g[0]);
+    return 0;
+}
+"""
+
+
+@needs_compiler
+@pytest.mark.parametrize("plus", [False, True], ids=["C", "C++"])
+def test_several_exported_functions_make_one_program(tmp_path, plus):
+    exported(tmp_path, "one.c", 2.0)
+    exported(tmp_path, "the_other.c", 3.0)
+    (tmp_path / ("main.cc" if plus else "main.c")).write_text(TWO)
+    command = toolchain.find_compiler(os.environ.get("CC"), os.environ.get("PATH")).command
+    objects = ["one.o", "the_other.o"]
+    subprocess.run([*command, "-std=c99", "-c", "one.c", "the_other.c"], cwd=tmp_path, check=True)
+    if plus and not shutil.which("c++"):
+        pytest.skip("there is no C++ compiler here")
+    main = ["c++", "main.cc"] if plus else [*command, "-std=c99", "main.c"]
+    numbers = compile_and_run(tmp_path, *main, *objects)
+    expected = [eager(lambda x, w=w: (w * x).sigmoid() * x, 0.5)[0] for w in (2.0, 3.0)]
+    assert numbers[:2] == pytest.approx(expected, rel=1e-12)
+    assert numbers[2] == pytest.approx(eager(lambda w: (w * 0.5).sigmoid() * 0.5, 3.0)[1], rel=1e-12)
+
+
+@pytest.mark.parametrize("file", ["net.c", "Net_1.c", "a_b.c", "for.c", "mathematics.c"])
+def test_the_names_in_an_exported_file_begin_with_the_files(tmp_path, file):
+    exported(tmp_path, file)
+    name = Path(file).stem
+    source = (tmp_path / file).read_text(encoding="ascii")
+    header = (tmp_path / file).with_suffix(".h").read_text()
+    assert source.startswith(header)
+    for part in (source, header):
+        assert set(re.findall(r"\w+(?=_forward\(|_backward\(|_parameters\[)", part)) == {name}
+    assert {path.name for path in tmp_path.iterdir()} == {file, f"{name}.h"}
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [("my-net.v2.c", "my_net_v2"), ("a b.c", "a_b"), ("2d.c", "model_2d"), ("_a__b_.c", "a_b"), ("größe.c", "gr_e"),
+     ("...c", "model"), ("été.c", "t")],
+)  # fmt: skip
+def test_a_name_that_c_cannot_do_with_is_refused_and_the_name_that_is_given_instead_works(tmp_path, file, name):
+    with pytest.raises(ValueError, match=rf"single underscores: call it '{name}'$"):
+        exported(tmp_path, file)
+    assert list(tmp_path.iterdir()) == []
+    exported(tmp_path, f"{name}.c")
+
+
+@pytest.mark.parametrize("file", ["math.c", "Math.c", "stdint.c", "float.c", "string.c"])
+def test_an_export_whose_header_would_be_taken_for_one_of_c_is_refused(tmp_path, file):
+    stem = Path(file).stem
+    with pytest.raises(ValueError, match=rf"{stem}\.h would hide C's own <{stem.lower()}\.h>"):
+        exported(tmp_path, file)
+    assert list(tmp_path.iterdir()) == []
+    exported(tmp_path, f"model_{file}")
+
+
+CASES = """#include <stdio.h>
+#include "model.h"
+#include "Model.h"
+
+int main(void)
+{
+    double x[1] = {0.5}, y[1], z[1];
+    model_forward(model_parameters, x, y);
+    Model_forward(Model_parameters, x, z);
+    printf("%.17g\\n%.17g\\n", y[0], z[0]);
+    return 0;
+}
+"""
+
+
+@needs_compiler
+def test_exports_whose_names_differ_in_case_alone_make_one_program(tmp_path):
+    exported(tmp_path, "model.c", 2.0)
+    if (tmp_path / "MODEL.C").exists():
+        pytest.skip("file names that differ in case alone are the same here")
+    exported(tmp_path, "Model.c", 3.0)
+    (tmp_path / "main.c").write_text(CASES)
+    command = toolchain.find_compiler(os.environ.get("CC"), os.environ.get("PATH")).command
+    numbers = compile_and_run(tmp_path, *command, "-std=c99", "main.c", "model.c", "Model.c")
+    assert numbers == pytest.approx([eager(lambda x, w=w: (w * x).sigmoid() * x, 0.5)[0] for w in (2.0, 3.0)])
+
+
+@pytest.mark.parametrize("name", ["model.h", "model.H", "model.cpp", "model.C", "model"])
+def test_a_source_is_not_written_where_its_header_goes_or_as_another_language(tmp_path, name):
+    with pytest.raises(ValueError, match=rf"{name} is not the name of a C source: give one .* such as .*model\.c"):
+        exported(tmp_path, name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="gcc measures the stack")
+def test_the_stack_that_an_exported_file_says_it_needs_is_what_it_needs_at_least(tmp_path):
+    model, loss, batch = large(20, 10)
+    fast = micrograd.compile(loss, (batch[0],), parameters=model.parameters(), backend="python")
+    fast.export_c(tmp_path / "model.c")
+    subprocess.run(["gcc", "-O2", "-fstack-usage", "-c", "model.c"], cwd=tmp_path, check=True)
+    usage = {}
+    for line in (tmp_path / "model.su").read_text().splitlines():
+        place, size, _ = line.split("\t")
+        usage[place.rpartition(":")[2]] = int(size)
+    said = re.search(r"Needs ([\d,]+) bytes of the stack", fast.c_source)
+    assert usage["model_backward"] >= int(said[1].replace(",", "")) >= usage["model_backward"] - 8192
+    assert usage["model_forward"] < usage["model_backward"]
+
+
+def test_the_header_documents_arguments_and_results():
+    example = (1.0, [[1.0, 2.0, 3.0]] * 2, [], [1.0, 2.0])
+    fast = micrograd.compile(lambda a, b, n, c: [[a, b[0][1]], c], example, backend="python")
+    assert "     x[0]: argument 1\n" in fast.c_source
+    assert "x[1] to x[6]: argument 2, of shape (2, 3)\n" in fast.c_source
+    assert "argument 3" not in fast.c_source
+    assert "x[7] to x[8]: argument 4\n" in fast.c_source
+    assert "receives the output in y[0] to y[3], of shape (2, 2)" in fast.c_source
+
+
+def test_the_header_speaks_of_what_there_is():
+    p = [Value(1.0), Value(2.0), Value(3.0)]
+    three = micrograd.compile(lambda x: dot(p, p) * x, (1.0,), parameters=p, backend="python").c_source
+    assert "y  receives the output in y[0] */" in three
+    assert "with respect to the parameters is added to g[0] to g[2]\n" in three
+    assert "y  y[0] receives the output, y[1] its gradient with respect to the inputs */" in three
+    assert "is added to nothing\n" in micrograd.compile(lambda x: x, (1.0,), backend="python").c_source
+    none = micrograd.compile(lambda: p[0], (), parameters=p, backend="python").c_source
+    assert "Needs no more of the stack than what the compiler adds: gcc" in none
+    assert "y  y[0] receives the output */" in none

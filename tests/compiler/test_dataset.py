@@ -1,0 +1,351 @@
+"""Examples as buffers of numbers: what comes in, in which shapes, and what is used where it lies."""
+
+import ctypes
+import gc
+import math
+import random
+import re
+from array import array
+from collections import deque
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import micrograd
+from micrograd import Value, mean
+from micrograd.compiler.dataset import Buckets, bucket_by_shape, pack
+from tests.helpers import moons
+
+
+@pytest.mark.parametrize(
+    ("batch", "came"),
+    [
+        ([[1.0, 2.0], [1.0]], r"\(1,\)"),
+        ([[1.0, 2.0], [1.0, 2.0, 3.0]], r"\(3,\)"),
+        ([[1.0, 2.0], 3.0], r"\(\)"),
+        ([[1.0, 2.0], [1.0, [2.0]]], "ragged"),
+        ([[1.0, 2.0], [[1.0], [2.0]]], r"\(2, 1\)"),
+        ([[1.0, 2.0], np.ones((2, 3))], r"\(2, 3\)"),
+    ],
+)
+def test_examples_of_another_shape_than_the_first_are_named_with_both_shapes(batch, came):
+    fast = micrograd.compile(lambda x: x[0] + x[1], ([1.0, 2.0],), backend="python")
+    with pytest.raises(ValueError, match=rf"{came}.*, expected \(2,\): all examples must have the shape of the "):
+        fast.map(batch)
+
+
+@pytest.mark.parametrize(
+    ("batch", "came"),
+    [
+        ([[1.0]], r"\(\(1,\),\)"),
+        ([1.0], r"\(\(\),\)"),
+        (np.ones((3, 1)), r"\(\(1,\),\)"),
+        (np.ones(3), r"\(\(\),\)"),
+        (memoryview(np.ones((3, 1))), r"\(\(1,\),\)"),
+        (memoryview(np.ones((3, 1), "f")), r"\(\(1,\),\)"),
+        (array("d", [1.0]), r"\(\(\),\)"),
+    ],
+)
+def test_a_shape_that_the_function_does_not_take_is_named_with_the_examples(batch, came):
+    fast = micrograd.compile(lambda x: x[0] + x[1], ([1.0, 2.0],), backend="python")
+    with pytest.raises(ValueError, match=rf"{came}, expected \(\(2,\),\)"):
+        fast.backward(batch)
+    assert fast([1.0, 2.0]) == 3.0
+
+
+def test_what_is_no_batch_is_refused():
+    fast = micrograd.compile(lambda x, y: x * y, (1.0, 2.0), backend="python")
+    with pytest.raises(ValueError, match=r"different numbers of examples: \[2, 3\]"):
+        fast.backward([1.0, 2.0], [1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="no examples"):
+        fast.backward([], [])
+    with pytest.raises(ValueError, match="takes 2 arguments, not 1"):
+        fast.backward([1.0])
+    with pytest.raises(ValueError, match="takes 2 arguments, not 3"):
+        fast(1.0, 2.0, 3.0)
+    with pytest.raises(
+        TypeError, match="^got packed examples as one of 2 arguments: they hold all .* so pass them alone$"
+    ):
+        fast.map(fast.pack([1.0], [2.0]), [1.0])
+    for batches, k in (((1.0, [2.0]), 1), (([1.0], 2.0), 2), ((np.array(1.0), [2.0]), 1)):
+        with pytest.raises(
+            TypeError, match=rf"argument {k}: expected a list or an array of examples, not (array\()?\d"
+        ):
+            fast.map(*batches)
+    with pytest.raises(TypeError, match=r"argument 2: expected a real number, not Value\(data=2.0.*: give its .data"):
+        fast.value_and_grad(1.0, Value(2.0))
+    other = micrograd.compile(lambda x: x, (1.0,), backend="python")
+    with pytest.raises(ValueError, match="expected \\(\\(\\), \\(\\)\\)"):
+        fast.map(other.pack([1.0, 2.0]))
+    with pytest.raises(ValueError, match=r"shape \(1,\), expected \(\)"):
+        other.map([1.0, [2.0]])
+
+
+class Table:
+    """What pandas has: its items are names, its numbers an array."""
+
+    def __init__(self, rows):
+        self.rows = np.asarray(rows)
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __iter__(self):
+        return iter(range(self.rows.shape[-1]))
+
+    def __array__(self, dtype=None, copy=None):
+        return self.rows
+
+
+class Labels(Table):
+    """The same without an array."""
+
+    __array__ = property()
+
+
+def test_a_table_is_its_numbers_not_its_names(backend):
+    fast = micrograd.compile(lambda x: 2 * x[0] + x[1], ([1.0, 2.0],), backend=backend)
+    assert fast.map(Table([[5.0, 1.0], [6.0, 2.0], [7.0, 3.0]])) == [11.0, 14.0, 17.0]
+    single = micrograd.compile(lambda x: 2 * x, (1.0,), backend=backend)
+    assert single.map(Table([5.0, 6.0, 7.0])) == [10.0, 12.0, 14.0]
+    with pytest.raises(ValueError, match="the Labels of length 3 yielded 2 numbers"):
+        single.map(Labels(np.ones((3, 2))))
+
+
+NO_NUMBERS = [
+    {0: 5.0}.keys(), {0: 5.0}.values(), {0: 5.0}.items(), {5.0, 6.0}, frozenset([5.0]), b"56",
+    bytearray(b"56"), "56",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("thing", NO_NUMBERS, ids=lambda thing: type(thing).__name__)
+def test_what_holds_no_numbers_one_after_the_other_is_refused_everywhere(backend, thing):
+    single = micrograd.compile(lambda x: 2 * x, (1.0,), backend=backend)
+    pair = micrograd.compile(lambda x: x[0] * x[1], ([1.0, 2.0],), backend=backend)
+    came = re.escape(repr(thing))
+    for batch in (lambda: single.map(thing), lambda: pair.pack(thing)):
+        with pytest.raises(TypeError, match=f"argument 1: expected a list or an array of examples, not {came}"):
+            batch()
+    for example in (
+        lambda: single(thing), lambda: pair(thing), lambda: pair.map([[1.0, 2.0], thing]),
+        lambda: micrograd.compile(lambda x: x, (thing,), backend=backend),
+    ):  # fmt: skip
+        with pytest.raises((TypeError, ValueError), match=f"argument 1: .* of numbers, not {came}|shape \\(\\), "):
+            example()
+
+
+@pytest.mark.parametrize(
+    ("thing", "reason"),
+    [
+        (None, "expected a real number, not None"),
+        (2j, "expected a real number, not 2j"),
+        (10**400, "int too large to convert to float"),
+        (np.complex64(2j), "expected real numbers, not complex64"),
+        (np.array(2j), "expected real numbers, not complex128"),
+        (np.ma.masked, "a masked array has gaps"),
+        (np.datetime64("2020-01-01"), "expected real numbers, not datetime64"),
+    ],
+    ids=lambda case: f"{case!s:.20}",
+)
+def test_what_is_no_real_number_is_refused_everywhere(backend, thing, reason):
+    single = micrograd.compile(lambda y, x: 2 * x, (1.0, 1.0), backend=backend)
+    pair = micrograd.compile(lambda y, x: x[0] * x[1], (1.0, [1.0, 2.0]), backend=backend)
+    for call in (
+        lambda: single(1.0, thing), lambda: single.map([1.0], [thing]), lambda: pair(1.0, [1.0, thing]),
+        lambda: pair.pack([1.0, 2.0], [[1.0, 2.0], [1.0, thing]]),
+        lambda: micrograd.compile(lambda y, x: x, (1.0, [thing]), backend=backend),
+    ):  # fmt: skip
+        with pytest.raises((TypeError, OverflowError), match=f"argument 2: {reason}"):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("array", "reason"),
+    [
+        (np.array([[1.0, 2j]]), "expected real numbers, not complex128"),
+        (np.array([[1.0, 2j]], object), "expected a real number, not 2j"),
+        (
+            np.ma.masked_array([[1.0, 2.0]], [[False, True]]),
+            r"a masked array has gaps: fill them with \.filled\(number\)",
+        ),
+        (np.array([["1", "2"]]), "expected real numbers, not <U1"),
+        (np.array([["1", "2"]], object), "expected a number, or a list or an array of numbers, not '1'"),
+        (np.array([[1, 2]], "timedelta64[s]"), "expected real numbers, not timedelta64"),
+        (np.array([(1.0, 2.0)], "d,d"), "expected real numbers, not .*'f0'"),
+        (np.array(1.0), "expected a list or an array of examples, not array"),
+    ],
+)
+def test_an_array_of_something_else_than_real_numbers_is_refused(backend, array, reason):
+    fast = micrograd.compile(lambda x: x[0] * x[1], ([1.0, 2.0],), backend=backend)
+    with pytest.raises(TypeError, match=f"argument 1: {reason}"):
+        fast.map(array)
+
+
+def test_tables_and_series_of_pandas_go_by_position(backend):
+    pandas = pytest.importorskip("pandas")
+    rows = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
+    difference = micrograd.compile(lambda x: x[0] - 3 * x[1], ([1.0, 2.0],), backend=backend)
+    corner = micrograd.compile(lambda x: x[2][0] - 3 * x[0][1], (rows,), backend=backend)
+    pair = micrograd.compile(lambda x, y: x[0] * y, ([1.0, 2.0], 1.0), backend=backend)
+    for dtype in (float, "float32", int, "Int64", object):
+        table = pandas.DataFrame(rows, columns=["b", "a"], index=[2, 0, 1]).astype(dtype)
+        assert difference.map(table) == difference.map(difference.pack(table)) == difference.map(rows)
+        assert difference.map([row for _, row in table.iterrows()]) == difference.map(rows)
+        assert difference(table.loc[0]) == difference(rows[1])
+        assert corner(table) == corner(rows)
+        assert pair.map(table, table["a"]) == pair.map(rows, [2.0, 4.0, 6.0])
+        assert micrograd.compile(lambda x: x[2][0], (table,), backend=backend)(table) == 5.0
+    with pytest.raises(TypeError, match="argument 1: expected a real number, not <NA>"):
+        difference.map(pandas.DataFrame(rows).astype("Int64").mask(lambda table: table == 4))
+
+
+def test_packed_tensors_of_pytorch_are_followed_as_arrays_are(backend):
+    torch = pytest.importorskip("torch")
+    fast = micrograd.compile(lambda x: 2 * x, (1.0,), backend=backend)
+    for dtype, followed in ((torch.float64, True), (torch.float32, False)):
+        tensor = torch.ones(3, dtype=dtype)
+        packed = fast.pack(tensor)
+        assert fast.map(packed) == [2.0, 2.0, 2.0]
+        tensor[1] = 5.0
+        assert fast.map(packed) == [2.0, 10.0 if followed else 2.0, 2.0]
+
+
+LAYOUTS = {
+    "lists": lambda rows: rows.tolist(),
+    "tuples": lambda rows: tuple(map(tuple, rows.tolist())),
+    "a list of arrays": list,
+    "an array": lambda rows: rows,
+    "float32": lambda rows: rows.astype(np.float32),
+    "ints": lambda rows: rows.astype(np.int64),
+    "bytes": lambda rows: rows.astype(np.uint8),
+    "swapped bytes": lambda rows: rows.astype(">f8"),
+    "Fortran": np.asfortranarray,
+    "a slice": lambda rows: np.repeat(rows, 2, axis=0)[::2],
+    "reversed": lambda rows: rows[::-1].copy()[::-1],
+    "a memoryview": memoryview,
+    "a memoryview of float32": lambda rows: memoryview(rows.astype(np.float32)),
+    "a memoryview of a Fortran array": lambda rows: memoryview(np.asfortranarray(rows)),
+    "objects": lambda rows: rows.astype(object),
+}
+
+
+def test_packed_examples_show_how_many_they_are_and_of_what_shape():
+    fast = micrograd.compile(lambda x, y: x[0] * y, ([1.0, 2.0], 1.0), backend="python")
+    assert repr(fast.pack([[1.0, 2.0]] * 3, [1.0] * 3)) == "<3 packed examples of arguments of shape (2,), ()>"
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_examples_come_in_any_layout(backend, layout):
+    rows = np.arange(12.0).reshape(6, 2)
+    fast = micrograd.compile(lambda x: x[0] - 3 * x[1], ([1.0, 2.0],), parameters=[Value(0.0)], backend=backend)
+    values = fast.map(LAYOUTS[layout](rows))
+    of_numpy = not layout.startswith(("lists", "tuples", "a memoryview"))
+    assert type(values) is (np.ndarray if of_numpy else list)
+    assert list(values) == (rows[:, 0] - 3 * rows[:, 1]).tolist()
+    assert fast.backward(LAYOUTS[layout](rows)) == (rows[:, 0] - 3 * rows[:, 1]).mean()
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [array("d", [1, 2, 3]), array("f", [1, 2, 3]), array("i", [1, 2, 3]), memoryview(array("d", [1, 2, 3])),
+     memoryview(array("d", [9, 9, 1, 2, 3, 9]))[2:5], memoryview(b"\1\2\3"), range(1, 4), np.array([1, 2, 3]),
+     deque([1, 2, 3]), (ctypes.c_double * 3)(1, 2, 3), [np.float64(1), np.float32(2), np.int64(3)],
+     [Fraction(1), np.array(2), 3], np.array([1, 2, 3], np.float16)],
+    ids=lambda batch: type(batch).__name__,
+)  # fmt: skip
+def test_numbers_come_in_any_sequence(backend, batch):
+    assert list(micrograd.compile(lambda x: 2 * x, (1.0,), backend=backend).map(batch)) == [2.0, 4.0, 6.0]
+
+
+FROZEN = np.ones((3, 2))
+FROZEN.flags.writeable = False
+
+
+@pytest.mark.parametrize("rows", [np.ones((3, 2)), array("d", [1.0, 2.0]), memoryview(np.ones((3, 2))), FROZEN])
+def test_contiguous_doubles_are_used_where_they_lie(rows):
+    shape = (1.0,) if isinstance(rows, array) else ([1.0, 2.0],)
+    fast = micrograd.compile(lambda x: x if isinstance(x, Value) else x[0], shape, backend="python")
+    packed = fast.pack(rows)
+    assert packed.pointers[0] == np.asarray(rows).ctypes.data
+    assert len(packed) == len(rows)
+
+
+def test_what_cannot_be_used_where_it_lies_is_copied():
+    fast = micrograd.compile(lambda x: x[0] + x[1], ([1.0, 2.0],), backend="python")
+    for rows in (np.ones((3, 2), np.float32), np.asfortranarray(np.ones((3, 2))), np.ones((6, 2))[::2]):
+        packed = fast.pack(rows)
+        assert packed.pointers[0] != rows.ctypes.data
+        assert fast.map(packed).tolist() == [2.0, 2.0, 2.0]
+
+
+def test_a_part_of_what_cannot_be_written_to_is_copied():
+    rows = np.arange(3.0)
+    rows.flags.writeable = False
+    fast = micrograd.compile(lambda x: x + 0.0, (1.0,), backend="python")
+    assert fast.map(memoryview(rows)[1:]) == fast.map(fast.pack(rows).part(1, 3)).tolist() == [1.0, 2.0]
+    assert fast.map(memoryview(bytes(array("d", [1.0, 2.0]))).cast("d")) == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("other", [np.asarray, np.ndarray.tolist])
+def test_a_packed_array_is_kept_alive_and_followed(backend, other):
+    fast = micrograd.compile(lambda x, y: x * y, (1.0, 1.0), backend=backend)
+    rows = np.arange(1000.0)
+    packed = fast.pack(rows, other(rows.copy()))
+    assert fast.map(packed)[999] == 999.0**2
+    assert packed.rows() is packed.rows()
+    rows[999] = 2.0
+    assert fast.map(packed)[999] == 2.0 * 999.0
+    assert packed.rows() is packed.rows()
+    del rows
+    gc.collect()
+    garbage = [np.full(1000, math.nan) for _ in range(10)]
+    assert fast.map(packed)[999] == 2.0 * 999.0
+    assert len(garbage) == 10
+
+
+def test_a_packed_set_can_be_stepped_on_again_and_again(backend):
+    model, loss, points, labels = moons()
+    fast = micrograd.compile(loss, (points[0], labels[0]), parameters=model.parameters(), backend=backend)
+    packed = fast.pack(points, labels)
+    assert fast.pack(packed) is packed
+    totals = []
+    for _ in range(20):
+        model.zero_grad()
+        totals.append(fast.backward(packed))
+        for parameter in model.parameters():
+            parameter.data -= 0.1 * parameter.grad
+    assert totals[-1] == pytest.approx(mean([loss(x, y) for x, y in zip(points, labels, strict=True)]).data, rel=0.1)
+    assert totals == sorted(totals, reverse=True)
+    assert fast.map(packed) == fast.map(points, labels)
+
+
+def table(rows, columns, seed=1):
+    rng = random.Random(seed)
+    return [[Value(rng.uniform(-1, 1)) for _ in range(columns)] for _ in range(rows)]
+
+
+# Several shapes
+
+
+def test_examples_are_found_by_number_again():
+    xs = [[1.0], [1.0, 2.0], [3.0], [[4.0]], []]
+    ys = [1.0, 2.0, 3.0, 4.0, 5.0]
+    examples = bucket_by_shape([xs, ys])
+    assert len(examples) == 5
+    assert [examples.arguments(i) for i in range(5)] == [[x, y] for x, y in zip(xs, ys, strict=True)]
+    assert len(examples.batches) == 4
+    assert examples.share(examples.batches[0]) == 2.0
+    examples.size = 1
+    assert examples.share(examples.batches[0]) == pytest.approx(0.4)
+    assert len(bucket_by_shape([[[1.0], [2.0]], ys[:2]]).batches) == 1
+
+
+def test_rows_are_read_anew_only_where_they_may_change():
+    numbers = np.array([1.0, 2.0])
+    packed, copied = pack([numbers]), pack([[1.0, 2.0]])
+    assert copied.rows() is copied.rows()
+    assert packed.rows() == [(1.0,), (2.0,)]
+    numbers[0] = 5.0
+    assert packed.rows() == [(5.0,), (2.0,)]
+    assert Buckets([packed], [range(2)]).arguments(0) == [5.0]

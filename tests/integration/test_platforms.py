@@ -1,0 +1,344 @@
+"""Code for other systems, built and run: Windows, ARM and the Mac."""
+
+import math
+import os
+import shutil
+import subprocess
+import sys
+from array import array
+from importlib.util import find_spec
+
+import pytest
+
+from micrograd import Value, scalar
+from micrograd.compiler.dtype import DOUBLE, SINGLE
+from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.native import loop, toolchain
+from micrograd.compiler.native.update import UpdateKernel
+from micrograd.compiler.targets.export import export_c
+from micrograd.nn import MLP
+from micrograd.optim import Adam
+from tests.kernels import c_source
+from tests.operations import FUNCTIONS, OPERATORS
+
+CALLER = """/* Calls what was generated with the numbers in a file, and writes what it gives to another. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#ifdef MODEL
+#include "model.h"
+static int64_t room = 0;
+static int run(const REAL *p, const REAL *const *x, const int64_t *at, double seed, REAL *g, REAL *y,
+               REAL *work, int64_t n)
+{
+    (void)at, (void)seed, (void)work, (void)n;
+    if (g)
+        model_backward(p, *x, g, y);
+    else
+        model_forward(p, *x, y);
+    return 0;
+}
+#else
+typedef int function(const REAL *, const REAL *const *, const int64_t *, double, REAL *, REAL *, REAL *, int64_t);
+#ifdef _WIN32
+#include <windows.h>
+#else
+extern function run;
+extern const int64_t room;
+#endif
+#endif
+
+int main(int argc, char **argv)
+{
+#if defined(_WIN32) && !defined(MODEL)
+    HMODULE library = LoadLibraryA("program.dll");
+    if (!library)
+        return 2;
+    function *run = (function *)(void (*)(void))GetProcAddress(library, "run");
+    int64_t room = *(const int64_t *)(void (*)(void))GetProcAddress(library, "room");
+#endif
+    REAL sizes[5]; /* of parameters, inputs and outputs; of examples in a call, and how many calls */
+    FILE *from = fopen(argv[1], "rb"), *to = fopen(argv[2], "wb");
+    if (argc != 3 || !from || !to || fread(sizes, sizeof(REAL), 5, from) != 5)
+        return 3;
+    size_t n = sizes[0], inputs = sizes[1] * sizes[3], outputs = sizes[2] * sizes[3];
+    REAL *p = calloc(n + 1, sizeof(REAL)), *g = calloc(n + 1, sizeof(REAL));
+    REAL *x = calloc(inputs + 1, sizeof(REAL)), *y = calloc(outputs + 1, sizeof(REAL)), *work = malloc(room + 1);
+    if (fread(p, sizeof(REAL), n, from) != n)
+        return 4;
+    for (int call = 0; call < sizes[4]; call++) {
+        if (fread(x, sizeof(REAL), inputs, from) != inputs)
+            return 5;
+        const REAL *const arguments[] = {x};
+        REAL flags = run(p, arguments, 0, 1.0, n ? g : 0, y, work, (int64_t)sizes[3]);
+        fwrite(&flags, sizeof(REAL), 1, to);
+        fwrite(y, sizeof(REAL), outputs, to);
+    }
+    fwrite(g, sizeof(REAL), n, to);
+    return fclose(to);
+}
+"""
+
+
+class Target:
+    """A system to compile for, and what runs its programs here.
+
+    Parameters
+    ----------
+    compiler, native
+        Its command, and the flags for the processor.
+    runs
+        The command before that of a program.
+    environment
+        For compiling and running.
+    """
+
+    def __init__(self, compiler, native=(), runs=(), suffix="", environment=None):
+        self.compiler, self.native, self.runs, self.suffix = list(compiler), list(native), list(runs), suffix
+        self.environment = os.environ | (environment or {})
+
+    def compile(self, directory, *arguments):
+        done = subprocess.run(
+            [*self.compiler, *map(str, arguments), "-lm"],
+            cwd=directory, env=self.environment, capture_output=True, text=True, timeout=400,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-3000:]
+
+    def library(self, directory, source):
+        """The source, as a library is built."""
+        (directory / "program.c").write_text(source)
+        file = directory / f"program{self.suffix or '.so'}"
+        self.compile(directory, *toolchain.FLAGS, *self.native, "program.c", "-o", file)
+        return file
+
+    def call(self, directory, source, numbers, size, precision=DOUBLE):
+        """What the library gives for these numbers; it is loaded on Windows, and elsewhere a part of the program."""
+        (directory / "caller.c").write_text(CALLER)
+        real = f"-DREAL={'double' if precision == DOUBLE else 'float'}"
+        if self.suffix == ".dll":
+            self.library(directory, source)
+            self.compile(directory, real, "caller.c", "-o", "caller.exe")
+        else:
+            (directory / "program.c").write_text(source)
+            flags = [flag for flag in toolchain.FLAGS if flag not in ("-shared", "-fPIC")]
+            self.compile(directory, *flags, *self.native, real, "-static", "caller.c", "program.c", "-o", "caller.exe")
+        return self.run(directory, numbers, size, precision)
+
+    def run(self, directory, numbers, size, precision=DOUBLE):
+        (directory / "numbers").write_bytes(array(precision.code, numbers).tobytes())
+        done = subprocess.run(
+            [*self.runs, "./caller.exe", "numbers", "results"],
+            cwd=directory, env=self.environment, timeout=100,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,  # which wine's server would keep open
+        )  # fmt: skip
+        assert done.returncode == 0, done
+        results = array(precision.code, (directory / "results").read_bytes())
+        assert len(results) == size
+        return list(results)
+
+
+@pytest.fixture(scope="module")
+def ziglang(tmp_path_factory):
+    """A function that gives the compiler of ziglang for a target. All share one cache, as its first steps are slow."""
+    if not find_spec("ziglang"):
+        pytest.skip("pip install ziglang")
+    cache = os.environ.get("ZIG_GLOBAL_CACHE_DIR") or str(tmp_path_factory.mktemp("zig"))
+
+    def target(name, **options):
+        environment = {"ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache, **options.pop("environment", {})}
+        command = [sys.executable, "-m", "ziglang", "cc", "-target", name]
+        return Target(command, environment=environment, **options)
+
+    return target
+
+
+@pytest.fixture(scope="module")
+def wine(tmp_path_factory):
+    """The options of a target whose programs wine runs."""
+    program = shutil.which("wine64") or "/usr/lib/wine/wine64"
+    if not os.access(program, os.X_OK):
+        pytest.skip("apt-get install wine64")
+    prefix = str(tmp_path_factory.mktemp("wine") / "prefix")
+    environment = {"WINEPREFIX": prefix, "WINEDEBUG": "-all", "WINEDLLOVERRIDES": "mscoree,mshtml="}
+    return {"runs": [program], "suffix": ".dll", "environment": environment}
+
+
+@pytest.fixture(scope="module", params=["Windows, ziglang", "Windows, MinGW", "aarch64 Linux, ziglang"])
+def target(request):
+    """A system whose programs can be run here."""
+    native = ["-march=native", "-mprefer-vector-width=512"]
+    if request.param.startswith("aarch64"):
+        emulator = shutil.which("qemu-aarch64") or shutil.which("qemu-aarch64-static")
+        if not emulator:
+            pytest.skip("apt-get install qemu-user")
+        return request.getfixturevalue("ziglang")("aarch64-linux-musl", runs=[emulator])
+    if request.param.endswith("ziglang"):
+        return request.getfixturevalue("ziglang")(
+            "x86_64-windows-gnu", native=native, **request.getfixturevalue("wine")
+        )
+    if not shutil.which("x86_64-w64-mingw32-gcc"):
+        pytest.skip("apt-get install gcc-mingw-w64-x86-64")
+    return Target(["x86_64-w64-mingw32-gcc"], native=native, **request.getfixturevalue("wine"))
+
+
+def raises(function, x):
+    """Whether Python has no number for it."""
+    try:
+        function(x)
+    except (ValueError, ArithmeticError):
+        return True
+    return False
+
+
+ROWS = [(row.apply, point) for row in (*FUNCTIONS, *OPERATORS) for point in row.points]
+HARD = (-math.inf, -1000.0, -2.0, -1.0, 0.0, 1.0, 2.0, 1000.0, math.inf)
+ERRORS = [
+    *[(row.apply, x) for row in FUNCTIONS if row.arity == 1 for x in HARD if raises(row.apply, x)],
+    (lambda x: x**0.5, -1.0), (lambda x: x**1000, 10.0), (lambda x: x**-1.0, 0.0),
+    (lambda x: 2.0**x, 10000.0), (lambda x: 1.0 / x, 0.0), (lambda x: 1.0 % x, 0.0),
+]  # fmt: skip
+"""What Python has no number for."""
+
+
+def numbers_of(*parts):
+    return [float(x) for part in parts for x in part]
+
+
+def every(xs):
+    """All operations, and those of errors, each of numbers of its own."""
+    each = iter(xs)
+    return [f(*[next(each) for _ in point]) for f, point in ROWS] + [f(next(each)) for f, _ in ERRORS]
+
+
+def results_of_every(target, directory, tile, precision):
+    """The floating-point flags and the numbers for an example without an error, and the flags for those with one."""
+    good = [x for _, point in ROWS for x in point] + [1.5 if f is scalar.acosh else 0.5 for f, _ in ERRORS]
+    first, width = len(good) - len(ERRORS), 1 + len(ROWS) + len(ERRORS)
+    examples = [good]
+    for i, (f, x) in enumerate(ERRORS):
+        with pytest.raises((ArithmeticError, ValueError)):
+            f(Value(x))
+        examples.append([*good[: first + i], x, *good[first + i + 1 :]])
+    source = c_source(Graph(every, ((len(good),),), []), "forward", tile, precision)
+    sizes = 0, len(good), width - 1, 1, len(examples)
+    results = target.call(directory, source, numbers_of(sizes, *examples), len(examples) * width, precision)
+    return results[0], results[1:width], every(good), results[width::width]
+
+
+@pytest.mark.parametrize("tile", [0, 1])
+def test_every_operation_gives_pythons_numbers_and_errors_in_a_library(target, tmp_path, tile):
+    flags, numbers, expected, errors = results_of_every(target, tmp_path, tile, DOUBLE)
+    assert flags == 0.0
+    assert numbers == pytest.approx(expected, rel=1e-14)
+    assert [flags % 2 for flags in errors] == [1.0] * len(ERRORS)
+
+
+def test_in_single_precision_what_is_too_large_is_told_from_what_has_no_number(target, tmp_path):
+    """Clang may compute in lanes that nobody reads, and then a call without an error is looked at once more."""
+    spare, numbers, expected, errors = results_of_every(target, tmp_path, 0, SINGLE)
+    assert spare in (0.0, 1.0)
+    assert numbers == pytest.approx(expected, rel=1e-5)
+    for (f, x), flags in zip(ERRORS, errors, strict=True):
+        if (f, x) == (scalar.acosh, -1000.0) and flags == 0.0:
+            continue  # musl's acoshf(-1000.0f) is 3.87, without a flag
+        with pytest.raises((ArithmeticError, ValueError)) as error:
+            f(Value(x))
+        assert flags == 2.0 + spare if error.type is OverflowError else flags % 2 == 1.0, (f, x, flags)
+
+
+def network():
+    model = MLP(4, [9, 9, 1])
+
+    def loss(xs):
+        return (model(xs[:4]) - xs[4].sin()).softplus() ** 2
+
+    examples = [[math.sin(5 * i + j) for j in range(5)] for i in range(37)]
+    return loss, model.parameters(), examples
+
+
+def trained(loss, parameters, examples):
+    """The losses of all, and the gradients of their sum."""
+    for parameter in parameters:
+        parameter.grad = 0.0
+    values = [loss(list(map(Value, x))) for x in examples]
+    for value in values:
+        value.backward()
+    return [value.data for value in values], [parameter.grad for parameter in parameters]
+
+
+@pytest.mark.parametrize("tile", [0, 1, 4])
+def test_a_network_has_pythons_losses_and_gradients_in_a_library(target, tmp_path, tile):
+    loss, parameters, examples = network()
+    source = c_source(Graph(loss, ((5,),), parameters), "backward", tile, DOUBLE)
+    sizes = len(parameters), 5, 1, len(examples), 1
+    numbers = numbers_of(sizes, (p.data for p in parameters), *examples)
+    flags, *results = target.call(tmp_path, source, numbers, 1 + len(examples) + len(parameters))
+    losses, gradients = trained(loss, parameters, examples)
+    assert flags == 0.0
+    assert results == pytest.approx(losses + gradients, rel=1e-12, abs=1e-14)
+
+
+def test_an_exported_network_has_pythons_numbers(target, tmp_path):
+    loss, parameters, examples = network()
+    values = [parameter.data for parameter in parameters]
+    for name, text in zip(("model.h", "model.c"), exported(loss, parameters, values), strict=True):
+        (tmp_path / name).write_text(text)
+    (tmp_path / "caller.c").write_text(CALLER)
+    static = [] if target.suffix else ["-static"]
+    target.compile(
+        tmp_path,
+        "-std=c99",
+        "-O2",
+        "-ffp-contract=off",
+        "-DMODEL",
+        "-DREAL=double",
+        *static,
+        "caller.c",
+        "model.c",
+        "-o",
+        "caller.exe",
+    )
+    sizes = len(parameters), 5, 6, 1, len(examples)
+    results = target.run(tmp_path, numbers_of(sizes, values, *examples), 7 * len(examples) + len(values))
+    losses, gradients = trained(loss, parameters, examples)
+    assert results[1 : 7 * len(examples) : 7] + results[7 * len(examples) :] == pytest.approx(
+        losses + gradients, rel=1e-12, abs=1e-14
+    )
+
+
+def exported(loss, parameters, values):
+    header, rest = export_c(Graph(loss, ((5,),), parameters), values)
+    return header, header + rest
+
+
+MAGIC = {
+    "aarch64-macos": bytes.fromhex("cffaedfe 0c000001"),
+    "x86_64-macos": bytes.fromhex("cffaedfe 07000001"),
+    "aarch64-linux-gnu": b"\x7fELF",
+    "aarch64-linux-musl": b"\x7fELF",
+    "x86_64-windows-gnu": b"MZ",
+}
+"""How a library for these systems begins."""
+
+
+@pytest.mark.parametrize("name", MAGIC)
+def test_libraries_the_loop_of_a_training_and_exports_build_for(ziglang, tmp_path, name):
+    target = ziglang(name)
+    loss, parameters, _ = network()
+    graph = Graph(loss, ((5,),), parameters)
+    for tile in (0, 4):
+        file = target.library(tmp_path, c_source(graph, "backward", tile, DOUBLE))
+        content = file.read_bytes()
+        assert content.startswith(MAGIC[name])
+        assert b"run\0" in content
+        assert b"room\0" in content
+    source = loop.source(UpdateKernel(Adam(parameters, clip_grad_norm=1.0)))
+    assert b"shuffle\0" in target.library(tmp_path, source).read_bytes()
+    for file, text in zip(
+        ("model.h", "model.c"), exported(loss, parameters, [p.data for p in parameters]), strict=True
+    ):
+        (tmp_path / file).write_text(text)
+    target.compile(
+        tmp_path, "-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", "-pedantic", "-c", "model.c", "-o", "model.o"
+    )
