@@ -29,6 +29,7 @@ __all__ = [
     "save_svg", "sparkline", "to_svg",
 ]  # fmt: skip
 
+SIDES = {"LR": "e", "TB": "s", "RL": "w", "BT": "n"}  # where edges leave a node, for each direction of the drawing
 KINDS = {".svg", ".html", ".htm", ".png", ".jpg", ".jpeg", ".gif", ".pdf", ".eps", ".dot"}  # of pictures and pages
 
 
@@ -42,9 +43,38 @@ def draw_dot(root: Value, format: str = "svg", rankdir: str = "LR", *, limit: fl
     Raises TypeError if `root` is not a Value, and ValueError if the graph is beyond the limit, or the format or
     direction is unknown.
     """
-    from micrograd.draw.digraph import digraph  # which needs the package graphviz
+    from graphviz import Digraph, ExecutableNotFound
 
-    return digraph(root, format, rankdir, limit)
+    class Drawing(Digraph):  # type: ignore[misc]
+        """A Digraph that is drawn by `dot` or, on a machine without it, by `to_svg`."""
+
+        def pipe(self, format: str | None = None, *args: Any, encoding: str | None = None, **options: Any) -> Any:
+            try:
+                return super().pipe(format, *args, encoding=encoding, **options)
+            except ExecutableNotFound:
+                if (format or self.format) != "svg":
+                    raise
+            return to_svg(root) if encoding else to_svg(root).encode()
+
+        def render(self, *args: Any, outfile: str | os.PathLike[str] | None = None, **options: Any) -> str:
+            try:
+                return str(super().render(*args, outfile=outfile, **options))
+            except ExecutableNotFound:  # after the DOT text is written
+                path = Path(outfile or f"{self.filepath}.{options.get('format') or self.format}")
+                if path.suffix != ".svg":
+                    raise
+            path.write_text(to_svg(root), encoding="utf-8")
+            return str(path)
+
+    if rankdir not in SIDES:
+        raise ValueError(f"unknown rankdir {rankdir!r}: expected one of {', '.join(SIDES)}")
+    return Drawing(
+        format=format,
+        graph_attr=dot.STYLE["graph"] | {"rankdir": rankdir},
+        node_attr=dot.STYLE["node"],
+        edge_attr=dot.STYLE["edge"] | {"tailport": SIDES[rankdir]},
+        body=dot.body(root, limit),
+    )
 
 
 def save_svg(root: Value, path: str | os.PathLike[str], *, limit: float = LIMIT) -> None:
@@ -67,7 +97,8 @@ def save_html(root: Value, path: str | os.PathLike[str], *, learning_rate: float
     step names the line that made them. `limit` is the largest number of Values to draw.
 
     Raises TypeError if `root` is not a Value, ValueError if the graph is beyond the limit, the name ends like that of
-    another kind of file or the learning rate is not above 0 and finite, and OSError if the file cannot be written.
+    another kind of file or the learning rate is not above 0 and finite, OSError if the file cannot be written, and what
+    `backward()` would raise.
     """
     from micrograd.draw.graph.page import page  # which needs the compiler
 
@@ -121,8 +152,8 @@ def save_playground(
     added to the gradient.
 
     Raises TraceError if the model or the loss cannot be compiled; ValueError if there are more parameters or numbers
-    than above, if one is not finite, if the examples do not go together, or if the name ends like that of another kind
-    of file; TypeError if an argument is of another type; and OSError if the file cannot be written.
+    than above, if a number is not finite or an example has more or fewer than the first, or if the name ends like that
+    of another kind of file; and OSError if the file cannot be written.
     """
     from micrograd.draw.playground.page import page  # which needs the compiler
 

@@ -49,14 +49,11 @@ def body(root: Value, limit: float) -> list[str]:
         fill = f' fillcolor="{ROOT if node is root else LEAF}"' * (node is root or not node._prev)
         fields = [str(node.label)] * (node.label != "") + [f"data {text.exact(node.data)}"]
         fields += [f"grad {text.exact(node.grad)}"] * (has_gradients and i not in graph.constants)
-        tip = _escaped(", ".join(fields))
-        lines.append(f'\tn{i} [label="{{{"|".join(map(_escaped, fields))}}}"{fill} tooltip="{tip}"]\n')
+        lines.append(f'\tn{i} [label="{{{"|".join(map(_escaped, fields))}}}"{fill}]\n')
         if node._prev:
             order = " ordering=in" if len(node._prev) == 2 else ""  # for more operands it would tangle the edges
-            names = [str(operand.label) or text.exact(operand.data) for operand in node._prev[:5]]
-            call = _escaped(f"{node._op}({', '.join(names + ['...'] * (len(node._prev) > 5))})")
             small = " fontsize=8" * (len(str(node._op)) > 5)
-            lines.append(f'\top_n{i} [label="{_escaped(node._op)}" {CIRCLE}{small}{order} tooltip="{call}"]\n')
+            lines.append(f'\top_n{i} [label="{_escaped(node._op)}" {CIRCLE}{small}{order}]\n')
             lines += [f"\tn{operand} -> op_n{i}{role}\n" for operand, role in _roles(graph, i)]
             lines.append(f"\top_n{i} -> n{i} [weight=9]\n")  # a short straight edge: the two belong together
     return lines
@@ -69,7 +66,7 @@ def _roles(graph: DrawnGraph, i: int) -> Iterable[tuple[int, str]]:
         return ((operand, "") for operand in operands)
     n = len(operands) // 2
     pairs = [(operands[k + side * n], f"{'wx'[side]}{k}") for k in range(n) for side in (0, 1)]
-    return ((operand, f' [label="{role}" tooltip="{role}"]') for operand, role in [*pairs, (operands[-1], "b")])
+    return ((operand, f' [label="{role}"]') for operand, role in [*pairs, (operands[-1], "b")])
 
 
 def _escaped(words: Any) -> str:

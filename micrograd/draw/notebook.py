@@ -16,8 +16,8 @@ from micrograd.engine import Value
 from micrograd.nn import Module
 from micrograd.training.history import History
 
-_shown_live: list[tuple[int, Any]] = []  # the latest History shown while it trained, by its id, and the cell that did
-MAX_VALUES, MAX_PARAMETERS = 20_000, 20_000  # in a picture that nobody asked for
+MOST = 20_000  # Values of a graph, or parameters of a model, in an automatic display
+_shown_live: list[tuple[int, Any]] = []  # the id of the latest History shown while it trained, and the cell that did
 
 
 def bundle(thing: Any) -> Bundle:
@@ -25,13 +25,12 @@ def bundle(thing: Any) -> Bundle:
     text, picture = object.__repr__(thing), ""
     with suppress(Exception):
         text = repr(thing)
-    with suppress(Exception):
         if isinstance(thing, Value) and thing._prev:  # a leaf has no graph
-            picture = to_svg(thing, limit=MAX_VALUES)
+            picture = to_svg(thing, limit=MOST)
         elif isinstance(thing, Module):
             n = len(thing.parameters())
             text += f", {n} parameter{'s' * (n != 1)}" * ("parameters" not in text)
-            if n <= MAX_PARAMETERS and (found := network(thing)):
+            if n <= MOST and (found := network(thing)):
                 picture = standalone(found)
         elif isinstance(thing, History):
             text = summary(thing)
@@ -46,8 +45,8 @@ def bundle(thing: Any) -> Bundle:
 def _pictured(text: str, picture: str) -> Bundle:
     """The display of a text with its picture, if it has one: as SVG, and as an image in HTML.
 
-    In a notebook that it does not trust, JupyterLab shows the image but no SVG. Other programs insert SVG into their
-    page, where the style of one picture applies to others.
+    JupyterLab shows no SVG in a notebook that it does not trust, but it does show the image. Other programs insert the
+    SVG into their page, where the style of one picture would apply to the others.
     """
     if not picture:
         return {"text/plain": text}
@@ -64,14 +63,10 @@ def _cell() -> Any:
 
 
 def live(history: History, epochs: int) -> Callable[[str], None] | None:
-    """A function that shows a line of text and the curves so far in the running notebook, always in one place.
-
-    None outside of notebooks; nothing is imported to find out.
-    """
-    cell = _cell()
+    """A function that shows a line of text and the curves so far, always in one place; None outside of notebooks."""
+    cell, handle = _cell(), None
     if cell is None:
         return None
-    handle: Any = None
 
     def show(line: str) -> None:
         nonlocal handle

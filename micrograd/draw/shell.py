@@ -6,7 +6,6 @@ sign is never told by its colour alone. Text has a contrast of at least 4.5 to 1
 
 import json
 import re
-from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
 
@@ -18,19 +17,18 @@ def read(package: str, name: str) -> str:
 
 _KNOWN = json.loads(read(__package__, "colours.json"))
 
-COLOURS: dict[str, list[str]] = _KNOWN["pages"]  # of charts, networks and pages, each in light and in dark
-GRAPH_COLOURS: dict[str, list[str]] = _KNOWN["graphs"]  # the further ones of a graph: cards, edges, the current step
+COLOURS: dict[str, list[str]] = _KNOWN["colours"]  # each in light and in dark
 # Of each class of examples: its marks in light and in dark, then the area where it is predicted. The shades of the
 # first three differ in brightness too.
 CLASSES: list[list[str]] = _KNOWN["classes"]
 CHART_STYLE = read(__package__, "charts.css")  # the rules of charts and networks, for colours that are variables
 
 
-def variables(selector: str, colours: Mapping[str, Sequence[str]] = COLOURS) -> str:
+def variables(selector: str) -> str:
     """The colours as CSS variables of a selector: light or dark as the reader prefers, and light on paper."""
-    pairs = [*colours.items()]
+    pairs = [*COLOURS.items()]
     for i, (ink, dark_ink, shade, dark_shade) in enumerate(CLASSES):
-        pairs += [(f"class{i}", (ink, dark_ink)), (f"shade{i}", (shade, dark_shade))]
+        pairs += [(f"class{i}", [ink, dark_ink]), (f"shade{i}", [shade, dark_shade])]
     light, dark = (";".join(f"--{name}:{pair[i]}" for name, pair in pairs) for i in (0, 1))
     return f"{selector}{{{light}}}\n@media screen and (prefers-color-scheme:dark){{{selector}{{{dark}}}}}\n"
 
@@ -43,20 +41,15 @@ def standalone(svg: str) -> str:
     return f"{head}><style>{variables('.mg-alone')}{rules}</style>{paper}{rest}"
 
 
-def page(
-    package: str, *, title: str, summary: str, main: str, data: str, style: str, script: str, has_workers: bool = False
-) -> str:
+def page(package: str, *, title: str, summary: str, main: str, data: str, style: str, script: str) -> str:
     """A page as HTML that works offline: a title and a summary as text, `main` and `data` as HTML below them.
 
     The `page.css` and `page.js` of the package follow the style and script given, and these those of the shell.
-    `has_workers` says that the scripts start Web Workers.
     """
-    colours = variables(":root", COLOURS | GRAPH_COLOURS)
     return read(__package__, "shell.html").format(
         title=escape(title),
         summary=escape(summary),
-        workers="; worker-src blob:" if has_workers else "",
-        style=f"{colours}{read(__package__, 'shell.css')}{style}{read(package, 'page.css')}",
+        style=f"{variables(':root')}{read(__package__, 'shell.css')}{style}{read(package, 'page.css')}",
         main=main,
         data=data,
         script=f"{read(__package__, 'shell.js')}{script}\n{read(package, 'page.js')}",

@@ -7,13 +7,11 @@ from bisect import bisect
 from decimal import Decimal
 from fractions import Fraction
 from itertools import accumulate
-from numbers import Real
 from typing import Any
 
 from micrograd.draw.shell import read
 from micrograd.engine import Value
 from micrograd.scalar import innermost
-from micrograd.support.validation import plain
 
 # The width of each character in the widest font of the stack, that of cards.css.
 EMS = {c: float(ems) for ems, some in json.loads(read(__package__, "widths.json")).items() for c in some}
@@ -28,27 +26,27 @@ def real(x: Any) -> float:
     """The float nearest to a number of any kind, or to a Value's; NaN for anything but a real number."""
     x = innermost(x)
     try:
-        return float(x) if isinstance(plain(x), (Real, Decimal)) else math.nan
+        return float(x)
     except OverflowError:
         return math.inf if x > 0 else -math.inf
+    except (TypeError, ValueError):
+        return math.nan
 
 
 def exact(x: Any) -> str:
     """A number with four significant digits; a short int or fraction as it is."""
     x = innermost(x)
-    if isinstance(x, (int, Fraction)):
-        n, d = x.numerator, x.denominator
-        return str(x) if max(abs(n), d) < 1_000_000 else f"{Decimal(n) / d:.4g}"
-    return f"{x:.4g}" if isinstance(x, float) else str(x)
+    if isinstance(x, (int, Fraction)) and max(abs(x.numerator), x.denominator) >= 1_000_000:
+        x = Decimal(x.numerator) / x.denominator
+    return f"{x:.4g}" if isinstance(x, (float, Decimal)) else str(x)
 
 
 def number(x: Any, room: int = 9) -> str:
     """A number with at most four significant digits, fewer if they need more characters than there is room for."""
     x = innermost(x)
     if not isinstance(x, float):
-        text = exact(x).replace("-", "−")
-        if len(text) <= room or not isinstance(x, (int, Fraction)):
-            return text if len(text) <= room else text[: room - 1] + "…"
+        if len(exact(x)) <= room:
+            return exact(x).replace("-", "−")
         x = Decimal(x.numerator) / x.denominator
     texts = [f"{x:{form}}".replace("-", "−") for form in (".4g", ".3g", ".2g", ".1g", ".0e")]
     texts = [re.sub(r"e(−?)\+?0*(?=\d)", r"e\1", text) for text in texts]  # −1.5e−07 as −1.5e−7

@@ -69,7 +69,7 @@ def test_a_value_that_cannot_be_drawn_has_its_text(monkeypatch):
     monkeypatch.setattr("micrograd.draw.notebook.to_svg", draw)
     assert bundle(Value(2.0) * 3) == {"text/plain": "Value(data=6.0, grad=0.0)"}
     monkeypatch.undo()
-    monkeypatch.setattr(displays, "MAX_VALUES", 4)
+    monkeypatch.setattr(displays, "MOST", 4)
     assert bundle(Value(2.0) + 1 + 1) == {"text/plain": "Value(data=4.0, grad=0.0)"}
 
 

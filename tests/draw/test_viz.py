@@ -19,7 +19,7 @@ from micrograd import Value, dot, mean, nn, viz
 from micrograd import sum as total
 from micrograd.draw import text
 from micrograd.draw.graph import card as shape
-from micrograd.draw.shell import COLOURS, GRAPH_COLOURS
+from micrograd.draw.shell import COLOURS
 from micrograd.viz import draw_dot, draw_graph, save_svg, to_svg
 from tests.helpers import random_examples
 
@@ -181,12 +181,6 @@ def test_a_number_beside_a_value_has_no_gradient_and_before_any_backward_nothing
     assert labels == ["{data 3|grad 2}", "{data 2}", "{data 6|grad 1}", "*"]
 
 
-def test_what_the_pointer_rests_on_says_what_it_is():
-    tips = re.findall('tooltip="(.*?)"]', draw_graph(example()))
-    assert tips == ["x, data 3, grad 5", "y, data 1, grad -3", "data 2, grad 3", "-(x, y)", "data 6, grad 1", "*(2, x)"]
-    assert 'tooltip="sum(1, 1, 1, 1, 1, ...)"' in draw_graph(total([Value(1.0)] * 6))
-
-
 @dot_program
 def test_the_circles_of_all_operations_are_of_one_size():
     x = Value(0.5)
@@ -309,7 +303,6 @@ def test_where_it_is_not_installed_the_drawing_is_that_of_to_svg(tmp_path):
         lambda: drawing.pipe("png"),
         lambda: drawing.render(tmp_path / "name", format="png"),
         lambda: drawing.render(outfile=tmp_path / "name.png"),
-        lambda: drawing.copy().pipe(),  # which does not know the graph
     ):
         with pytest.raises(RuntimeError, match="make sure the Graphviz executables are on your systems' PATH"):
             draw()
@@ -526,11 +519,6 @@ def test_a_factor_that_is_no_leaf_is_no_weight():
     assert len(cards(dot([x, y], [x, y]))) == 3
 
 
-def test_a_penalty_on_weights_is_a_card_of_its_own_without_inputs():
-    w, x = [Value(0.5), Value(-2.0)], [Value(1.0, label="x1"), Value(2.0, label="x2")]
-    assert [words[0] for words in cards(dot(w, x).tanh() + dot(w, w))] == ["x1", "x2", "out", "dot", "+"]
-
-
 def test_a_number_beside_an_operation_is_written_into_it_and_has_no_gradient():
     x = Value(3.0)
     y = (2 - (x * 4) ** 2) / 8
@@ -605,7 +593,7 @@ def test_texts_contrast_with_their_cards_and_edges_with_any_page(theme):
         low, high = sorted((luminance(a), luminance(b)))
         return (high + 0.05) / (low + 0.05)
 
-    colours = {name: pair[theme] for name, pair in (COLOURS | GRAPH_COLOURS).items()}
+    colours = {name: pair[theme] for name, pair in COLOURS.items()}
     for text_colour in ("ink", "soft", "plus", "minus"):
         for card in ("node", "leaf", "root"):
             assert contrast(colours[text_colour], colours[card]) >= 4.5
@@ -651,8 +639,6 @@ def test_any_text_is_found_literally_in_the_folded_drawing(name, operation):
         (Fraction(-123456, 654321), "−0.1887"),
         (Fraction(-1, 10**4000), "−1e−4000"),
         (123456, "123456"),
-        (None, "None"),
-        ("W" * 20, "WWWWWW…"),
     ],
 )
 def test_numbers_on_cards_have_as_many_digits_as_there_is_room_for(number, shown):

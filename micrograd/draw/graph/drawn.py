@@ -32,7 +32,7 @@ class DrawnGraph:
             remedy = f"draw a part of it, such as the loss of a single example, or pass limit={n}"
             raise ValueError(f"the graph has {n} Values, and the limit is {limit}: {remedy}")
         self.first = len(leaves)
-        self.constants = {i for i, leaf in enumerate(leaves) if is_constant(leaf)}
+        self.constants = {i for i, leaf in enumerate(leaves) if leaf._is_constant}
         self.operations = [operation_of(value) for value in self.values]
         numbers = {value: i for i, value in enumerate(self.values)}
         self.operands = [tuple([numbers[operand] for operand in value._prev]) for value in self.values]
@@ -76,11 +76,6 @@ class DrawnGraph:
     def has_gradients(self) -> bool:
         """Whether `backward()` was called on this root or one computed from it: it leaves gradients in the nodes."""
         return any(innermost(value.grad) != 0 for value in self.values[self.first :] or self.values)
-
-
-def is_constant(value: Value) -> bool:
-    """Whether the Value is a plain number that stood beside a Value."""
-    return value._is_constant
 
 
 def operation_of(value: Value) -> str:

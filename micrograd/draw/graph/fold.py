@@ -10,11 +10,9 @@ What is left is called after its formula, `a × b`, if that is short, and otherw
 `result`. The examples of a stack share their names.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import chain, count
 from typing import NamedTuple
 
@@ -52,7 +50,8 @@ class Card:
 class Folded:
     """The graph as `cards`, each after those of its inputs, and its `stacks` of examples.
 
-    A card belongs to the first example of its stacks. `stacked` has the means and sums of these.
+    A card belongs to the first example of its stacks. `stacked` has the means and sums of these, `twins` by each Value
+    of another example the one in its place in the first.
     """
 
     def __init__(self, graph: DrawnGraph) -> None:
@@ -61,6 +60,8 @@ class Folded:
         self._scopes = ExampleScopes(graph)
         self.stacks = self._scopes.stacks
         self.stacked = {stack.node for stack in self.stacks}
+        pairs = [zip(other, first, strict=True) for _, (first, *others) in self.stacks for other in others]
+        self.twins = dict(chain.from_iterable(pairs))
         self._card_of: dict[tuple[int, Scope], int] = {}  # the card of a Value in a scope
         nodes = range(graph.first, len(graph.values))
         shown = [i for i in nodes if not self._scopes.is_hidden(i)]
@@ -78,12 +79,6 @@ class Folded:
             self.cards.append(card)
         if not self.cards:
             self._source(len(graph.values) - 1, ())  # a leaf alone
-
-    @cached_property
-    def _weights(self) -> set[int | None]:
-        """The leaves that are a weight or the bias of a dot."""
-        dots = [i for i, op in enumerate(self.graph.operations) if op == "dot"]
-        return {self._weight(term) for i in dots for term in self._factors(i)}
 
     def unfolded(self, card: Card, first: int) -> list[Card]:
         """A card for each part of the card, numbered from `first` on, with all its operands as inputs."""
@@ -140,10 +135,7 @@ class Folded:
         """The card of a neuron."""
         graph, card, leaves = self.graph, Card(i, [], self.graph.title(i)), list[int]()
         for term in terms:
-            weight, first = self._weight(term), term[0].source
-            is_square = len(term) == 2 and term[1].source == first
-            if weight is None and is_square and first in self._weights:
-                weight = first  # as in a penalty
+            weight = self._weight(term)
             if weight is not None:
                 leaves.append(weight)
                 is_zero = weight in graph.constants and innermost(graph.values[weight].data) == 0
@@ -179,32 +171,29 @@ class Folded:
 # Names
 
 
-def names(folded: Folded, *, numbered: bool = False) -> tuple[list[str], list[str]]:
-    """The names of all Values of a folded graph, and those on its cards, which have their formulas beside them.
-
-    These are "" for what a formula names, and unless `numbered`, for names such as `v1`, which no text mentions.
-    """
-    graph = folded.graph
-    found = [label(value) for value in graph.values]
+def given_names(folded: Folded) -> list[str]:
+    """The names of Values by their labels, and of those in neurons, also for their twins; "" for others."""
+    found = [label(value) for value in folded.graph.values]
     _name_neurons(folded, found)
-    pairs = [zip(other, first, strict=True) for _, (first, *others) in folded.stacks for other in others]
-    twins = dict(chain.from_iterable(pairs))  # in the first example of the stack
-    for i, twin in twins.items():
+    for i, twin in folded.twins.items():
         found[i] = found[i] or found[twin]
-    given, taken, numbers = list(found), set(found), count(1)
+    return found
+
+
+def all_names(folded: Folded, given: Sequence[str]) -> list[str]:
+    """The names of all Values: those given, else a short formula, or a number."""
+    graph, found, taken, numbers = folded.graph, list(given), set(given), count(1)
     for i, value in enumerate(graph.values):
-        if i in graph.constants:
-            found[i] = found[i] or number(value.data)
-        if found[i]:
-            continue
-        name = "" if graph.is_leaf(i) else _formula(graph, i, found)
-        if not name or len(name) > SHORT or (name in taken and i not in twins):
-            name = found[twins.get(i, i)] or ("result" if i == len(found) - 1 else f"v{next(numbers)}")
-        taken.add(name)
-        found[i] = name
-    if numbered:
-        given = [name if re.fullmatch(r"v\d+", name) else known for name, known in zip(found, given, strict=True)]
-    return found, given
+        if not found[i] and i in graph.constants:
+            found[i] = number(value.data)
+        elif not found[i]:
+            name = "" if graph.is_leaf(i) else _formula(graph, i, found)
+            if not name or len(name) > SHORT or (name in taken and i not in folded.twins):
+                twin = folded.twins.get(i, i)
+                name = found[twin] or ("result" if i == len(found) - 1 else f"v{next(numbers)}")
+            taken.add(name)
+            found[i] = name
+    return found
 
 
 def _name_neurons(folded: Folded, found: list[str]) -> None:

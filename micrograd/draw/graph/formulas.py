@@ -16,7 +16,7 @@ from micrograd.compiler.frontend.tracer import CONDITIONS, OPERATIONS, Trace
 from micrograd.compiler.passes.expressions import Expressions
 from micrograd.compiler.targets.javascript import TEMPLATES, literal
 from micrograd.compiler.targets.spelling import terms, total
-from micrograd.draw.graph.drawn import POWERS, SIGNS, is_constant, operation_of
+from micrograd.draw.graph.drawn import POWERS, SIGNS, operation_of
 from micrograd.draw.text import number
 from micrograd.engine import Value
 from micrograd.functions import TEXTBOOK
@@ -49,7 +49,7 @@ def key(value: Value) -> tuple[Any, ...]:
 def _constants(value: Value) -> dict[Any, Any]:
     """The constants of an operation by name; those of a power are the plain numbers among its operands, by place."""
     if value._op == "**":
-        return {i: scalar.innermost(x.data) for i, x in enumerate(value._prev) if is_constant(x)}
+        return {i: scalar.innermost(x.data) for i, x in enumerate(value._prev) if x._is_constant}
     return {name: scalar.innermost(constant) for name, constant in value._constants.items()}
 
 

@@ -8,7 +8,7 @@ const first = graph.first,
   size = graph.data.length,
   n = size - first,
   root = size - 1;
-const end = graph.failure ? n : 2 * n + 1; // steps: each operation forward, the start at the root, each operation backward
+const end = 2 * n + 1; // steps: each operation forward, the start at the root, each operation backward
 const constants = new Set(graph.constants);
 const operands = i => graph.operands[i - first];
 const functions = i => FUNCTIONS[graph.ops[i - first]];
@@ -46,7 +46,7 @@ const V0 = graph.data.map(number),
   C0 = [];
 const rest = G0.slice(),
   sizes = G0.map(Math.abs);
-for (let i = root; i >= first && !graph.failure; i--) {
+for (let i = root; i >= first; i--) {
   C0[i] = passed(i, V0, G0[i]);
   operands(i).forEach((k, place) => {
     if (constants.has(k)) return;
@@ -78,7 +78,7 @@ function compute() {
     V = V0.slice();
     for (const [i, x] of changes) V[i] = x;
     forward(V);
-    if (!graph.failure) [G, C] = backward(V);
+    [G, C] = backward(V);
   }
   update();
 }
@@ -163,7 +163,6 @@ function sentence() {
       `${names && names !== nameOf(i) ? `${nameOf(i)} = ` : ""}${names ? `${names} = ` : ""}` +
         `${numbers || `${opName(i)} of ${operands(i).length} operands = `}${datum(i)}`,
       ...(isChoice(i) ? [`Python made the choice of ${opName(i)}() when the graph was built; it is fixed here.`] : []),
-      ...(step === end ? [`There is no backward pass: ${graph.failure}`] : []),
       ...code,
     ];
   }
@@ -639,7 +638,7 @@ function follow(item) {
 
 const ROWS = 50;
 const canCompute = () => !own.length && !isStale(); // what changes if a number does
-const gradientText = i => (graph.failure || constants.has(i) ? "" : text(G[i]));
+const gradientText = i => (constants.has(i) ? "" : text(G[i]));
 
 function details() {
   const i = chosen,
@@ -664,10 +663,10 @@ const HINT =
 
 function facts(i) {
   const rows = [["data", (`${V[i]}` === `${V0[i]}` && graph.exact[i]) || `${V[i]}`]];
-  if (!graph.failure) rows.push(["gradient", constants.has(i) ? "none: a plain number beside a Value" : `${G[i]}`]);
+  rows.push(["gradient", constants.has(i) ? "none: a plain number beside a Value" : `${G[i]}`]);
   if (i >= first && operation(i)[1])
     rows.push(["formula", `${named(operation(i)[1], i)} = ${filled(operation(i)[1], i)} = ${datum(i)}`]);
-  if (!graph.failure && canCompute() && !constants.has(i)) rows.push(["finite difference", text(difference(i), 20)]);
+  if (canCompute() && !constants.has(i)) rows.push(["finite difference", text(difference(i), 20)]);
   if (isChoice(i)) rows.push(["choice", "fixed: Python made it, by a condition outside the graph"]);
   if (graph.lines[i]) rows.push(["made in", graph.lines[i]]);
   const list = html("dl", {});
@@ -703,17 +702,17 @@ function relations(i) {
     );
   }
   if (i >= first) {
-    const slopes = functions(i) && !graph.failure ? passed(i, V, 1) : [];
+    const slopes = functions(i) ? passed(i, V, 1) : [];
     const cells = (k, place) => [
       nameOf(k),
       datum(k),
       slopes.length ? text(slopes[place]) : "",
-      graph.failure || constants.has(k) ? "" : text(shares(i)[place]),
+      constants.has(k) ? "" : text(shares(i)[place]),
     ];
     const heads = ["operand", "data", partial(i, i).replace(/\/.*/, "/∂operand"), "× gradient"];
     parts.push(linked("What it was computed from", heads, operands(i), cells, link));
   }
-  if (users[i].length && !graph.failure && !constants.has(i)) {
+  if (users[i].length && !constants.has(i)) {
     const rest = outside.filter(([k]) => k === i).map(([, x]) => x);
     const cells = u =>
       u === -1
@@ -842,7 +841,6 @@ const says = (...parts) => at("outcome").replaceChildren(html("p", {}, ...parts)
 function ask() {
   // which way the chosen number will move, or the one with the largest gradient
   if (!at("rate").reportValidity()) return;
-  if (graph.failure) return says(`There are no gradients: ${graph.failure}`);
   if (own.length) return says(`The page does not know how to compute ${own.join(", ")}.`);
   if (isStale()) return says("Numbers have changed since they were used, as in a training step.");
   const moving = [...trained].filter(i => Math.abs(G[i]) > 0 && Number.isFinite(G[i]));

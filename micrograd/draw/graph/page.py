@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from typing import Any
 
 from micrograd.compiler.targets.javascript import library
@@ -9,7 +10,7 @@ from micrograd.draw import shell
 from micrograd.draw.graph import formulas
 from micrograd.draw.graph.card import Shape
 from micrograd.draw.graph.drawn import LIMIT, DrawnGraph
-from micrograd.draw.graph.fold import Folded
+from micrograd.draw.graph.fold import Folded, all_names, given_names
 from micrograd.draw.graph.svg import counted, style
 from micrograd.draw.graph.views import View, Views
 from micrograd.draw.text import exact, label, real
@@ -22,7 +23,11 @@ def page(root: Value, learning_rate: float = 0.1, limit: float = LIMIT) -> str:
     """The page of the graph that leads to `root`; the reader's steps begin with the learning rate."""
     learning_rate = positive("learning_rate", learning_rate)
     graph = DrawnGraph(root, limit)
-    views = Views(graph, deep=True)
+    folded = Folded(graph)
+    given = given_names(folded)
+    names = all_names(folded, given)
+    numbered = [name if re.fullmatch(r"v\d+", name) else known for name, known in zip(names, given, strict=True)]
+    views = Views(folded, numbered, deep=True)
     operations, functions = _operations(graph)
     shapes: dict[Shape, int] = {}
     code = f"const FUNCTIONS = [{','.join(functions)}];"
@@ -35,9 +40,9 @@ def page(root: Value, learning_rate: float = 0.1, limit: float = LIMIT) -> str:
         "exact": {i: exact(value) for i, value in enumerate(graph.values) if type(innermost(value)) is not float},
         **operations,
         **_gradients(graph),
-        "names": views.names,
-        "trained": _trained(views.folded),
-        "stacks": [stack.members for stack in views.folded.stacks],
+        "names": names,
+        "trained": _trained(folded),
+        "stacks": [stack.members for stack in folded.stacks],
         "views": [_view(view, shapes) for view in views.views],
         "places": views.places,
         "shapes": list(shapes),
@@ -82,7 +87,7 @@ def _operations(graph: DrawnGraph) -> tuple[dict[str, Any], list[str]]:
 
 
 def _gradients(graph: DrawnGraph) -> dict[str, Any]:
-    """The gradients that `backward()` has left or would leave, or the error that it raises."""
+    """The gradients that `backward()` has left or would leave, and what the user's own operations pass on."""
     values = graph.values
     left = [value.grad for value in values]
     was_called = graph.has_gradients() or graph.first == len(values)
@@ -92,8 +97,6 @@ def _gradients(graph: DrawnGraph) -> dict[str, Any]:
         found = [value.grad for value in values]
         own = [i for i in range(graph.first, len(values)) if not graph.operations[i]]  # the page cannot recompute these
         passed = {i: [_number(x) for x in _passed(values[i], found[i])] for i in own}
-    except Exception as error:
-        return {"failure": f"{type(error).__name__}: {error}", "grad": [0] * len(values)}
     finally:
         for value, grad in zip(values, left, strict=True):
             value.grad = grad

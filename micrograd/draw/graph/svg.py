@@ -8,8 +8,9 @@ from typing import Any
 
 from micrograd.draw.graph.card import SIZES, Slot
 from micrograd.draw.graph.drawn import LIMIT, DrawnGraph
+from micrograd.draw.graph.fold import Folded, given_names
 from micrograd.draw.graph.views import Item, Views
-from micrograd.draw.shell import COLOURS, GRAPH_COLOURS, read
+from micrograd.draw.shell import COLOURS, read
 from micrograd.draw.text import CONTROLS, EMS, exact, label, number, real, width
 from micrograd.engine import Value
 
@@ -21,11 +22,10 @@ def style(scope: str) -> str:
 
     The colours are written out, light ones first: some programs that show SVG do not support variables.
     """
-    colours = COLOURS | GRAPH_COLOURS
 
     def themed(rules: Iterable[str], theme: int) -> str:
         css = "".join(f"{scope} {rule}" for rule in rules)
-        return re.sub(r"var\(--(\w+)\)", lambda name: colours[name[1]][theme], css)
+        return re.sub(r"var\(--(\w+)\)", lambda name: COLOURS[name[1]][theme], css)
 
     sizes = [f".{look}{{font-size:{size:g}px}}" for look, size in SIZES.items()]
     dark = themed([rule for rule in STYLE if "var(" in rule], 1)
@@ -44,7 +44,8 @@ def to_svg(root: Value, *, limit: float = LIMIT) -> str:
     Raises TypeError if `root` is not a Value, and ValueError if the graph is beyond the limit.
     """
     graph = DrawnGraph(root, limit)
-    views = Views(graph, deep=False)
+    folded = Folded(graph)
+    views = Views(folded, given_names(folded), deep=False)
     *_, width, height = views.places[0]
     size = f'width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}"'
     title = _escaped(f"The graph that leads to {label(root) or 'a Value'}: {counted(graph)}")
@@ -118,7 +119,7 @@ def _tip(views: Views, item: Item) -> str:
     lines = []
     for i in reversed(item.parts):
         value = views.graph.values[i]
-        names = [str(name) for name in (value.label or views.shown[i], value._op if value._prev else "") if name != ""]
+        names = [str(name) for name in (value.label or views.names[i], value._op if value._prev else "") if name != ""]
         grad = f", grad {exact(value.grad)}" if views.grad and i not in views.graph.constants else ""
         lines.append(f"{' = '.join(names) or 'leaf'}: data {exact(value.data)}{grad}")
     return "\n".join(lines)

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 from micrograd.draw.graph import layout
 from micrograd.draw.graph.card import GROUP, ROWS, STUB, Shape, header, shape
-from micrograd.draw.graph.drawn import DrawnGraph
-from micrograd.draw.graph.fold import Folded, Input, names
+from micrograd.draw.graph.fold import Folded, Input
 
 DEEP = 16  # columns of a view
 WIDE = 16  # cards of a column
@@ -61,14 +60,13 @@ class View:
 class Views:
     """All views of a folded graph, the first of which is the whole, and their layouts, shared by views that are alike.
 
-    `names` has the name of each Value, `shown` what its card shows of it. If `deep`, groups and neurons have views of
-    their contents, and neurons show the gradients of their weights; if not, there may be no gradients to show.
+    `names` has what is shown as the name of each Value. If `deep`, groups and neurons have views of their contents, and
+    neurons show the gradients of their weights; if not, there may be no gradients to show.
     """
 
-    def __init__(self, graph: DrawnGraph, *, deep: bool) -> None:
-        self.graph = graph
-        self.folded = folded = Folded(graph)
-        self.names, self.shown = names(folded, numbered=deep)
+    def __init__(self, folded: Folded, names: Sequence[str], *, deep: bool) -> None:
+        self.graph = graph = folded.graph
+        self.folded, self.names = folded, names
         self.cards = list(folded.cards)
         self.views = [View("", None, list(range(len(self.cards))))]
         self.grad = deep or graph.has_gradients()
@@ -136,7 +134,7 @@ class Views:
         weights = [x.weight for x in card.inputs if x.weight is not None]
         weights = weights if len(weights) == len(card.inputs) <= ROWS else []
         bias = [card.bias] if weights and card.bias is not None else []
-        name = self.shown[card.head]
+        name = self.names[card.head]
         lines, texts = header(name, card.title)
         form = shape(
             inputs=len(card.inputs), weights=len(weights), bias=bool(bias), header=lines, labelled=bool(name),
@@ -163,7 +161,7 @@ class Views:
         self._takers[-1] = self._takers[number]  # its head is the last
         own = [[x.card - first for x in card.inputs if x.card >= first] for card in inner]
         self._columns += layout.columns(own)
-        return self._open(self.shown[card.head] or card.title, parent, list(range(first, len(self.cards))))
+        return self._open(self.names[card.head] or card.title, parent, list(range(first, len(self.cards))))
 
     # What is around it
 

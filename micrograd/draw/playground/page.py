@@ -9,7 +9,7 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -23,9 +23,9 @@ from micrograd.draw.text import real
 from micrograd.draw.training.network import described, layers_of, names, units_and_outputs
 from micrograd.engine import Value
 from micrograd.nn import Embedding, Layer, Module, Neuron, document, walk, weight_limit
-from micrograd.optim import Adam
-from micrograd.support.trees import as_lists, leaves, mapped
-from micrograd.support.validation import examples, require_attributes
+from micrograd.optim import Adam, Optimizer
+from micrograd.support.trees import as_lists, flat, leaves, mapped
+from micrograd.support.validation import examples
 
 NUMBERS = 1_000_000  # in all examples, some megabytes of the page
 WEIGHTS = 20_000  # of a model, which take some seconds to trace
@@ -36,34 +36,21 @@ SCRIPTS = ("maps.js", "random.js", "data.js", "chart.js", "network.js", "plane.j
 OF_LOSS = "inputs, parameters, learningRate, forward, backward, createState, update"
 OF_UNITS = "outputs, forward"
 
-Table = tuple[list[Any], list[Any]]  # inputs and targets
 Rows = list[list[float]]  # the numbers of each example
 
 
 def page(model: Any, loss: Any, xs: Any, ys: Any, optimizer: Any = None, validation: Any = None) -> str:
     """The page as HTML. The parameters and errors are those of `viz.save_playground`."""
-    models = dict(model) if isinstance(model, Mapping) else {"": model}
-    if not models:
-        raise ValueError("model is an empty dict: give at least one model, by its name")
-    for name, each in models.items():
-        expected = "a Module, or an object with a parameters() method that can be called on an input"
-        require_attributes(f"model[{name!r}]" if name else "model", each, ["__call__", "parameters"], expected)
-    require_attributes("loss", loss, ["__call__"], "a function of a prediction and its target, as losses.mse_loss")
-    train, rows = _table(loss, ("xs", "ys"), xs, ys)
-    sizes, held = [len(numbers_in(part[0])) for part in train], []
-    if validation is not None:
-        if not isinstance(validation, (tuple, list)) or len(validation) != 2:
-            raise ValueError("validation must be a pair (xs, ys): the inputs and targets of at least one example")
-        held = _table(loss, ("validation[0]", "validation[1]"), validation[0], validation[1], sizes)[1]
-    trained = [_trained(str(name), each, loss, train, optimizer, len(models)) for name, each in models.items()]
+    models = model if isinstance(model, Mapping) else {"": model}
+    table, rows = _table(loss, xs, ys)
+    held = [] if validation is None else _table(loss, *validation, size=len(rows[0]), kind="validation ")[1]
+    trained = [_trained(str(name), each, loss, table, optimizer) for name, each in models.items()]
     parts, codes = zip(*trained, strict=True)
-    outputs = sorted({part["outputs"] for part in parts})
-    if len(outputs) > 1:
-        raise ValueError(f"the models have {str(outputs)[1:-1]} outputs: give models of the same task")
-    kinds = kinds_of(rows, outputs[0]) if sizes[0] == 2 else None
+    inputs = len(flat(table[0][0]))
+    kinds = kinds_of(rows, parts[0]["outputs"]) if inputs == 2 else None
     content = {
         "models": parts,
-        "inputs": sizes[0],
+        "inputs": inputs,
         "rows": rows,
         "validation": held,
         "kinds": kinds,
@@ -77,47 +64,34 @@ def page(model: Any, loss: Any, xs: Any, ys: Any, optimizer: Any = None, validat
         title="Playground" if len(models) > 1 else f"Playground: {parts[0]['title']}",
         summary="Press Train: in each step, the weights move a little so that the output fits the examples better. "
         "Change anything.",
-        main=shell.read(__package__, "page.html"),
+        main=source("page.html"),
         data=f'<script type="text/plain" id="document">{packed.decode()}</script>\n'
         f'<script type="text/plain" id="worker">{worker}</script>\n',
         style=shell.CHART_STYLE,
         script="\n".join(map(source, SCRIPTS)),
-        has_workers=True,
     )
 
 
 # Examples
 
 
-def _table(loss: Any, names: Sequence[str], xs: Any, ys: Any, sizes: Sequence[int] = ()) -> tuple[Table, Rows]:
-    """The examples as lists, and the numbers of each one. Raises ValueError for those that a page cannot hold."""
+def _table(loss: Any, xs: Any, ys: Any, *, size: int = 0, kind: str = "") -> tuple[list[tuple[Any, Any]], Rows]:
+    """The examples as lists, and the numbers of each. Raises ValueError for those that a page cannot hold."""
     xs, ys = ([as_lists(item) for item in items] for items in examples(xs, ys))
     if not xs:
-        raise ValueError(f"{names[0]} is empty: there is nothing to learn from")
+        raise ValueError("xs is empty: there is nothing to learn from")
     if check_targets := getattr(loss, "check_targets", None):
-        check_targets(ys, names[1])
-    rows = []
-    for i, pair in enumerate(zip(xs, ys, strict=True)):
-        numbers = [numbers_in(part) for part in pair]
-        sizes = sizes or [*map(len, numbers)]
-        for name, part, inside, size in zip(names, pair, numbers, sizes, strict=True):
-            if not all(map(math.isfinite, inside)):
-                expected = "a playground needs finite numbers; classes are 0, 1, ..."
-                raise ValueError(f"{name}[{i}] is {shown(part)}: {expected}")
-            if len(inside) != size:
-                raise ValueError(f"{name}[{i}] has another size than the first example: a playground needs one for all")
-        rows.append([*numbers[0], *numbers[1]])
-    if (n := len(rows) * sum(sizes)) > NUMBERS:
-        remedy = f"a playground holds {NUMBERS:,}, so give {NUMBERS // sum(sizes):,} examples or fewer"
-        raise ValueError(f"{names[0]} and {names[1]} hold {n:,} numbers: {remedy}")
-    return (xs, ys), rows
-
-
-def numbers_in(example: Any) -> list[float]:
-    """The numbers in nested lists; NaN for what is not a number."""
-    if isinstance(example, (list, tuple)):
-        return [number for part in example for number in numbers_in(part)]
-    return [real(example)]
+        check_targets(ys, "ys")
+    table = list(zip(xs, ys, strict=True))
+    rows = [list(map(real, flat(example))) for example in table]
+    for i, (example, row) in enumerate(zip(table, rows, strict=True)):
+        if len(row) != (size or len(rows[0])) or not all(map(math.isfinite, row)):
+            expected = "a playground needs finite numbers, as many in each example; classes are 0, 1, ..."
+            raise ValueError(f"{kind}example {i} is {shown(example)}: {expected}")
+    if (n := len(rows) * len(rows[0])) > NUMBERS:
+        remedy = f"a playground holds {NUMBERS:,}, so give {NUMBERS // len(rows[0]):,} examples or fewer"
+        raise ValueError(f"the {kind}examples hold {n:,} numbers: {remedy}")
+    return table, rows
 
 
 def kinds_of(rows: Rows, outputs: int) -> list[float] | None:
@@ -141,26 +115,23 @@ def boundary(loss: Any, kinds: list[float]) -> float:
 # Models
 
 
-def _trained(name: str, model: Any, loss: Any, table: Table, optimizer: Any, n: int) -> tuple[dict[str, Any], str]:
+def _trained(name: str, model: Any, loss: Any, table: Any, optimizer: Any) -> tuple[dict[str, Any], str]:
     """What the page has to know of a model, and its JavaScript."""
-    who = f"model[{name!r}]" if name else "the model"
     parameters = list(model.parameters())
     if not 0 < len(parameters) <= WEIGHTS:
-        raise ValueError(f"{who} has {len(parameters):,} parameters: a playground trains from 1 to {WEIGHTS:,}")
-    for i, parameter in enumerate(parameters):
-        if not math.isfinite(real(parameter)):
-            raise ValueError(f"parameter {i} of {who} is {shown(parameter.data)}: a playground needs finite numbers")
-    optimizer = _optimizer(optimizer, parameters, n)
-    x, y = table[0][0], table[1][0]
+        raise ValueError(f"{model!r:.80} has {len(parameters):,} parameters: a playground trains from 1 to {WEIGHTS:,}")
+    if not isinstance(optimizer, Optimizer):
+        optimizer = optimizer(parameters) if optimizer else Adam(parameters, learning_rate=0.01)
+    is_module, (x, y) = isinstance(model, Module), table[0]
+    named = names(model) if is_module else [f"p{i}" for i in range(len(parameters))]
     fast = compile(lambda x, y: loss(model(x), y), (x, y), parameters=parameters, backend="python")
     layers = layers_of(model)
     outputs = partial(units_and_outputs, layers) if layers else model
     units = compile(outputs, (x,), parameters=parameters, backend="python")
-    named = names(model) if isinstance(model, Module) else [f"p{i}" for i in range(len(parameters))]
     part = {
         "name": name,
-        "title": f"{model!r:.200}" if isinstance(model, Module) else type(model).__name__,
-        "outputs": len(numbers_in(model(x))),
+        "title": f"{model!r:.200}" if is_module else type(model).__name__,
+        "outputs": len(flat(model(x))),
         **described(model),
         "starts": _starts(model, parameters),
         "names": named,
@@ -170,19 +141,6 @@ def _trained(name: str, model: Any, loss: Any, table: Table, optimizer: Any, n: 
     }
     training = _module(fast.js_source(optimizer=optimizer), OF_LOSS)
     return part, f"{{ loss: {training},\nunits: {_module(units.js_source(), OF_UNITS)} }}"
-
-
-def _optimizer(optimizer: Any, parameters: list[Value], n: int) -> Any:
-    """The optimizer of one of n models."""
-    if optimizer is None:
-        return Adam(parameters, learning_rate=0.01)
-    if isinstance(optimizer, type) or not hasattr(optimizer, "rule"):
-        require_attributes("optimizer", optimizer, ["__call__"], "an optimizer, or a function from parameters to one")
-        return optimizer(parameters)
-    if n > 1:
-        remedy = "give a function from parameters to an optimizer, such as lambda parameters: SGD(parameters, 0.1)"
-        raise ValueError(f"the optimizer has the parameters of one model: for several, {remedy}")
-    return optimizer
 
 
 def _module(source: str, names: str) -> str:
@@ -213,14 +171,14 @@ def steps(model: Any, loss: Any, x: Any, y: Any, names: list[str]) -> dict[str, 
     return {"html": html, "places": [places.get(id(leaf), -1) for leaf in (*parameters, *given.values())]}
 
 
-def _steps(model: Any, loss: Any, table: Table, named: list[str]) -> dict[str, Any] | None:
+def _steps(model: Any, loss: Any, table: Any, named: list[str]) -> dict[str, Any] | None:
     """The graph pages of examples, by target where the graph depends on it; None if there are none."""
-    xs, ys = table
-    page = steps(model, loss, xs[0], ys[0], named)
+    x, y = table[0]
+    page = steps(model, loss, x, y, named)
     if page is None or page["places"][-1] >= 0:
         return page and {"any": page}
-    targets = sorted({y for y in ys if isinstance(y, (int, float))})[:TARGETS]
-    return {f"{y:g}": steps(model, loss, xs[0], y, named) for y in targets}
+    targets = sorted({y for _, y in table if isinstance(y, (int, float))})[:TARGETS]
+    return {f"{y:g}": steps(model, loss, x, y, named) for y in targets}
 
 
 def _starts(model: Any, parameters: list[Value]) -> list[float | None]:

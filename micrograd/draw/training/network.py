@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 from itertools import chain, pairwise, product
-from typing import Any, NamedTuple
+from typing import Any
 
 from micrograd.draw.text import real
 from micrograd.draw.training.charts import text
@@ -18,65 +18,55 @@ MIN_WIDTH = 320  # for the legend
 LEGEND = ("edges: weights, solid above 0, dashed below", "in the cards: biases")
 
 
-class Unit(NamedTuple):
-    """A neuron or an input: its name, and the index of each of its parameters in the model."""
-
-    name: str
-    neuron: Neuron | None = None
-    weights: Sequence[int] = ()
-    bias: int = -1
-
-
+Unit = tuple[str, Any]  # the name of an input, and None; or of a neuron, and its Neuron
 Card = tuple[Unit, float, float]  # with its upper left corner
 
 
-def layers_of(model: Any) -> list[Any]:
-    """The Layers of an MLP, or a single Layer or Neuron; [] for another model, or if weights are computed."""
-    layers = list(model.layers) if type(model) is MLP else [model] if type(model) in (Layer, Neuron) else []
-    neurons = [n for layer in layers for n in (layer.neurons if isinstance(layer, Layer) else [layer])]
-    return layers if not any(w._prev for neuron in neurons for w in (*neuron.w, neuron.b)) else []
+def layers_of(model: Any) -> list[list[Neuron]]:
+    """The neurons of each layer of an MLP, a Layer or a Neuron; [] for another model, or if weights are computed."""
+    layers = model.layers if type(model) is MLP else [model] if type(model) is Layer else []
+    found = [[model]] if type(model) is Neuron else [layer.neurons for layer in layers]
+    return [] if any(w._prev for neuron in chain(*found) for w in (*neuron.w, neuron.b)) else found
 
 
 def columns(model: Any) -> list[list[Unit]]:
     """The units of the inputs and of each layer of an MLP, a Layer or a Neuron; [] for another model."""
-    neurons = [layer.neurons if isinstance(layer, Layer) else [layer] for layer in layers_of(model)]
-    if not neurons:
-        return []
-    number = {id(parameter): i for i, parameter in enumerate(model.parameters())}
-    found = [[Unit(f"x{i}") for i in range(len(neurons[0][0].w))]]
-    for k, layer in enumerate(neurons, 1):
-        name = "out" if k == len(neurons) else f"h{k}"
-        known = [(neuron, [number[id(w)] for w in neuron.w], number[id(neuron.b)]) for neuron in layer]
-        found.append([Unit(name + f"[{i}]" * (len(layer) > 1), *parts) for i, parts in enumerate(known)])
-    return found
-
-
-def described(model: Any) -> dict[str, Any]:
-    """The network for the scripts of pages: names by column; for each card its name, weights, bias and column."""
-    every = columns(model)
-    return {
-        "columns": [[unit.name for unit in units] for units in every],
-        "units": [[u.name, list(u.weights), u.bias, k] for k, units in enumerate(every) for u in units[:CARDS]],
-    }
-
-
-def units_and_outputs(layers: Sequence[Any], x: Any) -> list[Any]:
-    """The outputs of the units that have a card, of all layers but the last one, and those of the last one."""
-    found: list[Any] = []
-    for i, layer in enumerate(layers):
-        x = layer(x)
-        x = list(x) if isinstance(x, (list, tuple)) else [x]
-        found += x[: CARDS if i < len(layers) - 1 else None]
+    layers = layers_of(model)
+    found: list[list[Unit]] = [[(f"x{i}", None) for i in range(len(layers[0][0].w))]] if layers else []
+    for k, neurons in enumerate(layers, 1):
+        name = "out" if k == len(layers) else f"h{k}"
+        found.append([(name + f"[{i}]" * (len(neurons) > 1), neuron) for i, neuron in enumerate(neurons)])
     return found
 
 
 def names(model: Any) -> list[str]:
     """The name of each parameter of an MLP, a Layer or a Neuron, as `h1[0].w0`; of others, its path."""
-    found = [name for name, _ in model.named_parameters()]
-    for unit in chain.from_iterable(columns(model)[1:]):
-        for k, i in enumerate(unit.weights):
-            found[i] = f"{unit.name}.w{k}"
-        found[unit.bias] = f"{unit.name}.b"
+    known: dict[int, str] = {}
+    for name, neuron in chain(*columns(model)[1:]):
+        known |= {id(w): f"{name}.w{k}" for k, w in enumerate(neuron.w)} | {id(neuron.b): f"{name}.b"}
+    return [known.get(id(parameter), path) for path, parameter in model.named_parameters()]
+
+
+def described(model: Any) -> dict[str, Any]:
+    """The network for the scripts of pages: names by column; for each card its name, weights, bias and column.
+
+    Weights and bias are indices in `model.parameters()`; the bias of an input is -1.
+    """
+    every, place = columns(model), {id(parameter): i for i, parameter in enumerate(model.parameters())}
+    units = [
+        [name, [place[id(w)] for w in neuron.w] if neuron else [], place[id(neuron.b)] if neuron else -1, k]
+        for k, column in enumerate(every)
+        for name, neuron in column[:CARDS]
+    ]
+    return {"columns": [[name for name, _ in column] for column in every], "units": units}
+
+
+def units_and_outputs(layers: Sequence[Sequence[Neuron]], x: Any) -> list[Any]:
+    """The outputs of the units that have a card, of all layers but the last one, and those of the last one."""
+    found: list[Any] = []
+    for i, neurons in enumerate(layers, 1):
+        x = [neuron(x) for neuron in neurons]
+        found += x[: CARDS if i < len(layers) else None]
     return found
 
 
@@ -89,16 +79,15 @@ def network(model: Any) -> str:
     pitch = min(MAX_PITCH, max(MIN_PITCH, 600 / fullest))
     room = CAPTION if pitch > 2 * CAPTION else 4
     side = pitch - room - 6
-    parameters = [real(parameter.data) for parameter in model.parameters()]
-    columns_of_cards, more = [], []
+    cards: list[list[Card]] = []
+    more = []
     for k, units in enumerate(every):
         x, top = SIDE + COLUMN * k, TOP + pitch * (fullest - min(len(units), CARDS)) / 2
-        columns_of_cards.append([(unit, x, top + pitch * i) for i, unit in enumerate(units[:CARDS])])
+        cards.append([(unit, x, top + pitch * i) for i, unit in enumerate(units[:CARDS])])
         if len(units) > CARDS:
             more.append(text(x, TOP + pitch * CARDS + 10, f"and {len(units) - CARDS} more", "mg-soft"))
-    parts = _edges(columns_of_cards, side, pitch / 16, parameters)
-    for unit, x, y in chain.from_iterable(columns_of_cards):
-        parts.append(_card(unit, x, y, side, parameters, has_caption=room == CAPTION))
+    parts = _edges(cards, side, pitch / 16)
+    parts += [_card(*card, side, has_caption=room == CAPTION) for card in chain(*cards)]
     width = max(2 * SIDE + COLUMN * (len(every) - 1) + side, MIN_WIDTH)
     bottom = TOP + pitch * fullest + LINE * bool(more)
     legend = LEGEND[: 2 if room == CAPTION else 1]
@@ -111,14 +100,14 @@ def network(model: Any) -> str:
     )
 
 
-def _edges(cards: Sequence[Sequence[Card]], side: float, thickest: float, parameters: Sequence[float]) -> list[str]:
+def _edges(cards: Sequence[Sequence[Card]], side: float, thickest: float) -> list[str]:
     """The edges between the cards of each two columns."""
-    weights = [parameters[i] for unit, *_ in chain.from_iterable(cards) for i in unit.weights]
+    weights = [real(w) for (_, neuron), *_ in chain(*cards[1:]) for w in neuron.w]
     largest = max(map(abs, filter(math.isfinite, weights)), default=0.0)
     edges = []
     for before, column in pairwise(cards):
-        for (b, x, y), (j, (a, left, above)) in product(column, enumerate(before)):
-            weight, start = parameters[b.weights[j]], left + side
+        for ((name, neuron), x, y), (j, ((source, _), left, above)) in product(column, enumerate(before)):
+            weight, start = real(neuron.w[j]), left + side
             bend = (start + x) / 2
             there, here = f"{above + side / 2:.1f}", f"{y + side / 2:.1f}"
             sign = "plus" if weight > 0 else "minus" if weight < 0 else "none"
@@ -127,22 +116,22 @@ def _edges(cards: Sequence[Sequence[Card]], side: float, thickest: float, parame
                 f'<path class="mg-edge {sign}" '
                 f'd="M{start:.1f} {there}C{bend:.1f} {there} {bend:.1f} {here} {x:.1f} {here}" '
                 f'stroke-width="{thickest * share:.2f}">'
-                f"<title>{b.name}.w{j}, the weight of {a.name}: {weight:.4g}</title></path>"
+                f"<title>{name}.w{j}, the weight of {source}: {weight:.4g}</title></path>"
             )
     return edges
 
 
-def _card(unit: Unit, x: float, y: float, side: float, parameters: Sequence[float], *, has_caption: bool) -> str:
+def _card(unit: Unit, x: float, y: float, side: float, *, has_caption: bool) -> str:
     """A unit's card; if there is room for a caption, with its name below and its bias inside."""
-    bias, title = "", unit.name
-    if unit.neuron:
-        title += f": {unit.neuron!r}, bias {parameters[unit.bias]:.4g}"
-        bias = _short(parameters[unit.bias]) * has_caption
+    name, neuron = unit
+    title, bias = name, ""
+    if neuron:
+        title, bias = f"{name}: {neuron!r}, bias {real(neuron.b):.4g}", _short(real(neuron.b)) * has_caption
     return (
         f'<g><title>{escape(title)}</title><rect class="mg-card" x="{x:.1f}" y="{y:.1f}" '
         f'width="{side:.1f}" height="{side:.1f}" rx="5"/>'
         f"{text(x + side / 2, y + side / 2 + 4, bias, 'inside', 'middle')}"
-        f"{text(x + side / 2, y + side + 15, unit.name, anchor='middle') * has_caption}</g>"
+        f"{text(x + side / 2, y + side + 15, name, anchor='middle') * has_caption}</g>"
     )
 
 

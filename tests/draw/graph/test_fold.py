@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from micrograd import Value, mean, nn, viz
 from micrograd import sum as total
 from micrograd.draw.graph.drawn import DrawnGraph
-from micrograd.draw.graph.fold import Folded, names
+from micrograd.draw.graph.fold import Folded, all_names, given_names
 from micrograd.draw.graph.scopes import ExampleScopes
 from micrograd.draw.training import network
 
@@ -103,14 +103,14 @@ def test_a_leaf_of_two_examples_that_differs_in_the_next_is_an_alias():
 # Names
 
 
-def all_names(root):
-    graph = DrawnGraph(root)
-    return dict(zip(graph.values, names(Folded(graph))[0], strict=True))
+def names_in(root):
+    folded = Folded(DrawnGraph(root))
+    return dict(zip(folded.graph.values, all_names(folded, given_names(folded)), strict=True))
 
 
 def test_neurons_weights_and_inputs_have_the_names_that_the_drawing_of_the_model_has():
     model = nn.MLP(2, [3, 2, 1], rng=1)
-    found = all_names(mean((model([a, 1.0]) - 1.0) ** 2 for a in (0.0, 1.0)))
+    found = names_in(mean((model([a, 1.0]) - 1.0) ** 2 for a in (0.0, 1.0)))
     assert [found[parameter] for parameter in model.parameters()] == network.names(model)
     assert {"x0", "x1", "h1[2]", "h1[2].z", "h2[1]", "out", "out − 1", "(out − 1)²", "result"} <= set(found.values())
     assert list(found.values()).count("h1[2]") == 2  # one for each example
@@ -122,7 +122,7 @@ def test_a_label_is_a_name_and_what_has_none_is_called_after_its_formula_if_that
     named.label = "e"
 
     def name(root):
-        return all_names(root + 0.0)[root]
+        return names_in(root + 0.0)[root]
 
     assert [name(x) for x in (a * b, named, -a, a % 2, a**3, a**b, 1 - a, a.clip(0.0, 1.0), total([a, b, c]))] == [
         "a × b", "e", "−a", "a % 2", "a³", "a^b", "1 − a", "clip(a)", "sum"
@@ -136,8 +136,8 @@ def test_a_label_is_a_name_and_what_has_none_is_called_after_its_formula_if_that
 
 def test_two_values_never_share_a_name_but_in_examples():
     a, b = Value(2.0, label="a"), Value(3.0, label="b")
-    assert [*all_names((a * b) * (a * b)).values()] == ["a", "b", "a × b", "v1", "(a × b) × v1"]
-    found = [*all_names(total([*nn.Layer(1, 2, rng=1)([0.5]), Value(1.0, label="x0")])).values()]
+    assert [*names_in((a * b) * (a * b)).values()] == ["a", "b", "a × b", "v1", "(a × b) × v1"]
+    found = [*names_in(total([*nn.Layer(1, 2, rng=1)([0.5]), Value(1.0, label="x0")])).values()]
     assert found.count("x0") == 1
     assert len(set(found)) == len(found)
 

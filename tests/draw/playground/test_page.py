@@ -14,7 +14,7 @@ import pytest
 
 from micrograd import Value, data, fit, losses, nn, optim, viz
 from micrograd.draw.playground import page as playground
-from micrograd.draw.playground.page import boundary, kinds_of, numbers_in, steps
+from micrograd.draw.playground.page import boundary, kinds_of, steps
 from micrograd.draw.training.boundary import MARKERS
 from micrograd.draw.training.network import columns
 from tests.helpers import flat
@@ -209,7 +209,7 @@ def test_the_boundary_is_where_both_classes_cost_the_same(loss, kinds, at):
     ],
 )
 def test_targets_are_classes_or_heights_or_not_for_the_plane(targets, outputs, kinds):
-    rows = [[0.0, 0.0, *numbers_in(target)] for target in targets]
+    rows = [[0.0, 0.0, *flat(target)] for target in targets]
     assert kinds_of(rows, outputs) == kinds
 
 
@@ -246,49 +246,26 @@ def test_a_page_of_500_weights_has_less_than_300_kilobytes(tmp_path):
     assert save(tmp_path, model_of((2, 20, 20, 1))).stat().st_size < 300_000
 
 
-def first(prediction, target):
-    return prediction[0] if isinstance(prediction, list) else prediction
-
-
-def nan_model():
-    model = model_of()
-    model.parameters()[2].data = math.nan
-    return model
-
-
-class Empty(nn.Module):
-    """Has nothing to learn with."""
-
-    def __call__(self, x):
-        return Value(x[0])
-
-
 def test_what_cannot_be_played_with_is_refused(tmp_path):
     sgd = optim.SGD(model_of().parameters(), 0.1)
     for arguments, kind, message in [
-        ({"model": {}}, ValueError, "model is an empty dict: give at least one model"),
-        ({"model": {"a": 3}}, TypeError, r"model\['a'\] is 3: expected a Module"),
-        ({"model": Empty()}, ValueError, "the model has 0 parameters: a playground trains from 1 to 20,000"),
-        ({"model": {"a": model_of(), "b": model_of((2, 3))}, "loss": first}, ValueError, "models have 1, 3 outputs"),
-        ({"model": nan_model()}, ValueError, "parameter 2 of the model is nan: a playground needs finite numbers"),
+        ({"model": nn.Module()}, ValueError, "has 0 parameters: a playground trains from 1 to 20,000"),
         ({"model": model_of((2, 200, 200))}, ValueError, "has 40,800 parameters: a playground trains from 1 to 20,000"),
-        ({"loss": 3}, TypeError, "loss is 3: expected a function"),
         ({"xs": [], "ys": []}, ValueError, "xs is empty: there is nothing to learn from"),
         ({"ys": YS[1:]}, ValueError, "xs and ys must have the same length"),
-        ({"xs": [*XS[1:], [1.0, math.nan]]}, ValueError, r"xs\[19\] is \[1.0, nan\]: a playground needs finite"),
-        ({"xs": [*XS[1:], [1.0]]}, ValueError, r"xs\[19\] has another size than the first example"),
-        ({"ys": [*YS[1:], [1.0, 1.0]], "loss": losses.mse_loss}, ValueError, r"ys\[19\] has another size than"),
-        ({"ys": ["a"] * 20, "loss": losses.mse_loss}, ValueError, r"ys\[0\] is 'a': a playground needs finite numbers"),
-        ({"xs": [[1.0, {"b": 2.0}]] * 20}, ValueError, r"xs\[0\] is .*: a playground needs finite numbers"),
+        (
+            {"xs": [*XS[1:], [1.0, math.nan]]},
+            ValueError,
+            r"^example 19 is \(\[1.0, nan\], .*: a playground needs finite",
+        ),
+        ({"xs": [*XS[1:], [1.0]]}, ValueError, "example 19 is .*, as many in each example"),
+        ({"ys": ["a"] * 20, "loss": losses.mse_loss}, ValueError, r"example 0 is .*'a'\): a playground needs finite"),
         ({"ys": [2, *YS[1:]]}, ValueError, r"ys\[0\] is 2: binary_cross_entropy_with_logits expects"),
-        ({"validation": 3}, ValueError, r"validation must be a pair \(xs, ys\)"),
-        ({"validation": ([[1.0]], [1])}, ValueError, r"validation\[0\]\[0\] has another size"),
-        ({"optimizer": 3}, TypeError, "optimizer is 3: expected an optimizer, or a function from parameters to one"),
-        ({"optimizer": optim.Adam}, TypeError, "optimizer is <class 'micrograd.optim.Adam'>: expected an optimizer"),
+        ({"validation": ([[1.0]], [1])}, ValueError, r"^validation example 0 is \(\[1.0\], 1\): "),
         ({"optimizer": sgd}, ValueError, "the optimizer has other parameters than the function"),
-        ({"optimizer": sgd, "model": {"a": model_of(), "b": model_of()}}, ValueError, "for several, give a function"),
+        ({"optimizer": sgd, "model": {"a": model_of(), "b": model_of()}}, ValueError, "the optimizer has other param"),
         ({"loss": lambda p, y: [p]}, TypeError, "an optimizer needs a single Value"),
-    ]:  # fmt: skip
+    ]:
         with pytest.raises(kind, match=message):
             save(tmp_path, **arguments)
     with pytest.raises(ValueError, match="name the file 'page.html'"):
@@ -298,7 +275,7 @@ def test_what_cannot_be_played_with_is_refused(tmp_path):
 
 def test_more_examples_than_a_page_can_hold_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("micrograd.draw.playground.page.NUMBERS", 59)
-    with pytest.raises(ValueError, match="xs and ys hold 60 numbers: a playground holds 59, so give 19 examples or"):
+    with pytest.raises(ValueError, match="the examples hold 60 numbers: a playground holds 59, so give 19 examples or"):
         save(tmp_path)
     assert [*tmp_path.iterdir()] == []
 
@@ -579,7 +556,7 @@ def test_data_sets_come_at_a_click_with_noise_and_as_many_points_as_wanted(shown
 
 def test_units_show_what_they_see_and_their_weights(shown):
     model = model_of()
-    name = columns(model)[1][1].name
+    name, _ = columns(model)[1][1]
     tab = shown(model)
     unit = tab.locator(".unit").nth(3)
     unit.hover()

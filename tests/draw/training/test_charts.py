@@ -2,7 +2,6 @@
 
 import io
 import math
-import sys
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
@@ -55,7 +54,7 @@ def test_what_is_not_finite_is_an_x_and_changes_nothing_else():
     assert sparkline([math.nan]) == "x"
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", None, "no such encoding"])
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", None])
 def test_a_sparkline_is_of_ascii_where_no_blocks_can_be_written(encoding):
     assert sparkline(range(8), encoding=encoding) == "_.:-=+*#"
     assert sparkline(range(8)) == "▁▂▃▄▅▆▇█"
@@ -297,18 +296,6 @@ def test_the_lowest_validation_loss_is_a_number(pyplot):
     assert ax.get_lines()[2].get_label() == "lowest: 0.5 in epoch 2"
     assert ax.get_yscale() == "log"
     assert "lowest validation loss 0.5 in epoch 2" in displays.summary(history)
-
-
-def test_only_a_history_has_a_plot():
-    with pytest.raises(TypeError, match="of type list: expected the History"):
-        plot_history([1.0])
-
-
-def test_without_matplotlib_an_error_names_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    for plot in (lambda: plot_history(History()), lambda: plot_boundary(lambda x: x[0], *xor())):
-        with pytest.raises(ImportError, match=r"pip install matplotlib$"):
-            plot()
 
 
 @pytest.mark.parametrize(("style", "theme"), [("default", 0), ("dark_background", 1)])
