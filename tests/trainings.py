@@ -5,7 +5,7 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
-from micrograd import Value, fit, losses, nn, take
+from micrograd import Backend, Value, fit, losses, nn, take
 from micrograd.data import moons
 from micrograd.optim import SGD
 
@@ -27,7 +27,7 @@ def running(way):
     """The options of `fit` by which a training runs in this way."""
     if way == "shards":
         with ThreadPoolExecutor(2) as executor:
-            yield {"backend": "python", "executor": executor, "shards": 2}
+            yield {"backend": Backend("python", executor=executor)}
     else:
         yield {"backend": way}
 
@@ -75,10 +75,9 @@ class Setting:
 
 def plain(history):
     """A history as dicts and lists."""
-    snapshots = [[s.epoch, list(s.parameters), list(s.gradients)] for s in history.snapshots]
     # A copy, as CPython 3.13.0 may collect what the attributes of an object hold while its dict is still in use.
     failure = history.failure and {**vars(history.failure)}
-    return {**vars(history), "snapshots": snapshots, "failure": failure}
+    return {**vars(history), "failure": failure}
 
 
 def close(a, b):

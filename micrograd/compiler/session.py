@@ -2,15 +2,14 @@
 
 In C, all numbers live in a buffer from the first step to the last, and a loop applies the optimizer's rule (native/).
 In Python, each step is the optimizer's own, on compiled gradients. A step in which an operation fails or a number is
-not finite changes nothing: the engine computes its gradients, and raises what it raises. An optimizer of another
-library gets an Objective.
+not finite changes nothing: the engine takes it, and raises what it raises. An optimizer of another library gets an
+Objective.
 """
 
 import math
-import random
 import threading
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from functools import reduce
 from operator import add, is_
@@ -24,7 +23,7 @@ from micrograd.compiler.function import Function
 from micrograd.compiler.native.buffers import Buffers
 from micrograd.compiler.native.loop import LoopBuild, NativeLoop, start_build
 from micrograd.compiler.native.toolchain import warn_once
-from micrograd.compiler.stepping import Update
+from micrograd.compiler.stepping import Batches, StepLoop, Update
 from micrograd.core.errors import shown
 from micrograd.engine import Value
 from micrograd.optim import Optimizer, check_moments
@@ -34,82 +33,27 @@ from micrograd.support.collector import gc_paused
 from micrograd.support.trees import mapped, shape_of
 
 
-class CompiledGradients:
-    """Gradients by generated code, and where that fails, by `engine`, as the log says; both return the mean loss."""
-
-    examples: Buckets  # which batches are taken from
-
-    def __init__(self, function: Function, engine: Callable[[Sequence[int]], float]) -> None:
-        self._function, self._engine = function, engine
-        self.by_engine = False  # whether that computes the next gradients
-        self._pending_warning = ""
-        self._warned = False
-
-    def __call__(self, batch: Sequence[int]) -> float:
-        """The mean loss of a batch of the examples, whose gradients the parameters have then."""
-        loss = math.nan if self.by_engine else self._compiled(batch)
-        self.by_engine, self._pending_warning = False, ""
-        if math.isnan(loss):
-            self._pending_warning = self._reason(batch)
-            loss = self._engine(batch)
-        return loss
-
-    def warn_eager_step(self) -> None:
-        """Log, once, why the engine has computed the gradients of a step that is taken."""
-        if self._pending_warning and not self._warned:
-            warn_once(f"a step was taken by the engine, {self._pending_warning}")
-            self._warned = True
-
-    def _compiled(self, batch: Sequence[int]) -> float:
-        """The loss by generated code; NaN, with no gradients, if a number is not finite or an operation has failed."""
-        function, examples, precision = self._function, self.examples, self._function.precision
-        numbers = precision.array(function._numbers(), "a parameter")
-        total, gradients = function._sums(numbers, examples, batch, 1.0 / len(batch))
-        if not math.isfinite(total) or not all(map(math.isfinite, gradients)):
-            return math.nan
-        assign(function.parameters[: len(numbers) - function._n_constants], "grad", gradients)
-        return total / len(batch)
-
-    def _reason(self, batch: Sequence[int]) -> str:
-        """What generated code cannot do in a step on this batch, as far as that shows and was not said before."""
-        function, examples = self._function, self.examples
-        if function.precision != DOUBLE:
-            return f"in doubles, since its numbers are beyond single precision: {REMEDY}"
-        numbers = function._numbers()
-        for i in batch if not self._warned else ():
-            if i < len(examples):  # of shards that are loaded by workers, only some examples are known
-                of_shape = examples.batches[examples.bucket[i]]
-                try:
-                    check(function._graph_of(of_shape).graph(), numbers, of_shape.row(examples.slot[i]))
-                except FloatingPointError as error:
-                    what = "it takes no derivative of what take() does not choose, and generated code does"
-                    return f"since {what}: {error}"
-        return "since an operation may have failed in generated code"
-
-
 class Training:
-    """A block in which an optimizer takes steps on compiled gradients: `Compiled.training` returns and documents it."""
+    """A block in which an optimizer takes steps on compiled gradients: `Compiled.training` returns and documents it.
 
-    def __init__(self, compiled: Function, optimizer: Optimizer) -> None:
+    The `engine` takes the steps that generated code cannot; by default, on what the function returns for Values.
+    """
+
+    def __init__(self, function: Function, optimizer: Optimizer, engine: StepLoop | None = None) -> None:
         check_rule(optimizer)
-        self._compiled, self._optimizer = compiled, optimizer
+        self._function, self._optimizer = function, optimizer
         self._changed = list(optimizer.parameters)
-        self._buffers = Buffers(compiled.parameters, optimizer, compiled.precision, compiled._n_constants)
-        update = self._update = Update(compiled.parameters[: self._buffers.n_trainable], optimizer)
-
-        def by_engine(batch: Sequence[int]) -> float:  # no method: a block that is in no cycle is left when it is freed
-            arguments = map(gradients.examples.arguments, batch)
-            return update.differentiate(mean([compiled(*mapped(Value, example)) for example in arguments]))
-
-        self._gradients = gradients = CompiledGradients(compiled, by_engine)
+        self._buffers = Buffers(function.parameters, optimizer, function.precision, function._n_constants)
+        self._engine = engine or _on_values(function, self._buffers.n_trainable, optimizer)
         self._turn = threading.RLock()  # of the thread that takes a step
         self._claim, self._in_c, self._inside = ExitStack(), ExitStack(), False
         self._loop: NativeLoop | None = None  # while the buffers are in use
         self._started: LoopBuild | None = None
-        self._latest: Buckets | None = None
+        self._latest: Batches | None = None
+        self._warned = False
 
     def __repr__(self) -> str:
-        return f"<training of {self._compiled!r} by {self._optimizer!r}>"
+        return f"<training of {self._function!r} by {self._optimizer!r}>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -119,21 +63,17 @@ class Training:
 
     def __enter__(self) -> Self:
         self._check_optimizer()
-        claimed, in_c = False, self._compiled._is_in_c()
+        self._claim.enter_context(trained(self._optimizer.parameters))
         try:
-            with gc_paused():
-                self._claim.enter_context(trained(self._optimizer.parameters))
-                claimed = True
-                if in_c:
+            if self._function._is_in_c():
+                with gc_paused():
                     self._in_c.enter_context(self._buffers.in_use())
-            if in_c:
-                self._bind(None)  # a compiler may take long here, so Ctrl-C interrupts it
-            self._inside = True
-            return self
+                self._bind(None)
         except BaseException:
-            if claimed:
-                self.__exit__()
+            self._leave()
             raise
+        self._inside = True
+        return self
 
     def __exit__(self, *error: object) -> None:
         with self._turn:
@@ -150,76 +90,90 @@ class Training:
         with self._turn:
             if not self._inside:
                 raise RuntimeError("call step inside its block: with fast.training(optimizer) as step: step(...)")
-            examples = self._latest
-            if examples is None or len(batches) != 1 or batches[0] is not examples.batches[0]:
-                examples = self._latest = self._compiled._examples(batches, None, lambda shapes, of: None)
-            n = len(examples)
-            order = None if len(examples.batches) == 1 else array("q", range(n))
-            rates, losses = array("d", [self._optimizer.learning_rate]), array("d", [0.0])
-            if self.run_steps(examples, rates, losses, order=order, size=n):
-                return losses[0]
-            self._gradients.examples, self._gradients.by_engine = examples, self.is_native
-            loss = self._gradients(range(n))
-            self._update()
-            self._gradients.warn_eager_step()
-            return loss
+            latest = self._latest
+            if latest is None or len(batches) != 1 or batches[0] is not latest.examples.batches[0]:
+                examples = self._function._examples(batches, None, lambda shapes, of: None)
+                latest = self._latest = Batches(len(examples), len(examples), None, examples)
+            return self.take(latest, [self._optimizer.learning_rate])[0]
+
+    def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
+        """Take steps as a Loop does: in C some, else one."""
+        self._prepare(batches.examples)
+        losses = self._loop.take(batches, rates) if self._loop else self._take_in_python(batches)
+        if not losses:
+            reason = "" if self._warned else self._reason(batches)
+            losses = self._engine.take(batches, rates)
+            if reason:
+                warn_once(f"a step was taken by the engine, {reason}")
+            self._warned = True
+        return losses
+
+    def values(self, examples: Buckets) -> list[float]:
+        """The function's value for each example."""
+        numbers = memoryview(self.numbers())
+        found = [self._function._run("forward", each, parameters=numbers)[0].tolist() for each in examples.batches]
+        return [found[bucket][slot] for bucket, slot in zip(examples.bucket, examples.slot, strict=True)]
 
     def start_build(self) -> None:
         """Start building the loop in C before the block begins. Errors are ignored here: the block meets them again."""
         optimizer = self._optimizer  # of which another one's rule might change parameters, which are in no buffer yet
         is_ours = type(optimizer).__module__ == Optimizer.__module__ and "rule" not in vars(optimizer)
-        if is_ours and self._compiled._is_in_c():
+        if is_ours and self._function._is_in_c():
             with suppress(Exception), trained(optimizer.parameters):
-                self._started = start_build(optimizer, self._compiled.precision)
-
-    @property
-    def is_native(self) -> bool:
-        """Whether the numbers live in buffers, and C may take steps."""
-        return self._loop is not None
-
-    def run_steps(self, examples: Buckets | None, rates: "array[float]", losses: "array[float]", **options: Any) -> int:
-        """Take steps in C as `NativeLoop.run_steps` does. Returns how many are whole: none where C takes no steps."""
-        self._check_optimizer()
-        if self._loop is None:
-            return 0
-        self._buffers.take_moments()
-        self._bind(examples)
-        return self._loop.run_steps(rates, losses, **options) if self._loop else 0
-
-    def shuffles_in_c(self, rng: Any) -> bool:
-        """Whether C can shuffle as this source of random numbers does."""
-        return self._compiled._is_in_c() and (rng is random or type(rng) is random.Random)
-
-    def shuffle(self, order: "array[int]", rng: Any) -> None:
-        """Shuffle as `NativeLoop.shuffle` does."""
-        assert self._loop  # which the caller has asked
-        self._loop.shuffle(order, rng)
-
-    def set_gradients(self, parts: Sequence["array[float]"]) -> None:
-        """Let the parameters have the sum of these gradients."""
-        buffers, total = self._buffers, self._compiled.precision.zeros(self._buffers.n)
-        if self._loop:
-            buffers.grads[:] = memoryview(total)
-            for part in parts:
-                self._loop.add_gradients(part)
-            return
-        for part in parts:
-            total = self._compiled.precision.array(map(add, total, part))
-        assign(buffers.parameters[: buffers.n_trainable], "grad", total)
+                self._started = start_build(optimizer, self._function.precision)
 
     def numbers(self) -> "array[float]":
-        """The parameters' numbers."""
-        precision = self._compiled.precision
+        """The parameters' numbers, for workers."""
+        precision = self._function.precision
         if self._loop is None:
-            return precision.array(self._compiled._numbers(), "a parameter")
+            return precision.array(self._function._numbers(), "a parameter")
         self._buffers.read_constants()
         return array(precision.code, self._buffers.data.tobytes())
 
-    def values(self, examples: Buckets) -> list[float]:
-        """The function's value for each example."""
-        numbers = memoryview(self.numbers())
-        found = [self._compiled._run("forward", each, parameters=numbers)[0].tolist() for each in examples.batches]
-        return [found[bucket][slot] for bucket, slot in zip(examples.bucket, examples.slot, strict=True)]
+    def update(self, parts: Sequence["array[float]"]) -> None:
+        """Take a step along the sum of these gradients, of workers, which the parameters have then."""
+        self._prepare(None)
+        if self._loop:
+            if not self._loop.update(parts, self._optimizer.learning_rate):
+                self._engine.update()
+            return
+        precision, buffers = self._function.precision, self._buffers
+        total = reduce(lambda total, part: precision.array(map(add, total, part)), parts, precision.zeros(buffers.n))
+        assign(buffers.parameters[: buffers.n_trainable], "grad", total)
+        self._engine.update()
+
+    def _take_in_python(self, batches: Batches) -> Sequence[float]:
+        """Take a step by the optimizer on gradients by generated code; none if they, or the loss, are not finite."""
+        function, precision, batch = self._function, self._function.precision, batches.next()
+        numbers = precision.array(function._numbers(), "a parameter")
+        total, gradients = function._sums(numbers, batches.examples, batch, 1.0 / len(batch))
+        if not math.isfinite(total) or not all(map(math.isfinite, gradients)):
+            return []
+        assign(function.parameters[: self._buffers.n_trainable], "grad", gradients)
+        self._engine.update()
+        batches.count(1)
+        return [total / len(batch)]
+
+    def _reason(self, batches: Batches) -> str:
+        """What generated code cannot do in the next step, as far as that shows."""
+        function, examples = self._function, batches.examples
+        if function.precision != DOUBLE:
+            return f"in doubles, since its numbers are beyond single precision: {REMEDY}"
+        numbers = function._numbers()
+        for i in batches.next():
+            of_shape = examples.batches[examples.bucket[i]]
+            try:
+                check(function._graph_of(of_shape).graph(), numbers, of_shape.row(examples.slot[i]))
+            except FloatingPointError as error:
+                return f"since it takes no derivative of what take() does not choose, and generated code does: {error}"
+        return "since an operation may have failed in generated code"
+
+    def _prepare(self, examples: Buckets | None) -> None:
+        """Before a step: see to the optimizer, and in C to the loop, for these examples."""
+        self._check_optimizer()
+        if self._loop:
+            self._buffers.take_moments()
+            self._bind(examples)
 
     def _bind(self, examples: Buckets | None) -> None:
         """Have a loop for the optimizer's rule as it is now, and for these examples; with "auto", only if C can."""
@@ -228,14 +182,14 @@ class Training:
             self._loop = None
         try:
             if self._loop is None:
-                self._loop = NativeLoop(self._compiled, self._buffers, self._started)
+                self._loop = NativeLoop(self._function, self._buffers, self._started)
             self._buffers.read_constants()
-            if examples is not None and self._compiled._is_in_c():
+            if examples is not None and self._function._is_in_c():
                 self._loop.bind(examples)
             elif examples is not None:  # of a shape for which there was no C, as the log has said
                 self._leave_c()
         except Exception as error:  # whatever the optimizer's rule raises where it is traced
-            if self._compiled.options.backend.name == "c":
+            if self._function.options.backend.name == "c":
                 raise
             warn_once(f"training in Python instead of C: {error}")
             self._leave_c()
@@ -256,19 +210,30 @@ class Training:
         if any_frozen(now):
             raise RuntimeError("a step would change frozen parameters: leave the block of frozen() first")
         with thread_view(hidden=math.nan):  # which equals no number: so lists compare Values by identity alone
-            are_same = self.is_native and type(now) is list and now == self._changed
+            are_same = self._loop and type(now) is list and now == self._changed
         if not are_same and (len(now) != len(self._changed) or not all(map(is_, now, self._changed))):
             raise ValueError(
                 "the optimizer was given other parameters during training: leave the training block and start another "
                 "one for them, or train eagerly"
             )
         names = [*optimizer.moments]
-        if self.is_native and names != [*self._buffers.moments]:
+        if self._loop and names != [*self._buffers.moments]:
             raise ValueError(
                 f"the moments of {type(optimizer).__name__} are now {names}: expected {[*self._buffers.moments]}, as "
                 "when training began; to train with others, leave the training block and start another one"
             )
         check_moments(optimizer)
+
+
+def _on_values(function: Function, n: int, optimizer: Optimizer) -> StepLoop:
+    """Steps on what the function returns for Values, with respect to its first `n` parameters."""
+    update = Update(function.parameters[:n], optimizer)
+
+    def gradients(batches: Batches) -> float:
+        examples = map(batches.examples.arguments, batches.next())
+        return update.differentiate(mean([function(*mapped(Value, arguments)) for arguments in examples]))
+
+    return StepLoop(gradients, update)
 
 
 def check_rule(optimizer: Any) -> None:

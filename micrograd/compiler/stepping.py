@@ -1,12 +1,13 @@
-"""The second half of every training step: from gradients to changed parameters, as a whole or not at all.
+"""Steps of a training: which examples they take, and from gradients to changed parameters, as a whole or not at all.
 
-`fit`, or the block of a compiled function, brings the gradients; the optimizer's step, the check of its result and the
-rollback are here.
+A training is a Loop that takes steps and returns their losses. A StepLoop takes one at a time, by the optimizer's own
+`step`, on gradients from anywhere; the other kind takes many in C (session.py).
 """
 
 import math
-from collections.abc import Sequence
-from typing import Protocol
+from array import array
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from micrograd.core.errors import expression
 from micrograd.engine import Value
@@ -23,6 +24,64 @@ class OptimizerLike(Protocol):
 
     def zero_grad(self) -> None:
         """Set the gradients to 0."""
+
+
+class Batches:
+    """The examples of each step: in each epoch all `n`, `size` at a time, shuffled by `rng` or as they come.
+
+    `position` is how many of this epoch have been taken: all of them where the next epoch has not been shuffled.
+    """
+
+    def __init__(self, n: int, size: int, rng: Any = None, examples: Any = None) -> None:
+        self.n, self.size, self.rng = n, size, rng
+        self.examples = examples  # in Buckets, as generated code takes them
+        self.order = array("q", range(n))
+        self.position, self.steps = n, 0
+        self.per_epoch = -(-n // size)
+
+    @property
+    def left(self) -> int:
+        """The number of batches left in this epoch."""
+        return -(-(self.n - self.position) // self.size)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the latest step; 0 before the first."""
+        return -(-self.steps // self.per_epoch)
+
+    @property
+    def seen(self) -> int:
+        """The number of examples taken in that epoch."""
+        return min(((self.steps - 1) % self.per_epoch + 1) * self.size, self.n) if self.steps else 0
+
+    def next(self) -> Sequence[int]:
+        """The numbers of the examples in the next step, before the first of an epoch in a new order."""
+        if self.position == self.n:
+            self.position = 0
+            if self.rng is not None:
+                order = list(range(self.n))
+                self.rng.shuffle(order)
+                self.order = array("q", order)
+        return range(self.n) if self.rng is None else self.order[self.position : self.position + self.size]
+
+    def count(self, steps: int) -> None:
+        """Count steps that were taken."""
+        self.steps += steps
+        self.position = self.seen if steps else self.position
+
+
+class Loop(Protocol):
+    """What takes the steps of a training."""
+
+    def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
+        """Take a step, or some, at these learning rates, and count them. Returns their losses: at least one.
+
+        A step that fails changes nothing: if it is not the first, the next call takes it. Raises NotFinite if a loss or
+        a parameter is not finite, and whatever the model, the loss or the optimizer raises.
+        """
+
+    def values(self) -> list[float]:
+        """The losses of the validation examples."""
 
 
 class NotFinite(FloatingPointError):
@@ -86,3 +145,17 @@ class Update:
         """The gradients that are not finite, in words, and the parameters they belong to."""
         bad = [i for i, parameter in enumerate(self.parameters) if not math.isfinite(parameter.grad)]
         return f"{len(bad)} of {len(self.parameters)} gradients are not finite" if bad else "", bad
+
+
+class StepLoop:
+    """Takes one step at a time: `gradients` computes them and returns the mean loss, and `update` takes the step."""
+
+    def __init__(self, gradients: Callable[[Batches], float], update: Callable[[], None]) -> None:
+        self.gradients, self.update = gradients, update
+
+    def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
+        """Take a step, at the rate that the optimizer has."""
+        loss = self.gradients(batches)
+        self.update()
+        batches.count(1)
+        return [loss]

@@ -1,5 +1,6 @@
 """How a training reports its progress: to a terminal, a notebook or a log."""
 
+import math
 import os
 import sys
 import time
@@ -8,6 +9,7 @@ from typing import Any, Self, TextIO
 
 from micrograd.core import display
 from micrograd.core.errors import shown
+from micrograd.support.validation import require_attributes
 from micrograd.training.history import History
 from micrograd.training.trainer import Trainer
 
@@ -23,9 +25,8 @@ class Progress:
         with suppress(OSError, ValueError):  # the latter if the stream is closed
             self.terminal = self.stream is not None and self.stream.isatty()
         self.interval = 0.1 if self.terminal else 0.5 if self.notebook else 1.0
-        self.epochs, self._history = epochs, history
-        self.started = self.due = time.monotonic()
-        self.validation = ""
+        self.epochs, self.history = epochs, history
+        self.started = self.begun = self.due = time.monotonic()
         self.pending_message = ""
         self.head = ""  # of the latest message, unless that is the last one
 
@@ -45,24 +46,25 @@ class Progress:
             self.pending_message = f"compiled {shapes} of {of} shapes"
             self._show()
 
-    def step(self, trainer: Trainer, *, ended: bool, validation: float | None) -> None:
-        """Report where the training is after a step; if that ended an epoch, the validation loss is a new one.
+    def begin(self) -> None:
+        """Begin to measure the speed, after what had to be compiled."""
+        self.begun = time.monotonic()
+
+    def step(self, trainer: Trainer, has_ended: bool) -> None:
+        """Report where the training is after some steps, with which an epoch may have ended.
 
         The message is kept until the next is due or the training is over.
         """
-        if not (ended or self.terminal or self.notebook):
+        if not (has_ended or self.terminal or self.notebook):
             return
-        if validation is not None:
-            self.validation = f"  validation {validation:.4g}"
-        now, n = time.monotonic(), trainer.sampler.n
-        epoch, seen, loss = trainer.epoch, trainer.seen, trainer.loss
-        if ended:  # and C may have begun another one
-            epoch, seen, loss = len(self._history.losses), n, self._history.losses[-1]
-        done = (epoch - 1) * n + seen
-        speed = done / max(now - self.started, 1e-9)
-        rest = self.epochs * n - done
+        now, losses, n = time.monotonic(), self.history.losses, trainer.batches.n
+        epoch, done, loss = len(losses), len(losses) * n, losses[-1] if losses else math.nan
+        if not has_ended:
+            epoch, done, loss = trainer.batches.epoch, done + trainer.batches.seen, trainer.loss
+        rest, speed = self.epochs * n - done, done / max(now - self.begun, 1e-9)
+        validation = f"  validation {self.history.validation_losses[-1]:.4g}" if self.history.validation_losses else ""
         head = (
-            f"epoch {epoch}/{self.epochs}  loss {loss:.4g}{self.validation}  "
+            f"epoch {epoch}/{self.epochs}  loss {loss:.4g}{validation}  "
             f"rate {trainer.optimizer.learning_rate:.3g}  {speed:,.0f} examples/s  "
         )
         self.head = head if rest else ""
@@ -97,6 +99,7 @@ class Progress:
 
 def check_writable(stream: Any) -> None:
     """Raise TypeError if no text can be written to a stream. One that is closed, or whose reader is gone, will do."""
+    require_attributes("progress", stream, ["write", "isatty"], "True, False or a text stream")
     try:
         stream.write("")
     except TypeError as error:

@@ -1,29 +1,29 @@
-"""The Trainer of `fit`: gradients from the engine, then the update, step by step. Generated code is in compiled.py.
+"""Trainer and Engine: the former has a Loop take the steps of `fit` and counts them; the latter is the engine's Loop.
 
-Whoever computes, the examples come in the same order, and the losses are the same but for rounding.
+Generated code has a Loop of its own (compiled.py). Whichever takes the steps, the examples come in the same order, and
+the losses are the same but for rounding.
 """
 
 import math
-from array import array
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Protocol
 
-from micrograd.compiler.stepping import NotFinite, OptimizerLike, Update
+from micrograd.compiler.stepping import Batches, Loop, NotFinite, OptimizerLike, StepLoop, Update
 from micrograd.engine import Value
-from micrograd.optim import Schedule
+from micrograd.optim import Schedule, depends_on_step_only
 from micrograd.reductions import mean
 from micrograd.support.collector import gc_paused
+from micrograd.support.signals import set_back
 from micrograd.support.trees import as_lists
 from micrograd.support.validation import number
-from micrograd.training.history import Diverged, Failure
-
-if TYPE_CHECKING:
-    from micrograd.compiler.session import CompiledGradients
+from micrograd.training.history import Diverged, Failure, History
 
 Table = tuple[Sequence[Any], Sequence[Any]]
 """Inputs and targets, by position."""
+
+PACE = 0.05  # seconds that a Loop may take steps at a time: for progress, and until Ctrl-C is noticed
 
 
 class Model(Protocol):
@@ -36,29 +36,35 @@ class Model(Protocol):
         """The parameters that the optimizer may change."""
 
 
-class EagerGradients:
-    """Gradients from the engine. While `is_unchecked`, the next loss has to depend on the model's parameters."""
+class Engine(StepLoop):
+    """Steps by the engine. While `is_unchecked`, the next loss has to depend on the model's parameters."""
 
-    def __init__(self, model: Model, loss: Callable[[Any, Any], Any], train_data: Table, update: Update) -> None:
-        self.model, self.loss, self.train_data, self.update = model, loss, train_data, update
+    update: Update
+
+    def __init__(
+        self, model: Model, loss: Callable[[Any, Any], Any], data: Table, validation: Table | None, update: Update
+    ) -> None:
+        self.model, self.loss, self.data, self.validation, self.update = model, loss, data, validation, update
         self.is_unchecked = True
 
     @gc_paused()
-    def __call__(self, batch: Sequence[int]) -> float:
-        """The mean loss of a batch, after setting its gradients on the parameters; the graph is freed."""
-        xs, ys = self.train_data
-        loss = mean([self.loss_of(as_lists(xs[i]), as_lists(ys[i])) for i in batch])
-        self.check_dependence(loss)
+    def gradients(self, batches: Batches) -> float:
+        """The mean loss of the next batch, after setting its gradients on the parameters; the graph is freed."""
+        loss = mean([self.loss_of_example(i) for i in batches.next()])
+        if self.is_unchecked:
+            self._check_dependence(loss)
         return self.update.differentiate(loss)
 
-    def warn_eager_step(self) -> None:
-        """Log nothing: the user chose the engine."""
-
     @gc_paused()
-    def losses(self, data: Table) -> list[float]:
-        """The loss of each example, one graph at a time."""
-        xs, ys = data
+    def values(self) -> list[float]:
+        """The losses of the validation examples, one graph at a time."""
+        xs, ys = self.validation or ((), ())
         return [self.loss_of(as_lists(xs[i]), as_lists(ys[i])).data for i in range(len(xs))]
+
+    def loss_of_example(self, i: int) -> Value:
+        """The loss of one of the examples."""
+        xs, ys = self.data
+        return self.loss_of(as_lists(xs[i]), as_lists(ys[i]))
 
     def loss_of(self, x: Any, y: Any) -> Value:
         """The loss of one example. If it raises TypeError, a note says that it is not called with a batch."""
@@ -73,9 +79,9 @@ class EagerGradients:
         except TypeError as error:
             raise TypeError(f"the loss of an example must be a single number: {error}") from None
 
-    def check_dependence(self, loss: Value) -> None:
+    def _check_dependence(self, loss: Value) -> None:
         """Raise ValueError if the first loss, unless it is 0 already, does not depend on any of the parameters."""
-        if self.is_unchecked and loss.data != 0 and math.isfinite(loss.data):
+        if loss.data != 0 and math.isfinite(loss.data):
             _, leaves = loss._topological_order()
             if set(self.update.parameters).isdisjoint(leaves):
                 raise ValueError(
@@ -85,121 +91,103 @@ class EagerGradients:
         self.is_unchecked = False
 
 
-class Sampler:
-    """Draws batches of examples: in each epoch all of them, in a new random order, or without `rng` all at once."""
-
-    def __init__(self, n: int, size: int, rng: Any) -> None:
-        self.n, self.size, self.rng = n, size, rng
-        self.order = array("q", range(n))
-        self.position = n  # how many of `order` have been taken: all, where the next epoch has not been shuffled
-        self.batches = -(-n // size)
-
-    @property
-    def left(self) -> int:
-        """The number of batches left in this epoch."""
-        return -(-(self.n - self.position) // self.size)
-
-    def draw(self, shuffle: Callable[[Any, Any], None] | None = None) -> Sequence[int]:
-        """The next batch, for whose epoch the examples are shuffled if it is the first: by `rng`, or as it would."""
-        if self.rng is None:
-            return range(self.n)
-        if self.position == self.n:
-            self.position = 0
-            if shuffle is not None:
-                shuffle(self.order, self.rng)
-            else:
-                order = list(range(self.n))
-                self.rng.shuffle(order)
-                self.order = array("q", order)
-        return self.order[self.position : self.position + self.size]
-
-
-@dataclass(eq=False, repr=False)
 class Trainer:
-    """Takes one step after the other: computes the gradients of a batch, then updates the parameters, or neither."""
+    """Has a Loop take steps, at the rates of a schedule, and writes the losses of the epochs into a history."""
 
-    gradients: "EagerGradients | CompiledGradients"
-    update: Callable[[], None]
-    optimizer: OptimizerLike
-    sampler: Sampler
-    schedule: Schedule | None
-    validation_losses: Callable[[], list[float]]
-    block: AbstractContextManager[Any] = field(default_factory=nullcontext)  # in which the steps are to be taken
-
-    def __post_init__(self) -> None:
-        self.steps = self.epoch = self.seen = 0  # steps taken, the epoch of the last one, examples seen in that
+    def __init__(
+        self, loop: Loop, batches: Batches, optimizer: OptimizerLike, schedule: Schedule | None, history: History
+    ) -> None:
+        self.loop, self.batches, self.optimizer, self.schedule = loop, batches, optimizer, schedule
+        self.history = history
         self._total = 0.0  # of the losses of the examples seen in this epoch
-        self._ready = 0.0  # the loss whose gradients are ready
+        self._pace = 1  # how many steps the Loop may take at a time
 
     @property
     def loss(self) -> float:
         """The mean loss of the examples seen in this epoch."""
-        return self._total / self.seen if self.seen else math.nan  # where the first step is yet to be taken
+        return self._total / self.batches.seen
 
-    @property
-    def progress(self) -> float:
-        """The number of epochs trained, the last of them perhaps in part."""
-        return self.epoch - 1 + self.seen / self.sampler.n if self.epoch else 0.0
+    def advance(self, epochs: int) -> bool:
+        """Take a step, or some up to the end of this many epochs. Returns whether an epoch has ended."""
+        batches, n_before = self.batches, len(self.history.losses)
+        rates = self._rates(min(self._pace, epochs * batches.per_epoch - batches.steps))
+        started = time.perf_counter()
+        try:
+            losses = self.loop.take(batches, rates)
+        except NotFinite as error:
+            epoch, rate = 1 + batches.steps // batches.per_epoch, float(self.optimizer.learning_rate)
+            where = f"in epoch {epoch}, step {batches.steps + 1}, at a learning rate of {rate!r}"
+            raise self._diverged(error, where) from None
+        seconds = time.perf_counter() - started
+        n = len(losses)
+        self._pace = 2 * n if seconds < PACE / 2 else n if seconds < PACE else -(-n // 2)
+        self._record(losses, rates)
+        return len(self.history.losses) > n_before
 
-    def fetch_gradients(self) -> None:
-        """Compute the gradients of the next step: what takes long, and Ctrl-C may interrupt."""
-        batch = self._begin_step()
-        with self._diverging():
-            self._ready = self.gradients(batch)
-
-    def advance(self) -> list[tuple[float, float]]:
-        """Take one step or more. Returns the mean loss and last rate of each epoch that ends."""
-        with self._diverging():
-            self.update()
-        self.gradients.warn_eager_step()
-        return self._count([self._ready], [self.optimizer.learning_rate])
-
-    def evaluate(self) -> float:
+    def measure(self) -> float:
         """The mean loss of the validation examples."""
-        losses = self.validation_losses()
+        losses = self.loop.values()
         for loss in losses:
             if not math.isfinite(loss):
-                what = f"the validation loss is {loss!r}"
-                raise Diverged(Failure(self.progress, what, f"{what} after epoch {self.epoch}", "", []))
+                raise self._diverged(NotFinite("the validation loss", loss), f"after epoch {self.batches.epoch}")
         return float(sum(losses) / len(losses))
 
-    def _begin_step(self, shuffle: Callable[[Any, Any], None] | None = None) -> Sequence[int]:
-        """Draw the batch of the next step, and set its learning rate."""
-        batch = self.sampler.draw(shuffle)
-        if self.schedule is not None:
-            self.optimizer.learning_rate = self._rate_of(self.steps)
-        return batch
+    def _rates(self, most: int) -> list[float]:
+        """The learning rates of the next steps, up to one for which the schedule raises an error.
 
-    def _rate_of(self, step: int) -> float:
-        assert self.schedule is not None
-        return number(f"schedule({step})", self.schedule(step))
+        A schedule of the user's own may read or change anything: so it is called right before each step.
+        """
+        if self.schedule is None:
+            return [self.optimizer.learning_rate] * most
+        steps = self.batches.steps
+        rates = [number(f"schedule({steps})", self.schedule(steps))]
+        with suppress(Exception):  # it is raised again when that step comes first
+            while len(rates) < most and depends_on_step_only(self.schedule):
+                rates.append(number("", self.schedule(steps + len(rates))))
+        self.optimizer.learning_rate = rates[0]
+        return rates
 
-    def _count(self, losses: Sequence[float], rates: Sequence[float]) -> list[tuple[float, float]]:
-        """Count steps with these losses and learning rates. Returns what `advance` does."""
-        n, size = self.sampler.n, self.sampler.size
-        epoch, seen, total = self.epoch, self.seen, self._total
-        ended = []
-        for loss, rate in zip(losses, rates, strict=True):
-            if seen in (0, n):
-                epoch, seen, total = epoch + 1, 0, 0.0
-            taken = min(size, n - seen)
-            seen += taken
-            total += loss * taken
-            if seen == n:
-                ended.append((total / n, rate))
-        self.steps += len(losses)
-        self.epoch, self.seen, self._total = epoch, seen, total
-        if losses:
-            self.sampler.position = seen
-        return ended
+    def _record(self, losses: Sequence[float], rates: Sequence[float]) -> None:
+        """Count the losses of the latest steps, and write those of epochs that have ended into the history."""
+        n, size, per_epoch = self.batches.n, self.batches.size, self.batches.per_epoch
+        for step, (loss, rate) in enumerate(zip(losses, rates, strict=False), self.batches.steps - len(losses)):
+            index = step % per_epoch
+            taken = min(size, n - index * size)
+            self._total = loss * taken + (self._total if index else 0.0)
+            if index == per_epoch - 1:
+                self.history.losses.append(self._total / n)
+                self.history.learning_rates.append(rate)
 
-    @contextmanager
-    def _diverging(self) -> Iterator[None]:
-        """Say of a number that is not finite in which step that is."""
-        try:
-            yield
-        except NotFinite as error:
-            epoch = self.epoch + (self.seen in (0, self.sampler.n))
-            rate = float(self.optimizer.learning_rate)
-            message = f"{error.what} in epoch {epoch}, step {self.steps + 1}, at a learning rate of {rate!r}"
-            raise Diverged(Failure(self.progress, error.what, message, error.origin, error.parameters)) from None
+    def _diverged(self, error: NotFinite, where: str) -> Diverged:
+        epoch, seen = self.batches.epoch, self.batches.seen
+        progress = epoch - 1 + seen / self.batches.n if seen else 0.0
+        return Diverged(Failure(progress, error.what, f"{error.what} {where}", error.origin, error.parameters))
+
+
+class EarlyStopping:
+    """Collects validation losses; with patience, it keeps what is trained as it was after the epoch of the lowest."""
+
+    def __init__(self, history: History, patience: int | None, update: Update) -> None:
+        self._losses, self._patience, self._update = history.validation_losses, patience, update
+        self._best = 0  # the epoch of the lowest loss
+        self._kept: tuple[Sequence[Value], Sequence[Any]] = (), ()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the patience has run out."""
+        return self._patience is not None and len(self._losses) - self._best >= self._patience
+
+    def add(self, loss: float) -> None:
+        """Take note of the loss after an epoch."""
+        self._losses.append(loss)
+        if not self._best or loss < self._losses[self._best - 1]:
+            self._best = len(self._losses)
+            if self._patience is not None:
+                trained = list(self._update.trained())
+                self._kept = trained, [parameter.data for parameter in trained]
+
+    def set_back(self) -> str:
+        """Set what is trained back to the best epoch, if that is kept. Returns in words of when the parameters are."""
+        set_back(*self._kept)
+        of_best = f"of epoch {self._best}, with the lowest validation loss"
+        return of_best if self._kept[0] else "after the last completed step"

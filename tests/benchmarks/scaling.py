@@ -9,6 +9,7 @@ message after the other; workers compute in parallel. No other machine was invol
 import heapq
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 from tests.benchmarks.data import images, points, set_weights
@@ -16,7 +17,7 @@ from tests.benchmarks.growth import count
 from tests.benchmarks.harness import Benchmark, Contestant, Measure, Measured, from_first_step
 
 NETWORKS = {"2-16-16-1": 50_000, "30-102-10": 5_000, "784-128-10": 1_000}  # and the examples of a step
-MESSAGES = 16  # shards of one example each, by which a message is measured
+MESSAGES = 16  # one after the other to a single worker, by which a message is measured
 STEPS = 20
 WORKERS = (2, 10, 100, 1_000)
 
@@ -39,10 +40,10 @@ def benchmarks() -> list[Benchmark]:
     return [
         Benchmark(
             f"training step, MLP {name}, {_weights(name):,} weights, {n:,} examples",
-            (Contestant("in one process", our_steps, (name, n, 0, 0)),),
+            (Contestant("in one process", our_steps, (name, n, 0)),),
             (
-                Contestant("on 1 worker process", our_steps, (name, n, 1, 2)),
-                Contestant("on 2 worker processes", our_steps, (name, n, 2, 2)),
+                Contestant("on 1 worker process", our_steps, (name, n, 1)),
+                Contestant("on 2 worker processes", our_steps, (name, n, 2)),
             ),
             rounds=3,
         )
@@ -57,9 +58,9 @@ def benchmarks() -> list[Benchmark]:
     ]
 
 
-def our_steps(name: str, n: int, workers: int, shards: int, steps: int = STEPS) -> Measure:
-    """Steps by `fit` on n examples."""
-    from micrograd import fit, losses, nn, optim
+def our_steps(name: str, n: int, workers: int, messages: int = 1) -> Measure:
+    """Steps by `fit` on n examples, with so many messages for all workers."""
+    from micrograd import Backend, fit, losses, nn, optim
 
     sizes = list(map(int, name.split("-")))
     model = nn.MLP(sizes[0], sizes[1:], activation="relu")
@@ -69,11 +70,12 @@ def our_steps(name: str, n: int, workers: int, shards: int, steps: int = STEPS) 
     def train(schedule: Any) -> float:
         set_weights(model.parameters(), sizes)
         optimizer = optim.SGD(model.parameters(), 0.01)
-        parts = {"executor": lambda: ProcessPoolExecutor(workers), "shards": shards} if workers else {}
-        options = {"optimizer": optimizer, "schedule": schedule, "epochs": steps, "progress": False, "backend": "c"}
-        return fit(model, loss, xs, ys, **options, **parts).losses[-1]
+        with ProcessPoolExecutor(workers) if workers else nullcontext() as pool:
+            backend = Backend("c", executor=[pool] * messages if pool else None)
+            options = {"optimizer": optimizer, "schedule": schedule, "epochs": STEPS, "progress": False}
+            return fit(model, loss, xs, ys, backend=backend, **options).losses[-1]
 
-    return from_first_step(train, 0.01, steps, first=1)  # when all workers have their shards
+    return from_first_step(train, 0.01, STEPS, first=1)  # when all workers have their shards
 
 
 def our_messages(name: str) -> Measure:

@@ -11,6 +11,7 @@ import signal
 import threading
 from array import array
 from contextlib import suppress
+from ctypes import CFUNCTYPE, c_int64
 from fractions import Fraction
 from functools import partial
 
@@ -20,10 +21,11 @@ import pytest
 import micrograd
 from micrograd import Backend, Value, dot, fit, losses, nn, scalar
 from micrograd.compiler import CompilerError, TraceError
+from micrograd.compiler.dataset import address
 from micrograd.compiler.frontend import redirect
 from micrograd.compiler.native import loop, toolchain
 from micrograd.compiler.native.buffers import Buffers, Moments
-from micrograd.compiler.native.loop import NativeLoop
+from micrograd.compiler.native.library import POINTER
 from micrograd.compiler.native.update import UpdateKernel
 from micrograd.data import moons
 from micrograd.optim import SGD, Adam, AdamW, Optimizer
@@ -1165,18 +1167,18 @@ def shuffled(cache):
     """A function to the numbers below n in random order, so many times, one after the other."""
     if not has_compiler():
         pytest.skip("there is no C compiler here")
-    w = Value(1.0)
-    buffers = Buffers([w], SGD([w]))
+    library = toolchain.build(loop.source(UpdateKernel(SGD([Value(1.0)]))))
+    shuffle = toolchain.function_of(library, "shuffle", CFUNCTYPE(None, POINTER, POINTER, c_int64))
 
     def shuffled(n, times, rng):
         orders = [array("q", range(n)) for _ in range(times)]
         for order in orders:
-            loop.shuffle(order, rng)
+            with loop.random_state(rng) as state:
+                shuffle(state, address(order), n)
         return [i for order in orders for i in order]
 
-    with buffers.in_use():  # not while other tests run: they see which numbers are in buffers
-        loop = NativeLoop(None, buffers, None)
-    return shuffled
+    yield shuffled
+    del library  # which is unloaded then
 
 
 def orders(n, times, rng):

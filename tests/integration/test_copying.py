@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import micrograd
-from micrograd import Value, data, dot, fit, losses, nn, optim, scalar, take, where
+from micrograd import Backend, Value, data, dot, fit, losses, nn, optim, scalar, take, where
 from micrograd.compiler.frontend.graph import Graph, SerializedGraph
 from micrograd.compiler.frontend.interpret import GraphFunction
 from micrograd.support.trees import shape_of
@@ -248,10 +248,10 @@ class Stopping(nn.Module):
 
 def test_a_step_of_the_engine_in_workers_is_that_of_fit_alone():
     trained = []
-    for options in {"backend": "eager"}, {"backend": "auto", "executor": ThreadPoolExecutor(2), "shards": 2}:
+    for backend in "eager", Backend("auto", executor=ThreadPoolExecutor(2)):
         model, xs = Stopping(), [0.0, 1.0, 0.0, 4.0]
         fit(model, losses.mse_loss, xs, [1.0] * 4, optimizer=optim.SGD(model.parameters(), 0.001), epochs=3,
-            batch_size=None, rng=1, progress=False, **options)  # fmt: skip
+            batch_size=None, rng=1, progress=False, backend=backend)  # fmt: skip
         trained.append([model.p.data, model.w.data])
     assert trained[1] == pytest.approx(trained[0], rel=1e-12)
 

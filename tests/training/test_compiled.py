@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from micrograd import Value, dot, losses, nn, optim
+from micrograd import Backend, Value, dot, losses, nn, optim
 from micrograd.compiler import TraceError
 from micrograd.compiler.function import Function
 from micrograd.training.fit import fit
@@ -212,8 +212,8 @@ def test_a_model_that_draws_random_numbers_or_reads_an_iterator_is_traced_each_t
 
 def test_other_options_compile_again(traced: list[Any]) -> None:
     model = Line()
-    for options in ({}, {"backend": "auto"}, {"backend": "c"}, {"backend": "c", "precision": "single"}):
-        train(model, **options)
+    for backend in ("python", "auto", "c", Backend("c", precision="single")):
+        train(model, backend=backend)
     assert len(traced) == 4
 
 

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import AbstractContextManager, ExitStack, suppress
 from itertools import count, islice
-from pickle import PicklingError
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -88,10 +87,7 @@ class ExecutorSlot:
             return "if it was shut down, as at the end of its `with` block, use it inside the block"
         again = f"{MOST_FAILURES} replacements have broken, too" if self.failures > 1 else ""
         if not self.workers:
-            return (
-                f'{again and again + "; "}it never answered: start processes under `if __name__ == "__main__":`, and '
-                "define functions that load shards in a module that the processes can import"
-            )
+            return f'{again and again + "; "}it never answered: start processes under `if __name__ == "__main__":`'
         return (again and f"{again}, before they gave an answer") or (
             f"give a function that creates an executor, as in executor=lambda: ProcessPoolExecutor({self.size()}), "
             "which is called again when one breaks, or a list of several executors"
@@ -140,11 +136,6 @@ class Pool(AbstractContextManager["Pool"]):
                     except (BrokenExecutor, CancelledError) as error:
                         self._replace(slot, executor, error)
                         submitted[i] = self._submit(i, task, done)
-                    except (PicklingError, AttributeError, TypeError) as error:
-                        if not hasattr(error, "__notes__"):  # a worker's error has them
-                            remedy = "load it with a function defined in a module, or a partial of one"
-                            error.add_note(f"{task.name} cannot be sent: {remedy}")
-                        raise
                     else:
                         if answer is None:
                             submitted[i] = self._submit(i, task, done, whole=True)

@@ -32,7 +32,7 @@ class Task:
     token: str  # the key under which the worker caches the program
     program: bytes | None  # None if the worker should have it; b"" if the task needs none
     shard: int | None  # the key under which it caches the examples; None if it does not
-    source: Any  # the examples, or a function that loads them; None if the worker should have them
+    source: Any  # the examples; None if the worker should have them
     serial: int = field(default_factory=_serials.__next__)  # some executors compute equal calls only once
 
     def without_cached(self) -> "Task":
@@ -67,7 +67,7 @@ def run_task(task: Task) -> Answer | None:
         source = task.source
         if task.shard is not None:
             if source is not None and task.shard not in cache:
-                cache[task.shard] = source() if callable(source) else source
+                cache[task.shard] = source
             source = cache.get(task.shard)
         program, came_in_c = cache.get(None, (None, False))
         if source is None or (program is None and task.program is None):

@@ -4,8 +4,9 @@ It knows a program by its function `run` alone, so it is built once for an optim
 """
 
 import ctypes
+import random
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -16,12 +17,12 @@ from micrograd.compiler.native.buffers import Buffers
 from micrograd.compiler.native.library import ADD, POINTER
 from micrograd.compiler.native.toolchain import build, function_of, prepare_build
 from micrograd.compiler.native.update import UpdateKernel
+from micrograd.compiler.stepping import Batches
 from micrograd.compiler.targets import spelling
 from micrograd.compiler.targets.c_runtime import FOR_TILES, PARTS, helpers, vector_functions
 from micrograd.optim import Optimizer
 
 TRAIN = ctypes.CFUNCTYPE(ctypes.c_int64, POINTER)  # arguments
-SHUFFLE = ctypes.CFUNCTYPE(None, POINTER, POINTER, ctypes.c_int64)  # state, order, n
 
 
 class KernelCall(ctypes.Structure):
@@ -74,11 +75,10 @@ class NativeLoop:
 
     def __init__(self, function: Any, buffers: Buffers, started: LoopBuild | None = None) -> None:
         self.kernel = UpdateKernel(buffers.optimizer)
-        self._function, self._attributes, self._precision = function, vars(buffers.optimizer), buffers.precision
+        self._function, self._optimizer, self._precision = function, buffers.optimizer, buffers.precision
         text = source(self.kernel, buffers.precision)
         self._library = library = started.task.result() if started and started.text == text else build(text)
-        functions = ("train", TRAIN), ("shuffle", SHUFFLE), ("add", ADD)
-        self._train, self._shuffle, self._add = (function_of(library, *function) for function in functions)
+        self._train, self._add = function_of(library, "train", TRAIN), function_of(library, "add", ADD)
         n, n_before = buffers.n, buffers.n * (1 + self.kernel.n_changed)
         self._kept = buffers.numbers, buffers.precision.zeros(n_before + n), buffers.ranges()  # pointed at
         numbers, before, ranges = map(address, self._kept)
@@ -111,43 +111,49 @@ class NativeLoop:
         arguments.n_examples = n
         self._examples = examples
 
-    def run_steps(
-        self,
-        rates: "array[float]",
-        losses: "array[float]",
-        *,
-        order: "array[int] | None" = None,
-        size: int = 1,
-        position: int = 0,
-        rng: Any = None,
-    ) -> int:
-        """Take a step at each of the `rates`, up to one that fails, which changes nothing. Returns how many were taken.
+    def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
+        """Take steps on bound examples, as a Loop does: up to one that fails, and none if that is the first."""
+        rng = batches.rng
+        if rng is not None and rng is not random and type(rng) is not random.Random:  # C does not know how it shuffles
+            batches.next()
+            rng, rates = None, rates[: batches.left]
+        elif len(rates) <= batches.left:  # no epoch begins
+            rng = None
+        losses = array("d", bytes(8 * len(rates)))
+        is_in_order = batches.rng is None and len(batches.examples.batches) == 1
+        order = None if is_in_order else address(batches.order)
+        done = self._run(array("d", rates), losses, order, batches.size, batches.position, rng)
+        batches.count(done)
+        if done:
+            self._optimizer.learning_rate = rates[done - 1]
+        return losses[:done]
 
-        `losses` receives the mean loss of each batch; where no examples are bound, it has to be given, and so do the
-        gradients. `order` is the order of the examples in this epoch, None for the one they were given in. A batch has
-        `size` of them, and the first one starts at `position`. `rng` shuffles the order for each new epoch.
-        `optimizer.steps` counts the steps.
+    def update(self, parts: Sequence["array[float]"], rate: float) -> bool:
+        """Take a step along the sum of these gradients. False if it fails, and then only the gradients have changed."""
+        gradients = self._arguments.g
+        ctypes.memset(gradients, 0, self._precision.size * self._arguments.n)
+        for part in parts:
+            self._add(gradients, address(part), len(part))
+        return bool(self._run(array("d", [rate]), array("d", [0.0]), None, 1, 0, None))
+
+    def _run(
+        self, rates: "array[float]", losses: "array[float]", order: int | None, size: int, position: int, rng: Any
+    ) -> int:
+        """Call the loop, which takes a step at each of the rates, up to one that fails. Returns how many it has taken.
+
+        Where no examples are bound, the losses are given, and so are the gradients. `order` is None for the order that
+        the examples were given in; `rng` shuffles it for each new epoch.
         """
-        arguments, attributes = self._arguments, self._attributes
-        arguments.order = None if order is None else address(order)
+        arguments, optimizer = self._arguments, vars(self._optimizer)
+        arguments.order, arguments.size, arguments.position = order, size, position
         arguments.rates, arguments.losses = address(rates), address(losses)
-        arguments.size, arguments.position = size, position
-        arguments.steps, arguments.taken = len(rates), attributes["steps"]
+        arguments.steps, arguments.taken = len(rates), optimizer["steps"]
         with random_state(rng) as arguments.random:
             done = int(self._train(ctypes.addressof(arguments)))
-        attributes["steps"] += done
+        optimizer["steps"] += done
         for library in self._work:
             library.check_interrupt()
         return done
-
-    def shuffle(self, order: "array[int]", rng: Any) -> None:
-        """Make of the order what `rng.shuffle` makes of a list of the numbers from 0."""
-        with random_state(rng) as state:
-            self._shuffle(state, address(order), len(order))
-
-    def add_gradients(self, gradients: "array[float]") -> None:
-        """Add gradients to those in the buffers."""
-        self._add(self._arguments.g, address(gradients), len(gradients))
 
     def _kernel_call(self, batch: Batch, examples: Buckets) -> KernelCall:
         """What computes the examples of a shape, and the room it works in."""

@@ -1,7 +1,6 @@
 """Training, `map` and `backward` on executors: the results equal those of one, whichever worker answers or fails."""
 
 import functools
-import math
 import os
 import pickle
 import random
@@ -21,11 +20,10 @@ import numpy as np
 import pytest
 
 import micrograd
-from micrograd import Value, data, dot, fit, losses, nn, optim
+from micrograd import Backend, Value, data, dot, fit, losses, nn, optim
 from micrograd.compiler import TraceError
-from micrograd.compiler.distributed import pool, shards, worker
+from micrograd.compiler.distributed import pool, worker
 from micrograd.compiler.distributed.pool import WorkersLost
-from micrograd.compiler.dtype import DOUBLE
 from micrograd.training.history import Diverged
 from tests.helpers import has_compiler
 
@@ -42,16 +40,18 @@ class Processes:
     ----------
     workers
         How many take turns at random, each with what it has kept.
+    size
+        How many it says it has, and so how many shards there are; by default just these.
     before
         Called with the number of a task before that is carried out.
     answer
         Called with what a worker has answered, which becomes what this returns.
     """
 
-    def __init__(self, workers=2, before=lambda i: None, answer=lambda answer: answer):
+    def __init__(self, workers=2, size=None, before=lambda i: None, answer=lambda answer: answer):
         self.before, self.answer = before, answer
         self.kept = [{} for _ in range(workers)]
-        self._max_workers = workers
+        self._max_workers = size or workers
         self.tasks, self.cancelled = [], 0
         self._rng, self._queue = random.Random(workers), SimpleQueue()
         threading.Thread(target=self._serve, daemon=True).start()
@@ -105,9 +105,11 @@ def trained(model=lambda: nn.MLP(2, [4, 1], rng=1), xs=XS, ys=YS, loss=losses.ms
     """The history of a training, and what it has changed."""
     model, rng = model(), random.Random(3)
     make = options.pop("optimizer", lambda parameters: optim.Adam(parameters, learning_rate=0.05))
-    options = {"epochs": 4, "batch_size": 5, "backend": "c" if has_compiler() else "python", **options}
+    name, precision = options.pop("backend", "c" if has_compiler() else "python"), options.pop("precision", "double")
+    backend = Backend(name, precision=precision, executor=options.pop("executor", None))
+    options = {"epochs": 4, "batch_size": 5, **options}
     optimizer = make(model.parameters())
-    history = fit(model, loss, xs, ys, optimizer=optimizer, rng=rng, progress=False, **options)
+    history = fit(model, loss, xs, ys, optimizer=optimizer, rng=rng, progress=False, backend=backend, **options)
     return history, [p.data for p in model.parameters()], optimizer.state_dict(), rng.getstate()
 
 
@@ -124,19 +126,6 @@ def assert_close(ours, theirs):
     assert list(flat(ours)) == pytest.approx(list(flat(theirs)), rel=1e-9, abs=1e-12)
 
 
-def loader(directory, parts=3, xs=XS, ys=YS):
-    """Functions that load parts of the examples, which lie in files."""
-    ends = [len(xs) * k // parts for k in range(parts + 1)]
-    for k in range(parts):
-        np.save(directory / f"xs{k}.npy", np.array(xs[ends[k] : ends[k + 1]], float))
-        np.save(directory / f"ys{k}.npy", np.array(ys[ends[k] : ends[k + 1]], float))
-    return [functools.partial(load, directory, k) for k in range(parts)]
-
-
-def load(directory, k):
-    return tuple(np.load(directory / f"{name}{k}.npy", mmap_mode="r") for name in ("xs", "ys"))
-
-
 # The same as in one process
 
 
@@ -148,8 +137,7 @@ SETTINGS = {
     "a schedule of the user's": {"schedule": lambda step: 0.1 / (1 + step)},
     "clipped": {"optimizer": lambda p: optim.SGD(p, 0.1, momentum=0.9, clip_grad_norm=0.1)},
     "validation": {"validation": (XS[:5], YS[:5]), "patience": 1, "epochs": 30},
-    "snapshots": {"snapshots": 3},
-    "some parameters": {"optimizer": lambda p: optim.SGD(p[2:7], 0.1), "snapshots": 2},
+    "some parameters": {"optimizer": lambda p: optim.SGD(p[2:7], 0.1)},
 }
 
 
@@ -157,8 +145,8 @@ SETTINGS = {
 def test_a_training_in_shards_is_that_in_one_process(options, backend):
     alone = trained(backend=backend, **options)
     several = [
-        trained(backend=backend, executor=executor, shards=4, **options)
-        for executor in (Processes(1), Processes(2), Processes(5), ThreadPoolExecutor(2))
+        trained(backend=backend, executor=executor, **options)
+        for executor in (Processes(1, 4), Processes(4), Processes(9, 4), ThreadPoolExecutor(4))
     ]
     assert_close(several[0], alone)
     assert several[0][-1] == alone[-1]
@@ -170,19 +158,17 @@ def test_real_processes_give_the_same_bits(method):
     if method == "fork" and not hasattr(os, "fork"):
         pytest.skip("no such processes here")
     with ProcessPoolExecutor(2, mp_context=get_context(method)) as executor:
-        there = trained(executor=executor, shards=3)
-    assert there == trained(executor=Processes(), shards=3)
+        there = trained(executor=executor)
+    assert there == trained(executor=Processes(2))
 
 
 @pytest.mark.skipif(not has_compiler(), reason="there is no C compiler here")
-@pytest.mark.parametrize("are_loaded", [False, True])
-def test_shards_may_be_in_single_precision(tmp_path, are_loaded):
-    examples = {"xs": None, "ys": None, "shards": loader(tmp_path)} if are_loaded else {"shards": 3}
-    there = trained(executor=Processes(), precision="single", **examples)
+def test_shards_may_be_in_single_precision():
+    there = trained(executor=Processes(), precision="single")
     alone, doubles = trained(precision="single"), trained()
     assert there[0].losses == pytest.approx(alone[0].losses, rel=1e-5)
     assert there[1] == pytest.approx(alone[1], rel=1e-3)
-    assert there[0].losses != trained(executor=Processes(), shards=3)[0].losses == pytest.approx(doubles[0].losses)
+    assert there[0].losses != trained(executor=Processes(3))[0].losses == pytest.approx(doubles[0].losses)
     assert np.array(there[1], "f").tolist() == there[1]
 
 
@@ -199,35 +185,34 @@ class Sum(nn.Module):
 def test_examples_of_several_shapes_are_shared_out(backend):
     xs = [[float(i)] * (1 + i // 4) for i in range(11)]
     options = {"model": Sum, "xs": xs, "ys": [1.0] * 11, "backend": backend, "optimizer": lambda p: optim.SGD(p, 0.001)}
-    assert_close(trained(executor=Processes(), shards=4, **options), trained(**options))
+    assert_close(trained(executor=Processes(4), **options), trained(**options))
 
 
 def test_by_default_there_is_a_shard_for_each_worker():
     executor = Processes(3)
-    assert trained(executor=executor) == trained(executor=Processes(1), shards=3)
+    assert trained(executor=executor) == trained(executor=Processes(1, 3))
     assert {task.shard for task in executor.tasks} == {0, 1, 2}
 
 
 def test_workers_are_sent_once_what_they_keep():
-    executor = Processes(1)
-    trained(executor=executor, shards=4)
+    executor = Processes(1, size=4)
+    trained(executor=executor)
     assert executor.loaded() == [4, 4]
     assert len(executor.tasks) > 50
     assert executor.kept == [{}]
 
 
 def test_what_a_worker_has_lost_is_sent_again():
-    executor = Processes(2, before=lambda i: i % 7 or executor.kept[0].clear())
-    assert trained(executor=executor, shards=3) == trained(executor=Processes(), shards=3)
+    executor = Processes(2, 3, before=lambda i: i % 7 or executor.kept[0].clear())
+    assert trained(executor=executor) == trained(executor=Processes(3))
     assert executor.loaded()[0] > 10
 
 
 def test_a_process_keeps_the_latest_functions():
     with ThreadPoolExecutor(1) as executor:
         for token in "abc":
-            source = functools.partial(shards.loaded, lambda: ([1.0], [2.0]), DOUBLE)
-            task = worker.Task("", shards.describe_shards, (None,), token, b"", 0, source)
-            assert executor.submit(worker.run_task, task).result().result == [(1, [1.0, 2.0])]
+            task = worker.Task("", lambda program, examples: examples, (), token, b"", 0, [1.0])
+            assert executor.submit(worker.run_task, task).result().result == [1.0]
     assert list(worker._caches) == ["b", "c"]
     worker._forked()
     assert worker._caches == {}
@@ -235,18 +220,19 @@ def test_a_process_keeps_the_latest_functions():
 
 def test_several_trainings_at_a_time_do_not_mix():
     with ThreadPoolExecutor(2) as executor, ThreadPoolExecutor(3) as trainings:
-        futures = [trainings.submit(trained, executor=executor, shards=2, epochs=2) for _ in range(3)]
+        futures = [trainings.submit(trained, executor=executor, epochs=2) for _ in range(3)]
         assert all(future.result() == futures[0].result() for future in futures)
 
 
 def test_a_function_makes_the_executor_and_fit_shuts_it_down():
     made = []
 
-    def make():
-        made.append(ThreadPoolExecutor(2))
+    def make(workers):
+        made.append(ThreadPoolExecutor(workers))
         return made[-1]
 
-    assert trained(executor=make, shards=3) == trained(executor=[make, make], shards=3)
+    one = functools.partial(make, 1)
+    assert trained(executor=lambda: make(2)) == trained(executor=[one, one])
     for executor in made:
         with pytest.raises(RuntimeError, match="shutdown"):
             executor.submit(int)
@@ -267,125 +253,12 @@ def test_an_operation_that_fails_without_harm_is_none(backend):
     options = {"model": Times, "xs": xs, "ys": xs, "backend": backend, "batch_size": 20}
     options["loss"] = lambda x, y: (x - y) ** 2 + 1.0 / (x * 1e308 * 1e308 + 3)
     alone = trained(**options)
-    assert_close(trained(executor=Processes(), shards=2, **options), alone)
+    assert_close(trained(executor=Processes(), **options), alone)
     try:
         sys.setswitchinterval(1e-6)
-        assert_close(trained(executor=ThreadPoolExecutor(4), shards=4, **options), alone)
+        assert_close(trained(executor=ThreadPoolExecutor(4), **options), alone)
     finally:
         sys.setswitchinterval(interval)
-
-
-# Loaders
-
-
-def test_loaders_give_the_examples_where_they_are_used(tmp_path, backend):
-    alone = trained(backend=backend)
-    executor = Processes()
-    there = trained(xs=None, ys=None, executor=executor, shards=loader(tmp_path), backend=backend)
-    assert_close(there, alone)
-    assert there == trained(executor=Processes(), shards=3, backend=backend)
-    assert all(type(task.source) in (functools.partial, type(None)) for task in executor.tasks)
-
-
-def test_all_at_once_needs_no_order(tmp_path):
-    history, parameters, *_, state = trained(
-        xs=None, ys=None, executor=Processes(), shards=loader(tmp_path), batch_size=None
-    )
-    assert_close([history, parameters], trained(batch_size=None)[:2])
-    assert state == random.Random(3).getstate()
-
-
-def test_memory_mapped_arrays_are_used_where_they_lie(tmp_path):
-    xs, ys = load(tmp_path, loader(tmp_path)[1].args[1])
-    [pack] = shards.loaded(lambda: (xs, ys), DOUBLE).batches
-    assert list(pack.pointers) == [xs.ctypes.data, ys.ctypes.data]
-    assert pack.row(3) == (*xs[3], ys[3])
-
-
-def test_loaders_of_other_shapes_go_together():
-    with ThreadPoolExecutor(2) as executor:
-        shards = [lambda: ([[1.0]], [1.0]), lambda: ([[1.0], [1.0, 2.0]], [2.0, 3.0])]
-
-        there = trained(Sum, None, None, executor=executor, shards=shards, batch_size=2)
-    assert_close(there, trained(Sum, [[1.0], [1.0], [1.0, 2.0]], [1.0, 2.0, 3.0], batch_size=2))
-
-
-@pytest.mark.parametrize("batch_size", [2, None])
-def test_a_shard_that_is_empty_contributes_nothing(backend, batch_size):
-    full = [lambda: (XS[:9], YS[:9]), lambda: (XS[9:], YS[9:])]
-    empty = [lambda: ([], []), lambda: (np.empty((0, 2)), np.empty(0))]
-    options = {"xs": None, "ys": None, "backend": backend, "batch_size": batch_size}
-    with ThreadPoolExecutor(2) as executor:
-        there = trained(executor=executor, shards=[empty[0], full[0], empty[1], full[1], empty[0]], **options)
-        assert there == trained(executor=executor, shards=full, **options)
-
-
-def test_an_infinite_input_is_named_by_the_shard_that_it_is_of():
-    shards = [lambda: ([], []), lambda: ([[math.inf, 1.0]], [1.0])]
-    with ThreadPoolExecutor(1) as executor, pytest.raises(Diverged, match=r"xs\[0\] of shard 1 holds inf"):
-        trained(xs=None, ys=None, executor=executor, shards=shards)
-
-
-def test_a_loader_that_changes_its_mind_is_named():
-    examples = iter([([[0.0, 1.0]] * n, [1.0] * n) for n in (2, 3)])
-    options = {"executor": ThreadPoolExecutor(1), "shards": [lambda: next(examples)]}
-    with pytest.raises(ValueError, match=r"^the loader returned 3 examples, but 2 when it was first called"):
-        trained(xs=None, ys=None, schedule=lambda step: worker._caches.clear() or 0.1, **options)
-
-
-class Pinned:
-    """A loss that cannot be sent."""
-
-    def __init__(self):
-        self.loss, self.check_targets = lambda x, y: (x - y) ** 2, lambda targets, name: None
-
-    def __call__(self, x, y):
-        return self.loss(x, y)
-
-
-def test_targets_are_checked_where_they_are_loaded():
-    def options(loss, target):
-        shards = [lambda: ([[0.0, 1.0]] * 2, [1.0, target])]
-        return {"loss": loss, "xs": None, "ys": None, "executor": ThreadPoolExecutor(1), "shards": shards}
-
-    with pytest.raises(ValueError, match=r"^ys\[1\] is 2.0: binary_cross_entropy_with_logits expects") as caught:
-        trained(**options(losses.binary_cross_entropy_with_logits, 2.0))
-    assert "in shard 0, <function" in caught.value.__notes__[0]
-    trained(**options(losses.binary_cross_entropy_with_logits, 0.0))
-    trained(**options(Pinned(), 2.0))
-
-
-MEMORY = """
-import functools, resource, sys
-from concurrent.futures import ProcessPoolExecutor
-import numpy as np
-from micrograd import fit, losses, nn
-
-def load(k, n):
-    rng = np.random.default_rng(k)
-    return rng.random((n, 100)), rng.random(n)
-
-if __name__ == "__main__":
-    n = int(sys.argv[1])
-    with ProcessPoolExecutor(1) as executor:
-        fit(nn.MLP(100, [1], rng=1), losses.mse_loss, executor=executor, backend="auto", progress=False, epochs=2,
-            shards=[functools.partial(load, k, n) for k in range(4)])
-    print(*[resource.getrusage(who).ru_maxrss >> 10 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)])
-"""
-
-
-def test_the_memory_of_the_driver_does_not_grow_with_the_data(tmp_path):
-    """With 100 MB, of which it has no more than 8 bytes for each of 800."""
-    (tmp_path / "memory.py").write_text(MEMORY)
-
-    def megabytes(n):
-        command = [sys.executable, str(tmp_path / "memory.py"), str(n)]
-        done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
-        return list(map(int, done.stdout.split()))
-
-    (few, _), (many, there) = megabytes(10), megabytes(32_000)
-    assert many < few + 8
-    assert there > 110
 
 
 # What goes wrong
@@ -394,8 +267,8 @@ def test_the_memory_of_the_driver_does_not_grow_with_the_data(tmp_path):
 class Breaking(Processes):
     """Breaks at a task, with all that are waiting."""
 
-    def __init__(self, at, workers=2):
-        super().__init__(workers, before=self._break)
+    def __init__(self, at, workers=2, size=None):
+        super().__init__(workers, size, before=self._break)
         self.at = at
 
     def _break(self, i):
@@ -404,16 +277,16 @@ class Breaking(Processes):
 
 
 def test_a_broken_executor_is_made_anew_and_nothing_is_counted_twice(caplog):
-    made = [*map(Breaking, (2, 9, 12, 9, 5, 4)), Processes()]
-    expected = trained(executor=Processes(), shards=3)
-    assert trained(executor=lambda: made.pop(0), shards=3) == expected
+    made = [*[Breaking(at, size=3) for at in (2, 9, 12, 9, 5, 4)], Processes()]
+    expected = trained(executor=Processes(3))
+    assert trained(executor=lambda: made.pop(0)) == expected
     assert made == []
     assert caplog.messages == ["an executor is broken and is being replaced: BrokenExecutor: a process has died"] * 6
 
 
 def test_a_broken_executor_leaves_its_shards_to_the_others(caplog):
-    executors = [Processes(1), Breaking(9, 1), Processes(1)]
-    assert trained(executor=executors, shards=5) == trained(executor=Processes(), shards=5)
+    executors = [Processes(1, 2), Breaking(9, 1, 2), Processes(1)]
+    assert trained(executor=executors) == trained(executor=Processes(5))
     assert {task.shard for task in executors[0].tasks[:4]} == {0, 3}
     assert {task.shard for task in executors[1].tasks} == {1, 4}
     assert [message.partition(":")[0] for message in caplog.messages] == [
@@ -434,8 +307,8 @@ def test_without_workers_the_last_whole_step_stays():
     with pytest.raises(
         BrokenExecutor, match="no worker is left: BrokenExecutor: a process has died; give a f"
     ) as caught:
-        trained(lambda: model, executor=Breaking(30), shards=2, schedule=lambda step: steps.append(numbers()) or 0.05)
-    assert caught.value.history.losses == trained(executor=Processes(), shards=2, epochs=2)[0].losses
+        trained(lambda: model, executor=Breaking(30), schedule=lambda step: steps.append(numbers()) or 0.05)
+    assert caught.value.history.losses == trained(executor=Processes(2), epochs=2)[0].losses
     assert numbers() == steps[-1] != steps[-2]
     assert "after the last completed step" in caught.value.__notes__[0]
 
@@ -452,43 +325,31 @@ def test_executors_that_break_at_once_are_not_made_for_ever(caplog):
         trained(executor=lambda: next(made))
 
 
-def test_a_loader_that_cannot_be_sent_is_named():
-    with (
-        ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor,
-        pytest.raises((AttributeError, pickle.PicklingError)) as caught,
-    ):
-        trained(executor=executor, shards=[lambda: (XS, YS)], xs=None, ys=None)
-    assert "cannot be sent: load it with a function defined in a module" in caught.value.__notes__[0]
+def test_a_process_that_dies_is_survived():
+    context, made = get_context("fork" if hasattr(os, "fork") else "spawn"), []
 
+    def make():
+        made.append(ProcessPoolExecutor(2, mp_context=context))
+        return made[-1]
 
-def dies(path, k):
-    """A loader whose process ends, the first time."""
-    if path.exists():
-        path.unlink()
-        os._exit(1)
-    return load(path.parent, k)
+    def kill(step):
+        if step == 7:
+            os.kill(next(iter(made[-1]._processes)), signal.SIGKILL)
+        return 0.05
 
-
-def test_a_process_that_dies_is_survived(tmp_path):
-    shards = loader(tmp_path)
-    (tmp_path / "fatal").touch()
-    mortal = [functools.partial(dies, tmp_path / "fatal", 0), *shards[1:]]
-    context = get_context("fork" if hasattr(os, "fork") else "spawn")
-    there = trained(xs=None, ys=None, executor=lambda: ProcessPoolExecutor(2, mp_context=context), shards=mortal)
-    assert there == trained(executor=Processes(), shards=3)
-    (tmp_path / "fatal").touch()
-    with ProcessPoolExecutor(1, mp_context=context) as executor, pytest.raises(BrokenExecutor) as caught:
-        trained(xs=None, ys=None, executor=executor, shards=mortal)
+    assert trained(executor=make, schedule=kill) == trained(executor=Processes(2))
+    assert len(made) == 2
+    with make() as executor, pytest.raises(BrokenExecutor) as caught:
+        trained(executor=executor, schedule=kill)
     assert isinstance(caught.value.__cause__, BrokenProcessPool)
 
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_the_remedy_for_a_broken_executor_makes_one_of_as_many_workers(workers):
-    executor = Breaking(30)
-    executor._max_workers = workers
+    executor = Breaking(9, size=workers)
     remedy = rf"in executor=lambda: ProcessPoolExecutor\({workers}\), which is called again"
     with pytest.raises(WorkersLost, match=remedy):
-        trained(executor=executor, shards=2)
+        trained(executor=executor)
 
 
 class Odd(Exception):
@@ -498,31 +359,19 @@ class Odd(Exception):
         super().__init__(f"{a} and {b}")
 
 
+def fails(program, examples, error):
+    """A task."""
+    raise error
+
+
 @pytest.mark.parametrize(
     ("error", "expected"), [(OSError("no disk"), OSError("no disk")), (Odd(1, 2), RuntimeError("Odd: 1 and 2"))]
 )
-def test_an_error_of_a_loader_comes_out_and_names_the_shard(error, expected):
-    def broken():
-        raise error
-
+def test_an_error_of_a_worker_comes_out_and_names_the_shard(error, expected):
     with pytest.raises(type(expected)) as caught:
-        trained(xs=None, ys=None, executor=ThreadPoolExecutor(2), shards=[lambda: (XS, YS), broken])
+        worker.run_task(worker.Task("shard 1", fails, (error,), "token", b"", 1, [1.0]))
     assert str(caught.value) == str(expected)
-    assert caught.value.__notes__[0].startswith("in shard 1, <function test_an_error")
-    assert caught.value.__notes__[0].endswith(f", on {worker.name()}")
-
-
-@pytest.mark.parametrize(
-    ("pair", "error", "message"),
-    [
-        (None, TypeError, r"the loader returned None: expected a pair \(xs, ys\)"),
-        (([1.0], [1.0, 2.0]), ValueError, "must have the same length, not 1 and 2"),
-        (([], []), ValueError, "all shards are empty: there is nothing to learn from"),
-    ],
-)
-def test_what_a_loader_returns_is_checked(pair, error, message):
-    with pytest.raises(error, match=message):
-        trained(xs=None, ys=None, executor=ThreadPoolExecutor(2), shards=[lambda: pair])
+    assert caught.value.__notes__ == [f"in shard 1, on {worker.name()}"]
 
 
 def test_a_worker_without_a_compiler_computes_in_python_and_the_log_says_so_once(caplog, monkeypatch):
@@ -533,8 +382,8 @@ def test_a_worker_without_a_compiler_computes_in_python_and_the_log_says_so_once
         monkeypatch.delenv("CC")
         return answer
 
-    executor = Processes(1, lambda i: monkeypatch.setenv("CC", "/none/for/a/worker"), answer)
-    assert_close(trained(executor=executor, shards=2), trained())
+    executor = Processes(1, 2, lambda i: monkeypatch.setenv("CC", "/none/for/a/worker"), answer)
+    assert_close(trained(executor=executor), trained())
     there, here = caplog.messages
     assert there.startswith("compiled to Python instead of C: no C compiler works here: $CC is '/none/for/a/worker'")
     assert here == f"{worker.name()} computes in Python instead of C; its own log says why"
@@ -556,14 +405,14 @@ def test_ctrl_c_ends_the_training_after_the_step_and_a_second_one_what_is_under_
                 os.kill(os.getpid(), signal.SIGINT)
                 time.sleep(0.2)
 
-    executor = Processes(1, before=interrupt)
-    history, parameters, *_ = trained(executor=executor, shards=3, backend=backend, batch_size=None)
-    expected = trained(executor=Processes(1), shards=3, backend=backend, batch_size=None, epochs=3)
+    executor = Processes(1, 3, before=interrupt)
+    history, parameters, *_ = trained(executor=executor, backend=backend, batch_size=None)
+    expected = trained(executor=Processes(1, 3), backend=backend, batch_size=None, epochs=3)
     assert history.interrupted
     assert (history.losses, parameters) == (expected[0].losses, expected[1])
-    executor = Processes(1, before=functools.partial(interrupt, times=2))
+    executor = Processes(1, 3, before=functools.partial(interrupt, times=2))
     with pytest.raises(KeyboardInterrupt):
-        trained(executor=executor, shards=3, backend=backend, batch_size=None)
+        trained(executor=executor, backend=backend, batch_size=None)
     deadline = time.monotonic() + 5
     while executor.cancelled < 2 and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -575,13 +424,13 @@ def test_ctrl_c_in_a_worker_is_one(backend):
         if i == 9:
             raise KeyboardInterrupt
 
-    assert trained(executor=Processes(1, before=interrupt), shards=3, backend=backend)[0].interrupted
+    assert trained(executor=Processes(1, 3, before=interrupt), backend=backend)[0].interrupted
 
 
 def test_a_wait_without_any_answer_is_told(caplog, monkeypatch):
     monkeypatch.setattr(pool, "PATIENCE", 0.05)
     monkeypatch.setattr(pool, "TICK", 0.02)
-    trained(executor=Processes(1, before=lambda i: i == 4 and time.sleep(0.3)), shards=3)
+    trained(executor=Processes(1, 3, before=lambda i: i == 4 and time.sleep(0.3)))
     assert caplog.messages == ["no answer for 0.05 s: waiting for shard 0, shard 1, shard 2"]
 
 
@@ -607,63 +456,37 @@ DIVERGING = {
 
 
 @pytest.mark.parametrize("options", DIVERGING.values(), ids=DIVERGING)
-def test_what_diverges_does_so_as_in_one_process(options, backend, tmp_path):
+def test_what_diverges_does_so_as_in_one_process(options, backend):
     def error(**more):
         model = options.get("model", lambda: nn.MLP(2, [4, 1], rng=1))()
         with pytest.raises((ArithmeticError, ValueError)) as caught:
             trained(**{**options, "model": lambda: model, "backend": backend, **more})
         return caught.value, [p.data for p in model.parameters()]
 
-    alone, parameters = error()
-    loaders = loader(tmp_path, 3, options.get("xs", XS), options.get("ys", YS))
-    for more in {"shards": 3}, {"shards": loaders, "xs": None, "ys": None}:
-        there, parameters_there = error(executor=Processes(), **more)
-        assert type(there) is type(alone)
-        assert str(there).replace(" of shard 2", "").replace("xs[2]", "xs[8]") == str(alone)
-        assert parameters_there == pytest.approx(parameters, rel=1e-9)
-        if isinstance(alone, Diverged):
-            assert there.failure.origin == alone.failure.origin.replace(SUM, "the sum of finite losses is inf")
-            assert there.failure.parameters == alone.failure.parameters
+    (alone, parameters), (there, parameters_there) = error(), error(executor=Processes(2, 3))
+    assert type(there) is type(alone)
+    assert str(there) == str(alone)
+    assert parameters_there == pytest.approx(parameters, rel=1e-9)
+    if isinstance(alone, Diverged):
+        assert there.failure.origin == alone.failure.origin.replace(SUM, "the sum of finite losses is inf")
+        assert there.failure.parameters == alone.failure.parameters
 
 
 # What is given
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "message"),
+    ("executor", "error", "message"),
     [
-        ({"shards": 2}, ValueError, "shards need the workers of an executor: give executor"),
-        ({"executor": ThreadPoolExecutor, "backend": "eager"}, ValueError, 'give backend="c", "python" or'),
-        ({"executor": ThreadPoolExecutor, "threads": 2}, ValueError, "threads is 2, but each worker"),
-        ({"executor": ThreadPoolExecutor, "shards": 24}, ValueError, "shards is 24, but there are only 23 examples"),
-        ({"executor": ThreadPoolExecutor, "shards": 0}, ValueError, "shards is 0: expected an int"),
-        (
-            {"executor": ThreadPoolExecutor, "shards": []},
-            ValueError,
-            "shards that are loaded take the place of xs and ys",
-        ),
-        ({"executor": ThreadPoolExecutor, "shards": [], "xs": None, "ys": None}, ValueError, "shards is an empty list"),
-        (
-            {"executor": ThreadPoolExecutor, "shards": [3], "xs": None, "ys": None},
-            TypeError,
-            r"shards\[0\] is 3: expected",
-        ),
-        ({"xs": None}, TypeError, "(xs|xs and ys) (is|are) missing: give both xs and ys, or an executor"),
-        ({"executor": ThreadPoolExecutor, "xs": None, "ys": None}, TypeError, "xs and ys are missing"),
-        ({"executor": 3}, TypeError, "executor is 3: expected a concurrent.futures.Executor, such as"),
-        ({"executor": lambda: None}, TypeError, "executor\\(\\) is None: expected"),
-        ({"executor": []}, ValueError, "executor is an empty list"),
-        (
-            {"executor": ThreadPoolExecutor, "shards": iter([])},
-            TypeError,
-            "shards is <list_iterator .*: expected the number of parts",
-        ),
-        ({"executor": [ThreadPoolExecutor, 3]}, TypeError, "executor is 3: expected"),
+        (3, TypeError, "executor is 3: expected a concurrent.futures.Executor, such as"),
+        (lambda: None, TypeError, "executor\\(\\) is None: expected"),
+        ([], ValueError, "executor is an empty list"),
+        ([ThreadPoolExecutor, 3], TypeError, "executor is 3: expected"),
     ],
 )
-def test_what_does_not_go_together_is_named(options, error, message):
+def test_what_is_no_executor_is_named(executor, error, message):
     with pytest.raises(error, match=message):
-        trained(**options)
+        trained(executor=executor)
 
 
 def test_what_cannot_be_compiled_is_an_error_with_an_executor():
@@ -765,8 +588,7 @@ def test_what_is_no_chunk_is_named(executor):
 def test_dask_goes_on_when_one_of_two_processes_is_killed(tmp_path, monkeypatch):
     distributed = pytest.importorskip("distributed", reason="pip install dask[distributed]")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    options = {"xs": None, "ys": None, "shards": loader(tmp_path, 4), "epochs": 12}
-    expected = trained(executor=Processes(), **options)
+    expected = trained(executor=Processes(os.cpu_count()), epochs=12)
     killed = []
 
     def kill(step):
@@ -781,7 +603,7 @@ def test_dask_goes_on_when_one_of_two_processes_is_killed(tmp_path, monkeypatch)
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
-        there = trained(executor=client.get_executor(pure=False), schedule=kill, **options)
+        there = trained(executor=client.get_executor(pure=False), schedule=kill, epochs=12)
     assert killed
     assert there[:2] == expected[:2]
 
@@ -796,7 +618,7 @@ if __name__ == "__main__":
     with MPIPoolExecutor() as executor:
         assert executor.num_workers == MPI.COMM_WORLD.size - 1 == 1
         assert executor.submit(worker.name).result() != worker.name()
-        print(repr(trained(executor=executor, shards=3)[:2]))
+        print(repr(trained(executor=executor)[:2]))
 """
 
 
@@ -808,4 +630,4 @@ def test_mpi_with_two_ranks(tmp_path):
     environment = {**os.environ, **as_root, "PYTHONPATH": str(ROOT), "OMPI_MCA_rmaps_base_oversubscribe": "1"}
     command = [mpiexec, "-n", "2", sys.executable, "-m", "mpi4py.futures", str(tmp_path / "ranks.py")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
-    assert done.stdout == f"{trained(executor=Processes(), shards=3)[:2]!r}\n", done.stderr
+    assert done.stdout == f"{trained(executor=Processes(1))[:2]!r}\n", done.stderr

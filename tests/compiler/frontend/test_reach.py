@@ -19,7 +19,7 @@ from contextlib import nullcontext, suppress
 import numpy as np
 import pytest
 
-from micrograd import Value, fit, losses, nn, scalar
+from micrograd import Backend, Value, fit, losses, nn, scalar
 from micrograd.compiler.frontend.reach import LIBRARIES, Reach
 from micrograd.compiler.native import toolchain
 from micrograd.compiler.native.update import UpdateKernel
@@ -44,7 +44,7 @@ def trained(backend, optimizer, model=Line, loss=losses.mse_loss, schedule=None,
     with executor or nullcontext():
         history = fit(
             model, loss, xs, EXAMPLES[1], epochs=12, batch_size=2, optimizer=optimizer, rng=random.Random(1),
-            backend="auto" if executor else backend, executor=executor, schedule=rates[0] if rates else None,
+            backend=Backend("auto", executor=executor) if executor else backend, schedule=rates[0] if rates else None,
             progress=False, **options,
         )  # fmt: skip
     left = {
