@@ -268,6 +268,12 @@ def test_softmax_sums_to_1_and_its_gradient_to_0():
     assert grads(xs) == close([ps[2] * ((i == 2) - p) for i, p in enumerate(ps)], rel=1e-14)
 
 
+def test_softmax_of_a_batch_is_that_of_each_example():
+    rows = [[0.3, -1.2], [1.0, 0.0]]
+    for function in (softmax, log_softmax):
+        assert numbers(function(values(rows))) == [numbers(function(values(row))) for row in rows]
+
+
 def test_log_softmax_is_finite_where_softmax_underflows():
     assert numbers(softmax(values([0.0, -1000.0]))) == [1.0, 0.0]
     assert numbers(log_softmax(values([0.0, -1000.0]))) == [0.0, -1000.0]
