@@ -29,7 +29,7 @@ Activation = str | Callable[[Value], Value]
 
 NAMES = ("tanh", "relu", "leaky_relu", "sigmoid", "softplus", "gelu", "silu")
 ACTIVATIONS: dict[str, Callable[[Value], Value]] = {name: getattr(Value, name) for name in NAMES}
-ACTIVATIONS["linear"] = Value.__pos__
+ACTIVATIONS["linear"] = Value.__pos__  # +v is v
 
 if TYPE_CHECKING:
 
@@ -67,15 +67,20 @@ class Module(NotebookDisplay):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Set each parameter to its number in a dict that `state_dict` of a similar module returned.
 
-        Raises ValueError if a name is missing or is not that of a parameter, TypeError if one has something other than
-        a number. On any error, nothing has changed.
+        Raises ValueError if names are missing or unknown, TypeError for other things than numbers: nothing has changed.
         """
         parameters = dict(self.named_parameters())
         missing, unknown = parameters.keys() - state.keys(), state.keys() - parameters.keys()
         if missing or unknown:
             names = f"missing: {shown(sorted(missing))}, unknown: {shown(sorted(unknown, key=str))}"
             raise ValueError(f"the state belongs to a different module: {names}")
-        set_data([*parameters.values()], [Value(state[name]).data for name in parameters])
+        numbers = []
+        for name in parameters:
+            try:
+                numbers.append(Value(state[name]).data)
+            except TypeError as error:
+                raise TypeError(f"{name}: {error}") from None
+        set_data([*parameters.values()], numbers)
 
     def __getstate__(self) -> Any:
         """What copy and pickle take: computed Values detached, since their histories hold closures."""
@@ -83,10 +88,8 @@ class Module(NotebookDisplay):
         for member in _members(self).values():
             parts = [part for _, part, members in walk(member, closed=(Value, Module)) if not members]
             detached = {id(part): part.detach() for part in parts if isinstance(part, Value) and part._prev}
-            if detached:  # only its lists and dicts are new
-                memo |= {id(part): part for part in parts} | detached
-            else:
-                memo[id(member)] = member
+            # If there are some, only the lists and dicts around them are new.
+            memo |= {id(part): part for part in parts} | detached if detached else {id(member): member}
         return deepcopy(super().__getstate__(), memo)
 
 
