@@ -11,7 +11,6 @@ import signal
 import threading
 from array import array
 from contextlib import suppress
-from ctypes import CFUNCTYPE, c_int64
 from fractions import Fraction
 from functools import partial
 
@@ -21,11 +20,9 @@ import pytest
 import micrograd
 from micrograd import Backend, Value, dot, fit, losses, nn, scalar
 from micrograd.compiler import CompilerError, TraceError
-from micrograd.compiler.dataset import address
 from micrograd.compiler.frontend import redirect
 from micrograd.compiler.native import loop, toolchain
 from micrograd.compiler.native.buffers import Buffers, Moments
-from micrograd.compiler.native.library import POINTER
 from micrograd.compiler.native.update import UpdateKernel
 from micrograd.data import moons
 from micrograd.optim import SGD, Adam, AdamW, Optimizer
@@ -1157,61 +1154,6 @@ def test_the_ranges_of_what_changes_are_as_few_as_can_be():
     parameters = [Value(float(i)) for i in range(8)]
     order = [parameters[i] for i in (6, 1, 2, 0, 4)]
     assert list(Buffers(parameters, SGD(order)).ranges()) == [0, 3, 4, 1, 6, 1]
-
-
-# The order of examples in C
-
-
-@pytest.fixture(scope="module")
-def shuffled(cache):
-    """A function to the numbers below n in random order, so many times, one after the other."""
-    if not has_compiler():
-        pytest.skip("there is no C compiler here")
-    library = toolchain.build(loop.source(UpdateKernel(SGD([Value(1.0)]))))
-    shuffle = toolchain.function_of(library, "shuffle", CFUNCTYPE(None, POINTER, POINTER, c_int64))
-
-    def shuffled(n, times, rng):
-        orders = [array("q", range(n)) for _ in range(times)]
-        for order in orders:
-            with loop.random_state(rng) as state:
-                shuffle(state, address(order), n)
-        return [i for order in orders for i in order]
-
-    yield shuffled
-    del library  # which is unloaded then
-
-
-def orders(n, times, rng):
-    """What Python makes of it."""
-    order = []
-    for _ in range(times):
-        numbers = list(range(n))
-        rng.shuffle(numbers)
-        order += numbers
-    return order
-
-
-@pytest.mark.parametrize("n", [*range(1, 40), 63, 64, 65, 255, 256, 257, 1000, 1023, 1024, 4097, 70_000])
-def test_c_shuffles_as_python_does(n, shuffled):
-    for seed in range(3):
-        one, other = random.Random(seed), random.Random(seed)
-        for rng in one, other:  # any position in the state, and half of a gauss
-            for _ in range(seed * 211 % 700):
-                rng.getrandbits(32)
-            rng.gauss()
-        times = 1 + 2000 // n
-        assert shuffled(n, times, one) == orders(n, times, other)
-        assert one.getstate() == other.getstate()
-        assert one.gauss() == other.gauss()
-
-
-def test_c_shuffles_by_the_global_generator(shuffled):
-    state = random.getstate()
-    found = shuffled(100, 3, random)
-    after = random.getstate()
-    random.setstate(state)
-    assert found == orders(100, 3, random)
-    assert random.getstate() == after
 
 
 # Examples
