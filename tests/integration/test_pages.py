@@ -12,7 +12,7 @@ from codeop import compile_command
 import pytest
 
 import micrograd
-from micrograd import functions, nn
+from micrograd import Value, nn
 from tests.pages import BLOCK, HERE, PAGES, README, ROOT, blocks, printed, run
 
 PYTHON = [page for page in PAGES if blocks(page, "python")]
@@ -136,10 +136,10 @@ def test_each_figure_of_speed_is_on_the_page_that_is_measured(page):
     assert [figure for figure in figures if f"| {figure} |" not in measured] == []
 
 
-def test_each_function_the_readme_names_is_in_the_table():
+def test_each_function_the_readme_names_is_a_method():
     [named] = re.findall(r"such as ([^.]*?)\. Some functions", README.read_text(encoding="utf-8"), re.DOTALL)
     assert len(re.findall(r"`(\w+)`", named)) > 5
-    assert all(hasattr(functions.Functions, function) for function in re.findall(r"`(\w+)`", named))
+    assert all(hasattr(Value, function) for function in re.findall(r"`(\w+)`", named))
 
 
 def test_the_page_about_compiling_shows_the_kernel_as_it_is():
