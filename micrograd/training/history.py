@@ -1,5 +1,7 @@
 """The record of a training: the losses of its epochs, and how it ended."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,7 +44,7 @@ class History(NotebookDisplay):
     failure: Failure | None = None
 
     def __repr__(self) -> str:
-        return f"<history of {self.summary()}>"
+        return f"History({self.summary()})"
 
     @property
     def has_grown(self) -> bool:
@@ -56,11 +58,16 @@ class History(NotebookDisplay):
         words += f", loss {losses[0]:.4g} to {losses[-1]:.4g}" if losses else ""
         words += ": it diverges" if self.has_grown else ""
         if validation:
-            lowest = min(validation)
-            words += f", lowest validation loss {lowest:.4g} in epoch {validation.index(lowest) + 1}"
+            best = lowest(validation)
+            words += f", lowest validation loss {validation[best]:.4g} in epoch {best + 1}"
         return words + (
             ", interrupted" if self.interrupted else f", ended as {self.failure.what}" if self.failure else ""
         )
+
+
+def lowest(losses: Sequence[float]) -> int:
+    """The index of the lowest loss; NaN is never the lowest."""
+    return min(range(len(losses)), key=lambda i: math.inf if math.isnan(losses[i]) else losses[i])
 
 
 class Diverged(FloatingPointError):

@@ -156,7 +156,7 @@ def test_no_display_raises():
     computed = nn.Neuron(2, rng=1)
     computed.w = [w * 2 for w in computed.w]
     assert bundle(computed).keys() == {"text/plain"}
-    assert bundle(History([None]))["text/plain"].startswith("History(")
+    assert bundle(History([None]))["text/plain"].startswith("<micrograd.training.history.History object")
 
 
 # Histories

@@ -812,6 +812,18 @@ def test_a_log_gets_plain_lines_a_second_apart_and_always_the_last(clock):
     assert lines[-1].endswith("  in 0:04")
 
 
+def test_the_time_left_does_not_count_what_was_compiled_but_the_time_in_the_end_does(clock):
+    class Slow(Line):
+        def __call__(self, x):  # which is called only where it is traced
+            clock.now += 1000.0
+            return super().__call__(x)
+
+    log = io.StringIO()
+    train(Slow(1.0), mse_loss, [1.0], [1.0], progress=log, epochs=6, backend="python")
+    assert log.getvalue().count("  0:0") == log.getvalue().count(" left") > 0
+    assert re.search(r"  in \d\d:\d\d$", log.getvalue())
+
+
 def test_a_terminal_gets_one_line_that_updates_itself_after_steps(clock):
     terminal = Terminal()
     history = train(progress=terminal, epochs=2)

@@ -33,7 +33,7 @@ FAILURE = Failure(1.5, "the loss is nan", "the loss is nan in epoch 2", "", [0])
     ],
 )
 def test_a_history_shows_the_outcome_and_not_all_its_numbers(history, shown):
-    assert repr(history) == f"<history of {shown}>"
+    assert repr(history) == f"History({shown})"
 
 
 # Where a NaN comes from

@@ -4,13 +4,11 @@ import math
 from collections.abc import Sequence
 from html import escape
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from micrograd.draw.shell import COLOURS
 from micrograd.support.validation import count
-
-if TYPE_CHECKING:
-    from micrograd.training.history import History
+from micrograd.training.history import History, lowest
 
 BLOCKS, ASCII = "▁▂▃▄▅▆▇█", "_.:-=+*#"
 MAX_STRETCHES = 300  # of a curve, each drawn by its lowest and its highest point
@@ -48,7 +46,7 @@ def text(x: float, y: float, words: str, look: str = "", anchor: str = "") -> st
     return f'<text {kind}x="{round(x, 1):g}" y="{round(y, 1):g}"{end}>{escape(words)}</text>'
 
 
-def curves(history: "History", caption: str, epochs: float) -> str:
+def curves(history: History, caption: str, epochs: float) -> str:
     """The losses of a training by epoch as an SVG element, to be shown with `shell.CHART_STYLE`.
 
     The axis of the losses is logarithmic if all are above 0; that of the epochs ends at `epochs`. A line marks where
@@ -101,24 +99,13 @@ def curves(history: "History", caption: str, epochs: float) -> str:
     )
 
 
-def summary(history: "History") -> str:
+def summary(history: History) -> str:
     """The outcome of a training in words, and its losses as a sparkline."""
-    losses, validation, failure = history.losses, history.validation_losses, history.failure
-    words = f"{len(losses)} epoch{'s' * (len(losses) != 1)}"
-    words += f", loss {losses[0]:.4g} to {losses[-1]:.4g}" if losses else ""
-    if validation:
-        best = lowest(validation)
-        words += f", lowest validation loss {validation[best]:.4g} in epoch {best + 1}"
-    words += ", interrupted" if history.interrupted else f", ended as {failure.what}" if failure else ""
-    return f"{words}\n{sparkline(losses)}" if losses else words
+    words = history.summary()
+    return f"{words}\n{sparkline(history.losses)}" if history.losses else words
 
 
-def lowest(losses: Sequence[float]) -> int:
-    """The index of the lowest loss; NaN is never the lowest."""
-    return min(range(len(losses)), key=lambda i: math.inf if math.isnan(losses[i]) else losses[i])
-
-
-def plot_history(history: "History", ax: Any = None) -> Any:
+def plot_history(history: History, ax: Any = None) -> Any:
     """Plot the losses of a training by epoch, on a logarithmic axis if all of them are above 0.
 
     The line has a gap where a loss is infinite or NaN. `ax` are the `matplotlib.axes.Axes` to draw in, in
