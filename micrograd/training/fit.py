@@ -38,8 +38,9 @@ def fit(
 ) -> History:  # fmt: skip
     """Train the model on the examples.
 
-    Ctrl-C ends the training after the step that is under way; a second one raises KeyboardInterrupt at once. A training
-    whose loss has grown a thousandfold says so in the log.
+    Ctrl-C ends the training after the step that is under way; a second one raises KeyboardInterrupt at once. Whatever
+    the model, the loss or the optimizer raises is passed on, and the parameters are those after the last completed
+    step. If the loss has grown a thousandfold in the end, the log says so.
 
     Parameters
     ----------
@@ -87,9 +88,6 @@ def fit(
     Diverged
         If a loss, or a parameter after a step, is infinite or NaN. It is a FloatingPointError; its `failure` tells
         where the number came from, and it has the `history` so far.
-
-    Whatever the model, the loss or the optimizer raises is passed on. After an error, the parameters are those after
-    the last completed step.
     """
     backend, parameters = Backend.of(backend), _checked(model, loss, optimizer, schedule, progress)
     data, validation = _examples(loss, xs, ys, validation, patience)
