@@ -15,6 +15,7 @@ import pytest
 from micrograd import Value, nn, viz
 from micrograd.data import moons
 from micrograd.draw import notebook as displays
+from micrograd.draw.text import width
 from micrograd.losses import binary_cross_entropy_with_logits as cross_entropy
 from micrograd.training import History, fit
 
@@ -125,6 +126,12 @@ def test_of_a_wide_layer_the_first_units_are_drawn_and_the_others_counted():
     assert len(titles(svg)[0]) == 16 + 16 + 10
     assert ">and 48 more<" in svg
     assert ">and 16 more<" in svg
+
+
+def test_the_number_of_further_units_is_not_cut_off():
+    root = ElementTree.fromstring(bundle(nn.MLP(2, [20, 99], rng=1))["image/svg+xml"])
+    for e in root.iter("{http://www.w3.org/2000/svg}text"):
+        assert float(e.get("x")) + 12 * width(e.text or "") <= float(root.get("width"))
 
 
 def test_a_model_too_large_for_a_picture_has_a_line_of_text():

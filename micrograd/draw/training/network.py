@@ -14,7 +14,7 @@ CARDS = 16  # the most cards in a column; further units are counted below it
 COLUMN, SIDE, TOP, LINE = 150, 24, 12, 17  # from one column to the next, the margins, a line of text
 MAX_PITCH, MIN_PITCH = 84, 37  # from one card of the fullest column to the next, with its caption
 CAPTION = 22  # the height of a card's caption, if its column leaves room for it
-MIN_WIDTH = 320  # for the legend
+MIN_WIDTH, MORE = 320, 75  # for the legend, and for the number of further units
 LEGEND = ("edges: weights, solid above 0, dashed below", "in the cards: biases")
 
 
@@ -88,7 +88,8 @@ def network(model: Any) -> str:
             more.append(text(x, TOP + pitch * CARDS + 10, f"and {len(units) - CARDS} more", "mg-soft"))
     parts = _edges(cards, side, pitch / 16)
     parts += [_card(*card, side, has_caption=room == CAPTION) for card in chain(*cards)]
-    width = max(2 * SIDE + COLUMN * (len(every) - 1) + side, MIN_WIDTH)
+    last = max(side, MORE * (len(every[-1]) > CARDS))
+    width = max(2 * SIDE + COLUMN * (len(every) - 1) + last, MIN_WIDTH)
     bottom = TOP + pitch * fullest + LINE * bool(more)
     legend = LEGEND[: 2 if room == CAPTION else 1]
     parts += more + [text(SIDE, bottom + LINE * (i + 1), line, "mg-soft") for i, line in enumerate(legend)]
