@@ -8,7 +8,8 @@ import threading
 import weakref
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import wait
+from contextlib import suppress
 from functools import reduce
 from itertools import chain, repeat
 from operator import or_
@@ -260,21 +261,16 @@ class ThreadedLibrary(Library):
             results, places = y + begin * self._result_bytes, first + begin * order.itemsize
             flags[k] = self._run_part(p, x, places, seed, gradients, results, work, end - begin)
 
-        others: list[Future[None]] = []
         try:
-            others += map(self._pool().submit, repeat(run), range(1, count))
+            others = list(map(self._pool().submit, repeat(run), range(1, count)))
             run(0)
-        except RuntimeError:  # no thread can start, as when the main one has ended: this one does all the work
-            if self._executor:
-                self._executor.shutdown(cancel_futures=True)  # waits for those that did start
-            self._executor, others = None, []
-            for k in range(count):
+            wait(others)
+        except BaseException as error:
+            self._end_threads()
+            if not isinstance(error, RuntimeError):  # a Ctrl-C
+                raise
+            for k in range(count):  # no thread can start, as when the main one has ended: this one does all the work
                 run(k)
-        finally:
-            try:
-                wait(others)
-            finally:
-                wait(others)  # after a Ctrl-C, too: they compute in buffers of this call
         for gradients, _ in parts[1:] if g else ():
             self._add(g, gradients, self._stored.n_parameters)
         self._spare += buffers
@@ -287,6 +283,14 @@ class ThreadedLibrary(Library):
 
             self._process, self._executor = os.getpid(), ThreadPoolExecutor(self._threads - 1)
         return self._executor
+
+    def _end_threads(self) -> None:
+        """Wait until none is at work in the buffers of a call, however often Ctrl-C comes meanwhile."""
+        executor, self._executor = self._executor, None
+        while executor:
+            with suppress(KeyboardInterrupt):
+                executor.shutdown(cancel_futures=True)
+                executor = None
 
     def _buffer(self) -> "array[int]":
         """The gradients of a part, and room to work in."""

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -185,6 +186,31 @@ def test_ctrl_c_while_threads_are_at_work_waits_for_them(trains, monkeypatch, th
         monkeypatch.undo()
         assert [p.data for p in model.parameters()] == before
         call(batch)
+
+
+@needs_compiler
+def test_ctrl_c_while_threads_are_started_waits_for_those_that_are_at_work(monkeypatch, threads_pay):
+    _, fast, batch = noisy()
+    expected, memset, submit = fast.backward(batch), ctypes.memset, concurrent.futures.ThreadPoolExecutor.submit
+    begun, done = threading.Event(), []
+
+    def slow(*place):
+        begun.set()
+        time.sleep(0.1)
+        done.append(memset(*place))
+
+    def interrupted(*task):  # before the call knows of the task
+        submit(*task)
+        assert begun.wait(10)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ctypes, "memset", slow)
+        patch.setattr(concurrent.futures.ThreadPoolExecutor, "submit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            fast.backward(batch)
+        assert len(done) == 1
+    assert fast.backward(batch) == expected
 
 
 LATE = """import atexit, math, threading
