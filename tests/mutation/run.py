@@ -156,12 +156,12 @@ class Watchdog:
         signal.alarm(PATIENCE)
 
 
-class WithoutTorch:
-    """A finder for `sys.meta_path`: PyTorch, which would take its time, is not installed."""
+class Without:
+    """A finder for `sys.meta_path`: these are not installed. PyTorch takes its time, and a browser more memory."""
 
     def find_spec(self, name: str, *_: Any) -> None:
-        if name == "torch":
-            raise ModuleNotFoundError("torch is left out of the mutation run", name=name)
+        if name in ("torch", "playwright"):
+            raise ModuleNotFoundError(f"{name} is left out of the mutation run", name=name)
 
 
 def file_of(name: str) -> str:
@@ -198,7 +198,7 @@ def serve() -> None:
     phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)  # no shrinking
     hypothesis.settings.register_profile("mutation", phases=phases)
     hypothesis.settings.load_profile("mutation")
-    sys.meta_path.insert(0, WithoutTorch())
+    sys.meta_path.insert(0, Without())
     for request in map(json.loads, sys.stdin):
         process = os.fork()
         if process == 0:
