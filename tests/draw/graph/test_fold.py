@@ -1,104 +1,12 @@
 """The folded drawing: which Values it hides behind those of a first example, and the names of all."""
 
-import random
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from micrograd import Value, mean, nn, viz
 from micrograd import sum as total
 from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.draw.graph.fold import Folded, all_names, given_names
-from micrograd.draw.graph.scopes import ExampleScopes
 from micrograd.draw.training import network
-
-LEAVES = 6
-
-
-def graph_of_examples(random_, depth=2):
-    """Means and sums of examples that are computed in the same way, from shared leaves and shared or own nodes."""
-    leaves = [Value(random_.random()) for _ in range(LEAVES)]
-    shared = leaves[0].exp()
-
-    def example(recipe, depth):
-        """A Value made by a recipe; only its leaves and what it shares differ from example to example."""
-        x = random_.choice([*leaves, Value(random_.random())])
-        for kind in recipe:
-            if kind == 0:
-                x = x * random_.choice(leaves)
-            elif kind == 1:
-                x = x + (shared if random_.random() < 0.9 else leaves[1].exp())
-            elif kind == 2 and depth:
-                inner = [random_.randrange(2) for _ in range(3)]
-                x = x * total([example(inner, depth - 1) for _ in range(2)])
-            else:
-                x = x.tanh()
-        return x
-
-    recipe = [random_.randrange(4) for _ in range(5)]
-    result = mean([example(recipe, depth) for _ in range(3)])
-    return DrawnGraph(result * shared if random_.random() < 0.3 else result)
-
-
-def reachable(graph, without):
-    """The Values that lead to the root without these operands, each a node and a place."""
-    found, path = set(), [len(graph.values) - 1]
-    while path:
-        i = path.pop()
-        if i not in found:
-            found.add(i)
-            path += [operand for j, operand in enumerate(graph.operands[i]) if (i, j) not in without]
-    return found
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.integers(0, 2**32))
-def test_only_what_belongs_to_further_examples_is_hidden(seed):
-    graph = graph_of_examples(random.Random(seed))
-    scopes = ExampleScopes(graph)
-    further = {(stack.node, j) for stack in scopes.stacks for j in range(1, len(stack.members))}
-    hidden = {i for i in range(len(graph.values)) if scopes.is_hidden(i)}
-    assert not hidden & reachable(graph, without=further)
-    nodes = {*range(graph.first, len(graph.values))}
-    assert nodes - hidden <= reachable(graph, without=further)
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.integers(0, 2**32))
-def test_the_examples_of_a_stack_are_alike_value_by_value(seed):
-    graph = graph_of_examples(random.Random(seed))
-    scopes = ExampleScopes(graph)
-    for node, members in scopes.stacks:
-        assert [member[-1] for member in members] == list(graph.operands[node])
-        first = {i: k for k, i in enumerate(members[0])}
-        for member in members:
-            assert len(member) == len(first)
-            for i, its in zip(members[0], member, strict=True):
-                assert graph.values[i]._op == graph.values[its]._op
-                for operand, its_operand in zip(graph.operands[i], graph.operands[its], strict=True):
-                    assert its_operand == (member[first[operand]] if operand in first else operand)
-
-
-def test_stacks_are_found_in_most_of_these_graphs():
-    stacks = [len(ExampleScopes(graph_of_examples(random.Random(seed))).stacks) for seed in range(100)]
-    assert sum(n > 0 for n in stacks) > 30
-    assert max(stacks) > 1
-
-
-def test_a_leaf_of_two_examples_that_differs_in_the_next_is_an_alias():
-    w, x = Value(0.5), [Value(float(i)) for i in range(3)]
-    graph = DrawnGraph(mean([w * x[0] - x[1], w * x[1] - x[2]]))
-    scopes = ExampleScopes(graph)
-    number = {value: i for i, value in enumerate(graph.values)}
-    [stack] = scopes.stacks
-    first = scopes.of[stack.members[0][-1]]
-    assert scopes.of[number[x[1]]] == ()
-    assert scopes.home(number[x[1]], first) == first
-    assert scopes.home(number[w], first) == ()
-    places = stack.members[0].index(number[x[1]])
-    assert stack.members[1][places] == number[x[2]]
-
 
 # Names
 

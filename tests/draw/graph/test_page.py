@@ -16,64 +16,8 @@ import pytest
 from micrograd import Value, dot, functional, logsumexp, mean, nn, take, viz, where
 from micrograd import sum as total
 from micrograd.draw.training.network import names
+from tests.draw.graphs import expression, hostile, loss, network, neuron, recurrence, ten_thousand
 from tests.operations import OPERATIONS
-
-# The graphs
-
-
-def expression():
-    """The expression of the lecture, and x * x."""
-    a, b, c, f = (Value(x, label=name) for x, name in ((2.0, "a"), (-3.0, "b"), (10.0, "c"), (-2.0, "f")))
-    result = (a * b + c) * f + a * a
-    result.label = "L"
-    result.backward()
-    return result
-
-
-def neuron():
-    """tanh(w x + b)."""
-    result = dot([Value(-3.0), Value(1.0)], [Value(2.0, label="x1"), Value(0.0, label="x2")], Value(6.88)).tanh()
-    result.backward()
-    return result
-
-
-def network():
-    """The prediction of an MLP 3-4-4-1."""
-    model = nn.MLP(3, [4, 4, 1], output="tanh", rng=1)
-    for name, parameter in model.named_parameters():
-        parameter.label = name
-    prediction = model([Value(float(i), label=f"x{i}") for i in (1, 2, 3)])
-    prediction.label = "prediction"
-    prediction.backward()
-    return prediction
-
-
-def loss():
-    """The mean squared error over four examples."""
-    model = nn.MLP(2, [4, 1], rng=1)
-    result = mean((model([a, b]) - float(a != b)) ** 2 for a in (0.0, 1.0) for b in (0.5, 1.0))
-    result.label = "loss"
-    result.backward()
-    return result
-
-
-def recurrence(n=100):
-    """h = tanh(w h + u x), a hundred times."""
-    w, u, h = Value(0.9, label="w"), Value(0.5, label="u"), Value(0.1, label="h")
-    for i in range(n):
-        h = (w * h + u * Value(math.sin(i), label=f"x{i}")).tanh()
-    h.backward()
-    return h
-
-
-def ten_thousand():
-    """A tree of 10,000 Values."""
-    values = [Value(math.sin(i)) for i in range(3400)]
-    for i in range(0, 2 * len(values) - 2, 2):
-        values.append((values[i] * values[i + 1]).sin())
-    values[-1].backward()
-    return values[-1]
-
 
 GRAPHS = [expression, neuron, network, loss, recurrence]
 
@@ -276,6 +220,12 @@ def visit(opened, tmp_path):
     return visit
 
 
+def seek(tab, words):
+    """Choose the next Value whose name or operation has these words."""
+    tab.fill("#wanted", words)
+    tab.keyboard.press("Enter")
+
+
 def number(text):
     """A number as the page writes it."""
     return float(text.replace("−", "-"))
@@ -391,7 +341,7 @@ CARDS = """() => [...document.querySelectorAll(".card")].map(card => {
 })"""
 
 
-@pytest.mark.parametrize("graph", [*GRAPHS, ten_thousand, lambda: hostile()])
+@pytest.mark.parametrize("graph", [*GRAPHS, ten_thousand, hostile])
 def test_no_cards_overlap_and_no_text_leaves_its_card_whatever_is_unfolded(visit, graph):
     tab = visit(graph(), "#step=100000")
     for unfolded in (0, 1, 3, 20):
@@ -407,25 +357,13 @@ def test_no_cards_overlap_and_no_text_leaves_its_card_whatever_is_unfolded(visit
                 assert right <= a or c <= left or bottom <= b or d <= top
 
 
-def hostile():
-    """Labels, operations and numbers that no page expects."""
-    x, y = Value(float("nan"), label="<script>alert(1)</script>"), Value(Fraction(1, 3), label="ﷺ重み\x00\ud800\"'&]]>")
-    z = x * Value(float("inf"), label="W" * 300) + y
-    z.label = "</script><img src=x onerror=alert(2)>"
-    root = Value(10**400, (z,), "<b onclick=alert(3)>{0}${1}", lambda grad: None, label="__proto__")
-    root.backward()
-    return root
-
-
 def test_hostile_labels_and_numbers_are_shown_and_never_executed(visit):
     tab = visit(hostile(), "#step=3")
     assert "<b onclick=alert(3)>{0}${1}(nan) = 1.000e+400" in tab.inner_text("#sentence")
     assert "__proto__" in tab.inner_text("#title")
-    tab.fill("#wanted", "onerror")
-    tab.keyboard.press("Enter")
+    seek(tab, "onerror")
     assert "</script><img src=x onerror=alert(2)> = +" in tab.inner_text("#details")
-    tab.fill("#wanted", "<script>")
-    tab.keyboard.press("Enter")
+    seek(tab, "<script>")
     assert "<script>alert(1)</script>" in tab.inner_text("#details")
     assert "the page does not know how to compute <b onclick=alert(3)>{0}${1}" in tab.inner_text("#details")
     assert tab.evaluate("document.querySelectorAll('img, b[onclick]').length") == 0
@@ -617,8 +555,7 @@ def test_labels_and_operations_are_found(visit):
     assert tab.locator(".card.chosen").count() == 1
     tab.fill("#wanted", "tanh")
     assert tab.inner_text("#hits") == "9 found"
-    tab.fill("#wanted", "nothing")
-    tab.keyboard.press("Enter")
+    seek(tab, "nothing")
     assert tab.inner_text("#hits") == "0 found"
 
 
@@ -626,8 +563,7 @@ def test_details_have_the_contributions_their_sum_and_the_finite_difference(visi
     root = expression()
     a = next(value for value in values_of(root) if value.label == "a")
     tab = visit(root, "#step=11")
-    tab.fill("#wanted", "a")
-    tab.keyboard.press("Enter")
+    seek(tab, "a")
     assert float(tab.inner_text("#its-gradient")) == a.grad == 10.0
     assert close(number(tab.inner_text("#its-difference")), a.grad, 1e-6)
     assert "made in" not in tab.inner_text("#details")
@@ -660,8 +596,7 @@ def test_sliders_change_all_numbers_as_python_computes_them(visit):
     root = build(0.75)
     root.backward()
     tab = visit(root, "#step=1000")
-    tab.fill("#wanted", "w")
-    tab.keyboard.press("Enter")
+    seek(tab, "w")
     for field, w in (("#set", "-1.25"), ("#slide", "2"), ("#set", "0"), ("#set", "1e-3")):
         tab.fill(field, w)
         changed = build(float(w))
@@ -685,16 +620,14 @@ def test_the_page_says_that_a_choice_is_fixed(visit, choose, scheme):
         "#sentence"
     )
     for label in ("x", "chosen"):
-        tab.fill("#wanted", label)
-        tab.keyboard.press("Enter")
+        seek(tab, label)
         if label == "x":
             assert tab.inner_text("#fixed").startswith("where() and take() keep their choices: Python")
             tab.fill("#set", "-5")
     assert tab.inner_text("#its-choice") == "fixed: Python made it, by a condition outside the graph"
     assert tab.evaluate("V[root]") == -30.0
     tab = visit((x * a).clip(-1.0, 1.0))
-    tab.fill("#wanted", "x")
-    tab.keyboard.press("Enter")
+    seek(tab, "x")
     assert tab.locator("#fixed").count() == 0
 
 
@@ -848,8 +781,7 @@ def test_what_moves_can_be_chosen_and_a_rate_must_be_a_number(visit):
     tab = visit(expression())
     tab.uncheck("#ask")
     for label in ("a", "b", "c"):
-        tab.fill("#wanted", label)
-        tab.keyboard.press("Enter")
+        seek(tab, label)
         tab.uncheck("#moves")
     assert tab.inner_text("#moved caption") == "What moves: 1"
     tab.fill("#rate", "")

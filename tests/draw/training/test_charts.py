@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from micrograd import Value, losses, nn
+from micrograd import losses, nn
 from micrograd.data import moons, xor
 from micrograd.draw import notebook as displays
 from micrograd.draw import shell
@@ -21,16 +21,6 @@ NUMBERS = [
     [], [0.0], [0.0, 0.0], [1.0], [1.0, 1.001], [1.0, 1.00000001], [1e-300, 1e300], [5e-324, 1e-323], [5.0, 900.0],
     [-1e9, 3.0], [-1e17], [0.1] * 3,
 ]  # fmt: skip
-
-
-@pytest.fixture
-def pyplot():
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    yield pyplot
-    pyplot.close("all")
 
 
 # A line of text
@@ -145,28 +135,6 @@ def test_numbers_lie_within_the_chart_and_its_axis_has_some_round_ones(numbers):
     assert labels == sorted(set(labels))
 
 
-def luminance(colour):
-    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def contrast(a, b):
-    low, high = sorted((luminance(a), luminance(b)))
-    return (high + 0.05) / (low + 0.05)
-
-
-@pytest.mark.parametrize("mode", [0, 1])
-def test_text_has_a_contrast_of_4_5_to_1_with_what_it_stands_on(mode):
-    for text in ("ink", "soft", "plus", "minus", "alarm"):
-        for ground in ("paper", "card"):
-            assert contrast(shell.COLOURS[text][mode], shell.COLOURS[ground][mode]) >= 4.5, (text, ground)
-    for colours in shell.CLASSES:
-        assert contrast(colours[mode], colours[2 + mode]) >= 3  # of a mark on its shade
-    a, b, c = (colours[2 + mode] for colours in shell.CLASSES[:3])
-    assert min(contrast(a, b), contrast(b, c), contrast(a, c)) >= 1.1
-
-
 # matplotlib
 
 
@@ -194,100 +162,6 @@ def test_plots_are_drawn_in_the_axes_that_are_given(pyplot):
     assert plot_history(History([1.0]), left) is left
     assert plot_boundary(nn.MLP(2, [2, 1], rng=1), *xor(), right) is right
     assert len(pyplot.get_fignums()) == 1
-
-
-def colour_at(ax, x, y):
-    """The colour of the region that a point lies in."""
-    found = [c for c in ax.collections if hasattr(c, "levels") and c.get_facecolor().size]
-    [at] = [c for c in found if any(path.contains_point((x, y)) for path in c.get_paths())]
-    return tuple(at.get_facecolor()[0])
-
-
-@pytest.mark.parametrize("sigmoid", [False, True])
-def test_a_boundary_is_where_the_class_changes(pyplot, sigmoid):
-    def model(x):
-        y = x[0] - 0.25
-        return Value(1.0) * (y.sigmoid() if sigmoid else y)
-
-    ax = plot_boundary(model, [[0.0, 0.0], [1.0, 1.0]], [0, 1])
-    assert colour_at(ax, 0.2, 0.0) == colour_at(ax, -0.1, 1.0) != colour_at(ax, 0.3, 0.0)
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["0", "1"]
-    moved = plot_boundary(model, [[0.0, 0.0], [1.0, 1.0]], [-1, 1], at=model([Value(0.7)]).data)
-    assert colour_at(moved, 0.2, 0.0) == colour_at(moved, 0.6, 0.0) != colour_at(moved, 0.8, 0.0)
-
-
-def test_of_several_outputs_the_largest_is_the_class(pyplot):
-    ax = plot_boundary(lambda x: [x[0], x[1], 0.5 - x[0]], [[0.0, 0.0], [1.0, 1.0], [1.0, 0.0]], [2, 1, 0])
-    assert len({colour_at(ax, 1.0, 0.2), colour_at(ax, 0.2, 1.0), colour_at(ax, 0.0, 0.1)}) == 3
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["0", "1", "2"]
-
-
-def test_targets_of_many_numbers_are_on_one_side_or_the_other(pyplot):
-    ax = plot_boundary(lambda x: x[0], [[0.0, 0.0], [1.0, 1.0], [2.0, 0.0]], [-1.5, 0.5, 2.5])
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["0 or below", "above 0"]
-
-
-def test_a_model_that_cannot_be_compiled_is_asked_point_by_point(pyplot):
-    def branching(x):
-        if x[0] > 2:
-            return x[1].log(), x[1] / 0.0
-        return [Value(0.0), 1.0] if x[1] > 0 else (x[0] + 10, x[1])
-
-    ax = plot_boundary(branching, [[0.0, -1.0], [3.0, 1.0]], [0, 1])
-    assert colour_at(ax, 1.0, 0.5) != colour_at(ax, 1.0, -0.5)
-    with pytest.raises(ValueError, match="unpack"):  # as there is no colour outside of its domain
-        colour_at(ax, 2.5, 0.5)
-
-
-@pytest.mark.parametrize("error", [ValueError, TypeError, IndexError])
-def test_an_error_of_the_models_own_comes_out(pyplot, error):
-    def wrong(x):
-        if x[0] > 0.9:
-            raise error("of the user")
-        return x[0]
-
-    with pytest.raises(error, match="^of the user$"):
-        plot_boundary(wrong, *xor())
-    with pytest.raises(ValueError, match="takes a list of length 3, not 2"):
-        plot_boundary(nn.MLP(3, [1], rng=1), *xor())
-
-
-@pytest.mark.parametrize("output", [None, "1", [[Value(1.0)]]])
-def test_what_a_model_says_is_numbers(pyplot, output):
-    with pytest.raises(TypeError, match=r"the model's output is .*: expected a Value or a number, or a list"):
-        plot_boundary(lambda x: output, *xor())
-    assert plot_boundary(lambda x: np.array([x[0], x[1]]), *xor())
-
-
-def test_a_model_outside_of_its_domain_leaves_a_gap(pyplot):
-    ax = plot_boundary(lambda x: x[0].log(), [[0.5, 0.0], [2.0, 1.0]], [0, 1])
-    assert colour_at(ax, 0.5, 0.5) != colour_at(ax, 1.5, 0.5)
-    assert plot_boundary(lambda x: x[0].log(), [[-5.0, 0.0], [-4.0, 1.0]], [0, 1])
-
-
-@pytest.mark.parametrize(
-    ("xs", "ys", "message"),
-    [
-        ([], [], "xs is empty"),
-        (
-            [[1.0, 2.0, 3.0]],
-            [0],
-            r"xs\[0\] is \[1.0, 2.0, 3.0\] and ys\[0\] is 0: a decision boundary needs examples with",
-        ),
-        ([[1.0, 2.0], [1.0, math.nan]], [0, 1], r"xs\[1\] is \[1.0, nan\]"),
-        ([1.0], [0], r"xs\[0\] is 1.0"),
-        ([[1.0, 2.0]], ["a"], r"ys\[0\] is 'a'"),
-        ([[1.0, 2.0]], [0, 1], "not 1 and 2"),
-    ],
-)
-def test_a_boundary_is_of_two_inputs_and_a_target(xs, ys, message):
-    with pytest.raises(ValueError, match=message):
-        plot_boundary(lambda x: x[0], xs, ys)
-
-
-def test_a_boundary_is_drawn_where_the_examples_lie(pyplot):
-    ax = plot_boundary(lambda x: x[1] - 0.5, [[7.0, 0.0], [7.0, 1.0]], [0, 1])
-    assert (ax.get_xlim(), ax.get_ylim()) == ((6.0, 8.0), (-0.15, 1.15))
 
 
 def test_the_lowest_validation_loss_is_a_number(pyplot):

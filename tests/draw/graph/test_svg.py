@@ -1,0 +1,223 @@
+"""The folded drawing as SVG."""
+
+import re
+import xml.etree.ElementTree as ElementTree
+from fractions import Fraction
+from itertools import combinations, pairwise
+
+import pytest
+from hypothesis import given
+
+from micrograd import Value, dot, mean, nn
+from micrograd import sum as total
+from micrograd.draw import text
+from micrograd.draw.graph import card as shape
+from micrograd.viz import draw_graph, to_svg
+from tests.draw.graphs import TEXTS, VISIBLE, example, hostile, loss, network, recurrence
+from tests.helpers import random_examples
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def boxes(drawing):
+    """The cards of a drawing: their kind, place and size, and the texts in them, with place and anchor."""
+    found = []
+    for g in ElementTree.fromstring(drawing).iter(f"{SVG}g"):
+        x, y = map(float, re.findall(r"[\d.]+", g.get("transform")))
+        rect = g.findall(f"{SVG}rect")[-1]
+        found.append(
+            (g.get("class"), x, y, float(rect.get("width")), float(rect.get("height")), g.findall(f"{SVG}text"))
+        )
+    return found
+
+
+def cards(root):
+    """What is written in each card."""
+    return [[t.text for t in words if t.text] for *_, words in boxes(to_svg(root))]
+
+
+def sides(word):
+    """Where a text begins and ends."""
+    length = float(word.get("textLength") or text.width(word.text or "") * shape.SIZES[word.get("class").split()[0]])
+    at = float(word.get("x"))
+    return (at - length, at) if word.get("text-anchor") else (at, at + length)
+
+
+@pytest.mark.parametrize("root", [example, network, loss, recurrence, hostile, lambda: Value(1.0)])
+def test_boxes_do_not_overlap_and_hold_their_texts_in_any_font(root):
+    root = root()
+    svg = to_svg(root)
+    width, height = (float(ElementTree.fromstring(svg).get(side)) for side in ("width", "height"))
+    found = boxes(svg)
+    assert found
+    for _, x, y, w, h, words in found:
+        assert x >= 0
+        assert y >= 0
+        assert x + w <= width
+        assert y + h <= height
+        for word in words:
+            left, right = sides(word)
+            assert left >= 2
+            assert right <= w - 2
+            assert 10 <= float(word.get("y")) <= h - 3
+        rows = sorted((float(word.get("y")), *sides(word)) for word in words)
+        assert all(right <= left for (y1, _, right), (y2, left, _) in pairwise(rows) if y1 == y2)
+    for (_, x1, y1, w1, h1, _), (_, x2, y2, w2, h2, _) in combinations(found, 2):
+        assert x1 + w1 <= x2 or x2 + w2 <= x1 or y1 + h1 <= y2 or y2 + h2 <= y1
+
+
+def test_a_neuron_is_one_card_with_its_weights_and_bias_and_an_expression_is_as_it_is():
+    w, b, x = [Value(0.5), Value(-2.0)], Value(0.25), [Value(1.0, label="x1"), Value(2.0, label="x2")]
+    rows = ["0.5", "w0", "−2", "w1"]
+    assert cards(dot(w, x, b).tanh()) == [["x1", "1"], ["x2", "2"], ["out", "tanh", "−0.997", *rows, "0.25", "b"]]
+    assert cards(dot(w, x).exp()) == [["x1", "1"], ["x2", "2"], ["out", "exp", "0.0302", *rows]]
+    assert cards(example()) == [
+        ["x", "3", "grad", "5"],
+        ["y", "1", "grad", "−3"],
+        ["−", "2", "grad", "3"],
+        ["×", "6", "grad", "1"],
+    ]
+
+
+def test_a_neuron_that_is_written_out_is_one_card_too_unless_its_parts_have_names():
+    w, x, b = [Value(0.5), Value(-2.0)], [Value(1.0, label="x1"), Value(2.0, label="x2")], Value(0.25)
+    expected = [["x1", "1"], ["x2", "2"], ["out", "tanh", "−0.997", "0.5", "w0", "−2", "w1", "0.25", "b"]]
+    assert cards((w[0] * x[0] + x[1] * w[1] + b).tanh()) != expected  # of two leaves the first is the weight
+    assert cards(sum((wi * xi for wi, xi in zip(w, x, strict=True)), b).tanh()) == expected
+    assert cards((b + (w[0] * x[0] + w[1] * x[1])).tanh()) == expected
+    assert len(cards((w[0] * x[0] + w[1] * x[1]).tanh())) == 3
+    named = w[0] * x[0]
+    named.label = "w1x1"
+    for total_of in (
+        named + w[1] * x[1],
+        w[0] * x[0] + b,
+        w[0] * x[0] + b + w[1] * x[1] + b,
+        w[0] * x[0] + x[1] * x[1],
+    ):
+        assert len(cards(total_of.tanh())) >= 5
+
+
+def test_what_is_used_again_or_named_or_of_the_user_s_own_making_is_no_part_of_a_neuron():
+    w, x = [Value(0.5)], [Value(1.0)]
+    used, named = dot(w, x), dot(w, x)
+    named.label = "n"
+    own = Value(1.0, (dot(w, x),), "own")
+    for root in (used * used.tanh(), named.tanh(), own, dot(w, x).tanh().exp()):
+        assert len(cards(root)) == 3 + (root._op == "*")
+    assert len(cards(Value(1.0, (*w, *x, *x), "dot"))) == 3
+
+
+def test_a_factor_that_is_no_leaf_is_no_weight():
+    a, x, y = Value(2.0, label="a").exp(), Value(3.0, label="x"), Value(4.0)
+    assert [words[0] for words in cards(dot([a], [x]))] == ["a", "exp", "out"]
+    assert len(cards(dot([a], [a.exp()], a))) == 4
+    assert len(cards(dot([x, y], [x, y]))) == 3
+
+
+def test_a_number_beside_an_operation_is_written_into_it_and_has_no_gradient():
+    x = Value(3.0)
+    y = (2 - (x * 4) ** 2) / 8
+    y.backward()
+    assert [words[0] for words in cards(y)] == ["3", "× 4", "** 2", "2 −", "÷ 8"]
+    assert ["2.5"] in cards(total([x, 2.5, x + 1]))
+
+
+def test_of_the_examples_of_a_mean_or_sum_the_first_is_drawn_as_a_stack():
+    svg = to_svg(loss())
+    assert [words[:2] for words in cards(loss())][-3:] == [["− 1", "−1.128"], ["** 2", "1.272"], ["loss", "mean of 4"]]
+    assert len(boxes(svg)) == 10
+    assert svg.count("<rect") == 3 * 9 + 1
+    assert len(cards(total(loss() * 1.0 for _ in range(3)))) == 12
+
+
+def test_examples_that_are_not_alike_or_share_what_they_compute_are_drawn_as_they_are():
+    x, y = Value(1.0), Value(2.0)
+    shared = (x * y).exp()
+    assert len(cards(total([x.exp(), y.sin()]))) == 5
+    assert len(cards(total([shared.tanh(), shared.exp().log()]))) == 8
+    assert len(cards(total([shared.tanh(), shared.tanh() + x]))) == 8
+    assert len(cards(total([x.exp() * x.sin(), x.exp() * y.sin()]))) == 9
+    assert len(cards(total([shared.exp().tanh(), shared.exp().tanh()]))) == 7
+    assert len(cards(total([x, y]))) == 3
+    inner = x.exp()
+    assert len(cards(total([inner.tanh(), y.exp().tanh()]) * inner)) == 8
+
+
+def test_examples_of_examples_are_stacks_of_stacks():
+    w = Value(2.0, label="w")
+    root = mean(total((w * x) ** 2 for x in (Value(i + j), Value(1.0), Value(j))) for i, j in ((1, 2), (3, 4)))
+    assert [words[0] for words in cards(root)] == ["w", "3", "×", "** 2", "sum of 3", "mean of 2"]
+
+
+def test_mlp_3_4_4_1_is_twelve_cards_in_the_width_of_a_column_of_text():
+    svg = to_svg(network())
+    assert len(boxes(svg)) == 12
+    assert float(ElementTree.fromstring(svg).get("width")) <= 838
+    assert [words[-1] for words in cards(network())].count("b") == 9
+
+
+def test_before_any_backward_no_gradient_is_drawn():
+    assert cards(Value(2.0, label="x") * 3) == [["x", "2"], ["× 3", "6"]]
+
+
+def test_weights_have_their_sign_as_colour_and_as_dashes_and_their_size_as_thickness():
+    x = [Value(1.0) for _ in range(3)]
+
+    def drawn(*weights):
+        return re.findall(r'<path class="(.*?)" stroke-width="(.*?)"', to_svg(dot(map(Value, weights), x, 1.0)))
+
+    assert drawn(0.5, -2.0, float("nan")) == [("edge up", "1.3"), ("edge down", "2.8"), ("edge", "1.2")]
+    assert drawn(0.0, 0, Fraction(0)) == [("edge up", "1.2")] * 3
+    assert drawn(1, float("-inf"), 1.0) == [("edge up", "2.8"), ("edge down", "1.2"), ("edge up", "2.8")]
+    huge = Value(1.0, (Value(10**400), Value(2.0), Value(0.0)), "dot", dot([1], [1])._backward)
+    assert '<path class="edge up" stroke-width="1.2"' in to_svg(huge)
+    style = ElementTree.fromstring(to_svg(x[0])).find(f"{SVG}style").text
+    assert re.search(r"\.down\{[^}]*stroke-dasharray", style)
+    assert "prefers-color-scheme:dark" in style
+
+
+def test_a_graph_of_any_size_is_a_drawing_that_can_be_read():
+    for root in (
+        recurrence(1000),
+        nn.MLP(100, [50, 30, 1])([0.0] * 100),
+        total(Value(1.0).exp() * i for i in range(99)),
+    ):
+        assert 1 < len(boxes(to_svg(root))) <= 2 * 16 * 16
+        assert float(ElementTree.fromstring(to_svg(root)).get("width")) < 3000
+
+
+def test_a_card_says_in_full_what_it_stands_for_where_the_pointer_rests():
+    titles = [t.text for t in ElementTree.fromstring(to_svg(example())).iter(f"{SVG}title")]
+    assert titles[0] == "The graph that leads to a Value: 4 Values, 2 operations"
+    assert titles[1:] == ["x: data 3, grad 5", "y: data 1, grad -3", "-: data 2, grad 3", "*: data 6, grad 1"]
+
+
+def test_gradients_of_an_earlier_pass_are_not_shown_as_those_of_a_new_graph():
+    x = Value(2.0, label="x")
+    (x * 3).backward()
+    again = x * 4
+    assert cards(again) == [["x", "2"], ["× 4", "8"]]
+    assert "grad" not in draw_graph(again)
+    again.backward()
+    assert cards(again) == [["x", "2", "grad", "7"], ["× 4", "8", "grad", "1"]]
+    assert "grad 7" in draw_graph(again)
+
+
+@random_examples(20)
+@given(TEXTS, TEXTS)
+def test_any_text_is_found_literally_in_the_folded_drawing(name, operation):
+    root = Value(0.0, (Value(0.0, label=name),), operation, label="")
+    titles = [t.text for t in ElementTree.fromstring(to_svg(root)).iter(f"{SVG}title")]
+    name, operation = (t.translate(VISIBLE) for t in (name, operation))
+    assert titles[1:] == [
+        f"{name or 'leaf'}: data 0",
+        f"{operation or 'leaf'}: data 0",
+    ]
+
+
+def test_lines_of_the_largest_numbers_are_as_thick_as_any():
+    huge = [Value(1.7e308), Value(-1e308)]
+    result = dot(huge, [Value(1e-300), Value(1e-305)], Value(0.5)).tanh()
+    result.backward()
+    assert not re.search(r'stroke-width="(inf|nan)"', to_svg(result))
+    assert 'stroke-width="2.8"' in to_svg(result)

@@ -1,0 +1,126 @@
+"""The graph as DOT text."""
+
+import re
+from fractions import Fraction
+
+import pytest
+
+from micrograd import Value, dot
+from micrograd.viz import draw_graph
+from tests.draw.graphs import chain, example
+
+
+def nodes(source):
+    """The labels and the edges of DOT text, in order."""
+    return re.findall(r'\t(\w+) \[label="(.*?)"', source), re.findall(r"\t(\w+) -> (\w+)", source)
+
+
+def test_a_value_is_a_record_and_an_operation_a_circle_between_its_operands_and_its_result():
+    labels, edges = nodes(draw_graph(example()))
+    assert labels == [
+        ("n0", "{x|data 3|grad 5}"),
+        ("n1", "{y|data 1|grad -3}"),
+        ("n2", "{data 2|grad 3}"),
+        ("op_n2", "-"),
+        ("n3", "{data 6|grad 1}"),
+        ("op_n3", "*"),
+    ]
+    assert edges == [
+        ("n0", "op_n2"),
+        ("n1", "op_n2"),
+        ("op_n2", "n2"),
+        ("n2", "op_n3"),
+        ("n0", "op_n3"),
+        ("op_n3", "n3"),
+    ]
+    assert 'shape="record"' in draw_graph(example())
+    assert draw_graph(example()).count("shape=circle") == 2
+    assert 'rankdir="LR"' in draw_graph(example())
+
+
+def test_edges_are_in_the_order_of_the_operands():
+    a, b = Value(1.0, label="a"), Value(2.0, label="b")
+    source = draw_graph(dot([b, a], [a, b], b))
+    named = {name: label[1] for name, label in nodes(source)[0]}
+    assert [named[tail] for tail, head in nodes(source)[1] if head.startswith("op")] == ["b", "a", "a", "b", "b"]
+
+
+def test_an_operand_that_is_used_twice_has_two_edges():
+    x = Value(3.0)
+    assert nodes(draw_graph(x * x))[1] == [("n0", "op_n1"), ("n0", "op_n1"), ("op_n1", "n1")]
+
+
+def test_two_values_with_equal_numbers_are_two_nodes():
+    assert len(nodes(draw_graph(Value(1.0) + Value(1.0)))[0]) == 4
+
+
+def test_a_leaf_alone_is_drawn():
+    assert nodes(draw_graph(Value(2.0, label="x"))) == ([("n0", "{x|data 2}")], [])
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (2.0, "2"),
+        (-0.123456, "-0.1235"),
+        (1e-9, "1e-09"),
+        (1.23456e12, "1.235e+12"),
+        (float("nan"), "nan"),
+        (float("-inf"), "-inf"),
+        (7, "7"),
+        (10**400, "1.000e+400"),
+        (Fraction(-1, 3), "-1/3"),
+        (Fraction(10**20, 3), "3.333e+19"),
+    ],
+)
+def test_numbers_are_readable(number, text):
+    assert nodes(draw_graph(Value(number)))[0] == [("n0", f"{{data {text}}}")]
+
+
+def test_a_derivative_of_a_derivative_is_drawn_by_its_number():
+    x = Value(1.0)
+    x.data, x.grad = Value(Value(2.5).data, label="inner"), Value(0.5)
+    assert nodes(draw_graph(x))[0] == [("n0", "{data 2.5|grad 0.5}")]
+
+
+def test_a_gradient_that_is_no_number_is_shown_as_its_text():
+    x = Value(1.0)
+    x.grad = None
+    assert nodes(draw_graph(x))[0] == [("n0", "{data 1|grad None}")]
+
+
+def test_the_operands_of_a_dot_are_in_pairs_and_marked():
+    w, x, b = [Value(1.0, label=f"w{i}") for i in range(2)], [Value(2.0, label=f"x{i}") for i in range(2)], Value(3.0)
+    b.label = "b"
+    drawing = draw_graph(dot(w, x, b))
+    named = {name: label[1:].split("|")[0] for name, label in nodes(drawing)[0]}
+    marked = re.findall(r'(\w+) -> op_\w+ \[label="(\w+)"', drawing)
+    assert [role for _, role in marked] == [named[name] for name, _ in marked] == ["w0", "x0", "w1", "x1", "b"]
+    assert "label" not in draw_graph(Value(0.0, (*w, b), "dot")).split("->")[1]
+
+
+def test_a_number_beside_a_value_has_no_gradient_and_before_any_backward_nothing_has():
+    y = Value(3.0) * 2
+    assert [label for _, label in nodes(draw_graph(y))[0]] == ["{data 3}", "{data 2}", "{data 6}", "*"]
+    y.backward()
+    labels = [label for _, label in nodes(draw_graph(y))[0]]
+    assert labels == ["{data 3|grad 2}", "{data 2}", "{data 6|grad 1}", "*"]
+
+
+def test_the_background_of_a_drawing_is_the_page_s():
+    assert 'bgcolor="transparent"' in draw_graph(example())
+
+
+def test_a_label_of_letters_is_itself_in_the_text():
+    assert "{größe ∂L/∂w 重み|data 1}" in draw_graph(Value(1.0, label="größe ∂L/∂w 重み"))
+
+
+def test_a_label_that_is_no_string_is_shown_as_its_text():
+    x = Value(1.0)
+    x.label = 3
+    assert "{3|data 1}" in draw_graph(x)
+
+
+def test_a_value_that_is_used_in_every_step_of_a_long_computation_is_drawn_in_haste():
+    assert "nslimit" in draw_graph(chain(lambda y, x: y * 0.5 + x, 75))
+    assert "nslimit" not in draw_graph(chain(lambda y, x: y.sin(), 300))
