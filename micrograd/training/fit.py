@@ -42,6 +42,11 @@ def fit(
     the model, the loss or the optimizer raises is passed on, and the parameters are those after the last completed
     step. If the loss has grown a thousandfold in the end, the log says so.
 
+    Raises ValueError if there are no examples or parameters, an option is out of its range, the loss rejects a target,
+    or the first loss does not depend on the parameters; TypeError if an argument is of another kind; TraceError or
+    CompilerError if the backend has a name other than "auto" and cannot do it. Raises Diverged, a FloatingPointError,
+    if a loss or a parameter becomes infinite or NaN, and BrokenExecutor if no worker is left: both have the `history`.
+
     Parameters
     ----------
     model
@@ -51,43 +56,23 @@ def fit(
         Each step goes along the gradient of the mean over a batch.
     xs, ys
         The inputs and targets of the examples: lists, arrays or tables with a row for each. The model and the loss get
-        the rows of arrays and tables as lists of Python's own numbers.
+        rows as lists of Python's own numbers.
     epochs, batch_size, rng
         The number of passes over the data; of examples in a step, by default all; what draws the order of each pass.
     optimizer
-        What changes the parameters, with `step()`, `zero_grad()` and a `learning_rate`; by default an Adam of learning
-        rate 0.01.
+        What changes the parameters, with `step()`, `zero_grad()` and a `learning_rate`; by default Adam with 0.01.
     schedule
-        A function from the number of steps taken by this call to the learning rate of the next; it is called right
-        before that step.
+        A function from the number of steps taken to the learning rate of the next, called right before that step.
     validation, patience
-        The inputs and targets of examples that are not trained on, and the number of epochs to wait for a lower loss of
-        theirs before ending the training. What the optimizer trains is then set back to the epoch with the lowest,
-        unless an error other than Diverged ends the training.
+        The inputs and targets of examples that are measured, but not trained on; and the number of epochs to wait for a
+        lower loss of theirs before the training ends. Then, or after Ctrl-C or Diverged, all that the optimizer trains
+        is set back to the epoch with the lowest.
     progress
-        Where to report progress: a stream, or if True, the notebook that runs this program, else stderr; nowhere if
-        False. A notebook shows the curves of the losses and a terminal a line, which update themselves; anything else
-        gets a line from time to time.
+        Where to report progress: a stream, or if True, the notebook that runs this program, else stderr.
     backend
         "eager" for the engine; "c" or "python" for generated code; "auto" for C if there is a compiler, else for
         Python, or for the engine if the model or the loss cannot be compiled, and then the log says why; or a `Backend`
         with threads, single precision or the workers of an executor.
-
-    Raises
-    ------
-    ValueError
-        If there are no examples or parameters, an option or a rate of the schedule is out of its range, the first loss
-        does not depend on the model's parameters or the optimizer has none of them, or the `check_targets` of the loss
-        rejects a target.
-    TypeError
-        If an argument is of another kind, the examples have no items by position, or a loss is not a number.
-    TraceError, CompilerError
-        If a backend is asked for by its name, and the model cannot be compiled for it, or there is no C compiler.
-    BrokenExecutor
-        If the executor is broken, and there is no other one. The error has the `history` so far.
-    Diverged
-        If a loss, or a parameter after a step, is infinite or NaN. It is a FloatingPointError; its `failure` tells
-        where the number came from, and it has the `history` so far.
     """
     backend, parameters = Backend.of(backend), _checked(model, loss, optimizer, schedule, progress)
     data, validation = _examples(loss, xs, ys, validation, patience)
@@ -124,7 +109,7 @@ def fit(
         stopping.set_back()
         history.interrupted |= bool(noted)
     if history.has_grown:
-        log.warning("the training diverges: %s; try a lower learning rate", history.summary())
+        log.warning("the loss has grown: %s; try a lower learning rate", history.summary())
     return history
 
 

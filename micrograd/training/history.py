@@ -56,7 +56,7 @@ class History(NotebookDisplay):
         losses, validation = self.losses, self.validation_losses
         words = f"{len(losses)} epoch{'s' * (len(losses) != 1)}"
         words += f", loss {losses[0]:.4g} to {losses[-1]:.4g}" if losses else ""
-        words += ": it diverges" if self.has_grown else ""
+        words += " (it has grown)" if self.has_grown else ""
         if validation:
             best = lowest(validation)
             words += f", lowest validation loss {validation[best]:.4g} in epoch {best + 1}"
