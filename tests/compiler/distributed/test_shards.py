@@ -419,6 +419,17 @@ def test_ctrl_c_ends_the_training_after_the_step_and_a_second_one_what_is_under_
     assert executor.cancelled == 2
 
 
+def test_ctrl_c_that_breaks_the_executor_ends_the_training_as_ever():
+    def interrupt(i):
+        if i == 9:  # the last of three tasks for the third step
+            os.kill(os.getpid(), signal.SIGINT)
+            raise BrokenExecutor("a process has died")
+
+    history, *_ = trained(executor=Processes(1, 3, before=interrupt), batch_size=None)
+    assert history.interrupted
+    assert len(history.losses) == 2
+
+
 def test_ctrl_c_in_a_worker_is_one(backend):
     def interrupt(i):
         if i == 9:
@@ -431,7 +442,7 @@ def test_a_wait_without_any_answer_is_told(caplog, monkeypatch):
     monkeypatch.setattr(pool, "PATIENCE", 0.05)
     monkeypatch.setattr(pool, "TICK", 0.02)
     trained(executor=Processes(1, 3, before=lambda i: i == 4 and time.sleep(0.3)))
-    assert caplog.messages == ["no answer for 0.05 s: waiting for shard 0, shard 1, shard 2"]
+    assert "no answer for 0.05 s: waiting for shard 0, shard 1, shard 2" in caplog.messages
 
 
 class Steep(nn.Module):
