@@ -176,8 +176,6 @@ class Symbol:
 
     def __floordiv__(self, other: Any) -> Any:
         remainder = self % other
-        if remainder is NotImplemented:
-            return remainder
         # As CPython's: a whole number but for rounding, and -1 where x % y is y itself
         quotient = scalar.where(remainder == other, -1, (self - remainder) / other)
         whole = scalar.floor(quotient)

@@ -46,6 +46,15 @@ def staircase(x):
     return Value(scalar.where(inside, x.data, -x.data), (x,), "staircase", _backward)
 
 
+def kindred(x):
+    """And one whose result is of the class of its operand."""
+
+    def _backward(grad):
+        x.grad += 3 * grad
+
+    return type(x)(3 * x.data, (x,), "kindred", _backward)
+
+
 def with_gradient(of):
     """An operation of a user's own, 2x, whose closure adds `of(grad, x)`."""
 
@@ -115,7 +124,7 @@ def test_a_network_with_a_users_activation_is_computed_in_tiles(of, vanishes):
     assert graph.vanishes_with_seed is vanishes
 
 
-@pytest.mark.parametrize("operation", [gauss, leaky, staircase])
+@pytest.mark.parametrize("operation", [gauss, leaky, staircase, kindred])
 def test_an_operation_of_ones_own_compiles(backend, operation):
     fast = micrograd.compile(operation, (1.0,), backend=backend)
     for x in (-1.5, -0.5, 0.0, 0.5, 2.0, 3.0):

@@ -56,8 +56,9 @@ def test_later_rounds_have_separate_variables():
 
 
 @needs_compiler
-def test_jamming_changes_no_bit(monkeypatch):
-    model = nn.MLP(40, [13, 5], activation="tanh", rng=1)
+@pytest.mark.parametrize("hidden", [12, 13])  # of which four are jammed at a time
+def test_jamming_changes_no_bit(monkeypatch, hidden):
+    model = nn.MLP(40, [hidden, 5], activation="tanh", rng=1)
     examples = [[[0.1 * i - 0.01 * k for i in range(40)] for k in range(32)], [float(k % 5) for k in range(32)]]
     found = []
     for long in (LONG_LOOP, TOO_LONG):
