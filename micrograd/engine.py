@@ -11,11 +11,11 @@ reference cycles, and a graph is freed the moment it goes out of use.
 
 The number in a Value is usually a float. It may also be a Fraction, a Value itself (in a derivative of a derivative) or
 a symbol (in a function that is being compiled). So operations use Python's operators and the functions of `scalar`,
-which work on all of them, and never `math` or an `if` on a number. On a first reading, take every number for a float.
+since those work on all of them, and never `math` or an `if` on a number. On a first reading, assume floats throughout.
 
-Two helpers stand between you and the idea. `@binary` lets `other` be a plain number, of which it makes a Value.
-`self._node(data, operands, op, closure)` is `Value(data, operands, op, closure)` without the checks. What a level is
-(how many derivatives of derivatives enclose a Value; 0 for all that you will meet at first) is told in core/levels.py.
+Two helpers stand between you and the idea. `@binary` lets `other` be a plain number by turning it into a Value.
+`self._node(data, operands, op, closure)` is `Value(data, operands, op, closure)` without the checks. The level of a
+Value counts the nested derivatives around it, and is 0 for every Value you meet at first; core/levels.py explains it.
 """
 
 from __future__ import annotations  # so that Value can be named inside its own class
@@ -63,10 +63,10 @@ class Value(Functions, NotebookDisplay):
     `v in a_list`, `a_list.index(v)` and `a_list.remove(v)` find the first equal one: to find a node itself, use `is`,
     a set or a dict.
 
-    The result of an operation has the class of its first operand, but is made without calling a subclass's `__init__`.
+    The result of an operation has the class of its first operand, but a subclass's `__init__` is not called for it.
     """
 
-    __slots__ = ()  # all attributes are declared in core/number.py, and other bases
+    __slots__ = ()  # the attributes are declared in the base classes, most of them in core/number.py
 
     def __init__(
         self,
@@ -125,8 +125,8 @@ class Value(Functions, NotebookDisplay):
             `_backward` does not take the gradient; or if the nested derivative that made this Value has ended.
         """
         grad = as_number(grad, self._level)
-        # backward_pass sorts the graph, sets every gradient to 0 and yields the nodes, this one first. In the end, the
-        # leaves get the sum of their old gradients and the new ones; after an error, the old ones.
+        # backward_pass sorts the graph, sets every gradient to 0 and yields the nodes, this one first. At the end, it
+        # adds the leaves' old gradients to the new ones; after an error, it restores the old ones.
         with backward_pass(self) as nodes:
             self.grad += grad  # d(self)/d(self) = 1
             for node in nodes:
@@ -137,10 +137,10 @@ class Value(Functions, NotebookDisplay):
         computed: list[Value] = []
         leaves: list[Value] = []
         visited: set[Value] = set()  # finds a node by identity, although == compares the numbers
-        stack: list[Value | None] = [self]  # a depth-first walk without recursion, whose depth Python limits
+        stack: list[Value | None] = [self]  # a depth-first walk, not recursive since Python limits the depth of calls
         while stack:
             node = stack.pop()
-            if node is None:  # all that was pushed above this mark is done, so the node below it is, too
+            if node is None:  # everything pushed above this mark is done, and so is the node below it
                 computed.append(stack.pop())  # type: ignore[arg-type]
             elif node not in visited:
                 visited.add(node)
@@ -203,9 +203,9 @@ class Value(Functions, NotebookDisplay):
     __rtruediv__ = reflected(__truediv__)
     __rpow__ = reflected(__pow__)
 
-    # A function of one number has the same shape. exp is the example; log, tanh, relu and all others are entries of a
-    # table in functions.py, each with its value and its rule for the gradient, from which such methods are made.
-    # Operations on many operands, such as sum and dot, are in reductions.py; comparisons and text in core/number.py.
+    # A function of one number has the same shape. exp is the example; log, tanh, relu and all others are made from a
+    # table in functions.py, with an entry for each: its value and its rule for the gradient. Operations on many
+    # operands, such as sum and dot, are in reductions.py; comparisons and text in core/number.py.
 
     def exp(self) -> Self:
         """e^x, whose derivative is e^x."""
@@ -220,7 +220,7 @@ class Value(Functions, NotebookDisplay):
 def promote(*values: Any) -> tuple[Value, ...]:
     """The values as operands of one node: numbers become constants.
 
-    Start your own operation on several operands with it. In nested derivatives, it returns Values of the innermost
-    derivative among them; Values of outer ones become constants.
+    Call it first in your own operation on several operands. Inside nested derivatives, all become Values of the
+    innermost derivative among them; Values of outer ones become constants.
     """
     return promoted(values, Value)

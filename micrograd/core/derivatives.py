@@ -1,12 +1,12 @@
-"""How derivatives are taken: a function is called with variables, and its graph swept in many directions at once.
+"""How derivatives are taken: call a function with variables, then sweep its graph in many directions at once.
 
 The variables are Values of a separate level, in place of some arguments. A `_backward` is linear in the gradient that
-it takes: called with a gradient of 1, it gives the derivatives of its operation by each operand, and sweeps need no
-more, forward from the variables or back from the outputs. So forward mode has no table of derivatives of its own. The
-derivatives are of the type of the numbers (floats, Fractions, Values of enclosing derivatives, a compiler's symbols),
-so what is computed from them has derivatives in turn.
+it takes: called with a gradient of 1, it gives the derivatives of its operation by each operand. That is all a sweep
+needs, forward from the variables or back from the outputs, so forward mode has no table of derivatives of its own. The
+derivatives have the type of the numbers (floats, Fractions, Values of enclosing derivatives, a compiler's symbols), so
+they can be differentiated in turn.
 
-A node has derivatives for the directions that reach it only: so the work grows with the number of derivatives that are
+A node has derivatives only for the directions that reach it, so the work grows with the number of derivatives that are
 not structurally zero (Griewank and Walther, Evaluating Derivatives, 2008, chapter 7).
 """
 
@@ -40,8 +40,8 @@ _depth = ContextVar("depth", default=0)  # how many derivatives are running, one
 class Call:
     """A function's variables and what it returned for them; with `lifts`, all other arguments become constants.
 
-    `args` is the argument to differentiate by, or a list of several; `variables` has a Value for each number in there;
-    `result` and `outputs` are the Values that the function returned, in nested lists, and flat.
+    `args` is the argument to differentiate by, or a list of several; `variables` has a Value for each number in it;
+    `result` holds the Values that the function returned, in nested lists, and `outputs` the same Values in a flat one.
     """
 
     def __init__(self, kind: type[Value], f: Function, argnum: Argnum, args: Any, options: Any, lifts: bool) -> None:
@@ -70,7 +70,7 @@ class Call:
         return filled(self.args, iter(numbers))
 
     def shaped(self, numbers: Sequence[Any]) -> Any:
-        """A number for each output, in the shape of the result: as an array, if there is one among the arguments."""
+        """A number for each output, in the shape of the result: an array if there is one among the arguments."""
         shape = shape_of(self.result)
         is_array = shape and is_regular(shape) and has_array(self.args)
         return array_of(numbers, shape) if is_array else filled(self.result, iter(numbers))
@@ -137,7 +137,7 @@ class Sweeps:
         normalize_leaves(leaves)
 
     def forward(self, tangents: Iterable[Row]) -> list[Row]:
-        """The derivatives of each output in some directions, whose components at each variable are in its row."""
+        """The derivatives of each output in some directions; a variable's row has its component in each direction."""
         rows: dict[Value, Row] = {}
         for variable, row in zip(self._variables, tangents, strict=True):
             _add(rows.setdefault(variable, {}), row, None)
@@ -149,7 +149,7 @@ class Sweeps:
         return [rows.get(output, {}) for output in self._outputs]
 
     def backward(self, weights: Iterable[Row], first: dict[Value, int]) -> list[Row]:
-        """The derivatives by each variable of weighted sums of the outputs; at a node, from the `first` sum on."""
+        """The derivatives by each variable of weighted sums of the outputs; nodes skip sums before their `first`."""
         rows: dict[Value, Row] = {variable: {} for variable in self._variables}
         for output, row in zip(self._outputs, weights, strict=True):
             _add(rows.setdefault(output, {}), row, None)  # a number may have been returned twice
@@ -161,23 +161,23 @@ class Sweeps:
         return [rows[variable] for variable in self._variables]
 
     def jacobian(self, forward: bool) -> list[Row]:
-        """The derivatives of each output by the variables, by the number of the variable, carried in that direction."""
+        """A row for each output, with its derivative by each variable, carried forward or else backward."""
         m = len(self._outputs)
         units = ({i: 1} for i in range(len(self._variables) if forward else m))  # a direction for each
         return self.forward(units) if forward else _transposed(self.backward(units, {}), m)
 
     def symmetric(self) -> list[Row]:
-        """The jacobian of a gradient, which is symmetric: the lower half is computed, and mirrored."""
+        """The jacobian of a gradient. It is symmetric, so only the lower half is computed, then mirrored."""
         n = len(self._variables)
         first = {variable: n - i for i, variable in enumerate(reversed(self._variables), 1)}
-        for node in self._nodes:  # of the variables that it depends on, the first; n, if on none
+        for node in self._nodes:  # the first variable that it depends on; n if there is none
             first[node] = min([first.get(operand, n) for operand in node._prev])
         columns = self.backward(({i: 1} for i in range(n)), first)
         rows = _transposed(columns, n)
         return [row | column for row, column in zip(rows, columns, strict=True)]
 
     def is_cheaper_forward(self) -> bool:
-        """Whether a jacobian takes fewer products forward: the lower count goes on, until one is complete."""
+        """Whether a jacobian takes fewer products forward. Advances the lower count until one is complete."""
         counted = [0, 0]
         products = self._products(forward=False), self._products(forward=True)
         while True:
@@ -221,13 +221,13 @@ class Sweeps:
         for operand in operands:
             partial = operand.grad
             is_number = type(partial) in PLAIN
-            if not is_number or is_plain or partial != 0:  # among symbols or Values, a plain 0 is 0 for all numbers
+            if not is_number or is_plain or partial != 0:  # among symbols or Values, a plain 0 is structural
                 partials.append((operand, None if is_number and partial == 1 else partial))
         return partials
 
 
 def _add(sums: Row, row: Row, partial: Any, least: int = 0) -> None:
-    """Add the row from a direction on, times the partial derivative."""
+    """Add a row, from the direction `least` on, times the partial derivative."""
     for direction, number in row.items():
         if direction >= least:
             term = number if partial is None else number * partial

@@ -1,4 +1,4 @@
-"""Displays in notebooks: the classes that have one. `micrograd.draw.notebook` draws them, far above these classes."""
+"""Displays in notebooks: the base class of everything that has one. `micrograd.draw.notebook`, far above, draws it."""
 
 from importlib import import_module
 from typing import Any
@@ -7,7 +7,7 @@ Bundle = dict[str, str]  # representations of an object, by their media types
 
 
 def notebook() -> Any:
-    """The module that draws, loaded by its name when a notebook shows something: no file imports what is above it."""
+    """The module that draws, loaded by name when a notebook shows something, since no file may import from above."""
     return import_module("micrograd.draw.notebook")
 
 

@@ -7,9 +7,9 @@ from typing import Any
 from micrograd.scalar import DomainError
 
 WHERE_HINT = "; where() computes both of its branches, so choose a safe operand first: f(where(condition, x, 1.0))"
-"""Ends a message if the graph has a `where`, since the branch that was not chosen may be the cause."""
+"""Ends a message if the graph has a `where`: the branch not chosen may be the cause."""
 POWER_HINT = "; if the exponent is a constant, write it as a number, as in x ** 2, or as exponent.detach()"
-"""Ends a message about a power whose exponent is a variable, with respect to which the derivative has a log(x)."""
+"""Ends a message about a power with a variable exponent, since the derivative by that contains log(x)."""
 NO_PLAIN_NUMBER = (
     "float(value) would detach it from the graph: use .data for the number, a method such as v.exp() for the function, "
     "or micrograd's scalar.exp(v.data) in your own operation"
@@ -25,7 +25,7 @@ def shown(value: Any, room: int = 80) -> str:
 
 
 def require_ordered(name: str, items: Any, expected: str = "a list or an array") -> None:
-    """Raise TypeError for a dict, of which only the keys would be used, and for a set, whose order is arbitrary."""
+    """Raise TypeError for a dict, since only its keys would be used, and for a set, since its order is arbitrary."""
     if isinstance(items, (Mapping, set, frozenset)):
         raise TypeError(f"{name} is of type {type(items).__name__}: expected {expected}")
 
@@ -45,12 +45,12 @@ def expression(node: Any) -> str:
 
 
 def no_derivative(grad: Any) -> None:
-    """The `_backward` of an operation that was given none: to do nothing would silently give gradients of 0."""
+    """The `_backward` of an operation that was given none: doing nothing would silently give gradients of 0."""
     raise NotImplementedError("an operation has no derivative: give its Value a _backward, or detach() its operands")
 
 
 def raise_with_context(error: BaseException, node: Any, nodes: list[Any]) -> None:
-    """Replace an error of the `_backward` of a node by one that names the operation, where that helps."""
+    """Replace an error in a node's `_backward` with one that names the operation, where that helps."""
     for kind in (ZeroDivisionError, OverflowError, ArithmeticError, DomainError, ValueError):
         if isinstance(error, kind):
             hint = POWER_HINT if node._op == "**" and isinstance(error, DomainError) else ""
@@ -68,6 +68,6 @@ def raise_with_context(error: BaseException, node: Any, nodes: list[Any]) -> Non
 
 
 def _has_begun(function: Any, error: BaseException) -> bool:
-    """Whether the error was raised within this function, and not by the attempt to call it."""
+    """Whether the error was raised inside this function, not by the attempt to call it."""
     code = getattr(function, "__code__", None)
     return code is None or any(frame.f_code is code for frame, _ in walk_tb(error.__traceback__))

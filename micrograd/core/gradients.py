@@ -1,4 +1,4 @@
-"""The transaction around a backward pass: either every leaf gets its gradient or, after an error, none has changed."""
+"""The transaction around a backward pass: either every leaf gets its gradient or, after an error, none does."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,16 +11,16 @@ from micrograd.core.levels import GRADIENT_LOCK, normalize_leaves
 
 
 def nothing(grad: Any) -> None:
-    """The `_backward` of a leaf, which has no operands to pass its gradient on to."""
+    """The `_backward` of a leaf: there are no operands to pass its gradient on to."""
 
 
 @contextmanager
 def backward_pass(root: Any) -> Iterator[Iterator[Any]]:
     """Sort the graph of `root`, set all its gradients to 0, and yield its computed nodes, `root` first.
 
-    The gradients that leaves have at the end of the block are added to their old ones at once, so calling backward
-    twice doubles them exactly. Constants keep their old ones. After an error in the block, all leaves keep them, and
-    the error names the operation whose closure failed.
+    At the end of the block, each leaf's old gradient is added to its new one in a single addition, so calling backward
+    twice doubles it exactly. Constants keep their old gradients. After an error in the block, all leaves do, and the
+    error names the operation whose closure failed.
     """
     computed, leaves = root._topological_order()
     normalize_leaves(leaves)  # NumPy's numbers become Python's
@@ -37,7 +37,7 @@ def backward_pass(root: Any) -> Iterator[Iterator[Any]]:
         except BaseException as error:  # even Ctrl-C
             for leaf, earlier in zip(leaves, before, strict=True):
                 leaf.grad = earlier
-            n_left = length_hint(nodes)  # nodes that the block has not come to
+            n_left = length_hint(nodes)  # how many nodes the block has not reached
             if n_left < len(computed):
                 raise_with_context(error, computed[n_left], computed)
             raise

@@ -2,11 +2,11 @@
 
 `grad(f)` calls `f` with Values of a separate class for each level of nesting: inside `grad(grad(f))`, the outer
 derivative works on the Values that the inner one holds as its numbers. An operation happens at the innermost level
-among its operands, where Values of outer levels are constants. The decorators here spare the engine all that.
+among its operands, where Values of outer levels are constants. The decorators here keep all that out of the engine.
 
-Levels are classes, not numbers in a slot, for two reasons: one comparison of types tells that two operands are of one
-level, which with a slot took a fifth to a third longer; and Python tries the reflected operator of an operand of a
-deeper level, `__radd__` for `+`, only if its type is another one.
+Levels are classes, not numbers in a slot, for two reasons. One comparison of types shows that two operands have the
+same level; with a slot, an operation took a fifth to a third longer. And when the right operand is of a deeper level,
+Python tries its reflected operator, `__radd__` for `+`, only if the two types differ.
 """
 
 import functools
@@ -24,7 +24,7 @@ V = TypeVar("V")
 active_levels: list[int] = []
 """The levels of all running derivatives, in all threads."""
 
-# Held while gradients change, since threads may share nodes, and during a fork, so that the child can acquire it.
+# Held while gradients change, since threads may share nodes; and during a fork, so that the child can acquire it too.
 GRADIENT_LOCK = threading.RLock()
 getattr(os, "register_at_fork", lambda **hooks: None)(
     before=GRADIENT_LOCK.acquire, after_in_parent=GRADIENT_LOCK.release, after_in_child=GRADIENT_LOCK.release
@@ -34,7 +34,7 @@ PROMOTE = "begin the operation with promote, as in `x, y = promote(x, y)`"
 
 
 class HasLevel:
-    """The base class of Values of all levels: `_level` says how many derivatives enclose those of a class."""
+    """The base class of Values of all levels; `_level` is the number of derivatives around the Values of a class."""
 
     __slots__ = ()
 
@@ -75,7 +75,7 @@ def reflected(operator: Any, start: int | None = None) -> Callable[[V, Any], V]:
 
 
 def lifted(other: Any, beside: Any) -> Any:
-    """`other` as a Value of the level of `beside`; NotImplemented if it is not a number or is of an inner level."""
+    """`other` as a Value of the level of `beside`; NotImplemented if it is not a number, or is from a deeper level."""
     if isinstance(other, HasLevel):
         if other._level >= beside._level:
             return other if other._level == beside._level else NotImplemented
@@ -85,7 +85,7 @@ def lifted(other: Any, beside: Any) -> Any:
 
 
 def promoted(values: tuple[Any, ...], kind: Any) -> tuple[Any, ...]:
-    """The values as Values of one level: that of the innermost among them, or of this class if they are all numbers."""
+    """The values as Values of one level, the deepest among them; of the class `kind` if they are all numbers."""
     kinds = dict.fromkeys(map(type, values))
     if kinds.keys() == {kind}:
         return values
@@ -115,7 +115,7 @@ def as_number(data: Any, level: int) -> Any:
 
 
 def normalize_leaves(leaves: Iterable[Any]) -> None:
-    """Turn the numbers that were assigned to leaves into Python's. Raises TypeError for others or lower precision."""
+    """Turn numbers assigned to leaves into Python's. Raises TypeError for anything else, and for lower precision."""
     for leaf in leaves:
         data, grad = leaf.data, leaf.grad
         if type(data) is not float and (number := as_number(data, leaf._level)) is not data:
@@ -137,7 +137,7 @@ def normalize_leaves(leaves: Iterable[Any]) -> None:
 
 
 def as_constant(beside: Any, name: str, number: Any, remedy: str) -> Any:
-    """A number that an operation takes besides its operands. The error suggests a `remedy` to get its gradient."""
+    """A number that an operation takes besides its operands. The error suggests a `remedy` for its gradient."""
     try:
         return as_number(number, beside._level)
     except TypeError:

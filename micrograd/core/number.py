@@ -16,9 +16,9 @@ _new = object.__new__
 
 
 class Number(HasLevel):
-    """The base class of Value, with all that an engine is not about."""
+    """The base class of Value, with everything that has nothing to do with gradients."""
 
-    __slots__ = (*SLOTS, "__dict__", "__weakref__")  # faster; `__dict__` still allows any other attribute
+    __slots__ = (*SLOTS, "__dict__", "__weakref__")  # slots are faster; `__dict__` still allows other attributes
 
     # Above NumPy's scalars (-1000000), below its arrays (0): np.float64(2) * v is our __rmul__, array * v is NumPy's.
     __array_priority__ = -1.0
@@ -32,9 +32,9 @@ class Number(HasLevel):
     _is_constant: bool
 
     def _node(self, data: Any, operands: tuple[Any, ...], op: str, backward: Callable[[Any], None]) -> Self:
-        """The result of an operation: a Value of the class of `self`, made without the checks of the constructor.
+        """The result of an operation: a Value of the class of `self`, made without the constructor and its checks.
 
-        An `__init__` of a subclass is not called. Tracing overrides this method.
+        So a subclass's `__init__` does not run. Tracing overrides this method.
         """
         node = _new(type(self))
         if type(data) is float:
@@ -60,8 +60,8 @@ class Number(HasLevel):
 
     conjugate = __pos__  # of a real number; NumPy's vdot, var and std call it
 
-    # Comparisons compare the numbers: they return bools, or symbols if a number is a symbol, hence `Any`. The hash is
-    # that of the object: sets and dicts distinguish equal nodes, lists do not.
+    # Comparisons compare the numbers: they return bools, or symbols if a number is a symbol, hence `Any`. The hash
+    # goes by identity, so sets and dicts tell equal nodes apart; lists do not.
 
     def __eq__(self, other: object) -> Any:
         return self.data == _data_of(other)
@@ -93,7 +93,7 @@ class Number(HasLevel):
     def detach(self) -> Self:
         """A constant with the same number: a leaf that gets no gradient, at any level.
 
-        For a leaf to train, write `Value(v.data)`.
+        To get a leaf that you can train, write `Value(v.data)`.
         """
         return self._constant(self.data.detach() if isinstance(self.data, Number) else self.data)
 
@@ -104,7 +104,7 @@ class Number(HasLevel):
     def __format__(self, spec: str) -> str:
         return format(self.data, spec) if spec else repr(self)
 
-    def __float__(self) -> float:  # or math.exp(v) would silently return a float, which has no gradient
+    def __float__(self) -> float:  # otherwise math.exp(v) would silently return a float without a gradient
         raise TypeError(errors.NO_PLAIN_NUMBER)
 
     __int__ = __complex__ = __float__
@@ -112,7 +112,7 @@ class Number(HasLevel):
     def __reduce__(self) -> tuple[Any, ...]:
         if self._prev:
             raise TypeError(errors.not_copied(self))
-        # For copy and pickle: how to make an empty one, and what to set afterwards, in `__dict__` and in slots.
+        # For copy and pickle: how to make an empty Value, and what to set in it afterwards, in `__dict__` and in slots.
         return _new, (type(self),), (self.__dict__ or None, {name: getattr(self, name) for name in SLOTS})
 
 
