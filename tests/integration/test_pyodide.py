@@ -83,16 +83,6 @@ print(x.grad)
 del y
 print(grad(grad(lambda x: chain(x * x, 10_000)))(3.0))
 """,
-    "nested": """
-from micrograd import nn
-
-with open("nested.json", "w") as file:
-    file.write("[" * 100_000 + "]" * 100_000)
-try:
-    nn.load("nested.json")
-except ValueError as error:
-    print(error)
-""",
     "pages": f"""
 for page in {BLOCKS!r}:
     namespace = {{"__name__": "__main__"}}
@@ -194,10 +184,6 @@ def test_a_function_is_compiled_to_python(said):
 
 def test_a_chain_of_any_length_is_freed(said):
     assert said("chain") == ["1.0", "2.0"]
-
-
-def test_a_file_nested_beyond_the_stack_is_refused(said):
-    assert said("nested") == ["nested.json does not hold a model: it is nested too deeply"]
 
 
 def test_the_blocks_of_the_pages_print_what_their_comments_say(said):
