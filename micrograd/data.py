@@ -1,4 +1,4 @@
-"""Training data: tiny data sets, mini-batches, and what is done before training.
+"""Training data: tiny data sets, mini-batches, and preparing data for training.
 
 A data set is two lists of the same length, `(xs, ys)`: the inputs of each example and its target. Random functions take
 an `rng`: a `random.Random`, a NumPy generator or a seed; by default Python's global generator.
@@ -14,7 +14,7 @@ __all__ = ["Scaling", "batches", "circles", "moons", "spirals", "standardize", "
 
 Points = tuple[list[list[float]], list[int]]
 Curve = Callable[[int, float], tuple[float, float]]
-"""From a class and the share of its curve that lies behind to a point."""
+"""Takes a class and how far along its curve, from 0 to 1; returns a point."""
 
 # Tiny data sets: two numbers in, a class out
 
@@ -25,10 +25,10 @@ def xor() -> Points:
 
 
 def moons(n: int = 100, noise: float = 0.1, rng: Rng = None) -> Points:
-    """`n` points on two interleaving half circles of radius 1, divided evenly, one class after the other.
+    """`n` points on two interleaving half circles of radius 1, half on each, one class after the other.
 
     Returns the points, `[x0, x1]` each, and their classes: 0 for the upper half circle, 1 for the lower one. `noise` is
-    the standard deviation of the normal noise that is added to both coordinates.
+    the standard deviation of the normal noise added to both coordinates.
 
     Raises ValueError if `n` is below 0, or the noise is negative or not finite.
     """
@@ -41,13 +41,13 @@ def moons(n: int = 100, noise: float = 0.1, rng: Rng = None) -> Points:
 
 
 def circles(n: int = 100, noise: float = 0.1, rng: Rng = None, *, factor: float = 0.5) -> Points:
-    """A circle of radius 1, class 0, around one of radius `factor`, class 1. All else is as in `moons`."""
+    """A circle of radius 1, class 0, around one of radius `factor`, class 1. Everything else is as in `moons`."""
     radii = 1.0, number("factor", factor)
     return _sample_noisy_curves(lambda y, t: _polar(radii[y], t), 2, n, noise, rng)
 
 
 def spirals(n: int = 100, noise: float = 0.02, rng: Rng = None, *, arms: int = 2, turns: float = 1.0) -> Points:
-    """Spirals from the origin to radius 1, `turns` times around it, a class for each arm. All else is as in `moons`."""
+    """Spirals from the origin to radius 1, `turns` times around it, a class for each arm. The rest is as in `moons`."""
     arms, turns = count("arms", arms), number("turns", turns, least=-math.inf)
     return _sample_noisy_curves(lambda y, t: _polar(t, y / arms + turns * t), arms, n, noise, rng)
 
@@ -72,8 +72,8 @@ def _sample_noisy_curves(curve: Curve, classes: int, n: int, noise: float, rng: 
 def batches(xs: Sequence[Any], ys: Sequence[Any], size: int, rng: Rng = None) -> Iterator[tuple[list[Any], list[Any]]]:
     """All examples once, in random order, `size` at a time; the last batch may be smaller.
 
-    The inputs and targets are lists, arrays or tables with a row for each example. Raises ValueError if they are not of
-    the same length or the size is below 1, TypeError if one has no items by position, such as a dict.
+    The inputs and targets are lists, arrays or tables with a row for each example. Raises ValueError if their lengths
+    differ or the size is below 1, TypeError if one has no items by position, such as a dict.
     """
     xs, ys = examples(xs, ys)
     size, order = count("size", size), list(range(len(xs)))
@@ -86,14 +86,14 @@ def train_test_split(
     xs: Sequence[Any], ys: Sequence[Any], test_size: float = 0.25, rng: Rng = None, *,
     stratify: Sequence[Any] | None = None,
 ) -> tuple[Any, Any, Any, Any]:  # fmt: skip
-    """The examples in random order, in two parts, to learn from and to test with: train_xs, test_xs, train_ys, test_ys.
+    """Shuffle the examples and split them in two, to learn from and to test with.
 
-    That is the order of scikit-learn's function. The parts are arrays if they come from arrays or tables, else lists.
-    `test_size` is a share below 1, or an int. `stratify` has the class of each example, such as `ys`: both parts get
-    the same share of each class, as far as that goes.
+    Returns train_xs, test_xs, train_ys, test_ys, the order of scikit-learn's function: arrays for arrays or tables,
+    otherwise lists. `test_size` is a share below 1, or a number of examples. `stratify` has the class of each example,
+    such as `ys`: then both parts get the same share of each class, as nearly as possible.
 
-    Raises ValueError if the arguments are not of the same length or one of the parts would be empty, TypeError if an
-    argument has no items by position, such as a dict.
+    Raises ValueError if the arguments' lengths differ or one of the parts would be empty, TypeError if an argument has
+    no items by position, such as a dict.
     """
     xs, ys = examples(xs, ys)
     n, given = len(xs), plain(test_size)
@@ -119,15 +119,15 @@ def train_test_split(
 
 
 class Scaling(NamedTuple):
-    """What `standardize` has done to inputs: call it to do the same to others."""
+    """What `standardize` did to its inputs: call it to do the same to others."""
 
     mean: list[float]
     deviation: list[float]
 
     def __call__(self, xs: Any) -> Any:
-        """The inputs minus the mean, over the deviation: an array of an array or a table, otherwise lists.
+        """The inputs minus the mean, over the deviation: an array for an array or a table, otherwise lists.
 
-        Raises ValueError if one has other than as many finite numbers as those that were standardized.
+        Raises ValueError if an input has a number that is not finite, or more or fewer than the standardized inputs.
         """
         xs = by_position("xs", xs)
         rows = _finite_rows(xs, len(self.mean))
@@ -137,17 +137,17 @@ class Scaling(NamedTuple):
 
 
 def standardize(xs: Sequence[Any]) -> tuple[Any, Scaling]:
-    """The inputs with mean 0 and standard deviation 1 in each column, and what does the same to others.
+    """The inputs with mean 0 and standard deviation 1 in each column, and a `Scaling` to do the same to others.
 
         train_xs, scaling = data.standardize(train_xs)
         test_xs = scaling(test_xs)
 
-    The inputs are a list, an array or a table with a row of numbers for each example; what is returned is as `Scaling`
-    returns it, with lists of the `mean` and the `deviation` of each column (divided by the number of examples, as in
-    scikit-learn). A column of equal numbers becomes one of zeros: it has a deviation of 0, and 1 stands in for that.
+    The inputs are a list, an array or a table with a row of numbers for each example; an array or a table gives an
+    array, a list gives lists. The `Scaling` has the `mean` and the `deviation` of each column (divided by the number of
+    examples, as in scikit-learn). If all numbers of a column are equal, it becomes zeros, and its `deviation` is 1.
 
-    Raises ValueError if there are no inputs, they are not equally long, or a number is not finite, and says where, or
-    if those of a column are too large for doubles; TypeError if `xs` or one of its rows has no items by position.
+    Raises ValueError if there are no inputs, they are not equally long, a number is not finite, or the numbers of a
+    column are too large for doubles; TypeError if `xs` or one of its rows has no items by position.
     """
     columns = [*zip(*_finite_rows(by_position("xs", xs)), strict=True)]
     root = math.sqrt(len(xs))
@@ -163,7 +163,7 @@ def standardize(xs: Sequence[Any]) -> tuple[Any, Scaling]:
 
 
 def _finite_rows(xs: Any, width: int | None = None) -> list[list[float]]:
-    """The inputs as lists of floats, all of this length, or of that of the first."""
+    """The inputs as lists of floats, all of this length, or as long as the first."""
     rows = []
     for i, x in enumerate(xs):
         numbers = [float(number(f"xs[{i}][{j}]", n, -math.inf)) for j, n in enumerate(by_position(f"xs[{i}]", x))]

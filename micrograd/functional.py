@@ -1,21 +1,21 @@
 """Derivatives of functions: `grad`, `jacobian`, `jvp` and others take a function and return a function.
 
-A derivative calls its function with variables, Values of a separate level, and carries derivatives from the result back
+A derivative calls its function with variables, Values of a separate level, and carries derivatives back from the result
 to them, or forward. A variable holds the argument itself: if that is a Value, as inside another derivative, the
 gradients are Values too, and have derivatives in turn. So derivatives nest to any depth, and a function may close over
 Values whose gradients are computed outside, such as the weights of a network.
 
-Levels distinguish the variables of nested derivatives: in `x * grad(lambda y: x + y)(1.0)` the inner derivative sees x
+Levels distinguish the variables of nested derivatives: in `x * grad(lambda y: x + y)(1.0)`, the inner derivative sees x
 as a constant of a lower level. (Mistaking one variable for the other is called perturbation confusion: Siskind and
-Pearlmutter, 2005.) Each thread counts its own levels: compute an inner derivative in the thread of the outer one. A
-number that `backward()` stores in `grad` within the function is a constant to the derivative. It is an error to use a
-Value of an inner level after its derivative has ended.
+Pearlmutter, 2005.) Each thread counts its own levels, so compute an inner derivative in the thread of the outer one. If
+the function calls `backward()`, the derivative takes the numbers this stores in `grad` for constants. Using a Value of
+an inner level after its derivative has ended is an error.
 
 Arguments are numbers, Values, NumPy arrays, and lists, tuples and dicts of these; keyword arguments are passed on. The
 function gets copies of the containers, so it may change them in place. The keys of dicts are sorted, as in JAX; a table
-or Series of pandas becomes an array, and an array without dimensions a number. A gradient has the shape of its
-argument: an array of doubles for an array (of objects, unless all are plain numbers), a dict for a dict, otherwise
-nested lists. Results and jacobians of arrays are arrays, too. Numbers are floats for floats, ints and Fractions for
+or Series from pandas becomes an array, and an array without dimensions a number. A gradient has the shape of its
+argument: an array for an array (of doubles, or of objects unless all are plain numbers), a dict for a dict, otherwise
+nested lists. Results and jacobians of arrays are arrays too. Numbers are floats for floats, ints and Fractions for
 exact numbers, and Values if an argument is a Value or the function closes over one.
 """
 
@@ -57,37 +57,37 @@ def grad(f: Function, argnum: Argnum = 0) -> Function:
 
 
 def value_and_grad(f: Function, argnum: Argnum = 0) -> Function:
-    """The result of `f` and its gradient, as a pair. Parameters and errors are those of `grad`."""
+    """The result of `f` and its gradient, as a pair. Parameters and errors are as for `grad`."""
 
     def both(call: Call) -> tuple[Any, Any]:
         if len(call.outputs) != 1:
             raise TypeError(f"grad() expects a function that returns one number, not {len(call.outputs)}: use jacobian")
-        [output] = call.outputs  # which may come in a list of one, as from NumPy's keepdims
+        [output] = call.outputs  # the result may be a list of one, as from NumPy's keepdims
         return output.data, call.gradient(gradient(output, call.variables))
 
     return derivative(f, argnum, both)
 
 
 def jacobian(f: Function, argnum: Argnum = 0) -> "Jacobian":
-    """The gradient of every number that `f` returns: nested lists of the shape of its result, then of the argument.
+    """The gradient of every number that `f` returns: nested lists in the shape of its result, then of the argument.
 
-    `f` runs once. Derivatives are carried from the argument forward if it has fewer numbers than the result, otherwise
-    from the result backward. Parameters and errors are those of `grad`, but `f` may return nested lists or an array.
+    `f` runs once. Derivatives are carried forward from the argument if it has fewer numbers than the result, otherwise
+    back from the result. Parameters and errors are as for `grad`, but `f` may return nested lists or an array.
     """
     return Jacobian(f, argnum)
 
 
 def hessian(f: Function, argnum: Argnum = 0) -> "Jacobian":
-    """The second derivatives by each pair of numbers: the jacobian of the gradient. Errors are those of `grad`."""
+    """The second derivatives by each pair of numbers: the jacobian of the gradient. Errors are as for `grad`."""
     return Jacobian(grad(f, argnum), argnum, is_symmetric=True)
 
 
 def jvp(f: Function, argnum: Argnum = 0) -> Function:
     """The result of `f` and its derivative in a direction: the jacobian times a vector, in forward mode.
 
-    `jvp(f)(x, vector)` returns a pair, both in the shape of the result: a function of the arguments of `f`, followed by
-    the vector, which has the shape of `x`. Parameters and errors are those of `grad`, except that `f` may return nested
-    lists or an array; a vector with more or fewer numbers than `x` raises ValueError.
+    `jvp(f)` takes the arguments of `f`, then the vector, in the shape of `x`: `jvp(f)(x, vector)` returns a pair, both
+    in the shape of the result. Parameters and errors are as for `grad`, but `f` may return nested lists or an array,
+    and a vector with more or fewer numbers than `x` raises ValueError.
     """
     return _product("jvp", f, argnum, _tangent)
 
@@ -95,8 +95,8 @@ def jvp(f: Function, argnum: Argnum = 0) -> Function:
 def vjp(f: Function, argnum: Argnum = 0) -> Function:
     """The result of `f` and the gradient of result . vector: a vector times the jacobian, in reverse mode.
 
-    `vjp(f)(x, vector)` returns a pair, the gradient in the shape of `x`: a function of the arguments of `f`, followed
-    by the vector, which has the shape of the result. Parameters and errors are those of `jvp`.
+    `vjp(f)` takes the arguments of `f`, then the vector, in the shape of the result: `vjp(f)(x, vector)` returns a
+    pair, the gradient in the shape of `x`. Parameters and errors are as for `jvp`.
     """
     return _product("vjp", f, argnum, _cotangent)
 
@@ -104,14 +104,14 @@ def vjp(f: Function, argnum: Argnum = 0) -> Function:
 def hvp(f: Function, argnum: Argnum = 0) -> Function:
     """The hessian of `f` times a vector: a function of the arguments of `f`, followed by the vector.
 
-    It is computed as the gradient of gradient . vector (Pearlmutter, 1994). Parameters and errors are those of `grad`;
-    a vector with more or fewer numbers than the argument raises ValueError.
+    It is the gradient of gradient . vector (Pearlmutter, 1994). Parameters and errors are as for `grad`, and a vector
+    with more or fewer numbers than the argument raises ValueError.
     """
     return _product("hvp", grad(f, argnum), argnum, lambda call, vector: _cotangent(call, vector, "x")[1])
 
 
 class Jacobian:
-    """What `jacobian` and `hessian` return: the jacobian of `f`, or of a gradient `f`, which `is_symmetric`."""
+    """What `jacobian` and `hessian` return: the jacobian of `f`; it `is_symmetric` if `f` is a gradient."""
 
     def __init__(self, f: Function, argnum: Argnum, *, is_symmetric: bool = False) -> None:
         check_function(f)
@@ -133,7 +133,7 @@ class Jacobian:
 
 def _dense(call: Call) -> Any:
     """The jacobian with its zeros."""
-    few_variables = len(call.variables) < len(call.outputs)  # which does not depend on where zeros are
+    few_variables = len(call.variables) < len(call.outputs)  # this does not depend on where the zeros are
     found = Sweeps(call.variables, call.outputs).jacobian(few_variables)
     zeros = [constant_zero(variable.data) for variable in call.variables]
     rows = [[zero + row[i] if i in row else zero for i, zero in enumerate(zeros)] for row in found]
@@ -185,8 +185,8 @@ def _cotangent(call: Call, vector: Any, of: str = "the result") -> tuple[Any, An
 
 STEPS = 12  # in each of two scales, each a quarter of the one before
 ORDERS = 6  # of extrapolation
-SLACK = 30  # how many times its estimated error an estimate may be off
-NOISE = 1e-4  # how much of the slope, and of 1 if that is larger, its estimated error may excuse
+SLACK = 30  # an estimate may be off by so many times its estimated error
+NOISE = 1e-4  # the estimated error excuses at most this share of the slope, or of 1 if that is larger
 
 
 class GradientError(AssertionError):
@@ -197,18 +197,18 @@ def gradcheck(f: Function, inputs: Any, *, rtol: float = 1e-7, atol: float = 1e-
     """Check the gradients of `f` against the slopes of its results: True, or an error.
 
     The slopes are central differences, extrapolated to a step of 0 (Ridders, 1982). Steps start at about a tenth of the
-    input, and of 1 if that is larger. At a kink, such as that of relu at 0, there is no slope: the difference is the
+    input, and also of 1 if that is larger. At a kink, such as relu's at 0, there is no slope: the difference is the
     mean of both sides. It may differ from the gradient by `atol`, by `rtol` times the larger of the two, or by its own
-    estimated error, up to 0.01%, since beside 1e8, rounding leaves few digits of a slope.
+    estimated error, up to 0.01%, since next to 1e8, rounding leaves few digits of a slope.
 
     Gradients are computed three times. The second time, results also contain the inputs themselves: a `_backward` with
-    `x.grad = ...` for `x.grad += ...` loses what was in `x.grad` before. The third time, results are multiplied by
-    -1/2: a `_backward` that does not multiply by its gradient returns the same as before.
+    `x.grad = ...` instead of `x.grad += ...` loses what was in `x.grad` before. The third time, results are multiplied
+    by -1/2: a `_backward` that does not multiply by its gradient returns the same as before.
 
     `f` returns a number or nested lists of them; `inputs` are its arguments in a list or tuple, or a single one:
     numbers, Values, nested lists, arrays. Raises GradientError for the first gradient that differs, with the input, the
     gradient, the slope and the relative error; or for an input whose gradient is replaced, or is not proportional to
-    that of the result. Other errors are those of `grad`.
+    the gradient of the result. Other errors are as for `grad`.
     """
     inputs = tuple(inputs) if isinstance(inputs, list | tuple) else (inputs,)
     arguments = at_path(lambda number: as_number(innermost(number), 0), "inputs", inputs)
@@ -260,14 +260,14 @@ def _thrice(output: Value, variables: list[Any]) -> list[tuple[float, ...]]:
 
 
 def _slopes(function: Function, xs: list[Any], i: int) -> list[tuple[float, float]]:
-    """The slope of each number in the result for xs with respect to xs[i], and how much it may be off."""
+    """The slope at xs of each number in the result, with respect to xs[i], and how much it may be off."""
 
     def results(x: float) -> list[Any]:
         return [innermost(output) for output in function([Value(x if j == i else y) for j, y in enumerate(xs)])]
 
     x = float(xs[i])
     differences: dict[float, list[tuple[float, float]]] = {}  # by step, one for each number in the result
-    sizes = math.frexp(x)[1], max(math.frexp(x)[1], 0)  # the scale of x, and that of 1 if x is small
+    sizes = math.frexp(x)[1], max(math.frexp(x)[1], 0)  # the scale of x, and the scale of 1 if x is small
     near = sorted({size - 4 - 2 * n for size in sizes for n in range(STEPS)}, reverse=True)
     for exponent in chain(near, range(near[-1] - 2, -1075, -2)):
         h = math.ldexp(1.0, exponent)
@@ -287,9 +287,9 @@ def _slopes(function: Function, xs: list[Any], i: int) -> list[tuple[float, floa
 def _limit(steps: list[float], differences: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """The limit of central differences at decreasing steps, each with its rounding error, and how much it may be off.
 
-    Differences are a series in even powers of the step; where one-sided pieces meet, in all powers. Both are
-    extrapolated, and the limit is what has converged best, unless three from smaller steps contradict it: large steps
-    may miss what the function does near x. One or two may be off by rounding, which weighs less at a larger step.
+    Differences are a series in even powers of the step; where two pieces of the function meet, in all powers. Both are
+    extrapolated, and the limit is the estimate that converged best, unless three from smaller steps contradict it:
+    large steps may miss what the function does near x. One or two may just be off by rounding, as smaller steps are.
     """
     found = []  # at each step: the smallest error and its limit, the largest error, the step
     rows: tuple[list[float], list[float]] = [], []

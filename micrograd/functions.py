@@ -1,10 +1,10 @@
 """The functions of one number or two: for each, one entry with its value on floats and its pullback.
 
-The pullback turns the gradient `g` of the result y into that of the operand x: the chain rule, `g` times the
+The pullback turns the gradient `g` of the result y into the gradient of the operand x: the chain rule, `g` times the
 derivative, in a form that is accurate and does not overflow on the way. An entry is all there is to a function: it
-becomes a function of `scalar`, and a method of `Value` that leaves a closure `_backward(grad)` on its node.
-Drawings, compiled code, derivatives and tests follow. So all mathematics here goes through Python's operators and
-`scalar`, never through `math` or an `if` on a number, except in a `value` that cannot be composed of others.
+becomes a function in `scalar` and a method of `Value` that leaves a closure `_backward(grad)` on its node. Drawings,
+compiled code, derivatives and tests all use that one entry. So the mathematics here uses Python's operators and
+`scalar`, never `math` or an `if` on a number, except in a `value` that cannot be composed of others.
 """
 
 import functools
@@ -27,16 +27,16 @@ NORMAL_DENSITY = 0.3989422804014327  # at 0: 1 / sqrt(2 pi)
 scalar.define("exp", math.exp, "e^x.")  # its method is written out in engine.py
 
 TEXTBOOK: dict[str, Callable[..., Any]] = {}
-"""By function name, the textbook pullback that pages show in place of the accurate one, which is harder to read."""
+"""By function name, the textbook pullback that pages show where the accurate one is harder to read."""
 
 
 class function:
     """A function of one number: an entry of the table below.
 
-    `value` is a function of `math`, on a float, or one composed of functions of `scalar`, on any kind of number. A
-    composed one can be compiled to languages that lack the function, unless `composed` is False. `pullback` takes g, x,
-    y and the constants; if it is hard to read, pages show `textbook` instead. `constants` takes the other arguments of
-    a call, and returns for each its name, the number, and what to write to get its gradient.
+    `value` is either a function from `math`, for floats, or composed of functions of `scalar`, for any kind of number.
+    A composed one can be compiled to languages that lack the function, unless `composed` is False. `pullback` takes g,
+    x, y and the constants; if it is hard to read, pages show `textbook` instead. `constants` takes the other arguments
+    of a call and returns, for each, its name, the number, and what to write to get its gradient.
     """
 
     arity = 1
@@ -86,7 +86,7 @@ class function:
             node._constants = given
             return node
 
-        method.__wrapped__ = constants  # type: ignore[attr-defined]  # whose arguments help() shows
+        method.__wrapped__ = constants  # type: ignore[attr-defined]  # help() shows its arguments
         return method
 
     if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class function:
 
 
 class function_of_two(function):
-    """A function of two numbers, whose pullback takes g, x, y and the result z, and returns the gradients of both."""
+    """A function of two numbers; its pullback takes g, x, y and the result z, and returns both gradients."""
 
     arity = 2
 
@@ -127,7 +127,7 @@ def _softplus(x: Any) -> Any:
 
 
 def _clip(x: Any, low: Any, high: Any) -> Any:
-    kind = zero(x)  # subtracting it makes a float of a bound if x is one
+    kind = zero(x)  # subtracting it turns a bound into a float if x is one
     x = where(x < low, low - kind, where(low != low, low, x))  # a bound of NaN gives NaN
     return where(x > high, high - kind, where(high != high, high, x))
 
@@ -163,7 +163,7 @@ def _polygamma(x: Any, n: int) -> Any:
 
 
 def _polygamma_of_positive(x: Any, n: int) -> Any:
-    """The asymptotic series of a larger number (DLMF 5.15.8; 5.11.2 for n = 0) and the recurrence (5.15.5)."""
+    """The asymptotic series at a larger number (DLMF 5.15.8; 5.11.2 for n = 0) and the recurrence back (5.15.5)."""
     shifts = 10 + 2 * n
     last = x + shifts
     w = 1 / last
@@ -197,7 +197,7 @@ def _horner(coefficients: Sequence[float], x: Any) -> Any:
 
 
 class Functions(Number):
-    """Functions as methods of a Value, whose `_constants` are the numbers that its operation took besides operands."""
+    """Functions as methods of a Value; `_constants` are the numbers its operation took besides its operands."""
 
     __slots__ = ()
 
@@ -297,7 +297,7 @@ class Functions(Number):
 
         def _backward(grad):
             self.grad += grad
-            # x // y, which is -1 where x % y is y itself: for -1 % inf, or for -1e-20 % 1.0 by rounding
+            # x // y; it is -1 where x % y is y itself: for -1 % inf, or for -1e-20 % 1.0 by rounding
             quotient = where(remainder == other.data, -1, (self.data - remainder) / other.data)
             other.grad -= grad * quotient
 
@@ -305,7 +305,7 @@ class Functions(Number):
 
     @binary
     def __floordiv__(self, other):
-        """The largest whole number that is not above x / y. The gradient is 0 everywhere, as that of `floor`."""
+        """The largest whole number that is not above x / y. The gradient is 0 everywhere, as for `floor`."""
 
         def _backward(grad):
             self.grad += 0
@@ -324,4 +324,4 @@ class Functions(Number):
 
     arcsin, arccos, arctan, arcsinh, arccosh, arctanh = asin, acos, atan, asinh, acosh, atanh  # NumPy's names
     arctan2 = atan2
-    __floor__ = floor  # which NumPy calls
+    __floor__ = floor  # NumPy calls it

@@ -1,13 +1,13 @@
 """Loss functions: how far the outputs of a model are from their targets, as one Value to call `backward` on.
 
-Names, order of arguments and formulas are those of `torch.nn.functional`; shapes are nested lists (or arrays) of Values
-and numbers. No loss overflows, however large the logits are. If one class is almost certain, `cross_entropy` and
-`log_softmax` have the rounding error of 1, as in PyTorch.
+Names, order of arguments and formulas follow `torch.nn.functional`; inputs and targets are numbers and Values, or
+nested lists (or arrays) of them. No loss overflows, however large the logits are. If one class is almost certain,
+`cross_entropy` and `log_softmax` are off by as much as rounding a number near 1, as in PyTorch.
 
-Most take a `reduction` of the losses of the examples: `"mean"`, `"sum"`, or `"none"` for a list of them in the shape of
-the input. All raise ValueError for another reduction, for shapes that differ, and if there are no numbers to average.
+Most take a `reduction` of the examples' losses: `"mean"`, `"sum"`, or `"none"` for a list of them in the shape of the
+input. They raise ValueError for any other reduction, for shapes that differ, and if there are no numbers to average.
 
-A loss that accepts only some targets raises ValueError for others, and has a `check_targets(targets, name)` that does.
+A loss that accepts only some targets raises ValueError for others, and so does its `check_targets(targets, name)`.
 Compiled code does not check the targets among its arguments; `fit` checks all of them before it starts.
 """
 
@@ -32,7 +32,7 @@ P = ParamSpec("P")
 
 
 class _Reducible(Protocol[P]):
-    """For type checkers, a loss is one Value unless its reduction is "none"."""
+    """Tells type checkers that a loss is one Value unless its reduction is "none"."""
 
     @overload
     def __call__(self, *args: Any, reduction: Literal["none"], **options: Any) -> Any: ...
@@ -65,7 +65,7 @@ def _for_targets(allowed: Callable[[Any], bool], expected: str) -> Callable[[Cal
     return decorated
 
 
-# Losses of one number and its target. Both may have any shape, but must have the same.
+# Losses of one number and its target, or of any number of them: both in the same shape.
 
 
 @_reducible
@@ -76,13 +76,13 @@ def mse_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
 
 @_reducible
 def l1_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
-    """The absolute error, |input - target|, whose derivative where both are equal is 0."""
+    """The absolute error, |input - target|. Its derivative is 0 where both are equal."""
     return _reduced(_each(lambda x, y: abs(x - y), input, target), reduction)
 
 
 @_reducible
 def huber_loss(input: Any, target: Any, *, reduction: str = "mean", delta: float = 1.0) -> Any:
-    """The squared error, halved, up to an error of `delta`; beyond it the absolute error's line (Huber, 1964).
+    """Half the squared error, up to an error of `delta`; beyond that, a straight line (Huber, 1964).
 
     So outliers pull no harder than an error of `delta` does. Raises ValueError unless `delta` is above 0.
     """
@@ -134,9 +134,9 @@ def cross_entropy(
     equals one, or a list of these, one for each example. `label_smoothing` is the share of the target, from 0 to 1,
     that is spread evenly over all classes (Szegedy et al., 2016).
 
-    `weight` has a number for each class, which the loss of its examples is multiplied by. The mean over a list of
-    examples is divided by the sum of their weights, as in PyTorch. The loss of a single example is weighted, as `fit`
-    needs it, which takes the plain mean; PyTorch's is not, unless its reduction is "sum".
+    `weight` has a number for each class, and multiplies the losses of its examples. The mean over a list of examples
+    divides by the sum of their weights, as in PyTorch. A single example's loss keeps its weight, since `fit` takes
+    plain means of these; in PyTorch, only with the reduction "sum".
 
     Raises TypeError if the logits are not a list, ValueError if there are none, an index is out of range, there are not
     as many indices as examples or not as many weights as classes, or a weight is negative.
@@ -162,7 +162,7 @@ def cross_entropy(
 
 
 def cross_entropy_node(logits: Any, target: Any, hit: Any, spread: Sequence[float]) -> Value:
-    """The cross-entropy from a target that is `hit` at the true class, plus, unless empty, `spread` at all of them."""
+    """The cross-entropy of a target: `hit` at the true class plus, unless it is empty, `spread` at all classes."""
     nodes = promote(*logits)
     _, differences, powers, total = exponentials(nodes)
     mass = reduce(operator.add, spread, hit)
@@ -186,12 +186,12 @@ def cross_entropy_node(logits: Any, target: Any, hit: Any, spread: Sequence[floa
 
 @_reducible
 def nll_loss(log_probabilities: Any, target_index: Any, *, reduction: str = "mean") -> Any:
-    """The negative log-likelihood -log_probabilities[target_index], for `log_softmax`; otherwise as `cross_entropy`."""
+    """-log_probabilities[target_index], for outputs of `log_softmax`; otherwise like `cross_entropy`."""
     losses = _each_example(lambda row, i: -scalar.take(promote(*row), i), log_probabilities, target_index)
     return _reduced(losses, reduction)
 
 
-# From logits to probabilities. Each output is a node with two operands: its logit, and the logsumexp that all share.
+# From logits to probabilities. Each output is a node with two operands: its logit, and a logsumexp that all share.
 
 
 def softmax(input: Any) -> list[Any]:
@@ -203,7 +203,7 @@ def softmax(input: Any) -> list[Any]:
 
 
 def log_softmax(input: Any) -> list[Any]:
-    """The logarithms of `softmax`, finite even if a probability is too small for a float. The errors are the same."""
+    """The logarithms of `softmax`, finite even if a probability is too small for a float. Errors are the same."""
     return _normalized(input, logarithm=True)
 
 

@@ -34,15 +34,15 @@ ACTIVATIONS["linear"] = Value.__pos__  # +v is v
 if TYPE_CHECKING:
 
     class Output(Value, Sequence[Value]):
-        """What type checkers take the output of a Layer to be; it is a Value or a list, depending on its size."""
+        """The output of a Layer, to type checkers; really a Value or a list, depending on the Layer's size."""
 
 
 class Module(NotebookDisplay):
     """An object with parameters: the Values among its attributes, and in the Modules, lists and dicts among them.
 
-    Neither computed Values nor constants are parameters. So a Module may keep what it computes, as `self.hidden`; but
-    to change a parameter, assign to its data, as in `b.data -= 0.1`: `b -= 0.1` would put a computed Value in its
-    place. The Values in a set are not parameters, since it has no order. Copies have constants for computed Values.
+    Computed Values and constants are not parameters, so a Module may keep what it computes, as in `self.hidden`. To
+    change a parameter, assign to its data, as in `b.data -= 0.1`: `b -= 0.1` would put a computed Value in its place.
+    Values in a set are not parameters, since a set has no order. In a copy, constants replace computed Values.
     """
 
     def parameters(self) -> list[Value]:
@@ -67,7 +67,7 @@ class Module(NotebookDisplay):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Set each parameter to its number in a dict that `state_dict` of a similar module returned.
 
-        Raises ValueError if names are missing or unknown, TypeError for other things than numbers: nothing has changed.
+        Raises ValueError if names are missing or unknown, TypeError if one is not a number; then nothing has changed.
         """
         parameters = dict(self.named_parameters())
         missing, unknown = parameters.keys() - state.keys(), state.keys() - parameters.keys()
@@ -88,7 +88,7 @@ class Module(NotebookDisplay):
         for member in _members(self).values():
             parts = [part for _, part, members in walk(member, closed=(Value, Module)) if not members]
             detached = {id(part): part.detach() for part in parts if isinstance(part, Value) and part._prev}
-            # If there are some, only the lists and dicts around them are new.
+            # If there are any, only the lists and dicts around them are copied.
             memo |= {id(part): part for part in parts} | detached if detached else {id(member): member}
         return deepcopy(super().__getstate__(), memo)
 
@@ -96,8 +96,8 @@ class Module(NotebookDisplay):
 class Neuron(Module):
     """activation(w . x + b), one Value from `nin` inputs.
 
-    The weights start uniformly distributed within sqrt(6 / (nin + fan_out)), after Glorot and Bengio (2010), or for the
-    relus, which pass half of their inputs, within sqrt(6 / nin), after He et al. (2015). The bias starts at 0.
+    The weights start uniformly distributed within sqrt(6 / (nin + fan_out)) (Glorot and Bengio, 2010). For relu and
+    leaky_relu, the limit is sqrt(6 / nin), as relus pass half of their inputs (He et al., 2015). The bias starts at 0.
 
     The activation is a name from `ACTIVATIONS`, or any function from Value to Value; `fan_out` is the number of neurons
     in the layer. Raises ValueError if a size is below 1 or the activation is unknown, TypeError if it takes no Value.
@@ -122,7 +122,7 @@ class Neuron(Module):
 class Layer(Module):
     """`nout` Neurons with the same `nin` inputs. The output is a list of Values, or a single Value if `nout` is 1.
 
-    The parameters and errors are those of `Neuron`.
+    Parameters and errors are as for `Neuron`.
     """
 
     def __init__(self, nin: int, nout: int, activation: Activation = "tanh", *, rng: Rng = None) -> None:
@@ -144,8 +144,8 @@ class Layer(Module):
 class MLP(Module):
     """A multi-layer perceptron: Layers of `nouts` neurons in sequence. `model(x)` returns the outputs of the last one.
 
-    The last one has the activation `output`, all others `activation`. The errors are those of `Neuron`; to have no
-    layers is a ValueError.
+    The last one has the activation `output`, all others `activation`. Errors are as for `Neuron`, and ValueError if
+    there are no layers.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class MLP(Module):
         self.layers = [Layer(n, m, act, rng=rng) for n, m, act in zip(nins, nouts, activations, strict=False)]
 
     def __call__(self, x: Sequence[Any]) -> "Output":
-        """The outputs for `nin` inputs, or the one Value of a single neuron. Raises ValueError for more or fewer."""
+        """The outputs for `nin` inputs; a single Value if there is one. Raises ValueError for more or fewer inputs."""
         for layer in self.layers[:-1]:
             x = layer(x)
             x = x if isinstance(x, list) else [x]
@@ -221,8 +221,8 @@ def _name(activation: Activation) -> str:
 
 
 def walk(root: Any, closed: Any = Value) -> Iterator[tuple[str, Any, dict[Any, Any]]]:
-    """The root and each part of it once, with its path and its own parts, in order; a `closed` class is not entered."""
-    seen: dict[int, Any] = {}  # keeps the parts alive, so that no other gets the id of one
+    """The root and each part of it once, in order, with its path and its own parts; a `closed` class has none."""
+    seen: dict[int, Any] = {}  # keeps the parts alive, so that no other object gets the id of one
     stack: list[tuple[str, Any]] = [("", root)]
     while stack:
         path, part = stack.pop()
@@ -237,7 +237,7 @@ def walk(root: Any, closed: Any = Value) -> Iterator[tuple[str, Any, dict[Any, A
 def _members(part: Any) -> dict[Any, Any]:
     """The attributes of a Module, or the items of a list, a dict or an array, by name; nothing for anything else."""
     if isinstance(part, Module):
-        state = object.__getstate__(part)  # of a class with slots a pair
+        state = object.__getstate__(part)  # a pair if the class has slots
         attributes, slots = state if isinstance(state, tuple) else (state, {})
         return dict(attributes or {}, **slots)
     if isinstance(part, dict):
@@ -249,7 +249,7 @@ def _members(part: Any) -> dict[Any, Any]:
     return {}
 
 
-# Files: JSON with the parts of a model and their numbers. Sizes are not stored: they follow.
+# Files: JSON with the parts of a model and their numbers. Sizes are not stored: they follow from the lists.
 
 _ATTRIBUTES: dict[Any, dict[str, Any]] = {
     Neuron: {"activation": str, "w": [float], "b": float},
@@ -257,7 +257,7 @@ _ATTRIBUTES: dict[Any, dict[str, Any]] = {
     MLP: {"layers": [Layer]},
     Embedding: {"w": [[float]]},
 }
-"""What the attributes of each part are: of a class, or lists of that."""
+"""The attributes of each part, each with its class; in brackets if it is a list of that class."""
 _EXPECTED = {str: "a name from ACTIVATIONS", float: "a finite number", Module: "Neuron, Layer, MLP or Embedding"}
 
 
@@ -313,7 +313,7 @@ def _encoded(part: Any) -> Any:
 
 
 def _decoded(part: Any, kind: Any, path: str = "model") -> Any:
-    """What a part of a document holds. Raises ValueError if it is not of this kind, which is as in `_ATTRIBUTES`."""
+    """What a part of a document holds. Raises ValueError if it is not of this kind, given as in `_ATTRIBUTES`."""
     if isinstance(kind, list) and isinstance(part, list) and part:
         return [_decoded(item, kind[0], f"{path}.{i}") for i, item in enumerate(part)]
     if kind is float and isinstance(part, float) and math.isfinite(part):

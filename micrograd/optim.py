@@ -1,7 +1,7 @@
-"""Optimizers, which change parameters by their gradients so that a loss decreases, and schedules of the learning rate.
+"""Optimizers, to change parameters by their gradients so that a loss decreases; and schedules of the learning rate.
 
-Formulas and defaults are those of `torch.optim`. A parameter is anything with a number `data` and its gradient `grad`.
-Each optimizer states its rule once, for one parameter: a step applies it to all, and the compiler makes a loop of it.
+Formulas and defaults follow `torch.optim`. A parameter is anything with a number `data` and its gradient `grad`. Each
+optimizer states its rule once, for one parameter: a step applies it to all, and the compiler turns it into a loop.
 """
 
 import math
@@ -24,7 +24,7 @@ __all__ = [
 
 
 Update = Callable[..., tuple[Any, ...]]
-"""From a parameter's number, its gradient and its moments to its new number and moments."""
+"""Takes a parameter's number, its gradient and its moments; returns its new number and moments."""
 
 _share = partial(number, below=1)
 
@@ -44,12 +44,12 @@ class Optimizer:
             def rule(self):
                 return lambda x, grad: (x - self.learning_rate * scalar.where(grad > 0, 1, -1),)
 
-    A step computes everything before it changes anything. So a step that fails leaves the parameters as they were.
+    A step computes everything before it changes anything, so a step that fails leaves the parameters as they were.
 
-    The options are the numbers that the rule depends on, at least a `learning_rate`; they become attributes. If one is
-    `clip_grad_norm`, a step scales the gradients down to that norm, as the function of that name does, but leaves their
-    numbers in the parameters. `moments` maps the name of each number kept for every parameter to its lower bound; these
-    start at 0. `checks` maps an option to the function that checks it, from its name and value to what is stored.
+    The options are the numbers that the rule depends on, at least a `learning_rate`; they become attributes. With
+    `clip_grad_norm`, a step scales the gradients down to that norm, as the function of that name does, but does not
+    change each parameter's `grad`. `moments` maps the name of each number kept for every parameter to its lower bound;
+    they start at 0. `checks` maps an option to a function that takes its name and value and returns what is stored.
     `steps` is the number of steps taken. Raises ValueError if there are no parameters or an option is out of range,
     TypeError if a parameter is not a Value.
     """
@@ -75,7 +75,7 @@ class Optimizer:
             setattr(self, name, [0.0] * len(self.parameters))
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name == "lr":  # which no rule would read
+        if name == "lr":  # no rule would read it
             raise AttributeError("an optimizer has no attribute lr: set its learning_rate")
         super().__setattr__(name, _python_option(name, value))
 
@@ -86,18 +86,18 @@ class Optimizer:
     def rule(self) -> Update:
         """The function that the next step applies to each parameter.
 
-        It may branch on options, but not on the learning rate or the number of steps: in compiled code these are
-        symbols until it runs, so do not ask for their types either. Its mathematics is Python's operators and the
-        functions of `scalar`. A rule that does more, such as counting its calls or looking at the gradients of all
-        parameters, cannot be compiled to C and runs in Python.
+        It may branch on options, but not on the learning rate or the number of steps: while it is compiled these are
+        symbols, so do not check their types either. It computes with Python's operators and the functions of `scalar`.
+        A rule that does more, such as counting its calls or looking at the gradients of all parameters, cannot be
+        compiled to C and runs in Python.
         """
         raise NotImplementedError(f"{type(self).__name__} is an Optimizer that does not define rule()")
 
     def step(self) -> None:
-        """Change each parameter by its gradient, clipped if that is asked for, following the rule.
+        """Change each parameter by the rule, with its gradient, clipped if `clip_grad_norm` is set.
 
-        Raises TypeError if a parameter has no gradient or the rule does not return numbers, ValueError if a moment has
-        another length.
+        Raises TypeError if a parameter has no gradient or the rule does not return numbers, ValueError if a moment does
+        not have a number for each parameter.
         """
         data, grads = plain_numbers([p.data for p in self.parameters]), _gradients(self.parameters)
         if self.clip_grad_norm is not None:
@@ -107,7 +107,7 @@ class Optimizer:
         if len(changed) < len(data):
             check_moments(self)
         if isinstance(changed[0], (tuple, list)) or not hasattr(changed[0], "__iter__"):
-            check_result(self, changed[0])  # one stands for all: they come from the same rule
+            check_result(self, changed[0])  # checking one is enough: they all come from the same rule
         data, *moments = map(list, zip(*changed, strict=True))
         state = dict(zip(self.moments, moments, strict=True), steps=self.steps + 1)
         set_data(self.parameters, data)
@@ -119,7 +119,7 @@ class Optimizer:
             parameter.grad = 0.0
 
     def state_dict(self) -> dict[str, Any]:
-        """All that a step depends on besides the parameters, as a dict that JSON can hold."""
+        """Everything a step depends on besides the parameters, as a dict that JSON can hold."""
         options = {name: getattr(self, name) for name in self._options}
         options |= {name: list(value) for name, value in options.items() if isinstance(value, (tuple, list))}
         moments = {name: list(map(plain, getattr(self, name))) for name in self.moments}
@@ -128,7 +128,7 @@ class Optimizer:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore the state, options included, of an optimizer of the same class with as many parameters.
 
-        Raises ValueError for anything else; then nothing has changed.
+        Raises ValueError for any other state; then nothing has changed.
         """
         kind, expected = type(self).__name__, self.state_dict().keys()
         if not isinstance(state, dict) or state.keys() != expected or state["optimizer"] != kind:
@@ -151,9 +151,9 @@ class Optimizer:
 class SGD(Optimizer):
     """Stochastic gradient descent, optionally with momentum (Sutskever et al., 2013).
 
-    A step keeps the fraction `momentum` of the previous direction and adds the gradient, which after the first step is
-    reduced by the fraction `dampening`. `weight_decay` is the fraction of a parameter that is added to its gradient.
-    `nesterov` looks one step ahead along the direction; it needs a momentum, and no dampening.
+    A step keeps the fraction `momentum` of the previous direction and adds the gradient; after the first step, the
+    gradient is reduced by the fraction `dampening`. `weight_decay` is the fraction of a parameter that is added to its
+    gradient. `nesterov` looks one step ahead along the direction; it needs a momentum and no dampening.
     """
 
     moments: ClassVar[dict[str, float]] = {"velocity": -math.inf}
@@ -197,12 +197,12 @@ class Adam(Optimizer):
     """Adam: steps of about the learning rate, from running means of the gradient and its square (Kingma and Ba, 2015).
 
     `betas` are the fractions of the mean gradient and of the mean square that a step keeps, `eps` is added to the root
-    of the mean square before dividing by it, and `weight_decay` is that of `SGD`.
+    of the mean square before dividing by it, and `weight_decay` is as in `SGD`.
     """
 
     moments: ClassVar[dict[str, float]] = {"mean": -math.inf, "mean_square": 0.0}
     checks = Optimizer.checks | {"betas": _shares, "eps": positive}
-    is_decoupled: ClassVar = False  # whether the decay is of the parameter itself, and not added to its gradient
+    is_decoupled: ClassVar = False  # whether decay shrinks the parameter itself instead of adding to its gradient
 
     betas: tuple[float, float]
     eps: float
@@ -219,7 +219,7 @@ class Adam(Optimizer):
         """A step of the learning rate times the mean gradient, divided by the root mean square."""
         (beta1, beta2), eps, steps = self.betas, self.eps, self.steps + 1
         new1, new2 = 1 - beta1, 1 - beta2
-        rate = self.learning_rate / (1 - beta1**steps)  # both means started at 0, and are too small by these factors
+        rate = self.learning_rate / (1 - beta1**steps)  # both means start at 0, and so are too small by these factors
         scale = scalar.sqrt(1 - beta2**steps)
         decay = self.weight_decay
         keep, decay = (1 - self.learning_rate * decay, 0) if self.is_decoupled else (1, decay)
@@ -237,7 +237,7 @@ class Adam(Optimizer):
 class AdamW(Adam):
     """Adam with decoupled weight decay (Loshchilov and Hutter, 2019).
 
-    A step multiplies each parameter by 1 - learning_rate * weight_decay, and leaves its gradient alone.
+    A step multiplies each parameter by 1 - learning_rate * weight_decay and leaves its gradient alone.
     """
 
     is_decoupled = True
@@ -253,9 +253,9 @@ class AdamW(Adam):
 class RMSprop(Optimizer):
     """RMSprop: the gradient divided by its root mean square (Hinton, 2012), optionally with momentum.
 
-    `weight_decay` and `momentum` are those of `SGD`, `learning_rate` and `eps` those of `Adam`; `alpha` is the
-    fraction of the mean square that a step keeps. `centered` divides by the standard deviation instead, the root of the
-    mean square minus the square of the mean (Graves, 2013).
+    `weight_decay` and `momentum` are as in `SGD`, `learning_rate` and `eps` as in `Adam`; `alpha` is the fraction of
+    the mean square that a step keeps. `centered` divides by the standard deviation instead: the root of the mean square
+    minus the square of the mean (Graves, 2013).
     """
 
     moments: ClassVar[dict[str, float]] = {"mean_square": 0.0, "velocity": -math.inf, "mean": -math.inf}
@@ -284,7 +284,7 @@ class RMSprop(Optimizer):
             square = mean_square = alpha * mean_square + (1 - alpha) * (grad * grad)
             if centered:
                 mean = alpha * mean + (1 - alpha) * grad
-                square = scalar.relu(mean_square - mean * mean)  # which rounding may leave below 0
+                square = scalar.relu(mean_square - mean * mean)  # rounding may leave this below 0
             velocity = momentum * velocity + grad / (scalar.sqrt(square) + eps)
             return x - rate * velocity, mean_square, velocity, mean
 
@@ -309,7 +309,7 @@ def clip_grad_norm(parameters: Iterable[Value], max_norm: float) -> float:
 
 
 def clip_scale(norm: Any, max_norm: float) -> Any:
-    """The factor for gradients of this norm; NaN if the norm is NaN, so that all become NaN, as in PyTorch."""
+    """The factor for gradients of this norm; NaN if the norm is NaN, so all gradients become NaN, as in PyTorch."""
     scale = max_norm / (norm + 1e-6)
     return scalar.where((scale < 1) | (norm != norm), scale, 1)
 
@@ -320,7 +320,7 @@ def _python_option(name: str, value: Any) -> Any:
 
 
 def _gradients(parameters: list[Value]) -> list[Any]:
-    """The gradients as Python's numbers. Raises TypeError if one is None, as PyTorch's zero_grad() leaves it."""
+    """The gradients as Python's numbers. Raises TypeError if one is None, as after PyTorch's zero_grad()."""
     grads = [parameter.grad for parameter in parameters]
     if not are_plain(grads):
         if None in grads:
@@ -368,12 +368,12 @@ def _unique(parameters: Iterable[Value]) -> list[Value]:
 # Schedules of the learning rate. In a loop of your own: optimizer.learning_rate = schedule(optimizer.steps)
 
 Schedule = Callable[[int], float]
-"""From the number of steps taken to the learning rate of the next."""
+"""Takes the number of steps taken; returns the learning rate of the next."""
 P = ParamSpec("P")
 
 
 class _Schedule:
-    """A schedule of this module, which is copied and pickled as the call that made it."""
+    """A schedule from this module. It is copied and pickled as the call that made it."""
 
     def __init__(self, call: partial[Schedule], rate: Schedule) -> None:
         self._call, self._rate = call, rate
@@ -400,7 +400,7 @@ def _picklable(make: Callable[P, Schedule]) -> Callable[P, Schedule]:
 
 
 def depends_on_step_only(schedule: Schedule) -> bool:
-    """Whether the rates depend on the number of steps alone; those of a user's function may depend on anything."""
+    """Whether the rates depend on the number of steps alone; a user's function may depend on anything."""
     if not isinstance(schedule, _Schedule):
         return False
     arguments = *schedule._call.args, *schedule._call.keywords.values()
@@ -430,21 +430,21 @@ def exponential(learning_rate: float, factor: float) -> Schedule:
 
 @_picklable
 def linear(learning_rate: float, steps: int, final: float = 0.0) -> Schedule:
-    """From the rate to `final` in a straight line of `steps` steps, then constant."""
+    """From the rate to `final` in a straight line over `steps` steps, then constant."""
     rate, steps, final = number("learning_rate", learning_rate), count("steps", steps), number("final", final)
     return lambda step: rate + (final - rate) * (min(step, steps) / steps)
 
 
 @_picklable
 def cosine(learning_rate: float, steps: int, final: float = 0.0) -> Schedule:
-    """From the rate to `final` along half a cosine of `steps` steps, then constant (Loshchilov and Hutter, 2017)."""
+    """From the rate to `final` along half a cosine over `steps` steps, then constant (Loshchilov and Hutter, 2017)."""
     rate, steps, final = number("learning_rate", learning_rate), count("steps", steps), number("final", final)
     return lambda step: final + (rate - final) * (1 + math.cos(math.pi * min(step, steps) / steps)) / 2
 
 
 @_picklable
 def warmup(schedule: Schedule, steps: int) -> Schedule:
-    """From near 0 to the first rate of `schedule` in a straight line of `steps` steps, then the schedule itself."""
+    """From near 0 to the first rate of `schedule` in a straight line over `steps` steps, then the schedule itself."""
     require_attributes("schedule", schedule, ["__call__"], "a schedule, such as constant(0.1)")
     steps = count("steps", steps)
     return lambda step: schedule(0) * (step + 1) / (steps + 1) if step < steps else schedule(step - steps)

@@ -1,6 +1,6 @@
-"""Operations on many operands: one node with one closure, where a chain of binary ones would take dozens.
+"""Operations on many operands: one node with one closure, where a chain of binary operations would take dozens.
 
-Operations on two numbers are methods of Value; the functions of these names here take plain numbers too.
+`atan2`, `hypot`, `maximum` and `minimum` are methods of Value; as functions here they take plain numbers too.
 """
 
 import math
@@ -14,7 +14,7 @@ from micrograd.core.errors import require_ordered, shown
 from micrograd.engine import Value, promote
 from micrograd.functions import TEXTBOOK
 
-# without `sum`, which a star import would put in place of Python's
+# without `sum`, since a star import would replace Python's
 __all__ = ["atan2", "dot", "hypot", "logsumexp", "maximum", "mean", "minimum", "take", "where"]
 
 
@@ -26,7 +26,7 @@ def dot(ws: Iterable[Any], xs: Iterable[Any], bias: Any = 0) -> Value:
         raise ValueError(f"dot() expects two lists of the same length, not of lengths {n} and {len(xs)}")
     operands = promote(*ws, *xs, bias)
     data, first = operands[-1].data, operands[0].data
-    if n and type(first) is not float and hasattr(first, "plus_products"):  # traced numbers make it one operation
+    if n and type(first) is not float and hasattr(first, "plus_products"):  # one operation for traced numbers
         data = first.plus_products(data, [w.data for w in operands[:n]], [x.data for x in operands[n:-1]])
     else:
         for w, x in zip(operands[:n], operands[n:-1], strict=True):
@@ -75,7 +75,7 @@ def mean(values: Iterable[Any]) -> Value:
 def logsumexp(values: Iterable[Any]) -> Value:
     """log(e^v0 + e^v1 + ...), a smooth maximum, as one node; the derivatives are the softmax of the values.
 
-    No power overflows, however large the values are; an infinite one gets the whole gradient, and several share it.
+    No power overflows, however large the values are. An infinite value gets the whole gradient; several share it.
     Raises ValueError if there are no values.
     """
     operands = promote(*_as_tuple("logsumexp", values))
@@ -89,11 +89,11 @@ TEXTBOOK["logsumexp"] = lambda g, *xs_and_y: tuple([g * scalar.exp(x - xs_and_y[
 
 
 def exponentials(operands: Sequence[Value], *, infinite: bool = False) -> tuple[Any, list[Any], list[Any], Any]:
-    """The largest of some numbers, the numbers minus it, e to the power of these, and the sum of the powers.
+    """The largest of some numbers, the numbers minus the largest, e to the power of these, and the sum of the powers.
 
-    With the largest subtracted, no power overflows and their sum is at least 1. An infinite one minus itself is NaN, or
-    0 if `infinite` ones are allowed. A NaN is passed over by the search for the largest, and makes the sum NaN. The
-    largest counts as a constant, since the derivatives of a softmax and of its logarithm do not depend on it.
+    With the largest subtracted, no power overflows and their sum is at least 1. Infinity minus itself is NaN, or 0 if
+    `infinite` numbers are allowed. The search for the largest ignores a NaN, but the sum becomes NaN. The largest
+    counts as a constant, since the derivatives of a softmax and of its logarithm do not depend on it.
     """
     innermost = [scalar.innermost(operand) for operand in operands]
     largest = scalar.largest(innermost)
@@ -109,7 +109,7 @@ def exponentials(operands: Sequence[Value], *, infinite: bool = False) -> tuple[
 
 
 def logsumexp_of(operands: tuple[Value, ...], largest: Any, powers: Sequence[Any], total: Any) -> Value:
-    """The logarithm of the sum of e^x, whose gradient is the softmax, from the results of `exponentials`."""
+    """The logarithm of the sum of e^x, from the results of `exponentials`. Its gradient is the softmax."""
 
     def _backward(grad: Any) -> None:
         share = grad / total
@@ -130,20 +130,21 @@ def hypot(x: Any, y: Any) -> Value:
 
 
 def maximum(a: Any, b: Any) -> Value:
-    """The larger of two numbers, in compiled code too; NaN if either is. Equal ones get half of the gradient each."""
+    """The larger of two numbers, in compiled code too; NaN if either is. Equal ones share the gradient equally."""
     return Value.maximum(*promote(a, b))
 
 
 def minimum(a: Any, b: Any) -> Value:
-    """The smaller of two numbers; otherwise as `maximum`."""
+    """The smaller of two numbers; otherwise like `maximum`."""
     return Value.minimum(*promote(a, b))
 
 
 def where(condition: Any, a: Any, b: Any) -> Value:
     """`a` if the condition holds, else `b`, as a node, so that compiled code decides again at each call.
 
-    Both are computed and differentiated, the one not chosen times 0, which gives NaN if its derivative is infinite. If
-    computing it would be an error, choose a safe operand first: `where(x > 0, where(x > 0, x, 1.0).log(), 0.0)`.
+    Both are computed and differentiated. The gradient of the one not chosen is multiplied by 0, and so becomes NaN if
+    its derivative is infinite. If computing it would raise an error, choose a safe operand first:
+    `where(x > 0, where(x > 0, x, 1.0).log(), 0.0)`.
     """
     operands = x, y = promote(a, b)
 
@@ -159,9 +160,9 @@ def where(condition: Any, a: Any, b: Any) -> Value:
 def take(values: Sequence[Any], index: Any) -> Any:
     """values[index], as a node, so that compiled code chooses again at each call.
 
-    The values may be nested lists of numbers, all of the same shape, which the result has too. The index is a
-    whole number from 0, or a float or a Value that equals one; it is discrete, so it has no gradient. Only the chosen
-    value is differentiated; in compiled code all are, the others times 0, as in `where`.
+    The values may be nested lists of numbers, all of one shape; the result has that shape too. The index is a whole
+    number from 0, or a float or a Value that equals one; it is discrete, so it gets no gradient. Only the chosen value
+    is differentiated; in compiled code all are, the others times 0, as in `where`.
 
     Raises ValueError if the index is out of range, or there are no values.
     """
@@ -173,9 +174,9 @@ def take(values: Sequence[Any], index: Any) -> Any:
 
 
 def _take(candidates: dict[int, Any], index: Any) -> Any:
-    """The candidate at the index, from all that may be chosen."""
+    """The candidate at the index; `candidates` has every one that may be chosen."""
     values = list(map(scalar.unwrap_numpy, candidates.values()))
-    if hasattr(values[0], "__len__") and not isinstance(values[0], str):  # whose items are strings again
+    if hasattr(values[0], "__len__") and not isinstance(values[0], str):  # the items of a string are strings again
         return [_take(dict(zip(candidates, column, strict=True)), index) for column in zip(*values, strict=True)]
     operands = promote(*values)
     data = operands[0].data if type(index) is int else index.select([operand.data for operand in operands])
@@ -189,7 +190,7 @@ def _take(candidates: dict[int, Any], index: Any) -> Any:
 
 
 def candidate_indices(index: Any, size: int) -> Sequence[int]:
-    """The indices that an index may turn out to be: itself, or every one if it is traced."""
+    """The indices that an index may turn out to be: itself, or all of them if it is traced."""
     return (index,) if type(index) is int else range(size)
 
 
@@ -203,7 +204,7 @@ def _as_tuple(op: str, values: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def _total(operands: tuple[Value, ...]) -> Any:
-    """The sum of the numbers, from left to right on every Python (the built-in `sum` compensates since 3.12)."""
+    """The sum of the numbers, from left to right; since Python 3.12, the built-in `sum` corrects its rounding."""
     total = operands[0].data
     for operand in operands[1:]:
         total += operand.data

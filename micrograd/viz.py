@@ -1,7 +1,7 @@
 """Drawings of the graph that leads to a Value, as SVG, as DOT text and as a page; plots of a training; the playground.
 
-`to_svg`, `save_svg` and `save_html` draw the graph folded, so that a network can be read, and need nothing else.
-`draw_graph` and `draw_dot` show every Value, the latter by the package graphviz; plots are made by matplotlib.
+`to_svg`, `save_svg` and `save_html` draw the graph folded, so that a network stays readable, and need no other package.
+`draw_graph` and `draw_dot` show every Value; `draw_dot` needs the package graphviz, and plots need matplotlib.
 """
 
 import os
@@ -34,11 +34,11 @@ KINDS = {".svg", ".html", ".htm", ".png", ".jpg", ".jpeg", ".gif", ".pdf", ".eps
 
 
 def draw_dot(root: Value, format: str = "svg", rankdir: str = "LR", *, limit: float = dot.LIMIT) -> "graphviz.Digraph":
-    """The drawing of `draw_graph`, as a `graphviz.Digraph`, which displays itself in a notebook.
+    """The drawing of `draw_graph` as a `graphviz.Digraph`. A notebook displays it.
 
-    `.render("name")` writes it to a file and `.pipe()` returns it as bytes, in any `format` of Graphviz's program
-    `dot`. On a machine without `dot`, there is only SVG: that of `to_svg`. `rankdir` is the direction from operands to
-    results: LR, from left to right, or TB, RL, BT.
+    `.render("name")` writes it to a file and `.pipe()` returns it as bytes, in any `format` that Graphviz's program
+    `dot` knows. On a machine without `dot`, SVG is the only format, and `to_svg` draws it. `rankdir` is the direction
+    from operands to results: LR, from left to right, or TB, RL, BT.
 
     Raises TypeError if `root` is not a Value, and ValueError if the graph is beyond the limit, or the format or
     direction is unknown.
@@ -80,8 +80,8 @@ def draw_dot(root: Value, format: str = "svg", rankdir: str = "LR", *, limit: fl
 def save_svg(root: Value, path: str | os.PathLike[str], *, limit: float = LIMIT) -> None:
     """Write the drawing of `to_svg` to a file: completely, or not at all.
 
-    Raises ValueError also if the name ends like that of another kind of file, which `draw_dot` may write; and OSError
-    if the file cannot be written.
+    Raises what `to_svg` raises, ValueError if the name ends like another kind of file, such as .png, and OSError if the
+    file cannot be written.
     """
     _require_kind(path, ".svg", "; Graphviz draws other formats: draw_dot(root, '{0}').render(outfile='{1}')")
     replace(path, to_svg(root, limit=limit).encode())
@@ -92,15 +92,15 @@ def save_html(root: Value, path: str | os.PathLike[str], *, learning_rate: float
 
     It shows the graph folded, as `to_svg` does; a click unfolds a card. It runs forward and then backward, operation by
     operation, and the reader may change any number and the learning rate. "Take a step" moves the weights and biases of
-    neurons against their gradients, or if there are none, all leaves that are not plain numbers. The gradients are
-    those that `backward()` left, or would leave; the Values keep theirs. For Values made within `remember_lines`, each
-    step names the line that made them. `limit` is the largest number of Values to draw.
+    neurons against their gradients; without neurons, it moves all leaves that are not plain numbers. The page shows the
+    gradients that `backward()` left, or would leave, and does not change the Values' own. For Values made within
+    `remember_lines`, each step names the line that made them. `limit` is the largest number of Values to draw.
 
-    Raises TypeError if `root` is not a Value, ValueError if the graph is beyond the limit, the name ends like that of
-    another kind of file or the learning rate is not above 0 and finite, OSError if the file cannot be written, and what
+    Raises TypeError if `root` is not a Value, ValueError if the graph is beyond the limit, the name ends like another
+    kind of file or the learning rate is not above 0 and finite, OSError if the file cannot be written, and whatever
     `backward()` would raise.
     """
-    from micrograd.draw.graph.page import page  # which needs the compiler
+    from micrograd.draw.graph.page import page  # not at the top: it needs the compiler
 
     _require_kind(path, ".html")
     replace(path, page(root, learning_rate, limit).encode())
@@ -110,7 +110,7 @@ def save_html(root: Value, path: str | os.PathLike[str], *, learning_rate: float
 def remember_lines() -> Iterator[None]:
     """Have each Value remember the line of your code that made it, for `save_html` to show.
 
-    This applies to the Values of every thread until the `with` block ends, and makes each about five times as slow.
+    This applies to Values of every thread until the `with` block ends. Each takes about five times as long to make.
     """
     from micrograd.compiler.frontend.tracer import users_line
 
@@ -139,32 +139,32 @@ def save_playground(
     """Write a page that trains a model in the browser: one HTML file that works offline.
 
     The page runs the model, its loss and the optimizer as compiled JavaScript. It shows the losses and weights as they
-    change, and draws new weights by a seed, as the layers did. For inputs of two numbers it shows the output of the
-    model and of each unit, and lets the reader change the examples; for others, a table of predictions. Scripts use
-    `window.micrograd`, which the page's source documents.
+    change, and can draw new weights from a seed, as the layers did. For inputs of two numbers it shows the output of
+    the model and of each unit, and lets the reader change the examples; for others, a table of predictions. Scripts can
+    use `window.micrograd`; the page's source documents it.
 
-    The model is a Module, or an object with `parameters()` that can be called on an input, of at most 20,000
-    parameters; or a dict of some by name, among which the reader chooses. The loss is a function of a prediction and
-    its target, as for `fit`. `xs` and `ys` are the inputs and targets of the examples, all of one shape, of at most
-    1,000,000 numbers; `validation` is a pair of such, which are measured, but not learned. The optimizer is an
-    `Optimizer` of the model's parameters, or a function from parameters to one, which several models need; by default
-    Adam with a learning rate of 0.01, as for `fit`. The page changes the learning rate; the optimizer's weight decay is
-    added to the gradient.
+    The model is a Module, or an object with `parameters()` that can be called on an input, with at most 20,000
+    parameters; or a dict of such models by name, for the reader to choose from. The loss is a function of a prediction
+    and its target, as for `fit`. `xs` and `ys` are the inputs and targets of the examples, all of one shape, with at
+    most 1,000,000 numbers; `validation` is another such pair, to measure but not to learn. The optimizer is an
+    `Optimizer` of the model's parameters or, for several models, a function that takes parameters and returns one; by
+    default Adam with a learning rate of 0.01, as for `fit`. In the page, the reader can change the learning rate, and
+    set a weight decay that is added to the gradient, on top of the optimizer's own.
 
     Raises TraceError if the model or the loss cannot be compiled; ValueError if there are more parameters or numbers
-    than above, if a number is not finite or an example has more or fewer than the first, or if the name ends like that
-    of another kind of file; and OSError if the file cannot be written.
+    than above, if a number is not finite or an example has more or fewer than the first, or if the name ends like
+    another kind of file; and OSError if the file cannot be written.
     """
-    from micrograd.draw.playground.page import page  # which needs the compiler
+    from micrograd.draw.playground.page import page  # not at the top: it needs the compiler
 
     _require_kind(path, ".html")
     replace(path, page(model, loss, xs, ys, optimizer, validation).encode())
 
 
 def _require_kind(path: str | os.PathLike[str], kind: str, other: str = "") -> None:
-    """Raise ValueError if a file is named like another kind of picture or page; `other` says how to draw that one."""
+    """Raise ValueError if a file is named like another kind of picture or page; `other` says how to draw that kind."""
     file = Path(path)
     suffix = file.suffix.lower()
-    if suffix in KINDS and not kind.startswith(suffix):  # as .html does with .htm
+    if suffix in KINDS and not kind.startswith(suffix):  # .htm is fine for .html
         remedy = f"name the file {file.with_suffix(kind).name!r}, not {file.name!r}"
         raise ValueError(f"this writes {kind[1:].upper()}: {remedy}{other.format(suffix[1:], file.name)}")
