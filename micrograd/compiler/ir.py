@@ -5,7 +5,7 @@ and tests, who read it as `fast.ir`.
 
 The arrays of a kernel: "p", the parameters; "x", the inputs of one example; "seed"; "c", a table of constants; "g", the
 gradients; "y", the results; "t0", "t1" and so on, what is computed between. A constant has no array: its reference is
-"=" and the number. "v0", "v1" and so on are variables of one round of a loop.
+"=" and the number.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -168,7 +168,7 @@ def _text(value: Any) -> str:
     if value.base or not terms:
         terms.insert(0, str(value.base))
     index = "+".join(terms).replace("+-", "-")
-    return f"{value.array}[{index}]" if value.array[0] != "v" else str(value.array)
+    return f"{value.array}[{index}]"
 
 
 def _sum(terms: Sequence[Term | Loop], depth: int) -> str:

@@ -60,7 +60,7 @@ TESTS = {  # those of the module first
             "ir",
             "passes/__init__",
             "passes/vectorize",
-            "passes/schedule",
+            "passes/fuse",
             "passes/interchange",
             "passes/storage",
         ]

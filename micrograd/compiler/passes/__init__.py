@@ -8,8 +8,8 @@ from typing import NamedTuple
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.ir import Assign, Kernel, Loop, Ref, Scatter
 from micrograd.compiler.passes.expressions import Expressions, Node
+from micrograd.compiler.passes.fuse import fuse
 from micrograd.compiler.passes.roll import reroll
-from micrograd.compiler.passes.schedule import fused
 from micrograd.compiler.passes.vectorize import Layout, Levels, Place, by_level, in_trace_order
 
 MANY_CONSTANTS = 8  # above which they are kept in a table
@@ -37,7 +37,7 @@ def program(graph: Graph, results: Sequence[int], accumulated: Sequence[int]) ->
     leaves |= {line: ref[:2] for line, ref in nodes.rows.items()}
     table = _constants(graph, nodes, lines)
     leaves |= {id: ("c", i) for i, id in enumerate(table)}
-    kernel, layout = _kernel(nodes, leaves, results, lines)
+    kernel, layout = _kernel(nodes, leaves, results)
     copies = [Assign(Ref("y", i), Ref(*layout[line])) for i, line in enumerate(results) if layout[line] != ("y", i)]
     kernel += reroll(copies)
     kernel += reroll(
@@ -50,9 +50,7 @@ def program(graph: Graph, results: Sequence[int], accumulated: Sequence[int]) ->
     return Program(kernel, [graph.trace.constants[id] for id in table], operations, len(results))
 
 
-def _kernel(
-    nodes: Sequence[Node], leaves: dict[int, Place], results: Sequence[int], lines: Sequence[int]
-) -> tuple[Kernel, Layout]:
+def _kernel(nodes: Sequence[Node], leaves: dict[int, Place], results: Sequence[int]) -> tuple[Kernel, Layout]:
     """A kernel for the nodes, level by level or in trace order, and the places of their lines.
 
     Trace order is tried first for long sequential programs, where few like operations share a level. If the first
@@ -64,10 +62,7 @@ def _kernel(
     found: list[tuple[Kernel, Layout]] = []
     for goes_by_level in (not is_sequential, is_sequential):
         layout = Layout(leaves, results)
-        if goes_by_level:
-            kernel = reroll(fused(by_level(levels, layout), nodes, lines))
-        else:
-            kernel = in_trace_order(nodes, layout)
+        kernel = reroll(fuse(by_level(levels, layout))) if goes_by_level else in_trace_order(nodes, layout)
         found.append((kernel, layout))
         if length(kernel) <= short_enough:
             break

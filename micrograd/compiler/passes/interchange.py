@@ -38,7 +38,7 @@ def interchanged(steps: Sequence[Step]) -> Kernel:
 
 def _is_column_sum(step: Assign | Accumulate) -> bool:
     """Whether a sum ends in a loop, and what that reads advances with the target."""
-    if not isinstance(step.value, Sum) or step.target.strides[-1] != 1 or step.target.array[0] == "v":
+    if not isinstance(step.value, Sum) or step.target.strides[-1] != 1:
         return False
     *first, last = step.value.terms
     if not isinstance(last, Loop) or is_dot(last) or any(isinstance(term, Loop) for term in (*first, *last.body)):
@@ -65,7 +65,8 @@ def _columns(rounds: int, step: Assign | Accumulate) -> list[Step]:
             ]
             *outer, own = step.target.strides
             target = step.target._replace(strides=(*outer, 0, own))
-            value = Sum(tuple(terms if adds else [Term("+", (target,)), *terms]))
+            so_far = Term(">" if terms[0].sign == ">" else "+", (target,))
+            value = Sum(tuple(terms if adds else [so_far, *terms]))
             steps.append(Loop((end - begin) // n, (Loop(rounds, (type(step)(target, value),)),)))
     return steps
 

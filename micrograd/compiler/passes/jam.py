@@ -42,11 +42,5 @@ def _is_disjoint(ref: Ref, rounds: Sequence[int]) -> bool:
 
 
 def shifted(step: Any, k: int) -> Any:
-    """A step of an outermost loop as it is k rounds later, with separate variables."""
-
-    def moved(ref: Ref) -> Ref:
-        if ref.array[0] == "v":
-            return Ref(f"{ref.array}_{k}") if k else ref
-        return ref._replace(base=ref.base + k * ref.strides[0]) if ref.strides else ref
-
-    return replace(step, moved)
+    """A step of an outermost loop as it is k rounds later."""
+    return replace(step, lambda ref: ref._replace(base=ref.base + k * ref.strides[0]) if ref.strides else ref)

@@ -1,6 +1,6 @@
 """Loops from the dependence graph: similar expressions that do not depend on one another are brought together.
 
-Expressions with the same operation on one level of the graph (mostly, as soon as their operands are computed) make a
+Expressions with the same operation on one level of the graph (as soon as their operands are computed) make a
 block. Its results are adjacent, in the order of the trace, so that what reads them can advance evenly, too. Within a
 block, expressions of one kind, which read the same arrays, roll into loops, whatever the order in which the program
 computed them.
@@ -9,16 +9,14 @@ computed them.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from itertools import chain, groupby, islice, repeat
+from itertools import islice, repeat
 from operator import sub
-from typing import Any, NamedTuple
+from typing import Any
 
 from micrograd.compiler.frontend.products import Outer
 from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, Step, Sum, Term
 from micrograd.compiler.passes.expressions import Column, Node
 from micrograd.compiler.passes.roll import FEWEST_ROUNDS, repeats, reroll
-
-NEAR, MANY_MORE = 2, 4  # the levels by which a node may be delayed to join so many times more like it
 
 Place = tuple[str, int]
 """An array and an index."""
@@ -70,13 +68,6 @@ class Layout(dict[int, Place]):
         return shape, tuple([indices[factor][term] for factor, term in starts])
 
 
-class Statement(NamedTuple):
-    """A step of a kernel, and the lines of the trace that it computes, in order."""
-
-    step: Step
-    lines: list[int]
-
-
 class Levels:
     """The earliest level of each node: one above the highest of its operands.
 
@@ -98,9 +89,9 @@ class Levels:
             columns, is_call = node.columns, type(node.form) is Call  # only sums share columns
             operand_levels = map(level.__getitem__, columns[0]) if is_call else map(highest, columns)
             level[node.line] = 1 + max(operand_levels, default=0)
-        self._earliest = [level[node.line] for node in nodes]
-        self._sizes = Counter(zip(self._earliest, self._kinds, strict=True))
-        self.mean_block_size = len(nodes) / max(1, len(self._sizes))
+        self._levels = [level[node.line] for node in nodes]
+        n_blocks = len(set(zip(self._levels, self._kinds, strict=True)))
+        self.mean_block_size = len(nodes) / max(1, n_blocks)
 
     def blocks(self) -> Iterator[Block]:
         """Blocks of nodes that can be computed together, level by level.
@@ -113,7 +104,7 @@ class Levels:
             if type(node.form) is Call:
                 used.update(zip(node.columns[0], repeat(node.line), strict=False))
         blocks: dict[tuple[int, int], list[Node]] = defaultdict(list)
-        for node, level, kind in zip(self._nodes, self._levels_to_join(), self._kinds, strict=True):
+        for node, level, kind in zip(self._nodes, self._levels, self._kinds, strict=True):
             blocks[level, kind].append(node)
         for (_, kind), block in sorted(blocks.items(), key=lambda item: item[0][0]):
             operation = self._operations[kind]
@@ -121,29 +112,6 @@ class Levels:
                 is_sum = operation[0] == "sum"
                 block.sort(key=lambda node: used.get(node.line, node.line) if is_sum else node.line)
             yield operation, block
-
-    def _levels_to_join(self) -> list[int]:
-        """The level at which to compute each node: the earliest, or a little later, to join many more nodes like it.
-
-        The softmax of a single number, for example, needs no sum, so it is ready before the others, and waits for them.
-        """
-        levels = [*self._earliest]
-        last_first = sorted(range(len(levels)), key=self._earliest.__getitem__, reverse=True)
-        latest: dict[int, int] = {}  # for each line, the last level before those of its users so far
-        for first, at_level in groupby(last_first, self._earliest.__getitem__):
-            used: set[Column] = set()
-            for i in at_level:
-                node = self._nodes[i]
-                last = min(latest.get(node.line, first), first + NEAR)
-                if last > first:
-                    alike = [self._sizes[at, self._kinds[i]] for at in range(first, last + 1)]
-                    if max(alike) > MANY_MORE * alike[0]:
-                        levels[i] = later = first + alike.index(max(alike))
-                        latest.update({line: min(latest.get(line, later - 1), later - 1) for line in node.operands})
-                        continue
-                used.update(node.columns)
-            latest.update(zip(chain.from_iterable(used), repeat(first - 1), strict=False))  # no earlier user is lower
-        return levels
 
 
 def _operation(node: Node) -> Any:
@@ -154,9 +122,9 @@ def _operation(node: Node) -> Any:
     return "largest" if node.form[0][0] == ">" else "sum", node.parameter >= 0
 
 
-def by_level(levels: Levels, layout: Layout) -> list[Statement]:
-    """Statements for all nodes, level by level. All their places are added to the layout."""
-    found: list[Statement] = []
+def by_level(levels: Levels, layout: Layout) -> Kernel:
+    """Steps for all nodes, level by level. All their places are added to the layout."""
+    found: Kernel = []
     for block in _placed(levels.blocks(), layout):
         found += _outer_loops(block, layout) if isinstance(block[0].form, Outer) else _by_kind(block, layout)
     return found
@@ -169,7 +137,7 @@ def in_trace_order(nodes: Sequence[Node], layout: Layout) -> Kernel:
     references = [_reference(node, layout) for [node] in inner]
     kinds, bases = _transposed(references) if references else ((), ())
     steps = _looped(repeats(kinds, bases), kinds, bases)
-    return reroll([*steps, *(statement.step for statement in _outer_loops(outers, layout))])
+    return reroll([*steps, *_outer_loops(outers, layout)])
 
 
 def _placed(blocks: Iterable[Block], layout: Layout) -> Iterator[list[Node]]:
@@ -187,28 +155,20 @@ def _placed(blocks: Iterable[Block], layout: Layout) -> Iterator[list[Node]]:
         yield block
 
 
-def _outer_loops(block: Sequence[Node], layout: Layout) -> Iterator[Statement]:
-    """A loop over the parameters of each Outer; or statements for single parameters, if what they read is uneven."""
+def _outer_loops(block: Sequence[Node], layout: Layout) -> Kernel:
+    """A loop over the parameters of each Outer; or steps for single parameters, if what they read is uneven."""
     loops: list[Loop] = []
-    lines: list[int] = []
+    steps: Kernel = []
     for node in block:
         loop = _outer_loop(node, layout)
         if loop:
             loops.append(loop)
-            lines.append(node.line)
             continue
         form: Any = node.form
         sums = zip(form.row.parameters(), _factors_by_parameter(node), strict=True)
         nodes = [Node(node.line, (("+", 2, len(form.gradients)),), factors, parameter) for parameter, factors in sums]
-        yield from _by_kind(nodes, layout)
-    remaining = zip(loops, lines, strict=True)
-    for step in reroll(loops):
-        covered, count = list[int](), _count(step)
-        while count:  # the loops that it stands for may be of several lengths
-            loop, line = next(remaining)
-            covered.append(line)
-            count -= loop.rounds
-        yield Statement(step, covered)
+        steps += _by_kind(nodes, layout)
+    return steps + reroll(loops)
 
 
 def _outer_loop(node: Node, layout: Layout) -> Loop | None:
@@ -237,14 +197,17 @@ def _descends(first: Node, last: Node, layout: dict[int, Place]) -> bool:
     return sum((b > a) - (b < a) for a, b in pairs if a[0] == b[0]) < 0
 
 
-def _by_kind(block: Sequence[Node], layout: Layout) -> Iterator[Statement]:
-    """Statements for a block, one kind at a time."""
-    kinds: dict[Any, list[tuple[int, Bases]]] = defaultdict(list)
+def _by_kind(block: Sequence[Node], layout: Layout) -> Kernel:
+    """Steps for a block, one kind at a time: loops, or a single nest if the nodes of a kind form a grid."""
+    kinds: dict[Any, list[Bases]] = defaultdict(list)
     for node in block:
         kind, bases = _reference(node, layout)
-        kinds[kind].append((node.line, bases))
+        kinds[kind].append(bases)
+    steps: Kernel = []
     for kind, rows in kinds.items():
-        yield from _rolled(kind, *_transposed(rows))
+        n = len(rows)
+        steps += reroll(_looped(repeats([0] * n, rows, longest=1), [kind] * n, rows))
+    return steps
 
 
 def _reference(node: Node, layout: Layout) -> tuple[Any, Bases]:
@@ -286,13 +249,6 @@ def _transposed(rows: Iterable[Any]) -> Any:
     return zip(*rows, strict=True)
 
 
-def _rolled(kind: Any, lines: Sequence[int], bases: Sequence[Bases]) -> Iterator[Statement]:
-    """Nodes of one kind as loops, or as a single nest if they form a grid."""
-    n, remaining = len(lines), iter(lines)
-    for step in reroll(_looped(repeats([0] * n, bases, longest=1), [kind] * n, bases)):
-        yield Statement(step, list(islice(remaining, _count(step))))
-
-
 def _looped(loops: Iterable[tuple[int, int, int]], kinds: Sequence[Any], bases: Sequence[Bases]) -> Kernel:
     """Steps of these kinds in `loops`, as `repeats` finds them. They are made for the first round of each only."""
     steps: Kernel = []
@@ -302,11 +258,6 @@ def _looped(loops: Iterable[tuple[int, int, int]], kinds: Sequence[Any], bases: 
         ]
         steps += [Loop(rounds, tuple(body))] if rounds > 1 else body
     return steps
-
-
-def _count(step: Step) -> int:
-    """How many assignments a step carries out."""
-    return step.rounds * sum(map(_count, step.body)) if isinstance(step, Loop) else 1
 
 
 def _step(kind: Any, bases: Bases, following: Bases | None) -> Step:

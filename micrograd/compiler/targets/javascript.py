@@ -74,8 +74,7 @@ class Writer:
         graph.trace = with_slopes(graph.trace)
         kernel, constants, *_ = program(graph, results, accumulated)
         most = math.inf if size(kernel) <= LARGEST else UNROLLED
-        numbers = count()
-        steps = [step for each in kernel for step in unrolled(each, most, numbers)]
+        steps = [step for each in kernel for step in unrolled(each, most)]
         parts, self.temporaries = allocate(steps, LARGEST, size)
         self._inlined = count()
         self._table = f"{name}Constants"
@@ -141,31 +140,22 @@ def size(part: Any) -> int:
     return sum(math.prod(rounds) for _, rounds in refs(tuple(part)))
 
 
-def unrolled(part: Any, most: float, numbers: Iterator[int], depth: int = 0) -> Iterator[Any]:
-    """A step or a term within so many loops, with the rounds of small loops one after the other.
-
-    Each round has variables of its own, told apart by `numbers`.
-    """
+def unrolled(part: Any, most: float, depth: int = 0) -> Iterator[Any]:
+    """A step or a term within so many loops, with the rounds of small loops one after the other."""
     if isinstance(part, Loop):
-        body = [inner for each in part.body for inner in unrolled(each, most, numbers, depth + 1)]
+        body = [inner for each in part.body for inner in unrolled(each, most, depth + 1)]
         if size([part]) > most:
             yield Loop(part.rounds, tuple(body))
             return
-        has_terms = isinstance(body[0], Term)
         for i in range(part.rounds):
-            variables: dict[str, Ref] = {}
 
-            def of_round(ref: Ref, i: int = i, variables: dict[str, Ref] = variables) -> Ref:
+            def of_round(ref: Ref, i: int = i) -> Ref:
                 array, base, strides = ref
-                if array[0] == "v" and not has_terms:
-                    if array not in variables:
-                        variables[array] = Ref(f"v_{next(numbers)}") if depth else Ref("t", next(numbers))
-                    return variables[array]
                 return Ref(array, base + i * strides[depth], strides[:depth] + strides[depth + 1 :]) if strides else ref
 
             yield from replace(tuple(body), of_round)
     elif isinstance(part, Assign | Accumulate) and isinstance(part.value, Sum):
-        parts = [inner for each in part.value.terms for inner in unrolled(each, most, numbers, depth)]
+        parts = [inner for each in part.value.terms for inner in unrolled(each, most, depth)]
         yield part._replace(value=Sum(tuple(parts)))
     else:
         yield part

@@ -49,10 +49,10 @@ def test_other_loops_are_not_jammed(loop):
     assert not can_jam(loop)
 
 
-def test_later_rounds_have_separate_variables():
-    step = Assign(Ref("v0"), Call("*", (Ref("v0"), Ref("x", 3, (2, 5)))))
+def test_a_later_round_is_at_its_own_place():
+    step = Assign(Ref("t", 1, (1,)), Call("*", (Ref("=0.5"), Ref("x", 3, (2, 5)))))
     assert shifted(step, 0) == step
-    assert shifted(step, 2) == Assign(Ref("v0_2"), Call("*", (Ref("v0_2"), Ref("x", 7, (2, 5)))))
+    assert shifted(step, 2) == Assign(Ref("t", 3, (1,)), Call("*", (Ref("=0.5"), Ref("x", 7, (2, 5)))))
 
 
 @needs_compiler

@@ -1,0 +1,63 @@
+"""Fusion: neighbouring loops are joined where no round needs what a later one of the first does."""
+
+import pytest
+
+from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref
+from micrograd.compiler.passes.fuse import fuse
+
+
+def loop(to, of, rounds=5, step=Assign):
+    return Loop(rounds, (step(to, Call("exp", (of,))),))
+
+
+def at(base, *strides, array="t"):
+    return Ref(array, base, strides)
+
+
+X = at(0, 1, array="x")
+JOINED = {
+    "what the same round has set": (loop(at(0, 1), X), loop(at(9, 1), at(0, 1))),
+    "what an earlier round has set": (loop(at(1, 1), X), loop(at(9, 1), at(0, 1))),
+    "what an earlier round has set, backwards": (loop(at(4, -1), X), loop(at(9, 1), at(5, -1))),
+    "other places in every round": (loop(at(0, 2), X), loop(at(1, 2), X)),
+    "other numbers": (loop(at(0, 1), X), loop(at(9, 1), X)),
+    "both only read": (loop(at(10, 1), at(4, 0)), loop(at(20, 1), at(4, 0))),
+    "one number after all rounds": (loop(at(0, 1), X), loop(at(9, 1), at(5, 1))),
+}
+APART = {
+    "what a later round has set": (loop(at(0, 1), X), loop(at(9, 1), at(1, 1))),
+    "what a later round has set, backwards": (loop(at(4, -1), X), loop(at(9, 1), at(3, -1))),
+    "what a later round has read": (loop(at(9, 1), at(0, 1)), loop(at(1, 1), X)),
+    "the order of all": (loop(at(0, 1), X), loop(at(9, 1), at(4, -1))),
+    "one number": (loop(at(0, 1), X), loop(at(9, 1), at(2, 0))),
+    "a gradient": (loop(at(0, 0, array="g"), X, step=Accumulate), loop(at(0, 0, array="g"), X, step=Accumulate)),
+    "other rounds": (loop(at(0, 1), X), loop(at(9, 1), X, rounds=6)),
+}
+
+
+@pytest.mark.parametrize("pair", JOINED.values(), ids=JOINED)
+def test_joined(pair):
+    first, second = pair
+    assert fuse(pair) == [Loop(5, (*first.body, *second.body))]
+
+
+@pytest.mark.parametrize("pair", APART.values(), ids=APART)
+def test_kept_apart(pair):
+    assert fuse(pair) == list(pair)
+
+
+def nest(to, of):
+    return Loop(3, (loop(to, of),))
+
+
+def test_loops_within_loops_are_joined_if_the_same_round_allows_it():
+    first, second = nest(at(0, 10, 1), at(0, 0, 1, array="x")), nest(at(50, 10, 1), at(0, 10, 1))
+    assert fuse([first, second]) == [Loop(3, (Loop(5, (*first.body[0].body, *second.body[0].body)),))]
+    later = nest(at(50, 10, 1), at(1, 10, 1))  # in the same round of the loop around, of a later one within
+    assert fuse([first, later]) == [Loop(3, (*first.body, *later.body))]
+
+
+def test_a_long_loop_is_joined_by_no_other(monkeypatch):
+    monkeypatch.setitem(fuse.__globals__, "MOST_STEPS", 1)
+    steps = [loop(at(10 * k, 1), X) for k in range(4)]
+    assert fuse(steps) == [Loop(5, (*a.body, *b.body)) for a, b in (steps[:2], steps[2:])]
