@@ -64,6 +64,12 @@ class Bounded:
     def __rmod__(self, other):
         return _remainder(other, self)
 
+    def __floordiv__(self, other):
+        return _whole(self, other)
+
+    def __rfloordiv__(self, other):
+        return _whole(other, self)
+
     def __pow__(self, other):
         return _function(scalar.power, self, other)
 
@@ -150,6 +156,12 @@ def _quotient(x, y):
     if smallest <= 0:
         raise UndecidedError(f"{x!r} / {y!r}")
     return _rounded(result, (_error(x) + abs(result) * _error(y)) / smallest)
+
+
+def _whole(x, y):
+    """x // y, if the remainder is certain to belong to it; it has no error then."""
+    _remainder(x, y)
+    return Bounded(scalar.floor_divide(_number(x), _number(y)))
 
 
 def _remainder(x, y):

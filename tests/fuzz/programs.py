@@ -147,6 +147,7 @@ LEGAL = {  # where there is a derivative, and PyTorch's formula for it neither c
     "x / y": lambda x, y: y != 0 and (x == 0 or 1e-290 < abs(x / y / y) < 1e290),
     "x ** y": lambda x, y: (x > 0 and abs((y - 1) * math.log(x)) < 660) or (x == 0 and y >= 1),
     "sqrt": lambda x: x > 0,
+    "cbrt": lambda x: x != 0,
     "0.0 ** x": lambda x: x >= 0,
     "lgamma": lambda x: 2.5 < x < 1e150,
     "digamma": lambda x: 2.5 < x < 1e150,

@@ -67,7 +67,7 @@ def planted(kind):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_a_derivative_that_is_wrong_in_the_seventh_digit_is_found_and_shrunk_to_one_step(name, monkeypatch):
-    if name in ("x ** 0", "0.0 ** x", "floor"):
+    if name in ("x ** 0", "0.0 ** x", "floor", "x // y"):
         pytest.skip("its derivative is 0")
     pytest.importorskip("torch")
     monkeypatch.setitem(programs.KINDS, name, planted(KINDS[name]))
