@@ -12,35 +12,34 @@ from micrograd.support import validation
 
 @dataclass(frozen=True)
 class Backend:
-    """How generated code runs, for `compile` and `fit`; its name alone stands for what has no other options.
+    """How generated code runs, for `compile` and `fit`. They also take just the name, if it needs no other options.
 
         fast = micrograd.compile(loss, example, backend=micrograd.Backend("c", threads=2, precision="single"))
 
-    A copy or a pickle of it has no executor.
+    Copies and pickles have no executor.
 
     Parameters
     ----------
     name
-        "c" for generated C, which needs a C compiler; "python" for generated Python; "auto" for C if there is a
-        compiler, else for Python; for `fit` alone, "eager" for the engine.
+        "c" for generated C (this needs a C compiler); "python" for generated Python; "auto" for C if there is a
+        compiler, otherwise Python; and "eager", for `fit` only, for the engine.
     threads
-        How many threads may share the examples of a call or a step in C. No more are used than have about a millisecond
-        of work each: so a short call has one. Gradients are added in a fixed order: the same number gives the same
-        results.
+        How many threads may share the examples of a call or a step in C. Each gets at least about a millisecond of
+        work, so a short call uses only one. Gradients are added in a fixed order: the same number of threads gives the
+        same results.
     precision
         "double", or "single" for floats in C: half the memory and twice the lanes, for results of about seven digits.
-        Values stay Python's floats. Numbers beyond 3.4e38 become infinities: if a result or gradient of a call is
-        infinite or NaN for this reason, it is an OverflowError, and in a training, the engine takes the step, in
-        doubles.
+        Values stay Python's floats. Numbers beyond 3.4e38 become infinities: if this makes a result or gradient
+        infinite or NaN, a call raises OverflowError; in a training, the engine takes the step, in doubles.
     executor
-        Whose workers compute: a `concurrent.futures` Executor or what has its `submit`, such as Dask's
-        `client.get_executor()`; a function that makes one, which is called again when that is broken; or a list of
-        these. What workers send is unpickled: use only those whose programs you would run.
+        The executor whose workers compute: from `concurrent.futures`, or anything with the same `submit`, such as
+        Dask's `client.get_executor()`; or a function that makes one, and is called again when it breaks; or a list of
+        these. What workers send is unpickled: use only workers whose programs you would run.
 
     Raises
     ------
     ValueError
-        If one of these is out of its range, or the backend cannot do it.
+        If one of these is out of range, or the backend cannot do it.
     """
 
     name: str = "auto"
@@ -67,12 +66,12 @@ class Backend:
 
     @classmethod
     def of(cls, given: "str | Backend") -> "Backend":
-        """The backend of that name, or that was given."""
+        """The backend itself, or the one with that name."""
         return given if isinstance(given, Backend) else cls(given)
 
     @property
     def in_python(self) -> bool:
-        """Whether no C compiler is looked for: with "auto", in a browser's Python, which has none."""
+        """Whether to use Python without looking for a C compiler; also with "auto" in a browser's Python."""
         return self.name == "python" or (self.name == "auto" and sys.platform == "emscripten")
 
 
@@ -87,8 +86,8 @@ CHOICES: dict[str, tuple[Any, ...]] = {
 class Options:
     """The options of a compiled function.
 
-    A new one is a field and its check here, and an argument of `compile`, which documents it. All that compiles gets
-    them, here and in workers. Raises ValueError if one is out of its range.
+    To add one, add a field and its check here, and an argument of `compile`, with its documentation. Everything that
+    compiles gets them, here and in workers. Raises ValueError if one is out of range.
     """
 
     backend: Backend = Backend()
@@ -111,8 +110,8 @@ class Options:
         axes = tuple(self.in_axes) if several else (self.in_axes,)
         if not all(axis is None or (type(axis) is int and axis == 0) for axis in axes) or (axes and 0 not in axes):
             raise ValueError(
-                f"in_axes is {shown(self.in_axes)}: expected 0 for an argument with an example for each result, and "
-                "None for one that all share, which at least one does not: (None, 0), for instance"
+                f"in_axes is {shown(self.in_axes)}: expected 0 for each argument that has an example for each result "
+                "(at least one must), and None for each that all results share: (None, 0), for instance"
             )
         object.__setattr__(self, "in_axes", axes if several else 0)
 
@@ -123,11 +122,11 @@ class Options:
 
     @property
     def ieee(self) -> bool:
-        """Whether an operation that fails gives an infinity or NaN, and not an error."""
+        """Whether an operation that fails gives an infinity or NaN instead of an error."""
         return self.errors == "ieee"
 
     def shared(self, n: int) -> tuple[bool, ...]:
-        """Which of n arguments are one for all examples. Raises ValueError if `in_axes` is of another number."""
+        """Which of n arguments all examples share. Raises ValueError if `in_axes` has more or fewer than n."""
         axes = self.in_axes if isinstance(self.in_axes, tuple) else (self.in_axes,) * n
         if len(axes) != n:
             raise ValueError(f"in_axes is {axes}: expected {n} of them, one for each argument of the function")

@@ -1,4 +1,4 @@
-"""NumPy's arrays. NumPy is imported only where there is an array, by a program that has imported it already."""
+"""NumPy's arrays. NumPy is imported only where there is an array, so the program has imported it already."""
 
 import sys
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def is_array(x: Any) -> bool:
-    """Whether this is an array of NumPy's; one without dimensions is a number."""
+    """Whether this is a NumPy array; one without dimensions is a number."""
     kind = getattr(sys.modules.get("numpy"), "ndarray", ())  # another thread may be importing it
     return isinstance(x, kind) and bool(x.shape)
 
@@ -26,12 +26,12 @@ def as_ndarray(numbers: Any) -> Any:
 
 
 def are_plain(numbers: Any) -> bool:
-    """Whether all of these are floats and ints, which need no conversion."""
+    """Whether all of these are Python's floats and ints, and so need no conversion."""
     return {float, int}.issuperset(map(type, numbers))
 
 
 def array_of(numbers: Sequence[Any], shape: Sequence[int]) -> Any:
-    """The flat numbers as an array of that shape: of doubles, or of objects if there are others than Python's own."""
+    """The flat numbers as an array of that shape: of doubles, or of objects if not all are Python's own numbers."""
     array = empty((len(numbers),), "d" if are_plain(numbers) else "O")
     array[:] = numbers
     return array.reshape(shape)

@@ -13,9 +13,10 @@ _enabled = False  # whether the collector was enabled before the first of them
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Pause the garbage collector for the block; after the last such block it is as it was before the first.
+    """Pause the garbage collector for the block. When the last such block ends, it is as it was before the first.
 
-    Its search for cycles takes a sixth of the time of making a graph, and most of the time among millions of nodes.
+    Its search for cycles takes a sixth of the time to make a graph, and most of the time once there are millions of
+    nodes.
     """
     global _enabled
     pause = object()
@@ -33,7 +34,7 @@ def gc_paused() -> Iterator[None]:
 
 
 def _forked() -> None:
-    """End all pauses in the child of a fork, which has no other threads, and never leaves the block it is in."""
+    """End all pauses in the child of a fork: it has no other threads, and may never leave the block it is in."""
     if _pauses and _enabled:
         gc.enable()
     _pauses.clear()

@@ -10,10 +10,10 @@ from contextlib import suppress
 def replace(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file, or replace the one that exists.
 
-    The content goes to a temporary file beside it, which then takes its place: so `path` has either all of the old
-    content or all of the new. A device or a pipe is written to in place. A write-protected file stays as it is.
+    The content goes to a temporary file beside it that then takes its place, so `path` always holds either all of the
+    old content or all of the new. A device or a pipe is written to in place. A write-protected file stays as it is.
 
-    Raises OSError, which names the path as it was given, if the file cannot be written.
+    Raises OSError, naming the path as it was given, if the file cannot be written.
     """
     try:
         if os.path.isfile(path) or not os.path.exists(path):
@@ -27,7 +27,7 @@ def replace(path: str | os.PathLike[str], content: bytes) -> None:
 
 def _replace_file(path: str, content: bytes) -> None:
     exists = os.path.exists(path)
-    if exists and not os.stat(path).st_mode & 0o222:  # to replace it, the permission of the directory would do
+    if exists and not os.stat(path).st_mode & 0o222:  # replacing it needs only permission to change the directory
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     temporary = f"{path}.{secrets.token_hex(4)}.tmp"
     try:

@@ -1,4 +1,4 @@
-"""Steps that are whole: Ctrl-C is noticed between two of them, and parameters are set all or none."""
+"""Whole steps: Ctrl-C is noticed between two of them, and either all parameters are set or none."""
 
 import signal
 import threading
@@ -9,9 +9,9 @@ from typing import Any
 
 @contextmanager
 def interrupts_noted() -> Iterator[list[int]]:
-    """Within the block, a first Ctrl-C is only noted in the list; a second one raises KeyboardInterrupt at once.
+    """In the block, the first Ctrl-C is only noted in the list; a second one raises KeyboardInterrupt at once.
 
-    So it is where Python's own handler would raise that error: in the main thread, unless the program has set another.
+    This applies only in the main thread, and if the program has not replaced Python's own handler.
     """
     noted: list[int] = []
 
@@ -32,7 +32,7 @@ def interrupts_noted() -> Iterator[list[int]]:
 
 
 def set_data(parameters: Sequence[Any], numbers: Iterable[Any]) -> None:
-    """Set the parameters' data. On an error, such as that of a frozen parameter, none has changed."""
+    """Set the parameters' data. After an error, such as a frozen parameter's, none has changed."""
     before = [parameter.data for parameter in parameters]
     try:
         for parameter, number in zip(parameters, numbers, strict=False):
@@ -43,7 +43,7 @@ def set_data(parameters: Sequence[Any], numbers: Iterable[Any]) -> None:
 
 
 def set_back(parameters: Sequence[Any], before: Iterable[Any]) -> None:
-    """Set the data of those parameters that have changed to what it was; a frozen one has not, and cannot be set."""
+    """Restore the data of all parameters that have changed; a frozen one has not, and cannot be set."""
     for parameter, number in zip(parameters, before, strict=True):
         if parameter.data is not number:
             parameter.data = number

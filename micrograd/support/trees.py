@@ -1,7 +1,7 @@
-"""Arguments and results of functions as trees: numbers in lists, tuples, dicts, NumPy's arrays and pandas' tables.
+"""Arguments and results of functions as trees: numbers in lists, tuples, dicts, NumPy arrays and pandas tables.
 
 The numbers of a tree have an order: from left to right, and in a dict by its sorted keys, as in JAX. The shape of a
-tree is all of it except the numbers. An error about a number says where in the tree it is: `args[0]['k'][2]`.
+tree is everything except its numbers. An error about a number says where in the tree it is: `args[0]['k'][2]`.
 """
 
 from array import array
@@ -57,7 +57,7 @@ def leaves(path: str, tree: Any) -> Iterator[tuple[str, Any]]:
 
 
 def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
-    """The function of each number in a tree, in nested lists and dicts."""
+    """The function applied to each number in a tree, in nested lists and dicts."""
     if isinstance(tree, (float, Value)):
         return function(tree)
     tree = as_lists(tree)
@@ -66,12 +66,12 @@ def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
 
 
 def replaced(function: Callable[[Any], Any], tree: Any) -> Any:
-    """The function of each number in a tree, in lists, tuples, dicts and arrays like its own."""
+    """The function applied to each number in a tree, in lists, tuples, dicts and arrays like its own."""
     inside = branches(tree)
     if inside is not None:
         found = _joined(keys(tree), [replaced(function, branch) for branch in inside])
         if isinstance(tree, tuple):
-            return tree._make(found) if hasattr(tree, "_make") else tuple(found)  # which a named tuple has
+            return tree._make(found) if hasattr(tree, "_make") else tuple(found)  # a named tuple has _make
         return found
     tree = tree.to_numpy() if hasattr(tree, "to_numpy") else tree
     if not hasattr(tree, "astype") or not tree.ndim:  # a number, or a tensor of PyTorch, which cannot hold Values
@@ -129,7 +129,7 @@ def as_lists(tree: Any) -> Any:
 
 
 def plain_numbers(numbers: list[Any]) -> list[Any]:
-    """The numbers as Python's own: NumPy's would impose their precision on all that is computed from them."""
+    """The numbers as Python's own: NumPy's would impose their precision on everything computed from them."""
     return numbers if are_plain(numbers) else list(map(as_lists, numbers))
 
 

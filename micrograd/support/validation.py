@@ -1,6 +1,6 @@
 """Argument validation: numbers, counts, sources of random numbers and examples.
 
-Numbers of any library become Python numbers, and examples are found by position. Errors name the argument.
+Numbers from any library become Python numbers, and examples are found by position. Errors name the argument.
 """
 
 import math
@@ -25,7 +25,7 @@ Rng = random.Random | Bits | SupportsIndex | None
 
 
 def plain(value: Any) -> Any:
-    """A number of any library as an int or a float, so that results are too; anything else as it is."""
+    """A number from any library as an int or a float, so that results are too; anything else as it is."""
     if type(value) in (int, float):
         return value
     value = scalar.unwrap_numpy(value)
@@ -86,7 +86,7 @@ def generator(rng: Rng) -> Any:
 
 
 def positions(name: str, places: Any, n: int) -> tuple[int, ...]:
-    """One or several positions among n arguments, from 0. Raises TypeError for all else."""
+    """One or several positions among n arguments, from 0. Raises TypeError for anything else."""
     of_each = tuple(map(plain, places if isinstance(places, (list, tuple)) else (places,)))
     if not all(type(place) is int and -n <= place < n for place in of_each):
         of = "1 argument" if n == 1 else f"{n} arguments"
@@ -114,7 +114,7 @@ def is_sized(items: Any) -> bool:
 
 
 def by_position(name: str, items: Any) -> Any:
-    """A list or an array as it is, a table of pandas as an array. Raises TypeError for anything without positions."""
+    """A list or an array as it is, a pandas table as an array. Raises TypeError for anything without positions."""
     require_ordered(name, items)
     if hasattr(items, "__array__") and not hasattr(items, "__array_interface__"):
         items = items.__array__()

@@ -23,12 +23,12 @@ log = logging.getLogger("micrograd")
 Loss = Callable[[Any, Any], Any]
 ORDER = ", as in fit(model, loss, xs, ys)"
 KINDS = {
-    "model": (["__call__", "parameters"], f"a Module, or what has parameters() and can be called on an input{ORDER}"),
+    "model": (["__call__", "parameters"], f"a Module, or an object with parameters() to call on an input{ORDER}"),
     "loss": (["__call__"], f"a function of a prediction and its target, such as losses.mse_loss{ORDER}"),
     "optimizer": (["step", "zero_grad", "learning_rate"], "an optimizer, such as optim.Adam(model.parameters())"),
     "schedule": (["__call__"], "a function from the number of steps to a learning rate, such as optim.constant(0.1)"),
 }
-"""What an argument needs to have, and what it is expected to be."""
+"""The attributes that each argument must have, and what to call such an argument in errors."""
 
 
 def fit(
@@ -38,14 +38,14 @@ def fit(
 ) -> History:  # fmt: skip
     """Train the model on the examples.
 
-    Ctrl-C ends the training after the step that is under way; a second one raises KeyboardInterrupt at once. Whatever
-    the model, the loss or the optimizer raises is passed on, and the parameters are those after the last completed
-    step. If the loss has grown a thousandfold in the end, the log says so.
+    Ctrl-C ends the training after the current step; a second one raises KeyboardInterrupt at once. Errors in the model,
+    the loss or the optimizer are passed on, and leave the parameters as they were after the last completed step. If the
+    loss ends up a thousand times as large as at first, the log says so.
 
     Raises ValueError if there are no examples or parameters, an option is out of its range, the loss rejects a target,
-    or the first loss does not depend on the parameters; TypeError if an argument is of another kind; TraceError or
-    CompilerError if the backend has a name other than "auto" and cannot do it. Raises Diverged, a FloatingPointError,
-    if a loss or a parameter becomes infinite or NaN, and BrokenExecutor if no worker is left: both have the `history`.
+    or the first loss does not depend on the parameters; TypeError if an argument is of the wrong kind; TraceError or
+    CompilerError if the backend cannot do it and is not "auto". Raises Diverged, a FloatingPointError, if a loss or a
+    parameter becomes infinite or NaN, and BrokenExecutor if no worker is left: both have the `history`.
 
     Parameters
     ----------
@@ -53,26 +53,26 @@ def fit(
         A function of one input, with `parameters()`.
     loss
         A function of a prediction and its target that returns the loss of this one example, as most of `losses` do.
-        Each step goes along the gradient of the mean over a batch.
+        Each step follows the gradient of the mean over a batch.
     xs, ys
         The inputs and targets of the examples: lists, arrays or tables with a row for each. The model and the loss get
         rows as lists of Python's own numbers.
     epochs, batch_size, rng
-        The number of passes over the data; of examples in a step, by default all; what draws the order of each pass.
+        How many passes to make over the data; how many examples to a step, by default all; how to shuffle each pass.
     optimizer
-        What changes the parameters, with `step()`, `zero_grad()` and a `learning_rate`; by default Adam with 0.01.
+        Changes the parameters, with `step()`, `zero_grad()` and a `learning_rate`; by default Adam with 0.01.
     schedule
         A function from the number of steps taken to the learning rate of the next, called right before that step.
     validation, patience
-        The inputs and targets of examples that are measured, but not trained on; and the number of epochs to wait for a
-        lower loss of theirs before the training ends. Then, or after Ctrl-C or Diverged, all that the optimizer trains
-        is set back to the epoch with the lowest.
+        The inputs and targets of examples to measure, but not to train on; and how many epochs to wait for these to
+        reach a lower loss before the training ends. Then, or after Ctrl-C or Diverged, everything that the optimizer
+        trains is set back to the epoch with the lowest loss.
     progress
-        Where to report progress: a stream, or if True, the notebook that runs this program, else stderr.
+        Where to report progress: a stream; or True for the notebook that runs this program, or else stderr.
     backend
-        "eager" for the engine; "c" or "python" for generated code; "auto" for C if there is a compiler, else for
-        Python, or for the engine if the model or the loss cannot be compiled, and then the log says why; or a `Backend`
-        with threads, single precision or the workers of an executor.
+        "eager" for the engine; "c" or "python" for generated code; or "auto" for C if there is a compiler, otherwise
+        Python; if the model or the loss cannot be compiled, "auto" uses the engine and the log says why. A `Backend`
+        adds threads, single precision or the workers of an executor.
     """
     backend, parameters = Backend.of(backend), _checked(model, loss, optimizer, schedule, progress)
     data, validation = _examples(loss, xs, ys, validation, patience)
@@ -92,12 +92,12 @@ def fit(
                     if has_ended and validation:
                         stopping.add(trainer.measure())
                     report.step(trainer, has_ended)
-        except KeyboardInterrupt:  # of a worker, or a handler of the program's own
+        except KeyboardInterrupt:  # from a worker, or the program's own handler
             if len(noted) > 1:
                 raise
             history.interrupted = True
         except BrokenExecutor as error:
-            if not noted:  # else a Ctrl-C in a terminal has ended the workers, too
+            if not noted:  # otherwise a Ctrl-C in a terminal has ended the workers too
                 vars(error).update(history=history)
                 error.add_note("the parameters are those after the last completed step; the error has the history")
                 raise
@@ -114,7 +114,7 @@ def fit(
 
 
 def _checked(model: Any, loss: Any, optimizer: Any, schedule: Any, progress: Any) -> list[Value]:
-    """The model's parameters, which hold Python's own numbers then. Raises an error if an argument is no such thing."""
+    """The model's parameters, their numbers turned into Python's own. Raises an error for an argument of wrong kind."""
     for name, value in {"model": model, "loss": loss, "optimizer": optimizer, "schedule": schedule}.items():
         if name in ("model", "loss") or value is not None:
             require_attributes(name, value, *KINDS[name])
@@ -134,7 +134,7 @@ def _checked(model: Any, loss: Any, optimizer: Any, schedule: Any, progress: Any
 def _examples(
     loss: Any, xs: Any, ys: Any, validation: Table | None, patience: int | None
 ) -> tuple[Table, Table | None]:
-    """The examples to train on and those to measure, by position. Raises an error if they are none."""
+    """The examples to train on and the examples to measure, by position. Raises an error if they are not valid."""
     data = examples(xs, ys)
     if len(data[0]) == 0:
         raise ValueError("xs is empty: there is nothing to learn from")
@@ -157,11 +157,11 @@ def _loop(
     stack: ExitStack, engine: Engine, backend: Backend, batches: Batches, schedule: Schedule | None,
     on_compiled: Callable[[int, int], None],
 ) -> Loop:  # fmt: skip
-    """What takes the steps, until the stack is closed: generated code, or the engine if it is asked for or must be."""
+    """The Loop that takes the steps until the stack closes: generated code, or the engine if requested or necessary."""
     if backend.name == "eager":
         return engine
     try:
-        from micrograd.training.compiled import compiled  # here, since it takes longer to load than all else
+        from micrograd.training.compiled import compiled  # not at the top: it takes longer to load than everything else
 
         return compiled(stack, engine, backend, batches, schedule, on_compiled)
     except Exception as error:
@@ -176,14 +176,14 @@ def _loop(
 
 
 def _advice(data: Table, validation: Table | None, parameters: Sequence[Value]) -> str:
-    """What to do about a number that is not finite, depending on where it may come from."""
+    """Advice for a number that is not finite, depending on where it may come from."""
     tables = dict(zip(("xs", "ys", "validation[0]", "validation[1]"), (*data, *(validation or ())), strict=False))
     for name, table in tables.items():
         for i, example in enumerate(table):
             for x in flat(example):
                 if isinstance(x, float) and not math.isfinite(x):
-                    return f"{name}[{i}] holds {x}: leave such examples out, or replace it by a finite number"
+                    return f"{name}[{i}] holds {x}: leave such examples out, or replace it with a finite number"
     largest = max(abs(float(parameter.data)) for parameter in parameters)
-    if largest > 1e9:  # from where no lower learning rate brings a weight back
+    if largest > 1e9:  # a lower learning rate will not bring such a weight back
         return f"the weights have grown to {largest:.1g}: create a new model and train it at a lower learning rate"
     return "try a lower learning rate, or inputs on a smaller scale"

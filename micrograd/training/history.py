@@ -12,12 +12,12 @@ MUCH = 1000  # times the loss of the first epoch
 
 @dataclass
 class Failure:
-    """Where a training met a number that is infinite or NaN: after `epoch` epochs, perhaps the last of them in part.
+    """Where a training met an infinity or NaN: after `epoch` epochs, with a fraction for one that was under way.
 
-    `what` says which, "the loss is nan", and `message` also in which step, and what to try. `origin` is the operation
-    that computed it from finite numbers, an input that was not finite, or the gradients that were not; it is empty if
-    none of these is known. `parameters` are those involved, or whose gradients were not finite, by their positions in
-    `model.parameters()`.
+    `what` names it, as in "the loss is nan"; `message` adds the step and what to try. `origin` is the operation that
+    computed it from finite numbers, an input that was not finite, or the gradients that were not; it is empty if none
+    of these is known. `parameters` has the positions in `model.parameters()` of the parameters that were involved or
+    whose gradients were not finite.
     """
 
     epoch: float
@@ -31,10 +31,10 @@ class Failure:
 class History(NotebookDisplay):
     """What happened in each whole epoch, and how the training ended.
 
-    `losses` has the mean loss of the training examples, each when it was seen, and `validation_losses` that of the
-    validation examples after the epoch, if there are any: one fewer if a number that is not finite ended the training
-    between the two. `learning_rates` are those of the last steps. `interrupted` says that Ctrl-C ended the training,
-    and `failure` what was infinite or NaN, if that did.
+    For each epoch, `losses` has the mean loss of the training examples, each measured when its step used it;
+    `validation_losses` has the mean loss of the validation examples after the epoch, if there are any (one fewer if an
+    infinity or NaN ended the training between the two); and `learning_rates` has the rate of the epoch's last step.
+    `interrupted` is True if Ctrl-C ended the training, and `failure` describes the infinity or NaN, if one did.
     """
 
     losses: list[float] = field(default_factory=list)
@@ -71,7 +71,7 @@ def lowest(losses: Sequence[float]) -> int:
 
 
 class Diverged(FloatingPointError):
-    """A loss or a parameter is infinite or NaN. The error has the `history` of `fit` up to there."""
+    """A loss or a parameter is infinite or NaN. The error has the `history` of `fit` up to that point."""
 
     def __init__(self, failure: Failure, history: History | None = None) -> None:
         super().__init__(failure.message)

@@ -15,7 +15,7 @@ from micrograd.training.trainer import Trainer
 
 
 class Progress:
-    """Reports to a terminal or a notebook after steps, in a place that updates itself, and to a log after epochs."""
+    """Reports after steps to a terminal or a notebook, in a place that updates, and after epochs to a log."""
 
     def __init__(self, stream: bool | TextIO, epochs: int, history: History) -> None:
         is_notebook = stream is True and "IPython" in sys.modules
@@ -34,7 +34,7 @@ class Progress:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self.head and (self.pending_message or self.terminal or self.notebook):  # it ends before its last epoch
+        if self.head and (self.pending_message or self.terminal or self.notebook):  # training ended before its time
             self.pending_message = f"{self.head}in {_clock(time.monotonic() - self.started)}"
         self._show()
         if self.terminal:
@@ -47,13 +47,13 @@ class Progress:
             self._show()
 
     def begin(self) -> None:
-        """Begin to measure the speed, after what had to be compiled."""
+        """Begin to measure the speed, now that everything is compiled."""
         self.begun = time.monotonic()
 
     def step(self, trainer: Trainer, has_ended: bool) -> None:
-        """Report where the training is after some steps, with which an epoch may have ended.
+        """Report where the training is after some steps; these may have ended an epoch.
 
-        The message is kept until the next is due or the training is over.
+        The message waits until the next is due or the training is over.
         """
         if not (has_ended or self.terminal or self.notebook):
             return
@@ -89,7 +89,7 @@ class Progress:
             self._write(f"{message}\n")
 
     def _write(self, text: str) -> None:
-        """Write the text while somebody reads: a reader who goes away does not end the training."""
+        """Write the text until the reader goes away: that does not end the training."""
         if self.stream is not None:
             try:
                 print(text, end="", file=self.stream, flush=True)
@@ -98,7 +98,7 @@ class Progress:
 
 
 def check_writable(stream: Any) -> None:
-    """Raise TypeError if no text can be written to a stream. One that is closed, or whose reader is gone, will do."""
+    """Raise TypeError unless text can be written to this stream. A closed one, or one without a reader, will do."""
     require_attributes("progress", stream, ["write", "isatty"], "True, False or a text stream")
     try:
         stream.write("")

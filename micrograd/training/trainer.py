@@ -1,7 +1,7 @@
-"""Trainer and Engine: the former has a Loop take the steps of `fit` and counts them; the latter is the engine's Loop.
+"""A Trainer has a Loop take the steps of `fit`, and counts them. An Engine is the Loop that uses the engine.
 
-Generated code has a Loop of its own (compiled.py). Whichever takes the steps, the examples come in the same order, and
-the losses are the same but for rounding.
+Generated code has its own Loop (compiled.py). Whichever takes the steps, the examples come in the same order, and the
+losses are the same up to rounding.
 """
 
 import math
@@ -23,11 +23,11 @@ from micrograd.training.history import Diverged, Failure, History
 Table = tuple[Sequence[Any], Sequence[Any]]
 """Inputs and targets, by position."""
 
-PACE = 0.05  # seconds that a Loop may take steps at a time: for progress, and until Ctrl-C is noticed
+PACE = 0.05  # seconds of steps in one call of a Loop: between them, progress is reported and Ctrl-C noticed
 
 
 class Model(Protocol):
-    """What `fit` needs of a Module."""
+    """What `fit` needs from a Module."""
 
     def __call__(self, x: Any, /) -> Any:
         """The prediction for one input."""
@@ -37,7 +37,7 @@ class Model(Protocol):
 
 
 class Engine(StepLoop):
-    """Steps by the engine. While `is_unchecked`, the next loss has to depend on the model's parameters."""
+    """Takes steps with the engine. While `is_unchecked`, the next loss must depend on the model's parameters."""
 
     update: Update
 
@@ -49,7 +49,7 @@ class Engine(StepLoop):
 
     @gc_paused()
     def gradients(self, batches: Batches) -> float:
-        """The mean loss of the next batch, after setting its gradients on the parameters; the graph is freed."""
+        """Set the next batch's gradients on the parameters, and return its mean loss; the graph is freed."""
         loss = mean([self.loss_of_example(i) for i in batches.next()])
         if self.is_unchecked:
             self._check_dependence(loss)
@@ -67,7 +67,7 @@ class Engine(StepLoop):
         return self.loss_of(as_lists(xs[i]), as_lists(ys[i]))
 
     def loss_of(self, x: Any, y: Any) -> Value:
-        """The loss of one example. If it raises TypeError, a note says that it is not called with a batch."""
+        """The loss of one example. If the loss raises TypeError, a note says that `fit` does not give it a batch."""
         prediction = self.model(x)
         try:
             loss = self.loss(prediction, y)
@@ -92,7 +92,7 @@ class Engine(StepLoop):
 
 
 class Trainer:
-    """Has a Loop take steps, at the rates of a schedule, and writes the losses of the epochs into a history."""
+    """Has a Loop take steps at the rates of a schedule, and records each epoch's loss in a history."""
 
     def __init__(
         self, loop: Loop, batches: Batches, optimizer: OptimizerLike, schedule: Schedule | None, history: History
@@ -108,7 +108,7 @@ class Trainer:
         return self._total / self.batches.seen
 
     def advance(self, epochs: int) -> bool:
-        """Take a step, or some up to the end of this many epochs. Returns whether an epoch has ended."""
+        """Take one or more steps, at most to the end of this many epochs. Returns whether an epoch has ended."""
         batches, n_before = self.batches, len(self.history.losses)
         rates = self._rates(min(self._pace, epochs * batches.per_epoch - batches.steps))
         started = time.perf_counter()
@@ -133,22 +133,22 @@ class Trainer:
         return float(sum(losses) / len(losses))
 
     def _rates(self, most: int) -> list[float]:
-        """The learning rates of the next steps, up to one for which the schedule raises an error.
+        """The learning rates of the next steps, up to the first for which the schedule raises an error.
 
-        A schedule of the user's own may read or change anything: so it is called right before each step.
+        A user's own schedule may read or change anything, so it is called right before each step.
         """
         if self.schedule is None:
             return [self.optimizer.learning_rate] * most
         steps = self.batches.steps
         rates = [number(f"schedule({steps})", self.schedule(steps))]
-        with suppress(Exception):  # it is raised again when that step comes first
+        with suppress(Exception):  # it is raised again when that step is next
             while len(rates) < most and depends_on_step_only(self.schedule):
                 rates.append(number("", self.schedule(steps + len(rates))))
         self.optimizer.learning_rate = rates[0]
         return rates
 
     def _record(self, losses: Sequence[float], rates: Sequence[float]) -> None:
-        """Count the losses of the latest steps, and write those of epochs that have ended into the history."""
+        """Add up the losses of the latest steps, and record the mean of each epoch that has ended in the history."""
         n, size, per_epoch = self.batches.n, self.batches.size, self.batches.per_epoch
         for step, (loss, rate) in enumerate(zip(losses, rates, strict=False), self.batches.steps - len(losses)):
             index = step % per_epoch
@@ -165,7 +165,7 @@ class Trainer:
 
 
 class EarlyStopping:
-    """Collects validation losses; with patience, it keeps what is trained as it was after the epoch of the lowest."""
+    """Collects validation losses; with patience, it keeps what is trained as it was after the best epoch."""
 
     def __init__(self, history: History, patience: int | None, update: Update) -> None:
         self._losses, self._patience, self._update = history.validation_losses, patience, update
@@ -178,7 +178,7 @@ class EarlyStopping:
         return self._patience is not None and len(self._losses) - self._best >= self._patience
 
     def add(self, loss: float) -> None:
-        """Take note of the loss after an epoch."""
+        """Record the validation loss after an epoch."""
         self._losses.append(loss)
         if not self._best or loss < self._losses[self._best - 1]:
             self._best = len(self._losses)
@@ -187,7 +187,7 @@ class EarlyStopping:
                 self._kept = trained, [parameter.data for parameter in trained]
 
     def set_back(self) -> str:
-        """Set what is trained back to the best epoch, if that is kept. Returns in words of when the parameters are."""
+        """Set what is trained back to the best epoch, if kept. Returns, in words, when the parameters are from."""
         set_back(*self._kept)
         of_best = f"of epoch {self._best}, with the lowest validation loss"
         return of_best if self._kept[0] else "after the last completed step"

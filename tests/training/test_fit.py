@@ -562,7 +562,7 @@ def test_bad_arguments_are_refused_before_anything_happens(options, message):
         ({"xs": dict(enumerate(XS))}, "xs is of type dict: expected a list or an array$"),
         ({"ys": set(range(12))}, "ys is of type set"),
         ({"xs": iter(XS)}, "xs is of type list_iterator"),
-        ({"model": mse_loss}, "model is <function mse_loss.*>: expected a Module, or what has parameters"),
+        ({"model": mse_loss}, "model is <function mse_loss.*>: expected a Module, or an object with parameters"),
         ({"model": nn.MLP}, "model is <class 'micrograd.nn.MLP'>: expected a Module"),
         ({"loss": "mse"}, "loss is 'mse': expected a function of a prediction and its target, such as losses.mse_loss"),
         ({"optimizer": "adam"}, r"optimizer is 'adam': expected an optimizer, such as optim.Adam\(model.param"),
