@@ -35,14 +35,14 @@ def train(model: nn.MLP) -> list[float]:
 
 
 def show_predictions(model: nn.MLP) -> None:
-    """Print what the model has learned, beside what it should have."""
+    """Print what the model has learned next to what it should have learned."""
     print("x0  x1  target  prediction")
     for (x0, x1), target in XOR:
         print(f"{x0:2.0f}  {x1:2.0f}  {target:6.0f}  {model((x0, x1)).data:10.3f}")
 
 
 def write_playground(model: nn.MLP) -> None:
-    """Write a page that trains the model in the browser, beside a single neuron, which cannot learn XOR."""
+    """Write a page that trains the model in the browser, next to a single neuron that cannot learn XOR."""
     models = {"2-4-1": model, "one neuron": nn.Neuron(2, "sigmoid", rng=0)}
     xs, targets = zip(*XOR, strict=True)
     save_playground(models, mse_loss, xs, targets, "playground.html", optimizer=lambda p: SGD(p, LEARNING_RATE))
@@ -57,7 +57,7 @@ def write_steps(model: nn.MLP) -> None:
 
 
 def draw_prediction(model: nn.MLP) -> None:
-    """Draw the graph of the prediction for (1, 0), with gradients: folded, and with every Value."""
+    """Draw the graph of the prediction for (1, 0), with its gradients: once folded, once with every Value."""
     prediction = model([Value(1.0, label="x0"), Value(0.0, label="x1")])
     prediction.label = "prediction"
     model.zero_grad()

@@ -92,7 +92,7 @@ def save_html(root: Value, path: str | os.PathLike[str], *, learning_rate: float
 
     It shows the graph folded, as `to_svg` does; a click unfolds a card. It runs forward and then backward, operation by
     operation, and the reader may change any number and the learning rate. "Take a step" moves the weights and biases of
-    neurons against their gradients; without neurons, it moves all leaves that are not plain numbers. The page shows the
+    neurons against their gradients; without neurons, it moves all leaves other than constants. The page shows the
     gradients that `backward()` left, or would leave, and does not change the Values' own. For Values made within
     `remember_lines`, each step names the line that made them. `limit` is the largest number of Values to draw.
 

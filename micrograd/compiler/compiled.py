@@ -1,4 +1,4 @@
-"""The public face: `compile`, and the methods of what it returns, some of which use workers."""
+"""The public face: `compile`, and the methods of the compiled function that it returns."""
 
 import math
 from array import array
@@ -56,42 +56,42 @@ def compile(
     Parameters
     ----------
     function
-        Called with Values, or nested lists and dicts of Values, in the shapes of the example, and with NumPy arrays of
-        Values (dtype object) where the example has an array or a table; returns a Value, or lists, dicts or arrays of
-        Values. It runs once for each shape of arguments: whatever else it does, such as drawing a random number or
-        calling `isinstance`, `is` and `str` on its arguments, happens only then. Of a `where`, C may compute only the
-        chosen branch, and miss an error in the other one. Of a `take` with a computed index, all values are
-        differentiated: one that is not chosen and has no derivative is an error, and an infinite derivative gives NaN.
-        In a training, the engine, which differentiates only the chosen value, takes such steps, and the log says so.
+        Takes Values, or nested lists and dicts of Values, in the shapes of the example, and NumPy arrays of Values
+        (dtype object) where the example has an array or a table; returns a Value, or lists, dicts or arrays of Values.
+        It runs once for each shape of arguments: whatever else it does, such as drawing a random number or calling
+        `isinstance`, `is` and `str` on its arguments, happens only then. C may compute only the chosen branch of a
+        `where`, and miss an error in the other one. With a computed index, all values of a `take` are differentiated:
+        one that is not chosen raises an error if it has no derivative, and an infinite derivative gives NaN. In a
+        training, the engine takes such steps, since it differentiates only the chosen value, and the log says so.
     example_args
-        One example of the arguments: numbers, nested lists and dicts of numbers, arrays. Only their shapes matter, and
-        which are arrays: whatever a call gives, the function gets arrays for these, and lists for lists. Where the
-        example has a number and a call gives several, it gets an array. The keys of a dict come sorted.
+        One example of the arguments: numbers, nested lists and dicts of numbers, arrays. All that matters is their
+        shapes, and which are arrays: whatever you call it with, the function gets arrays in place of these, and lists
+        in place of lists. For several numbers where the example has one, it gets an array. Keys of a dict are sorted.
     parameters
         Leaf Values that the function uses. Their numbers are read at each call; all other Values and numbers that the
         function uses are constants.
     backend
-        "c" for C, which needs a C compiler; "python" for Python; "auto" for C if there is a compiler, else for Python;
-        or a `Backend`, which also says in how many threads, with which numbers, and on whose workers.
+        "c" for C (this needs a C compiler); "python" for Python; "auto" for C if there is a compiler, otherwise Python;
+        or a `Backend` to choose the threads, the precision and the workers as well.
     batch_size
-        If given, a C compiler starts now, in the background, on the code for `backward` with so many examples, and the
-        first call waits for it. Otherwise it starts at the first call.
+        If given, a C compiler starts now, in the background, on the code for `backward` with this many examples, and
+        the first call waits for it. Otherwise it starts at the first call.
     finite
-        True says that no number in any call is infinite or NaN, and that no divisor is 0. Then what 0.0 is multiplied
-        by is not computed, and 0.0 is not added, which leaves all results as they are but the sign of a zero. If the
-        promise is broken, a failure may go unnoticed, and a result may be finite where it would be NaN.
+        True promises that no number in any call is infinite or NaN, and that no divisor is 0. Then products with 0.0
+        and sums with 0.0 are not computed; no result changes except for the sign of a zero. If the promise is broken, a
+        failure may go unnoticed, and a result may be finite that should be NaN.
     errors
-        "raise" for the engine's errors, which are those of Python's floats: a sum or a product beyond 1.8e308 is
-        infinite without an error, and `check` finds it. Or "ieee" for calls that raise no arithmetic errors: their
-        results and gradients are infinite or NaN where NumPy's are, so an optimizer may try a step that is too long.
-        A `take` of an index that does not exist is NaN. Training steps still raise.
+        "raise" for the same errors as the engine, and so Python's floats: a sum or a product beyond 1.8e308 is infinite
+        without an error, and `check` finds it. Or "ieee" for calls that raise no arithmetic errors: their results and
+        gradients are infinite or NaN where NumPy's are, so an optimizer may try a step that is too long. A `take` of an
+        index that does not exist is NaN. Training steps still raise.
     in_axes
         For each argument, 0 if `map`, `pack`, `backward` and training get an example of it for each result, or None if
         they get one for all: `in_axes=(None, 0)`, as in JAX's `vmap`. 0 alone stands for all arguments.
     sparse
-        True for a function `jacobian(f)` or `hessian(f)` of a list of numbers, and for a jacobian with such a result:
-        only what is not structurally zero (what is multiplied by a constant 0.0 is) is computed, and of a hessian one
-        half. A call returns a `scipy.sparse.csr_array`, `map` a list of them; `pattern` says where the numbers are.
+        True for a function `jacobian(f)` or `hessian(f)` of a list of numbers (and a list as the result of `f` in a
+        jacobian). Structural zeros, including products with a constant 0.0, are not computed, and only half of a
+        hessian is. A call returns a `scipy.sparse.csr_array`, `map` a list of them; `pattern` has their positions.
 
     Raises
     ------
@@ -107,27 +107,26 @@ def compile(
 
 
 class Compiled(Function):
-    """A compiled function: what `compile` returns, and documents.
+    """A compiled function, as `compile` returns it; `compile` documents what it does.
 
     `fast(x, y)` computes one example, and returns a number or nested lists and dicts of numbers. Each new shape of
     arguments is traced and compiled once. If an argument is a NumPy array, results and gradients of calls are arrays of
-    the precision's type, and contiguous arrays of that type are read where they lie. Called with Values, within a
-    derivative or another function that is compiled, it returns what the function returns.
+    the precision's type, and contiguous arrays of that type are read in place. Called with Values, inside a derivative
+    or another function that is being compiled, it calls the original function.
 
     It can be copied, and pickled together with the model whose parameters it has: `pickle.dumps((model, fast))`. The
-    pickle holds the trace instead of the function, so it serves another process for the shapes that it was compiled
-    for. As with all pickles, load only those you trust.
+    pickle holds the trace instead of the function, so in another process it works for the shapes that it was compiled
+    for. As with all pickles, load only what you trust.
     """
 
     def map(self, *batches: Any, executor: Any = None, out: Any = None) -> Any:
-        """The function's values for many examples: a list or an array, or for chunks, an iterator of one for each.
+        """The function's values for many examples, as a list or an array; for chunks, an iterator with one per chunk.
 
-        Give a list or array of examples for each argument, or the result of `pack`; or an iterator of chunks, each of
-        them a batch, or for a function of several arguments, a tuple with a batch for each. The workers of an
-        `executor`, by default that of the `Backend`, compute a part of the examples each, or some chunks in advance.
-        `out` is a C-contiguous NumPy array that receives the values and is returned; if an operation fails, it may have
-        been written to in part. Raises ValueError or TypeError if the examples do not fit the arguments, or `out` does
-        not fit the values.
+        Give a list or array of examples for each argument, or the result of `pack`; or an iterator of chunks: each is a
+        batch or, for a function of several arguments, a tuple with a batch for each. The workers of an `executor`, by
+        default the `Backend`'s, compute a part of the examples each, or some chunks in advance. `out` is a C-contiguous
+        NumPy array that receives the values and is returned; if an operation fails, some of them may be written. Raises
+        ValueError or TypeError if the examples do not fit the arguments, or `out` does not fit the values.
         """
         executor = self.options.backend.executor if executor is None else executor
         if executor is not None or self._are_chunks(batches):
@@ -153,8 +152,8 @@ class Compiled(Function):
     def backward(self, *batches: Any, executor: Any = None) -> float:
         """The mean of the function over the examples. Adds its gradients to the parameters' `grad`.
 
-        The examples are a list or array for each argument, the result of `pack`, or an iterator of chunks, as for
-        `map`, and so is the `executor`. If its workers compute them, their gradients are added in a fixed order.
+        The examples are a list or array for each argument, the result of `pack`, or an iterator of chunks; these and
+        the `executor` are as for `map`. Gradients from its workers are added in a fixed order.
 
         Raises TypeError if the function does not return a single Value, or the `grad` of a parameter is not a number;
         ValueError if it was compiled without parameters, or the examples do not fit its arguments.
@@ -169,7 +168,7 @@ class Compiled(Function):
         else:
             packed = self._differentiable(batches)
             losses, gradients = self._run("backward", packed, 1.0 / packed.n)
-            loss = reduce(add, losses) / packed.n  # from left to right: sum() has rounded differently since Python 3.12
+            loss = reduce(add, losses) / packed.n  # from left to right; sum() rounds differently since Python 3.12
         with GRADIENT_LOCK:
             assign(self.parameters, "grad", list(map(add, self._gradients(), gradients)))
         return loss
@@ -178,8 +177,8 @@ class Compiled(Function):
         """The function's value for one example, and its gradient with respect to the arguments, in their shape.
 
         `argnum` is the position of the argument to differentiate by, as for `grad`, or a tuple of positions, for a
-        tuple of gradients. The others are not computed, and raise no errors. None stands for the only argument, or for
-        the tuple of all. Raises TypeError if the function does not return a single Value, or `argnum` is anything else.
+        tuple of gradients. Other gradients are not computed and raise no errors. None means the only argument, or a
+        tuple of all. Raises TypeError if the function does not return a single Value, or `argnum` is anything else.
         """
         packed = self._example(args)
         self._check_differentiable(packed)
@@ -204,26 +203,27 @@ class Compiled(Function):
             fast.load(found.x)
 
         `fun(vector)` returns the mean and its gradient, an array if the vector is one, else a list. `x0` has the
-        numbers that the parameters have now: an array, or without NumPy a list. The Values keep theirs until `load`.
+        parameters' present numbers: an array, or without NumPy a list. The Values do not change until you call `load`.
         The batches are lists or arrays of examples for each argument, or the result of `pack`.
 
         Raises TypeError if the function does not return a single Value; ValueError if it was compiled without
-        parameters, or the examples do not fit its arguments; from `fun`, if the vector does not have a number for each.
+        parameters, or the examples do not fit its arguments. `fun` raises ValueError if the vector does not have a
+        number for each parameter.
         """
         objective, x0 = Objective(self, self._differentiable(batches)), array("d", self._numbers())
         return objective, as_ndarray(x0) if find_spec("numpy") else x0.tolist()
 
     def load(self, vector: Any) -> None:
-        """Set the parameters to the numbers of a vector, in their order: that of `x0` of an `objective`.
+        """Set the parameters to the numbers of a vector, in the order of `x0` from `objective`.
 
-        Raises ValueError or TypeError if it does not have a real number for each.
+        Raises ValueError or TypeError if it does not have a real number for each parameter.
         """
         numbers = vector_of(vector, len(self.parameters)).tolist()
         with GRADIENT_LOCK:
             set_data(self.parameters, numbers)
 
     def training(self, optimizer: Optimizer) -> Training:
-        """A block in which the optimizer takes steps on compiled gradients; in C, generated code takes the whole steps.
+        """A block in which the optimizer steps along compiled gradients; in C, generated code takes the whole step.
 
             with fast.training(optimizer) as step:
                 for batch in batches:
@@ -232,35 +232,35 @@ class Compiled(Function):
         Each call takes a step along the gradient of the mean over the batch, and returns that mean: like `zero_grad`,
         `backward` and the optimizer's `step`, but several times as fast. In the block, the parameters and their
         gradients show the numbers of the latest step, and what you assign to them or to the optimizer takes effect in
-        the next one. The optimizer must keep its parameters. After the block, however it ends, all is as if the steps
-        had been taken outside of it.
+        the next one. The optimizer must keep its parameters. After the block, however it ends, everything is as if the
+        steps had been taken outside of it.
 
         The `optimizer` is an `Optimizer` whose parameters are among those given to `compile`.
 
         Raises
         ------
         TypeError
-            If the optimizer has a `step` or `zero_grad` of its own, which may do more than apply its `rule`.
+            If the optimizer has its own `step` or `zero_grad`, since these may do more than apply its `rule`.
             On entering the block in C, if its rule does more than return the new numbers, or looks at numbers that are
-            known only later.
+            not known yet.
         ValueError
-            If it has other parameters. On entering the block in C, if they are being trained in another one.
+            If it has other parameters. On entering the block in C, if another block is training them.
         """
         return Training(self, optimizer)
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """A block in which the parameters do not change, so that no call reads their numbers again.
+        """A block in which the parameters do not change, so calls do not read their numbers again.
 
             with fast.frozen():
                 for x in xs:
                     y = fast(x)
 
-        With many parameters, reading them takes longer than a call; the block pays off from some dozens of calls. In
-        it, assigning to the `data` of a parameter is a RuntimeError, and so is a training step that changes one, in any
-        thread; their `grad` may change. Blocks may be nested, and several threads may begin them. What is copied or
-        pickled in the block is not frozen. A `training` block in C is as fast without it. Entering the block raises
-        TypeError if a parameter does not hold a number, OverflowError if that is too large for the precision.
+        With many parameters, reading them takes longer than a call; the block pays off after some dozens of calls. In
+        it, assigning to a parameter's `data` raises RuntimeError in any thread, and so does a training step that
+        changes one; their `grad` may change. Blocks may be nested, and several threads may begin them. Copies and
+        pickles made in the block are not frozen. A `training` block in C is as fast without it. Entering the block
+        raises TypeError if a parameter does not hold a number, OverflowError if one is too large for the precision.
         """
         block = object()
         with frozen(self.parameters):
@@ -280,7 +280,7 @@ class Compiled(Function):
         """A data set as buffers of numbers, which `backward`, `map` and training steps use without further conversion.
 
         A C-contiguous array of doubles, or of floats for single precision (NumPy, PyTorch, or the buffer protocol), is
-        used in place: later changes to it count. Lists, other arrays, and tables and Series of pandas are copied.
+        used in place, so later changes to it count. Lists, other arrays, and pandas tables and Series are copied.
 
         Raises ValueError if there are no examples, or the arguments differ in their number, or the examples in shape;
         TypeError if an argument is not a list, array or table of real numbers.
@@ -290,7 +290,7 @@ class Compiled(Function):
     def check(self, *args: Any) -> None:
         """Compute one example with its gradients step by step, to find where an infinity or NaN comes from.
 
-        Raises FloatingPointError with the first operation that produced one or failed, and its operands.
+        Raises FloatingPointError, naming the first operation that produced one or failed, and its operands.
         """
         packed, numbers = self._example(args), checked(self._numbers())
         check(self._graph_of(packed).graph(), numbers, packed.row(0))
@@ -313,11 +313,11 @@ class Compiled(Function):
 
     @property
     def ir(self) -> str:
-        """What `backward` computes for an example, as assignments and loops, from which C is written.
+        """What `backward` computes for an example, as the assignments and loops that C is written from.
 
-        The arrays are "p", the parameters; "x", the numbers of the arguments; "g", the gradients, which are added to;
-        "y", the results; "c", constants; "t0", "t1" and so on, what is computed between. If the function has no
-        gradients, it is what a call computes.
+        The arrays are "p", the parameters; "x", the numbers of the arguments; "g", the gradients to add to; "y", the
+        results; "c", constants; "t0", "t1" and so on, intermediate results. If the function has no gradients, this is
+        what a call computes.
         """
         graph = self._first_graph()
         return show(program(graph, graph.outputs, graph.parameter_gradients or ()).kernel)
@@ -330,7 +330,7 @@ class Compiled(Function):
     def export_c(self, path: str | Path, *, precision: str | None = None) -> None:
         """Write the function as one C99 file, and its declarations to a header beside it: `model.c` and `model.h`.
 
-        The names in it begin with the file's, so that several such files make one program: `model_forward`,
+        The names in it begin with the file's, so that several such files can go into one program: `model_forward`,
         `model_backward`, `model_parameters`.
 
         `precision` is "double" or "single", for numbers of type double or float; by default that of the function.
@@ -352,17 +352,16 @@ class Compiled(Function):
         It has the parameters' numbers and `forward`; if the function returns a single Value, `backward` and
         `valueAndGrad`; with an optimizer, `update`. A comment at its top documents them. All numbers are doubles.
 
-        The file's name ends in .js, or in .mjs, which Node takes for a module wherever it lies. The steps that `update`
-        takes are those of an `Optimizer` of the parameters given to `compile`, with fixed options, except for the
-        learning rate.
+        The file's name ends in .js, or in .mjs, so that Node takes it for a module anywhere. `update` takes the steps
+        of an `Optimizer` of the parameters given to `compile`; its options are fixed, except for the learning rate.
 
         Raises
         ------
         ValueError
             If the path ends in anything else, or the optimizer has other parameters than the function.
         TypeError
-            If the optimizer's steps are not those of its `rule`, this does more than return the new numbers, or looks
-            at numbers that are known only later; or if the function does not return a single Value to optimize.
+            If the optimizer does more than apply its `rule`, or the rule does more than return the new numbers or looks
+            at numbers that are not known yet; or if the function does not return a single Value to optimize.
         """
         path = Path(path)
         if path.suffix not in (".js", ".mjs"):

@@ -10,7 +10,7 @@ from micrograd.draw.graph.layout import columns
 from micrograd.draw.shell import read
 from micrograd.engine import Value
 
-LIMIT = 2000  # nodes: with more of them Graphviz runs for minutes, and nobody reads the drawing
+LIMIT = 2000  # nodes: with more, Graphviz runs for minutes, and nobody can read the drawing
 
 # The attributes of the graph, its nodes and its edges. Graphviz knows Verdana's metrics even where the font is missing;
 # DejaVu Sans, its substitute, is no wider.
@@ -26,8 +26,8 @@ def draw_graph(root: Value, *, limit: float = LIMIT) -> str:
 
     Each Value is a record of its label, data and gradient, each operation a circle between its operands, in their
     order, and its result; the operands of a dot are marked w0, x0, ... and b. Numbers have four significant digits.
-    Gradients are shown once `backward()` was called, and never for a plain number beside a Value. `limit` is the
-    largest number of Values to draw.
+    Gradients appear once `backward()` has been called, but never for a constant. `limit` is the largest number of
+    Values to draw.
 
     Raises TypeError if `root` is not a Value, and ValueError if the graph is beyond the limit.
     """
@@ -60,7 +60,7 @@ def body(root: Value, limit: float) -> list[str]:
 
 
 def _roles(graph: DrawnGraph, i: int) -> Iterable[tuple[int, str]]:
-    """The operands of a node; those of a dot in pairs, each with its role there."""
+    """The operands of a node, in pairs for a dot, each with its role there."""
     operands = graph.operands[i]
     if graph.operations[i] != "dot":
         return ((operand, "") for operand in operands)

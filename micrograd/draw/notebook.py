@@ -1,4 +1,4 @@
-"""Displays in a notebook, for a Value, a Module, a History and a running training. No display ever raises."""
+"""Displays in a notebook: a Value, a Module, a History and a running training. No display ever raises an error."""
 
 import base64
 import sys
@@ -17,7 +17,7 @@ from micrograd.nn import Module
 from micrograd.training.history import History
 
 MOST = 20_000  # Values of a graph, or parameters of a model, in an automatic display
-_shown_live: list[tuple[int, Any]] = []  # the id of the latest History shown while it trained, and the cell that did
+_shown_live: list[tuple[int, Any]] = []  # the id of the latest History shown live, and the cell that showed it
 
 
 def bundle(thing: Any) -> Bundle:
@@ -46,7 +46,7 @@ def _pictured(text: str, picture: str) -> Bundle:
     """The display of a text with its picture, if it has one: as SVG, and as an image in HTML.
 
     JupyterLab shows no SVG in a notebook that it does not trust, but it does show the image. Other programs insert the
-    SVG into their page, where the style of one picture would apply to the others.
+    SVG into their page, where each picture's style would apply to the others too.
     """
     if not picture:
         return {"text/plain": text}
@@ -57,13 +57,13 @@ def _pictured(text: str, picture: str) -> Bundle:
 
 
 def _cell() -> Any:
-    """The number of the cell that the notebook runs; None outside of notebooks."""
+    """The number of the cell that the notebook is running; None outside notebooks."""
     shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return shell.execution_count if getattr(shell, "kernel", None) is not None else None
 
 
 def live(history: History, epochs: int) -> Callable[[str], None] | None:
-    """A function that shows a line of text and the curves so far, always in one place; None outside of notebooks."""
+    """A function that shows a line of text and the curves so far, always in the same place; None outside notebooks."""
     cell, handle = _cell(), None
     if cell is None:
         return None

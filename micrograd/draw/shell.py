@@ -1,6 +1,6 @@
 """What all drawings and pages share: the colours, for light and for dark, and the HTML around a page.
 
-Positive numbers are blue and negative ones orange, which readers tell apart who see no red, no green or no blue; a
+Positive numbers are blue and negative ones orange: readers who see no red, no green or no blue can tell them apart; a
 sign is never told by its colour alone. Text has a contrast of at least 4.5 to 1 with its background.
 """
 

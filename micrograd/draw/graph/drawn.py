@@ -6,9 +6,9 @@ from micrograd import engine, functions, losses, reductions
 from micrograd.engine import Value
 from micrograd.scalar import innermost
 
-ENGINE = {module.__name__ for module in (engine, functions, reductions)}  # whose operations a page can recompute
+ENGINE = {module.__name__ for module in (engine, functions, reductions)}  # a page can recompute their operations
 LOSSES = ("binary_cross_entropy", "cross_entropy")  # the operations of `losses` that it can recompute
-LIMIT = 200_000  # Values in a picture, which takes 5 seconds then, or in a page, which takes 12 and has 30 megabytes
+LIMIT = 200_000  # Values in a drawing: a picture of so many takes 5 seconds, a page 12 seconds and 30 megabytes
 SIGNS = {"-": "−", "*": "×", "/": "÷", "neg": "−"}  # easier to read than to type
 POWERS = {"2": "²", "3": "³"}
 
@@ -16,9 +16,9 @@ POWERS = {"2": "²", "3": "³"}
 class DrawnGraph:
     """The Values that lead to a root, by number: leaves first, then each after its operands, the root last.
 
-    `operands` and `users` have the numbers of each Value's operands, in order, and of the Values that have it as an
-    operand, each once; `operations` what `operation_of` says of each. `first` is the number of the first Value that is
-    not a leaf, `constants` has the numbers of the plain numbers beside a Value, which have no gradient to show.
+    For each Value, `operands` has the numbers of its operands, in order, `users` the numbers of the Values that use it,
+    each once, and `operations` the result of `operation_of`. `first` is the number of the first Value that is not a
+    leaf; `constants` has the numbers of constants, since they have no gradient to show.
 
     Raises TypeError if `root` is not a Value, and ValueError if there are more Values than `limit`.
     """

@@ -47,7 +47,7 @@ def key(value: Value) -> tuple[Any, ...]:
 
 
 def _constants(value: Value) -> dict[Any, Any]:
-    """The constants of an operation by name; those of a power are the plain numbers among its operands, by place."""
+    """The constants of an operation by name; for a power, the plain numbers among its operands, by place."""
     if value._op == "**":
         return {i: scalar.innermost(x.data) for i, x in enumerate(value._prev) if x._is_constant}
     return {name: scalar.innermost(constant) for name, constant in value._constants.items()}

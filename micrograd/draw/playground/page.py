@@ -28,7 +28,7 @@ from micrograd.support.trees import as_lists, flat, leaves, mapped
 from micrograd.support.validation import examples
 
 NUMBERS = 1_000_000  # in all examples, some megabytes of the page
-WEIGHTS = 20_000  # of a model, which take some seconds to trace
+WEIGHTS = 20_000  # of a model: tracing so many takes some seconds
 SMALL = 1000  # parameters, above which the graph of an example is too large to read
 TARGETS = 10  # of which there are graph pages, each some tens of kilobytes
 NORMAL = -1  # the start of a parameter that is drawn normally distributed; others are drawn up to a limit from 0
@@ -40,7 +40,7 @@ Rows = list[list[float]]  # the numbers of each example
 
 
 def page(model: Any, loss: Any, xs: Any, ys: Any, optimizer: Any = None, validation: Any = None) -> str:
-    """The page as HTML. The parameters and errors are those of `viz.save_playground`."""
+    """The page as HTML. Parameters and errors are as for `viz.save_playground`."""
     models = model if isinstance(model, Mapping) else {"": model}
     table, rows = _table(loss, xs, ys)
     held = [] if validation is None else _table(loss, *validation, size=len(rows[0]), kind="validation ")[1]

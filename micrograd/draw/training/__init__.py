@@ -1,1 +1,1 @@
-"""Drawings of a training, and the page that plays it back."""
+"""Drawings of a training: loss curves, the network, and what it has learned."""

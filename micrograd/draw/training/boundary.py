@@ -1,4 +1,4 @@
-"""A plot of what a model of two inputs says around its examples."""
+"""A plot of what a model of two inputs predicts around its examples."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -27,10 +27,10 @@ def plot_boundary(
 ) -> Any:
     """Plot the output of a model of two inputs around the examples: a shade for each class, and lines between them.
 
-    `model` is a function of two inputs with one output, or with one for each class: then the largest is the model's
-    class. `xs` and `ys` are the examples to draw, and their classes: any two numbers for a model with one output, else
-    0, 1, ... `ax` is drawn in and returned, as by `plot_history`. `at` is the value of one output at which the class
-    changes; by default 0.5 if all outputs are from 0 to 1, as probabilities are, else 0, as for logits.
+    `model` is a function of two inputs with one output, or one for each class: then the largest gives the class. `xs`
+    and `ys` are the examples to draw and their classes: any two numbers for a model with one output, else 0, 1, ...
+    The plot goes into `ax`, returned as by `plot_history`. `at` is where a single output changes its class; by default
+    0.5 if all outputs are from 0 to 1, as probabilities are, else 0, as for logits.
 
     Raises ImportError if matplotlib is not installed, and ValueError if an example is not two finite inputs with a
     number as target.
@@ -64,7 +64,7 @@ def plot_boundary(
 
 
 def _examples(xs: Sequence[Any], ys: Sequence[Any]) -> tuple[Points, list[float]]:
-    """The inputs and the targets as floats. Raises ValueError unless each is two finite inputs with one number."""
+    """The inputs and targets as floats. Raises ValueError unless each example is two finite inputs and one number."""
     xs, ys = examples(xs, ys)
     if len(xs) == 0:
         raise ValueError("xs is empty: a decision boundary needs examples to be drawn around")
@@ -78,7 +78,7 @@ def _examples(xs: Sequence[Any], ys: Sequence[Any]) -> tuple[Points, list[float]
 
 def _outputs(model: Callable[[Any], Any], points: Points) -> list[list[float]]:
     """The model's outputs at each point, by compiled code if it can be compiled; NaN outside of its domain."""
-    from micrograd.compiler.compiled import compile  # which takes long to load
+    from micrograd.compiler.compiled import compile  # not at the top: it takes long to load
 
     def called(point: tuple[float, float]) -> Any:
         try:
@@ -104,7 +104,7 @@ def _numbers(output: Any) -> list[float]:
 
 
 def _leads(outputs: Sequence[Sequence[float]], at: float) -> list[list[float]]:
-    """The lead of each class over all others at each point; of a single output, over `at` and below it."""
+    """How far each class leads all others at each point; a single output leads by how far it is above or below `at`."""
     scores = [[at, *output] if len(output) == 1 else output for output in outputs]
     classes = range(len(scores[0]))
     return [[score[k] - max(score[i] for i in classes if i != k) for score in scores] for k in classes]

@@ -1,4 +1,4 @@
-"""Loss curves and the outcome of a training: as text for a terminal, as SVG and as plots of matplotlib's."""
+"""Loss curves and the outcome of a training: as text for a terminal, as SVG and as matplotlib plots."""
 
 import math
 from collections.abc import Sequence
@@ -130,7 +130,7 @@ def plot_history(history: History, ax: Any = None) -> Any:
 
 
 def axes(ax: Any) -> tuple[Any, bool]:
-    """These axes, or those of a new figure, and whether they are dark."""
+    """These axes, or a new figure's, and whether they are dark."""
     if ax is None:
         from matplotlib import pyplot
 
@@ -140,7 +140,7 @@ def axes(ax: Any) -> tuple[Any, bool]:
 
 
 def _mean(numbers: Sequence[float]) -> float:
-    """The mean, clipped to the range of the numbers, beyond which rounding could take it."""
+    """The mean, clipped to the range of the numbers, since rounding could take it beyond."""
     mean = sum(number / len(numbers) for number in numbers)
     return min(max(mean, min(numbers)), max(numbers))
 
@@ -178,7 +178,7 @@ def _ticks(low: float, high: float, most: int) -> list[float]:
 
 
 def _labelled(numbers: Sequence[float]) -> list[tuple[float, str]]:
-    """Different numbers in ascending order with different texts, of six digits if these are enough."""
+    """Different numbers in ascending order as different texts, with six digits if that is enough."""
     found = ([f"{number:.{digits}g}" for number in numbers] for digits in range(6, 18))
     return next(list(zip(numbers, texts, strict=True)) for texts in found if len(set(texts)) == len(texts))
 

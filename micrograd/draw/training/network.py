@@ -40,7 +40,7 @@ def columns(model: Any) -> list[list[Unit]]:
 
 
 def names(model: Any) -> list[str]:
-    """The name of each parameter of an MLP, a Layer or a Neuron, as `h1[0].w0`; of others, its path."""
+    """The name of each parameter: in an MLP, a Layer or a Neuron, like `h1[0].w0`; in other models, its path."""
     known: dict[int, str] = {}
     for name, neuron in chain(*columns(model)[1:]):
         known |= {id(w): f"{name}.w{k}" for k, w in enumerate(neuron.w)} | {id(neuron.b): f"{name}.b"}
@@ -62,7 +62,7 @@ def described(model: Any) -> dict[str, Any]:
 
 
 def units_and_outputs(layers: Sequence[Sequence[Neuron]], x: Any) -> list[Any]:
-    """The outputs of the units that have a card, of all layers but the last one, and those of the last one."""
+    """The outputs of the units that have a card, in all layers before the last, and all outputs of the last."""
     found: list[Any] = []
     for i, neurons in enumerate(layers, 1):
         x = [neuron(x) for neuron in neurons]
