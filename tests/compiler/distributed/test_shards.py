@@ -335,6 +335,8 @@ def test_a_process_that_dies_is_survived():
     def kill(step):
         if step == 7:
             os.kill(next(iter(made[-1]._processes)), signal.SIGKILL)
+            while not made[-1]._broken:  # else the other process might do all that is left before that is noticed
+                time.sleep(0.01)
         return 0.05
 
     assert trained(executor=make, schedule=kill) == trained(executor=Processes(2))
