@@ -1,6 +1,6 @@
-"""Steps of a training: which examples they take, and from gradients to changed parameters, as a whole or not at all.
+"""Steps of a training: which examples each takes, and how its gradients change all parameters, or none.
 
-A training is a Loop that takes steps and returns their losses. A StepLoop takes one at a time, by the optimizer's own
+A training is a Loop that takes steps and returns their losses. A StepLoop takes one at a time with the optimizer's own
 `step`, on gradients from anywhere; the other kind takes many in C (session.py).
 """
 
@@ -15,7 +15,7 @@ from micrograd.support.signals import set_back
 
 
 class OptimizerLike(Protocol):
-    """What training needs of an optimizer."""
+    """What training needs from an optimizer."""
 
     learning_rate: float
 
@@ -104,7 +104,7 @@ class Update:
         self.all_parameters = list({id(parameter): parameter for parameter in (*parameters, *self.trained())}.values())
 
     def differentiate(self, loss: Value) -> float:
-        """Replace all gradients by those of the loss. Returns its number; raises NotFinite if it is not finite."""
+        """Replace all gradients with the loss's. Returns its number; raises NotFinite if that is not finite."""
         if not math.isfinite(loss.data):
             raise NotFinite("the loss", loss.data, *self._origin(loss))
         for parameter in self.all_parameters:  # also those of frozen layers
@@ -114,7 +114,7 @@ class Update:
         return float(loss.data)
 
     def __call__(self) -> None:
-        """Take the optimizer's step; on an error or NotFinite, set all back."""
+        """Take the optimizer's step; on an error or NotFinite, set everything back."""
         optimizer = self.optimizer
         before, state = [p.data for p in self.all_parameters], dict(getattr(optimizer, "__dict__", {}))
         try:
@@ -129,12 +129,12 @@ class Update:
             raise
 
     def trained(self) -> Sequence[Value]:
-        """The parameters that the optimizer changes; its attribute may also be a method, as of PyTorch's models."""
+        """The optimizer's `parameters` if that is a list, and not a method as in PyTorch's models; else the model's."""
         changed = getattr(self.optimizer, "parameters", None)
         return changed if isinstance(changed, (list, tuple)) else self.parameters
 
     def _origin(self, loss: Value) -> tuple[str, list[int]]:
-        """The first number on the way to the loss that is not finite, and the parameters that it was made of."""
+        """The first number on the way to the loss that is not finite, and the parameters among its operands."""
         nodes, leaves = loss._topological_order()
         first = next(value for value in (*leaves, *nodes) if not math.isfinite(value.data))
         origin = f"{expression(first)} is {first.data!r}" if first._prev else f"an input is {first.data!r}"
@@ -154,7 +154,7 @@ class StepLoop:
         self.gradients, self.update = gradients, update
 
     def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
-        """Take a step, at the rate that the optimizer has."""
+        """Take a step at the optimizer's rate."""
         loss = self.gradients(batches)
         self.update()
         batches.count(1)
