@@ -1555,6 +1555,14 @@ class Tagged(Value):
         return True
 
 
+class TestAGradientFromOutside:
+    def test_one_that_is_too_large_changes_nothing(self):
+        x = Value(2.0)
+        with pytest.raises(OverflowError, match="int too large"):
+            (x * 3).backward(10**400)
+        assert x.grad == 0.0
+
+
 class TestConstants:
     """Plain numbers in operations, those that `promote` was given, and what `detach` returns: no gradients."""
 
