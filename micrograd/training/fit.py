@@ -65,8 +65,8 @@ def fit(
         A function from the number of steps taken to the learning rate of the next, called right before that step.
     validation, patience
         The inputs and targets of examples to measure, but not to train on; and how many epochs to wait for these to
-        reach a lower loss before the training ends. With patience, everything that the optimizer trains is at the end (or
-        after Ctrl-C or Diverged) set back to the epoch with the lowest loss.
+        reach a lower loss before the training ends. With patience, everything that the optimizer trains is set back to
+        the epoch with the lowest loss: at the end, after Ctrl-C and after Diverged.
     progress
         Where to report progress: a stream; or True for the notebook that runs this program, or else stderr.
     backend
