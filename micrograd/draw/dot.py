@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable
-from typing import Any
 
 from micrograd.draw import text
 from micrograd.draw.graph.drawn import DrawnGraph
@@ -47,13 +46,13 @@ def body(root: Value, limit: float) -> list[str]:
     lines = [f"\tgraph [{FAST_LAYOUT}]\n"] * (len(graph.values) + passed > LIMIT)
     for i, node in enumerate(graph.values):
         fill = f' fillcolor="{ROOT if node is root else LEAF}"' * (node is root or not node._prev)
-        fields = [str(node.label)] * (node.label != "") + [f"data {text.exact(node.data)}"]
+        fields = [str(node.label).translate(ESCAPES)] * (node.label != "") + [f"data {text.exact(node.data)}"]
         fields += [f"grad {text.exact(node.grad)}"] * (has_gradients and i not in graph.constants)
-        lines.append(f'\tn{i} [label="{{{"|".join(map(_escaped, fields))}}}"{fill}]\n')
+        lines.append(f'\tn{i} [label="{{{"|".join(fields)}}}"{fill}]\n')
         if node._prev:
             order = " ordering=in" if len(node._prev) == 2 else ""  # for more operands it would tangle the edges
             small = " fontsize=8" * (len(str(node._op)) > 5)
-            lines.append(f'\top_n{i} [label="{_escaped(node._op)}" {CIRCLE}{small}{order}]\n')
+            lines.append(f'\top_n{i} [label="{str(node._op).translate(ESCAPES)}" {CIRCLE}{small}{order}]\n')
             lines += [f"\tn{operand} -> op_n{i}{role}\n" for operand, role in _roles(graph, i)]
             lines.append(f"\top_n{i} -> n{i} [weight=9]\n")  # a short straight edge: the two belong together
     return lines
@@ -67,8 +66,3 @@ def _roles(graph: DrawnGraph, i: int) -> Iterable[tuple[int, str]]:
     n = len(operands) // 2
     pairs = [(operands[k + side * n], f"{'wx'[side]}{k}") for k in range(n) for side in (0, 1)]
     return ((operand, f' [label="{role}"]') for operand, role in [*pairs, (operands[-1], "b")])
-
-
-def _escaped(words: Any) -> str:
-    """Any text as a part of a quoted DOT label that shows it literally; what XML cannot hold, as a visible symbol."""
-    return str(words).translate(ESCAPES)

@@ -44,7 +44,7 @@ def standalone(svg: str) -> str:
 def page(package: str, *, title: str, summary: str, main: str, data: str, style: str, script: str) -> str:
     """A page as HTML that works offline: a title and a summary as text, `main` and `data` as HTML below them.
 
-    The `page.css` and `page.js` of the package follow the style and script given, and these those of the shell.
+    The styles are the shell's, then `style`, then `page.css` of the package; the scripts come in the same order.
     """
     return read(__package__, "shell.html").format(
         title=escape(title),

@@ -15,11 +15,8 @@ from micrograd.scalar import innermost
 
 # The width of each character in the widest font of the stack, that of cards.css.
 EMS = {c: float(ems) for ems, some in json.loads(read(__package__, "widths.json")).items() for c in some}
-CONTROLS = {  # visible symbols for the characters that XML cannot hold
-    **{c: chr(0x2400 + c) for c in range(32)},  # the control pictures of Unicode
-    0x7F: "\u2421",
-    **dict.fromkeys((*range(0xD800, 0xE000), 0xFFFE, 0xFFFF), "\ufffd"),
-}
+# A visible symbol for each character that XML cannot hold, and for line breaks.
+CONTROLS = dict.fromkeys([*range(32), 0x7F, *range(0xD800, 0xE000), 0xFFFE, 0xFFFF], "\ufffd")
 
 
 def real(x: Any) -> float:

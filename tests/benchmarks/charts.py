@@ -3,11 +3,11 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from itertools import accumulate
 
 from micrograd.draw.shell import CHART_STYLE, variables
-from micrograd.draw.training.charts import apart
 
-WIDTH, TOP, BOTTOM, ROW = 830, 40, 40, 17
+WIDTH, TOP, BOTTOM, ROW, LINE = 830, 40, 40, 17, 15
 OURS, OTHERS, MORE = range(3)  # how a line looks: its colour, its dashes and its marker
 MARKERS = ("m0-4.5a4.5 4.5 0 1 0 .01 0z", "m0-6 6 6-6 6-6-6z", "m0-6 6 10h-12z")
 LOOKS = """\
@@ -77,7 +77,8 @@ def curves(panels: Sequence[tuple[str, Sequence[float], Mapping[str, Sequence[fl
             parts.append(f'<path class="mg-grid" d="M{left:.1f} {at:.1f}H{right:.1f}"/>')
             parts.append(_words(left - 6, at + 4, _seconds(power), "mg-soft", "end") if i == 0 else "")
         ends = sorted((y(numbers[-1]), look, name) for look, (name, numbers) in enumerate(lines.items()))
-        for at, (_, look, name) in zip(apart([end[0] for end in ends]), ends, strict=True):
+        heights = accumulate((end[0] for end in ends), lambda above, height: max(height, above + LINE))
+        for at, (_, look, name) in zip(heights, ends, strict=True):
             points = [(x(size), y(number)) for size, number in zip(sizes, lines[name], strict=True)]
             path = "L".join(f"{a:.1f} {b:.1f}" for a, b in points)
             parts.append(f'<path class="mg-line mg-line{look}" d="M{path}"/>')

@@ -89,8 +89,7 @@ def shape(
 def header(label: str, title: str) -> tuple[int, tuple[str, str]]:
     """The number of lines that label and operation take, and both cut to the width of a card."""
     room = (MAIN - 2 * PAD) / SIZES["title"]
-    is_path = "." in label  # the end of a path tells more than its beginning
-    shorter = fitted(label[::-1], room)[::-1] if is_path else fitted(label, room)
+    shorter = fitted(label[::-1], room)[::-1] if "." in label else fitted(label, room)  # a path is told by its end
     title = fitted(title, room)
     is_double = label and title and width(shorter) + 0.5 + width(title) > room
     return bool(label or title) + bool(is_double), (shorter, title)

@@ -25,7 +25,7 @@ MAX_OPERANDS = 16  # of an operation with formulas
 
 
 def operation(value: Value) -> tuple[str, str, list[str]]:
-    """The operation that made a Value: its JavaScript, its formula, and those of its derivatives.
+    """The operation that made a Value: its JavaScript, its formula, and the formulas of its derivatives.
 
     The JavaScript is two functions: the result for operands v, and their gradients for the gradient g of the result;
     of a user's own, it is `null`. Formulas have `{0}`, `{1}`, ... for the operands, and `{y}` for the result.

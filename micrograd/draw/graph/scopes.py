@@ -1,6 +1,6 @@
 """Examples: the parts of a graph that belong to one operand of a mean or sum alone, and repeat for the others.
 
-A loss over two examples, which share a weight w and have their own inputs:
+The two examples of this loss share a weight w and have their own inputs:
 
     x0 ──► × ──► tanh ──┐              scope 1: x0, ×, tanh    the first example, whose cards are drawn
            ▲            ▼

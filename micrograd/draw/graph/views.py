@@ -15,8 +15,7 @@ from micrograd.draw.graph import layout
 from micrograd.draw.graph.card import GROUP, ROWS, STUB, Shape, header, shape
 from micrograd.draw.graph.fold import Folded, Input
 
-DEEP = 16  # columns of a view
-WIDE = 16  # cards of a column
+MOST = 16  # columns of a view, and cards of a column
 STUBS = 12  # outside cards that a view shows on each side
 OTHERS = -1  # all further ones
 
@@ -86,8 +85,8 @@ class Views:
     def _arrange(self, view: View) -> None:
         column_of = self._columns.__getitem__
         found = [list(cards) for _, cards in groupby(sorted(view.members, key=column_of), column_of)]
-        if len(found) > DEEP:
-            runs = [[card for cards in run for card in cards] for run in _runs(found, DEEP)]
+        if len(found) > MOST:
+            runs = [[card for cards in run for card in cards] for run in _runs(found, MOST)]
             parts = [[(run, self._range(run))] for run in runs]
         else:
             parts = [self._in_column(cards, alone=len(found) == 1) for cards in found]
@@ -113,13 +112,13 @@ class Views:
 
     def _in_column(self, cards: list[int], *, alone: bool) -> list[tuple[list[int], str]]:
         """The cards of a column in groups with titles: one card each, or if that is too many, by kind or in runs."""
-        if len(cards) <= WIDE:
+        if len(cards) <= MOST:
             return [([card], "") for card in cards]
         kinds = defaultdict(list)
         for card in cards:
             kinds[self.cards[card].title, len(self.cards[card].inputs)].append(card)
-        if len(kinds) > WIDE or (alone and len(kinds) == 1):
-            return [(run, self._range(run)) for run in _runs(cards, WIDE)]
+        if len(kinds) > MOST or (alone and len(kinds) == 1):
+            return [(run, self._range(run)) for run in _runs(cards, MOST)]
         return [(its, f"{len(its)} × {title}" if title else f"{len(its)} inputs") for (title, _), its in kinds.items()]
 
     def _group(self, view: View, cards: list[int], column: int, title: str) -> Item:
@@ -143,7 +142,7 @@ class Views:
         )  # fmt: skip
         is_root = card.head == len(self.graph.values) - 1
         kind = "leaf" if not card.title else "root" if is_root else "node"
-        can_unfold = self._deep and 2 < len(card.parts) <= WIDE and card.head not in self.folded.stacked
+        can_unfold = self._deep and 2 < len(card.parts) <= MOST and card.head not in self.folded.stacked
         opens = self._unfold(view, number) if can_unfold else -1
         values = [card.head, *weights, *bias]
         return Item([number], column, form, kind, texts, values, opens, card.parts, card.stacks)
@@ -181,7 +180,7 @@ class Views:
             for taker, x in self._takers[card]:
                 if taker not in where:
                     bundles[where[card], self._stub(view, taker, last + 1, behind), -1].append(x)
-        for source, target, k in sorted(bundles, key=lambda ends: ends[2] < 0):  # those of many inputs last
+        for source, target, k in sorted(bundles, key=lambda ends: ends[2] < 0):  # bundles of many inputs last
             if source != target:
                 inputs, item = bundles[source, target, k], items[target]
                 port = item.shape.height / 2
@@ -190,7 +189,7 @@ class Views:
                 view.edges.append(Edge(source, target, port, inputs))
 
     def _stub(self, view: View, card: int, column: int, stubs: dict[int, int]) -> int:
-        """The item of a view for a card outside of it, as the views around show it; `stubs` has those of a column."""
+        """The stub of a view for a card outside of it; `stubs` has the items of those in the same column."""
         around = view
         while card not in around.where:
             assert around.parent is not None  # the whole has every card

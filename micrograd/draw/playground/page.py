@@ -36,8 +36,6 @@ SCRIPTS = ("maps.js", "random.js", "data.js", "chart.js", "network.js", "plane.j
 OF_LOSS = "inputs, parameters, learningRate, forward, backward, createState, update"
 OF_UNITS = "outputs, forward"
 
-Rows = list[list[float]]  # the numbers of each example
-
 
 def page(model: Any, loss: Any, xs: Any, ys: Any, optimizer: Any = None, validation: Any = None) -> str:
     """The page as HTML. Parameters and errors are as for `viz.save_playground`."""
@@ -75,7 +73,7 @@ def page(model: Any, loss: Any, xs: Any, ys: Any, optimizer: Any = None, validat
 # Examples
 
 
-def _table(loss: Any, xs: Any, ys: Any, *, size: int = 0, kind: str = "") -> tuple[list[tuple[Any, Any]], Rows]:
+def _table(loss: Any, xs: Any, ys: Any, *, size: int = 0, kind: str = "") -> tuple[list[Any], list[list[float]]]:
     """The examples as lists, and the numbers of each. Raises ValueError for those that a page cannot hold."""
     xs, ys = ([as_lists(item) for item in items] for items in examples(xs, ys))
     if not xs:
@@ -94,7 +92,7 @@ def _table(loss: Any, xs: Any, ys: Any, *, size: int = 0, kind: str = "") -> tup
     return table, rows
 
 
-def kinds_of(rows: Rows, outputs: int) -> list[float] | None:
+def kinds_of(rows: list[list[float]], outputs: int) -> list[float] | None:
     """The targets to choose from in the plane: [] if any number is one, None if the examples do not lie in a plane."""
     targets = sorted({row[2] for row in rows})
     if len(rows[0]) != 3 or (outputs > 1 and not set(targets) <= set(range(outputs))):
@@ -184,13 +182,13 @@ def _steps(model: Any, loss: Any, table: Any, named: list[str]) -> dict[str, Any
 def _starts(model: Any, parameters: list[Value]) -> list[float | None]:
     """How each parameter was drawn: uniformly up to a limit, or NORMAL. None if it is not known, and it stays."""
     starts: dict[int, float] = {}
+    fan_out: dict[int, int] = {}
     for _, part, _ in walk(model) if isinstance(model, Module) else ():
-        if isinstance(part, (Layer, Neuron)):
-            neurons = part.neurons if isinstance(part, Layer) else [part]
-            for neuron in neurons:
-                limit = weight_limit(len(neuron.w), len(neurons), neuron.activation)
-                for parameter in (*neuron.w, neuron.b):
-                    starts.setdefault(id(parameter), 0.0 if parameter is neuron.b else limit)
+        if isinstance(part, Layer):  # whose neurons come after it
+            fan_out |= {id(neuron): len(part.neurons) for neuron in part.neurons}
+        elif isinstance(part, Neuron):
+            limit = weight_limit(len(part.w), fan_out.get(id(part), 1), part.activation)
+            starts |= {id(w): limit for w in part.w} | {id(part.b): 0.0}
         elif isinstance(part, Embedding):
             starts |= {id(parameter): NORMAL for row in part.w for parameter in row}
     return [starts.get(id(parameter)) for parameter in parameters]

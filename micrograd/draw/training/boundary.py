@@ -19,21 +19,18 @@ MARGIN = 0.15  # of the examples' extent, on each side
 FINE = 160  # points along each side of the grid
 MARKERS = "os^DvP"  # colour alone never tells a class
 
-Points = Sequence[tuple[float, float]]
-
 
 def plot_boundary(
     model: Callable[[Any], Any], xs: Sequence[Any], ys: Sequence[Any], ax: Any = None, *, at: float | None = None
 ) -> Any:
-    """Plot the output of a model of two inputs around the examples: a shade for each class, and lines between them.
+    """Plot the output of a model of two inputs with matplotlib: a shade for each class, and lines between them.
 
     `model` is a function of two inputs with one output, or one for each class: then the largest gives the class. `xs`
     and `ys` are the examples to draw and their classes: any two numbers for a model with one output, else 0, 1, ...
     The plot goes into `ax`, returned as by `plot_history`. `at` is where a single output changes its class; by default
     0.5 if all outputs are from 0 to 1, as probabilities are, else 0, as for logits.
 
-    Raises ImportError if matplotlib is not installed, and ValueError if an example is not two finite inputs with a
-    number as target.
+    Raises ValueError if an example is not two finite inputs with a number as target.
     """
     points, targets = _examples(xs, ys)
     ax, theme = axes(ax)
@@ -51,20 +48,20 @@ def plot_boundary(
             ax.contourf(across, up, rows, levels=[0.0, high], colors=[CLASSES[k % len(CLASSES)][2 + theme]])
         if low < 0 < high:
             ax.contour(across, up, rows, levels=[0.0], colors=COLOURS["ink"][theme], linewidths=1.2)
-    kinds = _kinds(targets, len(outputs[0]), at)
-    for kind, name in sorted(set(kinds)):
+    for i, target in enumerate(sorted(set(targets))):
+        kind = int(target) if len(outputs[0]) > 1 else i
         ax.scatter(
-            *zip(*(point for point, its in zip(points, kinds, strict=True) if its == (kind, name)), strict=True),
+            *zip(*(point for point, its in zip(points, targets, strict=True) if its == target), strict=True),
             color=CLASSES[kind % len(CLASSES)][theme], marker=MARKERS[kind % len(MARKERS)],
-            edgecolors=COLOURS["paper"][theme], linewidths=0.8, s=40, label=name, zorder=3,
+            edgecolors=COLOURS["paper"][theme], linewidths=0.8, s=40, label=f"{target:g}", zorder=3,
         )  # fmt: skip
     ax.set(xlim=(left, right), ylim=(bottom, top), xlabel="x0", ylabel="x1")
     ax.legend(title="target")
     return ax
 
 
-def _examples(xs: Sequence[Any], ys: Sequence[Any]) -> tuple[Points, list[float]]:
-    """The inputs and targets as floats. Raises ValueError unless each example is two finite inputs and one number."""
+def _examples(xs: Sequence[Any], ys: Sequence[Any]) -> tuple[list[tuple[float, float]], list[float]]:
+    """The inputs and the targets as floats. Raises ValueError unless each is two finite inputs with one number."""
     xs, ys = examples(xs, ys)
     if len(xs) == 0:
         raise ValueError("xs is empty: a decision boundary needs examples to be drawn around")
@@ -76,7 +73,7 @@ def _examples(xs: Sequence[Any], ys: Sequence[Any]) -> tuple[Points, list[float]
     return [(x, y) for x, y, _ in rows], [target for *_, target in rows]
 
 
-def _outputs(model: Callable[[Any], Any], points: Points) -> list[list[float]]:
+def _outputs(model: Callable[[Any], Any], points: Sequence[tuple[float, float]]) -> list[list[float]]:
     """The model's outputs at each point, by compiled code if it can be compiled; NaN outside of its domain."""
     from micrograd.compiler.compiled import compile  # not at the top: it takes long to load
 
@@ -108,13 +105,3 @@ def _leads(outputs: Sequence[Sequence[float]], at: float) -> list[list[float]]:
     scores = [[at, *output] if len(output) == 1 else output for output in outputs]
     classes = range(len(scores[0]))
     return [[score[k] - max(score[i] for i in classes if i != k) for score in scores] for k in classes]
-
-
-def _kinds(targets: Sequence[float], outputs: int, at: float) -> list[tuple[int, str]]:
-    """The class of each target, as its number and its name."""
-    values = sorted(set(targets))
-    if outputs > 1:
-        return [(int(target), f"{target:g}") for target in targets]
-    if len(values) == 2:
-        return [(values.index(target), f"{target:g}") for target in targets]
-    return [(1, f"above {at:g}") if target > at else (0, f"{at:g} or below") for target in targets]

@@ -7,7 +7,6 @@ from itertools import accumulate
 from typing import Any
 
 from micrograd.draw.shell import COLOURS
-from micrograd.support.validation import count
 from micrograd.training.history import History, lowest
 
 BLOCKS, ASCII = "▁▂▃▄▅▆▇█", "_.:-=+*#"
@@ -22,12 +21,11 @@ def sparkline(numbers: Sequence[float], width: int = 60, encoding: str | None = 
 
     A number that is infinite or NaN is an `x`. If there are more numbers than `width`, each character stands for the
     mean of a few. If the encoding has no block characters, the line is ASCII.
-
-    Raises ValueError if the width is below 1.
     """
-    width = min(count("width", width), len(numbers))
+    width = min(width, len(numbers))
     groups = [numbers[len(numbers) * i // width : len(numbers) * (i + 1) // width] for i in range(width)]
-    means = [_mean(group) for group in groups]
+    # Rounding must not take a mean beyond its numbers, or equal numbers would make a curve.
+    means = [min(max(sum(x / len(group) for x in group), min(group)), max(group)) for group in groups]
     finite = [mean for mean in means if math.isfinite(mean)]
     scaled = math.log if all(mean > 0 for mean in finite) else float
     low, high = (scaled(bound(finite, default=1.0)) for bound in (min, max))
@@ -68,9 +66,9 @@ def curves(history: History, caption: str, epochs: float) -> str:
         return BOTTOM - (BOTTOM - TOP) * share(scaled(number), low, high)
 
     parts = [text(LEFT, 18, caption)]
-    for row, name in _labelled(_powers(low, high) if logarithmic else _ticks(low, high, 5)):
+    for row in _powers(low, high) if logarithmic else _ticks(low, high, 5):
         parts.append(f'<path class="mg-grid" d="M{LEFT} {y(row):.1f}H{RIGHT}"/>')
-        parts.append(text(LEFT - 7, y(row) + 4, name, "mg-soft", "end"))
+        parts.append(text(LEFT - 7, y(row) + 4, f"{row:.8g}", "mg-soft", "end"))
     for tick in filter(float.is_integer, _ticks(0, epochs, 6)):
         parts.append(text(x(tick), BOTTOM + 16, f"{tick:g}", "mg-soft", "middle"))
     parts.append(text((LEFT + RIGHT) / 2, HEIGHT - 5, "epoch", "mg-soft", "middle"))
@@ -86,8 +84,8 @@ def curves(history: History, caption: str, epochs: float) -> str:
             last = next(number for number in reversed(lines[name]) if math.isfinite(number))
             ends.append((y(last), f"mg-name{i}", f"{name} {last:.4g}"))
     ends.sort()
-    for at, (_, look, words) in zip(apart([end[0] for end in ends]), ends, strict=True):
-        parts.append(text(RIGHT + 6, at + 4, words, look))
+    heights = accumulate((end[0] for end in ends), lambda above, height: max(height, above + LINE))
+    parts += [text(RIGHT + 6, at + 4, words, look) for at, (_, look, words) in zip(heights, ends, strict=True)]
     if history.failure:
         at = x(history.failure.epoch)
         parts.append(f'<path class="mg-mark" d="M{at:.1f} {TOP}V{BOTTOM}"/>')
@@ -106,12 +104,10 @@ def summary(history: History) -> str:
 
 
 def plot_history(history: History, ax: Any = None) -> Any:
-    """Plot the losses of a training by epoch, on a logarithmic axis if all of them are above 0.
+    """Plot the losses of a training by epoch with matplotlib, on a logarithmic axis if all of them are above 0.
 
-    The line has a gap where a loss is infinite or NaN. `ax` are the `matplotlib.axes.Axes` to draw in, in
-    colours for light or dark as they are; by default, those of a new figure. They are returned.
-
-    Raises ImportError if matplotlib is not installed.
+    The line has a gap where a loss is infinite or NaN. `ax` are the `matplotlib.axes.Axes` to draw in, by default the
+    axes of a new figure. The colours are for a light or a dark background, as theirs is. The axes are returned.
     """
     ax, theme = axes(ax)
     losses, validation = history.losses, history.validation_losses
@@ -137,12 +133,6 @@ def axes(ax: Any) -> tuple[Any, bool]:
         _, ax = pyplot.subplots(layout="constrained")  # which leaves room for every label
     red, green, blue, alpha = ax.get_facecolor()
     return ax, alpha * (1 - 0.299 * red - 0.587 * green - 0.114 * blue) > 0.5  # as it looks on white paper
-
-
-def _mean(numbers: Sequence[float]) -> float:
-    """The mean, clipped to the range of the numbers, since rounding could take it beyond."""
-    mean = sum(number / len(numbers) for number in numbers)
-    return min(max(mean, min(numbers)), max(numbers))
 
 
 def _strokes(numbers: Sequence[float]) -> list[list[tuple[int, float]]]:
@@ -175,17 +165,6 @@ def _ticks(low: float, high: float, most: int) -> list[float]:
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * (1 - 1e-9))
     return [i * step for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
-
-
-def _labelled(numbers: Sequence[float]) -> list[tuple[float, str]]:
-    """Different numbers in ascending order as different texts, with six digits if that is enough."""
-    found = ([f"{number:.{digits}g}" for number in numbers] for digits in range(6, 18))
-    return next(list(zip(numbers, texts, strict=True)) for texts in found if len(set(texts)) == len(texts))
-
-
-def apart(heights: Sequence[float]) -> list[float]:
-    """Heights in ascending order, moved down if they are closer than a line of text."""
-    return list(accumulate(heights, lambda above, height: max(height, above + LINE)))
 
 
 def widened(low: float, high: float, margin: float, least: float) -> tuple[float, float]:

@@ -6,14 +6,14 @@ from html import escape
 from itertools import chain, pairwise, product
 from typing import Any
 
-from micrograd.draw.text import real
+from micrograd.draw.text import number, real
 from micrograd.draw.training.charts import text
 from micrograd.nn import MLP, Layer, Neuron
 
 CARDS = 16  # the most cards in a column; further units are counted below it
 COLUMN, SIDE, TOP, LINE = 150, 24, 12, 17  # from one column to the next, the margins, a line of text
 MAX_PITCH, MIN_PITCH = 84, 37  # from one card of the fullest column to the next, with its caption
-CAPTION = 22  # the height of a card's caption, if its column leaves room for it
+CAPTION, WIDE = 22, 36  # the height of a card's caption, and the least side of a card with its bias inside
 MIN_WIDTH, MORE = 320, 75  # for the legend, and for the number of further units
 LEGEND = ("edges: weights, solid above 0, dashed below", "in the cards: biases")
 
@@ -91,7 +91,7 @@ def network(model: Any) -> str:
     last = max(side, MORE * (len(every[-1]) > CARDS))
     width = max(2 * SIDE + COLUMN * (len(every) - 1) + last, MIN_WIDTH)
     bottom = TOP + pitch * fullest + LINE * bool(more)
-    legend = LEGEND[: 2 if room == CAPTION else 1]
+    legend = LEGEND[: 1 + (side > WIDE)]
     parts += more + [text(SIDE, bottom + LINE * (i + 1), line, "mg-soft") for i, line in enumerate(legend)]
     height = bottom + LINE * len(legend) + TOP
     return (
@@ -123,21 +123,14 @@ def _edges(cards: Sequence[Sequence[Card]], side: float, thickest: float) -> lis
 
 
 def _card(unit: Unit, x: float, y: float, side: float, *, has_caption: bool) -> str:
-    """A unit's card; if there is room for a caption, with its name below and its bias inside."""
+    """A unit's card, with its bias inside and its name below where there is room for them."""
     name, neuron = unit
     title, bias = name, ""
     if neuron:
-        title, bias = f"{name}: {neuron!r}, bias {real(neuron.b):.4g}", _short(real(neuron.b)) * has_caption
+        title, bias = f"{name}: {neuron!r}, bias {real(neuron.b):.4g}", number(neuron.b, int(side / 9)) * (side > WIDE)
     return (
         f'<g><title>{escape(title)}</title><rect class="mg-card" x="{x:.1f}" y="{y:.1f}" '
         f'width="{side:.1f}" height="{side:.1f}" rx="5"/>'
         f"{text(x + side / 2, y + side / 2 + 4, bias, 'inside', 'middle')}"
         f"{text(x + side / 2, y + side + 15, name, anchor='middle') * has_caption}</g>"
     )
-
-
-def _short(number: float) -> str:
-    """A number that fits into a card."""
-    if abs(number) < 100:
-        return f"{number:.2f}".replace("-0.00", "0.00")
-    return f"{number:.0e}".replace("e+0", "e").replace("e+", "e")

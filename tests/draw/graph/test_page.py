@@ -53,7 +53,7 @@ def test_no_label_or_operation_ends_the_script_that_holds_it(tmp_path, label):
     assert text.count("<script") == 2
     assert text.count("</script>") == 2
     assert "alert(1)</title>" not in text
-    assert graph["names"] == [re.sub("[\ud800\0]", lambda c: {"\0": "␀"}.get(c[0], "\ufffd"), str(label))] * 2
+    assert graph["names"] == [re.sub("[\ud800\0]", "\ufffd", str(label))] * 2
 
 
 def test_the_values_keep_the_gradients_they_had(tmp_path):

@@ -36,11 +36,6 @@ def test_of_several_outputs_the_largest_is_the_class(pyplot):
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["0", "1", "2"]
 
 
-def test_targets_of_many_numbers_are_on_one_side_or_the_other(pyplot):
-    ax = plot_boundary(lambda x: x[0], [[0.0, 0.0], [1.0, 1.0], [2.0, 0.0]], [-1.5, 0.5, 2.5])
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["0 or below", "above 0"]
-
-
 def test_a_model_that_cannot_be_compiled_is_asked_point_by_point(pyplot):
     def branching(x):
         if x[0] > 2:

@@ -41,7 +41,7 @@ def test_a_bias_is_in_its_card():
         neuron.b.data = bias
     root = ElementTree.fromstring(network(model))
     texts = [e.text for e in root.iter() if e.get("class") == "inside"]
-    assert texts == [None, "0.12", "0.00", "1e5", "-1e154", "nan", "inf"]
+    assert texts == [None, "0.125", "−1e−9", "1.23e5", "−1e154", "nan", "inf"]
 
 
 @pytest.mark.parametrize("model", [nn.Neuron(2, rng=1), nn.Layer(3, 2, rng=1), nn.MLP(64, [32, 10], rng=1)])
@@ -63,3 +63,15 @@ def test_the_number_of_further_units_is_not_cut_off():
     root = ElementTree.fromstring(network(nn.MLP(2, [20, 99], rng=1)))
     for e in root.iter("{http://www.w3.org/2000/svg}text"):
         assert float(e.get("x")) + 12 * width(e.text or "") <= float(root.get("width"))
+
+
+@pytest.mark.parametrize("n", [1, 6, 8, 9, 13, 16])
+def test_a_bias_is_shown_where_its_card_has_room_for_it(n):
+    model = nn.Layer(1, n, rng=1)
+    for neuron in model.neurons:
+        neuron.b.data = -0.0921234
+    root = ElementTree.fromstring(network(model))
+    side = float(root.find(".//{*}rect").get("width"))
+    [bias] = {e.text for e in root.iter() if e.get("class") == "inside" and e.text} or [""]
+    assert 12 * width(bias) <= side + 8
+    assert bool(bias) == ("in the cards: biases" in "".join(root.itertext())) == (n < 10)
