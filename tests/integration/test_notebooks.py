@@ -246,6 +246,10 @@ def forgetful(x, grad):
     x.grad = grad / (1 + abs(x.data)) ** 2
 
 
+def divided(x, grad):
+    x.grad += grad / (x.data - x.data)
+
+
 def halved(x):
     bound = 1 + x.data if x.data > 0 else 1 - x.data
     return Value(x.data / bound, (x,), "softsign", lambda grad: bent(x, grad / bound))
@@ -440,6 +444,7 @@ EXERCISES = {
             (softsigned(forgetful),),
             "softsign(x): the gradient with respect to inputs[0] is not added",
         ),
+        ((softsigned(divided),), "of your cell says `x.grad += grad / (x.data - x.data)`, and that raises a ZeroDiv"),
         ((halved,), "cannot be compiled: "),
     ],
     "minimum": [

@@ -1,5 +1,6 @@
 """What all checks share: their verdicts, and what an answer has to be."""
 
+import contextlib
 import math
 import re
 import traceback
@@ -42,12 +43,19 @@ def verdict(test: Callable, *answer: object) -> str:
 
 def _place(error: Exception) -> str:
     """The line of the answer that the error came from, if there is one."""
+    others = {HERE, PACKAGE, Path(contextlib.__file__)}  # `backward` is a block of a context manager
     lines = [
         frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not {HERE, PACKAGE} & set(Path(frame.filename).parents)
+        for each in (error, error.__cause__ or error)  # the engine's error, and what a closure raised
+        for frame in traceback.extract_tb(each.__traceback__)
+        if not others & {Path(frame.filename), *Path(frame.filename).parents}
     ]
     return f"line {lines[-1].lineno} of your cell says `{lines[-1].line}`, and that raises a " if lines else ""
+
+
+def has_backward(node: object) -> bool:
+    """Whether an operation can pass its gradient on; `no_derivative` stands in for a function that is missing."""
+    return getattr(node._backward, "__name__", "no_derivative") != "no_derivative"
 
 
 def value_of(call: str, result: object, kind: type = micrograd.Value) -> object:

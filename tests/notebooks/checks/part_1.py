@@ -6,7 +6,7 @@ from functools import partial
 
 import micrograd
 
-from .answers import NotYet, check, close, number_of, same, value_of
+from .answers import NotYet, check, close, has_backward, number_of, same, value_of
 
 
 def _operation(name: str, answer: Callable, kind: type) -> None:
@@ -27,7 +27,7 @@ def _operation(name: str, answer: Callable, kind: type) -> None:
         same(f"the number in {call}", node.data, result.data)
         if not node._prev:
             raise NotYet(f"{call} has no operands: without them, backward() does not find its way to x")
-        if node._backward is None:
+        if not has_backward(node):
             raise NotYet(f"{call} has no _backward: the way back ends there, and x gets no gradient")
         found = gradient(answer)
         if not close(found, slope):

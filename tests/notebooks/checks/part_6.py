@@ -7,7 +7,7 @@ import micrograd
 from micrograd import gradcheck
 from micrograd.functional import GradientError
 
-from .answers import NotYet, check, close, number_of, same, value_of
+from .answers import NotYet, check, close, has_backward, number_of, same, value_of
 
 
 @check
@@ -18,7 +18,7 @@ def softsign(answer: Callable) -> None:
         same(f"the number in softsign(Value({number}))", node.data, number / (1 + abs(number)))
         if len(node._prev) != 1 or node._prev[0] is not x:
             raise NotYet("it has the right number, but it is not a single node with x as its operand")
-        if node._backward is None:
+        if not has_backward(node):
             raise NotYet("it has no _backward: the way back ends there, and x gets no gradient")
     for name, formula in [
         ("softsign(x)", answer),
