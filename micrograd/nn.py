@@ -10,7 +10,6 @@ import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
@@ -195,21 +194,22 @@ def weight_limit(nin: int, fan_out: int, activation: Activation) -> float:
 
 def activation_of(activation: Activation) -> Callable[[Value], Value]:
     """The activation of that name, or the function itself. Raises ValueError if the name is unknown."""
-    if not isinstance(activation, str):
-        return activation
-    if activation not in ACTIVATIONS:
+    if isinstance(activation, str) and activation not in ACTIVATIONS:
         raise ValueError(f"unknown activation {activation!r}: expected a function, or one of {', '.join(ACTIVATIONS)}")
-    return ACTIVATIONS[activation]
+    return ACTIVATIONS[activation] if isinstance(activation, str) else activation
 
 
 def _tried(activation: Activation) -> Activation:
-    """The activation. Raises TypeError if it does not take a Value, as `math.tanh` does not."""
+    """The activation. Raises TypeError unless it takes and returns a Value, as `math.tanh` does not."""
     function = activation_of(activation)
-    with suppress(ArithmeticError, ValueError):  # it may not be defined at 0.5
-        try:
-            function(Value(0.5))
-        except TypeError as error:
-            raise TypeError(f"the activation {_name(activation)} does not take a Value: {error}") from error
+    try:
+        result = function(Value(0.5))
+    except TypeError as error:
+        raise TypeError(f"the activation {_name(activation)} does not take a Value: {error}") from error
+    except Exception:  # it may not be defined at 0.5, or need what is not there yet
+        return activation
+    if not isinstance(result, Value):
+        raise TypeError(f"the activation {_name(activation)} returns {shown(result)}: expected a Value")
     return activation
 
 
@@ -264,9 +264,8 @@ _EXPECTED = {str: "a name from ACTIVATIONS", float: "a finite number", Module: "
 def save(model: Module, path: str | os.PathLike[str]) -> None:
     """Save a Neuron, Layer, MLP or Embedding to a file in JSON, with every parameter to the last bit.
 
-    An existing file is replaced by the whole new one, or stays as it is. Raises ValueError if the model or one of its
-    parts is of another type, an activation is not a name from `ACTIVATIONS`, or a parameter is not a finite float: save
-    the `state_dict()` of such a model, as the message says. Raises OSError if the file cannot be written.
+    An existing file is replaced by the whole new one, or stays as it is. Raises ValueError, with the way to save such a
+    model, if a part is of another type, an activation is not a name from `ACTIVATIONS`, or a number is not finite.
     """
     try:
         content = document(model)
@@ -299,7 +298,7 @@ def document(model: Module) -> dict[str, Any]:
     """What `save` writes. Raises ValueError, OverflowError or RecursionError if `load` could not read it."""
     content = _encoded(model)
     if _decoded(content, Module).state_dict() != model.state_dict():
-        raise ValueError("some of its parts share a parameter, or hold numbers that a float cannot represent")
+        raise ValueError("it has constants (pickle.dump keeps them), shared parts, parts of your own, or no floats")
     return {"format": "micrograd", "version": 1, "content": content}
 
 

@@ -131,17 +131,17 @@ class Optimizer:
         Raises ValueError for any other state; then nothing has changed.
         """
         kind, expected = type(self).__name__, self.state_dict().keys()
-        if not isinstance(state, dict) or state.keys() != expected or state["optimizer"] != kind:
+        state = {"clip_grad_norm": None, **state} if isinstance(state, dict) else {}  # earlier ones did not have it
+        if state.keys() != expected or state["optimizer"] != kind:
             raise ValueError(f"not the state_dict() of {kind}: expected a dict of {', '.join(expected)}")
         options = self._checked({name: state[name] for name in self._options})
-        steps = count("steps", state["steps"], least=0)
         moments = {}
         for name, least in self.moments.items():
             numbers, n = state[name], len(self.parameters)
             if not isinstance(numbers, list) or len(numbers) != n:
                 raise ValueError(f"{name} is {shown(numbers)}: expected a list of {n} numbers, one for each parameter")
             moments[name] = [limit(f"{name}[{i}]", x, least) for i, x in enumerate(numbers)]  # a mean may overflow
-        vars(self).update(options, steps=steps, **moments)
+        vars(self).update(options, steps=count("steps", state["steps"], least=0), **moments)
 
     def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
         """The options as Python numbers. Raises ValueError if one of them is out of its range."""

@@ -55,11 +55,14 @@ class Function:
         backends: Backends | None = None,
     ) -> None:
         _check_function(function, example_args)
-        self.parameters = [*validation.as_list("parameters", parameters), *constants]
+        given = validation.as_list("parameters", parameters)
+        self.parameters = [*given, *constants]
         self.options, self.precision, self._n_constants = options, options.precision, len(constants)
-        for parameter in self.parameters:
+        for parameter in given:
             if not isinstance(parameter, Value) or parameter._prev:
                 raise TypeError(f"a parameter must be a Value not computed from others, not {shown(parameter)}")
+            if parameter._is_constant:
+                raise TypeError(f"a parameter must not be a constant, {shown(parameter)}: use Value(v.data)")
         if len(set(map(id, self.parameters))) < len(self.parameters):
             raise ValueError("a parameter was given twice")
         self._entries = Entries(function) if options.sparse else None

@@ -112,8 +112,14 @@ class Number(HasLevel):
     def __reduce__(self) -> tuple[Any, ...]:
         if self._prev:
             raise TypeError(errors.not_copied(self))
-        # For copy and pickle: how to make an empty Value, and what to set in it afterwards, in `__dict__` and in slots.
-        return _new, (type(self),), (self.__dict__ or None, {name: getattr(self, name) for name in SLOTS})
+        # For copy and pickle: how to make a leaf, and what to set in it afterwards, in `__dict__` and in slots.
+        slots = {name: getattr(self, name) for name in ("data", "grad", "label", "_is_constant")}
+        return _leaf, (type(self),), (self.__dict__ or None, slots)
+
+
+def _leaf(kind: type[Number]) -> Number:
+    """A leaf of this class, made without calling its `__init__`."""
+    return _new(kind)._node(0.0, (), "", nothing)
 
 
 def _data_of(other: Any) -> Any:

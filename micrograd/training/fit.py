@@ -106,6 +106,12 @@ def fit(
             left, advice = stopping.set_back(), _advice(data, validation, parameters)
             error.failure.message += f": the parameters are those {left}; {advice}"
             raise Diverged(error.failure, history) from None
+        except ArithmeticError as error:  # of a loss of one's own: a square that overflows, for example
+            left = stopping.set_back()
+            if patience is not None:
+                error.add_note(f"the parameters are those {left}; the error has the history")
+            vars(error).update(history=history)
+            raise
         stopping.set_back()
         history.interrupted |= bool(noted)
     if history.has_grown:

@@ -272,9 +272,7 @@ def source_of(program: Program, graph: Any) -> str:
 
     tile = tile_size(len(program.batch[0]))
     with gc_paused():
-        return library_source(
-            graph, passes.program(graph, graph.outputs, graph.parameter_gradients or []), tile=tile
-        ).library
+        return library_source(graph, passes.program(graph, graph.outputs, graph.parameter_gradients or []), tile=tile)
 
 
 def size(name: str, what: str) -> Measure:

@@ -265,6 +265,8 @@ def test_bad_input_is_refused_at_the_door():
     for parameter in (1.0, p * 2):
         with pytest.raises(TypeError, match="a parameter must be a Value"):
             micrograd.compile(lambda x: x, (1.0,), parameters=[parameter])
+    with pytest.raises(TypeError, match=r"a parameter must not be a constant, .*: use Value\(v\.data\)"):
+        micrograd.compile(lambda x: x, (1.0,), parameters=[p.detach()])
     with pytest.raises(TypeError, match=r"parameters is MLP\(.*\): expected a list of Values, such as"):
         micrograd.compile(lambda x: x, (1.0,), parameters=MLP(1, [1]))
     with pytest.raises(TypeError, match=r"function is 'x\*x': expected a function of Values"):

@@ -127,6 +127,7 @@ def test_sizes_may_be_numpys():
         (lambda: Layer(2, 2, ""), ValueError, "unknown activation ''"),
         (lambda: Neuron(2, "relu", 1), TypeError, "positional"),
         (lambda: MLP(3, [4, 1], activation=math.tanh), TypeError, "activation tanh does not take a Value: float"),
+        (lambda: MLP(3, [4, 1], activation=lambda v: [v]), TypeError, r"activation <lambda> returns \[Value.*a Value$"),
         (lambda: MLP(3, [4, 1], output=lambda: 0), TypeError, "activation <lambda> does not take a Value: .*argument"),
         (lambda: Neuron(3, 3), TypeError, "activation 3 does not take a Value: 'int' object is not callable"),
     ],
@@ -134,6 +135,21 @@ def test_sizes_may_be_numpys():
 def test_a_network_that_could_not_compute_is_refused_when_it_is_made(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+def test_an_activation_may_use_what_its_module_gets_later():
+    class Net(Module):
+        def __init__(self):
+            self.mlp = MLP(1, [1, 1], activation=self.act, rng=0)
+            self.slope = Value(0.1)
+
+        def act(self, v):
+            return v * self.slope
+
+        def __call__(self, x):
+            return self.mlp(x)
+
+    assert isinstance(Net()([1.0]), Value)
 
 
 def test_an_activation_need_not_be_defined_everywhere():
@@ -595,12 +611,13 @@ Imposter = type("MLP", (nn.MLP,), {})
         (altered(lambda layers: layers.append(layers)), "recursion"),
         (altered(lambda layers: layers.append(Imposter(1, [1]))), r"model.layers.2 is .*: expected a Layer"),
         (altered(lambda layers: layers.clear()), r"model.layers is \[\]: expected a list"),
-        (altered(lambda layers: setattr(layers[0], "scale", Value(1.0))), "share a parameter, or hold"),
-        (altered(lambda layers: layers[0].neurons.append(layers[0].neurons[0])), "share a parameter"),
+        (altered(lambda layers: setattr(layers[0], "scale", Value(1.0))), "parts of your own"),
+        (altered(lambda layers: setattr(layers[0].neurons[0], "b", Value(1.0).detach())), r"constants \(pickle\.dump"),
+        (altered(lambda layers: layers[0].neurons.append(layers[0].neurons[0])), "shared parts"),
         (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", math.nan)), "0.b is nan: expected a finite"),
         (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", -math.inf)), "-inf: expected a finite"),
-        (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", Fraction(1, 3))), "a float cannot represent"),
-        (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", 2**53 + 1)), "a float cannot represent"),
+        (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", Fraction(1, 3))), "or no floats"),
+        (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", 2**53 + 1)), "or no floats"),
         (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", 10**400)), "too large"),
     ],
 )  # fmt: skip

@@ -659,3 +659,12 @@ def test_moments_of_another_length_are_an_error():
     sgd.velocity = [0.0]
     with pytest.raises(ValueError, match="^velocity has 1 numbers: expected 2, one for each parameter$"):
         sgd.step()
+
+
+def test_a_state_from_before_optimizers_clipped_is_read():
+    optimizer = Adam([Value(1.0)], learning_rate=0.5)
+    state = optimizer.state_dict()
+    del state["clip_grad_norm"]
+    again = Adam([Value(1.0)])
+    again.load_state_dict(state)
+    assert (again.learning_rate, again.clip_grad_norm) == (0.5, None)

@@ -962,3 +962,24 @@ def test_a_stream_of_bytes_is_refused_before_an_executor_is_made():
     backend = Backend("c", executor=executor)
     with pytest.raises(TypeError, match="expected a text stream"):
         fit(nn.Neuron(1), mse_loss, [[0.0]], [1.0], epochs=1, backend=backend, progress=io.BytesIO())
+
+
+class Slope(nn.Module):
+    def __init__(self):
+        self.w = Value(1.0)
+
+    def __call__(self, x):
+        return self.w * x
+
+
+@pytest.mark.parametrize("backend", ["eager", "auto"])
+def test_a_loss_of_ones_own_that_overflows_sets_back_to_the_best_epoch_and_has_the_history(backend):
+    model = Slope()
+    with pytest.raises(OverflowError) as error:
+        fit(
+            model, lambda p, y: (p - y) ** 2, [1.0], [3.0], epochs=2000, optimizer=SGD([model.w], 1.5),
+            validation=([1.0], [1.5]), patience=5000, progress=False, backend=backend,
+        )  # fmt: skip
+    assert model.w.data == 7.0
+    assert len(error.value.history.losses) > 100
+    assert "epoch 1, with the lowest validation loss" in error.value.__notes__[-1]
