@@ -1555,6 +1555,13 @@ class Tagged(Value):
         return True
 
 
+class TestDivmod:
+    @pytest.mark.parametrize(("x", "y"), [(7.5, 2.0), (-7.5, 2.0), (7.5, -2.0), (7, 2), (Fraction(7, 2), 2)])
+    def test_it_is_that_of_python_with_values_on_either_side(self, x, y):
+        for pair in (divmod(Value(x), y), divmod(x, Value(y)), divmod(Value(x), Value(y))):
+            assert tuple(number.data for number in pair) == divmod(x, y)
+
+
 class TestAGradientFromOutside:
     def test_one_that_is_too_large_changes_nothing(self):
         x = Value(2.0)
