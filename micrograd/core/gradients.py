@@ -37,6 +37,8 @@ def backward_pass(root: Any) -> Iterator[Iterator[Any]]:
         except BaseException as error:  # even Ctrl-C
             for leaf, earlier in zip(leaves, before, strict=True):
                 leaf.grad = earlier
+            # This frame leads to one of contextlib that holds the error: together they would keep the graph alive.
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
             n_left = length_hint(nodes)  # how many nodes the block has not reached
             if n_left < len(computed):
                 raise_with_context(error, computed[n_left], computed)
