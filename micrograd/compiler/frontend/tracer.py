@@ -179,7 +179,8 @@ class Symbol:
         # As CPython's: a whole number but for rounding, and -1 where x % y is y itself
         quotient = scalar.where(remainder == other, -1, (self - remainder) / other)
         whole = scalar.floor(quotient)
-        return scalar.where(quotient - whole > 0.5, whole + 1, whole)
+        whole = scalar.where(quotient - whole > 0.5, whole + 1, whole)
+        return scalar.where(whole == 0, 0.0 * (self / other), whole)  # the 0 of that sign
 
     def __rfloordiv__(self, other: Any) -> Any:
         return Symbol.__floordiv__(Symbol(self.trace, self.trace.id(other)), self)
