@@ -418,3 +418,10 @@ def test_a_number_that_was_kept_while_a_function_was_traced_is_not_computed_with
         model.kept * 3
     with pytest.raises(TraceError, match="used outside the function that was compiled"):
         compiled(lambda x: x * model.kept)
+
+
+def test_a_whole_quotient_is_that_of_python_with_the_sign_of_its_zero(backend):
+    fast = micrograd.compile(lambda x, y: x // y, (1.0, 1.0), backend=backend)
+    for x in (0.0, -0.0, 1.0, -7.5, 0.3, -1e300, -1e-20, 4503599627370497.0):
+        for y in (1.0, -1.0, 2.0, -0.1, math.inf, -math.inf):
+            assert repr(fast(x, y)) == repr(x // y), (x, y)
