@@ -11,14 +11,14 @@ from micrograd.core import errors
 from micrograd.core.gradients import nothing
 from micrograd.core.levels import HasLevel, as_number
 
-SLOTS = ("data", "grad", "label", "_prev", "_op", "_backward", "_is_constant")
 _new = object.__new__
 
 
 class Number(HasLevel):
     """The base class of Value, with everything that has nothing to do with gradients."""
 
-    __slots__ = (*SLOTS, "__dict__", "__weakref__")  # slots are faster; `__dict__` still allows other attributes
+    # Slots are faster; `__dict__` still allows other attributes.
+    __slots__ = ("data", "grad", "label", "_prev", "_op", "_backward", "_is_constant", "__dict__", "__weakref__")
 
     # Above NumPy's scalars (-1000000), below its arrays (0): np.float64(2) * v is our __rmul__, array * v is NumPy's.
     __array_priority__ = -1.0

@@ -16,7 +16,7 @@ from micrograd.compiler.passes.interchange import interchanged
 from micrograd.support.trees import flat as flatten
 from micrograd.support.trees import unflatten
 from tests.benchmarks.programs import PROGRAMS, UNTUNED, differentiated, predators
-from tests.helpers import random_examples, softmaxes
+from tests.helpers import attention, random_examples, softmaxes
 from tests.kernels import IN_TRACE_ORDER, everything, graph_of, interpreted, straight
 from tests.operations import OPERATIONS
 
@@ -103,16 +103,6 @@ def flat(kernel):
         yield from flat(step.body) if isinstance(step, Loop) else [step]
 
 
-def causal(ws, xs, dot):
-    """Sums of what earlier statements of a loop have set, in the same round: they need the array."""
-    keys = [[w * x for w, x in zip(row, xs, strict=True)] for row in ws]
-    total = Value(0.0)
-    for i in range(len(keys)):
-        shares = [dot(keys[i], key).sigmoid() for key in keys[: i + 1]]
-        total = total + micrograd.sum([dot(shares, column) for column in zip(*keys[: i + 1], strict=True)])
-    return total
-
-
 @pytest.mark.usefixtures("order")
 @pytest.mark.parametrize("n", [2, 3, 5])
 def test_what_a_sum_reads_is_whole_in_a_loop_that_another_has_joined(n):
@@ -126,7 +116,7 @@ def test_what_a_sum_reads_is_whole_in_a_loop_that_another_has_joined(n):
 
     for multiply in (dot, products):
         parameters = [w for row in ws for w in row]
-        check(lambda xs, of=multiply: causal(ws, xs, of), ([0.1 * k - 0.2 for k in range(n)],), parameters)
+        check(lambda xs, of=multiply: attention(ws, xs, of), ([0.1 * k - 0.2 for k in range(n)],), parameters)
 
 
 @pytest.mark.usefixtures("order")

@@ -25,14 +25,20 @@ from micrograd.optim import SGD
 from tests.helpers import assert_close, grads, large, moons, needs_compiler
 
 
-@needs_compiler
-def test_what_is_called_first_is_built_at_once_and_only_once(monkeypatch):
-    built = []
+@pytest.fixture
+def built(monkeypatch):
+    """What each build is prepared for, in order."""
+    builds = []
     monkeypatch.setattr(
         library,
         "prepare_build",
-        lambda *args, **options: built.append(args) or toolchain.prepare_build(*args, **options),
+        lambda *args, **options: builds.append(args) or toolchain.prepare_build(*args, **options),
     )
+    return builds
+
+
+@needs_compiler
+def test_what_is_called_first_is_built_at_once_and_only_once(built):
     w = Value(2.0)
     fast = micrograd.compile(lambda x: w * x, (1.0,), parameters=[w], backend="c")
     fast.backward([1.0] * 32)
@@ -66,13 +72,7 @@ def test_libraries_for_many_and_for_few_examples_are_of_one_program(monkeypatch,
 
 
 @needs_compiler
-def test_a_training_builds_what_it_needs_before_its_first_step(monkeypatch):
-    built = []
-    monkeypatch.setattr(
-        library,
-        "prepare_build",
-        lambda *args, **options: built.append(args) or toolchain.prepare_build(*args, **options),
-    )
+def test_a_training_builds_what_it_needs_before_its_first_step(built):
     w = Value(2.0)
     fast = micrograd.compile(lambda x: (w * x - 1.0) ** 2, (1.0,), parameters=[w], backend="c")
     with fast.training(SGD([w], 0.1)) as step:
