@@ -1,6 +1,7 @@
 """The transaction around a backward pass: either every leaf gets its gradient or, after an error, none does."""
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from operator import length_hint
 from typing import Any
@@ -9,9 +10,35 @@ from micrograd import scalar
 from micrograd.core.errors import raise_with_context
 from micrograd.core.levels import GRADIENT_LOCK, normalize_leaves
 
+Order = tuple[list[Any], list[Any]]
+"""The nodes that a Value was computed from, each after its operands, with itself as the last; and the leaves."""
+
+
+class _Thread(threading.local):
+    order: Callable[[Any], Order] | None = None  # that sorts its graphs
+
+
+_thread = _Thread()
+
 
 def nothing(grad: Any) -> None:
     """The `_backward` of a leaf: there are no operands to pass its gradient on to."""
+
+
+def topological_order(root: Any) -> Order:
+    """The graph of a Value, sorted for a backward pass."""
+    order: Order = root._topological_order() if _thread.order is None else _thread.order(root)
+    return order
+
+
+@contextmanager
+def ordered_by(order: Callable[[Any], Order]) -> Iterator[None]:
+    """Within the block, and in this thread alone, `order` sorts graphs. The compiler does so while it traces."""
+    before, _thread.order = _thread.order, order
+    try:
+        yield
+    finally:
+        _thread.order = before
 
 
 @contextmanager
@@ -22,7 +49,7 @@ def backward_pass(root: Any) -> Iterator[Iterator[Any]]:
     twice doubles it exactly. Constants keep their old gradients. After an error in the block, all leaves do, and the
     error names the operation whose closure failed.
     """
-    computed, leaves = root._topological_order()
+    computed, leaves = topological_order(root)
     normalize_leaves(leaves)  # NumPy's numbers become Python's
     zero = scalar.zero(root.data)
     with GRADIENT_LOCK:  # threads may share leaves

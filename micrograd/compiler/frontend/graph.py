@@ -13,10 +13,11 @@ from operator import itemgetter, or_
 from typing import Any
 
 from micrograd.compiler.frontend.products import Outer, Scatter, join_products, joined
-from micrograd.compiler.frontend.redirect import Order, assign, symbols, thread_view, topological_order
+from micrograd.compiler.frontend.redirect import assign, symbols
 from micrograd.compiler.frontend.tracer import NO_NUMBER, PACKAGE, Argument, Symbol, Trace, TraceError, users_line
 from micrograd.compiler.options import DEFAULTS, Options
 from micrograd.core.errors import NO_PLAIN_NUMBER, shown
+from micrograd.core.gradients import Order, ordered_by
 from micrograd.engine import Value
 from micrograd.support.collector import gc_paused
 from micrograd.support.trees import Shape, flat, shape_of, size, unflatten
@@ -72,7 +73,7 @@ class Graph:
 
         def order_of(value: Value) -> Order:
             """The order of a backward pass. The user's constants get their gradients back: no symbol may stay there."""
-            nodes, leaves = orders.pop(value) if value in orders else topological_order(value)
+            nodes, leaves = orders.pop(value) if value in orders else value._topological_order()
             for each in (*nodes, *set(leaves).difference(parameters)):
                 if type(each.data) is not Symbol:
                     grads.setdefault(each, each.grad)
@@ -85,7 +86,7 @@ class Graph:
         data = trace.array("p", len(parameters))
         with ExitStack() as after, symbols(parameters, data) as numbers:
             after.callback(leave)
-            with thread_view(order_of=order_of):
+            with ordered_by(order_of):
                 result = _called(function, arguments)
             nodes, leaves = self._trace_forward(result, first_use)
             self._check_assigned(list(map(numbers["data"].__getitem__, parameters)), data)
@@ -93,7 +94,7 @@ class Graph:
                 root = result if isinstance(result, Value) else Value(result)
                 if root is result:
                     orders[root] = nodes, leaves
-                with thread_view(order_of=order_of):
+                with ordered_by(order_of):
                     self._trace_backward(root, nodes, dict(zip(parameters, data, strict=True)), inputs, numbers["grad"])
 
     @property
@@ -136,7 +137,7 @@ class Graph:
         values = flat(result)
         end = Value(0.0)
         end._prev = tuple([value for value in values if isinstance(value, Value)])
-        nodes, leaves = topological_order(end)
+        nodes, leaves = end._topological_order()
         del nodes[-1:]  # the end itself, which without operands is no node but a leaf
         _check_symbolic(nodes)
         if self.is_rolled and self.output_shape == () and _have_own_closures(nodes):

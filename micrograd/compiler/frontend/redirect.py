@@ -17,10 +17,6 @@ from micrograd.compiler.frontend.tracer import TraceError, users_line
 from micrograd.core.levels import GRADIENT_LOCK
 from micrograd.engine import Value
 
-Order = tuple[list[Value], list[Value]]
-"""The nodes that a Value was computed from, each after its operands, with itself as the last; and the leaves."""
-topological_order = Value._topological_order
-
 
 class _Thread(threading.local):
     """What one thread sees."""
@@ -28,7 +24,6 @@ class _Thread(threading.local):
     def __init__(self) -> None:
         self.numbers: dict[str, dict[Value, Any]] = {"data": {}, "grad": {}}  # of the Values that it traces
         self.is_tracing = False
-        self.order_of: Callable[[Value], Order] = topological_order  # where `backward` has its nodes and leaves from
         self.hidden: Any = None  # what all Values in training show, unless it is None; then none can be assigned
 
 
@@ -54,10 +49,6 @@ def symbols(values: Sequence[Value], data: Sequence[Any]) -> Iterator[dict[str, 
     numbers = {name: _thread.numbers[name] | ours[name] for name in ours}
     with _within(values, _redirections), thread_view(numbers=numbers, is_tracing=True):
         yield numbers
-
-
-# The engine finds it under this name, and need not know of tracing.
-Value._topological_order = lambda self: _thread.order_of(self)  # type: ignore[method-assign]
 
 
 @contextmanager
