@@ -123,7 +123,7 @@ def _pytorch(
         return float(loss.item())
 
     return optimized(
-        kind, gradient, optimizer, lambda: _set(parameters, sizes), lambda: _flat([p.grad for p in parameters])
+        kind, gradient, optimizer, lambda: _set(parameters, sizes), lambda: flat([p.grad for p in parameters])
     )
 
 
@@ -152,7 +152,7 @@ def tight_pytorch_hinge(kind: str, sizes: Sequence[int], n: int) -> Measure:
             torch._foreach_add_(parameters, gradients, alpha=-RATE)
         return loss
 
-    return training(kind, step, gradient, lambda: _set(parameters, sizes), lambda: _flat(gradients))
+    return training(kind, step, gradient, lambda: _set(parameters, sizes), lambda: flat(gradients))
 
 
 def pytorch_mlp(sizes: Sequence[int], most: float = 1.0, dtype: str = "float64") -> tuple[Any, list[Any]]:
@@ -180,7 +180,7 @@ def _set(parameters: Sequence[Any], sizes: Sequence[int], most: float = 1.0) -> 
             parameters[2 * i + 1].copy_(rows[:, -1])
 
 
-def _flat(parameters: Sequence[Any]) -> list[float]:
+def flat(parameters: Sequence[Any]) -> list[float]:
     """Numbers in the shapes of the parameters, in the order of our networks: each row, then its bias."""
     import torch
 

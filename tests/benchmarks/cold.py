@@ -15,6 +15,7 @@ from string import ascii_lowercase
 from typing import Any
 
 from tests.benchmarks import gpt
+from tests.benchmarks.arrays import pytorch_mlp
 from tests.benchmarks.charts import times
 from tests.benchmarks.data import images, orders, set_weights
 from tests.benchmarks.harness import CHECKOUT, Benchmark, Contestant, Measure, Measured, timed
@@ -104,13 +105,20 @@ def ours(name: str, steps: int = STEPS) -> float:
         optimizer = Adam(model.parameters(), learning_rate=RATE)
         return micrograd.fit(model, model.loss, xs, ys, optimizer=optimizer, **options).losses[-1]
     function, parameters, batch = task(name)
-    example = tuple([argument[0] for argument in batch])
-    fast = micrograd.compile(function, example, parameters=parameters, backend="c", batch_size=MANY)
+    fast = compiled(function, parameters, batch)
     packed = fast.pack(*batch)
     with fast.training(Adam(parameters, RATE)) as step:
         for _ in range(steps):
             loss = step(packed)
     return float(loss)
+
+
+def compiled(function: Callable[..., Any], parameters: list[Any], batch: tuple[Any, ...]) -> Any:
+    """The loss of an example in C, for the batch."""
+    import micrograd
+
+    example = tuple([argument[0] for argument in batch])
+    return micrograd.compile(function, example, parameters=parameters, backend="c", batch_size=MANY)
 
 
 def task(name: str) -> tuple[Callable[..., Any], list[Any], tuple[Any, ...]]:
@@ -135,9 +143,7 @@ def pytorch(name: str, steps: int = STEPS) -> float:
     """The last loss of PyTorch's, or their mean, as of ours."""
     import torch
 
-    torch.set_default_dtype(torch.float64)
-    torch.set_num_threads(1)
-    parameters, loss_of = (network if name in NETWORKS else TENSORS[name])(torch, name)
+    parameters, loss_of = tensors(name)
     optimizer = torch.optim.Adam(parameters, RATE)
     n = 1
     if name == TEXTS:
@@ -152,28 +158,22 @@ def pytorch(name: str, steps: int = STEPS) -> float:
     return sum(found[-n:]) / n
 
 
+def tensors(name: str) -> tuple[list[Any], Callable[[], Any]]:
+    """The parameters in PyTorch, in doubles and for one thread, and a function that gives the loss of the batch."""
+    import torch
+
+    torch.set_default_dtype(torch.float64)
+    torch.set_num_threads(1)
+    return (network if name in NETWORKS else TENSORS[name])(torch, name)
+
+
 def network(torch: Any, name: str) -> tuple[list[Any], Callable[[], Any]]:
     """The network, with the weights of ours."""
-    from micrograd import nn
-
     sizes = NETWORKS[name]
-    model = nn.MLP(sizes[0], sizes[1:])
-    set_weights(model.parameters(), sizes)
-    layers = [
-        (
-            torch.tensor([[w.data for w in neuron.w] for neuron in layer.neurons], requires_grad=True),
-            torch.tensor([neuron.b.data for neuron in layer.neurons], requires_grad=True),
-        )
-        for layer in model.layers
-    ]
+    model, parameters = pytorch_mlp(sizes)
     xs, ys = images(MANY, sizes[0], sizes[-1])
-    inputs, targets = torch.tensor(xs, dtype=torch.float64), torch.tensor(ys, dtype=torch.long)
-
-    def loss() -> Any:
-        (w, b), (v, c) = layers
-        return torch.nn.functional.cross_entropy((inputs @ w.T + b).relu() @ v.T + c, targets)
-
-    return [tensor for layer in layers for tensor in layer], loss
+    inputs, targets = torch.tensor(xs), torch.tensor(ys)
+    return parameters, lambda: torch.nn.functional.cross_entropy(model(inputs), targets)
 
 
 def _tensors(torch: Any, name: str, *shapes: tuple[int, ...]) -> tuple[Phrased, Any, list[Any]]:

@@ -9,14 +9,15 @@ names of several lengths, one a step, with Adam.
 
 import operator
 import random
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tests.benchmarks import values
 from tests.benchmarks.data import RATE, orders
-from tests.benchmarks.harness import Benchmark, Contestant, Measure, compilation, from_first_step, optimized, timed
-from tests.benchmarks.mlp import compiled_training, function_alone, our_training
+from tests.benchmarks.harness import Benchmark, Contestant, Measure, from_first_step, optimized
+from tests.benchmarks.mlp import compiled_training, our_training
 from tests.benchmarks.values import scalar_engines, their_training, value_of
 
 WIDTH, HEADS, CONTEXT, VOCABULARY = 16, 4, 16, 27
@@ -37,36 +38,18 @@ EPSILON = 1e-5
 
 
 def benchmarks() -> list[Benchmark]:
-    """A training step, its forward and backward pass, and what it takes to compile it."""
-
-    def compiled(kind: str) -> tuple[Contestant, ...]:
-        return tuple(Contestant(f"compiled to {name}", our_task, (name.lower(), kind)) for name in ("Python", "C"))
-
+    """A training step on one name, and on names of several lengths."""
+    compiled = (Contestant(f"compiled to {name}", our_task, (name.lower(),)) for name in ("Python", "C"))
     return [
         Benchmark(
-            f"{title} of a GPT, 4,192 weights, one name",
-            (Contestant("eager", our_eager_task, (kind,)), *compiled(kind)),
-            (*scalar_engines(their_task, kind), Contestant("PyTorch", pytorch_task, (kind,))),
-        )
-        for kind, title in (("step", "training step"), ("gradient", "forward and backward"))
-    ] + [
-        Benchmark(
-            "forward and backward of the GPT, the generated function alone",
-            (Contestant("compiled to C", our_function),),
-            (Contestant("PyTorch", pytorch_task, ("gradient",)),),
+            "training step of a GPT, 4,192 weights, one name",
+            (Contestant("eager", our_eager_task), *compiled),
+            (*scalar_engines(their_task), Contestant("PyTorch", pytorch_task)),
         ),
         Benchmark(
             "training step of the GPT, Adam, names of 3 to 7 letters",
-            (
-                Contestant("compiled to C", our_fit, ("c",)),
-                Contestant("C, step by step", our_steps, ("c",)),
-            ),
+            (Contestant("compiled to C", our_fit, ("c",)),),
             (Contestant("PyTorch", pytorch_names),),
-        ),
-        Benchmark(
-            "trace and compile the GPT",
-            tuple(Contestant(f"to {name}", compile_gpt, (name.lower(),)) for name in ("Python", "C")),
-            rounds=3,
         ),
     ]
 
@@ -105,7 +88,9 @@ class GPT:
 
     def restart(self) -> None:
         """The weights as they are before training."""
-        restart(self.parameters())
+        parameters = self.parameters()
+        for parameter, number in zip(parameters, initial(len(parameters)), strict=True):
+            parameter.data = number
 
     def loss(self, logits: Sequence[Sequence[Any]], following: Sequence[Any]) -> Any:
         """The mean cross-entropy of the next tokens."""
@@ -169,16 +154,7 @@ def our_gpt(layers: int = 1) -> GPT:
     return GPT(Operations(Value, take, dot, mean, losses.softmax, losses.cross_entropy), layers)
 
 
-def compiled_gpt(backend: str, name: Sequence[int] = NAME) -> Any:
-    """The loss of a name, compiled for one as long as this."""
-    import micrograd
-
-    gpt = our_gpt()
-    loss: Any = lambda tokens, following: gpt.loss(gpt(tokens), following)  # noqa: E731
-    return micrograd.compile(loss, (name[:-1], name[1:]), parameters=gpt.parameters(), backend=backend, batch_size=1)
-
-
-def our_eager_task(kind: str) -> Measure:
+def our_eager_task() -> Measure:
     """With the engine."""
     from micrograd.optim import SGD
 
@@ -189,19 +165,17 @@ def our_eager_task(kind: str) -> Measure:
         loss.backward()
         return float(loss.data)
 
-    return our_training(kind, gradient, SGD(gpt.parameters(), RATE), gpt.restart)
+    return our_training("step", gradient, SGD(gpt.parameters(), RATE), gpt.restart)
 
 
-def our_task(backend: str, kind: str) -> Measure:
-    """Compiled by a backend."""
-    fast = compiled_gpt(backend)
-    return compiled_training(kind, fast, fast.pack([NAME[:-1]], [NAME[1:]]), lambda: restart(fast.parameters))
+def our_task(backend: str) -> Measure:
+    """Compiled by a backend, for names as long as this one."""
+    import micrograd
 
-
-def our_function() -> Measure:
-    """Forward and backward by the generated function alone."""
-    fast = compiled_gpt("c")
-    return function_alone(fast, fast.pack([NAME[:-1]], [NAME[1:]]))
+    gpt, name = our_gpt(), (NAME[:-1], NAME[1:])
+    loss: Any = lambda tokens, following: gpt.loss(gpt(tokens), following)  # noqa: E731
+    fast = micrograd.compile(loss, name, parameters=gpt.parameters(), backend=backend, batch_size=1)
+    return compiled_training("step", fast, fast.pack([NAME[:-1]], [NAME[1:]]), gpt.restart)
 
 
 def our_fit(backend: str) -> Measure:
@@ -232,54 +206,10 @@ def our_fit(backend: str) -> Measure:
     return from_first_step(train, ADAM_RATE, EPOCHS * len(xs))
 
 
-def our_steps(backend: str) -> Measure:
-    """Adam's steps in a loop of one's own, each on a name that has been packed before."""
-    from micrograd.optim import Adam
-
-    fast = compiled_gpt(backend, names()[0])
-    packed = [fast.pack([name[:-1]], [name[1:]]) for name in names()]
-
-    def train() -> float:
-        with fast.training(Adam(fast.parameters, ADAM_RATE, **ADAM)) as step:
-            return each_name(lambda i: step(packed[i]))
-
-    return per_name(train, lambda: restart(fast.parameters))
-
-
-def each_name(step: Callable[[int], float]) -> float:
-    """A step on each name, in the order of each epoch. Returns the mean loss of the last epoch."""
-    for order in orders(len(NAMES), EPOCHS):
-        losses = [step(i) for i in order]
-    return sum(losses) / len(losses)
-
-
-def per_name(train: Callable[[], float], restart: Callable[[], None]) -> Measure:
-    """The measurement of all epochs, divided by their steps."""
-    measure = timed(train)
-
-    def divided() -> tuple[float, float]:
-        restart()
-        seconds, result = measure()
-        return seconds / (EPOCHS * len(NAMES)), result
-
-    return divided
-
-
-def restart(parameters: Sequence[Any]) -> None:
-    """Give the parameters the numbers that all have before training."""
-    for parameter, number in zip(parameters, initial(len(parameters)), strict=True):
-        parameter.data = number
-
-
-def compile_gpt(backend: str) -> Measure:
-    """Tracing and compiling, with nothing in the cache, and one run."""
-    return compilation(lambda: compiled_gpt(backend).backward([NAME[:-1]], [NAME[1:]]))
-
-
 # Others
 
 
-def their_task(engine: str, kind: str) -> Measure:
+def their_task(engine: str) -> Measure:
     """In another scalar engine."""
     op = Operations(value_of(engine), operator.getitem, values.dot, values.mean, values.softmax, values.cross_entropy)
     gpt = GPT(op)
@@ -289,10 +219,10 @@ def their_task(engine: str, kind: str) -> Measure:
         loss.backward()
         return float(loss.data)
 
-    return their_training(kind, gradient, gpt.parameters(), gpt.restart)
+    return their_training("step", gradient, gpt.parameters(), gpt.restart)
 
 
-def pytorch_task(kind: str) -> Measure:
+def pytorch_task() -> Measure:
     """In PyTorch, one name by gradient descent."""
     import torch
 
@@ -305,7 +235,7 @@ def pytorch_task(kind: str) -> Measure:
         return float(loss.item())
 
     return optimized(
-        kind,
+        "step",
         gradient,
         torch.optim.SGD(weights.values(), RATE),
         lambda: pytorch_restart(weights),
@@ -314,25 +244,27 @@ def pytorch_task(kind: str) -> Measure:
 
 
 def pytorch_names() -> Measure:
-    """In PyTorch, names of several lengths by Adam."""
+    """In PyTorch, names of several lengths by Adam: the time of a step, and the mean loss of the last epoch."""
     import torch
 
     weights = pytorch_weights()
     pairs = [(tokens[:-1], tokens[1:]) for tokens in map(torch.tensor, names())]
 
-    def train() -> float:
+    def measure() -> tuple[float, float]:
+        pytorch_restart(weights)
         optimizer = torch.optim.Adam(weights.values(), ADAM_RATE, **ADAM)
+        started = time.perf_counter()
+        for order in orders(len(pairs), EPOCHS):
+            total = 0.0
+            for i in order:
+                loss = pytorch_loss(weights, *pairs[i])
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                total += loss.item()
+        return (time.perf_counter() - started) / (EPOCHS * len(pairs)), total / len(pairs)
 
-        def step(i: int) -> float:
-            loss = pytorch_loss(weights, *pairs[i])
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            return float(loss.item())
-
-        return each_name(step)
-
-    return per_name(train, lambda: pytorch_restart(weights))
+    return measure
 
 
 def pytorch_weights(layers: int = 1) -> dict[str, Any]:

@@ -174,12 +174,10 @@ def training(
     return repeated(step if kind == "step" else gradient, result)
 
 
-def from_first_step(
-    fit: Callable[[Callable[[int], float]], float], rate: float, steps: int = 1, first: int = 0
-) -> Measure:
+def from_first_step(fit: Callable[[Callable[[int], float]], float], rate: float, steps: int = 1) -> Measure:
     """The measurement of a training by `fit` once all is compiled, divided by its steps.
 
-    It begins when the schedule, which is given to `fit`, is asked for the rate of the first that counts.
+    It begins when the schedule, which is given to `fit`, is asked for the rate of the first one.
     """
     from micrograd.optim import constant
 
@@ -187,7 +185,7 @@ def from_first_step(
 
     def noted(step: int) -> float:
         nonlocal started
-        if step == first:
+        if step == 0:
             started = time.perf_counter()
         return rate
 
@@ -196,7 +194,7 @@ def from_first_step(
 
     def measure() -> tuple[float, float]:
         result = fit(schedule)
-        return (time.perf_counter() - started) / (steps - first), result
+        return (time.perf_counter() - started) / steps, result
 
     return measure
 

@@ -4,27 +4,25 @@ Scalar engines process the points one by one, array libraries all points at once
 point on all of them, packed once as the others hold theirs in arrays. Its steps are those of
 `with fast.training(optimizer) as step`, where parameters and gradients are in buffers. Forward and backward are also
 measured alone: by `fast.backward(packed)`, which reads parameters from Values and adds to their gradients, and by the
-generated function alone, from buffer to buffer, which is compared with steps by `training` and `fit`.
+generated function alone, from buffer to buffer.
 """
 
 import ctypes
-import time
 from array import array
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.benchmarks.arrays import casadi_hinge, numpy_hinge, pytorches
 from tests.benchmarks.data import RATE, points, set_weights
-from tests.benchmarks.harness import Benchmark, Contestant, Measure, compilation, optimized, repeated, training
+from tests.benchmarks.harness import Benchmark, Contestant, Measure, optimized, training
 from tests.benchmarks.values import mean, mlp_of, scalar_engines, their_training
 
 SIZES = [2, 16, 16, 1]
 POINTS = 100
-STEPS = 20_000  # of a training by fit
 
 
 def benchmarks() -> list[Benchmark]:
-    """A training step, its forward and backward pass, and what it takes to compile it."""
+    """A training step, and its forward and backward pass."""
 
     def arrays(kind: str) -> tuple[Contestant, ...]:
         return Contestant("NumPy by hand", numpy_hinge, (kind, SIZES, POINTS)), *pytorches(kind, SIZES, POINTS)
@@ -47,15 +45,6 @@ def benchmarks() -> list[Benchmark]:
             "forward and backward, the generated function alone",
             (Contestant("compiled to C", our_function),),
             (*arrays("gradient"), Contestant("CasADi SX", casadi_hinge, (SIZES, POINTS))),
-        ),
-        Benchmark(
-            f"training step of 337 weights, {POINTS} points, against forward and backward alone",
-            (Contestant("the function alone", our_function),),
-            (Contestant("a step by training", our_step), Contestant("a step by fit", our_fit)),
-        ),
-        Benchmark(
-            "trace and compile MLP 2-16-16-1",
-            tuple(Contestant(f"to {name}", compile_hinge, (name.lower(),)) for name in ("Python", "C")),
         ),
     ]
 
@@ -119,49 +108,6 @@ def our_function() -> Measure:
     return function_alone(fast, fast.pack(*points(POINTS)))
 
 
-def our_step() -> Measure:
-    """A step by `training`; the result is that of the function alone."""
-    from micrograd.optim import SGD
-
-    fast = compiled_hinge(SIZES, "c")
-    packed, optimizer = fast.pack(*points(POINTS)), SGD(fast.parameters, RATE)
-    steps = fast.training(optimizer).__enter__()
-
-    def result() -> float:
-        set_weights(fast.parameters, SIZES)
-        return checked(steps(packed), fast.parameters)
-
-    return repeated(lambda: steps(packed), result)
-
-
-def our_fit() -> Measure:
-    """A step by `fit`, what it takes to begin and to end left out; the result is that of the function alone."""
-    from micrograd import fit, nn
-    from micrograd.optim import SGD
-
-    xs, ys = points(POINTS)
-    model = nn.MLP(SIZES[0], SIZES[1:], activation="relu")
-    loss: Any = lambda output, y: (1 - y * output).relu()  # noqa: E731
-    optimizer = SGD(model.parameters(), RATE)
-
-    def seconds(steps: int) -> tuple[float, float]:
-        set_weights(optimizer.parameters, SIZES)
-        start = time.perf_counter()
-        history = fit(model, loss, xs, ys, epochs=steps, optimizer=optimizer, rng=0, progress=False, backend="c")
-        return time.perf_counter() - start, checked(history.losses[-1], optimizer.parameters)
-
-    def measure() -> tuple[float, float]:
-        least, result = seconds(1)
-        return (seconds(1 + STEPS)[0] - least) / STEPS, result
-
-    return measure
-
-
-def checked(loss: float, parameters: Sequence[Any]) -> float:
-    """The loss and a checksum of the gradients, as `training` has them."""
-    return loss + sum(i * p.grad for i, p in enumerate(parameters))
-
-
 def function_alone(fast: Any, packed: Any) -> Measure:
     """The gradient by the generated function, with buffers for parameters, gradients and results."""
     run = fast._backends[packed.shapes].library("backward", len(packed)).run
@@ -176,11 +122,6 @@ def function_alone(fast: Any, packed: Any) -> Measure:
         ctypes.memset(gradients, 0, len(gradients))
 
     return training("gradient", gradient, gradient, restart, lambda: list(memoryview(gradients).cast("B").cast("d")))
-
-
-def compile_hinge(backend: str) -> Measure:
-    """Tracing and compiling, and one run."""
-    return compilation(lambda: compiled_hinge(SIZES, backend).backward(*points(POINTS)))
 
 
 def their_hinge(engine: str, kind: str) -> Measure:

@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.benchmarks.arrays import numpy_cross_entropy, pytorch_cross_entropy
 from tests.benchmarks.data import images, set_weights
-from tests.benchmarks.harness import Benchmark, Contestant, Measure, compilation
+from tests.benchmarks.harness import Benchmark, Contestant, Measure
 from tests.benchmarks.mlp import compiled_training
 
 SIZES = [784, 128, 10]
@@ -12,10 +12,9 @@ IMAGES = 32
 
 
 def benchmarks() -> list[Benchmark]:
-    """What it takes to compile it, and a step."""
+    """A step, with doubles and with floats."""
     arguments = "step", SIZES, IMAGES
     return [
-        Benchmark("trace and compile MLP 784-128-10", (Contestant("to C", compile_cross_entropy),), rounds=1),
         Benchmark(
             f"training step, MLP 784-128-10, {IMAGES} images",
             (Contestant("compiled to C", our_cross_entropy),),
@@ -31,11 +30,6 @@ def benchmarks() -> list[Benchmark]:
             tolerance=1e-4,
         ),
     ]
-
-
-def compile_cross_entropy() -> Measure:
-    """Tracing and compiling, and one run."""
-    return compilation(lambda: compiled_cross_entropy().backward(*images(IMAGES, SIZES[0], SIZES[-1])))
 
 
 def our_cross_entropy(precision: str = "double") -> Measure:

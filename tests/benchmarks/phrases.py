@@ -1,15 +1,15 @@
-"""Programs in two phrasings each: the lines of their kernels and of their C, and the time to compile.
+"""Programs in two phrasings each: the lines of their kernels, and the time to compile.
 
 The same arithmetic as two people would write it down: row by row or column by column, part by part or all at once.
 What is compiled, from an empty cache, is the C for a single call and that for 32 examples, with their gradients if the
 result is one number. The last ten programs have not been looked at while the compiler was written.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from tests.benchmarks.compiling import language, source_of
+from tests.benchmarks import gpt, values
 from tests.benchmarks.harness import Benchmark, Contestant, Measure, Measured, compilation
 from tests.benchmarks.programs import PROGRAMS, Phrased
 
@@ -20,7 +20,7 @@ NAMES = (GPT, *PROGRAMS)
 
 
 def benchmarks() -> list[Benchmark]:
-    """Of each program the lines of the kernel, those of C, and the seconds."""
+    """Of each program the lines of the kernel, and the seconds."""
     return [
         Benchmark(
             f"{what}: {name}",
@@ -31,7 +31,6 @@ def benchmarks() -> list[Benchmark]:
         for name in NAMES
         for what, prepare, unit in (
             ("lines of the kernel", kernel, "lines"),
-            ("lines of C", lines_of_c, "lines"),
             ("seconds to compile", seconds, "s"),
         )
     ]
@@ -39,11 +38,11 @@ def benchmarks() -> list[Benchmark]:
 
 def conclude(measured: list[Measured]) -> Iterator[str]:
     """A line for each program."""
-    for name, *columns in zip(NAMES, measured[::3], measured[1::3], measured[2::3], strict=True):
-        lines, c, time = ([column.medians[phrasing] for phrasing in PHRASINGS] for column in columns)
+    for name, *columns in zip(NAMES, measured[::2], measured[1::2], strict=True):
+        lines, time = ([column.medians[phrasing] for phrasing in PHRASINGS] for column in columns)
         yield (
-            f"{name}: {lines[0]:,.0f} and {lines[1]:,.0f} lines of the kernel, {c[0]:,.0f} and {c[1]:,.0f} of C, "
-            f"{time[0]:.1f} and {time[1]:.1f} s to compile."
+            f"{name}: {lines[0]:,.0f} and {lines[1]:,.0f} lines of the kernel, {time[0]:.1f} and {time[1]:.1f} s to "
+            "compile."
         )
 
 
@@ -52,8 +51,19 @@ def made(name: str) -> Phrased:
     """The program of that name."""
     if name != GPT:
         return PROGRAMS[name].make(*PROGRAMS[name].full)
-    one, other = language(True), language(False)
-    return Phrased(one.function, other.function, one.example, [*one.parameters, *other.parameters])
+    from micrograd import Value, take
+
+    def softmax(logits: Sequence[Any]) -> list[Any]:
+        powers = [logit.exp() for logit in logits]
+        return [power / sum(powers) for power in powers]
+
+    def cross_entropy(logits: Sequence[Any], target: Any) -> Any:
+        return -take(softmax(logits), target).log()
+
+    one = gpt.our_gpt()
+    other = gpt.GPT(gpt.Operations(Value, take, values.dot, values.mean, softmax, cross_entropy))
+    phrasings = [lambda tokens, following, model=model: model.loss(model(tokens), following) for model in (one, other)]
+    return Phrased(*phrasings, (gpt.NAME[:-1], gpt.NAME[1:]), [*one.parameters(), *other.parameters()])
 
 
 def compiled(name: str, phrasing: int) -> Any:
@@ -68,32 +78,8 @@ def compiled(name: str, phrasing: int) -> Any:
 
 def kernel(name: str, phrasing: int) -> Measure:
     """How many lines the kernel of a call and its gradients has."""
-    from micrograd.compiler.passes import length, program
-
-    graph = _graph(name, phrasing)
-    lines = length(program(graph, graph.outputs, graph.parameter_gradients or []).kernel)
+    lines = compiled(name, phrasing).ir.count("\n")
     return lambda: (lines, 0.0)
-
-
-def lines_of_c(name: str, phrasing: int) -> Measure:
-    """How many lines of C there are for many examples."""
-    from tests.benchmarks.compiling import Program
-
-    program = made(name)
-    batch = tuple([argument] * MANY for argument in program.example)
-    one = Program(program[phrasing], program.example, program.parameters, batch)
-    lines = source_of(one, _graph(name, phrasing)).count("\n")
-    return lambda: (lines, 0.0)
-
-
-def _graph(name: str, phrasing: int) -> Any:
-    from micrograd.compiler.frontend.graph import Graph
-    from micrograd.support.collector import gc_paused
-    from micrograd.support.trees import shape_of
-
-    program = made(name)
-    with gc_paused():
-        return Graph(program[phrasing], [shape_of(argument) for argument in program.example], program.parameters)
 
 
 def seconds(name: str, phrasing: int) -> Measure:

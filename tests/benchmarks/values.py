@@ -120,11 +120,6 @@ class Value:
                 operand.grad += derivative * node.grad
 
 
-def operands_of(node: Any) -> Any:
-    """What a node was computed from, in any of the engines."""
-    return node.operands if isinstance(node, Value) else node._prev
-
-
 def softmax(logits: Sequence[Any]) -> list[Any]:
     """e^x of each, divided by their sum; all less the largest, so that none overflows."""
     largest = max(logit.data for logit in logits)

@@ -9,7 +9,7 @@ import pytest
 from micrograd import Value
 from tests.benchmarks import (
     cold,
-    compiling,
+    compiled,
     control,
     digits,
     engineering,
@@ -19,7 +19,6 @@ from tests.benchmarks import (
     microcontroller,
     page,
     phrases,
-    scaling,
 )
 from tests.benchmarks.data import orders, set_weights
 from tests.benchmarks.harness import CHECKOUT, Benchmark, Contestant, Measured, from_first_step, run
@@ -144,70 +143,6 @@ def test_we_lead_at_the_sizes_at_which_the_rival_takes_longer():
     ]
 
 
-NEAR = scaling.Network(1e-4, 1e9)
-
-
-@pytest.mark.parametrize(
-    ("weights", "message", "workers", "expected"),
-    [
-        (0, 0.0, 10, 0.1 + 2e-4),  # which compute side by side
-        (0, 0.04, 1, 1.0 + 2e-4 + 0.04),
-        (0, 0.04, 2, 0.5 + 2e-4 + 0.05),  # the driver begins with the second one later
-        (0, 4.0, 1000, 2000.0),  # it does nothing but send and receive
-        (125_000_000, 0.0, 1, 1.0 + 2e-4 + 2.0),
-    ],
-)
-def test_a_simulated_step_takes_what_workers_network_and_driver_do(weights, message, workers, expected):
-    assert scaling.simulated(weights, 1.0, message, workers, NEAR) == pytest.approx(expected)
-
-
-def test_the_scaling_tells_from_when_on_it_pays():
-    costs = {"in one process": 1.0, "on 1 worker process": 1e-3, "on 2 worker processes": 0.5}
-    measured = [Measured(b, {c.name: costs[c.name] for c in b.ours + b.others}) for b in scaling.benchmarks()]
-    told = list(scaling.conclude(measured))
-    assert (
-        told[0] == "MLP 2-16-16-1, 50,000 examples: two worker processes take 2.00 times as many steps a second as one."
-    )
-    assert len(told) == 3 + 3 * 4
-    assert told[3] == (
-        "Simulated: 337 weights, 50,000 examples, a network of 0.1 ms and 1 Gbit/s: steps a second 1.99 on 2, "
-        "9.67 on 10, 20 on 100, 2 on 1,000 workers; 1 in one process. It pays from 150 examples a step on 2 workers, "
-        "and from 2,600 on 100."
-    )
-
-
-def test_a_line_tells_what_each_program_takes():
-    costs = {"C": 90, "operations": 12_000, "in all": 1.5, "compiled to C": 2e-5, "eager": 1e-3, "PyTorch": 1e-5}
-    costs["the function alone"] = 1e-5
-    costs |= dict.fromkeys(compiling.STAGES, 0.5) | {compiling.AGAIN: 0.25}
-    measured = [Measured(b, {c.name: costs[c.name] for c in b.ours + b.others}) for b in compiling.benchmarks()]
-    first, *rest = compiling.conclude(measured)
-    assert len(rest) == len(compiling.PROGRAMS) - 1
-    assert first == (
-        "MLP 2-16-16-1, 100 points: 12,000 operations, 90 lines of C, 1.50 s to compile (tracing 0.50, statements, "
-        "loops and C 0.50, the C compiler 0.50, again, from the cache 0.25), 20 us a call; eager takes 50 times as "
-        "long, PyTorch takes 0.5 times as long."
-    )
-
-
-@pytest.mark.skipif(not has_compiler(), reason="there is no C compiler here")
-@pytest.mark.usefixtures("cache")
-@pytest.mark.parametrize("name", ["MLP 2-16-16-1, 100 points", "2,000 arguments", "10,000 outputs"])
-def test_compiled_programs_compute_what_eager_ones_do(monkeypatch, name):
-    monkeypatch.setattr(harness, "LEAST", 1e-3)
-    assert compiling.call(name)()[1] == pytest.approx(compiling.call_eager(name)()[1], rel=1e-12)
-
-
-@pytest.mark.usefixtures("torch")
-@pytest.mark.parametrize("name", [name for name in compiling.PYTORCH if "784" not in name and "20,000" not in name])
-def test_pytorch_s_programs_have_our_results_and_gradients(monkeypatch, name):
-    monkeypatch.setattr(harness, "LEAST", 1e-3)
-    function, options = compiling.PYTORCH[name]
-    theirs = function(*options)
-    for _ in range(2):
-        assert theirs()[1] == pytest.approx(compiling.call_eager(name)()[1], rel=1e-9)
-
-
 def test_the_page_and_its_charts_are_those_of_the_numbers_that_are_stored():
     machines, measured = page.recalled((BENCHMARKS / "measured.json").read_text(encoding="utf-8"))
     written = (BENCHMARKS / "README.md").read_text(encoding="utf-8")
@@ -261,7 +196,6 @@ def test_the_gpts_learn_the_same_names_in_the_same_order(monkeypatch):
     monkeypatch.setattr(gpt, "NAMES", ("a", "ab", "b"))
     _, theirs = gpt.pytorch_names()()
     assert gpt.our_fit("python")()[1] == pytest.approx(theirs, rel=1e-9)
-    assert gpt.our_steps("python")()[1] == pytest.approx(theirs, rel=1e-9)
 
 
 def test_the_order_of_examples_is_that_of_fit():
@@ -321,46 +255,40 @@ def texts(drawn):
     return {text.text for text in words(drawn)}
 
 
-@pytest.mark.usefixtures("torch", "cache")
+@pytest.mark.usefixtures("torch")
 @pytest.mark.skipif(not has_compiler(), reason="there is no C compiler here")
 @pytest.mark.parametrize("name", [name for name in cold.NAMES if name != "784-128-10"])
-def test_whole_processes_learn_the_same(monkeypatch, name):
+def test_both_learn_the_same_in_whole_processes_and_have_the_same_gradients(monkeypatch, name):
     monkeypatch.setattr(cold, "LENGTHS", (3, 4))
     monkeypatch.setattr(cold, "OF_EACH", 2)
     monkeypatch.setattr(gpt, "CONTEXT", 5)
+    monkeypatch.setattr(harness, "LEAST", 1e-3)
     programs = {key: sized._replace(full=sized.small) for key, sized in cold.PROGRAMS.items()}
     monkeypatch.setattr(cold, "PROGRAMS", programs)
     assert cold.ours(name, 3) == pytest.approx(cold.pytorch(name, 3), rel=1e-9)
+    if name in compiled.NAMES:
+        assert compiled.call(name)()[1] == pytest.approx(compiled.call_pytorch(name)()[1], rel=1e-9)
 
 
 @pytest.mark.skipif(not has_compiler(), reason="there is no C compiler here")
-@pytest.mark.usefixtures("cache")
-def test_engineers_get_the_same_numbers_from_all(monkeypatch):
-    pytest.importorskip("casadi")
+def test_engineers_get_the_same_numbers_from_all_that_is_installed(monkeypatch):
+    pytest.importorskip("scipy")
     monkeypatch.setattr(harness, "LEAST", 1e-3)
     monkeypatch.setattr(engineering, "POINTS", 7)
-    monkeypatch.setattr(engineering, "VARIABLES", 9)
     monkeypatch.setattr(control, "STEPS", 3)
     monkeypatch.setattr(control, "UNKNOWNS", 12)
-    curve, long, *derivatives = engineering.benchmarks()[:4]
-    for benchmark in (curve, long, *derivatives):
+    for benchmark in engineering.benchmarks()[:3]:
         contestants = [c for c in benchmark.ours + benchmark.others if not c.name.startswith("JAX")]
         first, *rest = [c.prepare(*c.arguments)()[1] for c in contestants]
         assert rest == pytest.approx([first] * len(rest), rel=benchmark.tolerance)
-        assert len(rest) >= 2
 
 
 def test_what_is_not_installed_is_left_out(monkeypatch):
     monkeypatch.setattr(engineering, "find_spec", lambda name: None)
     left = engineering.benchmarks()
-    assert [[c.name for c in benchmark.others] for benchmark in left] == [
-        ["NumPy by hand"],
-        ["NumPy by hand"],
-        ["SciPy, differences"],
-        [],
-    ]
+    assert [[c.name for c in benchmark.others] for benchmark in left] == [["NumPy by hand"], [], []]
     monkeypatch.setattr(engineering, "find_spec", lambda name: name)
-    assert [len(benchmark.others) for benchmark in engineering.benchmarks()] == [3, 3, 4, 3, 2, 2]
+    assert [len(benchmark.others) for benchmark in engineering.benchmarks()] == [3, 2, 2, 2]
 
 
 def test_the_size_of_code_is_that_of_its_section():
@@ -382,7 +310,7 @@ def test_both_phrasings_compute_the_same(monkeypatch, name):
     phrases.made.cache_clear()
     one, other = (phrases.seconds(name, phrasing)()[1] for phrasing in (0, 1))
     assert other == pytest.approx(one, rel=1e-12)
-    assert phrases.kernel(name, 0)()[0] < phrases.lines_of_c(name, 0)()[0]
+    assert phrases.kernel(name, 0)()[0] > 10
     phrases.made.cache_clear()
 
 
@@ -390,4 +318,4 @@ def test_a_line_tells_what_both_phrasings_take():
     measured = [Measured(b, dict(zip(phrases.PHRASINGS, (90.0, 100.0), strict=True))) for b in phrases.benchmarks()]
     first, *rest = phrases.conclude(measured)
     assert len(rest) == len(phrases.PROGRAMS)
-    assert first == ("GPT of 7 tokens: 90 and 100 lines of the kernel, 90 and 100 of C, 90.0 and 100.0 s to compile.")
+    assert first == "GPT of 7 tokens: 90 and 100 lines of the kernel, 90.0 and 100.0 s to compile."
