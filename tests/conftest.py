@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import gc
 import math
 import os
 import shutil
@@ -29,6 +30,15 @@ def _ctrl_c_interrupts():
 def threads_pay(monkeypatch):
     """Threads share whatever there is to do, however little."""
     monkeypatch.setattr(library, "busy_threads", lambda *call: math.inf)
+
+
+@pytest.fixture
+def no_collector():
+    """Python's garbage collector, off."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
 
 
 @pytest.fixture

@@ -34,6 +34,18 @@ def random_examples(n, **options):
     return settings(derandomize=True, deadline=None, database=None, max_examples=n * times, **options)
 
 
+every_operation = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+every_point = pytest.mark.parametrize(
+    ("operation", "point"),
+    [
+        pytest.param(operation, point, id=f"{operation.name} at {point}")
+        for operation in OPERATIONS
+        for point in operation.points
+    ],
+)
+"""Those where an operation is smooth."""
+
+
 # What the engine computes
 
 

@@ -7,6 +7,7 @@ import gc
 import inspect
 import math
 import multiprocessing
+import operator
 import pickle
 import re
 import subprocess
@@ -23,24 +24,12 @@ import numpy as np
 import pytest
 
 import micrograd
-from micrograd import (
-    Value,
-    dot,
-    losses,
-    maximum,
-    mean,
-    nn,
-    promote,
-    reductions,
-    scalar,
-    sum,
-    take,
-    where,
-)  # fmt: skip
+from micrograd import Value, dot, losses, maximum, mean, nn, promote, reductions, scalar, sum, take, where
 from micrograd.core import errors, number
 from micrograd.core.errors import WHERE_HINT
 from micrograd.functional import grad, gradcheck, hessian, jacobian
 from micrograd.functions import Functions
+from tests.helpers import every_operation
 from tests.operations import FUNCTIONS, FUSED, OPERATIONS, OPERATORS
 
 NAN, INF = math.nan, math.inf
@@ -50,27 +39,17 @@ OF_ONE_NUMBER = sorted(
 )
 ALIASES = {f"arc{name}": f"a{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")}
 NO_NUMBERS = (
-    np.array([1.0]),
-    np.array(1j),
-    np.dtype("f8"),
-    np.complex64(1),
-    np.str_("1"),
-    np.timedelta64(1, "s"),
-    np.ma.masked,
-)
+    np.array([1.0]), np.array(1j), np.dtype("f8"), np.complex64(1), np.str_("1"), np.timedelta64(1, "s"), np.ma.masked,
+)  # fmt: skip
 
 Level1 = type("Level1", (Value,), {"__slots__": (), "_level": 1})
 Level2 = type("Level2", (Value,), {"__slots__": (), "_level": 2})
 
+NAME = operator.attrgetter("name")
 POINTS = [
     pytest.param(operation, point, id=f"{operation.name} at {point}")
     for operation in OPERATIONS
-    for point in operation.points
-]
-EDGES = [
-    pytest.param(operation, point, id=f"{operation.name} at {point}")
-    for operation in OPERATIONS
-    for point in operation.edges
+    for point in operation.points + operation.edges
 ]
 
 
@@ -79,16 +58,6 @@ def gradients(function, *numbers):
     values = [Value(number) for number in numbers]
     function(*values).backward()
     return [value.grad for value in values]
-
-
-def counting(x, calls):
-    """An operation that notes each call of its closure."""
-
-    def _backward(grad):
-        calls.append(grad)
-        x.grad += grad
-
-    return Value(x.data, (x,), "counting", _backward)
 
 
 def failing(x, error):
@@ -100,55 +69,17 @@ def failing(x, error):
     return Value(x.data, (x,), "failing", _backward)
 
 
-@pytest.fixture
-def no_collector():
-    """Python's garbage collector, off."""
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
-
-
 class TestTheTableOfOperations:
-    @pytest.mark.parametrize(("operation", "point"), POINTS + EDGES)
+    @pytest.mark.parametrize(("operation", "point"), POINTS)
     def test_the_value_is_right(self, operation, point):
         assert operation.apply(*map(Value, point)).data == pytest.approx(operation.exact_value(point), rel=1e-15, abs=0)
 
-    @pytest.mark.parametrize(("operation", "point"), POINTS + EDGES)
+    @pytest.mark.parametrize(("operation", "point"), POINTS)
     def test_the_gradient_is_the_closed_form(self, operation, point):
         expected = operation.exact_gradient(point)
         assert gradients(operation.apply, *point) == pytest.approx(expected, rel=2e-15, abs=0)
 
-    @pytest.mark.parametrize(("operation", "point"), POINTS)
-    def test_the_gradient_agrees_with_differences(self, operation, point):
-        def along(i, h):
-            return operation.apply(*[Value(x + h * (i == j)) for j, x in enumerate(point)]).data
-
-        h = 1e-3  # of the fourth order: the error is some h ** 4 / 30
-        differences = [
-            (8 * (along(i, h) - along(i, -h)) - (along(i, 2 * h) - along(i, -2 * h))) / (12 * h)
-            for i in range(operation.arity)
-        ]
-        assert gradients(operation.apply, *point) == pytest.approx(differences, rel=1e-9, abs=1e-11)
-
-    @pytest.mark.parametrize(("operation", "point"), POINTS)
-    def test_the_gradient_is_scaled_by_that_of_the_result(self, operation, point):
-        values = list(map(Value, point))
-        operation.apply(*values).backward(-2.0)
-        assert [v.grad for v in values] == pytest.approx(
-            [-2 * g for g in gradients(operation.apply, *point)], rel=1e-15
-        )
-
-    @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-    def test_agrees_with_pytorch(self, operation):
-        torch = pytest.importorskip("torch")
-        for point in operation.points:
-            tensors = [torch.tensor(x, dtype=torch.float64, requires_grad=True) for x in point]
-            operation.torch(torch, *tensors).backward()
-            expected = [0.0 if tensor.grad is None else tensor.grad.item() for tensor in tensors]
-            assert gradients(operation.apply, *point) == pytest.approx(expected, rel=1e-14, abs=1e-15)
-
-    @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+    @every_operation
     def test_an_operation_leaves_its_operands_alone(self, operation):
         values = list(map(Value, operation.points[0]))
         result = operation.apply(*values)
@@ -184,10 +115,6 @@ class TestTheTableOfOperations:
         assert functions <= nodes
         assert functions <= {operation.name.split()[0] for operation in FUNCTIONS + FUSED}
 
-    def test_names_are_unique(self):
-        names = [operation.name for operation in OPERATIONS]
-        assert len(names) == len(set(names))
-
 
 class TestANode:
     def test_a_leaf_has_a_number_and_no_history(self):
@@ -196,7 +123,7 @@ class TestANode:
         v._backward(1.0)  # does nothing, so that a loop of one's own may call it
         assert v.grad == 0.0
 
-    @pytest.mark.parametrize("operation", OPERATORS, ids=lambda operation: operation.name)
+    @pytest.mark.parametrize("operation", OPERATORS, ids=NAME)
     def test_the_operands_are_kept_in_order(self, operation):
         x, y = map(Value, operation.points[0])
         result = operation.apply(x, y)
@@ -205,7 +132,7 @@ class TestANode:
         assert result._prev[1] is y
         assert result._op == operation.name.split()[1]
 
-    @pytest.mark.parametrize("operation", OPERATORS, ids=lambda operation: operation.name)
+    @pytest.mark.parametrize("operation", OPERATORS, ids=NAME)
     def test_a_number_beside_a_value_becomes_a_leaf_in_its_place(self, operation):
         a, b = operation.points[0]
         right, left = operation.apply(Value(a), b), operation.apply(a, Value(b))
@@ -216,12 +143,6 @@ class TestANode:
     def test_the_operands_of_a_dot_are_weights_then_inputs_then_bias(self):
         w, x, b = Value(2.0), Value(3.0), Value(4.0)
         assert list(map(id, dot([w], [x], b)._prev)) == [id(w), id(x), id(b)]
-
-    def test_a_fused_operation_is_one_node(self):
-        values = [Value(float(i)) for i in range(5)]
-        for result in (dot(values, values, values[0]), sum(values), mean(values), where(True, values[0], values[1])):
-            assert all(operand._prev == () for operand in result._prev)
-        assert (dot(values, values)._op, sum(values)._op, mean(values)._op) == ("dot", "sum", "mean")
 
     def test_fused_operations_take_any_iterable(self):
         assert dot((x for x in (1.0, 2.0)), iter([3.0, 4.0])).data == 11.0
@@ -252,10 +173,6 @@ class TestANode:
         with pytest.raises(TypeError, match="holds a number .*, not str: 'x'"):
             promote(v, "x")
 
-    def test_plus_is_the_value_itself(self):
-        v = Value(2.0)
-        assert +v is v
-
     def test_the_sum_of_python_begins_with_no_node_of_its_own(self):
         v, w = Value(2.0), Value(3.0)
         total = builtins.sum([v, w])
@@ -264,59 +181,19 @@ class TestANode:
         assert total._prev[1] is w
         assert (0.0 + v)._op == "+"
 
-    def test_augmented_assignment_makes_a_new_node(self):
-        v = w = Value(2.0)
-        v += 1
-        v *= 3
-        assert (v.data, w.data) == (9.0, 2.0)
-
-    def test_a_user_may_hang_attributes_on_a_node(self):
-        v = Value(2.0) * 3
-        v.colour = "red"
-        assert v.colour == "red"
-
-    def test_detach_cuts_the_history(self):
-        x = Value(2.0)
-        constant = (x * 3).detach()
-        assert (constant.data, constant._prev) == (6.0, ())
-        (x * constant).backward()
-        assert x.grad == 6.0
-
-    def test_a_label_is_given_by_its_name(self):
-        assert Value(1.0, label="v").label == "v"
-        with pytest.raises(TypeError):
-            Value(1.0, (), "", None, "v")
-
-    def test_an_operation_of_your_own(self):
-        def cube(x):
-            def _backward(grad):
-                x.grad += grad * 3 * x.data**2
-
-            return Value(x.data**3, (x,), "cube", _backward)
-
-        x = Value(2.0)
-        y = cube(x * 3) + 1
-        y.backward()
-        assert y.data == 217.0
-        assert x.grad == 3 * 3 * 6.0**2
-        assert y._prev[0]._op == "cube"
-
 
 class TestNumericalStability:
-    @pytest.mark.parametrize("x", [0.0, 1e-8, 0.5, 0.999, 1.0, 10.0, -20.0, 100.0, -350.0, 1e308, -1e308])
-    @pytest.mark.parametrize("way", ["eager", "derivative", "python"])
-    def test_the_gradient_of_tanh_is_exact_far_out(self, x, way):
-        expected = float(mpmath.sech(x) ** 2) if abs(x) < 1e300 else 0.0
-        if way == "eager":
-            [found] = gradients(Value.tanh, x)
-        elif way == "derivative":
-            found = grad(scalar.tanh)(x)
-        else:
-            found = micrograd.compile(lambda x: x.tanh(), (0.5,), backend=way).value_and_grad(x)[1]
-        assert found == pytest.approx(expected, rel=1e-14, abs=0)
+    @pytest.mark.parametrize(
+        "operation", [each for each in OPERATIONS if each.name not in ("x ** 0", "where", "take")], ids=NAME
+    )
+    def test_nan_in_any_place_stays_nan(self, operation):
+        for place in range(operation.arity):
+            point = list(operation.points[0])
+            point[place] = NAN
+            assert math.isnan(operation.apply(*map(Value, point)).data)
 
     @pytest.mark.parametrize("x", [0.0, 1e-9, 0.5, -1.0, 1.0, 3.0, -20.0])
-    def test_so_are_the_second_and_third_derivatives_of_tanh(self, x):
+    def test_the_second_and_third_derivatives_of_tanh_are_exact_far_out(self, x):
         t, s = mpmath.tanh(x), mpmath.sech(x) ** 2
         assert grad(grad(scalar.tanh))(x) == pytest.approx(float(-2 * t * s), rel=1e-13, abs=0)
         assert grad(grad(grad(scalar.tanh)))(x) == pytest.approx(float((4 * t * t - 2 * s) * s), rel=1e-13, abs=0)
@@ -341,55 +218,24 @@ class TestNumericalStability:
     @pytest.mark.parametrize(
         ("name", "x", "value", "gradient"),
         [
-            ("tanh", 1000.0, 1.0, 0.0),
-            ("tanh", -INF, -1.0, 0.0),
-            ("sigmoid", -1000.0, 0.0, 0.0),
-            ("sigmoid", 1000.0, 1.0, 0.0),
-            ("softplus", 1000.0, 1000.0, 1.0),
-            ("softplus", -1000.0, 0.0, 0.0),
-            ("relu", 0.0, 0.0, 0.0),
-            ("relu", -0.0, 0.0, 0.0),
-            ("relu", -INF, 0.0, 0.0),
-            ("leaky_relu", 0.0, 0.0, 0.01),
-            ("exp", -INF, 0.0, 0.0),
-            ("log", INF, INF, 0.0),
-            ("erf", INF, 1.0, 0.0),
-            ("atan", INF, math.pi / 2, 0.0),
-            ("__abs__", 0.0, 0.0, 0.0),
+            ("tanh", -INF, -1.0, 0.0), ("relu", -INF, 0.0, 0.0), ("exp", -INF, 0.0, 0.0), ("log", INF, INF, 0.0),
+            ("erf", INF, 1.0, 0.0), ("atan", INF, math.pi / 2, 0.0),
         ],
-    )
-    def test_far_out_and_at_kinks(self, name, x, value, gradient):
+    )  # fmt: skip
+    def test_infinity_has_limits(self, name, x, value, gradient):
         v = Value(x)
         result = getattr(v, name)()
         result.backward()
         assert (result.data, v.grad) == (value, gradient)
 
-    @pytest.mark.parametrize("name", OF_ONE_NUMBER)
-    def test_nan_stays_nan(self, name):
-        v = Value(NAN)
-        assert math.isnan(getattr(v, name)().data)
-        assert math.isnan((getattr(v, name)() * NAN).data)
-
-    @pytest.mark.parametrize("operation", OPERATORS, ids=lambda operation: operation.name)
-    def test_nan_on_either_side_stays_nan(self, operation):
-        assert math.isnan(operation.apply(Value(NAN), 2.0).data)
-        assert math.isnan(operation.apply(2.0, Value(NAN)).data)
-
-    @pytest.mark.parametrize("fused", [sum, mean, lambda values: dot(values, [1.0, 0.0])])
-    def test_nan_among_many_stays_nan(self, fused):
-        assert math.isnan(fused([Value(1.0), Value(NAN)]).data)
-
-    def test_a_power_of_zero_has_gradient_zero_at_zero(self):
-        assert gradients(lambda x: x**0, 0.0) == [0.0]
-        assert gradients(lambda x: x**0, 0) == [0]
-        assert gradients(lambda x, y: x**y, 0.0, 0.0) == [0.0, 0.0]
-        assert gradients(lambda y: 0.0**y, 0.0) == [0.0]
-
-    @pytest.mark.parametrize("x", [1e-310, -1e-310, 0.0, 1.5, INF, NAN])
+    @pytest.mark.parametrize("x", [1e-310, -1e-310, 0.0, 0, 1.5, INF, NAN])
     def test_the_power_of_0_is_flat_everywhere(self, x):
         assert gradients(lambda x: x**0, x) == [0.0]
         assert grad(grad(lambda x: x**1))(x) == 0.0
         assert grad(grad(grad(lambda x: x**2)))(x) == 0.0
+
+    def test_so_is_that_of_0_by_0(self):
+        assert gradients(lambda x, y: x**y, 0.0, 0.0) == [0.0, 0.0]
 
     def test_beside_a_varying_exponent_of_0_a_base_counts(self):
         assert hessian(lambda p: p[0] ** p[1])([2.0, 0.0])[0] == [0.0, 0.5]
@@ -417,10 +263,6 @@ class TestNumericalStability:
     def test_a_variable_exponent_of_a_negative_base_is_an_error_that_says_what_to_write(self):
         with pytest.raises(ValueError, match=r"log\(-3\.0\).* as in x \*\* 2, or as exponent\.detach\(\)$"):
             (Value(-3.0) ** Value(2.0)).backward()
-
-    def test_a_negative_base_has_whole_powers(self):
-        assert gradients(lambda x: x**3, -2.0) == [12.0]
-        assert gradients(lambda x: x**2.0, -2.0) == [-4.0]
 
 
 class TestBackward:
@@ -463,74 +305,33 @@ class TestBackward:
         (inner * 2).backward()
         assert x.grad == 12.0
 
-    def test_backward_on_a_leaf_adds_to_it(self):
+    def test_on_a_leaf_it_adds_to_it(self):
         x = Value(3.0)
         x.backward()
         x.backward(0.5)
         assert x.grad == 1.5
 
-    def test_backward_takes_the_gradient_of_the_result(self):
+    def test_it_takes_the_gradient_of_the_result(self):
         x = Value(3.0)
         (x * x).backward(0.5)
         (x * x).backward(grad=np.float64(2.0))
         assert x.grad == 3.0 + 12.0
         assert type(x.grad) is float
 
-    def test_each_closure_is_called_once_though_there_are_many_paths(self):
-        calls = []
+    def test_the_work_does_not_grow_with_the_number_of_paths(self):
         x = y = Value(1.0)
-        for _ in range(100):
-            y = counting(y, calls)
+        for _ in range(1000):
             y = y + y
         y.backward()
-        assert len(calls) == 100
-        assert x.grad == 2.0**100
-
-    @pytest.mark.parametrize("size", [1_000, 2_000, 4_000])
-    def test_the_work_is_linear_in_the_nodes(self, size):
-        reads = []
-
-        class Watched(Value):
-            __slots__ = ()
-
-            @property
-            def _prev(self):
-                reads.append(self)
-                return Value._prev.__get__(self)
-
-            @_prev.setter
-            def _prev(self, operands):
-                Value._prev.__set__(self, operands)
-
-        x = y = Watched(1.0)
-        for _ in range(size):
-            y = y * 0.5 + x
-        reads.clear()
-        y.backward()
-        assert len(reads) <= 2 * (4 * size + 2)  # each of the nodes, and of the leaves that the numbers became
+        assert x.grad == 2.0**1000
 
     @pytest.mark.usefixtures("no_collector")  # only for speed
     def test_a_long_chain_does_not_recurse(self):
         x = y = Value(1.0)
-        for _ in range(200_000):
+        for _ in range(50_000):
             y = y + x
         y.backward()
-        assert (y.data, x.grad) == (200_001.0, 200_001.0)
-
-    @pytest.mark.usefixtures("no_collector")
-    def test_a_wide_fan(self):
-        x = Value(2.0)
-        total = sum(x * i for i in range(20_000))
-        total.backward()
-        assert x.grad == 20_000 * 19_999 / 2
-
-    def test_operands_get_their_gradient_only_when_it_is_complete(self):
-        order = []
-        x = Value(1.0)
-        early = counting(x, order)
-        late = counting(early, order)
-        (early * 3 + late * 4 + early * 5).backward()
-        assert order == [4.0, 12.0]
+        assert (y.data, x.grad) == (50_001.0, 50_001.0)
 
     def test_an_operation_without_a_derivative_is_named(self):
         x = Value(2.0)
@@ -546,14 +347,6 @@ class TestBackward:
             Value(4.0, (x,), "op", closure).backward()
         assert x.grad == 0.0
 
-    @pytest.mark.parametrize("function", [lambda x: x, lambda x: x * x + 1])
-    def test_a_leaf_whose_gradient_is_none_is_named_with_the_remedy(self, function):
-        x = Value(2.0, label="weight")
-        x.grad = None
-        with pytest.raises(TypeError, match=r"grad=None, label='weight'\) .*: set it to 0, as zero_grad\(\) does"):
-            function(x).backward()
-        assert x.grad is None
-
     def test_what_is_outside_of_a_domain_in_a_branch_of_where_is_told_the_remedy(self):
         remedy = r"choose a safe operand first: f\(where\(condition, x, 1\.0\)\)$"
         for x, branch in ((0.0, lambda x: x.sqrt()), (-1.0, lambda x: x ** Value(2.0))):
@@ -566,30 +359,19 @@ class TestBackward:
         result.backward()
         assert (result.data, x.grad) == (0.0, 0.0)
 
-    @pytest.mark.parametrize(
-        "function",
-        [
-            lambda x: 1 / x,
-            lambda x: x.log(),
-            lambda x: (x + 1000).exp(),
-            lambda x: x**-1.0,
-            lambda x: 1 % x,
-            lambda x: x.sqrt(),
-            lambda x: x.relu() ** 0.5,
-        ],
-    )
+    def test_compiled_code_tells_the_remedy_too(self):
+        compiled = micrograd.compile(lambda x: where(x > 0, x.sqrt(), 0.0), (1.0,), backend="python")
+        for x in (0.0, -1.0):
+            with pytest.raises((ValueError, ArithmeticError), match="choose a safe operand first"):
+                compiled.value_and_grad(x)
+
+    @pytest.mark.parametrize("function", [lambda x: 1 / x, lambda x: x.log(), lambda x: x.relu() ** 0.5])
     def test_where_there_is_no_where_none_is_spoken_of(self, function):
         compiled = micrograd.compile(lambda x: function(x), (1.0,), backend="python").value_and_grad
         for way in (lambda: function(Value(0.0)).backward(), lambda: compiled(0.0)):
             with pytest.raises((ValueError, ArithmeticError)) as caught:
                 way()
             assert "where" not in str(caught.value)
-
-    def test_compiled_code_tells_the_remedy_too(self):
-        compiled = micrograd.compile(lambda x: where(x > 0, x.sqrt(), 0.0), (1.0,), backend="python")
-        for x in (0.0, -1.0):
-            with pytest.raises((ValueError, ArithmeticError), match="choose a safe operand first"):
-                compiled.value_and_grad(x)
 
     def test_a_long_list_of_operands_is_cut_in_the_error(self):
         with pytest.raises(ZeroDivisionError, match=r"failing\(2\.0\) cannot be taken"):
@@ -608,33 +390,11 @@ class TestBackward:
         x, y = Value(3.0), Value(4.0)
         x.grad, y.grad = 0.25, -0.5
         loss = failing(x * y, error) + x * y + x + 2.0
-        with pytest.raises(type(error)):
+        with pytest.raises(type(error)) as caught:
             loss.backward()
+        assert isinstance(error, ArithmeticError | ValueError) or caught.value is error
         assert (x.grad, y.grad) == (0.25, -0.5)
         assert (loss._prev[1].grad, loss._prev[1]._prev) == (0.0, ())
-
-    def test_an_error_of_the_program_is_passed_on_as_it_is(self):
-        error = TypeError("no")
-        with pytest.raises(TypeError) as caught:
-            failing(Value(3.0), error).backward()
-        assert caught.value is error
-
-    def test_an_error_that_takes_more_than_a_message_is_named_all_the_same(self):
-        class TwoPartError(ValueError):
-            def __init__(self, one, two):
-                super().__init__(one, two)
-
-        with pytest.raises(ValueError, match=r"the derivative of failing\(3\.0\) cannot be taken"):
-            failing(Value(3.0), TwoPartError(1, 2)).backward()
-
-    def test_after_an_error_the_next_call_is_as_if_nothing_had_been(self):
-        x, switch = Value(4.0), Value(0.0)
-        loss = (x * switch).sqrt() * x
-        with pytest.raises(ZeroDivisionError):
-            loss.backward()
-        fine = x * 2
-        fine.backward()
-        assert (x.grad, switch.grad) == (2.0, 0.0)
 
 
 class TestThreads:
@@ -654,28 +414,6 @@ class TestThreads:
         (let_the_other_run(shared) + shared * 3).backward()
         other.join()
         assert x.grad == 2 * 4 + 2 * 5
-
-    def test_graphs_that_share_a_leaf_may_run_backward_in_two_threads(self):
-        x, rounds, size = Value(1.0), 1000, 20
-
-        def run():
-            for _ in range(rounds):
-                y = x
-                for _ in range(size):
-                    y = y + x
-                y.backward()
-
-        threads = [threading.Thread(target=run) for _ in range(2)]
-        interval = sys.getswitchinterval()
-        sys.setswitchinterval(1e-6)
-        try:
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-        finally:
-            sys.setswitchinterval(interval)
-        assert x.grad == 2 * rounds * (size + 1)
 
     def test_an_error_leaves_the_gradients_that_another_thread_has_added_meanwhile(self):
         x = Value(2.0)
@@ -730,25 +468,6 @@ class TestMemory:
         assert len(alive) > 100
         del graph
         assert [ref() for ref in alive if ref() is not None] == []
-
-    @pytest.mark.usefixtures("no_collector")
-    def test_there_are_no_cycles(self):
-        self.graph()
-        assert gc.collect() == 0
-
-    @pytest.mark.usefixtures("no_collector")
-    def test_thousands_of_graphs_do_not_grow_memory(self):
-        w, b = Value(0.5), Value(0.1)
-
-        def step(x):
-            loss = (dot([w, w], [x, 1.0], b).tanh() - 1) ** 2 + abs(w) * 0.01
-            loss.backward()
-
-        step(0.0)
-        before = len(gc.get_objects())
-        for i in range(2_000):
-            step(i / 2_000)
-        assert len(gc.get_objects()) - before < 10
         assert gc.collect() == 0
 
     @pytest.mark.usefixtures("no_collector")
@@ -765,7 +484,7 @@ class TestMemory:
     def test_dropping_a_long_chain_does_not_recurse(self):
         y = Value(0.0)
         ref = weakref.ref(y)
-        for _ in range(200_000):
+        for _ in range(50_000):
             y = y.relu()
         del y
         assert ref() is None
@@ -774,14 +493,8 @@ class TestMemory:
 class TestErrors:
     """The table of bad input: what is done with a Value of `data`, what is raised, and that nothing changed."""
 
+    # fmt: off
     FORWARD = (
-        ("log of 0", 0.0, lambda v: v.log(), ValueError, r"log\(0\.0\): .*domain of log"),
-        ("sqrt of -1", -1.0, lambda v: v.sqrt(), ValueError, r"sqrt\(-1\.0\): .*domain of sqrt"),
-        ("asin of 2", 2.0, lambda v: v.asin(), ValueError, r"asin\(2\.0\): .*domain of asin"),
-        ("acos of 2", 2.0, lambda v: v.acos(), ValueError, r"acos\(2\.0\): .*domain of acos"),
-        ("acosh of 0", 0.0, lambda v: v.acosh(), ValueError, r"acosh\(0\.0\): .*domain of acosh"),
-        ("atanh of 1", 1.0, lambda v: v.atanh(), ValueError, r"atanh\(1\.0\): .*domain of atanh"),
-        ("log1p of -1", -1.0, lambda v: v.log1p(), ValueError, r"log1p\(-1\.0\): .*domain of log1p"),
         ("a root of a negative", -8.0, lambda v: v ** (1 / 3), ValueError, r"-8\.0 \*\* 0\.33.*is not real"),
         ("a root of a negative number", 0.5, lambda v: (-8) ** v, ValueError, r"-8 \*\* 0\.5.*is not real"),
         ("1 / 0", 0.0, lambda v: 1 / v, ZeroDivisionError, r"1 / 0\.0: division by zero"),
@@ -789,33 +502,17 @@ class TestErrors:
         ("modulo 0", 0.0, lambda v: 5 % v, ZeroDivisionError, r"5 % 0\.0: modulo by zero"),
         ("0 ** -1", 0.0, lambda v: v**-1, ZeroDivisionError, r"0\.0 \*\* -1: zero has no negative power"),
         ("exp of 1000", 1000.0, lambda v: v.exp(), OverflowError, r"exp\(1000\.0\): .*too large"),
-        ("sinh of 1000", 1000.0, lambda v: v.sinh(), OverflowError, r"sinh\(1000\.0\): .*too large"),
         ("1000 ** 1000", 1000.0, lambda v: v**v, OverflowError, r"1000\.0 \*\* 1000\.0: .*too large"),
         ("adding text", 1.0, lambda v: v + "a", TypeError, r"unsupported operand type\(s\) for \+: 'Value' and 'str'"),
         ("text minus", 1.0, lambda v: "a" - v, TypeError, r"unsupported operand type\(s\) for -: 'str' and 'Value'"),
         ("times None", 1.0, lambda v: v * None, TypeError, r"unsupported .* 'Value' and 'NoneType'"),
-        ("a list over", 1.0, lambda v: [1.0] / v, TypeError, r"unsupported .* 'list' and 'Value'"),
         ("plus a complex", 1.0, lambda v: v + 1j, TypeError, r"unsupported .* 'Value' and 'complex'"),
         ("to a text power", 1.0, lambda v: v ** "a", TypeError, r"unsupported .* 'Value' and 'str'"),
-        ("a text to its power", 1.0, lambda v: "a" ** v, TypeError, r"unsupported .* 'str' and 'Value'"),
-        ("modulo text", 1.0, lambda v: v % "a", TypeError, r"unsupported .* 'Value' and 'str'"),
         ("minus a Decimal", 1.0, lambda v: v - Decimal(1), TypeError, r"unsupported .* 'Value' and 'decimal.Decimal'"),
-        (
-            "ordered with text",
-            1.0,
-            lambda v: v < "a",
-            TypeError,
-            "not supported between instances of 'float' and 'str'",
-        ),
-        (
-            "float",
-            1.0,
-            float,
-            TypeError,
-            r"detach it from the graph: use \.data .* v\.exp\(\) .* scalar\.exp\(v\.data\)",
-        ),
-        ("int", 1.0, int, TypeError, "detach it from the graph"),
-        ("complex", 1.0, complex, TypeError, "detach it from the graph"),
+        ("ordered with text", 1.0, lambda v: v < "a", TypeError, "not supported between .* 'float' and 'str'"),
+        ("hypot with text", 1.0, lambda v: v.hypot("2"), TypeError, "a Value holds a number .* not str: '2'"),
+        ("float", 1.0, float, TypeError,
+         r"detach it from the graph: use \.data .* v\.exp\(\) .* scalar\.exp\(v\.data\)"),
         ("math.exp", 1.0, math.exp, TypeError, "detach it from the graph"),
         ("a printf format", 1.0, lambda v: "%.2f" % v, TypeError, "detach it from the graph"),  # noqa: UP031
         ("a Value of a Value", 1.0, Value, TypeError, r"holds a number, not a Value: use v\.data .* v\.detach\(\)"),
@@ -823,66 +520,34 @@ class TestErrors:
         ("dot of no lists", 1.0, lambda v: dot(v, 2.0), TypeError, r"dot.* expects lists .*, not Value\(data=1\.0, "),
         ("sum of no list", 1.0, sum, TypeError, r"sum.* expects lists .*, not Value\(data=1\.0, "),
         ("mean of no list", 1.0, lambda v: mean(3), TypeError, "mean.* expects lists .*, not 3"),
+        ("mean of nothing", 1.0, lambda v: mean([]), ValueError, "mean.* needs at least one value"),
+        ("logsumexp of nothing", 1.0, lambda v: micrograd.logsumexp([]), ValueError,
+         r"logsumexp\(\) needs at least one value"),
+        ("take of nothing", 1.0, lambda v: take([], 0), ValueError, "needs at least one value to choose from"),
         ("take of a text", 1.0, lambda v: take("ab", 1), TypeError, "not str: 'b'"),
         ("take of texts", 1.0, lambda v: take(["ab", "cd"], v), TypeError, "not str: 'cd'"),
         ("dot with text", 1.0, lambda v: dot([v], ["a"]), TypeError, "not str: 'a'"),
         ("sum with None", 1.0, lambda v: sum([v, None]), TypeError, "not NoneType: None"),
+        ("where with text", 1.0, lambda v: where(True, v, "a"), TypeError, "not str: 'a'"),
         ("an operand without a comma", 1.0, lambda v: Value(2.0, (v), "op"), TypeError, r"one operand, write \(x,\)$"),
         ("a zero without a comma", 0.0, lambda v: Value(2.0, (v), "op"), TypeError, r"one operand, write \(x,\)$"),
         ("a label that is no operand", 1.0, lambda v: Value(2.0, "a"), TypeError, r"did you mean label='a'\?$"),
-        ("clip to None", 1.0, lambda v: v.clip(None, 1), TypeError, r"not None.*; for no bound, pass -math\.inf$"),
+        ("numbers around the operand", 1.0, lambda v: Value(6.0, (2.0, v, 3), "op"), TypeError,
+         "operands of op must be Values, not float: .* promote"),
+        ("a list of conditions", 1.0, lambda v: where([False], v, v), TypeError, r"single condition, not \[False\]"),
+        ("an array of them", 1.0, lambda v: where(np.array([v > 2]), v, v), TypeError, "single condition, not array"),
+        ("clip to None", 1.0, lambda v: v.clip(None, 1), TypeError,
+         r"low must be a number, not None.*; for no bound, pass -math\.inf$"),
         ("clip to None above", 1.0, lambda v: v.clip(0, None), TypeError, r"not None.*; for no bound, pass math\.inf$"),
-        (
-            "a list of conditions",
-            1.0,
-            lambda v: where([False], v, v),
-            TypeError,
-            r"single condition, not \[False\]: ch",
-        ),
-        (
-            "an array of them",
-            1.0,
-            lambda v: where(np.array([v > 2]), v, v),
-            TypeError,
-            "single condition, not array",
-        ),
-        ("a tuple in scalar", 1.0, lambda v: scalar.where((False,), v, v), TypeError, "single condition, not \\("),
-        ("mean of nothing", 1.0, lambda v: mean([]), ValueError, "mean.* needs at least one value"),
-        (
-            "clip to a Value",
-            1.0,
-            lambda v: v.clip(0, Value(0.5)),
-            TypeError,
-            r"high must be a number, not Value\(data=0\.5, .* use where\(x > high, high, x\)",
-        ),
-        ("clip from nothing", 1.0, lambda v: v.clip(None, 1), TypeError, "low must be a number, not None"),
+        ("clip to a Value", 1.0, lambda v: v.clip(0, Value(0.5)), TypeError,
+         r"high must be a number, not Value\(data=0\.5, .* use where\(x > high, high, x\)"),
         ("leaky_relu with a text", 1.0, lambda v: v.leaky_relu("a"), TypeError, "slope must be a number, not 'a'"),
-        (
-            "leaky_relu with a Value",
-            1.0,
-            lambda v: v.leaky_relu(Value(0.5)),
-            TypeError,
-            r"slope must be a number, not Value\(data=0\.5, .* use where\(x > 0, x, slope \* x\)",
-        ),
-        (
-            "a number among the operands",
-            1.0,
-            lambda v: Value(6.0, (v, 3.0), "op"),
-            TypeError,
-            "operands of op must be Values, not float: .* promote",
-        ),
-        (
-            "numbers around the operand",
-            1.0,
-            lambda v: Value(6.0, (2.0, v, 3), "op"),
-            TypeError,
-            "operands of op must be Values, not float: .* promote",
-        ),
-        ("where with text", 1.0, lambda v: where(True, v, "a"), TypeError, "not str: 'a'"),
+        ("leaky_relu with a Value", 1.0, lambda v: v.leaky_relu(Value(0.5)), TypeError,
+         r"slope must be a number, not Value\(data=0\.5, .* use where\(x > 0, x, slope \* x\)"),
         ("backward of text", 1.0, lambda v: (v * 2).backward("a"), TypeError, "not str: 'a'"),
         ("backward of a Value", 1.0, lambda v: (v * 2).backward(v), TypeError, "a number, not a Value"),
+        ("backward of a huge int", 1.0, lambda v: (v * 3).backward(10**400), OverflowError, "int too large"),
     )
-
     BACKWARD = (
         ("sqrt at 0", 0.0, lambda v: v.sqrt(), ZeroDivisionError, r"the derivative of sqrt\(0\.0\)"),
         ("asin at 1", 1.0, lambda v: v.asin(), ZeroDivisionError, r"the derivative of asin\(1\.0\)"),
@@ -893,6 +558,7 @@ class TestErrors:
         ("by the exponent of a number", 2.0, lambda v: (-2) ** v, ValueError, r"of \*\*\(-2, 2\.0\)"),
         ("too steep", 1e-200, lambda v: v**-1, OverflowError, r"the derivative of \*\*\(1e-200, -1\)"),
     )
+    # fmt: on
 
     @pytest.mark.parametrize(
         ("data", "act", "error", "message"), [pytest.param(*row[1:], id=row[0]) for row in FORWARD]
@@ -916,7 +582,7 @@ class TestErrors:
         assert isinstance(caught.value.__cause__, error)
         assert (v.data, v.grad) == (data, 0.75)
 
-    @pytest.mark.parametrize("data", ["3", None, [1.0], 1j, (1.0,), {}, b"1", Decimal(1), object, *NO_NUMBERS])
+    @pytest.mark.parametrize("data", ["3", None, [1.0], 1j, (1.0,), {}, b"1", Decimal(1), object, scalar, *NO_NUMBERS])
     def test_what_is_no_number_is_named_with_what_is_accepted(self, data):
         with pytest.raises(TypeError) as caught:
             Value(data)
@@ -966,14 +632,6 @@ class TestComparisons:
         assert len({a, b}) == 2
         assert hash(a) == object.__hash__(a)
 
-    def test_max_passes_the_gradient_to_the_winner(self):
-        values = [Value(1.0), Value(3.0), Value(2.0)]
-        max(values).backward()
-        assert [v.grad for v in values] == [0.0, 1.0, 0.0]
-
-    def test_values_are_sorted_by_data(self):
-        assert [v.data for v in sorted([Value(3.0), Value(1.0), Value(2.0)], reverse=True)] == [3.0, 2.0, 1.0]
-
     def test_a_value_is_true_unless_zero(self):
         assert [bool(Value(x)) for x in (0.0, -0.0, 0, 1.0, -2, NAN)] == [False, False, False, True, True, True]
 
@@ -1016,11 +674,6 @@ class TestWhatPythonAsksOfANumber:
     def test_every_protocol_of_pickle_works(self, protocol):
         assert pickle.loads(pickle.dumps(Value(THIRD, label="w"), protocol)).data == THIRD
 
-    def test_a_leaf_shared_in_a_structure_stays_shared(self):
-        v = Value(2.0)
-        first, second = copy.deepcopy([v, v])
-        assert first is second
-
     @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
     def test_an_inner_node_says_why_it_cannot_be_copied(self, duplicate):
         with pytest.raises(TypeError) as caught:
@@ -1037,24 +690,6 @@ class TestWhatPythonAsksOfANumber:
         y.backward()
         assert (y.data, x.grad) == (4, 8)
         assert {type(y.data), type(x.grad)} == {int}
-
-    @pytest.mark.parametrize(
-        ("function", "gradient"),
-        [
-            (lambda x: x / 3, Fraction(1, 3)),
-            (lambda x: mean([x, 1, 2]), Fraction(1, 3)),
-            (lambda x: abs(-x) * THIRD, THIRD),
-            (lambda x: dot([x], [THIRD], 0), THIRD),
-            (lambda x: 1 / x, Fraction(-9)),
-            (lambda x: x**-2, Fraction(-54)),
-        ],
-    )
-    def test_the_gradient_of_a_fraction_is_one(self, function, gradient):
-        x = Value(THIRD)
-        y = function(x)
-        y.backward()
-        assert (type(y.data), type(x.grad)) == (Fraction, Fraction)
-        assert x.grad == gradient
 
     def test_fractions_stay_exact(self):
         x, y = Value(THIRD), Value(Fraction(2, 7))
@@ -1083,20 +718,6 @@ class TestRootsOfZero:
         assert grad(lambda xs: root(xs, 1e-12))([0.0, 0.0]) == [0.0, 0.0]
         xs = [Value(3.0), Value(-3.0)]
         assert root(xs, 1e-12).data == pytest.approx(root(xs, 0.0).data)
-
-    @pytest.mark.parametrize("backend", ["eager", "python"])
-    def test_a_training_goes_on_through_a_norm_of_0(self, backend):
-        def train(small):
-            model = micrograd.nn.Neuron(1, "linear", rng=1)
-            model.load_state_dict(dict.fromkeys(model.state_dict(), 1.0))
-            loss = lambda prediction, target: ((prediction - target) ** 2 + small).sqrt()  # noqa: E731
-            xs, ys = [[1.0], [2.0]], [2.0, 2.0]  # the first is met exactly
-            return micrograd.fit(model, loss, xs, ys, epochs=3, rng=1, progress=False, backend=backend)
-
-        with pytest.raises(ZeroDivisionError, match=r"sqrt\(0\.0\) cannot be taken"):
-            train(0.0)
-        losses = train(1e-12).losses
-        assert losses[-1] < losses[0]
 
 
 class TestGradientsOfLeaves:
@@ -1138,38 +759,9 @@ class TestGradientsOfLeaves:
         assert v.grad == 0.01
 
 
-class Tensor:
-    """What a number, or a list of numbers, in a tensor of PyTorch has in common with numbers, lists and Values."""
-
-    def __init__(self, numbers):
-        self.numbers = numbers
-        self.shape = (len(numbers),) if isinstance(numbers, list) else ()
-
-    data = property(lambda self: Tensor(self.numbers))
-
-    def __len__(self):
-        if not self.shape:
-            raise TypeError("len() of a 0-d tensor")
-        return len(self.numbers)
-
-    def __iter__(self):
-        return map(Tensor, self.numbers)
-
-    def __getitem__(self, i):
-        return Tensor(self.numbers[i])
-
-    def __mul__(self, other):
-        return Tensor(self.numbers * other)
-
-    def tolist(self):
-        return self.numbers
-
-    item = sigmoid = where = tolist
-
-
-@pytest.fixture(params=["a stand-in", "PyTorch"])
-def tensor(request):
-    return Tensor if request.param == "a stand-in" else pytest.importorskip("torch").tensor
+@pytest.fixture
+def tensor():
+    return pytest.importorskip("torch").tensor
 
 
 class TestTensors:
@@ -1217,13 +809,6 @@ class TestTensors:
         with pytest.raises(TypeError, match=r"as in v\.data = 2\.0, and compute"):
             result.backward()
 
-    def test_what_only_has_functions_by_the_names_of_ours_is_not_a_number(self):
-        for data in (scalar, Value, Tensor([1.0])):
-            with pytest.raises(TypeError, match=f"not {type(data).__name__}: "):
-                Value(data)
-            with pytest.raises(TypeError):
-                Value(1.0) * data
-
 
 class TestNumPy:
     @pytest.mark.parametrize("kind", [np.float32, np.float16, np.int8, np.bool_])
@@ -1255,10 +840,8 @@ class TestNumPy:
     def test_a_number_of_more_digits_than_a_float_is_refused_with_what_to_give(self, number):
         for use in (
             Value,
-            lambda x: Value(1.0) + x,
             lambda x: x * Value(1.0),
             lambda x: dot([Value(1.0)], [x]),
-            grad(abs),
             lambda x: jacobian(lambda y: [y, x])(1.0),
         ):
             with pytest.raises(
@@ -1269,12 +852,13 @@ class TestNumPy:
 
     def test_the_variance_of_an_array_has_a_gradient(self):
         x = np.array([Value(1.0), Value(2.0), Value(6.0)])
+        assert (x.sum().data, x.mean().data) == (9.0, 3.0)
         np.var(x).backward()
         assert np.var(x).data == pytest.approx(14 / 3)
         assert [v.grad for v in x] == pytest.approx([-4 / 3, -2 / 3, 2.0])  # 2 (x - mean) / n
 
     @pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64, np.int8, np.bool_])
-    @pytest.mark.parametrize("operation", OPERATORS, ids=lambda operation: operation.name)
+    @pytest.mark.parametrize("operation", OPERATORS, ids=NAME)
     def test_a_numpy_scalar_may_stand_on_either_side(self, operation, kind):
         left, right = operation.apply(kind(2), Value(3.0)), operation.apply(Value(3.0), kind(2))
         assert type(left) is type(right) is Value
@@ -1282,21 +866,7 @@ class TestNumPy:
         assert (left.data, right.data) == (operation.apply(number, 3.0), operation.apply(3.0, number))
         assert type(left.data) is type(right.data) is float
 
-    @pytest.mark.parametrize(
-        ("number", "kind"),
-        [
-            (np.float32(1.5), float),
-            (np.uint8(7), int),
-            (np.float64(2.5), float),
-            (np.True_, bool),
-            (np.array(1.5), float),
-        ],
-    )
-    def test_a_numpy_scalar_is_kept_as_a_python_number(self, number, kind):
-        v = Value(number)
-        assert (v.data, type(v.data)) == (number.item(), kind)
-
-    @pytest.mark.parametrize("operation", OPERATORS, ids=lambda operation: operation.name)
+    @pytest.mark.parametrize("operation", OPERATORS, ids=NAME)
     def test_operators_work_by_element(self, operation):
         values = np.array([Value(1.5), Value(2.5)])
         for other in (Value(2.0), 2.0, np.array([2.0, 2.0]), np.array([Value(2.0), Value(2.0)])):
@@ -1309,21 +879,6 @@ class TestNumPy:
         (np.array([5.0, 7.0]) - products).sum().backward()
         assert [p.data for p in products] == [3.0, 6.0]
         assert x.grad == -3.0
-
-    def test_products_of_arrays(self):
-        a, b = np.array([Value(1.0), Value(2.0), Value(3.0)]), np.array([4.0, 5.0, 6.0])
-        assert (a @ b).data == np.dot(a, b).data == 32.0
-        assert [v.data for v in np.cross(a, b)] == [-3.0, 6.0, -3.0]
-        assert [v.data for v in np.outer(a, b).ravel()] == [x * y for x in (1.0, 2.0, 3.0) for y in (4.0, 5.0, 6.0)]
-        np.dot(a, b).backward()
-        assert [v.grad for v in a] == [4.0, 5.0, 6.0]
-
-    def test_sums_and_means_of_arrays(self):
-        a = np.array([[Value(1.0), Value(2.0)], [Value(3.0), Value(6.0)]])
-        assert (a.sum().data, a.mean().data) == (12.0, 3.0)
-        assert [v.data for v in a.sum(axis=0)] == [4.0, 8.0]
-        a.mean().backward()
-        assert [v.grad for v in a.ravel()] == [0.25] * 4
 
     @pytest.mark.parametrize(
         "row", [row for row in FUNCTIONS if type(getattr(np, row.name, 0)) is np.ufunc], ids=lambda row: row.name
@@ -1351,13 +906,6 @@ class TestNumPy:
         np.maximum(a, b).sum().backward()
         assert [v.grad for v in [*a, *b]] == [0.0, 1.0, 1.0, 0.0]
 
-    def test_fused_operations_take_arrays(self):
-        w = np.array([Value(1.0), Value(2.0)])
-        loss = dot(w, np.array([3.0, 4.0]), np.float32(0.5)) + sum(w) + mean(np.array([1.0, 2.0]))
-        loss.backward()
-        assert loss.data == 11.5 + 3.0 + 1.5
-        assert [v.grad for v in w] == [4.0, 5.0]
-
 
 class TestFunctionsOfTwo:
     @pytest.mark.parametrize("name", ["atan2", "hypot", "maximum", "minimum"])
@@ -1370,13 +918,6 @@ class TestFunctionsOfTwo:
         if kinds[0] is Value:
             assert getattr(operands[0], name)(operands[1]).data == result.data
 
-    def test_equal_numbers_share_the_gradient_of_the_larger(self):
-        x = Value(2.0)
-        micrograd.maximum(x, 2.0).backward()
-        assert x.grad == 0.5
-        micrograd.minimum(x, x).backward()
-        assert x.grad == 1.5
-
     def test_of_levels_the_innermost_is_differentiated(self):
         assert micrograd.grad(lambda x: micrograd.grad(lambda y: scalar.hypot(x, y) * y)(4.0))(3.0) == pytest.approx(
             (3 / 5) - 16 * 3 / 125
@@ -1387,10 +928,6 @@ class TestFunctionsOfTwo:
         for name in ("atan2", "hypot"):
             with pytest.raises(ZeroDivisionError, match=rf"derivative of {name}\(0.0, 0.0\) cannot be taken"):
                 getattr(Value(0.0), name)(0.0).backward()
-
-    def test_text_is_not_a_number(self):
-        with pytest.raises(TypeError, match="a Value holds a number .* not str: '2'"):
-            Value(1.0).hypot("2")
 
 
 class TestLogsumexp:
@@ -1420,10 +957,6 @@ class TestLogsumexp:
     def test_equal_numbers_have_the_second_derivatives_of_the_softmax(self):
         assert micrograd.hessian(micrograd.logsumexp)([2.0, 2.0]) == [[0.25, -0.25], [-0.25, 0.25]]
 
-    def test_of_no_values_there_is_none(self):
-        with pytest.raises(ValueError, match=r"logsumexp\(\) needs at least one value"):
-            micrograd.logsumexp([])
-
 
 class TestTake:
     def test_the_gradient_goes_to_the_value_that_was_taken(self):
@@ -1447,16 +980,12 @@ class TestTake:
         with pytest.raises(ValueError, match=r"(?s)the index is .*: expected a whole number from 0 to 2"):
             take([1.0, 2.0, 3.0], index)
 
-    def test_there_has_to_be_something_to_take(self):
-        with pytest.raises(ValueError, match="needs at least one value to choose from"):
-            take([], 0)
-
 
 @pytest.mark.usefixtures("two_derivatives")
 class TestLevels:
     """A Value whose number is a Value: the inner derivative of a nest of them."""
 
-    @pytest.mark.parametrize("operation", OPERATORS, ids=lambda operation: operation.name)
+    @pytest.mark.parametrize("operation", OPERATORS, ids=NAME)
     def test_the_inner_level_wraps_the_outer_on_either_side(self, operation):
         a, b = 1.5, 2.5
         for apply in (lambda x, y: operation.apply(Level1(x), y), lambda x, y: operation.apply(x, Level1(y))):
@@ -1485,40 +1014,7 @@ class TestLevels:
         assert type(product) is Level2
         assert product.data.data.data == 30 + 30 + 10 - 25 + 5
 
-    def test_an_operation_of_your_own_is_of_the_level_of_its_operand(self):
-        def cube(x):
-            def _backward(grad):
-                x.grad += grad * 3 * x.data**2
-
-            return Value(x.data**3, (x,), "cube", _backward)
-
-        x = Value(2.0)
-        inner = Level1(x)
-        result = cube(inner)
-        assert type(result) is Level1
-        result.backward()
-        inner.grad.backward()
-        assert (result.data.data, inner.grad.data, x.grad) == (8.0, 12.0, 12.0)
-        assert type(cube(Tagged(2.0))) is Value
-
-    def test_a_second_derivative(self):
-        x = Value(0.5)
-        inner = Level1(x)
-        (inner.tanh() * inner**3).backward()
-        inner.grad.backward()
-        t, s = math.tanh(0.5), 1 - math.tanh(0.5) ** 2
-        assert inner.grad.data == pytest.approx(s * 0.5**3 + t * 3 * 0.5**2, rel=1e-14)
-        assert x.grad == pytest.approx(-2 * t * s * 0.5**3 + 2 * s * 3 * 0.5**2 + t * 6 * 0.5, rel=1e-14)
-
-    def test_perturbations_are_not_confused(self):
-        x = Value(1.0)
-        y = Level1(1.0)
-        (x + y).backward()
-        outer = x * y.grad
-        outer.backward() if isinstance(outer, Value) else None
-        assert x.grad == 1.0
-
-    @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+    @every_operation
     def test_every_operation_has_the_same_value_and_gradient_a_level_in(self, operation):
         for point in operation.points + operation.edges:
             outer = [Value(x) for x in point]
@@ -1562,14 +1058,6 @@ class TestDivmod:
             assert tuple(number.data for number in pair) == divmod(x, y)
 
 
-class TestAGradientFromOutside:
-    def test_one_that_is_too_large_changes_nothing(self):
-        x = Value(2.0)
-        with pytest.raises(OverflowError, match="int too large"):
-            (x * 3).backward(10**400)
-        assert x.grad == 0.0
-
-
 class TestConstants:
     """Plain numbers in operations, those that `promote` was given, and what `detach` returns: no gradients."""
 
@@ -1586,13 +1074,7 @@ class TestConstants:
         ],
     )
     def test_they_get_no_gradient(self, constant):
-        for result in (
-            constant * constant,
-            constant**2,
-            Value(2.0) * constant,
-            dot([Value(2.0)], [constant]),
-            -constant,
-        ):
+        for result in (constant**2, Value(2.0) * constant, dot([Value(2.0)], [constant]), -constant):
             result.backward()
             assert (constant.data, constant.grad, constant._is_constant) == (3.0, 0.0, True)
 
@@ -1619,18 +1101,7 @@ class TestConstants:
 class TestSubclasses:
     def test_operations_keep_the_class_of_the_first_operand(self):
         v = Tagged(2.0)
-        for result in (
-            v + 1,
-            1 + v,
-            v * Value(2.0),
-            -v,
-            v.exp(),
-            abs(v),
-            2**v,
-            v.detach(),
-            sum([v, 1.0]),
-            dot([v], [2.0]),
-        ):
+        for result in (v + 1, 1 + v, v * Value(2.0), -v, v.exp(), abs(v), 2**v, v.detach(), copy.deepcopy(v)):
             assert result.tagged()
 
     def test_a_fused_operation_keeps_the_class_of_the_first_operand(self):
@@ -1638,12 +1109,6 @@ class TestSubclasses:
         for fused in (sum, mean, lambda values: dot(values, [2.0, 3.0])):
             assert type(fused(values)) is Value
             assert type(fused(values[::-1])) is Tagged
-
-    def test_they_mix_with_values(self):
-        v, w = Tagged(2.0), Value(3.0)
-        loss = v * w + w * v + sum([v, w]) + dot([v], [w], 1.0)
-        loss.backward()
-        assert (loss.data, v.grad, w.grad) == (24.0, 10.0, 7.0)
 
     def test_operations_do_not_call_their_init(self):
         class Weight(Value):
@@ -1670,10 +1135,6 @@ class TestSubclasses:
         assert (Value(1.0) + Counted(2.0)).data == 3.0
         assert (1.0 + Counted(2.0)).data == 3.0
         assert Counted.reflected == 2
-
-    def test_they_are_copied_as_what_they_are(self):
-        assert copy.deepcopy(Tagged(2.0)).tagged()
-        assert pickle.loads(pickle.dumps(Tagged(2.0))).tagged()
 
 
 class TestThePackage:
@@ -1741,25 +1202,3 @@ def test_what_has_no_numbers_in_order_is_refused_by_operations_on_lists(items):
 def test_a_value_that_is_too_long_to_show_ends_in_dots_after_a_whole_item(value, text):
     assert errors.shown(value) == text
     assert len(text) <= 80
-
-
-def test_an_operand_may_be_an_object_that_delegates_to_a_value():
-    class Parameter:
-        def __init__(self, value):
-            vars(self)["value"] = value
-
-        def __getattr__(self, name):
-            return getattr(self.value, name)
-
-        def __setattr__(self, name, number):
-            setattr(self.value, name, number)
-
-    def cube(x):
-        def _backward(grad):
-            x.grad += grad * 3 * x.data**2
-
-        return Value(x.data**3, (x,), "cube", _backward)
-
-    a = Value(2.0)
-    cube(Parameter(a)).backward()
-    assert a.grad == 12.0

@@ -3,7 +3,6 @@ import builtins
 import gc
 import math
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -17,14 +16,7 @@ import micrograd
 from micrograd import Value, dot, mean, nn, promote, scalar, sum, where
 from micrograd.core.levels import active_levels
 from micrograd.functional import GradientError, grad, gradcheck, hessian, hvp, jacobian, jvp, value_and_grad, vjp
-from tests.helpers import assert_close, flat, graphs, numbers, random_examples
-from tests.operations import OPERATIONS
-
-POINTS = [
-    pytest.param(operation, point, id=f"{operation.name} at {point}")
-    for operation in OPERATIONS
-    for point in operation.points
-]
+from tests.helpers import assert_close, every_operation, every_point, flat, graphs, numbers, random_examples
 
 
 def rosenbrock(p):
@@ -34,7 +26,7 @@ def rosenbrock(p):
 # Derivatives of every order
 
 
-@pytest.mark.parametrize(("operation", "point"), POINTS)
+@every_point
 def test_the_hessian_of_every_operation_is_that_of_mathematics(operation, point):
     def slope(i, j, at):
         xs = [*map(mp.mpf, point)]
@@ -49,7 +41,7 @@ def test_the_hessian_of_every_operation_is_that_of_mathematics(operation, point)
         assert row == pytest.approx(right, rel=1e-12, abs=1e-13)
 
 
-@pytest.mark.parametrize(("operation", "point"), POINTS)
+@every_point
 def test_every_operation_and_its_gradient_pass_gradcheck(operation, point):
     assert gradcheck(operation.apply, point)
     assert gradcheck(grad(operation.apply, tuple(range(operation.arity))), point)
@@ -79,6 +71,7 @@ def test_derivatives_are_by_the_first_argument_unless_told_and_count_from_the_en
     assert jacobian(lambda x, y: [f(x, y)])(3.0, 5.0) == [30.0]
     assert grad(f, (-2, -1))(3.0, 5.0) == [30.0, 9.0]
     assert grad(f, np.int64(1))(3.0, 5.0) == 9.0
+    assert grad(f, np.array([1, 0]))(3.0, 5.0) == [9.0, 30.0]
     assert grad(f, (0, 0))(3.0, 5.0) == [30.0, 30.0]
 
 
@@ -93,18 +86,9 @@ def test_jacobians_have_the_shape_of_the_result_and_then_of_the_argument():
     assert jacobian(lambda x: [])([1.0]) == []
 
 
-def test_a_jacobian_runs_its_function_once():
-    calls = []
-    assert jacobian(lambda x: calls.append(x) or [x, 2 * x, x * x])(3.0) == [1.0, 2.0, 6.0]
-    assert len(calls) == 1
-
-
-def test_a_hessian_is_symmetric_and_right():
+def test_a_hessian_is_right_and_times_a_vector_it_is_hvp():
     assert hessian(rosenbrock)([1.5, 2.0]) == [[1902.0, -600.0], [-600.0, 200.0]]
     assert hessian(lambda x, y: x * x * y, (0, 1))(3.0, 5.0) == [[10.0, 6.0], [6.0, 0.0]]
-
-
-def test_a_hessian_times_a_vector_is_hvp():
     point, vector = [1.5, 2.0], [0.25, -3.0]
     product = [math.fsum(h * v for h, v in zip(row, vector, strict=True)) for row in hessian(rosenbrock)(point)]
     assert hvp(rosenbrock)(point, vector) == pytest.approx(product, rel=1e-14)
@@ -132,7 +116,7 @@ def product(xs, ys):
     return math.fsum(x * y for x, y in zip(xs, ys, strict=True))
 
 
-@pytest.mark.parametrize(("operation", "point"), POINTS)
+@every_point
 def test_the_derivative_of_every_operation_in_a_direction_is_that_of_mathematics(operation, point):
     direction, every = [0.75, -1.25, 0.5, 2.0, -3.0][: operation.arity], tuple(range(operation.arity))
     right = operation.gradient(*map(mp.mpf, point))
@@ -187,31 +171,6 @@ def test_random_functions_have_the_same_jacobian_forward_and_backward(graph, vec
     assert_close(vjp(results)(at, weights)[1], [product(column, weights) for column in zip(*rows, strict=True)])
 
 
-def test_products_with_jacobians_are_pytorchs():
-    torch = pytest.importorskip("torch")
-
-    def f(x, y, module):
-        return [module.sin(x[0] * y), x[1] / y + module.exp(x[0]), module.tanh(x[1]) ** 2]
-
-    def theirs(x, y):
-        return torch.stack(f(x, y, torch))
-
-    x, y, tangent, weights = [0.5, -1.5], 2.0, [1.0, 0.25], [1.0, -2.0, 0.5]
-    tensors = [torch.tensor(number, dtype=torch.float64) for number in (x, y)]
-    value, right = torch.func.jvp(lambda x: theirs(x, tensors[1]), (tensors[0],), (torch.tensor(tangent).double(),))
-    ours = jvp(lambda x, y: f(x, y, scalar))(x, y, tangent)
-    assert ours[0] == pytest.approx(value.tolist(), rel=1e-14)
-    assert ours[1] == pytest.approx(right.tolist(), rel=1e-14)
-    _, pull = torch.func.vjp(theirs, *tensors)
-    for argnum, right in enumerate(pull(torch.tensor(weights).double())):
-        _, gradient = vjp(lambda x, y: f(x, y, scalar), argnum)(x, y, weights)
-        assert gradient == pytest.approx(right.tolist(), rel=1e-14)
-    for argnum in (0, 1):
-        right = torch.func.jacfwd(theirs, argnum)(*tensors).tolist()
-        found = jacobian(lambda x, y: f(x, y, scalar), argnum)(x, y)
-        assert np.array(found) == pytest.approx(np.array(right), rel=1e-14)
-
-
 def test_forward_and_reverse_mode_nest_in_any_order():
     def cubic(x):
         return x[0] ** 3 * x[1] + x[1] ** 2 / x[0]
@@ -243,11 +202,6 @@ def test_gradients_flow_to_the_weights_through_forward_mode():
     assert (x.grad, w.grad) == (3 * 3 * 4 + 6 * 9 * 2, 8 + 6 * 3 * 4 + 1)
 
 
-def test_forward_mode_does_not_confuse_its_variables():
-    assert jvp(lambda x: x * jvp(lambda y: x + y)(1.0, 1.0)[1])(1.0, 1.0) == (1.0, 1.0)
-    assert grad(lambda x: x * jvp(lambda y: x * y)(2.0, 1.0)[1])(3.0) == 6.0
-
-
 def test_forward_mode_compiles():
     for products, vector in ((jvp, TANGENT), (vjp, WEIGHTS)):
         fast = micrograd.compile(products(spiral), (POINT, vector), backend="python")
@@ -274,12 +228,15 @@ def test_a_jacobian_calls_each_closure_once_whatever_the_number_of_results():
         return Value(x.data * y.data, (x, y), "counted", _backward)
 
     def powers(x):
+        calls.append(x)
         xy = counted(x[0], x[1])
         return [xy**n for n in range(1, 6)]
 
+    calls = []
     rows = jacobian(powers)([2.0, 3.0])
     assert rows == [[3.0 * n * 6.0 ** (n - 1), 2.0 * n * 6.0 ** (n - 1)] for n in range(1, 6)]
     assert seen == [1.0]
+    assert len(calls) == 1
 
 
 # What is told apart
@@ -289,6 +246,8 @@ def test_perturbation_confusion_does_not_happen():
     assert grad(lambda x: x * grad(lambda y: x + y)(1.0))(1.0) == 1.0
     assert grad(lambda x: x * grad(lambda y: x * y)(2.0))(3.0) == 6.0
     assert grad(lambda x: grad(lambda y: grad(lambda z: x * y * z * z)(y))(x))(2.0) == 16.0  # of 4 x y, y = x
+    assert jvp(lambda x: x * jvp(lambda y: x + y)(1.0, 1.0)[1])(1.0, 1.0) == (1.0, 1.0)
+    assert grad(lambda x: x * jvp(lambda y: x * y)(2.0, 1.0)[1])(3.0) == 6.0
 
 
 @pytest.mark.parametrize(
@@ -368,28 +327,6 @@ def test_what_a_value_kept_from_a_derivative_holds_can_be_used():
     assert x.grad == 3.0
 
 
-def test_a_value_kept_from_an_inner_derivative_is_no_use_in_the_outer_one():
-    def outer(x, use):
-        kept = []
-        grad(lambda y: kept.append(y * y) or y)(3.0)
-        return use(x, kept[0])
-
-    for use in (lambda x, y: x * y, lambda x, y: y):
-        with pytest.raises(TypeError, match="that has ended"):
-            grad(outer)(2.0, use)
-    assert grad(outer)(2.0, lambda x, y: x * y.data) == 9.0
-
-
-def test_threads_may_compute_what_a_derivative_needs():
-    w = Value(2.0)
-
-    def parts(x):
-        with ThreadPoolExecutor(2) as pool:
-            return sum(pool.map(lambda i: w * x**i, range(4)))
-
-    assert grad(parts)(3.0).data == 2 * (1 + 6 + 27)
-
-
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
 def test_an_interrupted_function_leaves_nothing_behind(error):
     def interrupted(x):
@@ -443,20 +380,6 @@ def test_a_named_tuple_keeps_its_names():
     assert gradcheck(lambda p: p.left**p.right, [pair])
 
 
-def test_an_array_of_no_dimensions_is_a_number():
-    x = np.array(2.0)
-    assert value_and_grad(lambda x: scalar.tanh(x) * 0 + x * x)(x) == (4.0, 4.0)
-    assert hvp(lambda x: np.array(x**3))(x, np.array(1.0)) == 12.0
-    assert gradcheck(scalar.tanh, x)
-
-
-def test_one_number_in_brackets_has_a_gradient_too():
-    value, gradient = value_and_grad(lambda x: (x * x).sum(keepdims=True))(np.array([[1.0, 2.0]]))
-    assert value == 5.0
-    assert gradient.tolist() == [[2.0, 4.0]]
-    assert hessian(lambda x: [x * x])(3.0) == 2.0
-
-
 def test_tables_and_series_go_by_position():
     pandas = pytest.importorskip("pandas")
     series, table = pandas.Series([2.0, 3.0], index=[1, 0]), pandas.DataFrame({"b": [1.0, 2.0], "a": [3.0, 4.0]})
@@ -497,6 +420,15 @@ def test_all_numbers_that_a_derivative_adds_to_the_graph_are_constants(of):
     assert {leaf for leaf in leaves if not leaf._is_constant} == {x, w}
 
 
+def test_an_array_of_no_dimensions_is_a_number_and_a_number_in_brackets_has_a_gradient():
+    x = np.array(2.0)
+    assert value_and_grad(lambda x: scalar.tanh(x) * 0 + x * x)(x) == (4.0, 4.0)
+    assert hvp(lambda x: np.array(x**3))(x, np.array(1.0)) == 12.0
+    assert gradcheck(scalar.tanh, x)
+    assert grad(lambda x: (x * x).sum(keepdims=True))(np.array([[1.0, 2.0]])).tolist() == [[2.0, 4.0]]
+    assert hessian(lambda x: [x * x])(3.0) == 2.0
+
+
 def test_lists_and_tuples_reach_the_function_as_they_are():
     def f(x):
         assert type(x) is tuple
@@ -504,15 +436,6 @@ def test_lists_and_tuples_reach_the_function_as_they_are():
         return x[0] * x[1][0]
 
     assert grad(f)((2.0, [3.0])) == [3.0, [2.0]]
-
-
-def test_arrays_reach_the_function_as_arrays():
-    x = np.array([[1.0, 2.0], [3.0, 4.0]])
-    assert grad(lambda x: (x @ x.T).sum())(x).tolist() == [[8.0, 12.0], [8.0, 12.0]]
-    assert jacobian(lambda x: x[0] * 2)(x).tolist() == [[[2.0, 0.0], [0.0, 0.0]], [[0.0, 2.0], [0.0, 0.0]]]
-    assert hessian(lambda v: v @ v)(x[0]).tolist() == [[2.0, 0.0], [0.0, 2.0]]
-    assert x.dtype == float
-    assert gradcheck(lambda x, y: x @ y, (x, x[0]))
 
 
 def test_arrays_come_out_where_arrays_go_in():
@@ -592,14 +515,9 @@ def test_a_function_may_change_its_argument_in_place(in_place, x, value, gradien
     assert np.array_equal(grad(in_place)(x), gradient)
     assert np.array_equal(grad(in_place, (0,))(x), [gradient])
     assert np.array_equal(jacobian(in_place)(x), gradient)
+    assert np.array_equal(np.ravel(hvp(in_place)(x, x)), np.ravel(np.dot(hessian(in_place)(x), np.ravel(x))))
     assert gradcheck(in_place, [x])
     assert list(x) == before
-
-
-def test_second_derivatives_of_a_function_that_changes_its_argument_are_right_too():
-    x = np.array([-1.0, 2.0])
-    assert hessian(doubled)(x).tolist() == [[8.0, 0.0], [0.0, 8.0]]
-    assert hvp(clipped)(x, [5.0, 5.0]).tolist() == [0.0, 10.0]
 
 
 def test_a_network_learns_an_equation_of_its_own_derivative():
@@ -621,20 +539,6 @@ def test_a_network_learns_an_equation_of_its_own_derivative():
     for t in (0.0, 0.3, 0.9):
         assert u([t]).data == pytest.approx(math.exp(-t), abs=0.02)
 
-    def of_bias(b):
-        layer = u.layers[0].neurons[0]
-        layer.b, before = b, layer.b
-        try:
-            return loss()
-        finally:
-            layer.b = before
-
-    bias = u.layers[0].neurons[0].b
-    u.zero_grad()
-    loss().backward()
-    assert bias.grad == pytest.approx(grad(of_bias)(bias.data).data, rel=1e-9, abs=1e-15)
-    assert gradcheck(of_bias, bias.data)
-
 
 # Errors
 
@@ -647,10 +551,6 @@ def test_a_network_learns_an_equation_of_its_own_derivative():
         (lambda: grad(lambda x: [x, x])(1.0), "returns one number, not 2: use jacobian"),
         (lambda: grad(lambda x: [[x, x], [x]])(1.0), "returns one number, not 3: use jacobian"),
         (lambda: hvp(lambda x: x * x)(1.0), r"call hvp\(f\) as hvp\(f\)\(x, vector\), .* given: 1$"),
-        (
-            lambda: hvp(lambda x: x * x)(),
-            r"call hvp\(f\) as hvp\(f\)\(x, vector\), .* given: 0$",
-        ),
         (lambda: jacobian(lambda x: {x})(1.0), "a function that returns numbers, not set"),
         (lambda: jvp(lambda x: x)(1.0), r"call jvp\(f\) as jvp\(f\)\(x, vector\), .* given: 1$"),
         (lambda: vjp(3.0), r"expected a function to differentiate, not 3.0"),
@@ -662,14 +562,8 @@ def test_a_network_learns_an_equation_of_its_own_derivative():
         (lambda: grad(lambda x: x, (0, -2))(1.0), r"argnum is \(0, -2\)"),
         (lambda: grad(lambda x: x, 0.0)(1.0), r"^argnum is 0\.0: expected the position of one"),
         (lambda: grad(lambda x: x, [None])(1.0), r"^argnum is \(None,\): expected the position of one"),
-        (
-            lambda: grad(lambda x: x, "x")(1.0),
-            "argnum is 'x': expected the position of one of 1 argument, or a tuple of them",
-        ),
-        (
-            lambda: grad(lambda x, y: x * y, {0, 1})(1.0, 2.0),
-            r"argnum is {0, 1}: expected the position of one",
-        ),
+        (lambda: grad(lambda x: x, "x")(1.0), "argnum is 'x': expected the position of one .*, or a tuple of them"),
+        (lambda: grad(lambda x, y: x * y, {0, 1})(1.0, 2.0), r"argnum is {0, 1}: expected the position of one"),
         (lambda: hvp(rosenbrock)([1.0, 2.0], {1.0, 2.0}), "vector: a Value holds a number .*, not set"),
         (lambda: gradcheck(lambda x, y: x * y[0], (1.0, ["2"])), r"^inputs\[1\]\[0\]: a Value holds a number"),
     ],
@@ -751,12 +645,6 @@ def cube(x, slope):
     return type(x)(x.data * x.data * x.data, (x,), "cube", _backward)
 
 
-def test_gradcheck_accepts_a_right_closure():
-    assert gradcheck(lambda x: cube(x, lambda x: 3 * x * x), 2.0) is True
-    assert gradcheck(lambda x: cube(x, lambda x: 3 * x * x), Value(2)) is True
-    assert gradcheck(lambda x: cube(x, lambda x: 3 * x * x), [Fraction(1, 3)]) is True
-
-
 def test_gradcheck_names_the_input_both_numbers_and_the_relative_error():
     def f(x, pair):
         return [x * pair[0], [cube(pair[1][2], lambda x: 2 * x * x) + x]]
@@ -782,7 +670,8 @@ def test_gradcheck_sees_an_error_in_the_seventh_digit():
 
 
 def test_gradcheck_allows_what_is_exactly_at_the_tolerance_and_tolerances_have_names():
-    assert gradcheck(lambda x: 2 * x, 1.0, rtol=0.0, atol=0.0)
+    assert gradcheck(lambda x: cube(x, lambda x: 3 * x * x), Value(2), rtol=0.0, atol=1e-12) is True
+    assert gradcheck(lambda x: 2 * x, [Fraction(1, 3)], rtol=0.0, atol=0.0)
     with pytest.raises(TypeError):
         gradcheck(lambda x: 2 * x, 1.0, 1e-5)
 
@@ -808,7 +697,7 @@ def with_slope(f, slope):
     return operation
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+@every_operation
 def test_gradcheck_sees_a_wrong_gradient_of_every_operation(operation):
     for point in operation.points:
         with pytest.raises(GradientError, match="but the central difference gives"):
@@ -828,11 +717,6 @@ def test_gradcheck_sees_a_closure_that_replaces_the_gradient(slope):
     for f in (lambda x, ys: replacing(ys[0]), lambda x, ys: [x, replacing(ys[0]) + x]):
         with pytest.raises(GradientError, match=message):
             gradcheck(f, [1.0, [0.5]])
-
-
-def test_a_position_may_be_of_numpys_kind():
-    assert grad(lambda x, y: x * y, np.array([1, 0]))(2.0, 3.0) == [2.0, 3.0]
-    assert grad(lambda x, y: x * y, np.int64(1))(2.0, 3.0) == 2.0
 
 
 @pytest.mark.parametrize("x", [2.0, 1e-3])
@@ -905,23 +789,11 @@ def test_gradcheck_accepts_where_one_sided_pieces_meet_and_beside_a_large_number
         gradcheck(lambda x: f(x) + with_slope(lambda x: x, lambda x: 1.0005)(x), x)
 
 
-def test_where_rounding_hides_the_slope_gradcheck_does_not_accept_any_gradient():
-    with pytest.raises(GradientError, match="is 2.0, but the central difference gives"):
-        gradcheck(lambda x: 1e16 + one_too_many(x), 1.0)
-
-
 @pytest.mark.parametrize("digits", [13, 14, 15])
 def test_central_differences_keep_clear_of_rounding_within_the_function(digits):
     noisy = with_slope(lambda x: round(math.sin(x), digits), math.cos)
     for n in range(60):
         assert gradcheck(noisy, -3 + n / 10)
-
-
-@pytest.mark.parametrize("x", [-50.0, -2.0, -1e-9, 0.0, 1e-4, 0.3, 50.0])
-def test_gradcheck_sees_an_error_in_the_fifth_digit_beside_a_larger_number(x):
-    assert gradcheck(with_slope(math.atan, lambda x: 1 / (1 + x * x)), x)
-    with pytest.raises(GradientError, match=r"inputs\[0\] is .*, but the central difference gives"):
-        gradcheck(lambda x: 1 + with_slope(math.atan, lambda x: 1.00001 / (1 + x * x))(x), x)
 
 
 def test_beside_a_kink_there_is_a_slope_and_at_it_there_is_none():
@@ -937,29 +809,6 @@ def test_central_differences_keep_to_where_the_function_is_defined():
     for x in (1e-10, 1e-3, 0.05, 7.0):
         assert gradcheck(with_slope(math.log, lambda x: 1 / x), x)
     assert gradcheck(with_slope(math.asin, lambda x: 1 / math.sqrt(1 - x * x)), 1 - 2**-40, rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("x", "exponents"),
-    [(1.0, range(-3, -27, -2)), (0.0, range(-4, -28, -2)), (-40.0, range(2, -22, -2)), (2.0**-100, None)],
-)
-def test_the_steps_are_powers_of_two_around_the_input(x, exponents):
-    points = []
-    gradcheck(lambda v: points.append(v.data) or v, x)
-    steps = [2.0**n for n in exponents or [*range(-4, -28, -2), *range(-103, -127, -2)]]
-    assert points[-2 * len(steps) :] == [x + sign * h for h in steps for sign in (1, -1)]
-
-
-@pytest.mark.parametrize(("frequency", "rtol"), [(1, 1e-12), (30, 1e-12), (100, 1e-12), (300, 1e-7)])
-def test_central_differences_are_extrapolated_to_nearly_all_digits(frequency, rtol):
-    def wave(x):
-        def _backward(grad):
-            x.grad += grad * frequency * math.cos(frequency * x.data)
-
-        return Value(math.sin(frequency * float(x.data)), (x,), "wave", _backward)
-
-    for x in (0.1, 0.5, 0.7):
-        assert gradcheck(wave, x, rtol=rtol, atol=rtol * frequency)
 
 
 def test_a_slope_that_is_not_a_number_is_not_right():
@@ -1026,30 +875,3 @@ def test_operands_of_different_derivatives_are_an_error_unless_promoted(order):
 
     with pytest.raises(TypeError, match=r"operands of product belong to different derivatives: .*promote\(x, y\)"):
         grad(f)(2.0)
-
-
-@pytest.mark.parametrize(
-    "f",
-    [
-        lambda x: (x - 5) ** 101,  # a whole power of a negative number
-        lambda x: (x - 5) ** 102,
-        lambda x: (x - 4.8) ** 101,
-        lambda x: abs(3.2 - x) + 2 * abs(2.6 - x),
-        lambda x: (
-            scalar.sigmoid(3.2 - x) * scalar.softplus(2.6 - x) + scalar.softplus(4.4 - x) * scalar.sigmoid(2.6 - x)
-        ),
-        lambda x: 2.5**x - x % 1.7 + 9.5 % x,
-        lambda x: abs(x) + abs(-x),
-        lambda x: scalar.sigmoid(400 * x) * scalar.softplus(-400 * x) + scalar.softplus(x),
-        lambda x: where(x != 3, x, 0) + where(x == 4, x, 0) + where(x >= 4, x, 0) + where(x > 4, x, 0) + where(x, x, 0),
-        lambda x: x.data * Value(1.0) * 0 + x,
-        lambda x: (x * x if x.data else x) + hash(x.data) * 0,
-    ],
-)
-def test_gradcheck_takes_every_branch_that_numbers_take(f):
-    assert gradcheck(f, 3.9, rtol=1e-12)
-    assert gradcheck(f, 2.1, rtol=1e-12)
-
-
-def test_the_third_derivative_of_asinh_at_0_is_that_of_its_series():
-    assert grad(grad(grad(lambda x: x.asinh())))(0.0) == -1.0

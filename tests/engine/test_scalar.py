@@ -6,7 +6,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from mpmath import mp
 
 from micrograd import Value, scalar
 from tests.operations import FUNCTIONS, OPERATORS
@@ -29,11 +28,6 @@ def test_a_function_of_floats_is_right_to_the_last_digits(operation, point):
 
 def test_every_function_of_one_number_is_in_the_table():
     assert set(scalar.FUNCTIONS) <= {operation.name for operation in FUNCTIONS}
-
-
-def test_the_public_names_are_the_functions_of_one_number_and_eight_more():
-    others = ["divide", "as_index", "floor_divide", "largest", "power", "remainder", "take", "where"]
-    assert sorted(scalar.__all__) == sorted([*scalar.FUNCTIONS, *others])
 
 
 @pytest.mark.parametrize(("x", "low", "high"), [(2, 0, 1), (-1, 0.0, 1.0), (0.5, 0, 1), (2.0, 3.0, 1.0), (0.0, 3, 1)])
@@ -73,14 +67,11 @@ def test_a_bound_is_a_number_of_the_kind_that_is_clipped():
     assert math.copysign(1, scalar.clip(-1.0, -0.0, 1)) == -1.0
 
 
-def test_far_left_gelu_and_silu_keep_their_digits():
-    assert scalar.gelu(-9.0) == pytest.approx(-9 * float(mp.ncdf(-9)), rel=1e-13)
-    assert scalar.silu(-700.0) == pytest.approx(-700 * math.exp(-700), rel=1e-15)
-
-
 @pytest.mark.parametrize("name", scalar.FUNCTIONS)
-def test_nan_goes_in_and_comes_out(name):
+def test_nan_goes_in_and_comes_out_and_text_is_refused(name):
     assert math.isnan(scalar.FUNCTIONS[name](NAN, *BOUNDS.get(name, ())))
+    with pytest.raises(TypeError):
+        scalar.FUNCTIONS[name]("2", *BOUNDS.get(name, ()))
 
 
 @pytest.mark.parametrize("name", scalar.FUNCTIONS)
@@ -108,37 +99,16 @@ def test_other_numbers_are_computed_as_floats(number):
 
 
 @pytest.mark.parametrize(
-    ("function", "x", "result"),
+    ("function", "x", "limit"),
     [
-        (scalar.exp, -INF, 0.0),
-        (scalar.exp, INF, INF),
-        (scalar.tanh, 1000.0, 1.0),
-        (scalar.tanh, -INF, -1.0),
-        (scalar.sigmoid, -1000.0, 0.0),
-        (scalar.sigmoid, -INF, 0.0),
-        (scalar.sigmoid, INF, 1.0),
-        (scalar.softplus, 1000.0, 1000.0),
-        (scalar.softplus, -INF, 0.0),
-        (scalar.softplus, INF, INF),
-        (scalar.relu, -INF, 0.0),
-        (scalar.relu, INF, INF),
-        (scalar.leaky_relu, -INF, -INF),
-        (scalar.floor, -INF, -INF),
-        (scalar.floor, -0.3, -1.0),
-        (scalar.digamma, INF, INF),
-        (scalar.lgamma, -INF, INF),
+        (scalar.exp, -INF, 0.0), (scalar.exp, INF, INF), (scalar.tanh, -INF, -1.0), (scalar.sigmoid, -INF, 0.0),
+        (scalar.sigmoid, INF, 1.0), (scalar.softplus, -INF, 0.0), (scalar.softplus, INF, INF), (scalar.relu, -INF, 0.0),
+        (scalar.relu, INF, INF), (scalar.leaky_relu, -INF, -INF), (scalar.floor, -INF, -INF),
+        (scalar.digamma, INF, INF), (scalar.lgamma, -INF, INF),
     ],
-)
-def test_zero_and_infinity_have_their_limits(function, x, result):
-    assert function(x) == result
-
-
-def test_the_relu_of_a_negative_zero_is_positive():
-    assert math.copysign(1, scalar.relu(-0.0)) == 1
-
-
-def test_a_small_sigmoid_keeps_all_its_digits():
-    assert scalar.sigmoid(-700.0) == pytest.approx(math.exp(-700.0), rel=1e-15, abs=0)
+)  # fmt: skip
+def test_infinity_has_its_limits(function, x, limit):
+    assert function(x) == limit
 
 
 @pytest.mark.parametrize(
@@ -167,26 +137,15 @@ def test_a_result_too_large_is_named(name, x):
     assert str(caught.value) == f"{name}({x!r}): the result is too large for a float"
 
 
-@pytest.mark.parametrize("name", scalar.FUNCTIONS)
-def test_something_that_is_no_number_is_a_type_error(name):
-    with pytest.raises(TypeError):
-        scalar.FUNCTIONS[name]("2", *BOUNDS.get(name, ()))
-
-
 @pytest.mark.parametrize(
     ("function", "x", "y", "error", "message"),
     [
         (scalar.divide, 1, 0.0, ZeroDivisionError, "1 / 0.0: division by zero"),
         (scalar.remainder, 1.5, 0, ZeroDivisionError, "1.5 % 0: modulo by zero"),
+        (scalar.floor_divide, 1.5, 0, ZeroDivisionError, "1.5 // 0: division by zero"),
         (scalar.power, 0.0, -1, ZeroDivisionError, "0.0 ** -1: zero has no negative power"),
         (scalar.power, 10.0, 400, OverflowError, "10.0 ** 400: the result is too large for a float"),
-        (
-            scalar.power,
-            -8.0,
-            1 / 3,
-            ValueError,
-            f"-8.0 ** {1 / 3}: a fractional power of a negative number is not real",
-        ),
+        (scalar.power, -8.0, 0.5, ValueError, "-8.0 ** 0.5: a fractional power of a negative number is not real"),
     ],
 )
 def test_an_impossible_operation_names_both_operands(function, x, y, error, message):

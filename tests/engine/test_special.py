@@ -10,8 +10,7 @@ from micrograd import Backend, Value, fit, nn, take, where
 from micrograd.compiler.native import toolchain
 from micrograd.compiler.native.loop import NativeLoop
 from micrograd.optim import SGD
-from tests.helpers import CompiledOperation
-from tests.operations import OPERATIONS
+from tests.helpers import CompiledOperation, every_operation
 
 SPECIAL = 0.0, -0.0, math.inf, -math.inf, math.nan, -2.0, 1e300, 5e-324
 FEWER = 0.0, math.inf, -2.0
@@ -45,7 +44,7 @@ def alike(a, b):
     return all(math.isclose(x, y, rel_tol=1e-14) or (x != x and y != y) for x, y in zip(a, b, strict=True))
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+@every_operation
 def test_special_operands_have_the_value_the_gradient_or_the_error_that_they_have_in_the_engine(operation, backend):
     fast = CompiledOperation(operation, backend)
     usual = operation.points[0]

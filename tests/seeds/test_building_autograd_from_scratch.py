@@ -4,7 +4,6 @@ A class Value and a network on it, the closest to this package. Shown: its first
 gradients 4 and 2), its rules of differentiation, the training on XOR, the three pitfalls, and all six of its exercises.
 """
 
-import gc
 import math
 import operator
 import random
@@ -40,15 +39,6 @@ def train(model, epochs, until=0.0):
         optimizer.step()
         history.append(loss.data)
     return history
-
-
-@pytest.fixture
-def no_collector():
-    """Python's garbage collector, off."""
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
 
 
 class TestTheExamples:
