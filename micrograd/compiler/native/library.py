@@ -2,17 +2,11 @@
 
 import ctypes
 import math
-import os
 import struct
 import threading
-import weakref
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import wait
-from contextlib import suppress
-from functools import reduce
-from itertools import chain, repeat
-from operator import or_
+from itertools import chain
 from typing import Any, NamedTuple
 
 from micrograd.compiler.dataset import Batch, address
@@ -90,31 +84,39 @@ class CBackend:
         if library is None:
             started = self._started.pop(key, None)
             loaded = started.result() if started else self._prepare_build(key)()
-            what = self.stored, kind, self.precision, loaded
-            library = ThreadedLibrary(*what, key.threads) if key.threads > 1 else Library(*what)
-            self._libraries[key] = library
+            library = self._libraries[key] = Library(self.stored, kind, self.precision, loaded)
         return library
 
     def _prepare_build(self, key: "LibraryKey") -> Callable[[], ctypes.CDLL]:
         """Write the C of a library; returns a function that compiles it, unless it is in the cache, and loads it."""
-        kind, tile, _ = key
+        kind, tile = key
         with gc_paused():
             graph = self.stored.graph()
             if kind not in self._programs:
                 self._programs[kind] = program(graph, *graph.ends(kind))
             shared = self.options.shared(len(self.stored.shapes))
-            text = library_source(graph, self._programs[kind], tile=tile, precision=self.precision, shared=shared)
+            text = library_source(
+                graph, self._programs[kind], tile=tile, precision=self.precision, shared=shared,
+                threads=self._threads(kind), least=self._least(kind),
+            )  # fmt: skip
         self._graph = None
         return prepare_build(text)
 
     def _key(self, kind: CallSpec, n: float) -> "LibraryKey":
         """The key of the library for calls of this kind with n examples."""
-        threads = self.options.backend.threads
-        if threads > 1:
-            threads = max(1, int(min(threads, busy_threads(self.stored, kind, n))))
         # The last tile is filled up with examples whose seed is 0: they must add nothing to the gradients.
         in_tiles = kind != "backward" or self.stored.vanishes_with_seed
-        return LibraryKey(kind, tile_size(n / threads, self.precision.lanes) if in_tiles else 0, threads)
+        share = n / max(1, int(min(self._threads(kind), n / self._least(kind))))
+        return LibraryKey(kind, tile_size(share, self.precision.lanes) if in_tiles else 0)
+
+    def _threads(self, kind: CallSpec) -> int:
+        """How many threads may share the examples of a call."""
+        return self.options.backend.threads if isinstance(kind, str) else 1
+
+    def _least(self, kind: CallSpec) -> int:
+        """How many examples keep a thread busy for long enough."""
+        work = A_THREAD + A_GRADIENT * self.stored.n_parameters
+        return max(self.precision.lanes, math.ceil(work / max(1, self.stored.n_operands(kind))))
 
 
 class LibraryKey(NamedTuple):
@@ -122,7 +124,6 @@ class LibraryKey(NamedTuple):
 
     kind: CallSpec
     tile: int  # vectors of examples that are computed at once; 0 for one example after the other
-    threads: int  # which share the examples
 
 
 def check_constants(graph: Graph, precision: Precision) -> None:
@@ -135,11 +136,6 @@ def check_constants(graph: Graph, precision: Precision) -> None:
 def tile_size(n: float, lanes: int = DOUBLE.lanes) -> int:
     """The vectors of examples in a tile, if most calls have n examples; 0 to compute them one by one."""
     return 0 if n <= FEW_EXAMPLES else next(size for size in TILE_SIZES if size * lanes <= n or size == 1)
-
-
-def busy_threads(stored: SerializedGraph, kind: CallSpec, n: float) -> float:
-    """How many threads n examples keep busy for long enough."""
-    return n * stored.n_operands(kind) / (A_THREAD + A_GRADIENT * stored.n_parameters)
 
 
 class Library:
@@ -157,10 +153,8 @@ class Library:
         self._numbers = struct.Struct(f"={stored.n_parameters}{precision.code}")  # an error if one is too large
         self._local = threading.local()
         self._library = library
-        self._set_function(function_of(library, "run", RUN))
-
-    def _set_function(self, function: Any) -> None:
-        self._run, self.function = function, POINTER.from_buffer(function).value  # `cast` would make a cycle
+        self._run = function_of(library, "run", RUN)
+        self.function = POINTER.from_buffer(self._run).value  # `cast` would make a cycle
 
     def __call__(self, parameters: Sequence[float], seed: float, packed: Batch, results: Any, gradients: Any) -> None:
         """Compute the results for each example, one after the other, and in a backward call add to the gradients."""
@@ -190,9 +184,7 @@ class Library:
         if work is None:  # each thread has its own
             work = self._local.work = ctypes.create_string_buffer(self.room)
         first, n = (None, packed.n) if indices is None else (indices.buffer_info()[0], len(indices))
-        flags = self._run(numbers, packed.pointers, first, seed, gradients, address(results), work, n)
-        self.check_interrupt()
-        return int(flags)
+        return int(self._run(numbers, packed.pointers, first, seed, gradients, address(results), work, n))
 
     def _check(self, flags: int, parameters: Sequence[float], packed: Batch, numbers: Iterable[float]) -> None:
         """Raise the error that Python would have raised for a call with these flags, or an overflow of floats."""
@@ -203,98 +195,3 @@ class Library:
                 raise error or OverflowError(
                     f"an intermediate number is beyond the range of single precision: {REMEDY}"
                 )
-
-    def check_interrupt(self) -> None:
-        """Raise the Ctrl-C that came while threads were running."""
-
-
-class ThreadedLibrary(Library):
-    """A library whose function divides the examples among threads.
-
-    They run in parallel, since ctypes releases Python's lock. Their gradients are added in the order of the parts, so
-    no result depends on which thread is first.
-    """
-
-    def __init__(
-        self, stored: SerializedGraph, kind: CallSpec, precision: Precision, library: ctypes.CDLL, threads: int
-    ) -> None:
-        super().__init__(stored, kind, precision, library)
-        self._run_part, self._threads = self._run, threads
-        self._add = function_of(library, "add", ADD)
-        self._bytes, self._result_bytes = precision.size * stored.n_parameters, precision.size * stored.n_results(kind)
-        self._spare: list[array[int]] = []  # buffers that no call is using
-        self._interrupt: BaseException | None = None
-        self._executor: Any = None
-        self._process = 0  # the one that started these threads
-        this = weakref.ref(self)  # a strong reference would make a cycle
-        self._set_function(RUN(lambda *call: this()._called(*call)))  # type: ignore[union-attr]
-
-    def check_interrupt(self) -> None:
-        """Raise the Ctrl-C that came while threads were running."""
-        interrupt, self._interrupt = self._interrupt, None
-        if interrupt:
-            raise interrupt
-
-    def _called(self, *call: Any) -> int:
-        """A call from C, which no exception may pass through."""
-        try:
-            return self._divided(*call)
-        except BaseException as error:
-            self._interrupt = error
-            return 1
-
-    def _divided(
-        self, p: int, x: int, indices: int | None, seed: float, g: int | None, y: int, work: int, n: int
-    ) -> int:
-        count = min(self._threads, max(1, n // self._precision.lanes))
-        starts = [n * k // count for k in range(count + 1)]
-        order = array("q", range(n) if indices is None else ())
-        first = address(order) if indices is None else indices
-        buffers = [self._buffer() for _ in starts[2:]]  # of the other threads
-        parts = [(g, work), *((g and start, start + self._bytes) for start in map(address, buffers))]
-        flags = [0] * count
-
-        def run(k: int) -> None:
-            (gradients, work), (begin, end) = parts[k], starts[k : k + 2]
-            if k and gradients:
-                ctypes.memset(gradients, 0, self._bytes)
-            results, places = y + begin * self._result_bytes, first + begin * order.itemsize
-            flags[k] = self._run_part(p, x, places, seed, gradients, results, work, end - begin)
-
-        try:
-            others = list(map(self._pool().submit, repeat(run), range(1, count)))
-            run(0)
-            wait(others)
-        except BaseException as error:
-            self._end_threads()
-            if not isinstance(error, RuntimeError):  # a Ctrl-C
-                raise
-            for k in range(count):  # no thread can start, as when the main one has ended: this one does all the work
-                run(k)
-        for gradients, _ in parts[1:] if g else ():
-            self._add(g, gradients, self._stored.n_parameters)
-        self._spare += buffers
-        return reduce(or_, flags)
-
-    def _pool(self) -> Any:
-        """The other threads, kept since a new one may have to wait for a processor. A forked child starts its own."""
-        if self._executor is None or self._process != os.getpid():
-            from concurrent.futures import ThreadPoolExecutor  # an import that fails once the main thread has ended
-
-            self._process, self._executor = os.getpid(), ThreadPoolExecutor(self._threads - 1)
-        return self._executor
-
-    def _end_threads(self) -> None:
-        """Wait until none is at work in the buffers of a call, however often Ctrl-C comes meanwhile."""
-        executor, self._executor = self._executor, None
-        while executor:
-            with suppress(KeyboardInterrupt):
-                executor.shutdown(cancel_futures=True)
-                executor = None
-
-    def _buffer(self) -> "array[int]":
-        """The gradients of a part, and room to work in."""
-        try:
-            return self._spare.pop()
-        except IndexError:
-            return array("b", bytes(self._bytes + self.room))

@@ -151,8 +151,6 @@ class NativeLoop:
         with random_state(rng) as arguments.random:
             done = int(self._train(ctypes.addressof(arguments)))
         optimizer["steps"] += done
-        for library in self._work:
-            library.check_interrupt()
         return done
 
     def _kernel_call(self, batch: Batch, examples: Buckets) -> KernelCall:

@@ -280,8 +280,12 @@ def library_source(
     tile: int,
     precision: Precision = DOUBLE,
     shared: Sequence[bool] = (),
+    threads: int = 1,
+    least: int = 1,
 ) -> str:
     """A library with the function `run`, which runs a graph's program for many examples, and the size `room` it needs.
+
+    Up to so many `threads` share the examples, with at least as many as `least` for each.
 
     It computes `tile` vectors of examples at once, or if that is 0, one example after the other. A tile is smaller if
     its numbers would not stay in the processor's cache, from which each weight is read once for the whole tile, or if
@@ -310,17 +314,13 @@ def library_source(
     if tile:
         types = vector_functions(body, precision) + filled(PARTS["tiles"], SIZE=tile)
         types += filled(PARTS["rows"], FOLDS=folds(precision)) if "add_totals(" in body else ""
-    run = filled(
-        PARTS["run"],
-        INPUTS=offset,
-        OUTPUTS=program.n_results,
-        ONCE=once,
-        GATHER=gather,
-        FAILED=failed,
-        ROOM=(numbers * max(tile, 1) + 1) * VECTOR_BYTES,
-    )
+    run = filled(PARTS["run"], INPUTS=offset, OUTPUTS=program.n_results, ONCE=once, GATHER=gather, FAILED=failed)
+    room = (numbers * max(tile, 1) + 1) * VECTOR_BYTES
+    whole = PARTS["one_thread"]
+    if threads > 1:
+        whole = filled(PARTS["threads"], THREADS=threads, LEAST=least, COUNT=graph.n_parameters)
     parts = (
-        "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n",
+        "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n" + "#include <string.h>\n" * (threads > 1),
         PARTS["no_patterns"] + filled(PARTS["passes"], PASSES=FOR_TILES if tile else FOR_DOUBLES),
         "" if failed == "0" else flag_wrappers(types + body),
         helpers(types + body),
@@ -328,6 +328,7 @@ def library_source(
         body,
         PARTS["gather"] if gather or once else "",
         run,
-        PARTS["add"],
+        PARTS["add"] if threads > 1 else "",
+        filled(whole, ROOM=room),
     )
     return precision.text("\n".join(parts))

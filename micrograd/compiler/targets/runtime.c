@@ -253,16 +253,15 @@ static inline void gather(T *to, const double *const *x, int64_t arguments, int6
 }
 
 /* PART run */
-const int64_t room = ROOM; /* bytes that `work` needs */
-
-int run(const double *p, const double *const *x, const int64_t *at, wide seed,
-        double *g, double *y, double *work, int64_t n)
+/* Computes the examples from `first` on, up to `end`. */
+static int examples(const double *p, const double *const *x, const int64_t *at, wide seed,
+                    double *g, double *y, double *work, int64_t first, int64_t end)
 {
     feclearexcept(FE_ALL_EXCEPT);
     T *xs = (T *)(((uintptr_t)work + 63) & ~(uintptr_t)63), *ys = xs + INPUTS;
     T *t = ys + OUTPUTS, seeds;
 ONCE
-    for (int64_t b = 0, m = n % WIDTH ? n % WIDTH : WIDTH; b < n; b += m, m = WIDTH) {
+    for (int64_t b = first, m = (end - first - 1) % WIDTH + 1; b < end; b += m, m = WIDTH) {
         for (int64_t l = 0; l < WIDTH; l++) /* lanes that repeat an example have no gradient */
             ((double *)&seeds)[l] = l < m ? seed : 0.0;
 GATHER
@@ -272,6 +271,80 @@ GATHER
                 y[(b + l) * OUTPUTS + i] = ((double *)&ys[i])[l];
     }
     return FAILED;
+}
+
+/* PART one_thread */
+const int64_t room = ROOM; /* bytes that `work` needs */
+
+int run(const double *p, const double *const *x, const int64_t *at, wide seed,
+        double *g, double *y, double *work, int64_t n)
+{
+    return examples(p, x, at, seed, g, y, work, 0, n);
+}
+
+/* PART threads */
+/* Threads share the examples of a call: each has a part of them, and adds to gradients of its own. These are added up
+   in the order of the parts, so that no result depends on which thread is first. */
+#ifdef _WIN32 /* declared here, since windows.h defines names that are used here */
+typedef unsigned long __stdcall entry(void *);
+void *__stdcall CreateThread(void *, size_t, entry *, void *, unsigned long, unsigned long *);
+unsigned long __stdcall WaitForSingleObject(void *, unsigned long);
+int __stdcall CloseHandle(void *);
+typedef void *thread;
+#define ENTRY static unsigned long __stdcall
+#define BEGIN(t, entry, part) ((t = CreateThread(0, 0, entry, part, 0, 0)) != 0)
+#define WAIT(t) (WaitForSingleObject(t, 0xffffffffUL), CloseHandle(t))
+#else
+#include <pthread.h>
+typedef pthread_t thread;
+#define ENTRY static void *
+#define BEGIN(t, entry, part) (pthread_create(&t, 0, entry, part) == 0)
+#define WAIT(t) pthread_join(t, 0)
+#endif
+
+enum { PARAMETERS = COUNT, WORK = ROOM / sizeof(double) };
+const int64_t room = THREADS * sizeof(double) * ((int64_t)PARAMETERS + WORK); /* bytes that `work` needs */
+
+typedef struct {
+    const double *p, *const *x;
+    const int64_t *at;
+    wide seed;
+    double *g, *y, *work;
+    int64_t first, end;
+    int failed;
+} part;
+
+ENTRY compute(void *given)
+{
+    part *t = given;
+    if (t->first && t->g)
+        memset(t->g, 0, sizeof(double) * PARAMETERS);
+    t->failed = examples(t->p, t->x, t->at, t->seed, t->g, t->y, t->work, t->first, t->end);
+    return 0;
+}
+
+int run(const double *p, const double *const *x, const int64_t *at, wide seed,
+        double *g, double *y, double *work, int64_t n)
+{
+    part parts[THREADS];
+    thread threads[THREADS];
+    int begun[THREADS], failed = 0;
+    const int64_t most = n / LEAST, count = most < 1 ? 1 : most < THREADS ? most : THREADS;
+    for (int64_t k = count - 1; k >= 0; k--) {
+        double *own = work + k * ((int64_t)PARAMETERS + WORK);
+        parts[k] = (part){p, x, at, seed, k && g ? own : g, y, own + PARAMETERS, n * k / count, n * (k + 1) / count, 0};
+        begun[k] = k && BEGIN(threads[k], compute, parts + k);
+    }
+    for (int64_t k = 0; k < count; k++) {
+        if (begun[k])
+            WAIT(threads[k]);
+        else
+            compute(parts + k);
+        failed |= parts[k].failed;
+        if (k && g)
+            add(g, parts[k].g, PARAMETERS);
+    }
+    return failed;
 }
 
 /* PART add */

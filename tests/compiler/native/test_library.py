@@ -1,16 +1,13 @@
 """Loaded libraries: how many examples one computes at once, and in how many threads."""
 
-import concurrent.futures
 import copy
 import ctypes
-import math
 import pickle
 import random
 import signal
 import subprocess
 import sys
 import threading
-import time
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -21,6 +18,7 @@ import micrograd
 from micrograd import Backend, Value, dot, mean, take
 from micrograd.compiler import passes
 from micrograd.compiler.native import library, toolchain
+from micrograd.compiler.targets import c
 from micrograd.optim import SGD
 from tests.helpers import assert_close, grads, large, moons, needs_compiler
 
@@ -89,11 +87,11 @@ def test_more_than_four_examples_are_computed_in_tiles_of_up_to_four_vectors():
         fast = micrograd.compile(lambda x: p * x, (1.0,), parameters=[p], backend="c", batch_size=n)
         backend = fast._backends[((),)]
         libraries = backend._libraries
-        assert [*backend._started] == [("backward", tile, 1)]
+        assert [*backend._started] == [("backward", tile)]
         assert fast.backward([1.0] * n) == 2.0
-        assert [backend._started, *libraries] == [{}, ("backward", tile, 1)]
+        assert [backend._started, *libraries] == [{}, ("backward", tile)]
         assert fast.map([1.0] * n) == [2.0] * n
-        assert set(libraries) == {("backward", tile, 1), ("forward", tile, 1)}
+        assert set(libraries) == {("backward", tile), ("forward", tile)}
         assert fast.value_and_grad(1.0) == (2.0, 2.0)
 
 
@@ -170,56 +168,30 @@ def test_a_failure_in_another_threads_part_is_met(threads_pay):
 
 @needs_compiler
 @pytest.mark.parametrize("trains", [False, True])
-def test_ctrl_c_while_threads_are_at_work_waits_for_them(trains, monkeypatch, threads_pay):
-    model, fast, batch = noisy()
-    before = [p.data for p in model.parameters()]
-    memset = ctypes.memset
+def test_ctrl_c_while_threads_are_at_work_waits_for_them(trains, threads_pay):
+    """They add to buffers that are freed once the call has ended."""
+    model, fast, batch = noisy(n=4000)
+    packed, expected = fast.pack(batch), fast.backward(batch)
 
-    def interrupted(*place):  # in the other threads
-        signal.raise_signal(signal.SIGINT)
-        return memset(*place)
+    def again_and_again(call, delay):
+        threading.Timer(delay, signal.raise_signal, [signal.SIGINT]).start()
+        while True:
+            call(packed)
 
-    with fast.training(SGD(model.parameters(), 0.1)) if trains else nullcontext(fast.backward) as call:
-        monkeypatch.setattr(ctypes, "memset", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            call(batch)
-        monkeypatch.undo()
-        assert [p.data for p in model.parameters()] == before
-        call(batch)
-
-
-@needs_compiler
-def test_ctrl_c_while_threads_are_started_waits_for_those_that_are_at_work(monkeypatch, threads_pay):
-    _, fast, batch = noisy()
-    expected, memset, submit = fast.backward(batch), ctypes.memset, concurrent.futures.ThreadPoolExecutor.submit
-    begun, done = threading.Event(), []
-
-    def slow(*place):
-        begun.set()
-        time.sleep(0.1)
-        done.append(memset(*place))
-
-    def interrupted(*task):  # before the call knows of the task
-        submit(*task)
-        assert begun.wait(10)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(ctypes, "memset", slow)
-        patch.setattr(concurrent.futures.ThreadPoolExecutor, "submit", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            fast.backward(batch)
-        assert len(done) == 1
-    assert fast.backward(batch) == expected
+    with fast.training(SGD(model.parameters(), 0.0)) if trains else nullcontext(fast.backward) as call:
+        for delay in (0.0, 0.001, 0.002):
+            with pytest.raises(KeyboardInterrupt):
+                again_and_again(call, delay)
+        assert call(packed) == pytest.approx(expected)
 
 
-LATE = """import atexit, math, threading
+LATE = """import atexit, threading
 
 def late():
     from micrograd import Backend, Value, compile
     from micrograd.compiler.native import library
 
-    library.busy_threads, w = lambda *call: math.inf, Value(2.0)
+    library.A_THREAD, w = 0, Value(2.0)
     print(compile(lambda x: w * x, (1.0,), parameters=[w], backend=Backend("c", threads=2)).backward([1.0] * 64))
 
 def later():
@@ -238,48 +210,33 @@ def test_a_function_can_be_compiled_and_called_once_the_main_thread_has_ended():
 
 
 @needs_compiler
-@pytest.mark.parametrize("n_started", [None, 0, 1])
-def test_if_no_thread_can_start_the_calling_one_does_all_the_work(n_started, monkeypatch, threads_pay):
-    model, fast, batch = noisy()
-
+@pytest.mark.parametrize("can_begin", ["0", "part == parts + 1 && pthread_create(&t, 0, entry, part) == 0"])
+def test_if_no_thread_can_begin_the_calling_one_does_its_work(can_begin, monkeypatch, threads_pay):
     def results():
-        SGD(model.parameters(), 0.1).zero_grad()
+        model, fast, batch = noisy()
         return [fast.backward(batch), *grads(model.parameters()), *fast.map(batch)]
 
-    expected, original, left = results(), threading.Thread.start, list(range(n_started or 0))
-    for built in fast._backends[fast._shapes]._libraries.values():
-        built._executor = None  # whose threads have been started
-
-    def refused(*call):
-        raise RuntimeError("can't start new thread")
-
-    def start(thread):
-        if not left:
-            refused()
-        left.pop()
-        original(thread)
-
-    with monkeypatch.context() as patch:
-        if n_started is None:  # as if the executor could not be imported
-            patch.setattr(concurrent.futures, "ThreadPoolExecutor", refused)
-        patch.setattr(threading.Thread, "start", start)
-        assert results() == expected
+    expected = results()
+    text = c.PARTS["threads"].replace("(pthread_create(&t, 0, entry, part) == 0)", f"({can_begin})")
+    monkeypatch.setitem(c.PARTS, "threads", text)
+    assert can_begin in c.PARTS["threads"]
     assert results() == expected
 
 
 @needs_compiler
-def test_threads_are_used_where_there_is_work_for_them():
+def test_threads_are_used_where_there_is_work_for_them(monkeypatch):
+    """Each adds 1 to a gradient that is 0."""
     ws = [Value(0.01 * i) for i in range(100)]
-    fast = micrograd.compile(
-        lambda x: micrograd.dot(ws, [x] * 100), (1.0,), parameters=ws, backend=Backend("c", threads=3), batch_size=10
-    )
-    backend = fast._backends[((),)]
-    n = library.A_THREAD // backend.stored.n_operands("backward")
-    for examples, threads in (1, 1), (n, 1), (2 * n + 100, 2), (4 * n, 3), (math.inf, 3):
-        assert backend._key("backward", examples).threads == threads
-    assert backend._key("forward", 2 * n + 100).threads == 1
-    assert backend.library("backward", 32) is backend.library("backward", 40)
-    assert fast.backward([1.0] * 32) == pytest.approx(49.5)
+    text = c.PARTS["threads"].replace("failed |= parts[k].failed;", "failed |= parts[k].failed; *g += 1.0;")
+    monkeypatch.setitem(c.PARTS, "threads", text)
+    backend = Backend("c", threads=3)
+    fast = micrograd.compile(lambda x: micrograd.dot(ws, [x] * 100), (0.0,), parameters=ws, backend=backend)
+    least = fast._backends[((),)]._least("backward")
+    assert least * fast._backends[((),)].stored.n_operands("backward") >= library.A_THREAD
+    for n, threads in (1, 1), (2 * least - 1, 1), (2 * least, 2), (4 * least, 3):
+        ws[0].grad = 0.0
+        fast.backward(fast.pack([0.0] * n))
+        assert ws[0].grad == threads
 
 
 @needs_compiler
