@@ -18,7 +18,7 @@ from typing import Any, NoReturn, Self
 from micrograd.compiler.dataset import Batch, Buckets, pack
 from micrograd.compiler.dtype import DOUBLE, REMEDY
 from micrograd.compiler.frontend.interpret import check
-from micrograd.compiler.frontend.redirect import any_frozen, assign, thread_view, trained
+from micrograd.compiler.frontend.redirect import any_frozen, assign, trained
 from micrograd.compiler.function import Function
 from micrograd.compiler.native.buffers import Buffers
 from micrograd.compiler.native.loop import LoopBuild, NativeLoop, start_build
@@ -209,9 +209,7 @@ class Training:
         optimizer, now = self._optimizer, self._optimizer.parameters
         if any_frozen(now):
             raise RuntimeError("a step would change frozen parameters: leave the block of frozen() first")
-        with thread_view(hidden=math.nan):  # which equals no number: so lists compare Values by identity alone
-            are_same = self._loop and type(now) is list and now == self._changed
-        if not are_same and (len(now) != len(self._changed) or not all(map(is_, now, self._changed))):
+        if len(now) != len(self._changed) or not all(map(is_, now, self._changed)):
             raise ValueError(
                 "the optimizer was given other parameters during training: leave the training block and start another "
                 "one for them, or train eagerly"

@@ -114,7 +114,7 @@ class Number(HasLevel):
             raise TypeError(errors.not_copied(self))
         # For copy and pickle: how to make a leaf, and what to set in it afterwards, in `__dict__` and in slots.
         slots = {name: getattr(self, name) for name in ("data", "grad", "label", "_is_constant")}
-        return _leaf, (type(self),), (self.__dict__ or None, slots)
+        return _leaf, (getattr(type(self), "_plain_class", type(self)),), (self.__dict__ or None, slots)
 
 
 def _leaf(kind: type[Number]) -> Number:

@@ -1,76 +1,92 @@
-"""Values whose numbers are stored elsewhere for a while.
+"""Where the numbers of a Value are: in the Value, or for a while elsewhere.
 
-While a function is traced, its parameters have symbols in place of numbers, for the thread that traces and no other.
-While parameters are trained by generated code, their numbers are in its buffers, where everybody reads and writes them.
-For that time, and while they are frozen, the Values change their class to one whose `data` and `grad` look where the
-numbers are, and whose `data` cannot be assigned while it is frozen.
+    state   data and grad are                   an assignment              from             seen by
+    ------  ----------------------------------  -------------------------  ---------------  ----------------
+    plain   in the Value's slots                changes the slot           the constructor  all threads
+    traced  symbols, in a table of the thread   changes the table          `symbols`        this thread only
+    stored  in the buffers of a training in C   changes the buffer         `stored`         all threads
+    frozen  where they were                     of `data` raises an error  `frozen`         all threads
+
+A Value may be in several of the last three states at once: the first of them has the numbers, and the slots keep those
+from before. For that time the Value has another class, whose `data` and `grad` are properties. So a plain Value, and
+with it the engine, is as fast as if there were no other states, and what reads a parameter always gets its number.
 """
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
+from operator import is_
 from typing import Any
 
 from micrograd.compiler.dtype import SINGLE
-from micrograd.compiler.frontend.tracer import TraceError, users_line
 from micrograd.core.levels import GRADIENT_LOCK
 from micrograd.engine import Value
 
+Table = dict[str, dict[Value, Any]]
+"""The `data` of some Values, and their `grad`, by name."""
+
+_NOTHING: Table = {"data": {}, "grad": {}}
+
 
 class _Thread(threading.local):
-    """What one thread sees."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[str, dict[Value, Any]] = {"data": {}, "grad": {}}  # of the Values that it traces
-        self.is_tracing = False
-        self.hidden: Any = None  # what all Values in training show, unless it is None; then none can be assigned
+    traced = _NOTHING  # by the function that the thread is tracing
 
 
-class _Block(dict[str, memoryview]):
-    """The buffers of each attribute, and the parts of them that hold the data of several Values."""
+class Storage:
+    """The numbers of Values, in buffers: number i is that of `values[i]`."""
 
-    def __init__(self, **buffers: memoryview) -> None:
-        super().__init__(**buffers)
-        self.views: dict[int, tuple[Sequence[Value], memoryview | None]] = {}  # by the id of the Values, which it keeps
+    def __init__(self, values: Sequence[Value], data: memoryview, grad: memoryview) -> None:
+        self.values, self.buffers = values, {"data": data, "grad": grad}
+
+    def get(self, name: str, i: int) -> float:
+        """The `data` or the `grad` of a Value."""
+        number: float = self.buffers[name][i]
+        return number
+
+    def set(self, name: str, i: int, to: Any) -> None:
+        """Assign to it. Raises TypeError, ValueError or OverflowError if the buffer cannot hold the number."""
+        buffer = self.buffers[name]
+        if buffer.itemsize == SINGLE.size:
+            SINGLE.check(f"{name} of a parameter in training", to)
+        try:
+            buffer[i] = to
+        except (TypeError, ValueError, OverflowError) as error:
+            raise type(error)(
+                f"{name} of the parameter {self.values[i]!r:.80} is set to an object of type {type(to).__name__}: "
+                "expected a number up to 1.8e308"
+            ) from error
 
 
 _thread = _Thread()
-_buffers: dict[Value, tuple[_Block, int]] = {}  # and the index of the numbers of a Value in them
+_stored: dict[Value, tuple[Storage, int]] = {}  # and the position of each in its storage
 _trained: set[Value] = set()  # by a training block, in any language
-_redirections: list[set[Value]] = []  # the Values of each block that redirects them
-_freezes: list[set[Value]] = []  # the Values of each block that freezes them
+_moved: list[set[Value]] = []  # the Values of each block that traces or stores them
+_frozen: list[set[Value]] = []  # the Values of each block that freezes them
 
 
 @contextmanager
-def symbols(values: Sequence[Value], data: Sequence[Any]) -> Iterator[dict[str, dict[Value, Any]]]:
-    """Within the block, and in this thread alone, the Values hold this data, and gradients of 0: in these dicts."""
+def symbols(values: Sequence[Value], data: Sequence[Any], grads: Sequence[Any] = ()) -> Iterator[Table]:
+    """Within the block, and in this thread alone, the Values hold this data, and these gradients, by default 0."""
     ours = {"data": dict(zip(values, data, strict=True)), "grad": dict.fromkeys(values, 0)}
-    numbers = {name: _thread.numbers[name] | ours[name] for name in ours}
-    with _within(values, _redirections), thread_view(numbers=numbers, is_tracing=True):
-        yield numbers
-
-
-@contextmanager
-def thread_view(**attributes: Any) -> Iterator[None]:
-    """Within the block, this thread alone sees these attributes of `_Thread`."""
-    space = vars(_thread)
-    before = {name: space[name] for name in attributes}
-    try:
-        space.update(attributes)
-        yield
-    finally:
-        space.update(before)
+    ours["grad"].update(zip(values, grads, strict=False))
+    before = _thread.traced
+    with _of_another_class(values, _moved):
+        try:
+            _thread.traced = {name: before[name] | ours[name] for name in ours}
+            yield _thread.traced
+        finally:
+            _thread.traced = before
 
 
 def is_tracing() -> bool:
     """Whether this thread is tracing a function."""
-    return _thread.is_tracing
+    return _thread.traced is not _NOTHING
 
 
 def is_in_training(value: Value) -> bool:
     """Whether the numbers of a Value are in a buffer."""
-    return value in _buffers
+    return value in _stored
 
 
 @contextmanager
@@ -88,53 +104,51 @@ def trained(values: Sequence[Value]) -> Iterator[None]:
 
 
 @contextmanager
-def buffers(values: Sequence[Value], data: memoryview, grad: memoryview) -> Iterator[None]:
+def stored(values: Sequence[Value], data: memoryview, grad: memoryview) -> Iterator[None]:
     """Within the block the numbers of the Values, and their gradients, are in the buffers; afterwards they keep them.
 
-    A number that did not change stays the same object. No Value may be in other buffers already.
+    A number that did not change stays the same object. Raises ValueError if a Value is in other buffers already.
     """
-    taken = list(values)
+    storage = Storage(values, data, grad)
     bits = data.cast("B").cast("q" if data.itemsize == 8 else "i")  # which tell 0.0 from -0.0
     before = bits.tolist()
     slots: Any = Value
     set_data, set_grad = slots.data.__set__, slots.grad.__set__
-    with _within(taken, _redirections):
+    with _of_another_class(values, _moved):
         with GRADIENT_LOCK:
-            block = _Block(data=data, grad=grad)
-            _buffers.update((value, (block, i)) for i, value in enumerate(taken))
+            if not _stored.keys().isdisjoint(values):
+                raise ValueError(
+                    "another training block in C holds a parameter of this function: leave that block first, give "
+                    "each function only the parameters that its optimizer changes, or train in Python or eagerly"
+                )
+            _stored.update((value, (storage, i)) for i, value in enumerate(values))
         try:
             yield
         finally:
             with GRADIENT_LOCK:
-                for value, number, gradient, old, new in zip(taken, data, grad, before, bits, strict=True):
+                for value, number, gradient, old, new in zip(values, data, grad, before, bits, strict=True):
                     if new != old:
                         set_data(value, number)
                     set_grad(value, gradient)
-                    del _buffers[value]
+                    del _stored[value]
 
 
 def data_buffer(values: Sequence[Value]) -> memoryview | None:
-    """The numbers of the Values, if they are in one buffer in this order and everybody sees them there."""
-    place = _buffers.get(values[0]) if values else None
-    if place is None or _thread.hidden is not None or _thread.numbers["data"]:
+    """The numbers of the Values, if they are all that a storage has, in its order, and no trace hides them."""
+    storage, _ = _stored.get(values[0], (None, 0))
+    if storage is None or is_tracing() or len(storage.values) != len(values):
         return None
-    block, first = place
-    known = block.views.get(id(values))
-    if known is None or len(known[0]) != len(known[1] or ()):
-        places = map(_buffers.get, values)
-        follow = all(place is not None and place[0] is block and place[1] == i for i, place in enumerate(places, first))
-        known = block.views[id(values)] = values, block["data"][first : first + len(values)] if follow else None
-    return known[1]
+    return storage.buffers["data"] if all(map(is_, storage.values, values)) else None
 
 
 def frozen(values: Sequence[Value]) -> AbstractContextManager[None]:
     """Within the block, assigning to the data of the Values is an error."""
-    return _within(values, _freezes)
+    return _of_another_class(values, _frozen)
 
 
 def any_frozen(values: Sequence[Value]) -> bool:
     """Whether one of the Values is frozen."""
-    return not all(block.isdisjoint(values) for block in _freezes)
+    return bool(_frozen) and not all(block.isdisjoint(values) for block in _frozen)
 
 
 def assign(values: Iterable[Value], name: str, to: Iterable[Any]) -> None:
@@ -144,96 +158,67 @@ def assign(values: Iterable[Value], name: str, to: Iterable[Any]) -> None:
 
 
 @contextmanager
-def _within(values: Sequence[Value], blocks: list[set[Value]]) -> Iterator[None]:
-    """Within the block, the Values are redirected, and `blocks` has them."""
+def _of_another_class(values: Sequence[Value], blocks: list[set[Value]]) -> Iterator[None]:
+    """Within the block, `blocks` has the Values, and their class is one that looks where their numbers are."""
     block = set(values)
     try:
         with GRADIENT_LOCK:
             blocks.append(block)
-            _assign_classes(block, lambda kind: _redirecting(_original_class(kind)))
+            _change_class(block, lambda kind: kind if hasattr(kind, "_plain_class") else _class_for(kind))
         yield
     finally:
         with GRADIENT_LOCK:
             blocks[:] = [other for other in blocks if other is not block]
-            _assign_classes(block.difference(*_redirections, *_freezes), _original_class)
+            _change_class(block.difference(*_moved, *_frozen), lambda kind: getattr(kind, "_plain_class", kind))
 
 
-def _assign_classes(values: Collection[Value], change: Callable[[Any], Any]) -> None:
-    """Change the class of each Value."""
+def _change_class(values: set[Value], change: Callable[[Any], Any]) -> None:
     kinds = {kind: change(kind) for kind in set(map(type, values))}
     assign(values, "__class__", map(kinds.__getitem__, map(type, values)))
 
 
-def _attribute(name: str) -> property:
-    """The attribute of a Value, wherever it is for this thread."""
+@cache
+def _class_for(kind: Any) -> Any:
+    """The class for Values of a class, while they are not plain.
+
+    Its methods refer to `kind` itself, since another thread may change the class of `self` while one runs.
+    """
+
+    def new(cls: Any, *operation: Any, **label: Any) -> Any:
+        return kind(*operation, **label)
+
+    def node(self: Any, *operation: Any) -> Any:
+        result = kind._node(self, *operation)
+        result.__class__ = kind
+        return result
+
+    members = {"__slots__": (), "_plain_class": kind, "__new__": new, "_node": node}
+    return type(kind.__name__, (kind,), members | {name: _property(name) for name in _NOTHING})
+
+
+def _property(name: str) -> property:
+    """The `data` or the `grad` of a Value, wherever it is for this thread."""
     slot = getattr(Value, name)
 
     def get(self: Value) -> Any:
-        number = _thread.numbers[name].get(self)
-        if number is not None:  # as no symbol is: one lookup in place of two
-            return number
-        if (place := _buffers.get(self)) is None:
-            return slot.__get__(self)
-        return place[0][name][place[1]] if _thread.hidden is None else _thread.hidden
+        traced = _thread.traced[name]
+        if self in traced:
+            return traced[self]
+        storage, i = _stored.get(self, (None, 0))
+        return slot.__get__(self) if storage is None else storage.get(name, i)
 
     def set(self: Value, to: Any) -> None:
-        numbers = _thread.numbers[name]
-        if self in numbers or ((place := _buffers.get(self)) and _thread.is_tracing):  # no buffer holds a symbol
-            numbers[self] = to
+        traced, (storage, i) = _thread.traced[name], _stored.get(self, (None, 0))
+        if self in traced or (storage and is_tracing()):  # no buffer holds a symbol
+            traced[self] = to
         elif name == "data" and any_frozen([self]):
             raise RuntimeError(
                 f"the data of a frozen parameter, {self!r:.80}, is set to {to!r:.80}, which calls would not use: "
                 "leave the block of frozen() first"
             )
-        elif place is None:
+        elif storage is None:
             slot.__set__(self, to)
-        elif _thread.hidden is not None:
-            raise TraceError(f"{users_line()}: this assigns the {name} of a parameter")
         else:
-            buffer, i = place[0][name], place[1]
-            if buffer.itemsize == SINGLE.size:
-                SINGLE.check(f"{name} of a parameter in training", to)
-            try:
-                buffer[i] = to
-            except (TypeError, ValueError, OverflowError) as error:
-                raise type(error)(
-                    f"{name} of the parameter {self!r:.80} is set to what is no float, of type {type(to).__name__}: "
-                    "expected a number, and none beyond 1.8e308"
-                ) from error
+            storage.set(name, i, to)
 
     return property(get, set)
-
-
-class RedirectedValue:
-    """A kind of Value whose numbers are stored elsewhere, or stay, for a while."""
-
-    __slots__ = ()
-
-    _original_class: type[Value]
-    data = _attribute("data")
-    grad = _attribute("grad")
-
-    def __new__(cls, *operation: Any, **label: Any) -> Any:
-        """The result of an operation, which is of the original kind."""
-        return cls._original_class(*operation, **label)
-
-    def _node(self, *operation: Any) -> Any:
-        kind: Any = self._original_class
-        node = kind._node(self, *operation)
-        node.__class__ = kind
-        return node
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        make, _, state = self._original_class.__reduce__(self)  # type: ignore[arg-type]
-        return make, (self._original_class,), state
-
-
-@cache
-def _redirecting(kind: Any) -> Any:
-    """The kind of Value, with numbers that are stored elsewhere."""
-    return type(kind.__name__, (RedirectedValue, kind), {"__slots__": (), "_original_class": kind})
-
-
-def _original_class(kind: Any) -> Any:
-    """The original class of a Value of this class."""
-    return getattr(kind, "_original_class", kind)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from micrograd.compiler.dtype import DOUBLE, Precision
-from micrograd.compiler.frontend.redirect import buffers
+from micrograd.compiler.frontend.redirect import stored
 from micrograd.core.errors import shown
 from micrograd.engine import Value
 from micrograd.optim import Optimizer
@@ -43,7 +43,7 @@ class Buffers:
         grads = self.precision.array(before, "the gradient of a parameter")
         numbers = data + self.precision.zeros(n * len(self.optimizer.moments)) + grads
         held = slice(self.n_trainable), slice(-n, len(numbers) - n + self.n_trainable)
-        with buffers(self.parameters[: self.n_trainable], *[memoryview(numbers)[part] for part in held]):
+        with stored(self.parameters[: self.n_trainable], *[memoryview(numbers)[part] for part in held]):
             self.numbers, self.data, self.grads = numbers, memoryview(numbers)[:n], memoryview(numbers)[-n:]
             self.moments = {name: Moments(self, k * n) for k, name in enumerate(self.optimizer.moments, 1)}
             try:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from micrograd.compiler.frontend.reach import Reach
-from micrograd.compiler.frontend.redirect import thread_view
+from micrograd.compiler.frontend.redirect import symbols
 from micrograd.compiler.frontend.tracer import Trace, TraceError
 from micrograd.compiler.passes.expressions import Expressions, Node
 from micrograd.compiler.targets.c import SCALAR, TOTAL, VECTOR, literal
@@ -112,7 +112,8 @@ def _traced(optimizer: Optimizer, reach: Reach) -> tuple[Trace, list[int]]:
     given = {"learning_rate": trace.leaf("rate"), "steps": trace.leaf("steps"), **moments}
     vars(optimizer).update(given)
     x, grad, *own = [trace.leaf("x", i) for i in range(2 + len(moments))]
-    with thread_view(hidden=everyone):
+    n = len(optimizer.parameters)
+    with symbols(optimizer.parameters, [everyone] * n, [everyone] * n) as held:
         if optimizer.clip_grad_norm is not None:
             grad = grad * clip_scale(trace.leaf("norm"), optimizer.clip_grad_norm)
         update = optimizer.rule()
@@ -122,6 +123,7 @@ def _traced(optimizer: Optimizer, reach: Reach) -> tuple[Trace, list[int]]:
         raise trace.refused
     check_result(optimizer, numbers)
     changed = [f"{kind}.{name}" for name, x in given.items() if vars(optimizer)[name] is not x]
+    changed += [f"the {name} of a parameter" for name in held if any(x is not everyone for x in held[name].values())]
     changed += [f"{kind}.{name}" for name, x in moments.items() if any(one is not everyone for one in x)]
     if name := next(filter(None, [*changed, reach.changed(), within.changed()]), ""):
         raise TypeError(f"the rule of {kind} changes {name}: {ONLY}")
