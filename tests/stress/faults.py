@@ -12,13 +12,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from itertools import count, cycle
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import micrograd
 from micrograd import Value, data, fit, losses, nn, optim
-from micrograd.compiler.frontend.redirect import is_in_training
 
 # Killed while it saves
 
@@ -86,21 +85,21 @@ def ctrl_c(delay: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-class Fitting:
-    """`fit`: parameters, moments and steps are those after the same whole step, and as many epochs are counted."""
+BACKENDS = {"eager": 20, "python": 20, "c": 60}
+"""Where trainings are interrupted, and after how many steps they are over."""
 
-    def __init__(self, backend: str, steps: int) -> None:
-        self.backend, self.steps = backend, steps
+
+class Fitting:
+    """A training by `fit`, of which the state after each whole step is known."""
+
+    def __init__(self, backend: str) -> None:
+        self.backend = backend
         self.model = nn.MLP(2, [8, 1], rng=1)
         self.optimizer = optim.Adam(self.model.parameters(), learning_rate=0.01)
-        self.parameters = self.model.parameters()
-        self.start = copy.deepcopy(self.state())
-        self.after = {}
-        for _ in range(1 + self.steps):
-            state = self.state()
-            self.after[state[1]["steps"]] = state
+        self.after = [copy.deepcopy(self.state())]
+        for _ in range(BACKENDS[backend]):
             self.take(1)
-        self.prepare()
+            self.after.append(copy.deepcopy(self.state()))
 
     def take(self, steps: int) -> None:
         """Take the steps, each on one example, for in another order the last bits of a sum would differ."""
@@ -114,21 +113,14 @@ class Fitting:
             raise KeyboardInterrupt
 
     def state(self) -> tuple[list[float], dict[str, Any]]:
-        return numbers(self.parameters), self.optimizer.state_dict()
+        return numbers(self.model.parameters()), self.optimizer.state_dict()
 
-    def prepare(self) -> None:
-        for parameter, number in zip(self.parameters, self.start[0], strict=True):
+    def start(self) -> None:
+        """Go back to where the training began."""
+        start, moments = self.after[0]
+        for parameter, number in zip(self.model.parameters(), start, strict=True):
             parameter.data = number
-        self.optimizer.load_state_dict(self.start[1])
-
-    def run(self) -> None:
-        self.take(self.steps)
-
-    def whole(self) -> bool:
-        return self.state() == self.after[self.optimizer.steps]
-
-
-SCENARIOS = [("eager", 20), ("python", 20), ("c", 60)]  # backends, and how many steps they take
+        self.optimizer.load_state_dict(moments)
 
 
 def numbers(parameters: Sequence[Any]) -> list[Any]:
@@ -136,8 +128,8 @@ def numbers(parameters: Sequence[Any]) -> list[Any]:
     return [parameter.data for parameter in parameters]
 
 
-def interrupt(scenario: Fitting, times: int, rng: random.Random) -> int:
-    """Press Ctrl-C at moments spread over the scenario. Returns how often it came in time.
+def interrupt(fitting: Fitting, times: int, rng: random.Random) -> int:
+    """Press Ctrl-C at moments spread over the training. Returns how often it came in time.
 
     Raises
     ------
@@ -147,17 +139,17 @@ def interrupt(scenario: Fitting, times: int, rng: random.Random) -> int:
     in_time = 0
     duration = 0.0
     for i in range(times):
-        scenario.prepare()
+        fitting.start()
         delay = max(1.5 * duration * (i + rng.random()) / times, 1e-6)  # runs that are interrupted take longer
         started = time.perf_counter()
         try:
             with ctrl_c(delay if i else 60.0):
-                scenario.run()
+                fitting.take(BACKENDS[fitting.backend])
             duration = time.perf_counter() - started
         except KeyboardInterrupt:
             in_time += 1
-        if not scenario.whole():
-            raise AssertionError(f"half a step in {scenario.backend}, Ctrl-C at {delay / duration:.1%} of its time")
+        if fitting.state() != fitting.after[fitting.optimizer.steps]:
+            raise AssertionError(f"half a step in {fitting.backend}, Ctrl-C at {delay / duration:.1%} of its time")
         if not gc.isenabled():
             raise AssertionError("the collector was left off")
         if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
@@ -165,95 +157,62 @@ def interrupt(scenario: Fitting, times: int, rng: random.Random) -> int:
     return in_time
 
 
-def interrupt_calls(scenario: Fitting, every: int, rng: random.Random) -> int:
-    """Press Ctrl-C at every so many calls of a Python function in a training. Returns at how many.
-
-    Raises
-    ------
-    AssertionError
-        If something was left half-done, or a parameter in the buffers of the training.
-    """
-    position = rng.randrange(every)
-    while True:
-        scenario.prepare()
-        calls = count()
-
-        def watch(frame: Any, event: str, argument: Any, calls: Any = calls, position: int = position) -> None:
-            if next(calls) == position:
-                signal.raise_signal(signal.SIGINT)  # noticed in the function that is called
-
-        sys.settrace(watch)
-        try:
-            scenario.run()
-        except KeyboardInterrupt:
-            pass
-        except RuntimeError as error:  # a lock of Python's own `threading`, which does not postpone Ctrl-C
-            if "release unlocked lock" not in str(error):
-                raise
-        finally:
-            sys.settrace(None)
-        if any(map(is_in_training, scenario.parameters)) or not scenario.whole():
-            raise AssertionError(f"half a step in {scenario.backend}, Ctrl-C in call {position}")
-        if next(calls) <= position:
-            return position // every
-        position += every
-
-
 def main_interrupt(times: int) -> None:
-    """Interrupt each scenario."""
+    """Interrupt a training in each backend."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background processes with Ctrl-C ignored
-    for backend, steps in SCENARIOS:
-        in_time = interrupt(Fitting(backend, steps), times, random.Random())
+    for backend in BACKENDS:
+        in_time = interrupt(Fitting(backend), times, random.Random())
         print(f"{in_time} of {times} in time: fit in {backend}", flush=True)
-        calls = interrupt_calls(Fitting(backend, steps), max(1, 2500 // times), random.Random())
-        print(f"{calls} calls: fit in {backend}", flush=True)
 
 
 # Threads
 
 
-def train(seed: int, backend: str | None, block: bool = False) -> list[float]:
-    """The parameters of a network, trained by `fit`, or compiled, step by step or in a block."""
+WAYS = ("fit in eager", "fit in c", "loop in python", "loop in c", "block in python", "block in c")
+
+
+def train(seed: int, way: str) -> list[float]:
+    """The parameters of a network, trained by `fit`, by steps of a loop of one's own, or in a block."""
     xs, ys = data.moons(12, rng=seed)
     model = nn.MLP(2, [4, 1], rng=seed)
+    kind, _, backend = way.partition(" in ")
+    optimizer = optim.Adam(model.parameters(), learning_rate=0.01)
+    if kind == "fit":
+        options: dict[str, Any] = {"batch_size": 4, "rng": seed, "progress": False, "backend": backend}
+        fit(model, losses.mse_loss, xs, ys, epochs=5, optimizer=optimizer, **options)
+        return numbers(model.parameters())
 
     def loss(x: Any, y: Any) -> Value:
         return losses.mse_loss(model(x), y)
 
-    if backend is None or block:
-        options = {"batch_size": 4, "rng": seed, "progress": False, "backend": backend or "eager"}
-        fit(model, losses.mse_loss, xs, ys, epochs=5, **options)
-    if backend is not None:
-        optimizer = optim.Adam(model.parameters(), learning_rate=0.01)
-        fast = micrograd.compile(loss, (xs[0], ys[0]), parameters=model.parameters(), backend=backend)
-        with fast.training(optimizer) if block else nullcontext() as step:
-            for _ in range(20):
-                if step:
-                    step(xs, ys)
-                else:
-                    optimizer.zero_grad()
-                    fast.backward(xs, ys)
-                    optimizer.step()
+    fast = micrograd.compile(loss, (xs[0], ys[0]), parameters=model.parameters(), backend=backend)
+    with fast.training(optimizer) if kind == "block" else nullcontext() as step:
+        for _ in range(20):
+            if step:
+                step(xs, ys)
+            else:
+                optimizer.zero_grad()
+                fast.backward(xs, ys)
+                optimizer.step()
     return numbers(model.parameters())
 
 
-def together(count: int, backend: str | None, block: bool = False) -> tuple[list[list[float]], list[list[float]]]:
+def together(count: int, way: str) -> tuple[list[list[float]], list[list[float]]]:
     """The parameters of that many networks, trained one after the other, and all at once in threads."""
-    alone = [train(seed, backend, block) for seed in range(count)]
+    alone = [train(seed, way) for seed in range(count)]
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)  # seconds, so that the threads come into each other's way
     try:
         with ThreadPoolExecutor(count) as pool:
-            return alone, list(pool.map(train, range(count), [backend] * count, [block] * count))
+            return alone, list(pool.map(train, range(count), [way] * count))
     finally:
         sys.setswitchinterval(interval)
 
 
 def main_threads(count: int) -> None:
     """Compare threads with one thread."""
-    for backend, block in (None, False), ("python", False), ("c", False), ("python", True), ("c", True):
-        alone, at_once = together(count, backend, block)
-        how = f"{backend or 'eager'}{', in a block' if block else ''}"
-        print(f"{count} networks at once, {how}: {'the same' if at_once == alone else 'NOT the same'}")
+    for way in WAYS:
+        alone, at_once = together(count, way)
+        print(f"{count} networks at once, {way}: {'the same' if at_once == alone else 'NOT the same'}")
         if at_once != alone or not gc.isenabled():
             raise SystemExit("threads are in each other's way")
