@@ -33,7 +33,6 @@ from micrograd.support.trees import as_lists, nested, plain_numbers
 log = logging.getLogger("micrograd")
 
 Backend = PythonBackend | CBackend
-Backends = dict[Shapes, Backend]
 
 MANY_SHAPES = 4  # above which the log says how many there are to compile
 
@@ -41,8 +40,8 @@ MANY_SHAPES = 4  # above which the log says how many there are to compile
 class Function:
     """A compiled function: `Compiled` documents its public methods, `compile` its arguments.
 
-    After its parameters come the constants: Values whose numbers are read at each call, too, but without gradients.
-    `backends` has what was compiled before, by shapes, and gets what is compiled.
+    After its parameters come the constants: other leaf Values that it uses, if it is to find them. Their numbers are
+    read at each call, too, but they get no gradients.
     """
 
     def __init__(
@@ -51,13 +50,14 @@ class Function:
         example_args: Sequence[Any],
         parameters: Sequence[Value],
         options: Options,
-        constants: Sequence[Value] = (),
-        backends: Backends | None = None,
+        *,
+        finds_constants: bool = False,
     ) -> None:
         _check_function(function, example_args)
         given = validation.as_list("parameters", parameters)
-        self.parameters = [*given, *constants]
-        self.options, self.precision, self._n_constants = options, options.precision, len(constants)
+        self.parameters = [*given]
+        self.options, self.precision = options, options.precision
+        self._n_constants, self._finds_constants = 0, finds_constants
         for parameter in given:
             if not isinstance(parameter, Value) or parameter._prev:
                 raise TypeError(f"a parameter must be a Value not computed from others, not {shown(parameter)}")
@@ -68,15 +68,14 @@ class Function:
         self._entries = Entries(function) if options.sparse else None
         self._function = on_arrays(self._entries or function, example_args)
         self._name: str = getattr(self._function, "__name__", "function")
-        self._backends = {} if backends is None else backends
+        self._backends: dict[Shapes, Backend] = {}
         self._shared = options.shared(len(example_args))
         self._reusable: list[Batch] = []  # single examples of earlier calls
         self._frozen: Sequence[float] | None = None  # the parameters' numbers, while they are frozen
         self._blocks: set[object] = set()  # in which they are
         self._shapes = pack([(argument,) for argument in example_args]).shapes
         with gc_paused():  # until the graph is freed
-            if self._shapes not in self._backends:
-                self._compile(self._shapes)
+            self._compile(self._shapes)
             if options.batch_size != math.inf:
                 stored = self._backends[self._shapes].stored
                 kind: CallSpec = "backward" if stored.is_differentiable else "forward"
@@ -213,7 +212,20 @@ class Function:
         """The graph for arguments of these shapes. Raises ShapeError if the function does not take them."""
         try:
             with notice("tracing the function"), gc_paused():
-                return Graph(self._function, shapes, self.parameters, self._n_constants, self.options)
+                graph = Graph(self._function, shapes, self.parameters, self._n_constants, self.options)
+                # A Value that the function makes in each call is gone with the graph, or used in this trace alone.
+                found = [value for ref in graph.free if (value := ref()) is not None]
+                if found and self._finds_constants:
+                    if self._backends:
+                        raise TraceError(
+                            f"the function uses {shown(found[0])} for examples of another shape only, so compiled code "
+                            "would take it for a constant: return it from parameters()"
+                        )
+                    self._n_constants += len(found)
+                    self.parameters += found
+                    graph = Graph(self._function, shapes, self.parameters, self._n_constants, self.options)
+                graph.free.clear()
+                return graph
         except (TypeError, ValueError, LookupError, AttributeError) as error:
             if isinstance(error, TraceError) or not self._backends:
                 raise

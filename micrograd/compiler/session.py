@@ -23,6 +23,7 @@ from micrograd.compiler.function import Function
 from micrograd.compiler.native.buffers import Buffers
 from micrograd.compiler.native.loop import LoopBuild, NativeLoop, start_build
 from micrograd.compiler.native.toolchain import warn_once
+from micrograd.compiler.native.update import UpdateKernel
 from micrograd.compiler.stepping import Batches, StepLoop, Update
 from micrograd.core.errors import shown
 from micrograd.engine import Value
@@ -177,7 +178,7 @@ class Training:
 
     def _bind(self, examples: Buckets | None) -> None:
         """Have a loop for the optimizer's rule as it is now, and for these examples; with "auto", only if C can."""
-        if self._loop and self._loop.kernel.reach.changed():
+        if self._loop and self._loop.kernel.traced_with != UpdateKernel.key(self._optimizer):
             check_rule(self._optimizer)
             self._loop = None
         try:

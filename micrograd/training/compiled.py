@@ -1,87 +1,151 @@
-"""Training with generated code: in C, many steps at a time; on workers, the gradients. The model keeps the code."""
+"""Training with generated code: in C, many steps at a time; on workers, the gradients.
+
+Generated code repeats what the model and its loss did while they were traced. A Trial shows whether they do the same at
+each call, so that it may.
+"""
 
 import logging
 import math
+import random
+import sys
+import time
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from micrograd.compiler.distributed.shards import Shards
-from micrograd.compiler.frontend.reach import KEPT, Reach, alike
-from micrograd.compiler.frontend.tracer import OutsideTraceError, TraceError, users_line
-from micrograd.compiler.function import Backends, Function
+from micrograd.compiler.dtype import DOUBLE
+from micrograd.compiler.function import Function
 from micrograd.compiler.native.toolchain import warn_once
 from micrograd.compiler.options import Backend, Options
 from micrograd.compiler.session import Training, check_rule
 from micrograd.compiler.stepping import Batches, Loop, NotFinite, StepLoop
-from micrograd.engine import Value
-from micrograd.optim import Schedule, depends_on_step_only
+from micrograd.support.collector import gc_paused
 from micrograd.support.trees import as_lists
 from micrograd.training.trainer import Engine
 
 log = logging.getLogger("micrograd")
 
+CALLS = 3  # of two, a quarter draws the same mask for two units
+SECONDS = 0.02  # a tenth of what the smallest network takes to compile
+
 
 def compiled(
-    stack: ExitStack, engine: Engine, backend: Backend, batches: Batches, schedule: Schedule | None,
-    on_compiled: Callable[[int, int], None],
-) -> Loop:  # fmt: skip
-    """A Loop that does in generated code what the engine does, until the stack is closed; `on_compiled` reports."""
-    optimizer: Any = engine.update.optimizer
-    check_rule(optimizer)
-    (xs, ys), parameters = engine.data, engine.update.all_parameters
-    options = Options(replace(backend, executor=None))  # which the model keeps
-    watches = schedule is not None and not depends_on_step_only(schedule)  # it may also change other Values
-    kept = kept_for(engine.model, engine.loss, parameters, options, watches)
-    constants = [value for value in kept.reach.values if type(value.data) in (int, float)]
-    n_known = len(kept.backends)
+    stack: ExitStack, engine: Engine, backend: Backend, batches: Batches, on_compiled: Callable[[int, int], None]
+) -> Loop:
+    """A Loop that does in generated code what the engine does, until the stack is closed; `on_compiled` reports.
+
+    It is the engine, after a warning, if the loss of an example is not the same each time.
+    """
+    check_rule(engine.update.optimizer)
+    with generators_set_back(batches.rng):
+        trial = Trial(engine)
+        if not trial.differ:
+            try:
+                function, loop = _compiled(stack, engine, backend, batches, on_compiled)
+                loss, _ = function._sums(loop.session.numbers(), batches.examples, [0], 1.0)
+            finally:
+                trial.call(0)  # which also replaces traced numbers that the model has stored, such as activations
+            trial.compare(0, loss, *[1e-6 if function.precision == DOUBLE else 1e-2] * 2)
+    if trial.differ:
+        log.warning(
+            "training eagerly, since the loss of an example is not the same each time: it was %r, then %r. Compiled "
+            "code would repeat the random numbers of one call, as for dropout or noise, and what the model keeps from "
+            'call to call, as a counter or a running mean: make them a part of the examples, or give backend="eager"',
+            *trial.differ,
+        )  # fmt: skip
+        return engine
+    stack.enter_context(loop.session)
+    return loop
+
+
+def _compiled(
+    stack: ExitStack, engine: Engine, backend: Backend, batches: Batches, on_compiled: Callable[[int, int], None]
+) -> "tuple[Function, CompiledLoop]":
+    """The loss of an example, compiled for all of them; and a Loop that uses it within the block of its session."""
+    (xs, ys), options = engine.data, Options(replace(backend, executor=None))
     shards = None if backend.executor is None else stack.enter_context(Shards(backend.executor))
-    with _without_traces(kept):
-        example = as_lists(xs[0]), as_lists(ys[0])
-        function = Function(engine.loss_of, example, parameters, options, constants, kept.backends)
-        session = Training(function, optimizer, engine)
-        session.start_build()
-        batches.examples = function._examples((xs, ys), batches.size, on_compiled)
-        validation = engine.validation and function._examples(engine.validation, None, on_compiled, "forward")
-        if len(kept.backends) > n_known and kept.reach.traced():
-            _trace_again(function, engine, parameters)
+    example, parameters = (as_lists(xs[0]), as_lists(ys[0])), engine.update.all_parameters
+    function = Function(engine.loss_of, example, parameters, options, finds_constants=True)
+    optimizer: Any = engine.update.optimizer
+    session = Training(function, optimizer, engine)
+    session.start_build()
+    batches.examples = function._examples((xs, ys), batches.size, on_compiled)
+    validation = engine.validation and function._examples(engine.validation, None, on_compiled, "forward")
+    trained = len(set(map(id, engine.update.parameters)))
+    engine.is_unchecked = not all(any(function._graph_of(each).uses[:trained]) for each in batches.examples.batches)
     steps: Any = session
     if shards:
         shards.ship(function, batches.examples)
         steps = Workers(shards, session, engine)
-    watched = None
-    if watches:
-        roots = {"model": engine.model, "loss": engine.loss}
-        watched = Reach(roots, numbers=False, ignoring=parameters, thorough=False, partly=True)
-    trained = len(set(map(id, engine.update.parameters)))
-    engine.is_unchecked = not all(any(function._graph_of(each).uses[:trained]) for each in batches.examples.batches)
-    return CompiledLoop(engine, stack.enter_context(session), steps, validation, watched)
+    return function, CompiledLoop(engine, session, steps, validation)
+
+
+class Trial:
+    """Calls of the model and its loss by the engine. `differ` has two losses of one example, if they are different.
+
+    The first example is called several times, one call after the other, and so are more, while that takes no time.
+    """
+
+    @gc_paused()
+    def __init__(self, engine: Engine) -> None:
+        self.differ: tuple[float, float] | None = None
+        self._engine = engine
+        self._losses: dict[int, float] = {}  # of each example, the first one
+        end = time.perf_counter() + SECONDS
+        for i in range(len(engine.data[0])):
+            for _ in range(CALLS):
+                self.call(i)
+            if time.perf_counter() > end:
+                break
+
+    def call(self, i: int) -> None:
+        """Call them on an example."""
+        with suppress(Exception):  # the step that takes this example raises it, too
+            loss = self._engine.loss_of_example(i).data
+            self._losses.setdefault(i, loss)
+            self.compare(i, loss, 1e-9)
+
+    def compare(self, i: int, loss: float, rel_tol: float, abs_tol: float = 0.0) -> None:
+        """Compare a loss of an example with the first one."""
+        first = self._losses.get(i, math.nan)
+        if math.isfinite(first - loss) and not math.isclose(first, loss, rel_tol=rel_tol, abs_tol=abs_tol):
+            self.differ = self.differ or (first, loss)
+
+
+@contextmanager
+def generators_set_back(other: Any) -> Iterator[None]:
+    """After the block, the global generators of random numbers, and another one of Python's, are where they were."""
+    before = [(random.setstate, random.getstate())]
+    if isinstance(other, random.Random) and not isinstance(other, random.SystemRandom):
+        before.append((other.setstate, other.getstate()))
+    if numpy := sys.modules.get("numpy.random"):
+        before.append((numpy.set_state, numpy.get_state()))
+    try:
+        yield
+    finally:
+        for set_back, state in before:
+            set_back(state)
 
 
 class CompiledLoop:
     """Steps in generated code, and the losses of validation examples; the engine's where there is an error to raise."""
 
-    def __init__(self, engine: Engine, session: Training, steps: Any, validation: Any, watched: Reach | None) -> None:
-        self._engine, self._session, self._steps = engine, session, steps
-        self._validation, self._watched = validation, watched
+    def __init__(self, engine: Engine, session: Training, steps: Any, validation: Any) -> None:
+        self.session = session
+        self._engine, self._steps, self._validation = engine, steps, validation
 
     def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
-        """Take some steps, after a warning if the schedule has changed what is constant in generated code."""
-        if self._watched and (name := self._watched.changed()):
-            self._watched = None
-            log.warning(
-                "%s has changed, but compiled code still uses its old value: if the model or the loss reads it, make "
-                "it a Value and assign to its data, or train eagerly", name,
-            )  # fmt: skip
+        """Take some steps."""
         steps = self._engine if self._engine.is_unchecked else self._steps
         return steps.take(batches, rates)
 
     def values(self) -> list[float]:
         """The losses of the validation examples."""
         with suppress(ArithmeticError, ValueError):
-            losses = self._session.values(self._validation)
+            losses = self.session.values(self._validation)
             if all(map(math.isfinite, losses)):
                 return losses
         return self._engine.values()
@@ -117,70 +181,3 @@ class Workers(StepLoop):
             losses.append(loss)
             self._parts.append(gradients)
         return sum(losses) / len(batch)
-
-
-@contextmanager
-def _without_traces(kept: "Kept") -> Iterator[None]:
-    """Leave no traced numbers behind: whatever traces in the block stored them in, such as activations, is set back."""
-    n, failed = len(kept.backends), True
-    try:
-        yield
-        failed = False
-    except BaseException as error:
-        if kept.reach.traced():  # which another trace might have read
-            kept.backends.clear()
-        if not isinstance(error, OutsideTraceError):
-            raise
-        raise TraceError(
-            f"{users_line(error.__cause__ or error)}: this reads a number that was kept from an earlier call, "
-            'which compiled code would not update: compute it in each call, or train with backend="eager"'
-        ) from error
-    finally:
-        if failed or len(kept.backends) > n:  # else nothing was traced
-            kept.reach.restore(traced_only=True)
-
-
-def _trace_again(function: Function, engine: Engine, parameters: Sequence[Value]) -> None:
-    """Raise OutsideTraceError if the function cannot be traced with what an earlier trace has left."""
-    now = Reach({"model": engine.model, "loss": engine.loss}, ignoring=parameters, thorough=False)
-    try:
-        function._traced(function._shapes)
-    except Exception as error:
-        raise OutsideTraceError(str(error)) from error.__cause__ or error
-    now.restore()  # random generators, for instance
-
-
-@dataclass(eq=False, repr=False)
-class Kept:
-    """The code that a model keeps for a loss and `key`, and what the two could read before they were traced."""
-
-    loss: Callable[..., Any]
-    parameters: Sequence[Value]
-    key: Any
-    reach: Reach
-    backends: Backends = field(default_factory=dict)
-
-    def __reduce__(self) -> tuple[type[None], tuple[()]]:  # copies and pickles of the model omit it
-        return type(None), ()
-
-
-def kept_for(model: Any, loss: Any, parameters: Sequence[Value], options: Options, thorough: bool) -> Kept:
-    """The Kept of an earlier training if it is still valid, else a new one, which the model keeps if it has attributes.
-
-    It is valid if nothing that the model and the loss can read has changed: attributes of whatever they hold and of
-    its classes, closures, globals that they name, numbers in arrays and in Values, the states of Python's random
-    generators; the parameters' numbers do not count. A loss created again by the same line of code, from the same
-    objects, is the same. If there is an object that cannot be followed, such as an iterator, it is not valid. Changes
-    go unnoticed only in what libraries define (except micrograd's methods, and its functions that the model or the
-    loss names), in what parameters hold besides their numbers, such as gradients, in built-in names, names of functions
-    and modules, classes registered with an abstract one, and outside the program, as in files and the clock. If
-    `thorough`, all Values that the model and the loss can read are found, however many objects there are.
-    """
-    attributes: dict[str, Any] = getattr(model, "__dict__", {})
-    key = options, thorough, [*map(id, parameters)]
-    kept: Kept | None = attributes.get(KEPT)
-    if kept and kept.key == key and alike(kept.loss, loss) and not (kept.reach.unfollowed or kept.reach.changed()):
-        return kept
-    reach = Reach({"model": model, "loss": loss}, ignoring=parameters, thorough=thorough, partly=thorough)
-    kept = attributes[KEPT] = Kept(loss, parameters, key, reach)
-    return kept

@@ -72,7 +72,9 @@ def fit(
     backend
         "eager" for the engine; "c" or "python" for generated code; or "auto" for C if there is a compiler, otherwise
         Python; if the model or the loss cannot be compiled, "auto" uses the engine and the log says why. A `Backend`
-        adds threads, single precision or the workers of an executor.
+        adds threads, single precision or the workers of an executor. Generated code repeats what the model did when the
+        training began. So it is called a few times before, in which what it counts goes on; if an example's loss is not
+        the same each time, as with dropout, the engine trains, and the log says so.
     """
     backend, parameters = Backend.of(backend), _checked(model, loss, optimizer, schedule, progress)
     data, validation = _examples(loss, xs, ys, validation, patience)
@@ -84,7 +86,7 @@ def fit(
     with interrupts_noted() as noted:
         try:
             with Progress(progress, epochs, history) as report, ExitStack() as stack:
-                loop = _loop(stack, engine, backend, batches, schedule, report.compiled)
+                loop = _loop(stack, engine, backend, batches, report.compiled)
                 trainer = Trainer(loop, batches, optimizer, schedule, history)
                 report.begin()
                 while not noted and batches.steps < epochs * batches.per_epoch and not stopping.is_due:
@@ -160,16 +162,15 @@ def _examples(
 
 
 def _loop(
-    stack: ExitStack, engine: Engine, backend: Backend, batches: Batches, schedule: Schedule | None,
-    on_compiled: Callable[[int, int], None],
-) -> Loop:  # fmt: skip
+    stack: ExitStack, engine: Engine, backend: Backend, batches: Batches, on_compiled: Callable[[int, int], None]
+) -> Loop:
     """The Loop that takes the steps until the stack closes: generated code, or the engine if requested or necessary."""
     if backend.name == "eager":
         return engine
     try:
         from micrograd.training.compiled import compiled  # not at the top: it takes longer to load than everything else
 
-        return compiled(stack, engine, backend, batches, schedule, on_compiled)
+        return compiled(stack, engine, backend, batches, on_compiled)
     except Exception as error:
         if backend.name != "auto" or backend.executor is not None:
             raise

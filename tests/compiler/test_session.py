@@ -520,27 +520,27 @@ def test_other_parameters_for_the_optimizer_are_refused_within_a_block(change, l
 
 
 class Configured(Optimizer):
-    """Options in lists and dicts, and the rate where the rule finds it itself."""
+    """Options of several kinds, and the rate where the rule finds it itself."""
 
     def __init__(self, parameters):
-        super().__init__(parameters, learning_rate=0.1, sizes=[0.5, 0.25], table={"decay": {"w": 0.1}})
-        self.scale = np.array([0.5, 1.0])
-        self.update = lambda x, grad: (x - self.rate() * (self.sizes[0] * grad + self.table["decay"]["w"] * x),)
+        super().__init__(parameters, learning_rate=0.1, decay=0.1, sizes=(0.5, 0.25))
+        self.scale, self.table = 0.5, [2.0]
+        self.update = lambda x, grad: (x - self.rate() * (self.sizes[0] * grad + self.decay * x) * self.table[0],)
 
     def rate(self):
-        return self.learning_rate * self.scale[0]
+        return self.learning_rate * self.scale
 
     def rule(self):
         return self.update
 
 
 CONFIGURATIONS = {
-    "list": lambda optimizer: optimizer.sizes.__setitem__(0, 0.125),
-    "dict": lambda optimizer: optimizer.table["decay"].update(w=0.5),
-    "array": lambda optimizer: setattr(optimizer, "scale", np.array([2.0, 1.0])),
+    "option": lambda optimizer: setattr(optimizer, "decay", 0.5),
+    "tuple": lambda optimizer: setattr(optimizer, "sizes", (0.125, 0.25)),
+    "attribute": lambda optimizer: setattr(optimizer, "scale", 2.0),
     "learning rate": lambda optimizer: setattr(optimizer, "learning_rate", 0.0),
     "rule": lambda optimizer: setattr(optimizer, "update", lambda x, grad: (x - grad,)),
-    "nothing": lambda optimizer: setattr(optimizer, "sizes", list(optimizer.sizes)),
+    "nothing": lambda optimizer: setattr(optimizer, "table", list(optimizer.table)),
 }
 
 
@@ -1088,7 +1088,7 @@ CHANGEABLE = {
 
 
 WHY = {
-    "draws": r"changes Ruling\.random: in C it may depend only on",
+    "draws": r"is not the same for each parameter: in C it may depend only on",
     "counts": r"changes Ruling\.calls: in C",
     "parameters": "depends on all parameters, gradients or moments: in C",
     "gradients": r"cannot be traced, .*math\.hypot.*: this needs the number itself",

@@ -77,7 +77,6 @@ TESTS = {  # those of the module first
     },
     "compiler/dtype": ["dtype"],
     "compiler/options": ["options", "function", "dtype"],
-    "compiler/frontend/reach": ["reach", *TRAINING],
     **{
         f"compiler/{name}": IN_C
         for name in [

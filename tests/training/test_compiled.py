@@ -1,448 +1,319 @@
-"""What one training compiles serves the next one of the same model, unless something that was traced has changed."""
+"""What generated code may repeat: models that are the same at each call, as they are when a training begins."""
 
 import copy
-import gc
-import pickle
 import random
-import weakref
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
-from typing import Any
 
+import numpy as np
 import pytest
 
-from micrograd import Backend, Value, dot, losses, nn, optim
+from micrograd import Backend, Value, fit, losses, nn
 from micrograd.compiler import TraceError
-from micrograd.compiler.function import Function
-from micrograd.training.fit import fit
+from micrograd.optim import SGD
+from tests.trainings import Line, Setting, close, failing, same
 
-XS, YS = [[0.5, -1.0], [1.5, 2.0], [-0.5, 0.25]], [1.0, 0.0, -1.0]
-SCALE = 1.0
+XS, YS = [1.0, 2.0, -1.0, 0.5], [1.0, 3.0, 0.5, 1.0]
+NOT_THE_SAME = "training eagerly, since the loss of an example is not the same each time: it was "
 
 
-class Line(nn.Module):
-    """A line through the points, with what tests change."""
+class Network(nn.Module):
+    """A hidden layer, after which `between` changes what it computed."""
 
-    power = 1.0
+    def __init__(self, between=lambda model, hidden: hidden):
+        self.below, self.above = nn.Layer(1, 3, "tanh", rng=1), nn.Neuron(3, rng=2)
+        self.between, self.rng, self.calls, self.mean, self.kept = between, random.Random(1), 0, 0.0, []
 
-    def __init__(self) -> None:
-        self.w = [Value(0.5), Value(-0.25)]
-        self.b = Value(0.125)
-        self.slope = 2.0
-        self.table = {"offset": 0.25}
+    def __call__(self, x):
+        return self.above(self.between(self, self.below([x])))
 
-    def __call__(self, x: Any) -> Any:
-        return (dot(self.w, x, self.b) * self.slope + self.table["offset"]) * self.power * SCALE
 
+def setting(between, **options):
+    return Setting(lambda: Network(between), xs=XS, ys=YS, batch_size=2, **options)
 
-def squared(prediction: Any, y: Any) -> Any:
-    """A loss."""
-    return (prediction - y) ** 2
 
+# What is not the same each time
 
-@pytest.fixture
-def traced(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
-    """The shapes of the arguments of all that is traced."""
-    shapes: list[Any] = []
-    trace = Function._traced
 
-    def counted(self: Function, of: Any) -> Any:
-        shapes.append(of)
-        return trace(self, of)
+def dropout(model, hidden):
+    return [h * random.choice([0.0, 2.0]) for h in hidden]
 
-    monkeypatch.setattr(Function, "_traced", counted)
-    return shapes
 
+def dropout_by_numpy(model, hidden):
+    return [h * float(factor) for h, factor in zip(hidden, 2 * np.random.randint(2, size=3), strict=True)]
 
-def train(model: Any, loss: Any = squared, xs: Any = XS, ys: Any = YS, **options: Any) -> list[float]:
-    """The losses of two epochs, from the same weights each time."""
-    for i, parameter in enumerate(model.parameters()):
-        parameter.data = 0.5 - 0.25 * i
-    options = {"backend": "python", **options}
-    optimizer = optim.SGD(model.parameters(), learning_rate=0.01)
-    return fit(model, loss, xs, ys, epochs=2, optimizer=optimizer, rng=1, progress=False, **options).losses
 
+def noise_of_its_own(model, hidden):
+    return [h + model.rng.gauss(0, 0.1) for h in hidden]
 
-def check(model: Any, loss: Any = squared, **options: Any) -> None:
-    """That a training has the losses of the engine."""
-    assert train(model, loss, **options) == pytest.approx(train(model, loss, backend="eager"), rel=1e-12)
 
+def counter(model, hidden):
+    model.calls += 1
+    return [h / model.calls for h in hidden]
 
-@pytest.mark.parametrize("backend", ["python", "auto"])
-def test_a_model_is_traced_once(traced: list[Any], backend: str) -> None:
-    model = Line()
-    for _ in range(3):
-        check(model, backend=backend)
-    assert len(traced) == 1
-
 
-def test_weights_may_be_drawn_again_and_optimizers_differ(traced: list[Any]) -> None:
-    model = nn.MLP(2, [3, 1], activation="tanh")
-    train(model, losses.mse_loss)
-    for parameter in model.parameters():
-        parameter.data = random.uniform(-1, 1)
-    fit(model, losses.mse_loss, XS, YS, epochs=1, optimizer=optim.Adam(model.parameters()), backend="c", progress=False)
-    fit(model, losses.mse_loss, XS, YS, epochs=1, backend="c", progress=False)
-    assert len(traced) == 2  # one for each backend
+def running_mean(model, hidden):
+    model.mean = 0.9 * model.mean + 0.1 * hidden[0].data
+    return [h - model.mean for h in hidden]
 
 
-def test_examples_of_another_shape_are_traced_besides(traced: list[Any]) -> None:
-    class Sum(nn.Module):
-        def __init__(self) -> None:
-            self.w = Value(0.5)
+def running_mean_of_values(model, hidden):
+    model.kept = [*model.kept[-1:], hidden[0]]
+    return [h - model.kept[0] for h in hidden]
 
-        def __call__(self, xs: Any) -> Any:
-            return sum(xs) * self.w
 
-    model = Sum()
-    train(model)
-    longer = [[1.0, 2.0, 3.0], [1.0, 2.0]], [1.0, 0.0]
-    for _ in range(2):
-        train(model, squared, *longer)
-    assert [shapes[0] for shapes in traced] == [(2,), (3,)]
+def rarely(model, hidden):
+    """Other numbers from the fourth call on an example on, which is the one that is traced."""
+    model.calls += 1
+    return [h * (1.0 if model.calls <= 3 * len(XS) else 2.0) for h in hidden]
 
 
-def set_scale(model: Line) -> None:
-    """Change a global that the model names."""
-    globals()["SCALE"] = 3.0
-
-
-CHANGES: dict[str, Callable[[Line], Any]] = {
-    "an attribute": lambda model: setattr(model, "slope", 3.0),
-    "an item": lambda model: model.table.update(offset=1.0),
-    "a parameter replaced": lambda model: model.w.__setitem__(0, Value(0.5)),
-    "a parameter removed": lambda model: setattr(model, "b", 0.5),
-    "a constant": lambda model: setattr(model, "slope", Value(4.0)),
-    "an attribute of the class": lambda model: setattr(Line, "power", 2.0),
-    "a method": lambda model: setattr(Line, "__call__", lambda self, x: dot(self.w, x, self.b) * self.slope),
-    "a global": set_scale,
-}
-
-
-@pytest.mark.parametrize("name", CHANGES)
-def test_a_model_that_has_changed_is_traced_again(
-    name: str, traced: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for thing, attribute in ((Line, "power"), (Line, "__call__")):
-        monkeypatch.setattr(thing, attribute, getattr(thing, attribute))  # which sets it back
-    monkeypatch.setitem(globals(), "SCALE", SCALE)
-    model = Line()
-    check(model)
-    CHANGES[name](model)
-    check(model)
-    assert len(traced) == 2
-
-
-def test_an_activation_and_a_layer_that_are_replaced_are_traced_again(traced: list[Any]) -> None:
-    model = nn.MLP(2, [3, 1], activation="tanh")
-    check(model, losses.mse_loss)
-    model.layers[0] = nn.Layer(2, 3, activation="relu")
-    check(model, losses.mse_loss)
-    model.layers[0].neurons[1].activation = "sigmoid"
-    check(model, losses.mse_loss)
-    assert len(traced) == 3
-
-
-def test_what_the_loss_can_read_may_not_change(traced: list[Any]) -> None:
-    state = SimpleNamespace(weight=2.0, frozen=Value(1.5), table=[1.0, 2.0])
-
-    def loss(prediction: Any, y: Any) -> Any:
-        return (prediction - y) ** 2 * state.weight * state.frozen * state.table[1]
-
-    model = Line()
-    for change in (
-        lambda: None,
-        lambda: vars(state).update(weight=3.0),
-        lambda: setattr(state.frozen, "data", 0.5),
-        lambda: state.table.__setitem__(1, 5.0),
-    ):
-        change()
-        check(model, loss)
-        check(model, loss)
-    assert len(traced) == 4
-
-
-def test_numbers_in_an_array_may_not_change(traced: list[Any]) -> None:
-    numpy = pytest.importorskip("numpy")
-    weights = numpy.array([1.0, 2.0])
-
-    def loss(prediction: Any, y: Any) -> Any:
-        return (prediction - y) ** 2 * float(weights[1])
-
-    model = Line()
-    check(model, loss)
-    weights[1] = 7.0
-    check(model, loss)
-    assert len(traced) == 2
-
-
-def test_a_loss_that_is_made_again_is_the_same_if_it_can_read_the_same(traced: list[Any]) -> None:
-    def weighted(weight: Any) -> Callable[[Any, Any], Any]:
-        return lambda prediction, y: (prediction - y) ** 2 * weight
-
-    class Estimator:
-        def __init__(self) -> None:
-            self.model = Line()
-
-        def loss(self, prediction: Any, y: Any) -> Any:
-            return squared(prediction, y)
-
-    estimator, weight, model = Estimator(), 2.5, Line()
-    for _ in range(2):
-        check(estimator.model, estimator.loss)
-        check(model, weighted(weight))
-    assert len(traced) == 2
-    check(model, weighted(3.5))
-    check(model, squared)
-    check(model, Estimator().loss)
-    assert len(traced) == 5
+def unless_traced(model, hidden):
+    return [h * (1.0 if type(h.data) is float else 2.0) for h in hidden]
 
 
-def test_a_model_that_draws_random_numbers_or_reads_an_iterator_is_traced_each_time(traced: list[Any]) -> None:
-    rng, numbers = random.Random(1), iter(range(1, 100))
-    model = Line()
-    for _ in range(2):
-        train(model, lambda prediction, y: squared(prediction, y) * rng.random())
-    assert len(traced) == 2
-    for _ in range(2):
-        train(model, lambda prediction, y: squared(prediction, y) * next(numbers))
-    assert len(traced) == 4
-
-
-def test_other_options_compile_again(traced: list[Any]) -> None:
-    model = Line()
-    for backend in ("python", "auto", "c", Backend("c", precision="single")):
-        train(model, backend=backend)
-    assert len(traced) == 4
-
-
-class Slotted:
-    """A model whose attributes are fixed."""
-
-    __slots__ = ("w",)
-
-    def __init__(self) -> None:
-        self.w = Value(0.5)
-
-    def parameters(self) -> list[Value]:
-        return [self.w]
-
-    def __call__(self, x: Any) -> Any:
-        return self.w * x[0]
-
-
-def test_a_model_that_takes_no_attributes_keeps_nothing(traced: list[Any]) -> None:
-    model = Slotted()
-    for _ in range(2):
-        check(model)
-    assert len(traced) == 2
-
-
-def test_copies_begin_without_it_and_it_goes_with_the_model(traced: list[Any]) -> None:
-    model = nn.MLP(2, [1])
-    names = set(model.state_dict())
-    train(model, losses.mse_loss)
-    assert set(model.state_dict()) == names
-    for other in copy.deepcopy(model), pickle.loads(pickle.dumps(model)):
-        check(other, losses.mse_loss)
-    assert len(traced) == 3
-    of_model = weakref.ref(model)
-    del model
-    gc.collect()
-    assert of_model() is None
-
-
-def test_what_reaches_too_much_is_traced_each_time(traced: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("micrograd.compiler.frontend.reach.MANY", 10)
-    model, things = Line(), [[i] for i in range(20)]
-    for _ in range(2):
-        check(model, lambda prediction, y: squared(prediction, y) * len(things))
-    assert len(traced) == 2
-
-
-def test_a_layer_that_a_user_patches_is_traced_again(traced: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    model, call = nn.MLP(2, [1]), nn.Neuron.__call__
-    check(model, losses.mse_loss)
-    monkeypatch.setattr(nn.Neuron, "__call__", lambda self, x: call(self, x) * 2.0)
-    check(model, losses.mse_loss)
-    assert len(traced) == 2
-
-
-class Mean(Line):
-    """It subtracts a running mean, which it keeps as `keep` says."""
-
-    def __init__(self, keep: Callable[[Any, Any], Any]) -> None:
-        super().__init__()
-        self.keep, self.mean, self.means, self.state = keep, 0.0, [0.0], Value(0.0)
-
-    def __call__(self, x: Any) -> Any:
-        return dot(self.w, x[:2], self.b) - self.keep(self, x[0])
-
-
-def in_attribute(model: Mean, x: Any) -> Any:
-    model.mean = 0.5 * model.mean + 0.5 * x
-    return model.mean
-
-
-def in_attribute_as_number(model: Mean, x: Any) -> Any:
-    model.mean = 0.5 * model.mean + 0.5 * getattr(x, "data", x)
-    return model.mean
-
-
-def in_list(model: Mean, x: Any) -> Any:
-    model.means.append(0.5 * model.means[-1] + 0.5 * x)
-    return model.means[-1]
-
-
-def in_new_object(model: Mean, x: Any) -> Any:
-    model.mean = SimpleNamespace(of=0.5 * getattr(model.mean, "of", 0.0) + 0.5 * x)
-    return model.mean.of
-
-
-def in_new_dict(model: Mean, x: Any) -> Any:
-    before = model.mean["a"] if isinstance(model.mean, dict) else 0.0
-    model.mean = {1: 0.0, "a": 0.5 * before + 0.5 * x}
-    return model.mean["a"]
-
-
-def in_value(model: Mean, x: Any) -> Any:
-    model.state.data = 0.5 * model.state.data + 0.5 * getattr(x, "data", x)
-    return model.state.data
-
-
-def in_another_thread(model: Mean, x: Any) -> Any:
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(lambda: model.w[0] * x).result()
-
-
-@pytest.mark.parametrize("xs", [XS, [*XS, [1.0, 2.0, 3.0]]], ids=["one shape", "two shapes"])
 @pytest.mark.parametrize(
-    ("keep", "message"),
+    ("between", "draws"),
     [
-        (
-            in_attribute,
-            r'test_compiled\.py:\d+, `model\.mean = 0\.5 .*: this reads a number that was kept.*with backend="eager"$',
-        ),
-        (in_attribute_as_number, r"`model\.mean = .*: this reads a number that was kept from an earlier call"),
-        (in_list, r"`model\.means\.append\(.*: this reads a number that was kept from an earlier call"),
-        (in_new_object, "this reads a number that was kept from an earlier call"),
-        (in_new_dict, "this reads a number that was kept from an earlier call"),
-        (in_value, r"^the function assigns to the data of parameter 3, which compiled code cannot do"),
-        (in_another_thread, r"test_compiled\.py:.*another thread computes with traced numbers"),
+        (dropout, True),
+        (dropout_by_numpy, True),
+        (noise_of_its_own, False),
+        (counter, False),
+        (running_mean, False),
+        (running_mean_of_values, False),
+        (rarely, False),
+        (unless_traced, True),
     ],
 )
-def test_what_compiled_code_would_not_do_is_an_error_and_leaves_the_model_as_it_was(
-    keep: Any, message: str, xs: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    model, ys = Mean(keep), [*YS, 1.0][: len(xs)]
-    for _ in range(2):  # the second one finds no code of the first
-        with pytest.raises(TraceError, match=message):
-            train(model, xs=xs, ys=ys)
-        assert (model.mean, model.means, type(model.state.data)) == (0.0, [0.0], float)
-    losses = train(model, xs=xs, ys=ys, backend="auto")
-    assert "training eagerly, since the model cannot be compiled" in caplog.text
-    assert losses == train(Mean(keep), xs=xs, ys=ys, backend="eager")
+def test_a_model_that_is_not_the_same_each_time_is_trained_by_the_engine_after_a_warning(
+    between, draws, backend, caplog
+):
+    found = []
+    for way in "eager", backend:
+        random.seed(1), np.random.seed(1)
+        found.append(setting(between).run(way))
+    [message] = caplog.messages
+    assert message.startswith(NOT_THE_SAME)
+    if draws:  # the trial leaves nothing behind
+        assert close(*found)
 
 
-def test_what_a_model_stores_and_does_not_read_is_no_error(traced: list[Any]) -> None:
-    """Such as activations to look at: they are those of before the training."""
-
-    def shown(model: Mean, x: Any) -> Any:
-        model.means = [x]
-        return 0.5 * x
-
-    model = Mean(shown)
-    losses = train(model)
-    assert model.means == [0.0]
-    assert losses == pytest.approx(train(Mean(shown), backend="eager"), rel=1e-12)
-    assert len(traced) == 2  # one of them to see that it does not read what the other has left
-    assert train(model) == losses
-    assert len(traced) == 2
+def test_a_loss_that_draws_from_the_generator_of_the_order_is_trained_by_the_engine(backend, caplog):
+    found = []
+    for way in "eager", backend:
+        rng = random.Random(7)
+        noisy = Setting(Line, xs=XS, ys=YS, loss=lambda p, y: (p - y - rng.random()) ** 2, rng=lambda: rng)  # noqa: B023
+        found.append(noisy.run(way))
+    assert close(*found)
+    assert caplog.messages[0].startswith(NOT_THE_SAME)
 
 
-def test_what_is_made_at_the_first_call_stays(traced: list[Any]) -> None:
-    def lazily(model: Mean, x: Any) -> Any:
-        if model.mean == 0.0:
-            model.mean = SimpleNamespace(factors=[0.5], of=random.random())
-        model.means, model.last = [x], SimpleNamespace(activation=x)
-        return x * model.mean.factors[0] * model.mean.of
-
-    model = Mean(lazily)
-    random.seed(1)
-    losses = train(model)
-    assert model.mean.factors == [0.5]
-    assert model.means == [0.0]
-    assert not hasattr(model, "last")
-    random.seed(1)
-    assert losses == pytest.approx(train(Mean(lazily), backend="eager"), rel=1e-12)
+def test_a_model_of_single_precision_may_round(caplog):
+    same_numbers = Setting(Line, xs=XS, ys=YS, epochs=2)
+    same_numbers.run(Backend("auto", precision="single"))
+    assert not caplog.messages
 
 
-def test_values_that_are_stored_in_or_set_before_they_are_read_are_no_error() -> None:
-    def shown(model: Mean, x: Any) -> Any:
-        model.state.data = getattr(x, "data", x)
-        return 0.5 * x
-
-    def first_set(model: Mean, x: Any) -> Any:
-        model.state.data = 0.5
-        model.w[0].data = model.w[0].data * 1.0
-        return model.state * x
-
-    for keep in shown, first_set:
-        assert train(Mean(keep)) == pytest.approx(train(Mean(keep), backend="eager"), rel=1e-12)
+def test_a_generator_without_a_state_may_shuffle(backend):
+    rng = random.SystemRandom()
+    history = fit(Line(), losses.mse_loss, XS, YS, epochs=2, rng=rng, backend=backend, progress=False)
+    assert len(history.losses) == 2
 
 
-def test_an_array_of_objects_is_set_back() -> None:
-    numpy = pytest.importorskip("numpy")
-
-    def in_array(model: Mean, x: Any) -> Any:
-        result = 0.5 * model.mean[0]
-        model.mean[0] = x
-        return result
-
-    model = Mean(in_array)
-    model.mean = numpy.zeros(2, dtype=object)
-    with pytest.raises(TraceError, match="this reads a number that was kept"):
-        train(model)
-    assert model.mean.tolist() == [0, 0]
+# What the model stores
 
 
-def test_what_only_the_second_call_cannot_do_is_told_at_its_line(caplog: pytest.LogCaptureFixture) -> None:
-    def logged(model: Mean, x: Any) -> Any:
-        text = f"{model.mean:.2f}"
-        model.mean = x
-        return x * len(text)
-
-    with pytest.raises(TraceError, match=r"test_compiled\.py:\d+, `text = .*: this reads a number that was kept"):
-        train(Mean(logged))
+def activations(model, hidden):
+    model.kept = hidden
+    return hidden
 
 
-def test_a_failed_training_leaves_no_code_that_the_next_one_uses() -> None:
-    model = Mean(in_attribute)
-    with pytest.raises(TypeError):
-        fit(model, squared, XS, YS, validation=(XS, [None] * 3), backend="python", progress=False)
-    assert model.mean == 0.0
-    with pytest.raises(TraceError, match="this reads a number that was kept"):
-        train(model)
+def test_activations_that_a_model_stores_are_numbers_after_the_training(backend, caplog):
+    same(setting(activations), backend)
+    model = Network(activations)
+    fit(model, losses.mse_loss, XS, YS, epochs=1, backend=backend, progress=False)
+    assert [type(h.data) for h in model.kept] == [float] * 3
+    assert not caplog.messages
 
 
-def test_the_second_trace_draws_no_random_numbers() -> None:
-    def noisy(model: Mean, x: Any) -> Any:
-        model.means = [x]
-        return x * random.random()
+def test_what_is_made_at_the_first_call_stays(backend):
+    def lazily(model, hidden):
+        model.kept = model.kept or [Value(0.5), random.random()]
+        return [h * model.kept[0] + model.kept[1] for h in hidden]
 
-    random.seed(1)
-    drawn = random.random(), random.random()
-    random.seed(1)
-    train(Mean(noisy))
-    assert random.random() == drawn[1]
+    for seed in range(2):
+        found = []
+        for way in "eager", backend:
+            random.seed(seed)
+            found.append(setting(lazily).run(way)["data"])
+        assert close(*found)
 
 
-def test_a_number_that_is_set_back_within_the_function_is_no_error() -> None:
-    def rounded(model: Mean, x: Any) -> Any:
-        before, model.w[0].data = model.w[0].data, 0.25
-        result = model.w[0] * x
-        model.w[0].data = before
-        return result
+def in_another_thread(model, hidden):
+    with ThreadPoolExecutor(1) as pool:
+        return [pool.submit(lambda h=h: h * 2.0).result() for h in hidden]
 
-    assert train(Mean(rounded)) == pytest.approx(train(Mean(rounded), backend="eager"), rel=1e-12)
+
+def test_a_model_that_cannot_be_traced_keeps_no_traced_numbers(backend, caplog):
+    def branching(model, hidden):
+        model.kept = hidden
+        return hidden if hidden[0] > 0 else hidden[::-1]
+
+    for between in branching, in_another_thread:
+        model = Network(between)
+        with pytest.raises(TraceError, match=r"test_compiled\.py:\d+"):
+            fit(model, losses.mse_loss, XS, YS, epochs=1, backend=backend, progress=False)
+        assert [type(h.data) for h in model.kept] in ([float] * 3, [])
+        same(setting(between), "auto")
+
+
+def test_an_error_of_tracing_counts_where_the_model_catches_it(backend, caplog):
+    def fallback(model, hidden):
+        try:
+            return hidden if hidden[0] > 0.2 else hidden[::-1]
+        except Exception:
+            return [0.0] * 3
+
+    with pytest.raises(TraceError, match=r"`return hidden if hidden\[0\] > 0\.2"):
+        fit(Network(fallback), losses.mse_loss, XS, YS, epochs=1, backend=backend, progress=False)
+    same(setting(fallback), "auto")
+    assert caplog.messages[0].startswith("training eagerly, since the model cannot be compiled")
+
+
+# What a model reads is as it is when the training begins
+
+
+class Sloped(Line):
+    """With what tests change."""
+
+    def __init__(self):
+        super().__init__()
+        self.slope, self.table = 2.0, {"offset": 0.25}
+
+    def __call__(self, x):
+        return super().__call__(x) * self.slope + self.table["offset"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda model: setattr(model, "slope", 3.0),
+        lambda model: model.table.update(offset=1.0),
+        lambda model: setattr(model, "b", 0.5),
+        lambda model: setattr(model, "slope", Value(4.0)),
+        lambda model: setattr(model, "__dict__", {**vars(model), "slope": 3.0}),
+    ],
+)
+@pytest.mark.parametrize("copied", [lambda model: model, copy.copy, copy.deepcopy])
+def test_a_model_that_has_changed_since_it_was_trained_trains_as_it_is(change, copied, backend):
+    def trained():
+        model = Sloped()
+        fit(model, losses.mse_loss, XS, YS, epochs=1, backend=backend, progress=False)
+        model = copied(model)
+        change(model)
+        return model
+
+    same(Setting(trained, xs=XS, ys=YS, optimizer=lambda model: SGD(model.parameters(), 0.001)), backend)
+
+
+def test_a_model_may_hold_a_library_beside_a_schedule_of_ones_own(backend):
+    interpolate = pytest.importorskip("scipy.interpolate")
+
+    def shifted(model, hidden):
+        spline = interpolate.CubicSpline([0.0, 1.0, 2.0], [1.0, 3.0, 2.0])
+        return [h * float(spline(0.5)) for h in hidden]
+
+    same(setting(shifted, schedule=lambda step: 0.1 / (1 + step)), backend)
+
+
+# Values that no optimizer changes
+
+
+class Annealed(Line):
+    """With a Value that is not learned, and one that is made at each call."""
+
+    def __init__(self):
+        super().__init__()
+        self.alpha = Value(1.0)
+
+    def parameters(self):
+        return [self.w, self.b]
+
+    def __call__(self, x):
+        return super().__call__(x) * self.alpha + Value(0.5) + self.alpha.data
+
+
+ALPHA = Value(0.5)
+
+
+class Frozen(nn.Module):
+    """Rows of a table and a layer that are not learned, below one that is."""
+
+    def __init__(self):
+        self.table, self.below = nn.Embedding(4, 2, rng=1), nn.Layer(2, 3, "tanh", rng=2)
+        self.above = nn.Neuron(3, rng=3)
+
+    def parameters(self):
+        return self.above.parameters()
+
+    def __call__(self, x):
+        return self.above(self.below(self.table(x * x)))
+
+
+def thaw(model, step):
+    model.below.parameters()[step % 5].data += 0.25
+    model.table.parameters()[step % 8].data -= 0.25
+
+
+@pytest.mark.parametrize("validation", [None, ([1.0, 0.0], [2.0, 2.0])])
+@pytest.mark.parametrize(
+    ("model", "loss", "change"),
+    [
+        (Annealed, losses.mse_loss, lambda model, step: setattr(model.alpha, "data", 0.7**step)),
+        (Line, lambda p, y: ALPHA * (p - y) ** 2, lambda model, step: setattr(ALPHA, "data", 0.7**step)),
+        (Frozen, losses.mse_loss, lambda model, step: None),
+        (Frozen, losses.mse_loss, thaw),
+    ],
+)
+@pytest.mark.parametrize("way", ["python", "c", "shards"])
+def test_values_that_are_not_learned_are_read_at_each_step(model, loss, change, validation, way):
+    found = []
+    for backend in "eager", way:
+        ALPHA.data, made = 1.0, model()
+        schedule = lambda step, made=made: change(made, step) or 0.1  # noqa: E731
+        trained = Setting(lambda made=made: made, loss=loss, xs=[1.0, -1.0, 0.0], ys=YS[:3], schedule=schedule)
+        trained.options["validation"] = validation
+        found.append(trained.run(backend))
+    assert close(*found)
+
+
+class Positions(Line):
+    """With a Value for each position, which are not learned."""
+
+    def __init__(self):
+        super().__init__()
+        self.at = [Value(0.1 * i) for i in range(4)]
+
+    def parameters(self):
+        return [self.w, self.b]
+
+    def __call__(self, xs):
+        state = Value(0.0)
+        for x, at in zip(xs, self.at, strict=False):
+            state = (state + self.w * x + self.b * at).tanh()
+        return state
+
+
+def test_a_value_that_only_some_shapes_use_is_refused_and_one_that_each_call_makes_is_not(backend, caplog):
+    longer = Setting(Positions, xs=[[0.5] * n for n in (2, 3)], ys=YS[:2])
+    failing_in = longer.run(backend)["error"]
+    assert failing_in[0] is TraceError
+    assert "return it from parameters()" in failing_in[1]
+    same(longer, "auto")
+    assert caplog.messages[0].startswith("training eagerly")
+    same(Setting(Positions, xs=[[0.5] * n for n in (3, 2, 1)], ys=YS[:3]), backend)
+    assert len(caplog.messages) == 1
+
+
+def test_a_first_example_that_fails_fails_as_it_does_eager(backend):
+    logarithmic = Setting(Line, loss=lambda p, y: p.log() * y, xs=[-1.0, 1.0], ys=[1.0, 1.0])
+    failing(logarithmic, backend, ValueError, "log(")

@@ -8,5 +8,4 @@ The files, in the order in which to read them:
     graph        the forward and the backward pass of a function, as one Trace, and as bytes
     interpret    a Graph carried out one operation at a time
     wrappers     what stands in for the function: with arrays as arguments, or for a sparse matrix
-    reach        what a function can read besides its arguments, and whether that has changed
 """

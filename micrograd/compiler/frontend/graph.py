@@ -61,6 +61,7 @@ class Graph:
         self.scatters: list[Scatter] = []  # what else is added to the parameters' gradients: where only a call knows,
         self.outers: list[Outer] = []  # and to rows of parameters
         self.gradients: dict[int, int] = {}  # for the line of the gradient of a node, the line of the node
+        self.free: list[weakref.ref[Value]] = []  # the leaf Values with numbers that it uses besides the parameters
         self.vanishes_with_seed = True  # as the chain rule has it: a seed of 0 makes all gradients 0
         inputs = list(map(Value, trace.array("x", sum(self.sizes))))
         for x in inputs:
@@ -89,6 +90,7 @@ class Graph:
             with ordered_by(order_of):
                 result = _called(function, arguments)
             nodes, leaves = self._trace_forward(result, first_use)
+            self.free = [weakref.ref(x) for x in leaves if is_free(x) and x not in numbers["data"]]
             self._check_assigned(list(map(numbers["data"].__getitem__, parameters)), data)
             if self.output_shape == ():
                 root = result if isinstance(result, Value) else Value(result)
@@ -96,6 +98,8 @@ class Graph:
                     orders[root] = nodes, leaves
                 with ordered_by(order_of):
                     self._trace_backward(root, nodes, dict(zip(parameters, data, strict=True)), inputs, numbers["grad"])
+            if trace.refused:  # which the function, or a closure of the user's own, has caught
+                raise trace.refused
 
     @property
     def kinds(self) -> list[CallSpec]:
@@ -241,6 +245,11 @@ def _in_order(nodes: Sequence[Value], first_use: dict[Value, int]) -> list[Value
             level = 1 + max(map(levels.get, map(id, node._prev), repeat(0)))
         levels[id(node)], lines[id(node)] = level, line
     return sorted(nodes, key=lambda node: (levels[id(node)], lines[id(node)]))
+
+
+def is_free(leaf: Value) -> bool:
+    """Whether it holds a number that may change from call to call."""
+    return type(leaf.data) in (int, float) and not leaf._is_constant
 
 
 def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:

@@ -134,7 +134,6 @@ class Symbol:
         self.id = id
 
     def __repr__(self) -> str:
-        self.trace.refuse("this writes a traced number as text, and there is no number yet")
         return f"<traced number {self.id}>"
 
     def where(self, a: Any, b: Any) -> Any:

@@ -6,9 +6,9 @@ which works on vectors, with a parameter in each lane.
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import FunctionType
 from typing import Any
 
-from micrograd.compiler.frontend.reach import Reach
 from micrograd.compiler.frontend.redirect import symbols
 from micrograd.compiler.frontend.tracer import Trace, TraceError
 from micrograd.compiler.passes.expressions import Expressions, Node
@@ -22,24 +22,28 @@ ONLY = (
 )
 
 
+PLAIN = {bool, int, float, str, tuple, type(None), FunctionType}
+
+
 class UpdateKernel:
     """The traced update rule of an optimizer, with all options but the learning rate as they are now.
 
     `trace` is the traced rule, which begins with clipping if the optimizer clips; `results` are its lines for the new
     parameter and moments. `uniform` has the lines that are the same for all parameters, and `before` those of them that
     other lines or the results use. `moments` are the names of the moments; those after the first `n_changed` do not
-    change. `reach` is what the rule can read besides its arguments: once that has changed, the kernel is outdated.
+    change. `traced_with` is the `key` of the optimizer then: once it has another one, the kernel is outdated. What else
+    the rule reads is constant.
 
-    Raises TypeError if the rule returns anything else, has side effects, or is not the same each time.
+    Raises TypeError if the rule returns anything else, changes the optimizer, or is not the same each time.
     """
 
     def __init__(self, optimizer: Optimizer) -> None:
         self.clips = optimizer.clip_grad_norm is not None
         kind = type(optimizer).__name__
-        self.reach = Reach({kind: optimizer}, ("learning_rate", "steps", "parameters", *optimizer.moments))
-        with _as_it_was(optimizer, self.reach):
+        self.traced_with = self.key(optimizer)
+        with _as_it_was(optimizer):
             try:
-                traced = [_traced(optimizer, self.reach) for _ in range(2)]
+                traced = [_traced(optimizer) for _ in range(2)]
             except TraceError as error:
                 raise TraceError(f"the rule of {kind} cannot be traced, {error}; {ONLY}") from error
         one, other = (repr((trace.ops, trace.operands, trace.constants, lines)) for trace, lines in traced)
@@ -53,6 +57,12 @@ class UpdateKernel:
         self.moments, self.learning_rate = list(optimizer.moments), optimizer.learning_rate
         changed = [k for k in range(len(self.moments)) if self.trace.leaves.get(self.results[1 + k]) != ("x", 2 + k)]
         self.n_changed = max(changed, default=-1) + 1
+
+    @staticmethod
+    def key(optimizer: Optimizer) -> tuple[Any, ...]:
+        """The numbers, texts, tuples and functions that an optimizer has, besides what changes with each step."""
+        attributes = vars(optimizer).items()
+        return tuple([x for name, x in attributes if type(x) in PLAIN and name not in ("learning_rate", "steps")])
 
     def nodes(self, *, head: bool) -> list[Node]:
         """What is computed for each parameter, or before, for all of them."""
@@ -104,31 +114,29 @@ def _uniform(trace: Trace) -> set[int]:
     return uniform
 
 
-def _traced(optimizer: Optimizer, reach: Reach) -> tuple[Trace, list[int]]:
+def _traced(optimizer: Optimizer) -> tuple[Trace, list[int]]:
     """What the rule does to a parameter, and the lines of what it gives. Raises TypeError if it does anything else."""
     trace, kind = Trace(), type(optimizer).__name__
     everyone = trace.leaf("all")
     moments: dict[str, Any] = {name: [everyone] * len(optimizer.parameters) for name in optimizer.moments}
     given = {"learning_rate": trace.leaf("rate"), "steps": trace.leaf("steps"), **moments}
     vars(optimizer).update(given)
+    before = dict(vars(optimizer))
     x, grad, *own = [trace.leaf("x", i) for i in range(2 + len(moments))]
     n = len(optimizer.parameters)
     with symbols(optimizer.parameters, [everyone] * n, [everyone] * n) as held:
         if optimizer.clip_grad_norm is not None:
             grad = grad * clip_scale(trace.leaf("norm"), optimizer.clip_grad_norm)
         update = optimizer.rule()
-        within = Reach({"rule": update}, ignoring=reach.found.values())
         numbers, again = update(x, grad, *own), update(x, grad, *own)
     if trace.refused:  # also where the rule has caught it
         raise trace.refused
     check_result(optimizer, numbers)
-    changed = [f"{kind}.{name}" for name, x in given.items() if vars(optimizer)[name] is not x]
-    changed += [f"the {name} of a parameter" for name in held if any(x is not everyone for x in held[name].values())]
+    changed = [f"{kind}.{name}" for name, x in vars(optimizer).items() if before.get(name, everyone) is not x]
     changed += [f"{kind}.{name}" for name, x in moments.items() if any(one is not everyone for one in x)]
-    if name := next(filter(None, [*changed, reach.changed(), within.changed()]), ""):
-        raise TypeError(f"the rule of {kind} changes {name}: {ONLY}")
-    if unfollowed := reach.unfollowed + within.unfollowed:
-        raise TypeError(f"the rule of {kind} reaches {unfollowed[0]}, whose changes cannot be followed: {ONLY}")
+    changed += [f"the {name} of a parameter" for name in held if any(x is not everyone for x in held[name].values())]
+    if changed:
+        raise TypeError(f"the rule of {kind} changes {changed[0]}: {ONLY}")
     results = [trace.result(number) for number in numbers]
     if results != [trace.result(number) for number in again]:
         raise TypeError(f"the rule of {kind} is not the same for each parameter: {ONLY}")
@@ -139,8 +147,8 @@ def _traced(optimizer: Optimizer, reach: Reach) -> tuple[Trace, list[int]]:
 
 
 @contextmanager
-def _as_it_was(optimizer: Optimizer, reach: Reach) -> Iterator[None]:
-    """After the block the optimizer has the attributes it had before, and what they hold is as it was."""
+def _as_it_was(optimizer: Optimizer) -> Iterator[None]:
+    """After the block the optimizer has the attributes it had before."""
     attributes = vars(optimizer)
     before = dict(attributes)
     try:
@@ -149,4 +157,3 @@ def _as_it_was(optimizer: Optimizer, reach: Reach) -> Iterator[None]:
         attributes.update(before)
         for name in attributes.keys() - before.keys():
             del attributes[name]
-        reach.restore()

@@ -1,0 +1,166 @@
+"""Which rules of optimizers are traced for C, and which are refused: what a trace cannot follow is not baked in."""
+
+import time
+
+import pytest
+
+from micrograd import Value, scalar
+from micrograd.compiler.native import toolchain
+from micrograd.compiler.native.update import UpdateKernel
+from micrograd.optim import SGD, Optimizer
+from tests.helpers import has_compiler
+from tests.trainings import Setting, close
+
+pytestmark = pytest.mark.usefixtures("cache")
+
+
+class Given(Optimizer):
+    """With a rule that a test gives."""
+
+    moments = {"kept": 0.0}  # noqa: RUF012
+
+    def __init__(self, parameters, given):
+        super().__init__(parameters, learning_rate=0.1)
+        self.given, self.calls = given, 0
+
+    def rule(self):
+        return self.given(self)
+
+
+def counting(self):
+    self.calls += 1
+    return lambda x, g, kept: (x - (0.1 if self.calls < 5 else 0.01) * g, kept)
+
+
+def counting_in_a_closure(self):
+    calls = 0
+
+    def update(x, g, kept):
+        nonlocal calls
+        calls += 1
+        return x - 0.1 / calls * g, kept
+
+    return update
+
+
+def decaying(self):
+    self.learning_rate *= 0.9
+    return lambda x, g, kept: (x - self.learning_rate * g, kept)
+
+
+def guarding(self):
+    scale = 0.1 if max(abs(p.grad) for p in self.parameters) > 0.5 else 1.0
+    return lambda x, g, kept: (x - scale * 0.1 * g, kept)
+
+
+def summing(self):
+    return lambda x, g, kept: (x - 0.1 * g / (1 + sum(p.grad * p.grad for p in self.parameters)), kept)
+
+
+def each_its_own(self):
+    sizes = iter([0.5 * i for i in range(len(self.parameters))])
+    return lambda x, g, kept: (x - 0.1 * next(sizes) * g, kept)
+
+
+def forgetting(self):
+    self.kept[0] = 0.0
+    return lambda x, g, kept: (x - 0.1 * (g + 0.5 * kept), g)
+
+
+def clearing(self):
+    for parameter in self.parameters:
+        parameter.grad = 0.0
+    return lambda x, g, kept: (x - 0.1 * g, kept)
+
+
+def halving(self):
+    for parameter in self.parameters:
+        parameter.data *= 0.5
+    return lambda x, g, kept: (x - 0.1 * g, kept)
+
+
+def restarting(self):
+    if self.steps == 3:
+        self.kept = [5.0] * len(self.parameters)
+    return lambda x, g, kept: (x - 0.1 * (g + 0.01 * kept), kept)
+
+
+def restarting_again(self):
+    self.kept = [5.0] * len(self.parameters)
+    return lambda x, g, kept: (x - 0.1 * (g + 0.01 * kept), kept + 1.0)
+
+
+def catching(self):
+    def update(x, g, kept):
+        try:
+            return x - (0.1 if g > 0 else 0.2) * g, kept
+        except Exception:
+            return x - 0.3 * g, kept
+
+    return update
+
+
+def catching_a_lookup(self):
+    def update(x, g, kept):
+        try:
+            return x - {0.0: 0.1}[g] * g, kept
+        except Exception as error:
+            return x - (0.1 if isinstance(error, KeyError) else 0.2) * g, kept
+
+    return update
+
+
+def resetting_steps(self):
+    if self.calls == 0:
+        self.steps = 3
+    return lambda x, g, kept: (x - 0.1 * scalar.where(self.steps > 2, 1.0, 0.5) * g, kept)
+
+
+REFUSED = {
+    counting: "changes Given.calls",
+    counting_in_a_closure: "is not the same for each parameter",
+    decaying: "self.learning_rate *= 0.9",
+    guarding: "scale = 0.1 if max",
+    summing: "depends on all parameters, gradients or moments",
+    each_its_own: "is not the same for each parameter",
+    forgetting: "changes Given.kept",
+    clearing: "changes the grad of a parameter",
+    halving: "changes the data of a parameter",
+    restarting: "if self.steps == 3",
+    restarting_again: "changes Given.kept",
+    catching: "if g > 0",
+    catching_a_lookup: "a set or a dict looks up a number by its value",
+    resetting_steps: "changes Given.steps",
+}
+
+
+@pytest.mark.parametrize("given", REFUSED)
+def test_a_rule_that_a_trace_cannot_follow_is_refused_and_trains_as_it_does_eager(given, caplog):
+    toolchain.warn_once.cache_clear()
+    setting = Setting(optimizer=lambda model: Given(model.parameters(), given), epochs=4)
+    eager = setting.run("eager")
+    assert close(eager, setting.run("auto"))
+    if has_compiler():
+        assert REFUSED[given] in caplog.text
+        kind, message = setting.run("c")["error"]
+        assert kind.__name__ in ("TypeError", "TraceError")
+        assert REFUSED[given] in message
+
+
+def test_a_rule_that_gives_another_number_each_time_is_refused():
+    message = "the rule of Given is not the same"
+    with pytest.raises(TypeError, match=f"{message} each time: in C it may depend only on"):
+        UpdateKernel(
+            Given([Value(1.0)], lambda self: (lambda n: lambda x, g, kept: (x - n * g, kept))(time.perf_counter()))
+        )
+    with pytest.raises(TypeError, match=f"{message} for each parameter: in C it may depend only on"):
+        UpdateKernel(Given([Value(1.0)], lambda self: lambda x, g, kept: (x - time.perf_counter() * g, kept)))
+
+
+def test_a_rule_is_outdated_once_an_option_differs():
+    optimizer = SGD([Value(1.0)], 0.1, momentum=0.9)
+    kernel = UpdateKernel(optimizer)
+    optimizer.learning_rate, optimizer.steps, optimizer.velocity[0] = 0.5, 3, 1.0
+    assert UpdateKernel.key(optimizer) == kernel.traced_with
+    optimizer.momentum = 0.5
+    assert UpdateKernel.key(optimizer) != kernel.traced_with
