@@ -2,9 +2,8 @@
 
 import ast
 
-from tests.mutation import CHECKOUT, listed
+from tests.mutation import CHECKOUT, listed, run
 from tests.mutation.changes import change, expressions
-from tests.mutation.run import TESTS, file_of
 
 SOURCE = """
 @cache
@@ -35,9 +34,11 @@ def test_each_listed_mutant_is_of_an_expression_that_is_there_and_has_a_reason()
 
 
 def test_modules_and_the_tests_that_they_are_tried_with_are_there():
-    files = {CHECKOUT / "micrograd" / f"{module}.py" for module in TESTS}
-    files |= {CHECKOUT / file_of(name) for names in TESTS.values() for name in names}
-    assert sorted(str(file.relative_to(CHECKOUT)) for file in files if not file.is_file()) == []
+    paths = [CHECKOUT / "micrograd" / name for name in run.ALSO]
+    assert [path for path in paths if not (path.is_dir() or path.with_suffix(".py").is_file())] == []
+    assert [name for names in run.ALSO.values() for name in names if len(run.files_of(name)) != 1] == []
+    assert run.tests_of("support/files") == ["tests/support/test_files.py"]
+    assert run.tests_of("draw/shell") == []
 
 
 def test_a_change_is_named_by_its_function_and_expression_wherever_they_are():

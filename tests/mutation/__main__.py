@@ -13,25 +13,25 @@ from queue import SimpleQueue
 from tests.mutation import CHECKOUT, listed
 from tests.mutation.changes import change
 from tests.mutation.mutants import Mutant, mutants, mutated
-from tests.mutation.run import TESTS, Runner
+from tests.mutation.run import MODULES, Runner
 
 OUTCOMES = ("killed", "timed out", "survived", "equivalent")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description="Put errors into the package.")
-    parser.add_argument("modules", nargs="*", metavar="module", help=f"which: {', '.join(TESTS)} (default: all)")
+    parser.add_argument("modules", nargs="*", metavar="module", help=f"which: {', '.join(MODULES)} (default: all)")
     parser.add_argument("--jobs", type=int, default=1, help="how many at once (default: %(default)s)")
     parser.add_argument(
         "--results", type=Path, default="mutation.jsonl", help="where a broken run goes on: %(default)s"
     )
     options = parser.parse_args()
     for name in options.modules:
-        if name not in TESTS:
-            parser.error(f"there is no module {name!r}: choose from {', '.join(TESTS)}")
+        if name not in MODULES:
+            parser.error(f"there is no module {name!r}: choose from {', '.join(MODULES)}")
     sources = {
-        module: (CHECKOUT / module).read_text(encoding="utf-8")
-        for module in (f"micrograd/{name}.py" for name in options.modules or TESTS)
+        module: (CHECKOUT / "micrograd" / f"{module}.py").read_text(encoding="utf-8")
+        for module in options.modules or MODULES
     }
     wanted = [mutant for module, source in sources.items() for mutant in mutants(module, source)]
     return report(tried(wanted, sources, options.jobs, options.results), len(wanted))
@@ -44,7 +44,7 @@ def tried(wanted: list[Mutant], sources: dict[str, str], jobs: int, path: Path) 
         results = stack.enter_context(path.open("a"))
         runners: SimpleQueue[Runner] = SimpleQueue()
         for _ in range(jobs):
-            runners.put(stack.enter_context(closing(Runner())))
+            runners.put(stack.enter_context(closing(Runner(sources))))
 
         def one(mutant: Mutant) -> tuple[str, str, str]:
             code = mutated(mutant, sources[mutant.module])

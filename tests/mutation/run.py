@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -19,93 +20,62 @@ PATIENCE = 20  # seconds for one test, which takes a few at most
 MEMORY = 4 << 30  # bytes
 
 GRADIENTS = ["engine", "functional", "properties", "function", "c", "precision"]
-ENGINE = ["engine", "core/number", "core/gradients", "core/levels", "core/errors", "reductions"]
 NETWORKS = ["nn", "losses", "optim", "fit"]
+FITS = ["fit", "scenarios", "backends", "shards", "history", "faults"]
 IN_PYTHON = ["tracer", "graph", "function", "compiler/compiled", "ieee", "c", "faults"]
 IN_C = ["c", "c_runtime", "library", "function", "compiler/compiled", "ieee", "faults"]
 TRAINING = ["session", "scenarios", "backends", "fit", "copying", "faults"]
-TESTS = {  # those of the module first
-    **{name: ["scalar", *GRADIENTS] for name in ["scalar", "functions"]},
-    **{name: [*GRADIENTS, *NETWORKS, "load"] for name in ENGINE},
-    **{name: ["functional", "sparse", "properties"] for name in ["functional", "core/derivatives"]},
-    "support/trees": ["trees", "functional", "sparse", "properties", "function"],
-    "data": ["data"],
-    "losses": ["losses", *NETWORKS],
-    "optim": ["optim", *NETWORKS],
-    "nn": NETWORKS,
-    "support/files": ["files"],
-    "support/collector": ["collector", "fit"],
-    "compiler/stepping": ["fit", "scenarios", "backends", "shards", "faults"],
-    **{
-        name: ["fit", "scenarios", "backends", *NETWORKS, "data", "faults"]
-        for name in ["support/validation", "support/signals"]
-    },
-    **{
-        f"training/{name}": ["fit", "scenarios", "backends", "shards", "history", "faults"]
-        for name in ["fit", "progress", "compiled", "trainer", "history"]
-    },
-    **{
-        f"compiler/{name}": IN_PYTHON
-        for name in [
-            "frontend/tracer",
-            "frontend/graph",
-            "passes/expressions",
-            "function",
-            "compiled",
-        ]
-    },
-    **{
-        f"compiler/{name}": ["ir", "roll", *IN_C]
-        for name in [
-            "ir",
-            "passes/__init__",
-            "passes/vectorize",
-            "passes/fuse",
-            "passes/interchange",
-            "passes/storage",
-        ]
-    },
-    "compiler/passes/roll": ["roll", "ir", *IN_C],
-    "compiler/passes/jam": ["jam", "ir", *IN_C],
-    **{
-        f"compiler/{name}": [name.rpartition("/")[2], *IN_PYTHON]
-        for name in ["frontend/interpret", "frontend/wrappers", "targets/python"]
-    },
-    **{
-        f"compiler/{name}": [name.rpartition("/")[2], *IN_C]
-        for name in ["dataset", "frontend/products", "native/toolchain"]
-    },
-    "compiler/dtype": ["dtype"],
-    "compiler/options": ["options", "function", "dtype"],
-    **{
-        f"compiler/{name}": IN_C
-        for name in [
-            "targets/c",
-            "targets/c_runtime",
-            "targets/spelling",
-            "native/library",
-        ]
-    },
-    **{
-        f"compiler/{name}": [*TRAINING, *IN_C]
-        for name in [
-            "session",
-            "native/buffers",
-            "native/loop",
-            "native/update",
-            "frontend/redirect",
-        ]
-    },
-    **{f"compiler/distributed/{name}": ["shards"] for name in ["pool", "worker", "shards", "map"]},
-    "support/arrays": ["compiler/compiled", "arrays"],
-    "compiler/targets/export": ["export", "javascript", "dtype"],
+TRIED = {
+    "scalar functions": ["scalar", *GRADIENTS],
+    "engine reductions core/number core/gradients core/levels core/errors": [*GRADIENTS, *NETWORKS, "load"],
+    "functional core/derivatives": ["functional", "sparse", "properties"],
+    "nn losses optim": NETWORKS,
+    "data support/files compiler/dtype": [],
+    "support/trees": ["functional", "sparse", "properties", "function"],
+    "support/arrays": ["compiler/compiled"],
+    "support/collector": ["fit"],
+    "support/validation support/signals": [*FITS, *NETWORKS, "data"],
+    "training compiler/stepping": FITS,
+    "compiler/compiled compiler/function compiler/frontend compiler/targets/python": IN_PYTHON,
+    "compiler/dataset compiler/targets": IN_C,
+    "compiler/ir compiler/passes": ["ir", "roll", *IN_C],
+    "compiler/session compiler/native compiler/frontend/redirect": [*TRAINING, *IN_C],
+    "compiler/options": ["function", "dtype"],
+    "compiler/targets/export": ["javascript", "dtype"],
+    "compiler/distributed": ["shards"],
 }
+"""What modules, or all modules of a room, are tried with after the tests of their own name; the longest name counts."""
+
+ALSO = {name: tests for names, tests in TRIED.items() for name in names.split()}
+
+
+def files_of(name: str) -> list[str]:
+    """The files of tests of this name, which the end of its path may precede: "fit", "training/compiled"."""
+    room, _, module = name.rpartition("/")
+    found = sorted(CHECKOUT.glob(f"tests/**/test_{module}.py"))
+    found = [file for file in found if file.parent.name == room.rpartition("/")[2]] or found
+    return [file.relative_to(CHECKOUT).as_posix() for file in found]
+
+
+def tests_of(module: str) -> list[str]:
+    """The files of tests that a module is tried with, its own first; none if no errors are put into it."""
+    names = [name for name in ALSO if name == module or module.startswith(f"{name}/")]
+    if not names:
+        return []
+    return [*dict.fromkeys(file for name in (module, *ALSO[max(names, key=len)]) for file in files_of(name))]
+
+
+MODULES = [
+    module
+    for file in sorted((CHECKOUT / "micrograd").rglob("*.py"))
+    if tests_of(module := file.relative_to(CHECKOUT / "micrograd").with_suffix("").as_posix())
+]
 
 
 class Runner:
-    """A copy of the checkout, in which a mutant takes its module's place while the tests run."""
+    """A copy of the checkout, in which a mutant of one of the modules takes its place while the tests run."""
 
-    def __init__(self) -> None:
+    def __init__(self, modules: Iterable[str]) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="mutation-"))
         files = subprocess.run(["git", "ls-files"], cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout
         for file in files.splitlines():
@@ -119,7 +89,7 @@ class Runner:
             stdout=subprocess.PIPE,
             text=True,
         )
-        every = sorted({name for names in TESTS.values() for name in names})
+        every = sorted({file for module in modules for file in tests_of(module)})
         if self.ask({"tests": every, "compile": True}) != "survived":
             raise RuntimeError("the tests fail as it is: see python -m pytest")
         for directory in self.directory.glob("micrograd/**/__pycache__"):
@@ -134,11 +104,11 @@ class Runner:
 
     def outcome(self, module: str, code: str) -> str:
         """Whether the tests notice: "killed", "timed out" or "survived"."""
-        path = self.directory / module
+        path = self.directory / "micrograd" / f"{module}.py"
         original = path.read_text()
         path.write_text(code)
         try:
-            return self.ask({"tests": TESTS[module.removeprefix("micrograd/").removesuffix(".py")], "compile": False})
+            return self.ask({"tests": tests_of(module), "compile": False})
         finally:
             path.write_text(original)
 
@@ -163,14 +133,7 @@ class Without:
             raise ModuleNotFoundError(f"{name} is left out of the mutation run", name=name)
 
 
-def file_of(name: str) -> str:
-    """The file of tests of this name, which the end of its path may precede: "fit", "training/compiled"."""
-    room, _, module = name.rpartition("/")
-    [found] = CHECKOUT.glob(f"tests/**/{room}/test_{module}.py" if room else f"tests/**/test_{module}.py")
-    return str(found.relative_to(CHECKOUT))
-
-
-def run_tests(names: list[str], quiet: bool) -> int:
+def run_tests(files: list[str], quiet: bool) -> int:
     """Run these tests up to the first that fails, with what the fork has inherited; pytest's status."""
     import pytest
 
@@ -180,16 +143,16 @@ def run_tests(names: list[str], quiet: bool) -> int:
     os.dup2(os.open(os.devnull, os.O_RDWR) if quiet else 2, 1)
     if quiet:
         os.dup2(1, 2)
-    for name in names:  # one after the other, since most mutants need only the first
+    for file in files:  # one after the other, since most mutants need only the first
         options = ["-x", "-q", "-n", "0", "--disable-warnings", "-p", "no:cacheprovider"]
-        status = pytest.main([*options, file_of(name)], plugins=[Watchdog()])
+        status = pytest.main([*options, file], plugins=[Watchdog()])
         if status:
             return int(status)
     return 0
 
 
 def serve() -> None:
-    """For each line of names of tests, the outcome of running them in a fork."""
+    """For each line of files of tests, the outcome of running them in a fork."""
     for name in ("hypothesis", "mpmath", "numpy", "pytest"):  # once, for all forks
         import_module(name)
     import hypothesis
