@@ -33,8 +33,7 @@ class Backend:
         infinite or NaN, a call raises OverflowError; in a training, the engine takes the step, in doubles.
     executor
         The executor whose workers compute: from `concurrent.futures`, or anything with the same `submit`, such as
-        Dask's `client.get_executor()`; or a function that makes one, and is called again when it breaks; or a list of
-        these. What workers send is unpickled: use only workers whose programs you would run.
+        Dask's `client.get_executor()`. What workers send is unpickled: use only workers whose programs you would run.
 
     Raises
     ------

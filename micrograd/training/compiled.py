@@ -9,7 +9,6 @@ import math
 import random
 import sys
 import time
-from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -21,7 +20,7 @@ from micrograd.compiler.function import Function
 from micrograd.compiler.native.toolchain import warn_once
 from micrograd.compiler.options import Backend, Options
 from micrograd.compiler.session import Training, check_rule
-from micrograd.compiler.stepping import Batches, Loop, NotFinite, StepLoop
+from micrograd.compiler.stepping import Batches, Loop
 from micrograd.support.collector import gc_paused
 from micrograd.support.trees import as_lists
 from micrograd.training.trainer import Engine
@@ -79,7 +78,7 @@ def _compiled(
     steps: Any = session
     if shards:
         shards.ship(function, batches.examples)
-        steps = Workers(shards, session, engine)
+        steps = ShardedLoop(shards, session, engine)
     return function, CompiledLoop(engine, session, steps, validation)
 
 
@@ -151,33 +150,21 @@ class CompiledLoop:
         return self._engine.values()
 
 
-class Workers(StepLoop):
-    """Steps along gradients from workers, added in the order of the shards: by generated code, or by their engine."""
+class ShardedLoop:
+    """Steps along gradients from workers, added in the order of the shards; the engine's where these are not finite."""
 
     def __init__(self, shards: Shards, session: Training, engine: Engine) -> None:
         self._shards, self._session, self._engine = shards, session, engine
-        self._parts: list[array[float]] = []  # the gradients of each shard
 
-    def gradients(self, batches: Batches) -> float:
-        """The mean loss of a batch."""
-        loss = self._gather(batches, on_values=False)
-        if not math.isfinite(loss) or not math.isfinite(sum(map(sum, self._parts))):
-            loss = self._gather(batches, on_values=True)
-            if not math.isfinite(loss):
-                raise NotFinite("the loss", loss, f"the sum of finite losses is {loss!r}")
+    def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
+        """Take a step."""
+        batch = batches.next()
+        losses, gradients = zip(*self._shards.sums(self._session.numbers(), batch, batches.size), strict=True)
+        loss = sum(losses) / len(batch)
+        if not math.isfinite(loss) or not math.isfinite(sum(map(sum, gradients))):
+            taken = self._engine.take(batches, rates)
             warn_once("a step was taken by the engine, since an operation may have failed in generated code")
-        return loss
-
-    def update(self) -> None:
-        """Take the step."""
-        self._session.update(self._parts)
-
-    def _gather(self, batches: Batches, on_values: bool) -> float:
-        batch, losses = batches.next(), []
-        self._parts = []
-        for loss, gradients, failed in self._shards.sums(self._session.numbers(), batch, batches.size, on_values):
-            if failed is not None:
-                self._engine.update.differentiate(self._engine.loss_of_example(failed))  # which raises NotFinite
-            losses.append(loss)
-            self._parts.append(gradients)
-        return sum(losses) / len(batch)
+            return taken
+        self._session.update(gradients)
+        batches.count(1)
+        return [loss]

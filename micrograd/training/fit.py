@@ -45,7 +45,7 @@ def fit(
     Raises ValueError if there are no examples or parameters, an option is out of its range, the loss rejects a target,
     or the first loss does not depend on the parameters; TypeError if an argument is of the wrong kind; TraceError or
     CompilerError if the backend cannot do it and is not "auto". Raises Diverged, a FloatingPointError, if a loss or a
-    parameter becomes infinite or NaN, and BrokenExecutor if no worker is left: both have the `history`.
+    parameter becomes infinite or NaN, and BrokenExecutor if the executor breaks: both have the `history`.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from operator import add
 from typing import Any
 
 from micrograd.compiler.dataset import Batch, Shapes
-from micrograd.compiler.distributed.pool import Pool
+from micrograd.compiler.distributed.tasks import Workers
 from micrograd.compiler.distributed.worker import Task, pickled
 from micrograd.compiler.function import Function
 from micrograd.core.errors import shown
@@ -24,7 +24,7 @@ from micrograd.support.arrays import as_ndarray
 PREFETCH = 2  # chunks in flight for each worker, so that it does not wait for the next
 
 _shipped: weakref.WeakKeyDictionary[Function, tuple[int, str, bytes]] = weakref.WeakKeyDictionary()
-"""Compiled functions as sent to workers: the number of shapes, the key under which workers cache it, its pickle."""
+"""Compiled functions as sent to workers: the number of shapes, the key under which workers keep it, its pickle."""
 
 
 def mapped(fast: Function, batches: Sequence[Any], executor: Any) -> Any:
@@ -68,19 +68,18 @@ def _results(fast: Function, do: Any, batches: Sequence[Any], executor: Any) -> 
             yield result
         return
 
+    workers = Workers(executor)
+
     def tasks() -> Iterator[Task]:
-        for name, chunk in _chunks(fast, batches, pool.size):
+        for name, chunk in _chunks(fast, batches, workers.n):
             shapes, token, program = _shipped.get(fast, (0, "", b""))
-            if shapes == len(fast._backends):  # the workers may have cached it in an earlier call
-                for slot in pool.slots:
-                    slot.sent.add((token, None))
+            if shapes == len(fast._backends):  # the workers may have kept it from an earlier call
+                workers.sent.add((token, None))
             else:
                 _, token, program = _shipped[fast] = len(fast._backends), uuid.uuid4().hex, pickled(fast)
             yield Task(name, do, (parameters,), token, program, None, chunk)
 
-    with Pool(executor) as pool:
-        for answer in pool.answers(tasks(), PREFETCH * pool.size):
-            yield answer.result
+    yield from workers.results(tasks(), PREFETCH * workers.n)
 
 
 def _chunks(fast: Function, batches: Sequence[Any], workers: int) -> Iterator[tuple[str, Batch]]:

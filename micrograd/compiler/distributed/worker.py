@@ -1,13 +1,9 @@
-"""The worker's side: it caches the programs and examples that come with tasks, and runs the tasks.
+"""The worker's side: it runs tasks, and keeps the programs and examples that came with them.
 
-A program is a compiled function. It is pickled as the trace that code is generated from, and built where it arrives: in
-Python if there is no compiler, which the answer remarks on.
+A program is a compiled function. It is pickled as the trace that code is generated from, and built where it arrives.
 """
 
-import os
 import pickle
-import socket
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -16,8 +12,7 @@ from typing import Any, NamedTuple
 from micrograd import _version
 from micrograd.compiler.function import Function
 
-MOST_CACHED = 2  # programs, with their shards
-IN_PYTHON = "computes in Python instead of C; its own log says why"
+MOST_KEPT = 2  # programs, with their shards
 
 _serials = count()
 
@@ -29,74 +24,52 @@ class Task:
     name: str  # of the examples, for messages
     do: Callable[..., Any]  # is called with the program, the examples and the arguments
     arguments: tuple[Any, ...]
-    token: str  # the key under which the worker caches the program
-    program: bytes | None  # None if the worker should have it; b"" if the task needs none
-    shard: int | None  # the key under which it caches the examples; None if it does not
-    source: Any  # the examples; None if the worker should have them
+    token: str  # the key under which the worker keeps the program
+    program: bytes | None  # None if the worker should have it
+    shard: int | None  # the key under which it keeps the examples; None if it does not
+    examples: Any  # None if the worker should have them
     serial: int = field(default_factory=_serials.__next__)  # some executors compute equal calls only once
 
-    def without_cached(self) -> "Task":
+    def without_kept(self) -> "Task":
         """The task for a worker that has the program, and the shard."""
-        return replace(self, program=None, source=self.source if self.shard is None else None)
+        return replace(self, program=None, examples=self.examples if self.shard is None else None)
 
 
 class Answer(NamedTuple):
     """A worker's answer to a task."""
 
     result: Any
-    worker: str  # its name
-    remark: str | None  # about all of its results, for the log
+    error: Exception | None  # of the task: whatever else a future raises is the executor's
 
 
-_caches: dict[str, dict[int | None, Any]] = {}
-"""A cache for each token, the most recently used one last. It has shards by their numbers, and under None their program
-and whether that ran in C where it came from."""
-_lock = threading.Lock()
+_kept: dict[str, dict[int | None, Any]] = {}
+"""What has come with tasks, by their tokens, the most recently used one last: the program under None, and shards."""
 
 
 def run_task(task: Task) -> Answer | None:
     """The answer to a task; None if this process lacks something that it needs."""
+    kept = _kept[task.token] = _kept.pop(task.token, {})
+    for token in list(_kept)[:-MOST_KEPT]:
+        _kept.pop(token, None)
     try:
-        with _lock:
-            cache = _caches[task.token] = _caches.pop(task.token, {})
-            for token in list(_caches)[:-MOST_CACHED]:
-                del _caches[token]
-            if task.program and None not in cache:  # threads share the cache
-                program = _unpickled(task.program)
-                cache[None] = program, program._is_in_c()
-        source = task.source
+        if task.program and None not in kept:
+            kept[None] = _unpickled(task.program)
+        examples = task.examples
         if task.shard is not None:
-            if source is not None and task.shard not in cache:
-                cache[task.shard] = source
-            source = cache.get(task.shard)
-        program, came_in_c = cache.get(None, (None, False))
-        if source is None or (program is None and task.program is None):
+            if examples is not None:
+                kept[task.shard] = examples
+            examples = kept.get(task.shard)
+        if None not in kept or examples is None:
             return None
-        result = task.do(program, source, *task.arguments)
-        return Answer(result, name(), IN_PYTHON if came_in_c and not program._is_in_c() else None)
+        return Answer(task.do(kept[None], examples, *task.arguments), None)
     except Exception as error:
-        raise _portable(error, f"in {task.name}, on {name()}") from error.__cause__
+        error.add_note(f"in {task.name}")
+        return Answer(None, _portable(error))
 
 
-def forget(token: str, serial: int = 0) -> None:
-    """Free what is cached under this token. `serial` makes each such call a different one."""
-    with _lock:
-        _caches.pop(token, None)
-
-
-def _forked() -> None:
-    """Begin with an empty cache in the child of a fork, where no thread is left to release the lock."""
-    global _lock
-    _lock = threading.Lock()
-    _caches.clear()
-
-
-getattr(os, "register_at_fork", lambda **hooks: None)(after_in_child=_forked)  # Windows cannot fork
-
-
-def name() -> str:
-    """The name of this process in a log."""
-    return f"process {os.getpid()} on {socket.gethostname()}"
+def forget(token: str) -> None:
+    """Free what this process keeps under the token."""
+    _kept.pop(token, None)
 
 
 def pickled(program: Function) -> bytes:
@@ -112,17 +85,15 @@ def _unpickled(sent: bytes) -> Function:
             "the same version on all machines"
         )
     program: Function = pickle.loads(content)
-    options = program.options
-    if options.backend.name == "c":  # Python computes it if there is no compiler here
-        program.options = replace(options, backend=replace(options.backend, name="auto"))
     return program
 
 
-def _portable(error: Exception, note: str) -> Exception:
-    """The error with a note; if it cannot be pickled, a RuntimeError with the same message."""
+def _portable(error: Exception) -> Exception:
+    """The error; if it cannot be pickled, a RuntimeError with the same message and notes."""
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:
-        error = RuntimeError(f"{type(error).__name__}: {error}")
-    error.add_note(note)
+        portable = RuntimeError(f"{type(error).__name__}: {error}")
+        vars(portable).update(__notes__=error.__notes__)
+        return portable
     return error
