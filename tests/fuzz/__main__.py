@@ -1,28 +1,15 @@
 """The command: `python -m tests.fuzz --programs N --seed N`."""
 
 import argparse
-import multiprocessing
 import sys
 import time
-from collections.abc import Iterable
-from contextlib import ExitStack
-from functools import partial
-from typing import NamedTuple
 
-from tests.fuzz.compare import Failure, Outcome, compare
+from tests.fuzz.compare import Failure, compare
 from tests.fuzz.engines import ENGINES
 from tests.fuzz.programs import Step, code, generate, is_legal
-from tests.fuzz.shrink import shrink
+from tests.fuzz.shrink import shrink, simpler
 
 BATCH = 50  # programs in one compiled function
-
-
-class Progress(NamedTuple):
-    """What came of a batch of programs with so many steps."""
-
-    programs: int
-    steps: int
-    outcome: Outcome
 
 
 def main() -> int:
@@ -31,7 +18,6 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="which ones (default: %(default)s)")
     parser.add_argument("--index", type=int, help="the one of this number alone, printed as code")
     parser.add_argument("--against", default="torch,python", help=f"engines of {','.join(ENGINES)} (%(default)s)")
-    parser.add_argument("--jobs", type=int, default=1, help="processes (default: %(default)s)")
     parser.add_argument("--batch", type=int, default=BATCH, help="programs in a compiled function (%(default)s)")
     options = parser.parse_args()
     against = options.against.split(",")
@@ -45,27 +31,21 @@ def main() -> int:
     else:
         batches = [range(options.index, options.index + 1)]
         print(code(generate(options.seed, options.index)))
-    with ExitStack() as stack:
-        run = stack.enter_context(multiprocessing.Pool(options.jobs)).imap if options.jobs > 1 else map
-        return report(run(partial(fuzz, against, options.seed), batches))
+    return report(batches, options.seed, against)
 
 
-def fuzz(against: list[str], seed: int, indices: range) -> Progress:
-    """What comes of these programs."""
-    programs = [generate(seed, index) for index in indices]
-    steps = sum(isinstance(node, Step) for program in programs for node in program)
-    return Progress(len(programs), steps, compare(programs, against))
-
-
-def report(batches: Iterable[Progress]) -> int:
-    """Tell what comes of the batches as they are done, up to a failure; the exit status."""
+def report(batches: list[range], seed: int, against: list[str]) -> int:
+    """Run the programs of these numbers up to one that fails, and tell what comes of them; the exit status."""
     programs = steps = left_out = 0
     began = shown = time.monotonic()
     failures: list[Failure] = []
-    for batch in batches:
-        programs, steps = programs + batch.programs, steps + batch.steps
-        left_out += batch.outcome.left_out
-        failures = batch.outcome.failures
+    for indices in batches:
+        batch = [generate(seed, index) for index in indices]
+        outcome = compare(batch, against)
+        programs += len(batch)
+        steps += sum(isinstance(node, Step) for program in batch for node in program)
+        left_out += outcome.left_out
+        failures = outcome.failures
         if failures:
             break
         if time.monotonic() - shown > 10:
@@ -82,7 +62,7 @@ def report(batches: Iterable[Progress]) -> int:
 
 def described(failure: Failure) -> str:
     """The smallest program that fails as this one does, as code, and what the engines say."""
-    program = shrink(failure.program, lambda p: bool(is_legal(p) and compare([p], [failure.engine]).failures))
+    program = shrink(failure.program, simpler, lambda p: bool(is_legal(p) and compare([p], [failure.engine]).failures))
     (smallest, *_) = compare([program], [failure.engine]).failures
     return f"{code(program)}\n# eager: {smallest.ours}\n# {failure.engine}: {smallest.theirs}"
 

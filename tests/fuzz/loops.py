@@ -30,6 +30,7 @@ from micrograd.compiler.targets import c
 from tests.fuzz.bounded import Bounded
 from tests.fuzz.compare import agree
 from tests.fuzz.engines import Result
+from tests.fuzz.shrink import shrink
 from tests.kernels import IN_TRACE_ORDER
 
 ROUNDS = (4, 4, 5, 6, 7, 9, 17, 1, 2)
@@ -256,24 +257,15 @@ def differences(program: Program, ways: Sequence[Way]) -> list[Way]:
     return [way for way in ways if not agree(ours, compiled(program, way), bound, TOLERANCE)]
 
 
-def shrunk(program: Program, fails: Callable[[Program], bool]) -> Program:
-    """The program with fewer steps and rounds, as long as one with less fails too."""
-    while True:
-        for simpler in _simpler(program):
-            if simpler and fails(simpler):
-                program = simpler
-                break
-        else:
-            return program
-
-
-def _simpler(program: Program) -> Iterator[Program]:
+def simpler(program: Program) -> Iterator[Program]:
+    """The program with fewer steps or rounds."""
     for i, step in enumerate(program):
         before, after = program[:i], program[i + 1 :]
-        yield before + after
+        if before or after:
+            yield before + after
         if isinstance(step, Loop):
-            for simpler in _simpler(step.body):
-                yield (*before, step._replace(body=simpler), *after)
+            for body in simpler(step.body):
+                yield (*before, step._replace(body=body), *after)
             for rounds in {1, step.rounds // 2, step.rounds - 1} - {0, step.rounds}:
                 yield (*before, step._replace(rounds=rounds), *after)
 
@@ -295,7 +287,7 @@ def main() -> int:
             program = generate(options.seed, number)
             failed = differences(program, every)
             if failed:
-                smallest = shrunk(program, lambda p, way=failed[0]: bool(differences(p, [way])))
+                smallest = shrink(program, simpler, lambda p, way=failed[0]: bool(differences(p, [way])))
                 print(f"program {number} differs: {'; '.join(map(str, failed))}\n{smallest}")
                 return 1
             if time.monotonic() - shown > 10:

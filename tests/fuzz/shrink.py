@@ -1,23 +1,22 @@
 """The smallest failing program, found by simplifications that keep the failure."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 from micrograd import Value
 from tests.fuzz.programs import Program, Step, ends, evaluate
 
+P = TypeVar("P")
 
-def shrink(program: Program, fails: Callable[[Program], bool]) -> Program:
+
+def shrink(program: P, simpler: Callable[[P], Iterable[P]], fails: Callable[[P], bool]) -> P:
     """Simplify a program that fails as long as one of the simpler ones fails too."""
-    while True:
-        for simpler in _simpler(program):
-            if fails(simpler):
-                program = simpler
-                break
-        else:
-            return program
+    while found := next(filter(fails, simpler(program)), None):
+        program = found
+    return program
 
 
-def _simpler(program: Program) -> Iterator[Program]:
+def simpler(program: Program) -> Iterator[Program]:
     """Programs with less in them, the boldest cuts first; each is smaller, or has rounder numbers."""
     last = ends(program)
     if len(last) > 1:
