@@ -54,10 +54,10 @@ def recurrence(n=100):
     return h
 
 
-def ten_thousand():
-    """A tree of 10,000 Values."""
-    values = [Value(math.sin(i)) for i in range(3400)]
-    for i in range(0, 2 * len(values) - 2, 2):
+def ten_thousand(leaves=3400):
+    """A tree of 10,000 Values, or of three for each leaf."""
+    values = [Value(math.sin(i)) for i in range(leaves)]
+    for i in range(0, 2 * leaves - 2, 2):
         values.append((values[i] * values[i + 1]).sin())
     values[-1].backward()
     return values[-1]

@@ -276,7 +276,7 @@ def test_gradients_from_outside_of_the_graph_are_told_apart(visit):
 
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_every_step_by_keyboard_has_python_s_numbers(visit, graph):
-    root = graph()
+    root = recurrence(20) if graph is recurrence else graph()
     tab = visit(root)
     values, nodes = values_of(root), root._topological_order()[0]
     there = tab.evaluate(WALK, "ArrowRight")
@@ -295,10 +295,10 @@ def test_every_step_by_keyboard_has_python_s_numbers(visit, graph):
     assert tab.evaluate(TOLD, "ArrowLeft") == [told[:2] for told in reversed(there)]
 
 
-def test_every_step_of_ten_thousand_values_has_python_s_numbers(visit):
-    root = ten_thousand()
+def test_every_step_of_a_thousand_values_has_python_s_numbers(visit):
+    root = ten_thousand(340)
     values, nodes = values_of(root), root._topological_order()[0]
-    assert len(values) >= 10_000
+    assert len(values) >= 1000
     tab = visit(root)
     there = tab.evaluate(TOLD, "ArrowRight")
     assert len(there) == 2 * len(nodes) + 2
