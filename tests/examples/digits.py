@@ -1,12 +1,10 @@
 """Trains a small network to read handwritten digits: `python -m tests.examples.digits`.
 
 The digits are the 1,797 of 8 by 8 pixels that come with scikit-learn, a fifth of them held out to test what has been
-learned. Ten epochs take a second as generated code, and about ten with `--backend eager`. Where you have the files of
-MNIST, they can be used instead, here only some of them:
+learned. Ten epochs take a second as generated code, and about ten with `--backend eager`. If you have a directory with
+the four files of MNIST, `train-images-idx3-ubyte.gz` and so on, it learns from these, here only from some of them:
 
-    python -m tests.examples.digits --limit 10000 \
-        --train-images train-images-idx3-ubyte.gz --train-labels train-labels-idx1-ubyte.gz \
-        --test-images t10k-images-idx3-ubyte.gz --test-labels t10k-labels-idx1-ubyte.gz
+    python -m tests.examples.digits --mnist DIRECTORY --limit 10000
 """
 
 import argparse
@@ -17,7 +15,7 @@ import struct
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from micrograd import fit, nn, optim
@@ -36,9 +34,7 @@ def from_sklearn() -> tuple[Examples, Examples]:
     try:
         from sklearn.datasets import load_digits
     except ImportError:
-        raise ImportError(
-            "the digits come with scikit-learn: pip install scikit-learn, or name the files of MNIST"
-        ) from None
+        raise ImportError("the digits come with scikit-learn: pip install scikit-learn, or use --mnist") from None
     images, labels = load_digits(return_X_y=True)
     digits = list(zip((images / 16).tolist(), labels.tolist(), strict=True))
     random.Random(0).shuffle(digits)
@@ -46,31 +42,22 @@ def from_sklearn() -> tuple[Examples, Examples]:
     return (xs[HELD_OUT:], ys[HELD_OUT:]), (xs[:HELD_OUT], ys[:HELD_OUT])
 
 
-def from_files(images: str, labels: str) -> Examples:
-    """The digits in two files of MNIST."""
-    pixels, (_, *sizes) = bytes_in(images)
-    ys, _ = bytes_in(labels)
-    width, shades = math.prod(sizes), [byte / 255 for byte in range(256)]  # floats that all images share
-    xs = [[shades[pixel] for pixel in pixels[i : i + width]] for i in range(0, len(pixels), width)]
-    if not len(xs) == len(ys) > 0:
-        raise ValueError(f"{images} holds {len(xs)} images and {labels} {len(ys)} labels: expected as many, and some")
-    if max(ys) >= CLASSES:
-        raise ValueError(f"{labels} holds something else than the labels 0 to {CLASSES - 1}")
-    return xs, [*ys]
+def from_mnist(directory: Path, part: str) -> Examples:
+    """The digits in two of the files of MNIST, those of a part: "train" or "t10k"."""
+    pixels, *sizes = numbers_in(directory / f"{part}-images-idx3-ubyte.gz")
+    labels, _ = numbers_in(directory / f"{part}-labels-idx1-ubyte.gz")
+    width, shades = math.prod(sizes[1:]), [byte / 255 for byte in range(256)]  # floats that all images share
+    return [[shades[pixel] for pixel in pixels[i : i + width]] for i in range(0, len(pixels), width)], [*labels]
 
 
-def bytes_in(path: str) -> tuple[bytes, tuple[int, ...]]:
-    """The numbers in a file of MNIST, which may be compressed with gzip, and how many there are in each dimension."""
-    with open(path, "rb") as file:
-        content = file.read()
-    if content.startswith(b"\x1f\x8b"):
-        content = gzip.decompress(content)
-    with suppress(IndexError, struct.error):  # it ends in the middle of them
-        shape = struct.unpack_from(f">{content[3]}I", content, 4)
-        numbers = content[4 + 4 * len(shape) :]
-        if content.startswith(b"\0\0\x08") and shape and len(numbers) == math.prod(shape):  # 8: one byte for each
-            return numbers, shape
-    raise ValueError(f"{path} is not a whole file of MNIST")
+def numbers_in(path: Path) -> tuple[Any, ...]:
+    """The bytes in a file of MNIST, and how many there are in each dimension."""
+    content = gzip.decompress(path.read_bytes())
+    start = 4 + 4 * content[3]  # after the number of dimensions, and the size of each
+    sizes = struct.unpack(f">{content[3]}I", content[4:start])
+    if content[:3] != b"\0\0\x08" or len(content) - start != math.prod(sizes):  # 8: one byte for each number
+        raise ValueError(f"{path} is not a whole file of MNIST")
+    return content[start:], *sizes
 
 
 def accuracy(outputs: Sequence[Any], ys: Sequence[int]) -> float:
@@ -108,12 +95,10 @@ def parsed(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, Example
     """The options, and the digits to learn from and to test with that they name."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.examples.digits",
-        description="Teach a small network to read handwritten digits: scikit-learn's, or those of four MNIST files.",
+        description="Teach a small network to read handwritten digits: scikit-learn's, or those of MNIST.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    files = [f"--{part}-{kind}" for part in ("train", "test") for kind in ("images", "labels")]
-    for file in files:
-        parser.add_argument(file, metavar="FILE", help="a file of MNIST, plain or compressed with gzip")
+    parser.add_argument("--mnist", metavar="DIRECTORY", type=Path, help="where the files of MNIST are")
     parser.add_argument("--limit", type=int, help="the most images to learn from, and to test with")
     parser.add_argument("--hidden", type=int, default=32, help="the number of hidden neurons")
     parser.add_argument("--epochs", type=int, default=10, help="how often each image is shown")
@@ -126,21 +111,12 @@ def parsed(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, Example
         "--backend", choices=("eager", "auto", "python", "c"), default="auto", help="what takes the steps"
     )
     options = parser.parse_args(arguments)
-    for name in ("limit", "hidden", "epochs", "learning_rate"):
-        number = getattr(options, name)
-        if number is not None and not 0 < number < math.inf:
-            parser.error(f"argument --{name.replace('_', '-')}: {number} is not a positive, finite number")
-    paths = [options.train_images, options.train_labels, options.test_images, options.test_labels]
-    if any(paths) and not all(paths):
-        parser.error(f"{', '.join(files)} go together: name all four or none")
     try:
-        train, test = (from_files(*paths[:2]), from_files(*paths[2:])) if all(paths) else from_sklearn()
-    except (OSError, EOFError, ValueError, ImportError) as error:
+        parts = [from_mnist(options.mnist, part) for part in ("train", "t10k")] if options.mnist else from_sklearn()
+    except (OSError, ValueError, ImportError) as error:
         parser.error(str(error))
-    (xs, ys), (test_xs, test_ys) = [(xs[: options.limit], ys[: options.limit]) for xs, ys in (train, test)]
-    if len(xs[0]) != len(test_xs[0]):
-        parser.error(f"the images to learn from have {len(xs[0])} pixels, those to test with {len(test_xs[0])}")
-    return options, (xs, ys), (test_xs, test_ys)
+    train, test = [(xs[: options.limit], ys[: options.limit]) for xs, ys in parts]
+    return options, train, test
 
 
 if __name__ == "__main__":
