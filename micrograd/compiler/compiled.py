@@ -22,10 +22,10 @@ from micrograd.compiler.function import Function, checked
 from micrograd.compiler.ir import show
 from micrograd.compiler.native.library import check_constants
 from micrograd.compiler.native.toolchain import CompilerError
-from micrograd.compiler.native.update import UpdateKernel
+from micrograd.compiler.native.update import UpdateKernel, check_rule
 from micrograd.compiler.options import Backend, Options
 from micrograd.compiler.passes import program
-from micrograd.compiler.session import Objective, Training, check_rule, vector_of
+from micrograd.compiler.session import Objective, Training, vector_of
 from micrograd.compiler.targets.export import export_c, export_js
 from micrograd.compiler.targets.python import source
 from micrograd.core.levels import GRADIENT_LOCK

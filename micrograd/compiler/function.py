@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from micrograd.compiler.dataset import Batch, Buckets, ShapeError, Shapes, TracedError, address, bucket_by_shape, pack
+from micrograd.compiler.dataset import Batch, Buckets, ShapeError, Shapes, TracedError, bucket_by_shape, pack
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import CallSpec, Graph, SerializedGraph
 from micrograd.compiler.frontend.interpret import GraphFunction
@@ -68,6 +68,7 @@ class Function:
         self._entries = Entries(function) if options.sparse else None
         self._function = on_arrays(self._entries or function, example_args)
         self._name: str = getattr(self._function, "__name__", "function")
+        self.in_c = not options.backend.in_python  # until there turns out to be no compiler
         self._backends: dict[Shapes, Backend] = {}
         self._shared = options.shared(len(example_args))
         self._reusable: list[Batch] = []  # single examples of earlier calls
@@ -79,11 +80,11 @@ class Function:
             if options.batch_size != math.inf:
                 stored = self._backends[self._shapes].stored
                 kind: CallSpec = "backward" if stored.is_differentiable else "forward"
-                self._start_build(self._shapes, kind, options.batch_size if stored.sizes else 1)
+                self._backends[self._shapes].start_build(kind, options.batch_size if stored.sizes else 1)
 
     def __repr__(self) -> str:
         language = "Python"
-        if self._is_in_c():
+        if self.in_c:
             language = "C" if self.precision == DOUBLE else "C in single precision"
         return f"<{self._name} compiled to {language}, {len(self.parameters)} parameters>"
 
@@ -93,6 +94,14 @@ class Function:
         function = GraphFunction(self._name, self.parameters, graphs)
         of_here: dict[str, Any] = {"_reusable": [], "_frozen": None, "_blocks": set(), "_function": function}
         return {**vars(self), **of_here, "_backends": dict(self._backends)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        try:
+            if self.in_c:
+                require_compiler()
+        except CompilerError as error:  # it comes from another machine
+            self._use_python(error)
 
     def __call__(self, *args: Any) -> Any:
         """The function's value for one example: a number or a nested list of numbers; arrays if an argument is one.
@@ -126,6 +135,10 @@ class Function:
         if any(isinstance(number, (Symbol, Value)) for number in numbers):
             raise TracedError("the numbers of the parameters are being traced: call the function with one example")
         return plain_numbers(numbers)
+
+    def _array(self) -> "array[float]":
+        """The parameters' numbers in the function's precision."""
+        return self.precision.array(self._numbers(), "a parameter")
 
     # Examples
 
@@ -180,12 +193,12 @@ class Function:
             with gc_paused():  # until the graph is freed
                 self._compiled_for(packed)
                 if self._graph_of(packed).is_differentiable:
-                    self._start_build(packed.shapes, kind, examples.share(packed))
+                    self._backends[packed.shapes].start_build(kind, examples.share(packed))
             if packed in new:
                 on_compiled(1 + new.index(packed), len(new))
         for packed in examples.batches:
             self._check_differentiable(packed)
-            self._library(packed.shapes, kind, examples.share(packed))
+            self._backends[packed.shapes].build(kind, examples.share(packed))
 
     def _unflattened(self, shapes: Shapes, n: int, numbers: Any) -> Any:
         """The function's values for n examples of these shapes, from their flat numbers."""
@@ -196,17 +209,20 @@ class Function:
     # Compiling
 
     def _compile(self, shapes: Shapes) -> None:
-        """Trace the function for arguments of these shapes. The backend builds each function at its first call."""
-        in_python = self.options.backend.in_python
-        search = None if in_python or self._backends else BackgroundTask(require_compiler)  # beside the first trace
+        """Trace the function for arguments of these shapes. The backend builds each function at its first call.
+
+        The first trace decides between C and Python: the search for a C compiler goes on beside it.
+        """
+        search = BackgroundTask(require_compiler) if self.in_c and not self._backends else None
         graph = self._traced(shapes)
-        try:
-            if search:
+        if search:
+            try:
                 search.result()
-            backend = PythonBackend(SerializedGraph(graph)) if in_python else CBackend(graph, self.options)
-            self._backends[shapes] = backend
-        except CompilerError as error:
-            self._fall_back(shapes, graph, error)
+            except CompilerError as error:
+                if self.options.backend.name == "c":
+                    raise
+                self._use_python(error)
+        self._backends[shapes] = CBackend(graph, self.options) if self.in_c else PythonBackend(SerializedGraph(graph))
 
     def _traced(self, shapes: Shapes) -> Graph:
         """The graph for arguments of these shapes. Raises ShapeError if the function does not take them."""
@@ -231,31 +247,18 @@ class Function:
                 raise
             raise ShapeError(shapes, self._shapes, error) from error
 
-    def _fall_back(self, shapes: Shapes, graph: Graph, error: CompilerError) -> None:
-        """Use Python from now on in place of C; raise the error if the user asked for C."""
-        if self.options.backend.name == "c":
-            raise error
-        self._backends[shapes] = PythonBackend(SerializedGraph(graph))
+    def _use_python(self, error: CompilerError) -> None:
+        """Compute in Python from now on, since there is no C compiler here."""
+        self.in_c = False
+        self._backends = {shapes: PythonBackend(backend.stored) for shapes, backend in self._backends.items()}
         doubles = "" if self.precision == DOUBLE else ", in double precision"
         warn_once(f"compiled to Python instead of C{doubles}: {error}")
 
-    def _start_build(self, shapes: Shapes, kind: CallSpec, n: float) -> None:
-        """Start building, in the background, the library that `_library` returns."""
+    def _library(self, shapes: Shapes, kind: CallSpec, n: float) -> Library:
+        """The library for calls of this kind with n examples, built if need be."""
         backend = self._backends[shapes]
-        try:
-            if isinstance(backend, CBackend):
-                backend.start_build(kind, n)
-        except CompilerError as error:
-            self._fall_back(shapes, backend.stored.graph(), error)
-
-    def _library(self, shapes: Shapes, kind: CallSpec, n: float) -> Library | None:
-        """The library for calls of this kind with n examples, built if need be; None if they do not run in C."""
-        backend = self._backends[shapes]
-        try:
-            return backend.library(kind, n) if isinstance(backend, CBackend) else None
-        except CompilerError as error:
-            self._fall_back(shapes, backend.stored.graph(), error)
-            return None
+        assert isinstance(backend, CBackend)
+        return backend.library(kind, n)
 
     def _graph_of(self, packed: Batch) -> SerializedGraph:
         return self._backends[packed.shapes].stored
@@ -268,10 +271,6 @@ class Function:
                 remedy = "give arguments like those of the example, as x[0] for a number"
                 raise ShapeError(packed.shapes, self._shapes, f"{came}: {remedy}")
             raise TypeError(f"{came}: return its mean, for instance")
-
-    def _is_in_c(self) -> bool:
-        """Whether all shapes are compiled to C."""
-        return all(isinstance(backend, CBackend) for backend in self._backends.values())
 
     # Calls
 
@@ -295,9 +294,6 @@ class Function:
         try:
             backend.run(kind, numbers, seed, packed, out, gradients)
             return out, gradients
-        except CompilerError as error:
-            self._fall_back(packed.shapes, backend.stored.graph(), error)
-            return self._run(kind, packed, seed, parameters=parameters, as_arrays=as_arrays)
         except (ArithmeticError, ValueError, TypeError, struct.error) as error:
             checked(numbers, self.precision)
             explain(error, backend.stored, kind, numbers, packed)
@@ -311,20 +307,8 @@ class Function:
         """The sum of the values for a batch, or NaN if an operation may have failed, and its gradient, times `seed`."""
         gradients, total = self.precision.zeros(len(parameters)), 0.0
         for packed, indices in examples.of_each_shape(batch):
-            library = self._library(packed.shapes, "backward", examples.share(packed))
-            backend: Any = self._backends[packed.shapes]
-            results = backend.precision.zeros(packed.n if indices is None else len(indices))
-            try:
-                if library:
-                    failed = library.run(address(parameters), seed, packed, address(gradients), results, indices)
-                    total += math.nan if failed & 1 else 0.0
-                else:
-                    sums = array("d", gradients)
-                    backend.run("backward", parameters, seed, packed, results, sums, indices)
-                    gradients[:] = self.precision.array(sums)
-            except (ArithmeticError, ValueError):
-                total = math.nan
-            total += sum(results)
+            backend = self._backends[packed.shapes]
+            total += backend.add_gradients(parameters, seed, packed, indices, gradients, examples.share(packed))
         return total, gradients
 
 

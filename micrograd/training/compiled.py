@@ -18,8 +18,9 @@ from micrograd.compiler.distributed.shards import Shards
 from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.function import Function
 from micrograd.compiler.native.toolchain import warn_once
+from micrograd.compiler.native.update import check_rule
 from micrograd.compiler.options import Backend, Options
-from micrograd.compiler.session import Training, check_rule
+from micrograd.compiler.session import Training
 from micrograd.compiler.stepping import Batches, Loop
 from micrograd.support.collector import gc_paused
 from micrograd.support.trees import as_lists

@@ -6,6 +6,7 @@ import struct
 import threading
 from array import array
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from micrograd.compiler.dtype import DOUBLE, REMEDY, Precision
 from micrograd.compiler.frontend.graph import CallSpec, Graph, SerializedGraph
 from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.native.background import BackgroundTask
-from micrograd.compiler.native.toolchain import function_of, prepare_build, require_compiler
+from micrograd.compiler.native.toolchain import CompilerError, function_of, prepare_build
 from micrograd.compiler.options import Options
 from micrograd.compiler.passes import Program, program
 from micrograd.compiler.targets.c import library_source
@@ -35,13 +36,11 @@ ADD = ctypes.CFUNCTYPE(None, POINTER, POINTER, ctypes.c_int64)  # to, from, n
 class CBackend:
     """A graph as libraries in C, one for each kind of call, built on first use.
 
-    Raises CompilerError if there is no C compiler, OverflowError if a constant of the function is too large for the
-    precision.
+    Raises OverflowError if a constant of the function is too large for the precision.
     """
 
     def __init__(self, graph: Graph, options: Options) -> None:
         check_constants(graph, options.precision)
-        require_compiler()
         self.stored = SerializedGraph(graph)
         self.options, self.precision = options, options.precision
         self._graph: Graph | None = graph  # until a library is built, since loading it again takes long
@@ -65,14 +64,28 @@ class CBackend:
         """Call a generated function, as `PythonBackend.run` does, on buffers of numbers of the precision."""
         self.library(kind, packed.n)(parameters, seed, packed, results, gradients)
 
+    def add_gradients(
+        self, parameters: Any, seed: float, packed: Batch, indices: "array[int] | None", gradients: Any, n: float
+    ) -> float:
+        """Add gradients as `PythonBackend.add_gradients` does, to a buffer, with the library for n examples."""
+        results = self.precision.zeros(packed.n if indices is None else len(indices))
+        library = self.library("backward", n)
+        flags = library.run(address(parameters), seed, packed, address(gradients), results, indices)
+        return math.nan if flags & 1 else sum(results)
+
     def start_build(self, kind: CallSpec, n: float) -> None:
         """Start building the library for calls of this kind with n examples, unless it is built or being built.
 
-        Raises CompilerError if there is no compiler; if the compiler rejects the code, `library` raises it.
+        If it cannot be built, `library` says so.
         """
         key = self._key(kind, n)
         if key not in self._libraries and key not in self._started:
-            self._started[key] = BackgroundTask(self._prepare_build(key))
+            with suppress(CompilerError):
+                self._started[key] = BackgroundTask(self._prepare_build(key))
+
+    def build(self, kind: CallSpec, n: float) -> None:
+        """Build the library for calls of this kind with n examples, if need be. Raises CompilerError if that fails."""
+        self.library(kind, n)
 
     def library(self, kind: CallSpec, n: float) -> "Library":
         """The library for a kind of call with n examples, which it computes in tiles or one by one.
@@ -83,7 +96,11 @@ class CBackend:
         library = self._libraries.get(key)
         if library is None:
             started = self._started.pop(key, None)
-            loaded = started.result() if started else self._prepare_build(key)()
+            try:
+                loaded = started.result() if started else self._prepare_build(key)()
+            except CompilerError as error:
+                shapes = self.stored.shapes
+                raise CompilerError(f"the C for arguments of shape {shapes} cannot be built: {error}") from error
             library = self._libraries[key] = Library(self.stored, kind, self.precision, loaded)
         return library
 

@@ -7,7 +7,8 @@ import ctypes
 import random
 from array import array
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
+from operator import is_
 from typing import Any, NamedTuple
 
 from micrograd.compiler.dataset import Batch, Buckets, address
@@ -20,7 +21,8 @@ from micrograd.compiler.native.update import UpdateKernel
 from micrograd.compiler.stepping import Batches
 from micrograd.compiler.targets import spelling
 from micrograd.compiler.targets.c_runtime import FOR_TILES, PARTS, helpers, vector_functions
-from micrograd.optim import Optimizer
+from micrograd.optim import Optimizer, check_moments
+from micrograd.support.collector import gc_paused
 
 TRAIN = ctypes.CFUNCTYPE(ctypes.c_int64, POINTER)  # arguments
 
@@ -67,91 +69,129 @@ def start_build(optimizer: Optimizer, precision: Precision) -> LoopBuild:
 
 
 class NativeLoop:
-    """The loaded loop, on the numbers in buffers that are in use.
+    """Takes steps in C, on the numbers in buffers that are in use until it is closed.
 
     The libraries of the compiled function compute the gradients. If the C of `started` is that of this loop, its
     library is used.
     """
 
     def __init__(self, function: Any, buffers: Buffers, started: LoopBuild | None = None) -> None:
-        self.kernel = UpdateKernel(buffers.optimizer)
-        self._function, self._optimizer, self._precision = function, buffers.optimizer, buffers.precision
-        text = source(self.kernel, buffers.precision)
-        self._library = library = started.task.result() if started and started.text == text else build(text)
+        self._function, self._buffers, self._optimizer = function, buffers, buffers.optimizer
+        with ExitStack() as block:
+            with gc_paused():
+                block.enter_context(buffers.in_use())
+            self._load(started)
+            self._block = block.pop_all()
+
+    def close(self) -> None:
+        """Give the numbers back to the Values and the optimizer."""
+        self._block.close()
+
+    def numbers(self) -> "array[float]":
+        """The parameters' numbers."""
+        self._buffers.read_constants()
+        return array(self._buffers.precision.code, self._buffers.data.tobytes())
+
+    def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
+        """Take steps, as a Loop does."""
+        self._prepare()
+        if batches is not self._batches:
+            self._bind(batches)
+        rng = batches.rng
+        if rng is not None:
+            if rng is not random and type(rng) is not random.Random:  # C does not know how it shuffles
+                batches.next()
+                rng, rates = None, rates[: batches.left]
+            elif len(rates) <= batches.left:  # no epoch begins
+                rng = None
+            self._arguments.order = address(batches.order)
+        self._arguments.position = batches.position
+        losses = self._run(rates, rng)
+        if done := len(losses):
+            batches.count(done)
+            vars(self._optimizer)["learning_rate"] = rates[done - 1]
+        return losses
+
+    def update(self, parts: Sequence["array[float]"]) -> bool:
+        """Take a step along the sum of these gradients. False if it fails, and then only the gradients have changed."""
+        self._prepare()
+        gradients = self._arguments.g
+        ctypes.memset(gradients, 0, self._buffers.precision.size * self._buffers.n)
+        for part in parts:
+            self._add(gradients, address(part), len(part))
+        return bool(self._run([self._optimizer.learning_rate], None))  # on no examples, since none are bound
+
+    def _load(self, started: LoopBuild | None = None) -> None:
+        """Trace the optimizer's rule as it is now, and have C that applies it."""
+        buffers, kernel = self._buffers, UpdateKernel(self._optimizer)
+        text, n = source(kernel, buffers.precision), buffers.n
+        library = started.task.result() if started and started.text == text else build(text)
+        self._library, self._kernel = library, kernel
         self._train, self._add = function_of(library, "train", TRAIN), function_of(library, "add", ADD)
-        n, n_before = buffers.n, buffers.n * (1 + self.kernel.n_changed)
-        self._kept = buffers.numbers, buffers.precision.zeros(n_before + n), buffers.ranges()  # pointed at
-        numbers, before, ranges = map(address, self._kept)
+        before = buffers.precision.zeros(n * (2 + kernel.n_changed))
+        ranges = buffers.ranges()
+        numbers = address(buffers.numbers)
         self._arguments = LoopArguments(
             p=numbers,
             g=numbers + buffers.precision.size * (len(buffers.numbers) - n),
-            before=before,
-            ranges=ranges,
+            before=address(before),
+            ranges=address(ranges),
             n=n,
-            n_before=n_before,
-            n_ranges=len(self._kept[2]) // 2,
+            n_before=n * (1 + kernel.n_changed),
+            n_ranges=len(ranges) // 2,
             n_examples=1,
+            size=1,
         )
-        self._examples: Buckets | None = None
+        self._address, self._kept = ctypes.addressof(self._arguments), (before, ranges)  # to which it points
+        self._rates = self._losses = array("d")
+        self._batches: Batches | None = None
         self._work: dict[Any, array[int]] = {}  # room for each library
+        self._known = dict(vars(self._optimizer))
 
-    def bind(self, examples: Buckets) -> None:
+    def _prepare(self) -> None:
+        """Before steps: see to what has been assigned to the optimizer since the last ones, and to constants."""
+        attributes, known = vars(self._optimizer), self._known
+        known["learning_rate"], known["steps"] = attributes["learning_rate"], attributes["steps"]
+        if len(known) != len(attributes) or not all(map(is_, known.values(), attributes.values())):
+            check_moments(self._optimizer)
+            self._buffers.take_moments()
+            if self._kernel.traced_with != UpdateKernel.key(self._optimizer):
+                self._load()
+            self._known = dict(attributes)
+        self._buffers.read_constants()
+
+    def _bind(self, batches: Batches) -> None:
         """Let the next steps be on these examples."""
-        if examples is self._examples:
-            return
+        examples, n = batches.examples, len(batches.examples)
         calls = [self._kernel_call(batch, examples) for batch in examples.batches]
         programs = (KernelCall * len(calls))(*calls)
-        n = len(examples)
-        room = self._precision.zeros(n), array("q", [0]) * n, array("q", [0]) * n
-        self._room = programs, room  # pointed at
+        room = self._buffers.precision.zeros(n), array("q", [0]) * n, array("q", [0]) * n
+        self._room = programs, room  # to which the arguments point
         arguments = self._arguments
         arguments.programs, arguments.n_programs = ctypes.addressof(programs), len(programs)
         arguments.y, arguments.indices, arguments.spare = map(address, room)
         arguments.bucket, arguments.slot = address(examples.bucket), address(examples.slot)
-        arguments.n_examples = n
-        self._examples = examples
+        arguments.order = None if len(calls) == 1 else address(batches.order)  # None for the order they were given in
+        arguments.n_examples, arguments.size = n, batches.size
+        self._batches = batches
 
-    def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
-        """Take steps on bound examples, as a Loop does: up to one that fails, and none if that is the first."""
-        rng = batches.rng
-        if rng is not None and rng is not random and type(rng) is not random.Random:  # C does not know how it shuffles
-            batches.next()
-            rng, rates = None, rates[: batches.left]
-        elif len(rates) <= batches.left:  # no epoch begins
-            rng = None
-        losses = array("d", bytes(8 * len(rates)))
-        is_in_order = batches.rng is None and len(batches.examples.batches) == 1
-        order = None if is_in_order else address(batches.order)
-        done = self._run(array("d", rates), losses, order, batches.size, batches.position, rng)
-        batches.count(done)
-        if done:
-            self._optimizer.learning_rate = rates[done - 1]
-        return losses[:done]
+    def _run(self, rates: Sequence[float], rng: Any) -> Sequence[float]:
+        """Call C, which takes a step at each of the rates, up to one that fails. Returns the losses of those it took.
 
-    def update(self, parts: Sequence["array[float]"], rate: float) -> bool:
-        """Take a step along the sum of these gradients. False if it fails, and then only the gradients have changed."""
-        gradients = self._arguments.g
-        ctypes.memset(gradients, 0, self._precision.size * self._arguments.n)
-        for part in parts:
-            self._add(gradients, address(part), len(part))
-        return bool(self._run(array("d", [rate]), array("d", [0.0]), None, 1, 0, None))
-
-    def _run(
-        self, rates: "array[float]", losses: "array[float]", order: int | None, size: int, position: int, rng: Any
-    ) -> int:
-        """Call the loop, which takes a step at each of the rates, up to one that fails. Returns how many it has taken.
-
-        Where no examples are bound, the losses are given, and so are the gradients. `order` is None for the order that
-        the examples were given in; `rng` shuffles it for each new epoch.
+        Where no examples are bound, the gradients are given, and the losses are 0. `rng` shuffles the examples for each
+        new epoch.
         """
-        arguments, optimizer = self._arguments, vars(self._optimizer)
-        arguments.order, arguments.size, arguments.position = order, size, position
-        arguments.rates, arguments.losses = address(rates), address(losses)
-        arguments.steps, arguments.taken = len(rates), optimizer["steps"]
-        with random_state(rng) as arguments.random:
-            done = int(self._train(ctypes.addressof(arguments)))
-        optimizer["steps"] += done
-        return done
+        n, arguments, attributes = len(rates), self._arguments, vars(self._optimizer)
+        if n > len(self._rates):
+            self._rates, self._losses = array("d", [0.0]) * n, array("d", [0.0]) * n
+            arguments.rates, arguments.losses = address(self._rates), address(self._losses)
+        for i, rate in enumerate(rates):
+            self._rates[i] = rate
+        arguments.steps, arguments.taken = n, attributes["steps"]
+        with random_state(rng) if rng else nullcontext() as arguments.random:
+            done = self._train(self._address)
+        attributes["steps"] += done
+        return self._losses[:done]
 
     def _kernel_call(self, batch: Batch, examples: Buckets) -> KernelCall:
         """What computes the examples of a shape, and the room it works in."""
@@ -162,14 +202,8 @@ class NativeLoop:
 
 
 @contextmanager
-def random_state(rng: Any) -> Iterator[int | None]:
-    """The address of the generator's state, for C to advance: the generator takes it over when the block ends.
-
-    None without a generator.
-    """
-    if rng is None:
-        yield None
-        return
+def random_state(rng: Any) -> Iterator[int]:
+    """The address of the generator's state, for C to advance: the generator takes it over when the block ends."""
     version, words, gauss = rng.getstate()
     state = array("I", words)
     yield address(state)

@@ -14,6 +14,7 @@ from micrograd.compiler.frontend.tracer import Trace, TraceError
 from micrograd.compiler.passes.expressions import Expressions, Node
 from micrograd.compiler.targets.c import SCALAR, TOTAL, VECTOR, literal
 from micrograd.compiler.targets.spelling import source, terms, total
+from micrograd.core.errors import shown
 from micrograd.optim import Optimizer, check_result, clip_scale
 
 ONLY = (
@@ -38,6 +39,7 @@ class UpdateKernel:
     """
 
     def __init__(self, optimizer: Optimizer) -> None:
+        check_rule(optimizer)
         self.clips = optimizer.clip_grad_norm is not None
         kind = type(optimizer).__name__
         self.traced_with = self.key(optimizer)
@@ -103,6 +105,30 @@ class UpdateKernel:
     def _name(self, id: int, type: str) -> str:
         name = self.name(id, literal)
         return f"U({name})" if id in self.uniform and type == "V" else name
+
+
+def check_rule(optimizer: Any) -> None:
+    """Raise TypeError if the steps of an optimizer are not those of its rule, or it states none."""
+    kind, names = type(optimizer).__name__, ("rule", "step", "zero_grad")
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(f"optimizer is {shown(optimizer)}: expected an Optimizer, such as optim.Adam(parameters)")
+    if isinstance(getattr(type(optimizer), "learning_rate", None), property):
+        raise TypeError(
+            f"{kind} computes its learning_rate, which compiled training would not: make it a number, set it directly "
+            "or by a schedule, or train eagerly"
+        )
+    if getattr(optimizer.rule, "__func__", None) is Optimizer.rule:
+        optimizer.rule()  # which raises NotImplementedError; any other may count how often it is called
+    owners = [vars(optimizer), *map(vars, type(optimizer).__mro__)]
+    rule, *others = [next(i for i, owner in enumerate(owners) if name in owner) for name in names]
+    for name, i in zip(names[1:], others, strict=True):
+        if i <= rule:
+            code = getattr(owners[i][name], "__code__", None)
+            line = f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
+            raise TypeError(
+                f"{kind} defines its own {name}(){line}, which compiled training would not call: "
+                "do all that a step does in rule(), or train eagerly"
+            )
 
 
 def _uniform(trace: Trace) -> set[int]:

@@ -73,6 +73,24 @@ class PythonBackend:
     def __reduce__(self) -> tuple[Any, ...]:
         return PythonBackend, (self.stored,)
 
+    def start_build(self, kind: CallSpec, n: float) -> None:
+        """Do nothing: a function is compiled when it is first called."""
+
+    build = start_build
+
+    def add_gradients(
+        self, parameters: Numbers, seed: float, packed: Batch, indices: Any, gradients: Any, n: float
+    ) -> float:
+        """Add the gradients of examples, times `seed`, unless one fails. Returns the sum of their values, or NaN."""
+        results = array("d", bytes(8 * (packed.n if indices is None else len(indices))))
+        sums = array("d", gradients)
+        try:
+            self.run("backward", parameters, seed, packed, results, sums, indices)
+        except (ArithmeticError, ValueError):
+            return math.nan
+        gradients[:] = array(gradients.typecode, sums)
+        return sum(results)
+
     def run(
         self,
         kind: CallSpec,
