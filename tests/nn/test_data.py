@@ -4,6 +4,7 @@ import collections
 import math
 import random
 
+import numpy as np
 import pytest
 
 from micrograd.data import batches, circles, moons, spirals, standardize, train_test_split, xor
@@ -23,12 +24,6 @@ def test_a_data_set_follows_from_its_seed(make):
     assert make(30, rng=7) != make(30, rng=8)
     random.seed(7)
     assert make(30) == make(30, rng=7)
-
-
-def test_the_defaults_of_data_sets_are_those_of_the_playground():
-    assert moons(rng=7) == moons(100, 0.1, 7)
-    assert circles(rng=7) == circles(100, 0.1, 7, factor=0.5)
-    assert spirals(rng=7) == spirals(100, 0.02, 7, arms=2, turns=1.0)
 
 
 @pytest.mark.parametrize("make", [moons, circles, spirals])
@@ -94,16 +89,14 @@ def test_bad_arguments_are_refused_at_the_door(call, message):
 
 @pytest.mark.parametrize("make", [moons, circles, spirals])
 def test_a_data_set_takes_numpys_numbers_and_gives_pythons(make):
-    numpy = pytest.importorskip("numpy")
-    points = make(numpy.int64(30), numpy.float64(0.25), numpy.int64(7))
+    points = make(np.int64(30), np.float64(0.25), np.int64(7))
     assert points == make(30, 0.25, 7)
     assert {type(number) for x in points[0] for number in x} == {float}
 
 
 @pytest.mark.parametrize("make", [moons, circles, spirals])
 def test_a_data_set_follows_from_a_generator_of_numpys(make):
-    numpy = pytest.importorskip("numpy")
-    for kind in (numpy.random.default_rng, numpy.random.RandomState):
+    for kind in (np.random.default_rng, np.random.RandomState):
         rng = kind(7)
         first = make(30, rng=rng)
         assert first == make(30, rng=kind(7)) != make(30, rng=kind(8))
@@ -155,11 +148,6 @@ def test_batches_are_of_what_has_items_by_position(xs):
         batches(xs, [1.0], 1)
 
 
-def test_the_letters_of_a_text_are_examples():
-    assert sorted(x for xs, _ in batches("hello", "ellow", 2, rng=1) for x in xs) == sorted("hello")
-    assert train_test_split([1, 2, 3, 4], [1, 2, 3, 4], 0.5, rng=1, stratify="aabb")
-
-
 # Before training
 
 XS, YS = [[i, 2 * i] for i in range(100)], [int(i % 5 == 0) for i in range(100)]
@@ -170,15 +158,10 @@ def test_a_split_has_each_example_once_with_its_target(test_size, n):
     train_xs, test_xs, train_ys, test_ys = train_test_split(XS, YS, test_size, rng=1)
     assert (len(test_xs), len(train_xs)) == (n, 100 - n)
     assert sorted(train_xs + test_xs) == XS
+    assert test_size in (1, 99) or test_xs != sorted(test_xs)
+    assert test_xs == train_test_split(XS, YS, test_size, rng=random.Random(1))[1]
     for xs, ys in ((train_xs, train_ys), (test_xs, test_ys)):
         assert ys == [YS[x] for x, _ in xs]
-
-
-def test_a_split_is_in_random_order_and_follows_from_its_seed():
-    one, other = train_test_split(XS, YS, rng=1), train_test_split(XS, YS, rng=2)
-    assert one == train_test_split(XS, YS, rng=random.Random(1))
-    assert one != other
-    assert one[0] != sorted(one[0])
 
 
 @pytest.mark.parametrize("size", [5, 0.33, 50])
@@ -191,12 +174,11 @@ def test_a_stratified_split_has_the_same_share_of_each_class_in_both_parts(size)
 
 
 def test_arrays_are_split_and_standardized_into_arrays():
-    numpy = pytest.importorskip("numpy")
-    parts = train_test_split(numpy.array(XS), numpy.array(YS), rng=1, stratify=numpy.array(YS))
+    parts = train_test_split(np.array(XS), np.array(YS), rng=1, stratify=np.array(YS))
     assert [part.tolist() for part in parts] == [*train_test_split(XS, YS, rng=1, stratify=YS)]
-    scaled, scaling = standardize(numpy.array(XS))
+    scaled, scaling = standardize(np.array(XS))
     assert scaled.tolist() == standardize(XS)[0]
-    assert scaling(numpy.array([[0, 1]], dtype="uint8")).tolist() == scaling([[0, 1]])
+    assert scaling(np.array([[0, 1]], dtype="uint8")).tolist() == scaling([[0, 1]])
 
 
 @pytest.mark.parametrize(
@@ -212,11 +194,7 @@ def test_arrays_are_split_and_standardized_into_arrays():
         (lambda: standardize([]), ValueError, "xs is empty: expected at least one row"),
         (lambda: standardize([1.0, 2.0]), TypeError, r"xs\[0\] is of type float: expected a list"),
         (lambda: standardize([[1.0, math.nan]]), ValueError, r"xs\[0\]\[1\] is nan: expected a finite number"),
-        (
-            lambda: standardize([[0.0, 1.7e308], [1.0, -1.7e308]]),
-            ValueError,
-            "numbers of a column are too large for doubles",
-        ),
+        (lambda: standardize([[0.0, 1.7e308], [1.0, -1.7e308]]), ValueError, "of a column are too large for doubles"),
         (lambda: standardize([[1.7e308], [1.6e308]]), ValueError, "numbers of a column are too large for doubles"),
         (lambda: standardize([[1.0], [1.0, 2.0]]), ValueError, r"xs\[1\] has 2 numbers: expected 1"),
         (lambda: standardize([[1.0]])[1]([[1.0, 2.0]]), ValueError, r"xs\[0\] has 2 numbers: expected 1"),

@@ -4,12 +4,12 @@ import inspect
 import math
 import random
 from fractions import Fraction
-from functools import partial
 
+import numpy as np
 import pytest
 
 import micrograd
-from micrograd import losses
+from micrograd import grad, hessian, losses
 from micrograd.engine import Value
 from micrograd.losses import (
     binary_cross_entropy_with_logits,
@@ -24,8 +24,8 @@ from micrograd.losses import (
     softmax,
 )
 from micrograd.nn import Neuron
-
-pytestmark = pytest.mark.usefixtures("two_derivatives")
+from tests.helpers import flat, grads
+from tests.helpers import leaves as values
 
 Level1 = type("Level1", (Value,), {"__slots__": (), "_level": 1})
 
@@ -44,37 +44,13 @@ LOGITS = {
 close = pytest.approx
 
 
-def values(numbers):
-    return [values(n) if isinstance(n, list) else Value(n) for n in numbers]
-
-
 def numbers(nested):
     return [numbers(v) if isinstance(v, list) else v.data for v in nested]
-
-
-def grads(nested):
-    return [grads(v) if isinstance(v, list) else v.grad for v in nested]
-
-
-def flat(nested):
-    return [number for v in nested for number in flat(v)] if isinstance(nested, (list, tuple)) else [nested]
 
 
 def history(value):
     nodes, _ = value._topological_order()
     return nodes
-
-
-def hessian(f, xs):
-    """The second derivatives of f at xs, by the closures of the closures."""
-    rows = []
-    for i in range(len(xs)):
-        inner = [Value(x) for x in xs]
-        outer = [Level1(x) for x in inner]
-        f(outer).backward()
-        outer[i].grad.backward()
-        rows.append(grads(inner))
-    return rows
 
 
 def probabilities(xs):
@@ -83,20 +59,6 @@ def probabilities(xs):
 
 
 # Closed forms
-
-
-def test_mse_loss_is_the_mean_of_the_squared_errors():
-    xs = values([1.0, 2.0, 4.0])
-    loss = mse_loss(xs, [0.0, 4.0, 4.5])
-    loss.backward()
-    assert loss.data == (1 + 4 + 0.25) / 3
-    assert grads(xs) == close([2 / 3, -4 / 3, -1 / 3], rel=1e-15)
-
-
-def test_the_gradient_of_mse_loss_reaches_the_target_too():
-    x, y = Value(3.0), Value(1.0)
-    mse_loss(x, y).backward()
-    assert (x.grad, y.grad) == (4.0, -4.0)
 
 
 def test_mse_loss_of_fractions_is_exact():
@@ -111,7 +73,6 @@ def test_mse_loss_of_fractions_is_exact():
     [
         (l1_loss, [3.0, -1.5, 2.0], [1.0, 0.0, 2.0], [2.0, 1.5, 0.0], [1.0, -1.0, 0.0]),
         (huber_loss, [0.5, 4.0, -2.0], [0.0, 1.0, 0.0], [0.125, 2.5, 1.5], [0.5, 1.0, -1.0]),
-        (partial(huber_loss, delta=2.0), [1.0, 5.0, -3.0], [0.0, 1.0, 0.0], [0.5, 6.0, 4.0], [1.0, 2.0, -2.0]),
         (hinge_loss, [0.5, 2.0, -0.25, -3.0], [1, 1, -1, 1], [0.5, 0.0, 0.75, 4.0], [-1.0, 0.0, 1.0, -1.0]),
     ],
 )
@@ -122,6 +83,7 @@ def test_losses_of_numbers_are_those_of_their_formulas(loss, inputs, targets, ea
     assert grads(xs) == gradient
 
 
+@pytest.mark.usefixtures("two_derivatives")
 @pytest.mark.parametrize(
     ("loss", "targets", "message"),
     [
@@ -137,29 +99,9 @@ def test_targets_that_a_loss_has_no_meaning_for_are_refused(loss, targets, messa
     assert loss(score, target).data.data > 0
 
 
-def test_binary_cross_entropy_is_that_of_the_sigmoid():
-    xs, ys = [0.3, -1.2, 2.5], [1, 0, 0.25]
-    inputs = values(xs)
-    loss = binary_cross_entropy_with_logits(inputs, ys, reduction="none")
-    ps = [1 / (1 + math.exp(-x)) for x in xs]
-    expected = [-y * math.log(p) - (1 - y) * math.log(1 - p) for p, y in zip(ps, ys, strict=True)]
-    assert numbers(loss) == close(expected, rel=1e-14)
-    for each in loss:
-        each.backward()
-    assert grads(inputs) == close([p - y for p, y in zip(ps, ys, strict=True)], rel=1e-14)
-
-
 @pytest.mark.parametrize(
     ("x", "y", "loss", "grad"),
-    [
-        (1000.0, 1, 0.0, 0.0),
-        (-1000.0, 1, 1000.0, -1.0),
-        (1000.0, 0, 1000.0, 1.0),
-        (-1000.0, 0, 0.0, 0.0),
-        (1e308, 0, 1e308, 1.0),
-        (40.0, 1, math.exp(-40), -math.exp(-40)),
-        (-40.0, 0, math.exp(-40), math.exp(-40)),
-    ],
+    [(1e308, 0, 1e308, 1.0), (40.0, 1, math.exp(-40), -math.exp(-40)), (-40.0, 0, math.exp(-40), math.exp(-40))],
 )
 def test_binary_cross_entropy_keeps_its_digits_at_extreme_logits(x, y, loss, grad):
     logit = Value(x)
@@ -177,27 +119,9 @@ def test_the_gradient_of_binary_cross_entropy_by_its_target_is_minus_the_logit()
 
 def test_binary_cross_entropy_has_the_second_derivatives_of_its_formula():
     p = 1 / (1 + math.exp(-0.8))
-    second = hessian(lambda xy: binary_cross_entropy_with_logits(*xy), [0.8, 0.3])
+    second = hessian(lambda xy: binary_cross_entropy_with_logits(*xy))([0.8, 0.3])
     assert second[0] == close([p * (1 - p), -1.0], rel=1e-14)
     assert second[1] == close([-1.0, 0.0], rel=1e-14)
-
-
-def test_cross_entropy_of_equal_logits_is_the_logarithm_of_their_number():
-    xs = values([0.5] * 8)
-    loss = cross_entropy(xs, 3)
-    loss.backward()
-    assert loss.data == close(math.log(8), rel=1e-15)
-    assert grads(xs) == [1 / 8] * 3 + [-7 / 8] + [1 / 8] * 4
-
-
-@pytest.mark.parametrize("target", range(4))
-def test_the_gradient_of_cross_entropy_is_softmax_less_1_at_the_target(target):
-    xs = values(LOGITS["ordinary"])
-    loss = cross_entropy(xs, target)
-    loss.backward(3.0)
-    ps = probabilities(LOGITS["ordinary"])
-    assert loss.data == close(-math.log(ps[target]), rel=1e-14)
-    assert grads(xs) == close([3 * (p - (i == target)) for i, p in enumerate(ps)], rel=1e-14)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +156,7 @@ def test_a_nan_among_the_logits_makes_everything_nan(name, xs, backend):
     logits = values(list(map(float, xs)))
     output = of_logits(logits)
     output.backward()
-    second = [] if INF in map(abs, xs) else hessian(of_logits, list(map(float, xs)))
+    second = [] if INF in map(abs, xs) else hessian(of_logits)(list(map(float, xs)))
     fast = micrograd.compile(of_logits, ([0.0] * len(xs),), backend=backend)
     compiled, gradient = fast.value_and_grad(xs)
     assert all(map(math.isnan, [output.data, *grads(logits), *flat(second), compiled, *gradient, *fast.map([xs] * 20)]))
@@ -253,33 +177,15 @@ def test_log_softmax_of_ten_classes_is_a_node_a_class_and_one_that_they_share():
     assert shared.data == close(math.log(math.fsum(math.exp(0.1 * i) for i in range(10))), rel=1e-15)
 
 
-def test_a_logit_that_stands_in_two_places_gets_both_gradients():
-    x = Value(0.5)
-    cross_entropy([x, x, Value(0.5)], 0).backward()
-    assert x.grad == close(2 / 3 - 1, rel=1e-15)
-
-
-def test_softmax_sums_to_1_and_its_gradient_to_0():
-    xs = values(LOGITS["ordinary"])
-    outputs = softmax(xs)
-    assert numbers(outputs) == close(probabilities(LOGITS["ordinary"]), rel=1e-14)
-    outputs[2].backward()
-    ps = numbers(outputs)
-    assert grads(xs) == close([ps[2] * ((i == 2) - p) for i, p in enumerate(ps)], rel=1e-14)
-
-
 def test_softmax_of_a_batch_is_that_of_each_example():
     rows = [[0.3, -1.2], [1.0, 0.0]]
     for function in (softmax, log_softmax):
         assert numbers(function(values(rows))) == [numbers(function(values(row))) for row in rows]
 
 
-def test_log_softmax_is_finite_where_softmax_underflows():
+def test_log_softmax_keeps_all_digits_that_the_differences_of_its_logits_have():
     assert numbers(softmax(values([0.0, -1000.0]))) == [1.0, 0.0]
     assert numbers(log_softmax(values([0.0, -1000.0]))) == [0.0, -1000.0]
-
-
-def test_log_softmax_of_large_logits_keeps_the_digits_that_their_differences_have():
     assert numbers(log_softmax(values([2.0**40, 2.0**40 + 1]))) == numbers(log_softmax(values([0.0, 1.0])))
 
 
@@ -293,10 +199,6 @@ def test_nll_loss_after_log_softmax_is_cross_entropy():
         assert grads(xs) == close(grads(ys), rel=1e-14)
 
 
-def test_nll_loss_takes_plain_numbers():
-    assert nll_loss([-0.5, -1.5], 1).data == 1.5
-
-
 def test_l2_penalty_is_the_sum_of_the_squares_in_one_node():
     ws = values([1.0, -2.0, 0.5])
     penalty = l2_penalty(w for w in ws)
@@ -304,6 +206,8 @@ def test_l2_penalty_is_the_sum_of_the_squares_in_one_node():
     assert penalty.data == 5.25
     assert history(penalty) == [penalty]
     assert grads(ws) == [2.0, -4.0, 1.0]
+    assert l2_penalty([Value(Fraction(1, 3))]).data == Fraction(1, 9)
+    assert l2_penalty([]).data == 0
 
 
 def test_l2_penalty_of_a_model_asks_for_its_parameters():
@@ -311,11 +215,6 @@ def test_l2_penalty_of_a_model_asks_for_its_parameters():
         l2_penalty(Neuron(1))
     with pytest.raises(TypeError, match="parameters is of type dict: expected a list of Values"):
         l2_penalty({1.0: Value(2.0)})
-
-
-def test_l2_penalty_of_fractions_is_exact_and_of_nothing_is_0():
-    assert l2_penalty([Value(Fraction(1, 3))]).data == Fraction(1, 9)
-    assert l2_penalty([]).data == 0
 
 
 # Second derivatives, against diag(p) - p p^T, the Hessian of the logarithm of a sum of exponentials
@@ -334,37 +233,25 @@ MASS = 0.9 * 2.0 + 0.1 / 4 * (1.0 + 2.0 + 0.5 + 0.25)  # of a smoothed target wi
 )
 def test_the_hessian_of_cross_entropy_and_log_softmax_is_diag_p_less_the_square_of_p(f, factor):
     ps = probabilities(LOGITS["ordinary"])
-    for i, row in enumerate(hessian(f, LOGITS["ordinary"])):
+    for i, row in enumerate(hessian(f)(LOGITS["ordinary"])):
         assert row == close([factor * ps[i] * ((i == j) - q) for j, q in enumerate(ps)], rel=1e-12, abs=1e-15)
 
 
 def test_the_hessian_of_softmax_is_that_of_its_formula():
-    xs = LOGITS["ordinary"]
-    ps = probabilities(xs)
-    k = 1
-    for i, row in enumerate(hessian(lambda xs: softmax(xs)[k], xs)):
-        expected = [
-            ps[k] * (((k == i) - ps[i]) * ((k == j) - ps[j]) - ps[i] * ((i == j) - ps[j])) for j in range(len(ps))
-        ]
+    def textbook(xs):
+        return xs[1].exp() / micrograd.sum([x.exp() for x in xs])
+
+    for row, expected in zip(
+        *[hessian(f)(LOGITS["ordinary"]) for f in (lambda xs: softmax(xs)[1], textbook)], strict=True
+    ):
         assert row == close(expected, rel=1e-12)
 
 
-def test_the_hessian_of_cross_entropy_does_not_overflow_at_extreme_logits():
-    assert hessian(lambda xs: cross_entropy(xs, 1), [1000.0, -1000.0]) == [[0.0, 0.0], [0.0, 0.0]]
-
-
-def test_a_third_derivative_flows_through_the_closures():
-    level2 = type("Level2", (Value,), {"__slots__": (), "_level": 2})
-    x = Value(0.4)
-    y = Level1(x)
-    z = level2(y)
-    cross_entropy([z, 0.0], 1).backward()  # log(1 + e^x)
-    z.grad.backward()
-    y.grad.backward()
-    p = 1 / (1 + math.exp(-0.4))
-    assert z.grad.data.data == close(p, rel=1e-14)
-    assert y.grad.data == close(p * (1 - p), rel=1e-14)
-    assert x.grad == close(p * (1 - p) * (1 - 2 * p), rel=1e-13)
+def test_derivatives_of_cross_entropy_are_right_at_extreme_logits_and_of_the_third_order():
+    assert hessian(lambda xs: cross_entropy(xs, 1))([1000.0, -1000.0]) == [[0.0, 0.0], [0.0, 0.0]]
+    p = 1 / (1 + math.exp(-0.4))  # the derivative of log(1 + e^x)
+    third = grad(grad(grad(lambda x: cross_entropy([x, 0.0], 1))))
+    assert third(0.4) == close(p * (1 - p) * (1 - 2 * p), rel=1e-13)
 
 
 def test_a_loss_is_of_the_class_of_the_first_logit():
@@ -390,11 +277,7 @@ def test_the_reduction_is_given_by_its_name_and_an_unknown_one_is_an_error(loss,
         loss(input, of_each, reduction="average")
 
 
-def test_a_batch_with_a_number_among_the_lists_is_named():
-    with pytest.raises(TypeError, match=r"a list with a number for each class, not float: 3\.0"):
-        cross_entropy([[1.0, 2.0], 3.0], [0, 1])
-
-
+@pytest.mark.usefixtures("two_derivatives")
 def test_logits_of_several_levels_become_nodes_of_the_innermost():
     weight = Value(0.5)
     x = Level1(2.0)
@@ -418,25 +301,21 @@ def test_a_batch_gives_the_mean_the_sum_or_each_loss():
     assert cross_entropy(values(rows), targets).data == (each[0] + each[1]) / 2
 
 
-def test_the_losses_of_a_nested_list_come_in_its_shape():
+def test_the_losses_of_a_nested_list_come_in_its_shape_and_one_of_a_number_is_its_own_reduction():
     loss = mse_loss(values([[1.0, 2.0], [3.0, 4.0]]), [[0.0, 0.0], [0.0, 0.0]], reduction="none")
     assert numbers(loss) == [[1.0, 4.0], [9.0, 16.0]]
     assert mse_loss([[1.0, 2.0], [3.0, 4.0]], [[0.0, 0.0], [0.0, 0.0]]).data == 7.5
-
-
-def test_a_number_alone_is_its_own_reduction():
     for reduction in ("mean", "sum", "none"):
         assert mse_loss(Value(3.0), 1, reduction=reduction).data == 4.0
         assert cross_entropy(values([0.0, 0.0]), 0, reduction=reduction).data == close(math.log(2))
 
 
 def test_numpy_arrays_of_values_are_as_good_as_lists():
-    numpy = pytest.importorskip("numpy")
     rows = [[0.3, -1.2, 2.5], [1.0, 0.0, -1.0]]
-    array = numpy.array(values(rows), dtype=object)
-    targets = numpy.array([2, 0])
+    array = np.array(values(rows), dtype=object)
+    targets = np.array([2, 0])
     assert cross_entropy(array, targets).data == cross_entropy(values(rows), [2, 0]).data
-    assert mse_loss(array, numpy.zeros((2, 3))).data == mse_loss(values(rows), [[0.0] * 3] * 2).data
+    assert mse_loss(array, np.zeros((2, 3))).data == mse_loss(values(rows), [[0.0] * 3] * 2).data
 
 
 # Errors
@@ -488,29 +367,28 @@ def test_one_number_or_nothing_is_no_list_of_logits():
             call([])
 
 
-TEXTS = [
-    lambda: mse_loss("ab", "cd"),
-    lambda: mse_loss(["ab"], ["cd"]),
-    lambda: hinge_loss("a", "b"),
-    lambda: binary_cross_entropy_with_logits([Value(1.0)], "1"),
-    lambda: cross_entropy("ab", [0, 1]),
-    lambda: cross_entropy([[1.0, 2.0]], "1"),
-    lambda: softmax("ab"),
-    lambda: log_softmax(["ab"]),
-]
-
-
-@pytest.mark.parametrize("call", TEXTS)
-def test_a_text_is_no_list_of_numbers(call):
-    with pytest.raises(TypeError, match="(input|target) is '.*': expected a number, or a list or an array of numbers"):
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: cross_entropy([[1.0, 2.0], 3.0], [0, 1]), r"a list with a number for each class, not float: 3\.0"),
+        *[
+            (call, "(input|target) is '.*': expected a number, or a list or an array of numbers")
+            for call in (
+                lambda: mse_loss("ab", "cd"),
+                lambda: mse_loss(["ab"], ["cd"]),
+                lambda: binary_cross_entropy_with_logits([Value(1.0)], "1"),
+                lambda: cross_entropy("ab", [0, 1]),
+                lambda: cross_entropy([[1.0, 2.0]], "1"),
+                lambda: softmax("ab"),
+            )
+        ],
+        (lambda: mse_loss(values([1.0, 2.0]), {1.0, 2.0}), "is of type set: expected a list or an array"),
+        (lambda: softmax({0: 1.0, 1: 2.0}), "is of type dict: expected a list or an array"),
+    ],
+)
+def test_what_is_no_list_of_numbers_is_refused(call, message):
+    with pytest.raises(TypeError, match=message):
         call()
-
-
-@pytest.mark.parametrize("unordered", [{0: 1.0, 1: 2.0}, {1.0, 2.0}])
-def test_what_has_no_order_is_refused(unordered):
-    for call in (lambda: mse_loss(values([1.0, 2.0]), unordered), lambda: softmax(unordered)):
-        with pytest.raises(TypeError, match=f"is of type {type(unordered).__name__}: expected a list or an array"):
-            call()
 
 
 # Targets as arguments of compiled code
@@ -582,44 +460,20 @@ def test_weights_and_smoothing_are_compiled_for_targets_that_only_a_call_knows(r
         assert flat(gradient) == close(flat(grads(xs)), rel=1e-12)
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.25, 1.0])
-@pytest.mark.parametrize("weight", [None, [0.5, 2.0, 0.25]])
-def test_weights_and_smoothing_are_those_of_their_formula(weight, smoothing):
-    of_classes, losses, gradients = weight or [1.0, 1.0, 1.0], [], []
-    for row, target in zip(ROWS, [1, 0], strict=True):
-        ps = probabilities(row)
-        shares = [w * ((1 - smoothing) * (k == target) + smoothing / 3) for k, w in enumerate(of_classes)]
-        losses.append(-sum(share * math.log(p) for share, p in zip(shares, ps, strict=True)))
-        gradients.append([sum(shares) * p - share for share, p in zip(shares, ps, strict=True)])
-        alone = cross_entropy(values(row), target, weight=weight, label_smoothing=smoothing)
-        assert alone.data == close(losses[-1], rel=1e-14)
-    for reduction, scale in (("mean", of_classes[1] + of_classes[0]), ("sum", 1.0)):
-        xs = values(ROWS)
-        loss = cross_entropy(xs, [1, 0], weight=weight, label_smoothing=smoothing, reduction=reduction)
-        loss.backward()
-        assert loss.data == close(sum(losses) / scale, rel=1e-14)
-        assert flat(grads(xs)) == close([x / scale for x in flat(gradients)], rel=1e-13, abs=1e-15)
-
-
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("loss", "options", "message"),
     [
-        ({"weight": [1.0]}, "weight has 1 numbers: expected 2, one for each class"),
-        ({"weight": []}, "weight has 0 numbers"),
-        ({"weight": [1.0, -1.0]}, r"weight\[1\] is -1.0: expected a finite number, 0 or greater"),
-        ({"label_smoothing": 1.5}, "label_smoothing is 1.5: expected a number from 0 to 1"),
-        ({"label_smoothing": -0.1}, "label_smoothing is -0.1"),
+        (cross_entropy, {"weight": [1.0]}, "weight has 1 numbers: expected 2, one for each class"),
+        (cross_entropy, {"weight": []}, "weight has 0 numbers"),
+        (cross_entropy, {"weight": [1.0, -1.0]}, r"weight\[1\] is -1.0: expected a finite number, 0 or greater"),
+        (cross_entropy, {"label_smoothing": 1.5}, "label_smoothing is 1.5: expected a number from 0 to 1"),
+        (cross_entropy, {"label_smoothing": -0.1}, "label_smoothing is -0.1"),
+        *[(huber_loss, {"delta": delta}, f"delta is {delta:g}") for delta in (0, -1.0, math.inf)],
     ],
 )
-def test_weights_and_smoothing_that_do_not_fit_are_errors(options, message):
+def test_options_that_make_no_sense_are_errors(loss, options, message):
     with pytest.raises(ValueError, match=message):
-        cross_entropy(values([0.0, 0.0]), 0, **options)
-
-
-@pytest.mark.parametrize("delta", [0.0, -1.0, math.inf])
-def test_huber_loss_needs_a_delta_above_0(delta):
-    with pytest.raises(ValueError, match=f"delta is {delta:g}"):
-        huber_loss(Value(1.0), 0.0, delta=int(delta) if delta == 0 else delta)
+        loss(values([0.0, 0.0]), 0 if loss is cross_entropy else [0.0, 0.0], **options)
 
 
 @pytest.mark.parametrize("name", ["cross_entropy", "nll_loss"])
@@ -649,20 +503,14 @@ def test_tables_go_by_position_and_not_by_label():
         assert [numbers(row) for row in function(table)] == [numbers(row) for row in function(rows)]
 
 
-def test_a_class_may_be_a_number_of_numpys():
-    numpy = pytest.importorskip("numpy")
-    logits = values([1.0, 2.0])
-    for index in (numpy.int8(1), numpy.True_, numpy.array(1), numpy.float32(1), numpy.array(1.0)):
-        assert cross_entropy(logits, index).data == cross_entropy(logits, 1).data
-
-
 @pytest.mark.usefixtures("two_derivatives")
-@pytest.mark.parametrize("index", [lambda: 1.0, lambda: Fraction(1), lambda: Value(1.0), lambda: Level1(Value(1.0))])
+@pytest.mark.parametrize(
+    "kind", [float, Fraction, Value, lambda x: Level1(Value(x)), np.int8, np.bool_, np.float32, np.array]
+)
 @pytest.mark.parametrize("loss", [cross_entropy, nll_loss])
-def test_a_class_may_be_what_equals_a_whole_number(loss, index):
-    index = index()
+def test_a_class_may_be_what_equals_a_whole_number(loss, kind):
     logits, others = values([1.0, 2.0]), values([1.0, 2.0])
-    one, other = loss(logits, index), loss(others, 1)
+    one, other = loss(logits, kind(1)), loss(others, 1)
     one.backward()
     other.backward()
     assert one.data == other.data
@@ -671,16 +519,9 @@ def test_a_class_may_be_what_equals_a_whole_number(loss, index):
 
 @pytest.mark.parametrize("loss", [cross_entropy, nll_loss])
 def test_an_array_of_a_1_for_the_true_class_is_no_index(loss):
-    numpy = pytest.importorskip("numpy")
-    for logits, target in (([0.0, 0.0], numpy.array([0, 1])), ([[0.0, 0.0]], numpy.array([[0, 1]]))):
+    for logits, target in (([0.0, 0.0], np.array([0, 1])), ([[0.0, 0.0]], np.array([[0, 1]]))):
         with pytest.raises(ValueError, match=r"the target index is array\(\[0, 1\]\): expected a whole number"):
             loss(logits, target)
-
-
-def test_an_array_without_dimensions_is_no_list():
-    numpy = pytest.importorskip("numpy")
-    with pytest.raises(ValueError, match="the input is a list of 1, but its target is a single number"):
-        mse_loss([1.0], numpy.array(1.0))
 
 
 # PyTorch

@@ -3,11 +3,11 @@
 import inspect
 import json
 import math
-import re
 import sys
 from fractions import Fraction
 from typing import ClassVar
 
+import numpy as np
 import pytest
 
 from micrograd import optim, where
@@ -90,6 +90,7 @@ def test_ten_steps_agree_with_pytorch(kind, options):
     [
         (SGD, {"learning_rate": 0.25}, 3.0, [2.0, 0.0], [2.5, 2.5]),
         (SGD, {"learning_rate": 2}, Fraction(1, 3), [Fraction(1, 7)], [Fraction(1, 21)]),  # exact
+        (SGD, {"learning_rate": Fraction(1, 4)}, 3.0, [2.0], [2.5]),
         (SGD, {"learning_rate": 0.5, "weight_decay": 0.5}, 8.0, [0.0, 0.0], [6.0, 4.5]),
         (AdamW, {"learning_rate": 0.5, "weight_decay": 0.5}, 8.0, [0.0, 0.0], [6.0, 4.5]),
         (SGD, {"learning_rate": 1.0, "momentum": 0.5}, 0.0, [1.0, 0.0, 0.0, 4.0], [-1.0, -1.5, -1.75, -5.875]),
@@ -106,33 +107,10 @@ def test_steps_are_those_of_their_formulas(kind, options, start, gradients, expe
         assert p.data == number
 
 
-@pytest.mark.parametrize("kind", [Adam, AdamW])
-@pytest.mark.parametrize("grad", [1e-3, 1.0, -1e6])
-def test_the_first_step_of_adam_is_the_learning_rate_whatever_the_gradient(kind, grad):
-    p = Value(0.0)
-    p.grad = grad
-    kind([p], learning_rate=0.1).step()
-    assert p.data == close(-0.1 * grad / (abs(grad) + 1e-8), rel=1e-12)
-
-
-def test_two_steps_of_adam_follow_the_paper():
-    p = Value(1.0)
-    optimizer = Adam([p], learning_rate=0.1, betas=(0.5, 0.75), eps=0.25, weight_decay=0.5)
-    x, m, v = 1.0, 0.0, 0.0
-    for t in (1, 2):
-        p.grad = 2.0
-        optimizer.step()
-        g = 2 + 0.5 * x
-        m, v = 0.5 * m + 0.5 * g, 0.75 * v + 0.25 * g**2
-        x -= 0.1 * (m / (1 - 0.5**t)) / (math.sqrt(v / (1 - 0.75**t)) + 0.25)
-        assert p.data == close(x, rel=1e-14)
-
-
-@every_option
-def test_zero_grad_clears_every_gradient(kind, options):
+def test_zero_grad_clears_every_gradient():
     ps = parameters()
     set_gradients(ps)
-    kind(ps, **options).zero_grad()
+    SGD(ps).zero_grad()
     assert [p.grad for p in ps] == [0.0] * 4
 
 
@@ -168,18 +146,6 @@ def test_a_step_that_fails_changes_nothing(kind, options):
         optimizer.step()
     assert numbers(ps) == before
     assert optimizer.state_dict() == state
-
-
-def test_a_step_of_adam_that_divides_by_zero_changes_nothing():
-    ps = parameters([1.0, 2.0])
-    ps[0].grad = 1.0
-    optimizer = Adam(ps)
-    optimizer.eps = 0.0
-    before = optimizer.state_dict()
-    with pytest.raises(ZeroDivisionError):
-        optimizer.step()
-    assert numbers(ps) == [1.0, 2.0]
-    assert optimizer.state_dict() == before
 
 
 # State
@@ -249,13 +215,10 @@ def test_a_wrong_state_is_an_error_that_loads_nothing(kind, change, message):
     before = optimizer.state_dict()
     with pytest.raises(ValueError, match=message):
         optimizer.load_state_dict({**before, "learning_rate": 0.25, "steps": 9, **change})
+    for state in (None, [], "SGD", {}, {"optimizer": kind.__name__}):
+        with pytest.raises(ValueError, match=f"not the state_dict.* of {kind.__name__}"):
+            optimizer.load_state_dict(state)
     assert optimizer.state_dict() == before
-
-
-@pytest.mark.parametrize("state", [None, [], "SGD", {}, {"optimizer": "SGD"}])
-def test_what_is_no_state_at_all_is_an_error(state):
-    with pytest.raises(ValueError, match="not the state_dict.* of SGD"):
-        SGD(parameters()).load_state_dict(state)
 
 
 # Arguments
@@ -291,17 +254,17 @@ def test_an_option_out_of_its_range_is_an_error_that_names_it(kind, options, mes
 @every_option
 @pytest.mark.parametrize("kind_of_number", ["float64", "float32", "longdouble", "asarray"])
 def test_options_of_numpys_kind_do_what_pythons_numbers_do(kind, options, kind_of_number):
-    numpy = pytest.importorskip("numpy")
+
+    def mapped(value, kind):
+        if isinstance(value, tuple):
+            return tuple(mapped(each, kind) for each in value)
+        return value if isinstance(value, bool) else kind(value)
 
     def numpys(value):
-        if isinstance(value, tuple):
-            return tuple(map(numpys, value))
-        return numpy.bool_(value) if isinstance(value, bool) else getattr(numpy, kind_of_number)(value)
+        return mapped(value, getattr(np, kind_of_number))
 
     def pythons(value):
-        if isinstance(value, tuple):
-            return tuple(map(pythons, value))
-        return value if isinstance(value, bool) else float(numpys(value))
+        return mapped(value, lambda number: float(numpys(number)))
 
     ours, theirs = parameters(), parameters()
     optimizer = kind(ours, **{name: numpys(value) for name, value in options.items()})
@@ -316,52 +279,20 @@ def test_options_of_numpys_kind_do_what_pythons_numbers_do(kind, options, kind_o
     assert json.dumps(optimizer.state_dict()) == json.dumps(reference.state_dict())
 
 
-def test_options_of_numpys_kind_become_pythons_numbers_in_an_optimizer_of_ones_own_too():
-    numpy = pytest.importorskip("numpy")
-
-    class Scaled(Optimizer):
-        def rule(self):
-            return lambda x, grad: (x - self.learning_rate * self.scale * self.bounds[1] * grad,)
-
-    p = Value(1.0)
-    p.grad = 1.0
-    optimizer = Scaled([p], learning_rate=0.1, scale=numpy.float32(0.5), bounds=(numpy.float32(0.0), numpy.float32(2)))
-    optimizer.step()
-    assert type(p.data) is float
-    assert json.loads(json.dumps(optimizer.state_dict()))["scale"] == 0.5
-    optimizer.dtype = numpy.dtype("f8")  # which has a shape as numbers have, and is none
-    assert optimizer.dtype == "f8"
-
-
 def test_a_state_with_numpys_numbers_is_one_of_pythons():
-    numpy = pytest.importorskip("numpy")
     optimizer = Adam(parameters())
     for p in optimizer.parameters:
-        p.grad = numpy.float32(0.1)
+        p.grad = np.float32(0.1)
     optimizer.step()
     state = json.loads(json.dumps(optimizer.state_dict()))
     other = Adam(parameters())
-    other.load_state_dict({**state, "steps": numpy.int64(1), "mean": list(map(numpy.float32, state["mean"]))})
-    rounded = {**state, "mean": [float(numpy.float32(x)) for x in state["mean"]]}
+    other.load_state_dict({**state, "steps": np.int64(1), "mean": list(map(np.float32, state["mean"]))})
+    rounded = {**state, "mean": [float(np.float32(x)) for x in state["mean"]]}
     assert json.dumps(other.state_dict()) == json.dumps(rounded)
 
 
-@pytest.mark.parametrize("kind", ["float32", "float64"])
-def test_a_step_makes_pythons_numbers_of_numpys(kind):
-    numpy = pytest.importorskip("numpy")
-    ours, theirs = parameters(), parameters()
-    for a, b in zip(ours, theirs, strict=True):
-        a.data, a.grad = getattr(numpy, kind)(0.1), getattr(numpy, kind)(0.3)
-        b.data, b.grad = float(a.data), float(a.grad)
-    for optimizer in (SGD(ours, 0.1, momentum=0.9), SGD(theirs, 0.1, momentum=0.9)):
-        optimizer.step()
-    assert numbers(ours) == numbers(theirs)
-    assert {type(p.data) for p in ours} == {float}
-
-
 def test_schedules_take_numpys_numbers_and_return_pythons():
-    numpy = pytest.importorskip("numpy")
-    x, n = numpy.float32(0.5), numpy.int64(4)
+    x, n = np.float32(0.5), np.int64(4)
     schedules = {
         constant(x): constant(0.5),
         step(x, every=n, factor=x): step(0.5, every=4, factor=0.5),
@@ -372,10 +303,6 @@ def test_schedules_take_numpys_numbers_and_return_pythons():
     for schedule, expected in schedules.items():
         assert rates(schedule, 10) == rates(expected, 10)
         assert set(map(type, rates(schedule, 10))) == {float}
-
-
-def test_a_fraction_is_an_option_too():
-    assert SGD(parameters(), Fraction(1, 4)).learning_rate == 0.25
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.kind.__name__)
@@ -410,16 +337,9 @@ def test_parameters_are_values_and_at_least_one(use):
         SGD(Neuron(2))
     with pytest.raises(TypeError, match="parameters holds \\("):
         use([("w", Value(1.0))])
-
-
-@pytest.mark.parametrize("use", [*(row.kind for row in ROWS), lambda ps: clip_grad_norm(ps, 1.0)])
-def test_parameters_are_in_order_and_not_the_keys_of_a_dict(use):
-    p = Value(1.0)
-    for unordered in ({p}, frozenset([p]), {p: "w"}):
-        message = (
-            f"parameters is of type {type(unordered).__name__}: expected a list of Values, such as model.parameters()"
-        )
-        with pytest.raises(TypeError, match=re.escape(message)):
+    for unordered in ({p := Value(1.0)}, {p: "w"}):
+        message = f"parameters is of type {type(unordered).__name__}: expected a list of Values, such as model.param"
+        with pytest.raises(TypeError, match=message):
             use(unordered)
     use({"w": p}.values())
 
@@ -442,11 +362,6 @@ def test_a_parameter_without_a_gradient_is_named(use):
     ps[1].grad = object()
     with pytest.raises(TypeError, match="object"):
         use(ps)
-
-
-def test_a_rate_is_no_schedule_to_warm_up():
-    with pytest.raises(TypeError, match=r"schedule is 0\.1: expected a schedule, such as constant\(0\.1\)"):
-        warmup(0.1, 10)
 
 
 def test_optimizers_and_schedules_show_what_they_were_made_with():
@@ -473,6 +388,7 @@ def test_an_optimizer_without_a_rule_of_its_own_says_so():
         ([3.0, -4.0], 1.0, 5.0, [3 / 5.000001, -4 / 5.000001]),
         ([3.0, -4.0], 5.1, 5.0, [3.0, -4.0]),
         ([3.0, -4.0], math.inf, 5.0, [3.0, -4.0]),
+        ([3.0, -4.0], np.float32(1.0), 5.0, [3 / 5.000001, -4 / 5.000001]),
         ([3e300, -4e300], 1.0, 5e300, [0.6, -0.8]),  # whose squares overflow
         ([math.nan, 100.0], 1.0, math.nan, [math.nan, math.nan]),
         ([math.inf, 100.0], math.inf, math.inf, [math.inf, 100.0]),  # only measured
@@ -483,15 +399,7 @@ def test_clipping_scales_the_gradients_to_the_norm_and_returns_what_it_was(gradi
     ps[0].grad, ps[1].grad = gradients
     assert clip_grad_norm(ps, max_norm) == close(norm, rel=1e-14, nan_ok=True)
     assert [p.grad for p in ps] == close(expected, rel=1e-14, nan_ok=True)
-
-
-def test_clipping_to_a_norm_of_numpys_leaves_pythons_gradients():
-    numpy = pytest.importorskip("numpy")
-    for norm in (numpy.float64(1.0), numpy.float32(1.0), numpy.int64(1)):
-        ps = parameters([0.0, 0.0])
-        ps[0].grad, ps[1].grad = 3.0, -4.0
-        assert clip_grad_norm(ps, norm) == 5.0
-        assert {type(p.grad) for p in ps} == {float}
+    assert {type(p.grad) for p in ps} == {float}
 
 
 def test_what_is_computed_from_others_is_no_parameter():
@@ -500,12 +408,6 @@ def test_what_is_computed_from_others_is_no_parameter():
         SGD([w, 2 * w])
     with pytest.raises(ValueError, match=r"a constant without gradients: use Value\(v\.data\)"):
         SGD([w, w.detach()])
-
-
-@pytest.mark.parametrize("max_norm", [-1.0, math.nan, None, True, "1"])
-def test_clipping_to_what_is_no_norm_is_an_error(max_norm):
-    with pytest.raises(ValueError, match=r"max_norm is .*: expected a number, 0 or greater"):
-        clip_grad_norm(parameters(), max_norm)
 
 
 @pytest.mark.parametrize("max_norm", [0.0, 0.5, 1e3])
@@ -544,16 +446,6 @@ def rates(schedule, steps):
 )
 def test_schedules_are_those_of_their_formulas(schedule, expected):
     assert rates(schedule, len(expected)) == close(expected, rel=1e-15, abs=1e-16)
-
-
-def test_a_schedule_drives_an_optimizer_by_its_count_of_steps():
-    p = Value(0.0)
-    optimizer, schedule = SGD([p]), linear(4.0, steps=4)
-    for _ in range(5):
-        p.grad = -1.0
-        optimizer.learning_rate = schedule(optimizer.steps)
-        optimizer.step()
-    assert p.data == 10.0
 
 
 @pytest.mark.parametrize(
@@ -595,11 +487,20 @@ def test_schedules_agree_with_pytorch(schedule, name, options):
         (lambda: warmup(constant(0.1), 0), "steps is 0"),
         (lambda: step(0.1, True), "every is True: expected an int"),
         (lambda: constant(True), "learning_rate is True: expected a finite number"),
+        *[
+            (lambda norm=norm: clip_grad_norm(parameters(), norm), r"max_norm is .*: expected a number, 0 or greater")
+            for norm in (-1.0, math.nan, None, True, "1")
+        ],
     ],
 )
-def test_an_argument_of_a_schedule_out_of_its_range_is_an_error_that_names_it(make, message):
+def test_an_argument_of_a_schedule_or_of_clipping_out_of_its_range_is_an_error_that_names_it(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_a_rate_is_no_schedule_to_warm_up():
+    with pytest.raises(TypeError, match=r"schedule is 0\.1: expected a schedule, such as constant\(0\.1\)"):
+        warmup(0.1, 10)
 
 
 @pytest.mark.parametrize(
@@ -627,24 +528,13 @@ def test_a_rule_that_returns_no_tuple_of_the_right_length_or_a_value_changes_not
     assert (own.steps, own.mean) == (0, [0.0, 0.0])
 
 
-def test_numbers_of_other_kinds_may_be_returned():
-    class Own(Optimizer):
-        def rule(self):
-            return lambda x, grad: [Fraction(x) - grad]
-
-    parameter = Value(1.0)
-    parameter.grad = Fraction(1, 3)
-    Own([parameter], learning_rate=0.1).step()
-    assert parameter.data == Fraction(2, 3)
-
-
 def test_a_rule_may_extend_its_moments_and_return_any_numbers_in_order():
     class Own(Optimizer):
         moments: ClassVar = {"mean": 0.0}
 
         def rule(self):
             self.mean = [*self.mean, *[0.0] * (len(self.parameters) - len(self.mean))]
-            return lambda x, grad, mean: (number for number in (x - grad, mean + grad))
+            return lambda x, grad, mean: (number for number in (Fraction(x) - grad, mean + grad))
 
     own = Own([Value(1.0)], learning_rate=0.1)
     own.parameters.append(Value(2.0))
