@@ -258,13 +258,14 @@ def test_options_of_numpys_kind_do_what_pythons_numbers_do(kind, options, kind_o
     def mapped(value, kind):
         if isinstance(value, tuple):
             return tuple(mapped(each, kind) for each in value)
-        return value if isinstance(value, bool) else kind(value)
+        return kind(value)
 
     def numpys(value):
-        return mapped(value, getattr(np, kind_of_number))
+        of = getattr(np, kind_of_number)
+        return mapped(value, lambda x: np.bool_(x) if isinstance(x, bool) else of(x))
 
     def pythons(value):
-        return mapped(value, lambda number: float(numpys(number)))
+        return mapped(value, lambda x: x if isinstance(x, bool) else float(numpys(x)))
 
     ours, theirs = parameters(), parameters()
     optimizer = kind(ours, **{name: numpys(value) for name, value in options.items()})
