@@ -45,8 +45,8 @@ def loss():
     return result
 
 
-def recurrence(n=100):
-    """h = tanh(w h + u x), a hundred times."""
+def recurrence(n=30):
+    """h = tanh(w h + u x), so many times."""
     w, u, h = Value(0.9, label="w"), Value(0.5, label="u"), Value(0.1, label="h")
     for i in range(n):
         h = (w * h + u * Value(math.sin(i), label=f"x{i}")).tanh()
@@ -54,7 +54,7 @@ def recurrence(n=100):
     return h
 
 
-def ten_thousand(leaves=3400):
+def ten_thousand():
     """A tree of 10,000 Values, or of three for each leaf."""
     values = [Value(math.sin(i)) for i in range(leaves)]
     for i in range(0, 2 * leaves - 2, 2):

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import pytest
 
-from micrograd import Value, dot, functional, logsumexp, mean, nn, take, viz, where
+from micrograd import Value, dot, logsumexp, mean, nn, take, viz, where
 from micrograd import sum as total
 from micrograd.draw.training.network import names
 from tests.draw.graphs import expression, hostile, loss, network, neuron, recurrence, ten_thousand
@@ -56,13 +56,6 @@ def test_no_label_or_operation_ends_the_script_that_holds_it(tmp_path, label):
     assert graph["names"] == [re.sub("[\ud800\0]", "\ufffd", str(label))] * 2
 
 
-def test_the_values_keep_the_gradients_they_had(tmp_path):
-    for root in (network(), nn.MLP(2, [2, 1], rng=1)([1.0, 2.0])):
-        before = [value.grad for value in values_of(root)]
-        page(root, tmp_path)
-        assert [value.grad for value in values_of(root)] == before
-
-
 def test_the_gradients_are_those_that_backward_left_or_would_leave(tmp_path):
     root = loss()
     _, graph = page(root, tmp_path)
@@ -71,6 +64,7 @@ def test_the_gradients_are_those_that_backward_left_or_would_leave(tmp_path):
     again = nn.MLP(2, [2, 1], rng=1)([Value(1.0), 2.0])
     _, graph = page(again, tmp_path)
     assert not graph["called"]
+    assert not any(value.grad for value in values_of(again))
     again.backward()
     assert graph["grad"] == [value.grad for value in values_of(again)]
 
@@ -107,37 +101,6 @@ def test_what_a_user_s_own_operation_passes_on_is_told(tmp_path):
     text, graph = page(root, tmp_path)
     assert graph["passed"] == {"2": [10.0, 14.0, 0.0]}
     assert "const FUNCTIONS = [null];" in text
-
-
-def test_a_value_within_a_derivative_has_a_page(tmp_path):
-    pages = []
-
-    def f(x):
-        y = x * x
-        pages.append(page(y, tmp_path))
-        return y
-
-    functional.grad(functional.grad(f))(3.0)
-    assert all((graph["data"], graph["grad"]) == ([3.0, 9.0], [6.0, 1.0]) for _, graph in pages)
-
-
-def test_the_line_that_made_a_value_is_told_where_it_was_remembered(tmp_path):
-    x = Value(2.0)
-    with viz.remember_lines():
-        y = x / 3.0
-    z = y.tanh()
-    assert set(page(z, tmp_path)[1]["lines"].values()) == {
-        f"test_page.py:{test_the_line_that_made_a_value_is_told_where_it_was_remembered.__code__.co_firstlineno + 3}: "
-        "y = x / 3.0"
-    }
-    assert not hasattr(x, "line")
-    assert not hasattr(z, "line")
-
-
-def test_what_is_no_value_has_no_page(tmp_path):
-    with pytest.raises(TypeError, match="root is of type float: expected a single Value"):
-        page(1.0, tmp_path)
-    assert os.listdir(tmp_path) == []
 
 
 def test_operations_that_are_the_same_are_written_once(tmp_path):
@@ -247,7 +210,6 @@ WALK = """key => {
   }
   return told;
 }"""
-TOLD = re.sub("    const known.*", "", WALK).replace(", known, gradients", "")
 
 
 def passes(root):
@@ -276,7 +238,7 @@ def test_gradients_from_outside_of_the_graph_are_told_apart(visit):
 
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_every_step_by_keyboard_has_python_s_numbers(visit, graph):
-    root = recurrence(20) if graph is recurrence else graph()
+    root = graph()
     tab = visit(root)
     values, nodes = values_of(root), root._topological_order()[0]
     there = tab.evaluate(WALK, "ArrowRight")
@@ -292,21 +254,7 @@ def test_every_step_by_keyboard_has_python_s_numbers(visit, graph):
     ):
         assert all(map(close, shown, grads))
         assert close(number(re.search(r"ackward.*(?:∂|grad).* = (\S+)$", sentence)[1]), node.grad, 1e-3)
-    assert tab.evaluate(TOLD, "ArrowLeft") == [told[:2] for told in reversed(there)]
-
-
-def test_every_step_of_a_thousand_values_has_python_s_numbers(visit):
-    root = ten_thousand(340)
-    values, nodes = values_of(root), root._topological_order()[0]
-    assert len(values) >= 1000
-    tab = visit(root)
-    there = tab.evaluate(TOLD, "ArrowRight")
-    assert len(there) == 2 * len(nodes) + 2
-    for (_, sentence), node in zip(there[1 : len(nodes) + 1], nodes, strict=True):
-        assert close(number(re.search(r"= (\S+)$", sentence)[1]), node.data, 1e-3)
-    for (_, sentence), node in zip(there[len(nodes) + 2 :], reversed(nodes), strict=True):
-        assert close(number(re.search(r"= (\S+)$", sentence)[1]), node.grad, 1e-3)
-    assert tab.evaluate("G") == [value.grad for value in values]
+    assert [told[:2] for told in tab.evaluate(WALK, "ArrowLeft")] == [told[:2] for told in reversed(there)]
 
 
 def test_the_sentence_is_the_chain_rule_with_the_numbers_in_it(visit):
@@ -369,8 +317,8 @@ def test_hostile_labels_and_numbers_are_shown_and_never_executed(visit):
     assert tab.evaluate("document.querySelectorAll('img, b[onclick]').length") == 0
 
 
-@pytest.mark.parametrize(("scheme", "size"), [("light", (1280, 800)), ("dark", (1280, 800)), ("dark", (390, 844))])
-@pytest.mark.parametrize("graph", [expression, network, loss, hostile])
+@pytest.mark.parametrize(("scheme", "size"), [("light", (1280, 800)), ("dark", (390, 844))])
+@pytest.mark.parametrize("graph", [network, loss, hostile])
 def test_axe_finds_nothing_to_object_to(visit, axe, graph, scheme, size):
     tab = visit(graph(), "#step=5", color_scheme=scheme, viewport={"width": size[0], "height": size[1]})
     tab.evaluate(axe)
@@ -384,9 +332,8 @@ def test_axe_finds_nothing_to_object_to(visit, axe, graph, scheme, size):
     assert tab.evaluate("axe.run().then(found => found.violations.map(v => v.id))") == []
 
 
-@pytest.mark.parametrize("size", [(320, 256), (360, 740)])
-def test_at_400_percent_and_on_a_phone_only_the_drawing_scrolls_sideways(visit, size):
-    tab = visit(network(), viewport={"width": size[0], "height": size[1]})
+def test_at_400_percent_only_the_drawing_scrolls_sideways(visit):
+    tab = visit(network(), viewport={"width": 320, "height": 256})
     tab.locator(".card").last.click()
     for _ in range(20):
         tab.keyboard.press("ArrowRight")
@@ -399,8 +346,8 @@ def test_at_400_percent_and_on_a_phone_only_the_drawing_scrolls_sideways(visit, 
         assert inside
 
 
-@pytest.mark.parametrize("size", [(1280, 800), (1920, 1080), (390, 844)])
-@pytest.mark.parametrize("graph", [expression, network, loss])
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
+@pytest.mark.parametrize("graph", [expression, loss])
 def test_a_drawing_is_as_large_as_the_window_allows_and_its_text_at_least_11_pixels(visit, graph, size):
     tab = visit(graph(), viewport={"width": size[0], "height": size[1]})
     width, height, frame_width, frame_height = tab.evaluate("""() => {
@@ -437,14 +384,10 @@ def test_a_neuron_unfolds_in_its_place_on_a_second_click_and_folds_again(visit):
     assert tab.locator(".card").count() == 12
     tab.click("#unfold")
     assert tab.locator(".card").count() == 17
-
-
-def test_a_click_on_its_triangle_unfolds_a_card_and_folds_it(visit):
-    tab = visit(network())
-    tab.locator(".card .turn").first.click()
-    assert tab.locator(".frame").count() == 1
     tab.locator(".bar .turn").click()
     assert tab.locator(".frame").count() == 0
+    tab.locator(".card .turn").first.click()
+    assert tab.locator(".frame").count() == 1
 
 
 def test_what_was_unfolded_last_folds_first(visit):
@@ -462,34 +405,6 @@ def test_what_was_unfolded_last_folds_first(visit):
     assert tab.locator(".frame").count() == 0
     assert not tab.locator("#fold-all").is_visible()
     tab.keyboard.press("Escape")
-
-
-def test_an_edge_goes_on_where_it_crosses_a_frame(visit):
-    tab = visit(network())
-    tab.evaluate(UNFOLD, 3)
-    ends = tab.evaluate("""() => drawn.slice(1).flatMap(view => view.edges.map(edge => {
-      const line = edge.drawn, matrix = line.getCTM(), length = line.getTotalLength();
-      const [a, b] = [0, length].map(at => line.getPointAtLength(at).matrixTransform(matrix));
-      return [view.items[edge.source].isStub && [a.x, a.y], view.items[edge.target].isStub && [b.x, b.y]];
-    })).flat().filter(Boolean)""")
-    outer = tab.evaluate("""() => drawn[0].edges.flatMap(({ drawn }) => [0, drawn.getTotalLength()].map(at => {
-      const { x, y } = drawn.getPointAtLength(at).matrixTransform(drawn.getCTM());
-      return [x, y];
-    }))""")
-    assert len(ends) > 10
-    for x, y in ends:
-        assert any(abs(x - a) < 1 and abs(y - b) < 1 for a, b in outer)
-
-
-def test_everything_that_is_folded_can_be_reached(visit):
-    for graph in (network, loss, recurrence):
-        tab = visit(graph())
-        reached = tab.evaluate("""() => {
-          const items = views.flatMap(view => view.items).filter(item => !item.isStub);
-          const members = stacks.flatMap(stack => stack.members).flat();
-          return new Set([...items.flatMap(item => [...item.values, ...item.more]), ...members]).size;
-        }""")
-        assert reached == len(values_of(graph()))
 
 
 def test_the_examples_of_a_mean_are_shown_one_at_a_time_and_followed_step_by_step(visit):
@@ -607,15 +522,19 @@ def test_sliders_change_all_numbers_as_python_computes_them(visit):
     tab.fill("#set", "")
     tab.click("#reset")
     assert tab.evaluate("V === V0 && G === G0")
+    tab = visit(Value(1.7e308, label="x") * 0.5, "#step=1000")  # without room for a slider
+    tab.locator(".card").first.click()
+    assert tab.locator("#slide").count() == 0
+    tab.fill("#set", "3")
+    assert tab.evaluate("V[root]") == 1.5
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("choose", [lambda x, a: where(x > 1, x * a, a), lambda x, a: take([x * a, a], x - 2.0)])
-def test_the_page_says_that_a_choice_is_fixed(visit, choose, scheme):
+def test_the_page_says_that_a_choice_is_fixed(visit, choose):
     x, a = Value(2.0, label="x"), Value(3.0, label="a")
     chosen = choose(x, a)
     chosen.label = "chosen"
-    tab = visit(chosen * 2.0, "#step=2", color_scheme=scheme)
+    tab = visit(chosen * 2.0, "#step=2")
     assert f"Python made the choice of {chosen._op}() when the graph was built; it is fixed here." in tab.inner_text(
         "#sentence"
     )
@@ -641,15 +560,6 @@ def test_a_constant_exponent_or_base_has_no_what_if(visit, power):
     tab.evaluate(f"choose({four})")
     tab.fill("#set", "5")
     assert tab.evaluate("V[root] - V0[root]") == 1.0
-
-
-@pytest.mark.parametrize("number", [1.7e308, math.inf, math.nan])
-def test_a_number_without_room_for_a_slider_is_set_by_its_field(visit, number):
-    tab = visit(Value(number, label="x") * 0.5, "#step=1000")
-    tab.locator(".card").first.click()
-    assert tab.locator("#slide").count() == 0
-    tab.fill("#set", "3")
-    assert tab.evaluate("V[root]") == 1.5
 
 
 def test_every_operation_has_python_s_numbers_in_the_page(visit):
@@ -684,14 +594,18 @@ def test_every_operation_has_python_s_numbers_in_the_page(visit):
                 assert close(gradients[numbers[id(leaf)]], leaf.grad), (name, point, grads)
 
 
-def test_after_a_step_of_training_there_is_no_what_if_and_the_page_says_why(visit):
-    root = network()
+@pytest.mark.parametrize("moved", [True, False])
+def test_where_there_can_be_no_step_the_page_says_why_and_has_no_what_if(visit, moved):
+    root = network() if moved else Value(1.0, (Value(2.0),), "own", lambda grad: None)
     for leaf in root._topological_order()[1]:
         leaf.data -= 0.1 * leaf.grad
     tab = visit(root)
     tab.locator(".card").first.click()
-    assert "numbers have changed since they were used" in tab.inner_text("#details")
+    assert not moved or "numbers have changed since they were used" in tab.inner_text("#details")
     assert tab.locator("#set").count() == 0
+    tab.click("#take")
+    why = "Numbers have changed since they were used" if moved else "does not know how to compute own"
+    assert why in tab.inner_text("#outcome")
 
 
 def test_motion_is_reduced_where_the_reader_asks_for_it_and_print_has_the_drawing_alone(visit):
@@ -703,10 +617,6 @@ def test_motion_is_reduced_where_the_reader_asks_for_it_and_print_has_the_drawin
 
 
 # Learning
-
-
-def rose(tab):
-    return "too large" in tab.inner_text("#outcome")
 
 
 def test_a_step_moves_all_weights_against_their_gradients_as_python_does(visit):
@@ -732,14 +642,14 @@ def test_a_step_moves_all_weights_against_their_gradients_as_python_does(visit):
         before, after = map(number, re.search(r"loss (\S+) → (\S+)\.", tab.inner_text("#outcome")).groups())
         assert close(before, result.data, 1e-3)
         assert after < before
-        assert not rose(tab)
+        assert "too large" not in tab.inner_text("#outcome")
     assert tab.inner_text("#outcome").startswith("Step 3: loss")
     assert tab.inner_text("#status") == "step 91 of 91, backward"
     first = tab.inner_text("#moved tbody tr:first-child td:nth-child(2)")
     assert close(number(first), parameters[0].data, 1e-3)
     tab.fill("#rate", "1000")
     tab.click("#take")
-    assert rose(tab)
+    assert "too large" in tab.inner_text("#outcome")
     tab.evaluate("choose(0)")
     tab.evaluate("reset()")
     assert tab.evaluate("V === V0")
@@ -793,27 +703,6 @@ def test_what_moves_can_be_chosen_and_a_rate_must_be_a_number(visit):
     tab.fill("#rate", "0.5")
     tab.click("#take")
     assert tab.evaluate("V0.map((x, i) => x !== V[i] && i < first ? nameOf(i) : '').filter(Boolean)") == ["f"]
-
-
-def moved_since():
-    """A network whose weights have moved since."""
-    root = network()
-    for leaf in root._topological_order()[1]:
-        leaf.data -= 0.1 * leaf.grad
-    return root
-
-
-@pytest.mark.parametrize(
-    ("root", "why"),
-    [
-        (lambda: Value(1.0, (Value(2.0),), "own", lambda grad: None), "does not know how to compute own"),
-        (moved_since, "Numbers have changed since they were used"),
-    ],
-)
-def test_where_there_can_be_no_step_the_page_says_why(visit, root, why):
-    tab = visit(root())
-    tab.click("#take")
-    assert why in tab.inner_text("#outcome")
 
 
 # What a reader sees of it
