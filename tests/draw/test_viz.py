@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from micrograd import Value, nn, viz
-from micrograd import sum as total
 from micrograd.viz import draw_dot, draw_graph, save_svg, to_svg
 from tests.draw.graphs import TEXTS, VISIBLE, chain, example
 from tests.helpers import random_examples
@@ -28,15 +27,14 @@ def texts(svg):
     return [t.text for t in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
 
 
-@pytest.mark.parametrize("draw", [draw_graph, to_svg])
-def test_the_drawing_is_the_same_from_run_to_run(draw):
-    program = f"from micrograd import nn, viz; print(viz.{draw.__name__}(nn.MLP(2, [4, 1], rng=1)([1.0, 2.0])), end='')"
+def test_the_drawing_is_the_same_from_run_to_run():
+    program = "from micrograd import nn, viz; print(viz.to_svg(nn.MLP(2, [4, 1], rng=1)([1.0, 2.0])), end='')"
     runs = {
         subprocess.run([sys.executable, "-c", program], env={"PYTHONHASHSEED": seed, "PYTHONPATH": os.getcwd()},
                        capture_output=True, check=True, text=True).stdout
         for seed in "01"
     }  # fmt: skip
-    assert runs == {draw(nn.MLP(2, [4, 1], rng=1)([1.0, 2.0]))}
+    assert runs == {to_svg(nn.MLP(2, [4, 1], rng=1)([1.0, 2.0]))}
 
 
 @pytest.mark.parametrize(
@@ -44,27 +42,16 @@ def test_the_drawing_is_the_same_from_run_to_run(draw):
     [(draw_graph, 2000), (draw_dot, 2000), (to_svg, 200_000), (SAVE_SVG, 200_000), (SAVE_HTML, 200_000)],
 )
 def test_a_graph_too_large_to_draw_is_refused_with_its_size_the_limit_and_the_remedy(draw, limit):
-    told = (
-        f"^the graph has {limit + 1} Values, and the limit is {limit}: draw a part of it, .* or pass limit={limit + 1}$"
-    )
+    n = limit + 1
+    told = f"^the graph has {n} Values, and the limit is {limit}: draw a part of it, .* or pass limit={n}$"
     with pytest.raises(ValueError, match=told):
         draw(chain(lambda y, _: -y, limit))
+    with pytest.raises(TypeError, match="of type list: expected a single Value"):
+        draw([Value(1.0)])
     x = Value(1.0) + 2.0
     draw(x, limit=3)
     with pytest.raises(ValueError, match="the graph has 3 Values, and the limit is 2: "):
         draw(x, limit=2)
-
-
-def test_what_is_no_value_is_refused_by_its_type():
-    for draw in (draw_graph, draw_dot, to_svg):
-        with pytest.raises(TypeError, match="of type list: expected a single Value"):
-            draw([Value(1.0)])
-
-
-@pytest.mark.parametrize("save", [save_svg, viz.save_html])
-def test_a_path_in_the_place_of_what_is_drawn_is_refused(save, tmp_path):
-    with pytest.raises(TypeError):
-        save(str(tmp_path / "drawing"), Value(1.0))
 
 
 # Graphviz's Digraph
@@ -75,9 +62,6 @@ def test_draw_dot_is_a_digraph_of_the_same_nodes_and_edges_as_draw_graph():
     assert isinstance(drawing, graphviz.Digraph)
     assert "".join(drawing.body) in draw_graph(example())
     assert drawing.format == "svg"
-
-
-def test_a_drawing_can_run_from_top_to_bottom():
     assert "rankdir=TB" in draw_dot(example(), rankdir="TB").source
 
 
@@ -128,19 +112,6 @@ def test_where_it_is_not_installed_the_drawing_is_that_of_to_svg(tmp_path):
 
 
 @dot_program
-def test_a_deep_chain_below_the_limit_is_drawn():
-    x = chain(lambda y, _: y.sin(), 1999)
-    assert draw_dot(x).pipe().count(b'class="node"') == 2 * 2000 - 1
-
-
-@dot_program
-def test_the_circles_of_all_operations_are_of_one_size():
-    x = Value(0.5)
-    drawing = draw_dot(total([x + 1, x.tanh(), x.sigmoid(), x.softplus()])).pipe()
-    assert len(set(re.findall(r'<ellipse [^>]*rx="([\d.]+)"', drawing.decode()))) == 1
-
-
-@dot_program
 @random_examples(2)
 @given(st.lists(TEXTS, min_size=100, max_size=100))
 def test_any_text_is_found_literally_in_the_drawing(names):
@@ -158,14 +129,6 @@ def test_any_text_is_found_literally_in_the_drawing(names):
     assert words(texts(draw_dot(root).pipe())) == words(expected)
 
 
-def test_graphviz_is_imported_only_when_it_is_needed():
-    program = (
-        "import sys; from micrograd import Value, viz; viz.draw_graph(Value(1.0)); viz.to_svg(Value(1.0))\n"
-        "assert 'graphviz' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True)
-
-
 # Files
 
 
@@ -175,18 +138,6 @@ def test_save_svg_writes_the_drawing_and_nothing_else(tmp_path):
     save_svg(example(), str(tmp_path / "b.svg"))
     assert (tmp_path / "a.svg").read_text() == (tmp_path / "b.svg").read_text() == to_svg(example())
     assert sorted(os.listdir(tmp_path)) == ["a.svg", "b.svg"]
-
-
-def test_a_file_that_cannot_be_replaced_stays_as_it_was(tmp_path, monkeypatch):
-    def replace(*_):
-        raise OSError(28, "disk full")
-
-    (tmp_path / "a.svg").write_text("before")
-    monkeypatch.setattr(os, "replace", replace)
-    with pytest.raises(OSError, match="disk full"):
-        save_svg(example(), tmp_path / "a.svg")
-    assert os.listdir(tmp_path) == ["a.svg"]
-    assert (tmp_path / "a.svg").read_text() == "before"
 
 
 @pytest.mark.parametrize(
@@ -206,10 +157,3 @@ def test_the_name_of_a_file_may_end_in_capitals_or_not_at_all(tmp_path):
     for name in ("y.SVG", "y", "y_0.01"):
         save_svg(example(), tmp_path / name)
     viz.save_html(example(), tmp_path / "y.htm")
-
-
-def test_save_svg_writes_through_a_symbolic_link(tmp_path):
-    (tmp_path / "link.svg").symlink_to(tmp_path / "file.svg")
-    save_svg(example(), tmp_path / "link.svg")
-    assert (tmp_path / "link.svg").is_symlink()
-    assert (tmp_path / "file.svg").read_text() == to_svg(example())

@@ -92,9 +92,3 @@ def test_what_is_added_to_a_chain_stands_beside_it():
 )
 def test_other_chains_are_drawn_as_they_are(terms):
     assert not Folded(DrawnGraph(sum(terms(Value(0.5))))).stacks
-
-
-def test_a_long_chain_of_what_is_not_alike_takes_no_longer_than_one_that_is():
-    x = Value(0.5)
-    root = sum([x.exp().tanh() if i % 2 else x.exp().sin() for i in range(2000)])
-    assert not Folded(DrawnGraph(root)).stacks

@@ -105,13 +105,10 @@ def test_what_is_used_again_or_named_or_of_the_user_s_own_making_is_no_part_of_a
     for root in (used * used.tanh(), named.tanh(), own, dot(w, x).tanh().exp()):
         assert len(cards(root)) == 3 + (root._op == "*")
     assert len(cards(Value(1.0, (*w, *x, *x), "dot"))) == 3
-
-
-def test_a_factor_that_is_no_leaf_is_no_weight():
-    a, x, y = Value(2.0, label="a").exp(), Value(3.0, label="x"), Value(4.0)
-    assert [words[0] for words in cards(dot([a], [x]))] == ["a", "exp", "out"]
+    a, y = Value(2.0, label="a").exp(), Value(3.0, label="y")  # what is computed, or stands on both sides, is no weight
+    assert [words[0] for words in cards(dot([a], [y]))] == ["a", "exp", "out"]
     assert len(cards(dot([a], [a.exp()], a))) == 4
-    assert len(cards(dot([x, y], [x, y]))) == 3
+    assert len(cards(dot([*x, y], [*x, y]))) == 3
 
 
 def test_a_number_beside_an_operation_is_written_into_it_and_has_no_gradient():
@@ -149,17 +146,6 @@ def test_examples_of_examples_are_stacks_of_stacks():
     assert [words[0] for words in cards(root)] == ["w", "3", "×", "** 2", "sum of 3", "mean of 2"]
 
 
-def test_mlp_3_4_4_1_is_twelve_cards_in_the_width_of_a_column_of_text():
-    svg = to_svg(network())
-    assert len(boxes(svg)) == 12
-    assert float(ElementTree.fromstring(svg).get("width")) <= 838
-    assert [words[-1] for words in cards(network())].count("b") == 9
-
-
-def test_before_any_backward_no_gradient_is_drawn():
-    assert cards(Value(2.0, label="x") * 3) == [["x", "2"], ["× 3", "6"]]
-
-
 def test_weights_have_their_sign_as_colour_and_as_dashes_and_their_size_as_thickness():
     x = [Value(1.0) for _ in range(3)]
 
@@ -169,6 +155,7 @@ def test_weights_have_their_sign_as_colour_and_as_dashes_and_their_size_as_thick
     assert drawn(0.5, -2.0, float("nan")) == [("edge up", "1.3"), ("edge down", "2.8"), ("edge", "1.2")]
     assert drawn(0.0, 0, Fraction(0)) == [("edge up", "1.2")] * 3
     assert drawn(1, float("-inf"), 1.0) == [("edge up", "2.8"), ("edge down", "1.2"), ("edge up", "2.8")]
+    assert drawn(1.7e308, -1e308, 1e-300) == [("edge up", "2.8"), ("edge down", "1.98"), ("edge up", "0.8")]
     huge = Value(1.0, (Value(10**400), Value(2.0), Value(0.0)), "dot", dot([1], [1])._backward)
     assert '<path class="edge up" stroke-width="1.2"' in to_svg(huge)
     style = ElementTree.fromstring(to_svg(x[0])).find(f"{SVG}style").text
@@ -213,11 +200,3 @@ def test_any_text_is_found_literally_in_the_folded_drawing(name, operation):
         f"{name or 'leaf'}: data 0",
         f"{operation or 'leaf'}: data 0",
     ]
-
-
-def test_lines_of_the_largest_numbers_are_as_thick_as_any():
-    huge = [Value(1.7e308), Value(-1e308)]
-    result = dot(huge, [Value(1e-300), Value(1e-305)], Value(0.5)).tanh()
-    result.backward()
-    assert not re.search(r'stroke-width="(inf|nan)"', to_svg(result))
-    assert 'stroke-width="2.8"' in to_svg(result)

@@ -59,12 +59,6 @@ def test_of_a_wide_layer_the_first_units_are_drawn_and_the_others_counted():
     assert ">and 16 more<" in svg
 
 
-def test_the_number_of_further_units_is_not_cut_off():
-    root = ElementTree.fromstring(network(nn.MLP(2, [20, 99], rng=1)))
-    for e in root.iter("{http://www.w3.org/2000/svg}text"):
-        assert float(e.get("x")) + 12 * width(e.text or "") <= float(root.get("width"))
-
-
 @pytest.mark.parametrize("n", [1, 6, 8, 9, 13, 16])
 def test_a_bias_is_shown_where_its_card_has_room_for_it(n):
     model = nn.Layer(1, n, rng=1)
