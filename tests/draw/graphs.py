@@ -55,9 +55,9 @@ def recurrence(n=30):
 
 
 def ten_thousand():
-    """A tree of 10,000 Values, or of three for each leaf."""
-    values = [Value(math.sin(i)) for i in range(leaves)]
-    for i in range(0, 2 * leaves - 2, 2):
+    """A tree of 10,000 Values."""
+    values = [Value(math.sin(i)) for i in range(3400)]
+    for i in range(0, 6798, 2):
         values.append((values[i] * values[i + 1]).sin())
     values[-1].backward()
     return values[-1]
