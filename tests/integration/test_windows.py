@@ -10,14 +10,11 @@ import sys
 
 import pytest
 
-import micrograd
 from micrograd import Value
-from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.native import loop
 from micrograd.compiler.native.update import UpdateKernel
 from micrograd.compiler.targets import spelling
 from micrograd.optim import SGD
-from tests.kernels import c_source
 
 WINE = shutil.which("wine64") or shutil.which("wine64", path="/usr/lib/wine")
 
@@ -54,11 +51,6 @@ def run(request, tmp_path_factory):
     return run
 
 
-def test_a_long_has_32_bits_there(run):
-    source = '#include <stdio.h>\nint main(void) { printf("%d %d", (int)sizeof(long), (int)sizeof(void *)); return 0; }'
-    assert run(source) == ["4", "8"]
-
-
 SHUFFLE = """#include <stdio.h>
 #include <stdint.h>
 %s
@@ -93,36 +85,6 @@ def test_examples_are_shuffled_as_python_does(run):
     [shuffle] = re.findall(r"static uint32_t word.*?\nvoid shuffle.*?\n}\n", spelling.source("loop.c"), re.DOTALL)
     calls = "\n    ".join(f"shuffled({n}, {times});" for n, times in sizes)
     assert [*map(int, run(SHUFFLE % (shuffle, words, calls)))] == expected
-
-
-FAR = """%s
-#include <stdio.h>
-#include <windows.h>
-
-int main(void)
-{
-    const int64_t last = 300000000; /* examples of 8 numbers: 19 GB, of which a page is there */
-    char *numbers = VirtualAlloc(NULL, (SIZE_T)(last + 1) * 64, MEM_RESERVE, PAGE_NOACCESS);
-    double *example = VirtualAlloc(numbers + last * 64, 64, MEM_COMMIT, PAGE_READWRITE);
-    if (!numbers || !example)
-        return 1;
-    example = (double *)(numbers + last * 64);
-    for (int i = 0; i < 8; i++)
-        example[i] = i + 1;
-    double y[1], *work = VirtualAlloc(NULL, (SIZE_T)room, MEM_COMMIT, PAGE_READWRITE);
-    const double *x[] = {(const double *)numbers};
-    run(0, x, &last, 1.0, 0, y, work, 1);
-    printf("%%.17g", y[0]);
-    return 0;
-}
-"""
-
-
-@pytest.mark.parametrize("tile", [0, 1], ids=["one by one", "in lanes"])
-def test_examples_may_take_more_than_16_gb(run, tile):
-    fast = micrograd.compile(lambda x: micrograd.dot(x, x), ([0.0] * 8,), backend="python")
-    stored = fast._backends[fast._shapes].stored
-    assert run(FAR % c_source(stored.graph(), "forward", tile, DOUBLE)) == ["204"]
 
 
 def test_a_training_is_what_it_is_here(run):
