@@ -64,7 +64,7 @@ def test_a_bound_of_nan_makes_nan_of_all_numbers(bounds):
 
 def test_a_bound_is_a_number_of_the_kind_that_is_clipped():
     assert [repr(scalar.clip(x, 0, 1)) for x in (-2.0, 2.0, 2, Fraction(3))] == ["0.0", "1.0", "1", "Fraction(1, 1)"]
-    assert math.copysign(1, scalar.clip(-1.0, -0.0, 1)) == -1.0
+    assert math.copysign(1, scalar.clip(-1.0, -0.0, 1)) == math.copysign(1, scalar.clip(1.0, -1, -0.0)) == -1.0
 
 
 @pytest.mark.parametrize("name", scalar.FUNCTIONS)
