@@ -219,7 +219,7 @@ def their_task(engine: str) -> Measure:
         loss.backward()
         return float(loss.data)
 
-    return their_training("step", gradient, gpt.parameters(), gpt.restart)
+    return their_training(gradient, gpt.parameters(), gpt.restart)
 
 
 def pytorch_task() -> Measure:

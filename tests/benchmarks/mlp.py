@@ -27,20 +27,20 @@ def benchmarks() -> list[Benchmark]:
     def arrays(kind: str) -> tuple[Contestant, ...]:
         return Contestant("NumPy by hand", numpy_hinge, (kind, SIZES, POINTS)), *pytorches(kind, SIZES, POINTS)
 
-    def compiled(kind: str) -> tuple[Contestant, ...]:
-        return tuple(
-            Contestant(f"compiled to {name}", our_hinge, (kind, SIZES, POINTS, backend))
-            for name, backend in (("Python", "python"), ("C", "c"))
-        )
+    def compiled(kind: str, backend: str) -> Contestant:
+        return Contestant(f"compiled to {backend}", our_hinge, (kind, SIZES, POINTS, backend.lower()))
 
     return [
         Benchmark(
-            f"{title}, MLP 2-16-16-1, {POINTS} points",
-            (Contestant("eager", our_eager_hinge, (kind,)), *compiled(kind)),
-            (*scalar_engines(their_hinge, kind), *arrays(kind)),
-        )
-        for kind, title in (("step", "training step"), ("gradient", "forward and backward"))
-    ] + [
+            f"training step, MLP 2-16-16-1, {POINTS} points",
+            (Contestant("eager", our_eager_hinge), compiled("step", "Python"), compiled("step", "C")),
+            (*scalar_engines(their_hinge), *arrays("step")),
+        ),
+        Benchmark(
+            f"forward and backward, MLP 2-16-16-1, {POINTS} points",
+            (compiled("gradient", "C"),),
+            arrays("gradient"),
+        ),
         Benchmark(
             "forward and backward, the generated function alone",
             (Contestant("compiled to C", our_function),),
@@ -49,7 +49,7 @@ def benchmarks() -> list[Benchmark]:
     ]
 
 
-def our_eager_hinge(kind: str) -> Measure:
+def our_eager_hinge() -> Measure:
     """Each point through the network, with the fused operations."""
     from micrograd import mean, nn
     from micrograd.optim import SGD
@@ -63,7 +63,7 @@ def our_eager_hinge(kind: str) -> Measure:
         loss.backward()
         return loss.data
 
-    return our_training(kind, gradient, optimizer, lambda: set_weights(optimizer.parameters, SIZES))
+    return our_training("step", gradient, optimizer, lambda: set_weights(optimizer.parameters, SIZES))
 
 
 def our_hinge(kind: str, sizes: Sequence[int], n: int, backend: str) -> Measure:
@@ -124,7 +124,7 @@ def function_alone(fast: Any, packed: Any) -> Measure:
     return training("gradient", gradient, gradient, restart, lambda: list(memoryview(gradients).cast("B").cast("d")))
 
 
-def their_hinge(engine: str, kind: str) -> Measure:
+def their_hinge(engine: str) -> Measure:
     """In another scalar engine."""
     model = mlp_of(engine, SIZES)
     parameters = model.parameters()
@@ -135,4 +135,4 @@ def their_hinge(engine: str, kind: str) -> Measure:
         loss.backward()
         return float(loss.data)
 
-    return their_training(kind, gradient, parameters, lambda: set_weights(parameters, SIZES))
+    return their_training(gradient, parameters, lambda: set_weights(parameters, SIZES))

@@ -172,9 +172,9 @@ class MLP:
 
 
 def their_training(
-    kind: str, gradient: Callable[[], float], parameters: Sequence[Any], set_parameters: Callable[[], None]
+    gradient: Callable[[], float], parameters: Sequence[Any], set_parameters: Callable[[], None]
 ) -> Measure:
-    """A step of gradient descent, or a gradient."""
+    """A step of gradient descent."""
 
     def step() -> float:
         zero_grad(parameters)
@@ -186,7 +186,7 @@ def their_training(
         set_parameters()
         zero_grad(parameters)
 
-    return training(kind, step, gradient, restart, lambda: [p.grad for p in parameters])
+    return training("step", step, gradient, restart)
 
 
 def descend(parameters: Sequence[Any], rate: float) -> None:
