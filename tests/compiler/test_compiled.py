@@ -613,7 +613,7 @@ def test_where_the_compiler_fails_at_a_call_arrays_and_some_gradients_come_out_a
         micrograd.compile(lambda x, y: p * x[0] * x[1] * y, (np.ones(2), 1.0), parameters=[p], backend=backend)
         for backend in ("auto", "auto", "auto", Backend(precision="single"))
     ]
-    monkeypatch.setattr("micrograd.compiler.native.library.prepare_build", fails)
+    monkeypatch.setattr("micrograd.compiler.native.library.build", fails)
     xs, ys, out = np.array([[3.0, 4.0], [5.0, 6.0]]), np.ones(2), np.empty(2, np.float32)
     _, gradient = made[0].value_and_grad(xs[0], 1.0, argnum=0)
     assert (type(gradient), gradient.tolist()) == (np.ndarray, [8.0, 6.0])

@@ -463,8 +463,8 @@ def test_moments_may_be_an_array_but_have_to_be_as_many_as_there_are_parameters(
 
 @needs_compiler
 def test_fit_builds_the_loop_in_the_background_and_another_if_the_rule_changes(monkeypatch):
-    in_block, build = [], loop.build
-    monkeypatch.setattr(loop, "build", lambda text: in_block.append(text) or build(text))
+    built, build = [], loop.build
+    monkeypatch.setattr(loop, "build", lambda text: built.append((text, threading.current_thread())) or build(text))
     model = nn.MLP(2, [3, 1], rng=1)
     (xs, ys), optimizer = moons(8, rng=0), Adam(model.parameters())
 
@@ -474,9 +474,9 @@ def test_fit_builds_the_loop_in_the_background_and_another_if_the_rule_changes(m
         return 0.01
 
     fit(model, losses.mse_loss, xs, ys, epochs=3, optimizer=optimizer, backend="c", progress=False)
-    assert in_block == []
+    assert threading.current_thread() not in dict(built).values()
     fit(model, losses.mse_loss, xs, ys, epochs=4, optimizer=optimizer, schedule=schedule, backend="c", progress=False)
-    (text,) = in_block
+    (text,) = [text for text, thread in built if thread is threading.current_thread()]
     assert "0.001" in text
 
 

@@ -5,8 +5,8 @@ import math
 import struct
 import threading
 from array import array
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from micrograd.compiler.dtype import DOUBLE, REMEDY, Precision
 from micrograd.compiler.frontend.graph import CallSpec, Graph, SerializedGraph
 from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.native.background import BackgroundTask
-from micrograd.compiler.native.toolchain import CompilerError, function_of, prepare_build
+from micrograd.compiler.native.toolchain import CompilerError, build, function_of
 from micrograd.compiler.options import Options
 from micrograd.compiler.passes import Program, program
 from micrograd.compiler.targets.c import library_source
@@ -80,8 +80,7 @@ class CBackend:
         """
         key = self._key(kind, n)
         if key not in self._libraries and key not in self._started:
-            with suppress(CompilerError):
-                self._started[key] = BackgroundTask(self._prepare_build(key))
+            self._started[key] = BackgroundTask(partial(build, self._text(key)))
 
     def build(self, kind: CallSpec, n: float) -> None:
         """Build the library for calls of this kind with n examples, if need be. Raises CompilerError if that fails."""
@@ -97,15 +96,15 @@ class CBackend:
         if library is None:
             started = self._started.pop(key, None)
             try:
-                loaded = started.result() if started else self._prepare_build(key)()
+                loaded = started.result() if started else build(self._text(key))
             except CompilerError as error:
                 shapes = self.stored.shapes
                 raise CompilerError(f"the C for arguments of shape {shapes} cannot be built: {error}") from error
             library = self._libraries[key] = Library(self.stored, kind, self.precision, loaded)
         return library
 
-    def _prepare_build(self, key: "LibraryKey") -> Callable[[], ctypes.CDLL]:
-        """Write the C of a library; returns a function that compiles it, unless it is in the cache, and loads it."""
+    def _text(self, key: "LibraryKey") -> str:
+        """The C of a library."""
         kind, tile = key
         with gc_paused():
             graph = self.stored.graph()
@@ -117,7 +116,7 @@ class CBackend:
                 threads=self._threads(kind), least=self._least(kind),
             )  # fmt: skip
         self._graph = None
-        return prepare_build(text)
+        return text
 
     def _key(self, kind: CallSpec, n: float) -> "LibraryKey":
         """The key of the library for calls of this kind with n examples."""

@@ -8,6 +8,7 @@ import random
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
 from operator import is_
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.native.background import BackgroundTask
 from micrograd.compiler.native.buffers import Buffers
 from micrograd.compiler.native.library import ADD, POINTER
-from micrograd.compiler.native.toolchain import build, function_of, prepare_build
+from micrograd.compiler.native.toolchain import build, function_of
 from micrograd.compiler.native.update import UpdateKernel
 from micrograd.compiler.stepping import Batches
 from micrograd.compiler.targets import spelling
@@ -65,7 +66,7 @@ class LoopBuild(NamedTuple):
 def start_build(optimizer: Optimizer, precision: Precision) -> LoopBuild:
     """Start building the loop for an optimizer's present rule; a NativeLoop uses the library if its C is the same."""
     text = source(UpdateKernel(optimizer), precision)
-    return LoopBuild(text, BackgroundTask(prepare_build(text)))
+    return LoopBuild(text, BackgroundTask(partial(build, text)))
 
 
 class NativeLoop:

@@ -25,14 +25,10 @@ from tests.helpers import assert_close, grads, large, moons, needs_compiler
 
 @pytest.fixture
 def built(monkeypatch):
-    """What each build is prepared for, in order."""
-    builds = []
-    monkeypatch.setattr(
-        library,
-        "prepare_build",
-        lambda *args, **options: builds.append(args) or toolchain.prepare_build(*args, **options),
-    )
-    return builds
+    """The texts that libraries are built from, in order."""
+    texts = []
+    monkeypatch.setattr(library, "build", lambda text: texts.append(text) or toolchain.build(text))
+    return texts
 
 
 @needs_compiler

@@ -11,7 +11,6 @@ import signal
 import stat
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -54,7 +53,7 @@ def programs(tmp_path, monkeypatch):
 
 
 def found(cc=None):
-    return toolchain.find_compiler(cc, os.environ["PATH"])
+    return toolchain.find_compiler.__wrapped__(cc, os.environ["PATH"])
 
 
 BUILDS = '[ "$1" = --version ] && { echo "$NAME 1.0"; exit 0; }\nexec $REAL "$@"'
@@ -73,18 +72,10 @@ def knows(*flags):
     )
 
 
-@pytest.mark.parametrize(
-    ("flags", "native"),
-    [
-        (["-march=native", "-mcpu=native"], ("-march=native",)),
-        (["-march=native"], ("-march=native",)),
-        (["-mcpu=native"], ("-mcpu=native",)),
-        ([], ()),
-    ],
-)
+@pytest.mark.parametrize(("flags", "native"), [("march mcpu", "march"), ("march", "march"), ("mcpu", "mcpu"), ("", "")])
 def test_a_compiler_is_given_the_flags_that_it_knows(programs, flags, native):
-    programs("cc", knows(*flags))
-    assert found().native == native
+    programs("cc", knows(*[f"-{flag}=native" for flag in flags.split()]))
+    assert found().native == tuple(f"-{flag}=native" for flag in native.split())
     assert toolchain.build("int answer(void) { return 42; }\n").answer() == 42
 
 
@@ -104,19 +95,15 @@ def test_clang_14_for_the_mac_is_given_the_flags_that_it_knows(programs):
 def test_what_a_compiler_knows_is_asked_once(programs, tmp_path):
     programs("cc", f'[ "$1" = --version ] || echo >> {tmp_path}/calls\n{BUILDS}')
     for _ in range(3):
-        assert toolchain.find_compiler.__wrapped__(None, os.environ["PATH"]).command == ("cc",)
+        assert found().command == ("cc",)
     assert (tmp_path / "calls").read_text() == "\n"
 
 
-def test_a_compiler_that_cannot_build_makes_room_for_the_next(programs):
+def test_a_compiler_that_cannot_build_makes_room_for_the_next(programs, monkeypatch, tmp_path):
     programs("cc", BROKEN)
     programs("gcc", BUILDS)
     assert found() == (("gcc",), "gcc 1.0\n", ("-march=native",))
-
-
-def test_a_compiler_that_cannot_build_makes_room_for_ziglang(programs, monkeypatch, tmp_path):
-    for name in ("cc", "gcc", "clang"):
-        programs(name, BROKEN)
+    programs("gcc", BROKEN.replace("1.0", "2.0"))
     zig = programs("python of its own", f"shift 3\n{BUILDS}", tmp_path)
     monkeypatch.setattr(toolchain.importlib.util, "find_spec", lambda name: name == "ziglang")
     monkeypatch.setattr(sys, "executable", zig)
@@ -143,10 +130,8 @@ def test_on_windows_ziglang_comes_first(programs, monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "executable", zig)
     monkeypatch.setattr(toolchain.importlib.util, "find_spec", lambda name: name == "ziglang")
     assert found().command == ("cc",)
-    toolchain.find_compiler.cache_clear()
     monkeypatch.setattr(sys, "platform", "win32")
     assert found().command == (zig, "-m", "ziglang", "cc")
-    toolchain.find_compiler.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -166,28 +151,13 @@ def test_on_a_mac_without_developer_tools_what_would_ask_for_them_is_not_called(
     assert found().command == (expected,)
 
 
-def test_cc_may_be_a_path_with_spaces(programs, tmp_path):
+def test_cc_may_be_a_path_with_spaces_or_a_command_with_options(programs, tmp_path):
     directory = tmp_path / "Program Files"
     directory.mkdir()
     clang = programs("clang", BUILDS, directory)
     assert found(clang).command == (clang,)
-    assert found(f"'{clang}' -O1").command == (clang, "-O1")
-
-
-@pytest.mark.parametrize(
-    ("cc", "command"),
-    [
-        (r"C:\LLVM\bin\clang.exe", (r"C:\LLVM\bin\clang.exe",)),
-        (
-            r"C:\LLVM\bin\clang.exe --target=x86_64-w64-windows-gnu",
-            (r"C:\LLVM\bin\clang.exe", "--target=x86_64-w64-windows-gnu"),
-        ),
-        (r'"C:\Program Files\LLVM\bin\clang.exe" -O1', (r"C:\Program Files\LLVM\bin\clang.exe", "-O1")),
-    ],
-)
-def test_on_windows_a_backslash_is_part_of_a_path(monkeypatch, cc, command):
-    monkeypatch.setattr(sys, "platform", "win32")
-    assert toolchain._words(cc) == command
+    programs("clang", BUILDS)
+    assert found("clang -O1").command == ("clang", "-O1")
 
 
 @pytest.fixture
@@ -214,6 +184,12 @@ def fake(tmp_path, monkeypatch):
         return lambda: len(calls.read_text().splitlines()) if calls.exists() else 0
 
     return make
+
+
+def wait_for(path):
+    """Wait until another process has made a file."""
+    while not path.exists():
+        time.sleep(0.01)
 
 
 # What it builds, and keeps
@@ -248,16 +224,12 @@ def no_compiler(monkeypatch, tmp_path):
     monkeypatch.setattr(toolchain.importlib.util, "find_spec", lambda name: None)
 
 
-def test_without_a_compiler_c_says_what_to_install(own_cache, monkeypatch, tmp_path):
+def test_without_a_compiler_c_says_what_to_install_and_auto_is_python(own_cache, monkeypatch, tmp_path, caplog):
     no_compiler(monkeypatch, tmp_path)
     with pytest.raises(
         CompilerError, match=r'clang and ziglang; install gcc or clang, or pip install ziglang, or .*"python"'
     ):
         compiled("c")
-
-
-def test_without_a_compiler_auto_falls_back_to_python_and_says_so_once(own_cache, monkeypatch, tmp_path, caplog):
-    no_compiler(monkeypatch, tmp_path)
     for _ in range(3):
         fast = compiled("auto")
         assert fast(2.0) == 4.0
@@ -266,54 +238,24 @@ def test_without_a_compiler_auto_falls_back_to_python_and_says_so_once(own_cache
 
 
 @needs_compiler
-@pytest.mark.parametrize("backend", ["auto", "c"])
-def test_a_compiler_that_goes_away_between_two_calls_is_replaced_by_python_unless_c_was_asked_for(
-    own_cache, monkeypatch, tmp_path, backend
-):
-    fast = compiled(backend)
-    no_compiler(monkeypatch, tmp_path)
-    if backend == "c":
-        with pytest.raises(CompilerError):
-            fast.value_and_grad(2.0)  # a library that is built when it is first needed
-    else:
-        assert fast.value_and_grad(2.0) == (4.0, 2.0)
-        assert "Python" in repr(fast)
-
-
-@needs_compiler
 def test_with_a_compiler_auto_is_c(own_cache):
     assert "compiled to C" in repr(compiled("auto"))
 
 
-@pytest.mark.parametrize("cc", ["/nonexistent/cc", "no-such-compiler-here", 'gcc "', "  ", "false"])
-def test_a_wrong_cc_is_named(own_cache, monkeypatch, cc):
+NO_COMPILERS = {"": "", "garbage": "\x00\x01garbage", "no interpreter": "#!/nonexistent/interpreter\n"}
+
+
+@pytest.mark.parametrize("cc", ["/nonexistent/cc", "no-such-compiler-here", 'gcc "', "  ", "false", *NO_COMPILERS])
+def test_a_wrong_cc_is_named(own_cache, monkeypatch, tmp_path, cc):
+    if cc in NO_COMPILERS:
+        file = tmp_path / "cc"
+        file.write_text(NO_COMPILERS[cc])
+        file.chmod(0o755)
+        cc = str(file)
     monkeypatch.setenv("CC", cc)
-    with pytest.raises(CompilerError, match=re.escape(f"$CC is {cc!r}; unset it")):
+    with pytest.raises(CompilerError, match=re.escape(f"no C compiler works here: $CC is {cc!r}; unset it")):
         compiled("c")
     assert "Python" in repr(compiled("auto"))
-
-
-@pytest.mark.parametrize("content", ["", "\x00\x01garbage", "#!/nonexistent/interpreter\n"])
-def test_a_compiler_that_is_no_program_is_no_compiler(own_cache, monkeypatch, tmp_path, content):
-    file = tmp_path / "cc"
-    file.write_text(content)
-    file.chmod(0o755)
-    monkeypatch.setenv("CC", str(file))
-    with pytest.raises(CompilerError, match="no C compiler works here"):
-        compiled("c")
-
-
-def test_the_compiler_of_ziglang_is_used_where_there_is_no_other(monkeypatch, tmp_path):
-    python = tmp_path / "a python"
-    python.write_text('#!/bin/sh\necho "$@"\n')
-    python.chmod(0o755)
-    monkeypatch.setattr(toolchain.importlib.util, "find_spec", lambda name: name == "ziglang")
-    monkeypatch.setattr(sys, "executable", str(python))
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(toolchain, "_probed", lambda compiler: compiler)
-    command, version, _ = toolchain.find_compiler.__wrapped__(None, str(tmp_path))
-    assert command == (str(python), "-m", "ziglang", "cc")
-    assert version == "-m ziglang cc --version\n"
 
 
 def test_what_a_failing_compiler_says_is_passed_on(own_cache, fake):
@@ -350,8 +292,7 @@ def test_a_library_is_compiled_once(own_cache, fake):
     calls = fake('exec $REAL "$@"')
     assert [built(), built(), calls()] == [42, 42, 1]
     assert [built(43), calls()] == [43, 2]
-    assert len(files(own_cache)) == 2
-    assert all(re.fullmatch(r"[0-9a-f]{32}-[0-9a-f]{32}\.so", file.name) for file in files(own_cache))
+    assert len(list(own_cache.iterdir())) == len(files(own_cache)) == 2
     assert stat.S_IMODE(own_cache.stat().st_mode) == 0o700
 
 
@@ -367,102 +308,59 @@ def test_another_compiler_or_flag_or_processor_builds_anew(own_cache, fake, monk
     assert [built(), calls()] == [42, 3]
 
 
-def truncate(file):
-    file.write_bytes(file.read_bytes()[:-100])
-
-
-def flip(file):
-    content = bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 1
-    file.write_bytes(content)
-
-
-def empty(file):
-    file.write_bytes(b"")
-
-
-def swap(file):
-    """A library of another's in place of ours."""
-    other = next(path for path in files(file.parent) if path != file)
-    shutil.copy(other, file)
-
-
-def link(file):
-    content = file.read_bytes()
-    file.unlink()
-    elsewhere = file.parent.parent / "elsewhere.so"
-    elsewhere.write_bytes(content)
-    file.symlink_to(elsewhere)
-
-
 @needs_compiler
-def test_a_library_is_kept_whoever_may_write_what_the_user_makes(own_cache, fake, caplog):
+@pytest.mark.parametrize("content", [b"", b"garbage"])
+def test_a_damaged_library_is_built_anew(own_cache, fake, content):
     calls = fake('exec $REAL "$@"')
-    before = os.umask(0o002)
-    try:
-        assert [built(), built(), calls()] == [42, 42, 1]
-    finally:
-        os.umask(before)
-    assert [stat.S_IMODE(file.stat().st_mode) for file in files(own_cache)] == [0o700]
-    assert stat.S_IMODE(own_cache.stat().st_mode) == 0o700
-    assert caplog.text == ""
-
-
-def open_to_all(file):
-    file.chmod(0o666)
-
-
-@needs_compiler
-@pytest.mark.parametrize("damage", [truncate, flip, empty, swap, link, open_to_all], ids=lambda damage: damage.__name__)
-def test_a_damaged_or_foreign_file_is_built_anew_with_a_warning(own_cache, caplog, damage):
-    built(43)
-    (before,) = files(own_cache)
-    built(42)
-    (file,) = set(files(own_cache)) - {before}
-    content = file.read_bytes()
-    copied = own_cache / "kept"
-    copied.write_bytes(content)
-    file.unlink()  # a library that is loaded already must not be written into
-    shutil.copy(copied, file)
-    copied.unlink()
-    damage(file)
-    assert built(42) == 42
-    assert [record.levelname for record in caplog.records] == ["WARNING"]
-    assert "rebuilding" in caplog.text
-    assert file.read_bytes() == content
-    assert not file.is_symlink()
-
-
-@needs_compiler
-def test_a_file_that_cannot_be_removed_does_no_harm(own_cache, caplog):
-    caplog.set_level(logging.INFO, "micrograd")
     built()
     (file,) = files(own_cache)
-    file.unlink()
-    file.mkdir()
-    (file / "inside").touch()
-    assert built() == 42
-    assert "cannot be removed" in caplog.text
-    assert "cannot be used" in caplog.text
+    file.unlink()  # a library that is loaded already must not be written into
+    file.write_bytes(content)
+    assert [built(), calls(), built(), calls()] == [42, 2, 42, 2]
 
 
-@needs_compiler
-def test_a_cache_that_others_can_write_to_is_not_used(own_cache, caplog):
-    caplog.set_level(logging.INFO, "micrograd")
-    for mode in (0o770, 0o707):
-        own_cache.mkdir(parents=True, exist_ok=True)
-        own_cache.chmod(mode)
-        assert built() == 42
-        assert list(own_cache.iterdir()) == []
-    assert "others can write to it" in caplog.text
+def mode(bits):
+    return lambda cache, monkeypatch: cache.mkdir(parents=True) or cache.chmod(bits)
 
 
-@needs_compiler
-def test_a_cache_of_another_user_is_not_used(own_cache, monkeypatch):
-    own_cache.mkdir(parents=True, mode=0o700)
+def another_user(cache, monkeypatch):
+    cache.mkdir(parents=True, mode=0o700)
     monkeypatch.setattr(os, "getuid", lambda: 12345)
+
+
+def a_file(cache, monkeypatch):
+    cache.parent.mkdir()
+    cache.write_text("mine")
+
+
+def no_home(cache, monkeypatch):
+    def home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", home)
+
+
+def read_only(cache, monkeypatch):
+    cache.mkdir(parents=True, mode=0o700)
+    refusing(monkeypatch, lambda dir: dir == cache, PermissionError(errno.EACCES, "Permission denied"))
+
+
+NO_CACHE = {
+    "of a group": (mode(0o770), "others can write to it"), "of all": (mode(0o707), "others can write to it"),
+    "of another user": (another_user, "owned by someone else"), "a file": (a_file, "exists"),
+    "no home": (no_home, "home directory"), "read-only": (read_only, "Permission denied"),
+}  # fmt: skip
+
+
+@needs_compiler
+@pytest.mark.parametrize(("make", "reason"), NO_CACHE.values(), ids=NO_CACHE)
+def test_without_a_cache_of_the_users_own_libraries_are_built_elsewhere(own_cache, monkeypatch, caplog, make, reason):
+    make(own_cache, monkeypatch)
+    caplog.set_level(logging.INFO, "micrograd")
     assert built() == 42
-    assert list(own_cache.iterdir()) == []
+    assert reason in caplog.text
+    assert not own_cache.is_dir() or not [*own_cache.iterdir()]
 
 
 @needs_compiler
@@ -470,25 +368,6 @@ def test_where_there_are_no_user_ids_a_cache_is_the_users_own(own_cache, monkeyp
     monkeypatch.delattr(os, "getuid")
     assert built() == 42
     assert len(files(own_cache)) == 1
-
-
-@needs_compiler
-def test_a_file_in_place_of_the_cache_does_no_harm(own_cache):
-    own_cache.parent.mkdir()
-    own_cache.write_text("mine")
-    assert built() == 42
-    assert own_cache.read_text() == "mine"
-
-
-@needs_compiler
-def test_a_user_without_a_home_has_no_cache(monkeypatch):
-    def no_home():
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setattr(Path, "home", no_home)
-    assert toolchain._cache_directory() is None
-    assert built() == 42
 
 
 @pytest.mark.parametrize(("system", "place"), [("linux", ".cache"), ("darwin", "Library/Caches")])
@@ -500,46 +379,15 @@ def test_the_cache_is_where_the_system_has_caches(monkeypatch, tmp_path, system,
 
 
 def refusing(monkeypatch, refused, error):
-    """Let no temporary directory be made in some directories."""
-    true = toolchain.tempfile.TemporaryDirectory
+    """Let no text be written in some directories."""
+    write_text = Path.write_text
 
-    def temporary(*args, dir=None, **options):
-        if refused(dir):
+    def write(path, text):
+        if refused(path.parent):
             raise error
-        return true(*args, dir=dir, **options)
+        return write_text(path, text)
 
-    monkeypatch.setattr(toolchain.tempfile, "TemporaryDirectory", temporary)
-
-
-@needs_compiler
-def test_a_read_only_cache_does_no_harm(own_cache, monkeypatch, caplog):
-    caplog.set_level(logging.INFO, "micrograd")
-    built(43)
-    own_cache.chmod(0o500)
-    if os.access(own_cache, os.W_OK):  # root may write anywhere
-        refusing(monkeypatch, lambda dir: dir == own_cache, PermissionError(errno.EACCES, "Permission denied"))
-    try:
-        assert [built(43), built(42)] == [43, 42]
-    finally:
-        own_cache.chmod(0o700)
-    assert "cannot be used" in caplog.text
-    assert len(files(own_cache)) == 1
-
-
-@needs_compiler
-def test_a_full_disk_under_the_cache_does_no_harm(own_cache, fake, monkeypatch):
-    """The compiler fails, as it does where there is no room, as long as it is to write into the cache."""
-    calls = fake(f'case "$*" in *{own_cache}*) echo "No space left on device" >&2; exit 1;; esac; exec $REAL "$@"')
-    disk = shutil.disk_usage("/")
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: disk)
-    for free in (0, 2**20 - 1):  # bytes
-        disk = disk._replace(free=free)
-        assert built() == 42
-    assert calls() == 4
-    assert list(own_cache.iterdir()) == []
-    disk = disk._replace(free=2**20)
-    with pytest.raises(CompilerError, match="No space left on device"):
-        built()
+    monkeypatch.setattr(Path, "write_text", write)
 
 
 @needs_compiler
@@ -630,44 +478,24 @@ toolchain.build("int answer(void) { return 1; }")
 
 @needs_compiler
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="a process cannot be killed by a signal")
-@pytest.mark.parametrize("cached", [True, False], ids=["a cache", "no cache"])
-def test_what_killed_processes_leave_is_removed_later(own_cache, fake, monkeypatch, tmp_path, cached):
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    if not cached:
-        own_cache.parent.mkdir()
-        own_cache.write_text("in place of the directory")
-    fake(f"touch {tmp_path}/begun; sleep 60")
-    environment = {**os.environ, "TMPDIR": str(temporary)}
-    process = subprocess.Popen([sys.executable, "-c", KILLED], env=environment, start_new_session=True)
-    while not (tmp_path / "begun").exists():
-        time.sleep(0.01)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    directory = own_cache if cached else temporary
-    (left,) = directory.iterdir()
-    fake('exec $REAL "$@"')
-    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    assert [built(2), left.exists()] == [2, True]  # for it may be at work
-    os.utime(left, (0, time.time() - toolchain.ABANDONED - 1))
-    assert [built(3), left.exists()] == [3, False]
-
-
-@needs_compiler
-def test_a_library_that_another_process_removes_meanwhile_is_built_again_without_a_word(
-    own_cache, fake, monkeypatch, caplog
+def test_a_compiler_ends_with_the_process_that_started_it_and_what_they_leave_is_removed(
+    own_cache, fake, monkeypatch, tmp_path
 ):
-    calls = fake('exec $REAL "$@"')
-    built()
-    true = toolchain._file_name
-
-    def removed(key, content):
-        for file in files(own_cache):
-            file.unlink()
-        return true(key, content + b"?") if calls() == 1 else true(key, content)
-
-    monkeypatch.setattr(toolchain, "_file_name", removed)
-    assert [built(), calls(), caplog.text] == [42, 2, ""]
+    fake(f"(trap 'touch {tmp_path}/ended; exit' TERM; touch {tmp_path}/begun; sleep 60 & wait) & wait")
+    process = subprocess.Popen([sys.executable, "-c", KILLED])
+    wait_for(tmp_path / "begun")
+    process.kill()
+    process.wait()
+    wait_for(tmp_path / "ended")
+    (left,) = own_cache.iterdir()
+    os.utime(left, (0, 0))
+    fake('exec $REAL "$@"')
+    monkeypatch.setattr(toolchain, "LIMIT", 1 << 28)
+    assert [built(2), left.exists()] == [2, True]
+    monkeypatch.setattr(toolchain, "LIMIT", sum(file.stat().st_size for file in files(own_cache)))
+    assert [built(2), left.exists()] == [2, True]
+    assert built(3) == 3
+    assert not left.exists()
 
 
 @needs_compiler
@@ -696,15 +524,6 @@ def test_a_slow_trace_says_that_it_is_under_way(monkeypatch, caplog):
 def test_nothing_is_said_of_what_is_quick(caplog):
     micrograd.compile(lambda x: x, (1.0,), backend="python")
     assert caplog.text == ""
-
-
-def test_a_processor_that_linux_does_not_describe_is_asked_of_python(monkeypatch):
-    def missing(path):
-        raise FileNotFoundError(path)
-
-    monkeypatch.setattr(Path, "read_text", missing)
-    monkeypatch.setattr(toolchain.platform, "processor", lambda: "abacus")
-    assert toolchain._processor.__wrapped__() == "abacus"
 
 
 def test_a_machine_of_another_kind_gets_no_flags_of_this_one(own_cache, fake, monkeypatch, tmp_path):
