@@ -14,7 +14,6 @@ import pytest
 
 import micrograd
 from micrograd import Backend, Value, functional, nn, optim, scalar
-from micrograd.compiler import CompilerError
 from tests.helpers import has_compiler
 
 SINGLE = Backend("c", precision="single")
@@ -596,33 +595,6 @@ def test_many_examples_are_no_part_of_another_function(backend):
         micrograd.compile(lambda x: fast.map([x])[0], (1.0,), backend=backend)
     with pytest.raises(TypeError, match="are being traced: call the function with one example"):
         micrograd.compile(lambda x: fast.map([1.0])[0] * x, (1.0,), parameters=[w], backend=backend)
-
-
-# Where there is no C compiler
-
-
-def test_where_the_compiler_fails_at_a_call_arrays_and_some_gradients_come_out_all_the_same(monkeypatch):
-    if not has_compiler():
-        pytest.skip("there is no C compiler here")
-
-    def fails(*args, **options):
-        raise CompilerError("it fails")
-
-    p = Value(2.0)
-    made = [
-        micrograd.compile(lambda x, y: p * x[0] * x[1] * y, (np.ones(2), 1.0), parameters=[p], backend=backend)
-        for backend in ("auto", "auto", "auto", Backend(precision="single"))
-    ]
-    monkeypatch.setattr("micrograd.compiler.native.library.build", fails)
-    xs, ys, out = np.array([[3.0, 4.0], [5.0, 6.0]]), np.ones(2), np.empty(2, np.float32)
-    _, gradient = made[0].value_and_grad(xs[0], 1.0, argnum=0)
-    assert (type(gradient), gradient.tolist()) == (np.ndarray, [8.0, 6.0])
-    assert made[0].value_and_grad(xs[0], 1.0, argnum=0)[0] == 24.0
-    assert made[1].map(xs, ys).tolist() == [24.0, 60.0]
-    assert made[2].objective(xs, ys)[0]([1.0]) == (21.0, [21.0])
-    assert made[3].map(xs, ys, out=out) is out
-    assert out.tolist() == [24.0, 60.0]
-    assert made[3].objective(xs, ys)[0](np.ones(1))[1].tolist() == [21.0]
 
 
 # Gradients that the parameters have already

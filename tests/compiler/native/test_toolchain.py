@@ -261,8 +261,7 @@ def test_a_wrong_cc_is_named(own_cache, monkeypatch, tmp_path, cc):
 def test_what_a_failing_compiler_says_is_passed_on(own_cache, fake):
     fake(r"printf 'no \377 way: garbage\n' >&2; exit 1")
     with pytest.raises(CompilerError, match=r"fake-cc .* failed:\nno \ufffd way: garbage"):
-        called("c")
-    assert "Python" in repr(called("auto"))
+        called("auto")
     assert list(own_cache.iterdir()) == []
     fake("seq -w 9999 >&2; exit 1")
     with pytest.raises(CompilerError) as error:
@@ -282,8 +281,7 @@ def test_what_a_failing_compiler_says_is_passed_on(own_cache, fake):
 def test_a_compiler_that_only_says_it_has_done_it_is_found_out(own_cache, fake, script):
     fake(script)
     with pytest.raises(CompilerError, match="cannot be built"):
-        called("c")
-    assert "Python" in repr(called("auto"))
+        called("auto")
     assert list(own_cache.iterdir()) == []
 
 
@@ -394,8 +392,7 @@ def refusing(monkeypatch, refused, error):
 def test_a_full_disk_everywhere_is_an_error_that_says_so(own_cache, monkeypatch):
     refusing(monkeypatch, lambda dir: True, OSError(errno.ENOSPC, "No space left on device"))
     with pytest.raises(CompilerError, match="No space left on device"):
-        called("c")
-    assert "Python" in repr(called("auto"))
+        called("auto")
 
 
 def build_at_once(barrier, results, own_cache, cc):
