@@ -1,5 +1,3 @@
-import subprocess
-import sys
 from fractions import Fraction
 
 import pytest
@@ -15,12 +13,6 @@ def test_only_arrays_with_dimensions_are_arrays():
     assert is_array(np.zeros((0, 2)))
     for other in (1.0, [1.0], np.float64(1.0), np.zeros(()), memoryview(b"1"), None):
         assert not is_array(other)
-
-
-def test_numpy_is_not_imported_to_find_that_there_is_no_array():
-    code = "import sys; from micrograd.support.arrays import is_array; print(is_array([1.0]), 'numpy' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False"]
 
 
 @pytest.mark.parametrize(("code", "dtype"), [("d", np.float64), ("f", np.float32)])

@@ -1,6 +1,5 @@
 """Dicts as arguments and results, of derivatives and of compiled functions."""
 
-import math
 import pickle
 from array import array
 from collections import OrderedDict
@@ -13,6 +12,7 @@ from micrograd import Value, grad, gradcheck, hessian, hvp, jacobian, jvp, value
 from micrograd.support.trees import Keys, flat, leaves, nested, shape_of, size, unflatten
 
 TREE = {"w": [[1.0, 2.0], [3.0, 4.0]], "b": {"x": 0.5}}
+NONE = {**TREE, "b": {"x": None}}
 OTHER = {"b": {"x": 0.25}, "w": [[2.0, 0.0], [1.0, -1.0]]}
 
 
@@ -87,12 +87,6 @@ def test_the_function_gets_a_copy_of_a_dict():
     assert tree == {"a": 2.0, "b": 3.0}
 
 
-def test_arrays_in_a_dict_have_arrays_as_gradients():
-    found = grad(lambda p: (p["w"] @ p["x"]) * p["s"])({"w": np.array([1.0, 2.0]), "x": np.array([3.0, 4.0]), "s": 2.0})
-    assert {key: type(x) for key, x in found.items()} == {"s": float, "w": np.ndarray, "x": np.ndarray}
-    assert (found["s"], found["w"].tolist(), found["x"].tolist()) == (11.0, [6.0, 8.0], [2.0, 4.0])
-
-
 def square(p):
     return {"s": p["a"] + p["b"], "p": [p["a"] * p["b"] ** 2]}
 
@@ -110,11 +104,7 @@ def test_derivatives_nest_in_dicts():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (
-            lambda: grad(model)({"w": [[1.0, "x"]], "b": {}}, 2.0),
-            TypeError,
-            r"^args\[0\]\['w'\]\[0\]\[1\]: .* str: 'x'$",
-        ),
+        (lambda: grad(model)({"w": [[1.0, "x"]]}, 2.0), TypeError, r"^args\[0\]\['w'\]\[0\]\[1\]: .* str: 'x'$"),
         (lambda: grad(model, 1)(TREE, [1.0, None]), TypeError, r"^args\[1\]\[1\]: a Value holds a number"),
         (lambda: grad(model, -1)(TREE, None), TypeError, r"^args\[1\]: a Value holds a number"),
         (lambda: grad(model)({1: 1.0, "a": 2.0}, 2.0), TypeError, r"the keys of \{.*\} have no order"),
@@ -125,7 +115,6 @@ def test_derivatives_nest_in_dicts():
             r"dict\('a', 'b'\), \(\), \(\)\)",
         ),
         (lambda: jvp(lambda x: x[0])([1.0, 2.0], {"a": 1.0, "b": 2.0}), ValueError, r"shape of x, \(2,\), not \(dict"),
-        (lambda: jvp(square)({"a": 1.0, "b": 2.0}, {"a": 1.0}), ValueError, "the vector must have the shape of x"),
     ],
 )
 def test_an_error_says_where_in_the_dict_it_is(call, error, message):
@@ -140,12 +129,11 @@ def test_a_compiled_function_takes_and_returns_dicts(backend):
     assert fast.map(fast.pack((TREE, OTHER), [1.0, 2.0])) == fast.map([TREE, OTHER], [1.0, 2.0])
     assert fast.value_and_grad(TREE, 2.0) == (16.0, (GRADIENT, 8.0))
     assert fast.value_and_grad(TREE, 2.0, argnum=0) == (16.0, GRADIENT)
+    shared = micrograd.compile(model, (TREE, 2.0), backend=backend, in_axes=(None, 0))
+    assert shared.map(TREE, [1.0, 2.0]) == pytest.approx([model(TREE, 1.0), model(TREE, 2.0)])
     results = micrograd.compile(square, ({"a": 0.0, "b": 0.0},), backend=backend)
     assert results({"b": 3.0, "a": 2.0}) == {"p": [18.0], "s": 5.0}
-    assert results.map([{"b": 3.0, "a": 2.0}, {"b": 1.0, "a": 1.0}]) == [
-        {"p": [18.0], "s": 5.0},
-        {"p": [1.0], "s": 2.0},
-    ]
+    assert results.map([{"b": 3.0, "a": 2.0}] * 2) == [{"p": [18.0], "s": 5.0}] * 2
     both = micrograd.compile(value_and_grad(model), (TREE, 2.0), backend=backend)
     assert both(TREE, 2.0) == [16.0, GRADIENT]
 
@@ -164,11 +152,6 @@ def test_arrays_in_the_dicts_of_a_compiled_function(backend):
     assert gradient["w"].tolist() == [3.0, 4.0]
 
 
-def test_a_shared_dict_and_examples_beside_it(backend):
-    fast = micrograd.compile(model, (TREE, 2.0), backend=backend, in_axes=(None, 0))
-    assert fast.map(TREE, [1.0, 2.0]) == pytest.approx([model(TREE, 1.0), model(TREE, 2.0)])
-
-
 def test_a_compiled_function_of_a_dict_within_a_derivative():
     fast = micrograd.compile(model, (TREE, 2.0), backend="python")
     assert grad(fast)(TREE, 2.0) == GRADIENT
@@ -178,28 +161,12 @@ def test_a_compiled_function_of_a_dict_within_a_derivative():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (
-            lambda fast: fast({"w": [[1.0, "x"], [1.0, 1.0]], "b": {"x": 1.0}}, 2.0),
-            TypeError,
-            r"argument 1: .*\['w'\]\[0\]\[1\]",
-        ),
-        (
-            lambda fast: fast.map([TREE, {**TREE, "b": {"x": None}}], [1.0, 2.0]),
-            TypeError,
-            r"\(at \[1\]\['b'\]\['x'\]\)$",
-        ),
-        (
-            lambda fast: fast({**TREE, "b": {"y": 1.0}}, 2.0),
-            ValueError,
-            r"got .*dict\('y',\).*expected .*dict\('x',\).*'x'",
-        ),
+        (lambda fast: fast({**TREE, "w": [[1.0, "x"]]}, 2.0), TypeError, r"argument 1: .*\['w'\]\[0\]\[1\]"),
+        (lambda fast: fast.map([TREE, NONE], [1.0, 2.0]), TypeError, r"\(at \[1\]\['b'\]\['x'\]\)$"),
+        (lambda fast: fast({**TREE, "b": {"y": 1.0}}, 2.0), ValueError, r"got .*dict\('y',\).*expected .*dict\('x',\)"),
         (lambda fast: fast([1.0], 2.0), ValueError, "got arguments of shape"),
         (lambda fast: fast.map([TREE, 1.0], [1.0, 2.0]), ValueError, r"got arguments of shape \(\), expected \(dict\("),
-        (
-            lambda fast: fast.map([1.0, TREE], [1.0, 2.0]),
-            ValueError,
-            r"got arguments of shape \(dict\(.*, expected \(\)",
-        ),
+        (lambda fast: fast.map([1.0, TREE], [1.0, 2.0]), ValueError, r"got .* of shape \(dict\(.*, expected \(\)"),
         (lambda fast: fast.map(TREE, 1.0), TypeError, "argument 1: expected a list or an array of examples"),
     ],
 )
@@ -213,15 +180,3 @@ def test_results_in_dicts_cannot_be_written_into_an_array():
     fast = micrograd.compile(square, ({"a": 0.0, "b": 0.0},), backend="python")
     with pytest.raises(ValueError, match="out cannot have the shape of the results"):
         fast.map([{"a": 0.0, "b": 0.0}], out=np.empty(2))
-
-
-def test_dicts_train(backend):
-    w = Value(0.0)
-    fast = micrograd.compile(
-        lambda e: (w * e["x"] - e["y"]) ** 2, ({"x": 0.0, "y": 0.0},), parameters=[w], backend=backend
-    )
-    optimizer = micrograd.optim.SGD([w], 0.1)
-    with fast.training(optimizer) as step:
-        for _ in range(100):
-            step([{"x": 1.0, "y": 2.0}, {"y": 4.0, "x": 2.0}])
-    assert math.isclose(w.data, 2.0, rel_tol=1e-6)
