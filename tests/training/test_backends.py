@@ -63,10 +63,6 @@ def test_every_optimizer_trains_as_it_does_eager(kind, options, backend):
     assert found["history"]["losses"][-1] < found["history"]["losses"][0]
 
 
-def test_without_an_optimizer_it_is_adam(backend):
-    same(Setting(optimizer=lambda model: None), backend)
-
-
 SCHEDULES = [
     optim.constant(0.05),
     optim.step(0.1, every=7),
@@ -84,27 +80,122 @@ def test_every_schedule_gives_the_same_rates(schedule, make, backend):
     same(Setting(optimizer=lambda model: make(model.parameters()), schedule=schedule), backend)
 
 
-LOSSES = {
-    "mse_loss": (1, losses.mse_loss, YS),
-    "hinge_loss": (1, losses.hinge_loss, [2 * y - 1 for y in YS]),
-    "binary": (1, losses.binary_cross_entropy_with_logits, YS),
-    "take": (3, negative_log_likelihood, [i % 3 for i in range(10)]),
-    "vectors": (2, losses.mse_loss, [[y, 1 - y] for y in YS]),
+# Data, parameters, sources of random numbers
+
+
+class Patient(random.Random):
+    """Which does something else than Random when it shuffles."""
+
+    def shuffle(self, x):
+        super().shuffle(x)
+        x.reverse()
+
+
+class Recurrent(Line):
+    """Which remembers something within a call."""
+
+    def __call__(self, xs):
+        self.state = self.b
+        for x in xs:
+            self.state = (self.w * x + self.state).tanh()
+        state = self.state
+        del self.state
+        return state
+
+
+QUARTER = Value(0.25)
+
+
+class Shared(nn.Module):
+    """The same layer twice, a weight that the loss does not use, and a constant."""
+
+    def __init__(self):
+        self.first = self.second = nn.Layer(2, 2, "tanh", rng=1)
+        self.out = nn.Neuron(2, rng=2)
+        self.unused = Value(3.0)
+
+    def __call__(self, x):
+        return self.out(self.second(self.first(x))) * QUARTER
+
+
+class Twice(Line):
+    def parameters(self):
+        return [self.w, self.b, self.w]
+
+
+class Generated(nn.MLP):
+    def parameters(self):
+        yield from super().parameters()
+
+
+class Array(nn.MLP):
+    def parameters(self):
+        return np.array(super().parameters(), dtype=object)
+
+
+class Tempered(Line):
+    """With a temperature in the loss, which is the optimizer's and not the model's."""
+
+    def __init__(self):
+        super().__init__()
+        self.temperature = Value(1.5)
+
+    def parameters(self):
+        return [self.w, self.b]
+
+    def __call__(self, x):
+        return super().__call__(x) / self.temperature
+
+    def optimizer(self):
+        return SGD([self.temperature, *self.parameters()], 0.02, momentum=0.5)
+
+
+LABELS = [i % 3 for i in range(10)]
+TRAININGS = {
+    "without an optimizer": Setting(optimizer=lambda model: None),
+    "the hinge loss": Setting(loss=losses.hinge_loss, ys=[2 * y - 1 for y in YS]),
+    "the binary cross-entropy": Setting(loss=losses.binary_cross_entropy_with_logits),
+    "a loss that takes": Setting(lambda: nn.MLP(2, [3, 3], rng=1), loss=negative_log_likelihood, ys=LABELS),
+    "a loss of vectors": Setting(lambda: nn.MLP(2, [3, 2], rng=1), ys=[[y, 1 - y] for y in YS]),
+    "a loss that is 0 from the first": Setting(Line, loss=lambda p, y: Value(0.0) * y, xs=[1.0, 2.0], ys=[1.0, 2.0]),
+    **{f"batches of {n}": Setting(batch_size=n, epochs=4) for n in (1, 3, 10, 99, None)},
+    "a number for the order": Setting(rng=lambda: 3, epochs=30),
+    "a generator for the order": Setting(rng=lambda: random.Random(3), epochs=30),
+    "a generator of a kind of its own": Setting(rng=lambda: Patient(3), epochs=30),
+    "targets of several shapes, and validation of others": Setting(
+        Line,
+        loss=lambda p, ys: losses.mse_loss([p] * len(ys), ys),
+        xs=[1.0, 2.0, 3.0, 4.0],
+        ys=[[1.0], [1.0, 2.0], [2.0], [2.0, 0.0]],
+        batch_size=3,
+        validation=([1.0], [[1.0, 2.0, 3.0]]),
+    ),
+    "a model that remembers within a call": Setting(
+        Recurrent, xs=[[0.5] * n for n in range(1, 6)], ys=[1.0] * 5, batch_size=2
+    ),
+    "shared and unused parameters, and constants": Setting(
+        Shared, optimizer=lambda model: AdamW(model.parameters(), 0.05)
+    ),
+    "a parameter that is given twice": Setting(Twice, xs=[1.0, 2.0], ys=[1.0, 3.0], batch_size=1),
+    "parameters that are yielded": Setting(lambda: Generated(2, [3, 1], rng=1)),
+    "parameters in an array": Setting(lambda: Array(2, [3, 1], rng=1)),
+    "parameters that stay, whose gradients add up": Setting(
+        optimizer=lambda model: Adam(model.parameters()[2:7], 0.1, clip_grad_norm=0.5)
+    ),
+    "an optimizer with the parameters in another order": Setting(
+        optimizer=lambda model: Adam(random.Random(3).sample(model.parameters(), 9), 0.05)
+    ),
+    "an optimizer with more parameters than the model": Setting(
+        Tempered, xs=[1.0, 2.0, 3.0], ys=[1.0, 3.0, 4.0], optimizer=Tempered.optimizer
+    ),
+    "arrays": Setting(xs=np.array(XS), ys=np.array(YS)),
+    "arrays of other types": Setting(xs=np.array(XS, "f"), ys=np.array(YS, int)),
 }
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_every_loss_is_the_same(name, backend):
-    outputs, loss, ys = LOSSES[name]
-    same(Setting(lambda: nn.MLP(2, [3, outputs], rng=1), loss=loss, ys=ys), backend)
-
-
-# Options
-
-
-@pytest.mark.parametrize("size", [1, 3, 10, 99, None])
-def test_batches_of_any_size(size, backend):
-    same(Setting(batch_size=size, epochs=4), backend)
+@pytest.mark.parametrize("name", TRAININGS)
+def test_a_training_is_what_it_is_eager(name, backend):
+    assert same(TRAININGS[name], backend)["error"] is None
 
 
 @pytest.mark.parametrize("patience", [None, 1, 3])
@@ -127,29 +218,12 @@ def test_patience_brings_a_temperature_back(backend):
     assert close(found["data"], setting.run("eager")["data"])
 
 
-class Patient(random.Random):
-    """Which does something else than Random when it shuffles."""
+def test_numpys_generator_gives_the_same_order(backend):
+    def losses_of(kind):
+        options = {"epochs": 5, "batch_size": 1, "progress": False, "rng": np.random.default_rng(3), "backend": kind}
+        return fit(Line(), losses.mse_loss, [1.0, 2.0, 3.0], [1.0, 1.0, 2.0], **options).losses
 
-    def shuffle(self, x):
-        super().shuffle(x)
-        x.reverse()
-
-
-RNGS = {
-    "int": lambda: 3,
-    "Random": lambda: random.Random(3),
-    "subclass": lambda: Patient(3),
-    "NumPy": lambda: np.random.default_rng(3),
-}
-
-
-@pytest.mark.parametrize("name", RNGS)
-def test_every_source_of_random_numbers_gives_the_same_order(name, backend):
-    same(Setting(rng=RNGS[name], epochs=30) if name != "NumPy" else Setting(rng=lambda: 3), backend)
-    if name == "NumPy":
-        runs = [fit(Line(), losses.mse_loss, [1.0, 2.0, 3.0], [1.0, 1.0, 2.0], epochs=5, batch_size=1, progress=False,
-                    rng=np.random.default_rng(3), backend=kind).losses for kind in ("eager", backend)]  # fmt: skip
-        assert close(*runs)
+    assert close(losses_of("eager"), losses_of(backend))
 
 
 @pytest.mark.parametrize("schedule", [None, lambda step: 0.1 * random.random()])
@@ -225,93 +299,6 @@ def test_examples_of_several_shapes_in_one_batch(backend, caplog):
     assert "compiling once for each of 6 shapes of examples" in caplog.messages
 
 
-def test_targets_of_several_shapes_and_validation_of_others(backend):
-    xs, ys = [1.0, 2.0, 3.0, 4.0], [[1.0], [1.0, 2.0], [2.0], [2.0, 0.0]]
-
-    def loss(p, ys):
-        return losses.mse_loss([p] * len(ys), ys)
-
-    same(Setting(Line, loss=loss, xs=xs, ys=ys, batch_size=3, validation=([1.0], [[1.0, 2.0, 3.0]])), backend)
-
-
-def test_a_model_that_remembers_within_a_call_may_have_examples_of_several_shapes(backend):
-    class Recurrent(Line):
-        def __call__(self, xs):
-            self.state = self.b
-            for x in xs:
-                self.state = (self.w * x + self.state).tanh()
-            state = self.state
-            del self.state
-            return state
-
-    xs = [[0.5] * n for n in range(1, 6)]
-    same(Setting(Recurrent, xs=xs, ys=[1.0] * 5, batch_size=2), backend)
-
-
-QUARTER = Value(0.25)
-
-
-class Shared(nn.Module):
-    """The same layer twice, a weight that the loss does not use, and a constant."""
-
-    def __init__(self):
-        self.first = self.second = nn.Layer(2, 2, "tanh", rng=1)
-        self.out = nn.Neuron(2, rng=2)
-        self.unused = Value(3.0)
-
-    def __call__(self, x):
-        return self.out(self.second(self.first(x))) * QUARTER
-
-
-def test_shared_and_unused_parameters_and_constants(backend):
-    found = same(Setting(Shared, optimizer=lambda model: AdamW(model.parameters(), 0.05)), backend)
-    assert len(found["data"]) == 2 * 10
-
-
-def test_a_parameter_that_is_given_twice(backend):
-    class Twice(Line):
-        def parameters(self):
-            return [self.w, self.b, self.w]
-
-    same(Setting(Twice, xs=[1.0, 2.0], ys=[1.0, 3.0], batch_size=1), backend)
-
-
-def test_frozen_parameters_stay_and_add_up_their_gradients_as_they_do_eager(backend):
-    setting = Setting(optimizer=lambda model: Adam(model.parameters()[2:7], 0.1, clip_grad_norm=0.5))
-    found = same(setting, backend)
-    assert found["data"][:2] == [parameter.data for parameter in nn.MLP(2, [3, 1], rng=1).parameters()][:2]
-
-
-def test_the_optimizer_may_have_the_parameters_in_another_order(backend):
-    def optimizer(model):
-        return Adam(random.Random(3).sample(model.parameters(), 9), 0.05)
-
-    same(Setting(optimizer=optimizer), backend)
-
-
-class Tempered(Line):
-    """With a temperature in the loss, which is the optimizer's and not the model's."""
-
-    def __init__(self):
-        super().__init__()
-        self.temperature = Value(1.5)
-
-    def parameters(self):
-        return [self.w, self.b]
-
-    def __call__(self, x):
-        return super().__call__(x) / self.temperature
-
-    def optimizer(self):
-        return SGD([self.temperature, *self.parameters()], 0.02, momentum=0.5)
-
-
-def test_the_optimizer_may_have_more_parameters_than_the_model(backend):
-    setting = Setting(Tempered, xs=[1.0, 2.0, 3.0], ys=[1.0, 3.0, 4.0], optimizer=Tempered.optimizer)
-    found = same(setting, backend)
-    assert found["data"][2] != 1.5  # the optimizer's first
-
-
 def test_a_loss_of_what_is_not_the_models_is_refused(backend):
     temperature = Value(1.5)
     setting = Setting(
@@ -322,15 +309,6 @@ def test_a_loss_of_what_is_not_the_models_is_refused(backend):
     temperature.grad = 0.0
     setting.loss = lambda p, y: 2.0
     failing(setting, backend, ValueError, "the loss does not depend on the model's parameters")
-
-
-def test_a_loss_that_is_0_from_the_first_is_learned_as_it_is_eager(backend):
-    same(Setting(Line, loss=lambda p, y: Value(0.0) * y, xs=[1.0, 2.0], ys=[1.0, 2.0], epochs=3), backend)
-
-
-def test_arrays_and_tables_are_examples(backend):
-    same(Setting(xs=np.array(XS), ys=np.array(YS)), backend)
-    same(Setting(xs=np.array(XS, "f"), ys=np.array(YS, int)), backend)
 
 
 def test_a_table_of_pandas_is_examples(backend):
@@ -344,19 +322,6 @@ def test_whole_numbers_in_parameters_and_rates(backend):
     )  # fmt: skip
     found = [setting.run(kind) for kind in ("eager", backend)]
     assert found[0]["data"] == found[1]["data"] == [1, 2] * 2
-
-
-def test_parameters_may_come_in_any_form(backend):
-    class Generated(nn.MLP):
-        def parameters(self):
-            yield from super().parameters()
-
-    class Array(nn.MLP):
-        def parameters(self):
-            return np.array(super().parameters(), dtype=object)
-
-    for kind in Generated, Array:
-        assert same(Setting(lambda kind=kind: kind(2, [3, 1], rng=1)), backend)["error"] is None
 
 
 def interrupting(step, optimizer, rng):
