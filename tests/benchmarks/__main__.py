@@ -35,13 +35,11 @@ for name in known_or_chosen if options.redraw else chosen or GROUPS:
     for result in results[name] if known else map(run, module.benchmarks()):
         measured.append(result)
         print(*page.text(result), "", sep="\n", flush=True)
-    conclusions = list(module.conclude(measured)) if hasattr(module, "conclude") else []
-    print(*conclusions, sep="\n")
     machines[name] = machines[name] if known else page.machine()
-    groups[name] = module.__doc__.strip(), measured, conclusions
+    groups[name] = module.__doc__.strip(), measured
 
 if options.redraw or not chosen:
-    results = {name: measured for name, (_, measured, _) in groups.items()}
+    results = {name: measured for name, (_, measured) in groups.items()}
     compared = [m for name, measured in results.items() if name != "growth" for m in measured]
     for path, text in (
         (HERE / "measured.json", page.stored(machines, results)),

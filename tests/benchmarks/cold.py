@@ -9,16 +9,15 @@ import random
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import chain
 from string import ascii_lowercase
 from typing import Any
 
 from tests.benchmarks import gpt
 from tests.benchmarks.arrays import pytorch_mlp
-from tests.benchmarks.charts import times
 from tests.benchmarks.data import images, orders, set_weights
-from tests.benchmarks.harness import CHECKOUT, Benchmark, Contestant, Measure, Measured, timed
+from tests.benchmarks.harness import CHECKOUT, Benchmark, Contestant, Measure, timed
 from tests.benchmarks.programs import PROGRAMS, Phrased
 
 OURS, PYTORCH = "micrograd", "PyTorch"
@@ -43,12 +42,6 @@ def benchmarks() -> list[Benchmark]:
         )
         for name in NAMES
     ]
-
-
-def conclude(measured: list[Measured]) -> Iterator[str]:
-    """A line for each task."""
-    for name, result in zip(NAMES, measured, strict=True):
-        yield f"{name}: a whole process of PyTorch takes {times(result.ratio(PYTORCH, to=OURS))} times as long as ours."
 
 
 def process(who: str, name: str) -> Measure:

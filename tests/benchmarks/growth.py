@@ -3,8 +3,8 @@
 From 10 to 100,000 weights: networks 2-n-n-1, batches of 32. From 1 to 100,000 examples a batch: the network 2-16-16-1.
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import compress, pairwise
+from collections.abc import Sequence
+from itertools import pairwise
 
 from tests.benchmarks.arrays import numpy_hinge, pytorch_hinge
 from tests.benchmarks.harness import Benchmark, Contestant, Measured
@@ -44,12 +44,3 @@ def curves(measured: list[Measured]) -> list[tuple[str, list[int], list[Measured
         (f"weights, with a batch of {BY_WEIGHTS[0][1]}", [count(sizes) for sizes, _ in BY_WEIGHTS], weights),
         (f"examples a batch, with {count(BY_POINTS[0][0])} weights", [n for _, n in BY_POINTS], points),
     ]
-
-
-def conclude(measured: list[Measured]) -> Iterator[str]:
-    """The sizes at which we lead."""
-    for what, sizes, results in curves(measured):
-        for rival in ("NumPy by hand", "PyTorch"):
-            leads = [result.ratio(rival, to="compiled to C") > 1 for result in results]
-            led = ", ".join(f"{size:,}" for size in compress(sizes, leads))
-            yield f"Compiled C leads {rival} at {led or 'none of these'} {what}."

@@ -60,11 +60,10 @@ def text(measured: Measured) -> Iterator[str]:
         )
 
 
-def markdown(machines: dict[str, str], groups: dict[str, tuple[str, list[Measured], list[str]]]) -> Iterator[str]:
+def markdown(machines: dict[str, str], groups: dict[str, tuple[str, list[Measured]]]) -> Iterator[str]:
     """The lines of the page.
 
-    By the name of each group of benchmarks there is what it was measured on; and what it is about, what came, and
-    conclusions.
+    By the name of each group of benchmarks there is what it was measured on; and what it is about, and what came.
     """
     usual = mode(machines.values())
     yield "# How fast\n"
@@ -78,7 +77,7 @@ def markdown(machines: dict[str, str], groups: dict[str, tuple[str, list[Measure
     yield "![How many times as fast as micrograd 0.1.0 scalar engines are](../pictures/benchmarks.svg)\n"
     yield "![How many times as long as compiled C array libraries take](../pictures/libraries.svg)\n"
     yield "![How the time of a training step grows](../pictures/growth.svg)\n"
-    for name, (about, measured, conclusions) in groups.items():
+    for name, (about, measured) in groups.items():
         yield f"## {name}\n\n{about}\n"
         if machines[name] != usual:
             yield f"Measured with {machines[name]}.\n"
@@ -88,9 +87,6 @@ def markdown(machines: dict[str, str], groups: dict[str, tuple[str, list[Measure
             yield from _row(["---", *["---:"] * (len(head) - 1)])
             for row in rows:
                 yield from _row(row)
-            yield ""
-        yield from (f"- {conclusion}" for conclusion in conclusions)
-        if conclusions:
             yield ""
 
 

@@ -5,12 +5,12 @@ What is compiled, from an empty cache, is the C for a single call and that for 3
 result is one number. The last ten programs have not been looked at while the compiler was written.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from tests.benchmarks import gpt, values
-from tests.benchmarks.harness import Benchmark, Contestant, Measure, Measured, compilation
+from tests.benchmarks.harness import Benchmark, Contestant, Measure, compilation
 from tests.benchmarks.programs import PROGRAMS, Phrased
 
 PHRASINGS = ("one phrasing", "the other")
@@ -34,16 +34,6 @@ def benchmarks() -> list[Benchmark]:
             ("seconds to compile", seconds, "s"),
         )
     ]
-
-
-def conclude(measured: list[Measured]) -> Iterator[str]:
-    """A line for each program."""
-    for name, *columns in zip(NAMES, measured[::2], measured[1::2], strict=True):
-        lines, time = ([column.medians[phrasing] for phrasing in PHRASINGS] for column in columns)
-        yield (
-            f"{name}: {lines[0]:,.0f} and {lines[1]:,.0f} lines of the kernel, {time[0]:.1f} and {time[1]:.1f} s to "
-            "compile."
-        )
 
 
 @cache
