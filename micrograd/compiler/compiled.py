@@ -262,19 +262,9 @@ class Compiled(Function):
         pickles made in the block are not frozen. A `training` block in C is as fast without it. Entering the block
         raises TypeError if a parameter does not hold a number, OverflowError if one is too large for the precision.
         """
-        block = object()
-        with frozen(self.parameters):
-            try:
-                with GRADIENT_LOCK:
-                    self._blocks.add(block)
-                    if self._frozen is None:
-                        numbers = checked(self._numbers(), self.precision)
-                        self._frozen = memoryview(self.precision.array(numbers, "a parameter"))
-                yield
-            finally:
-                with GRADIENT_LOCK:
-                    self._blocks.discard(block)
-                    self._frozen = self._frozen if self._blocks else None
+        with frozen(self.parameters) as block:
+            block.data = memoryview(self.precision.array(checked(self._numbers(), self.precision), "a parameter"))
+            yield
 
     def pack(self, *batches: Any) -> Batch:
         """A data set as buffers of numbers, which `backward`, `map` and training steps use without further conversion.

@@ -15,7 +15,7 @@ from micrograd.compiler.dataset import Batch, Buckets, ShapeError, Shapes, Trace
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import CallSpec, Graph, SerializedGraph
 from micrograd.compiler.frontend.interpret import GraphFunction
-from micrograd.compiler.frontend.redirect import data_buffer, is_tracing
+from micrograd.compiler.frontend.redirect import data_buffer
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
 from micrograd.compiler.frontend.wrappers import Entries, on_arrays
 from micrograd.compiler.native.background import BackgroundTask
@@ -72,8 +72,6 @@ class Function:
         self._backends: dict[Shapes, Backend] = {}
         self._shared = options.shared(len(example_args))
         self._reusable: list[Batch] = []  # single examples of earlier calls
-        self._frozen: Sequence[float] | None = None  # the parameters' numbers, while they are frozen
-        self._blocks: set[object] = set()  # in which they are
         self._shapes = pack([(argument,) for argument in example_args]).shapes
         with gc_paused():  # until the graph is freed
             self._compile(self._shapes)
@@ -92,8 +90,7 @@ class Function:
         """The state for a copy or a pickle: the parameters, and the graphs in place of the function."""
         graphs = {shapes: backend.stored for shapes, backend in self._backends.items()}
         function = GraphFunction(self._name, self.parameters, graphs)
-        of_here: dict[str, Any] = {"_reusable": [], "_frozen": None, "_blocks": set(), "_function": function}
-        return {**vars(self), **of_here, "_backends": dict(self._backends)}
+        return {**vars(self), "_reusable": [], "_function": function, "_backends": dict(self._backends)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -122,12 +119,7 @@ class Function:
 
     def _numbers(self) -> Sequence[float]:
         """The parameters' numbers: where they are in one buffer, this. Raises TracedError if they are being traced."""
-        if self._frozen is not None and not is_tracing():
-            return self._frozen
-        if not self.parameters:
-            return ()
-        buffer = data_buffer(self.parameters)
-        if buffer is not None:
+        if (buffer := data_buffer(self.parameters)) is not None:
             return buffer
         numbers = [parameter.data for parameter in self.parameters]
         if are_plain(numbers):
@@ -173,19 +165,13 @@ class Function:
         on_compiled: Callable[[int, int], None],
         kind: CallSpec = "backward",
     ) -> Buckets:
-        """Examples of one or several shapes, with what calls of that kind and batches of that size need."""
+        """Examples of one or several shapes, with what calls of that kind and batches of that size need.
+
+        C compilers build for the first shapes while the next are traced. `on_compiled` is called after each new shape
+        with the number of them compiled so far, and that of all.
+        """
         examples = bucket_by_shape(batches, self.precision, self._shared)
         examples.size = size or len(examples)
-        self._compile_for(examples, on_compiled, kind)
-        return examples
-
-    def _compile_for(
-        self, examples: Buckets, on_compiled: Callable[[int, int], None], kind: CallSpec = "backward"
-    ) -> None:
-        """Compile for all shapes of the examples: C compilers build for the first ones while the next are traced.
-
-        `on_compiled` is called after each new shape with the number of them compiled so far, and that of all.
-        """
         new = [batch for batch in examples.batches if batch.shapes not in self._backends]
         if len(new) > MANY_SHAPES:
             log.warning("compiling once for each of %d shapes of examples", len(new))
@@ -199,6 +185,7 @@ class Function:
         for packed in examples.batches:
             self._check_differentiable(packed)
             self._backends[packed.shapes].build(kind, examples.share(packed))
+        return examples
 
     def _unflattened(self, shapes: Shapes, n: int, numbers: Any) -> Any:
         """The function's values for n examples of these shapes, from their flat numbers."""

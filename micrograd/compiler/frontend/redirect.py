@@ -58,11 +58,20 @@ class Storage:
             ) from error
 
 
+class Block(set[Value]):
+    """The Values of a block that changes their state; one that freezes them keeps their `data` in a buffer."""
+
+    def __init__(self, values: Sequence[Value]) -> None:
+        super().__init__(values)
+        self.values = values
+        self.data: memoryview | None = None
+
+
 _thread = _Thread()
 _stored: dict[Value, tuple[Storage, int]] = {}  # and the position of each in its storage
 _trained: set[Value] = set()  # by a training block, in any language
-_moved: list[set[Value]] = []  # the Values of each block that traces or stores them
-_frozen: list[set[Value]] = []  # the Values of each block that freezes them
+_moved: list[Block] = []  # that trace or store Values
+_frozen: list[Block] = []  # that freeze them
 
 
 @contextmanager
@@ -134,14 +143,19 @@ def stored(values: Sequence[Value], data: memoryview, grad: memoryview) -> Itera
 
 
 def data_buffer(values: Sequence[Value]) -> memoryview | None:
-    """The numbers of the Values, if they are all that a storage has, in its order, and no trace hides them."""
-    storage, _ = _stored.get(values[0], (None, 0))
-    if storage is None or is_tracing() or len(storage.values) != len(values):
+    """The numbers of the Values where a block has them in one buffer, in this order, and no trace hides them."""
+    if is_tracing() or not values:
         return None
-    return storage.buffers["data"] if all(map(is_, storage.values, values)) else None
+    for block in _frozen:
+        if block.values is values:
+            return block.data
+    storage, _ = _stored.get(values[0], (None, 0))
+    if storage is None or len(storage.values) != len(values) or not all(map(is_, storage.values, values)):
+        return None
+    return storage.buffers["data"]
 
 
-def frozen(values: Sequence[Value]) -> AbstractContextManager[None]:
+def frozen(values: Sequence[Value]) -> AbstractContextManager[Block]:
     """Within the block, assigning to the data of the Values is an error."""
     return _of_another_class(values, _frozen)
 
@@ -158,14 +172,14 @@ def assign(values: Iterable[Value], name: str, to: Iterable[Any]) -> None:
 
 
 @contextmanager
-def _of_another_class(values: Sequence[Value], blocks: list[set[Value]]) -> Iterator[None]:
-    """Within the block, `blocks` has the Values, and their class is one that looks where their numbers are."""
-    block = set(values)
+def _of_another_class(values: Sequence[Value], blocks: list[Block]) -> Iterator[Block]:
+    """Within the block, which is in `blocks`, the class of the Values is one that looks where their numbers are."""
+    block = Block(values)
     try:
         with GRADIENT_LOCK:
             blocks.append(block)
             _change_class(block, lambda kind: kind if hasattr(kind, "_plain_class") else _class_for(kind))
-        yield
+        yield block
     finally:
         with GRADIENT_LOCK:
             blocks[:] = [other for other in blocks if other is not block]
