@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from micrograd.compiler.dataset import Batch, check_out
-from micrograd.compiler.dtype import named
+from micrograd.compiler.dtype import DOUBLE, Precision, named
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.interpret import check
 from micrograd.compiler.frontend.redirect import assign, frozen
@@ -43,7 +43,7 @@ def compile(
     function: Callable[..., Any],
     example_args: Sequence[Any],
     *,
-    parameters: Sequence[Value] = (),
+    parameters: Sequence[Value] | None = None,
     backend: str | Backend = "auto",
     batch_size: float = math.inf,
     finite: bool = False,
@@ -68,8 +68,10 @@ def compile(
         shapes, and which are arrays: whatever you call it with, the function gets arrays in place of these, and lists
         in place of lists. For several numbers where the example has one, it gets an array. Keys of a dict are sorted.
     parameters
-        Leaf Values that the function uses. Their numbers are read at each call; all other Values and numbers that the
-        function uses are constants.
+        Leaf Values that get gradients. By default all that the function uses: in the order of its `parameters()` if it
+        has that method, as a Module does, and then of first use; `Compiled.parameters` lists them. The numbers of all
+        leaf Values are read at each call; if you give parameters, the others get no gradient. All else that the
+        function reads is constant: numbers, what `detach` returns, and Values that it makes itself.
     backend
         "c" for C (this needs a C compiler); "python" for Python; "auto" for C if there is a compiler, otherwise Python;
         or a `Backend` to choose the threads, the precision and the workers as well.
@@ -156,13 +158,12 @@ class Compiled(Function):
         the `executor` are as for `map`. Gradients from its workers are added in a fixed order.
 
         Raises TypeError if the function does not return a single Value, or the `grad` of a parameter is not a number;
-        ValueError if it was compiled without parameters, or the examples do not fit its arguments.
+        ValueError if the examples do not fit its arguments.
         """
         executor = self.options.backend.executor if executor is None else executor
         if executor is not None or self._are_chunks(batches):
             from micrograd.compiler.distributed.map import mean
 
-            self._check_parameters()
             self._gradients()  # raises an error before the work instead of after it
             loss, gradients = mean(self, batches, executor)
         else:
@@ -206,11 +207,11 @@ class Compiled(Function):
         parameters' present numbers: an array, or without NumPy a list. The Values do not change until you call `load`.
         The batches are lists or arrays of examples for each argument, or the result of `pack`.
 
-        Raises TypeError if the function does not return a single Value; ValueError if it was compiled without
-        parameters, or the examples do not fit its arguments. `fun` raises ValueError if the vector does not have a
-        number for each parameter.
+        Raises TypeError if the function does not return a single Value; ValueError if the examples do not fit its
+        arguments. `fun` raises ValueError if the vector does not have a number for each parameter.
         """
-        objective, x0 = Objective(self, self._differentiable(batches)), array("d", self._numbers())
+        objective = Objective(self, self._differentiable(batches))
+        x0 = array("d", self._numbers()[: len(self.parameters)])
         return objective, as_ndarray(x0) if find_spec("numpy") else x0.tolist()
 
     def load(self, vector: Any) -> None:
@@ -235,7 +236,7 @@ class Compiled(Function):
         the next one. The optimizer must keep its parameters. After the block, however it ends, everything is as if the
         steps had been taken outside of it.
 
-        The `optimizer` is an `Optimizer` whose parameters are among those given to `compile`.
+        The `optimizer` is an `Optimizer` whose parameters are among the function's.
 
         Raises
         ------
@@ -262,7 +263,7 @@ class Compiled(Function):
         pickles made in the block are not frozen. A `training` block in C is as fast without it. Entering the block
         raises TypeError if a parameter does not hold a number, OverflowError if one is too large for the precision.
         """
-        with frozen(self.parameters) as block:
+        with frozen(self.leaves) as block:
             block.data = memoryview(self.precision.array(checked(self._numbers(), self.precision), "a parameter"))
             yield
 
@@ -321,7 +322,7 @@ class Compiled(Function):
         """Write the function as one C99 file, and its declarations to a header beside it: `model.c` and `model.h`.
 
         The names in it begin with the file's, so that several such files can go into one program: `model_forward`,
-        `model_backward`, `model_parameters`.
+        `model_backward`, `model_parameters`. Other Values that the function uses are constants.
 
         `precision` is "double" or "single", for numbers of type double or float; by default that of the function.
         Raises ValueError if the path does not end in .c (C++ is another language, and the header has the same stem), or
@@ -340,10 +341,11 @@ class Compiled(Function):
         """Write the function as an ES module in JavaScript without dependencies, for browsers, Node and the like.
 
         It has the parameters' numbers and `forward`; if the function returns a single Value, `backward` and
-        `valueAndGrad`; with an optimizer, `update`. A comment at its top documents them. All numbers are doubles.
+        `valueAndGrad`; with an optimizer, `update`. A comment at its top documents them. All numbers are doubles. Other
+        Values that the function uses are constants.
 
         The file's name ends in .js, or in .mjs, so that Node takes it for a module anywhere. `update` takes the steps
-        of an `Optimizer` of the parameters given to `compile`; its options are fixed, except for the learning rate.
+        of an `Optimizer` of the function's parameters; its options are fixed, except for the learning rate.
 
         Raises
         ------
@@ -361,7 +363,7 @@ class Compiled(Function):
 
     def js_source(self, *, optimizer: Optimizer | None = None) -> str:
         """The module in JavaScript that `export_js` writes; the errors are the same."""
-        graph, numbers, rule = self._first_graph(), checked(self._numbers()), None
+        graph, numbers, rule = *self._to_export(), None
         if optimizer is not None:
             check_rule(optimizer)
             if set(map(id, self.parameters)) != set(map(id, optimizer.parameters)):
@@ -375,15 +377,7 @@ class Compiled(Function):
         """The batch for each argument as buffers, if there are gradients to compute."""
         packed = self._packed(batches)
         self._check_differentiable(packed)
-        self._check_parameters()
         return packed
-
-    def _check_parameters(self) -> None:
-        if not self.parameters:
-            raise ValueError(
-                "the function was compiled without parameters to add gradients to: give compile(..., "
-                "parameters=model.parameters())"
-            )
 
     def _gradients(self) -> list[float]:
         """The parameters' gradients. Raises TypeError naming the first parameter whose gradient is not a number."""
@@ -400,9 +394,16 @@ class Compiled(Function):
 
     def _exported(self, stem: str, precision: str | None) -> tuple[str, str]:
         of = self.precision if precision is None else named(precision)
-        graph, numbers = self._first_graph(), checked(self._numbers(), of)
+        graph, numbers = self._to_export(of)
         check_constants(graph, of)
         return export_c(graph, numbers, stem, of)
+
+    def _to_export(self, of: Precision = DOUBLE) -> tuple[Graph, Sequence[float]]:
+        """The graph, in which numbers of Values that are no parameters are constants, and the parameters' numbers."""
+        numbers = checked(self._numbers(), of)[: len(self.parameters)]
+        if self.constants:
+            return Graph(self._function, self._shapes, self.parameters, 0, self.options), numbers
+        return self._first_graph(), numbers
 
     def _first_graph(self) -> Graph:
         """The graph for arguments in the shapes of the example."""

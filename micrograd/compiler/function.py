@@ -9,11 +9,12 @@ import math
 import struct
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from micrograd.compiler.dataset import Batch, Buckets, ShapeError, Shapes, TracedError, bucket_by_shape, pack
 from micrograd.compiler.dtype import DOUBLE, Precision
-from micrograd.compiler.frontend.graph import CallSpec, Graph, SerializedGraph
+from micrograd.compiler.frontend.graph import CallSpec, Graph, SerializedGraph, is_free
 from micrograd.compiler.frontend.interpret import GraphFunction
 from micrograd.compiler.frontend.redirect import data_buffer
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
@@ -28,7 +29,7 @@ from micrograd.engine import Value
 from micrograd.support import validation
 from micrograd.support.arrays import are_plain, empty
 from micrograd.support.collector import gc_paused
-from micrograd.support.trees import as_lists, nested, plain_numbers
+from micrograd.support.trees import as_lists, flat, mapped, nested, plain_numbers
 
 log = logging.getLogger("micrograd")
 
@@ -40,31 +41,22 @@ MANY_SHAPES = 4  # above which the log says how many there are to compile
 class Function:
     """A compiled function: `Compiled` documents its public methods, `compile` its arguments.
 
-    After its parameters come the constants: other leaf Values that it uses, if it is to find them. Their numbers are
-    read at each call, too, but they get no gradients.
+    Its `leaves` are all Values whose numbers are read at each call: the parameters, which get gradients, and after them
+    the others that the function was found to use. If no parameters are given, all that it uses are parameters.
     """
 
     def __init__(
         self,
         function: Callable[..., Any],
         example_args: Sequence[Any],
-        parameters: Sequence[Value],
+        parameters: Sequence[Value] | None,
         options: Options,
-        *,
-        finds_constants: bool = False,
     ) -> None:
         _check_function(function, example_args)
-        given = validation.as_list("parameters", parameters)
-        self.parameters = [*given]
         self.options, self.precision = options, options.precision
-        self._n_constants, self._finds_constants = 0, finds_constants
-        for parameter in given:
-            if not isinstance(parameter, Value) or parameter._prev:
-                raise TypeError(f"a parameter must be a Value not computed from others, not {shown(parameter)}")
-            if parameter._is_constant:
-                raise TypeError(f"a parameter must not be a constant, {shown(parameter)}: use Value(v.data)")
-        if len(set(map(id, self.parameters))) < len(self.parameters):
-            raise ValueError("a parameter was given twice")
+        self._finds_parameters = parameters is None
+        self.parameters = _parameters_of(function) if parameters is None else _given(parameters)
+        self.leaves = [*self.parameters]
         self._entries = Entries(function) if options.sparse else None
         self._function = on_arrays(self._entries or function, example_args)
         self._name: str = getattr(self._function, "__name__", "function")
@@ -74,11 +66,18 @@ class Function:
         self._reusable: list[Batch] = []  # single examples of earlier calls
         self._shapes = pack([(argument,) for argument in example_args]).shapes
         with gc_paused():  # until the graph is freed
+            if self._finds_parameters and not self.parameters:
+                self._find_leaves(example_args)
             self._compile(self._shapes)
             if options.batch_size != math.inf:
                 stored = self._backends[self._shapes].stored
                 kind: CallSpec = "backward" if stored.is_differentiable else "forward"
                 self._backends[self._shapes].start_build(kind, options.batch_size if stored.sizes else 1)
+
+    @property
+    def constants(self) -> list[Value]:
+        """The leaves that get no gradients."""
+        return self.leaves[len(self.parameters) :]
 
     def __repr__(self) -> str:
         language = "Python"
@@ -89,7 +88,7 @@ class Function:
     def __getstate__(self) -> dict[str, Any]:
         """The state for a copy or a pickle: the parameters, and the graphs in place of the function."""
         graphs = {shapes: backend.stored for shapes, backend in self._backends.items()}
-        function = GraphFunction(self._name, self.parameters, graphs)
+        function = GraphFunction(self._name, self.leaves, graphs)
         return {**vars(self), "_reusable": [], "_function": function, "_backends": dict(self._backends)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -118,10 +117,10 @@ class Function:
         return nested(numbers, self._backends[packed.shapes].stored.output_shape)
 
     def _numbers(self) -> Sequence[float]:
-        """The parameters' numbers: where they are in one buffer, this. Raises TracedError if they are being traced."""
-        if (buffer := data_buffer(self.parameters)) is not None:
+        """The leaves' numbers: where they are in one buffer, this. Raises TracedError if they are being traced."""
+        if (buffer := data_buffer(self.leaves)) is not None:
             return buffer
-        numbers = [parameter.data for parameter in self.parameters]
+        numbers = [leaf.data for leaf in self.leaves]
         if are_plain(numbers):
             return numbers
         if any(isinstance(number, (Symbol, Value)) for number in numbers):
@@ -215,24 +214,44 @@ class Function:
         """The graph for arguments of these shapes. Raises ShapeError if the function does not take them."""
         try:
             with notice("tracing the function"), gc_paused():
-                graph = Graph(self._function, shapes, self.parameters, self._n_constants, self.options)
-                # A Value that the function makes in each call is gone with the graph, or used in this trace alone.
-                found = [value for ref in graph.free if (value := ref()) is not None]
-                if found and self._finds_constants:
-                    if self._backends:
-                        raise TraceError(
-                            f"the function uses {shown(found[0])} for examples of another shape only, so compiled code "
-                            "would take it for a constant: return it from parameters()"
-                        )
-                    self._n_constants += len(found)
-                    self.parameters += found
-                    graph = Graph(self._function, shapes, self.parameters, self._n_constants, self.options)
+                graph = self._graph(shapes)
+                found = still_there(graph.free)
+                # What the function makes in each call is gone with the graph, or used in this trace alone.
+                again = set(still_there(self._graph(shapes).free)) if found else {}
+                if found := [leaf for leaf in found if leaf in again]:
+                    self._add_leaves(found, shapes)
+                    graph = self._graph(shapes)
                 graph.free.clear()
                 return graph
         except (TypeError, ValueError, LookupError, AttributeError) as error:
             if isinstance(error, TraceError) or not self._backends:
                 raise
             raise ShapeError(shapes, self._shapes, error) from error
+
+    def _graph(self, shapes: Shapes) -> Graph:
+        return Graph(self._function, shapes, self.leaves, len(self.constants), self.options)
+
+    def _find_leaves(self, example_args: Sequence[Any]) -> None:
+        """Have the engine find leaf Values in two calls, in a tenth of the time of a trace, which has to find the rest.
+
+        The numbers in the example may be ones that the function does not take.
+        """
+        with suppress(Exception):
+            found = used_leaves(self._function, example_args)
+            again = set(used_leaves(self._function, example_args) if found else ())
+            self._add_leaves([leaf for leaf in found if leaf in again], self._shapes)
+
+    def _add_leaves(self, found: Sequence[Value], shapes: Shapes) -> None:
+        """Let the function read these, too, at each call: with gradients, if no parameters were given."""
+        if self._backends:  # whose code has no place for their numbers
+            raise TraceError(
+                f"for arguments of shape {shapes}, the function uses {shown(found[0])}, and for the example it does "
+                "not, so compiled code would not read its number: give compile all Values that the function uses as "
+                "parameters, or fit a model that has it among its parameters()"
+            )
+        self.leaves += found
+        if self._finds_parameters:
+            self.parameters += found
 
     def _use_python(self, error: CompilerError) -> None:
         """Compute in Python from now on, since there is no C compiler here."""
@@ -297,6 +316,39 @@ class Function:
             backend = self._backends[packed.shapes]
             total += backend.add_gradients(parameters, seed, packed, indices, gradients, examples.share(packed))
         return total, gradients
+
+
+def _parameters_of(function: Any) -> list[Value]:
+    """The function's own `parameters()`, each once, if it has that."""
+    own = function.parameters() if callable(getattr(function, "parameters", None)) else ()
+    return list({id(each): each for each in own if isinstance(each, Value) and is_free(each)}.values())
+
+
+def _given(parameters: Any) -> list[Value]:
+    """The parameters that were given. Raises TypeError or ValueError if they cannot be parameters."""
+    given = validation.as_list("parameters", parameters)
+    for parameter in given:
+        if not isinstance(parameter, Value) or parameter._prev:
+            raise TypeError(f"a parameter must be a Value not computed from others, not {shown(parameter)}")
+        if parameter._is_constant:
+            raise TypeError(f"a parameter must not be a constant, {shown(parameter)}: use Value(v.data)")
+    if len(set(map(id, given))) < len(given):
+        raise ValueError("a parameter was given twice")
+    return list(given)
+
+
+def used_leaves(function: Callable[..., Any], args: Sequence[Any]) -> list[Value]:
+    """The leaf Values that the function uses besides its arguments, in the order of first use."""
+    arguments = [mapped(Value, as_lists(argument)) for argument in args]
+    end = Value(0.0).detach()
+    end._prev = tuple([x for x in flat(function(*arguments)) if isinstance(x, Value)])
+    given = {x for argument in arguments for x in flat(argument)}
+    return [leaf for leaf in end._topological_order()[1] if is_free(leaf) and leaf not in given]
+
+
+def still_there(free: Sequence[Callable[[], Value | None]]) -> list[Value]:
+    """The Values that outlive the graph of a function that used them."""
+    return [leaf for each in free if (leaf := each()) is not None]
 
 
 def _check_function(function: Any, example_args: Any) -> None:

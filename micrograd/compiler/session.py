@@ -42,8 +42,8 @@ class Training:
     def __init__(self, function: Function, optimizer: Optimizer, engine: StepLoop | None = None) -> None:
         check_rule(optimizer)
         self._function, self._optimizer = function, optimizer
-        self._buffers = Buffers(function.parameters, optimizer, function.precision, function._n_constants)
-        self._engine = engine or _on_values(function, self._buffers.n_trainable, optimizer)
+        self._buffers = Buffers(function.parameters, optimizer, function.precision, function.constants)
+        self._engine = engine or _on_values(function, optimizer)
         self._turn = threading.RLock()  # of the thread that takes a step
         self._block = ExitStack()
         self._loop: NativeLoop | PythonLoop | None = None  # within the block
@@ -132,7 +132,7 @@ class Training:
                 if self._function.options.backend.name == "c" or isinstance(error, CompilerError):
                     raise
                 warn_once(f"training in Python instead of C: {error}")
-        return PythonLoop(self._function, self._buffers.n_trainable, self._engine.update)
+        return PythonLoop(self._function, self._engine.update)
 
     def _take_with_engine(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
         """Take a step, which raises an error if there is one to raise; else the log says why C or Python has not."""
@@ -172,10 +172,10 @@ class Training:
 
 
 class PythonLoop:
-    """Takes the optimizer's own steps, along gradients of a function's first `n` parameters by generated code."""
+    """Takes the optimizer's own steps, along gradients by generated code."""
 
-    def __init__(self, function: Function, n: int, apply: Callable[[], None]) -> None:
-        self._function, self._trained, self._apply = function, function.parameters[:n], apply
+    def __init__(self, function: Function, apply: Callable[[], None]) -> None:
+        self._function, self._apply = function, apply
 
     def close(self) -> None:
         """Do nothing: the Values have their numbers."""
@@ -190,21 +190,21 @@ class PythonLoop:
         total, gradients = self._function._sums(self.numbers(), batches.examples, batch, 1.0 / len(batch))
         if not math.isfinite(total) or not all(map(math.isfinite, gradients)):
             return []
-        assign(self._trained, "grad", gradients)
+        assign(self._function.parameters, "grad", gradients)
         self._apply()
         batches.count(1)
         return [total / len(batch)]
 
     def update(self, parts: Sequence["array[float]"]) -> bool:
         """Take a step along the sum of these gradients."""
-        assign(self._trained, "grad", [reduce(add, of_each) for of_each in zip(*parts, strict=True)])
+        assign(self._function.parameters, "grad", [reduce(add, of_each) for of_each in zip(*parts, strict=True)])
         self._apply()
         return True
 
 
-def _on_values(function: Function, n: int, optimizer: Optimizer) -> StepLoop:
-    """Steps on what the function returns for Values, with respect to its first `n` parameters."""
-    update = Update(function.parameters[:n], optimizer)
+def _on_values(function: Function, optimizer: Optimizer) -> StepLoop:
+    """Steps on what the function returns for Values."""
+    update = Update(function.parameters, optimizer)
 
     def gradients(batches: Batches) -> float:
         examples = map(batches.examples.arguments, batches.next())
@@ -224,14 +224,16 @@ class Objective:
 
     def __call__(self, vector: Any) -> tuple[float, Any]:
         """The mean, and its gradient with respect to each number in the vector."""
-        function, packed = self._function, self._packed
-        parameters = vector_of(vector, len(function.parameters))
+        function, packed, n = self._function, self._packed, len(self._function.parameters)
+        parameters = vector_of(vector, n)
+        if function.constants:
+            parameters = memoryview(array("d", [*parameters, *function._numbers()[n:]]))
         if function.precision != DOUBLE:
             numbers = array("d", parameters)
             floats = array("f", numbers) if function.options.ieee else function.precision.array(numbers, "a parameter")
             parameters = memoryview(floats)
         losses, gradients = function._run("backward", packed, 1.0 / packed.n, parameters=parameters)
-        return reduce(add, losses) / packed.n, as_ndarray(gradients) if is_array(vector) else gradients.tolist()
+        return reduce(add, losses) / packed.n, as_ndarray(gradients[:n]) if is_array(vector) else gradients[:n].tolist()
 
 
 def vector_of(numbers: Any, n: int) -> memoryview:

@@ -45,7 +45,7 @@ def compiled(
         if not trial.differ:
             try:
                 function, loop = _compiled(stack, engine, backend, batches, on_compiled)
-                loss, _ = function._sums(loop.session.numbers(), batches.examples, [0], 1.0)
+                loss, _ = function._sums(function._array(), batches.examples, [0], 1.0)
             finally:
                 trial.call(0)  # which also replaces traced numbers that the model has stored, such as activations
             trial.compare(0, loss, *[1e-6 if function.precision == DOUBLE else 1e-2] * 2)
@@ -68,7 +68,7 @@ def _compiled(
     (xs, ys), options = engine.data, Options(replace(backend, executor=None))
     shards = None if backend.executor is None else stack.enter_context(Shards(backend.executor))
     example, parameters = (as_lists(xs[0]), as_lists(ys[0])), engine.update.all_parameters
-    function = Function(engine.loss_of, example, parameters, options, finds_constants=True)
+    function = Function(engine.loss_of, example, parameters, options)
     optimizer: Any = engine.update.optimizer
     session = Training(function, optimizer, engine)
     session.start_build()

@@ -1,5 +1,6 @@
 """The compiler: compiled code computes what the engine computes, to the last bit in Python, or says why it cannot."""
 
+import copy
 import random
 import re
 import threading
@@ -132,14 +133,117 @@ def test_grad_and_hessian_compile_inside_a_function(backend):
 # What goes in
 
 
-def test_parameters_are_read_anew_and_constants_are_not(backend):
-    p, constant = Value(2.0), Value(10.0)
-    fast = micrograd.compile(lambda x: p * x + constant, (1.0,), parameters=[p], backend=backend)
-    assert fast(1.0) == 12.0
-    p.data, constant.data = 3.0, 1000.0
-    assert fast(1.0) == 13.0
-    p.data = Fraction(1, 2)
-    assert fast(1.0) == 10.5
+def leaves_and_constants():
+    """A function of leaf Values that are there before it is called, which are returned, too, and of constants."""
+    w, b = Value(2.0), Value(10.0)
+    constant = Value(0.25).detach()
+    return lambda x: w * x + b * Value(0.5) + constant * 2.0, w, b
+
+
+def test_all_leaves_that_a_function_uses_are_parameters_in_the_order_of_first_use(backend):
+    function, w, b = leaves_and_constants()
+    fast = micrograd.compile(function, (1.0,), backend=backend)
+    assert list(map(id, fast.parameters)) == [id(w), id(b)]
+    assert fast(1.0) == 7.5
+    w.data, b.data = Fraction(1, 2), 4.0
+    assert fast(1.0) == 3.0
+    assert (fast.backward([1.0, 3.0]), w.grad, b.grad) == (3.5, 2.0, 0.5)
+    with fast.training(SGD([w, b], 0.1)) as step:
+        step([1.0, 3.0])
+    assert (w.data, b.data) == (0.3, 3.95)
+
+
+def test_leaves_that_are_no_parameters_are_read_at_each_call_and_get_no_gradient(backend):
+    function, w, b = leaves_and_constants()
+    fast = micrograd.compile(function, (1.0,), parameters=[w], backend=backend)
+    assert list(map(id, fast.parameters)) == [id(w)]
+    b.data = 4.0
+    assert fast(1.0) == 4.5
+    assert (fast.backward([1.0, 3.0]), w.grad, b.grad) == (6.5, 2.0, 0.0)
+    fun, x0 = fast.objective([1.0, 3.0])
+    b.data = 2.0
+    assert (fun(list(x0)), list(x0)) == ((5.5, [2.0]), [2.0])
+    with pytest.raises(ValueError, match="is not among the parameters of the compiled function"):
+        fast.training(SGD([w, b], 0.1))
+    with fast.training(SGD([w], 0.1)) as step:
+        step([1.0, 3.0])
+        b.data = 4.0
+        assert step([1.0, 3.0]) == 6.1
+    with fast.frozen(), pytest.raises(RuntimeError, match="frozen"):
+        b.data = 1.0
+    alone = micrograd.compile(function, (1.0,), parameters=(), backend=backend)
+    assert (alone.parameters, alone.backward([1.0]), b.grad) == ([], function(1.0).data, 0.0)
+    (w, b), copied = copy.deepcopy(((w, b), fast))
+    b.data = 0.0
+    assert copied(0.0) == 0.5
+
+
+def test_leaves_that_are_no_parameters_are_constants_in_what_is_exported():
+    w, b = Value(2.0), Value(10.0)
+    found = micrograd.compile(lambda x: w * x + b, (1.0,), parameters=[w], backend="python")
+    constant = micrograd.compile(lambda x: w * x + 10.0, (1.0,), parameters=[w], backend="python")
+    optimizer = SGD([w], 0.1, weight_decay=0.1)
+    assert found.js_source(optimizer=optimizer) == constant.js_source(optimizer=optimizer)
+    assert found.c_source == constant.c_source
+    b.data = 5.0
+    assert found.c_source == constant.c_source.replace("10.0", "5.0")
+
+
+def test_a_model_has_its_own_parameters_whether_it_uses_them_or_not_and_then_other_leaves(backend):
+    class Model(nn.Module):
+        def __init__(self):
+            self.unused, self.slope, self.offset = Value(1.0), Value(2.0), Value(3.0)
+
+        def parameters(self):
+            return [self.unused, self.slope, self.slope]
+
+        def __call__(self, x):
+            return self.offset + self.slope * x
+
+    model = Model()
+    fast = micrograd.compile(model, (1.0,), backend=backend)
+    assert list(map(id, fast.parameters)) == list(map(id, [model.unused, model.slope, model.offset]))
+    network = nn.MLP(2, [3, 1], rng=1)
+    fast = micrograd.compile(network, ([0.0, 0.0],), backend=backend)
+    assert list(map(id, fast.parameters)) == list(map(id, network.parameters()))
+    network.layers[0].neurons[0].w[1].data = 5.0
+    assert fast([0.5, 1.0]) == pytest.approx(network([0.5, 1.0]).data)
+
+
+def test_leaves_in_derivatives_are_found(backend):
+    w, b = Value(2.0), Value(3.0)
+    slope = micrograd.compile(micrograd.grad(lambda x: w * x * x * b), (1.0,), backend=backend)
+    curved = micrograd.compile(
+        micrograd.hessian(lambda x: w * x[0] * x[1] * b), ([1.0, 2.0],), sparse=True, backend=backend
+    )
+    b.data = 5.0
+    assert (slope(1.0), curved.map([[1.0, 2.0]])[0].toarray().tolist()) == (20.0, [[0.0, 10.0], [10.0, 0.0]])
+
+
+def test_a_leaf_that_the_example_does_not_use_is_refused_where_another_shape_does(backend):
+    at = [Value(1.0), Value(2.0), Value(3.0)]
+
+    def function(xs):
+        state = Value(0.0)
+        function.kept = [state := state * p + x for p, x in zip(at, xs, strict=False)]  # with their graph
+        return state
+
+    fast = micrograd.compile(function, ([0.0, 0.0],), backend=backend)
+    assert fast([1.0]) == 1.0  # which makes another Value(0.0)
+    with pytest.raises(TraceError, match=r"for arguments of shape \(\(3,\),\), the function uses Value\(data=3\.0"):
+        fast([1.0, 2.0, 3.0])
+    assert micrograd.compile(function, ([0.0],), parameters=at, backend=backend)([1.0, 2.0, 3.0]) == 15.0
+
+
+def test_an_error_of_tracing_that_the_function_catches_counts():
+    def caught(x):
+        try:
+            return x if x > 2.0 else -x
+        except Exception:
+            return 3.0 * x
+
+    with pytest.raises(TraceError, match=r"`return x if x > 2\.0 else -x`: this needs the number itself"):
+        micrograd.compile(caught, (1.0,), backend="python")
 
 
 def test_a_function_may_have_no_arguments_or_no_parameters(backend):
@@ -149,8 +253,7 @@ def test_a_function_may_have_no_arguments_or_no_parameters(backend):
     assert fast.value_and_grad() == (9.0, ())
     fast = micrograd.compile(lambda x: x * x, (1.0,), backend=backend)
     assert (fast(3.0), fast.map([3.0, 4.0]), fast.value_and_grad(3.0)) == (9.0, [9.0, 16.0], (9.0, 6.0))
-    with pytest.raises(ValueError, match=r"compiled without parameters to add gradients to: give compile"):
-        fast.backward([3.0, 4.0])
+    assert (fast.parameters, fast.backward([3.0, 4.0])) == ([], 12.5)
 
 
 def test_a_function_may_return_its_argument_its_parameter_or_a_number(backend):

@@ -513,9 +513,10 @@ def test_compiling_within_a_block_sees_the_numbers_and_changes_none(line, backen
         other = micrograd.compile(lambda x: line.w * x, (1.0,), parameters=line.parameters, backend=backend)
         micrograd.compile(lambda x: (line.w * x + line.b) ** 2, (1.0,), parameters=[line.b], backend=backend)
         assert other(2.0) == 2 * line.w.data
+        found = micrograd.compile(lambda x: line.w * x, (1.0,), backend=backend)
         assert line.state() == before
         step(*BATCH)
-        assert other(2.0) == 2 * line.w.data
+        assert other(2.0) == found(2.0) == 2 * line.w.data
         assert other.value_and_grad(1.0)[0] == line.w.data
 
 

@@ -307,7 +307,7 @@ def test_a_value_that_only_some_shapes_use_is_refused_and_one_that_each_call_mak
     longer = Setting(Positions, xs=[[0.5] * n for n in (2, 3)], ys=YS[:2])
     failing_in = longer.run(backend)["error"]
     assert failing_in[0] is TraceError
-    assert "return it from parameters()" in failing_in[1]
+    assert "or fit a model that has it among its parameters()" in failing_in[1]
     same(longer, "auto")
     assert caplog.messages[0].startswith("training eagerly")
     same(Setting(Positions, xs=[[0.5] * n for n in (3, 2, 1)], ys=YS[:3]), backend)

@@ -47,7 +47,7 @@ def _shaped(fast: Function, shapes: Shapes, as_arrays: bool, n: int, numbers: "a
 def mean(fast: Function, batches: Sequence[Any], executor: Any) -> tuple[float, Sequence[float]]:
     """The mean of the function over all examples, and its gradient."""
     losses, sizes = [], []
-    total = array("d", bytes(8 * len(fast.parameters)))
+    total = array("d", bytes(8 * len(fast.leaves)))
     for loss, gradients, size in _results(fast, sums, batches, executor):
         losses.append(loss)
         sizes.append(size)

@@ -249,7 +249,7 @@ def _in_order(nodes: Sequence[Value], first_use: dict[Value, int]) -> list[Value
 
 def is_free(leaf: Value) -> bool:
     """Whether it holds a number that may change from call to call."""
-    return type(leaf.data) in (int, float) and not leaf._is_constant
+    return type(leaf.data) in (int, float) and not (leaf._prev or leaf._is_constant)
 
 
 def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
@@ -278,7 +278,8 @@ def _check_symbolic(nodes: Sequence[Value]) -> None:
             raise ValueError(
                 f"the result of {node._op}, {node.data!r}, does not depend on its operands as they are traced: "
                 "if it was computed before the function was called or in another thread, compute it inside the "
-                "function; if it is your own operation with a constant result, add 0 times its operand's data"
+                "function, or detach() it to make it a constant; if it is your own operation with a constant result, "
+                "add 0 times its operand's data"
             )
 
 

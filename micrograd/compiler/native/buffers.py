@@ -16,14 +16,19 @@ from micrograd.optim import Optimizer
 class Buffers:
     """The buffer, and the Values and the optimizer that show its numbers while it is in use.
 
-    `numbers` has the `n` parameters, then their first moments, and so on, then the gradients. The first `n_trainable`
-    parameters live here, the others are only read. `indices` has the positions of the optimizer's parameters.
+    `numbers` has the `n` parameters and constants, then their first moments, and so on, then the gradients. The numbers
+    of the `n_trainable` parameters live here, the constants' are only read. `indices` has the positions of the
+    optimizer's parameters.
     """
 
     def __init__(
-        self, parameters: Sequence[Value], optimizer: Optimizer, precision: Precision = DOUBLE, n_constants: int = 0
+        self,
+        parameters: Sequence[Value],
+        optimizer: Optimizer,
+        precision: Precision = DOUBLE,
+        constants: Sequence[Value] = (),
     ) -> None:
-        self.parameters, self.optimizer, self.precision = parameters, optimizer, precision
+        self.parameters, self.optimizer, self.precision = [*parameters, *constants], optimizer, precision
         position = {id(parameter): i for i, parameter in enumerate(parameters)}
         missing = [parameter for parameter in optimizer.parameters if id(parameter) not in position]
         if missing:
@@ -32,7 +37,7 @@ class Buffers:
                 "compiled function: give compile all parameters that the optimizer changes"
             )
         self.indices = [position[id(parameter)] for parameter in optimizer.parameters]
-        self.n, self.n_trainable = len(parameters), len(parameters) - n_constants
+        self.n, self.n_trainable = len(self.parameters), len(parameters)
 
     @contextmanager
     def in_use(self) -> Iterator[None]:

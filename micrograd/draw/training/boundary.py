@@ -85,8 +85,7 @@ def _outputs(model: Callable[[Any], Any], points: Sequence[tuple[float, float]])
 
     found = None
     with suppress(ArithmeticError, TypeError, ValueError):  # it cannot be compiled, or not computed everywhere
-        parameters = model.parameters() if hasattr(model, "parameters") else ()
-        found = compile(model, ([0.0, 0.0],), parameters=parameters, backend="python").map(points)
+        found = compile(model, ([0.0, 0.0],), backend="python").map(points)
     rows = [_numbers(output) for output in (map(called, points) if found is None else found)]
     width = max(map(len, rows))
     return [numbers if len(numbers) == width else [math.nan] * width for numbers in rows]
