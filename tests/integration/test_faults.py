@@ -14,6 +14,7 @@ import pytest
 import micrograd
 from micrograd import Value, nn, viz
 from micrograd.compiler import CompilerError
+from tests.helpers import needs_compiler
 from tests.stress import faults
 
 CHECKOUT = Path(__file__).parents[2]
@@ -80,74 +81,12 @@ def test_eight_threads_that_train_eight_networks_get_the_numbers_of_one(way):
     assert gc.isenabled()
 
 
-# A full disk
+# A full disk, and a directory that cannot be written to
 
 
 def fill_the_disk():
     """From now on no file of this process can grow beyond 100 bytes."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
-
-
-def test_a_full_disk_keeps_the_old_model(tmp_path):
-    path = tmp_path / "model.json"
-    old = nn.MLP(2, [8, 1], rng=1)
-    nn.save(old, path)
-
-    def save():
-        fill_the_disk()
-        with pytest.raises(OSError):
-            nn.save(nn.MLP(2, [8, 1], rng=2), path)
-
-    in_a_process_of_its_own(save)
-    assert nn.load(path).state_dict() == old.state_dict()
-    assert os.listdir(tmp_path) == ["model.json"]
-
-
-def test_a_full_disk_keeps_the_old_drawing(tmp_path, monkeypatch):
-    monkeypatch.setattr(viz, "to_svg", lambda root, limit: "<svg>" + 1000 * " " + "</svg>")
-    path = tmp_path / "drawing.svg"
-    path.write_text("before")
-
-    def draw():
-        fill_the_disk()
-        with pytest.raises(OSError):
-            viz.save_svg(Value(1.0), path)
-
-    in_a_process_of_its_own(draw)
-    assert path.read_text() == "before"
-    assert os.listdir(tmp_path) == ["drawing.svg"]
-
-
-@pytest.mark.parametrize("name", ["model.c", "model.js"])
-def test_a_full_disk_keeps_the_old_code(tmp_path, name):
-    path = tmp_path / name
-    path.write_text("before")
-    fast = micrograd.compile(lambda x: x * x, (1.0,), backend="python")
-
-    def export():
-        fill_the_disk()
-        with pytest.raises(OSError):
-            fast.export_c(path) if path.suffix == ".c" else fast.export_js(path)
-
-    in_a_process_of_its_own(export)
-    assert path.read_text() == "before"
-    assert os.listdir(tmp_path) == [name]
-
-
-def test_on_a_full_disk_compilation_goes_to_python():
-    def compiled(backend):
-        return micrograd.compile(lambda x: x * x, (1.0,), backend=backend)
-
-    def compile():
-        fill_the_disk()
-        with pytest.raises(CompilerError):
-            compiled("c")(3.0)
-        assert compiled("auto")(3.0) == 9.0
-
-    in_a_process_of_its_own(compile)
-
-
-# A directory that cannot be written to
 
 
 def give_up_privileges():
@@ -157,29 +96,49 @@ def give_up_privileges():
         os.setuid(65534)
 
 
-def test_a_read_only_directory_keeps_what_is_in_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(viz, "to_svg", lambda root, limit: "<svg/>")
-    for directory in (tmp_path, *tmp_path.parents[:2]):
-        directory.chmod(0o755)
+SQUARE = micrograd.compile(lambda x: x * x, (1.0,), backend="python")
+WRITERS = {
+    "model.json": lambda path: nn.save(nn.MLP(2, [8, 1], rng=2), path),
+    "drawing.svg": lambda path: viz.save_svg(Value(1.0), path),
+    "model.c": SQUARE.export_c,
+    "model.js": SQUARE.export_js,
+}
+
+
+@pytest.mark.parametrize("fault", [fill_the_disk, give_up_privileges])
+@pytest.mark.parametrize("name", WRITERS)
+def test_where_nothing_can_be_written_the_old_file_stays(name, fault, tmp_path, monkeypatch):
+    monkeypatch.setattr(viz, "to_svg", lambda root, limit: "<svg>" + 1000 * " " + "</svg>")
     directory = tmp_path / "read-only"
     directory.mkdir()
-    nn.save(nn.Neuron(2, rng=1), directory / "model.json")
-    before = (directory / "model.json").read_bytes()
-    directory.chmod(0o555)
+    path = directory / name
+    path.write_text("before")
+    for each in (path, directory, tmp_path, *tmp_path.parents[:2]):
+        each.chmod(0o755)
+    if fault is give_up_privileges:
+        directory.chmod(0o555)
 
     def write():
-        give_up_privileges()
-        with pytest.raises(PermissionError):
-            nn.save(nn.Neuron(2, rng=2), directory / "model.json")
-        with pytest.raises(PermissionError):
-            viz.save_svg(Value(1.0), directory / "drawing.svg")
+        fault()
+        with pytest.raises(OSError):
+            WRITERS[name](path)
 
     try:
         in_a_process_of_its_own(write)
-        assert (directory / "model.json").read_bytes() == before
-        assert os.listdir(directory) == ["model.json"]
+        assert path.read_text() == "before"
+        assert os.listdir(directory) == [name]
     finally:
         directory.chmod(0o755)
+
+
+@needs_compiler
+def test_a_full_disk_is_named_where_a_library_cannot_be_built():
+    def compile():
+        fill_the_disk()
+        with pytest.raises(CompilerError, match="cannot be built: .* File too large"):
+            micrograd.compile(lambda x: x * x, (1.0,))(3.0)
+
+    in_a_process_of_its_own(compile)
 
 
 def test_where_no_cache_can_be_written_compilation_works_all_the_same(tmp_path, monkeypatch):
