@@ -176,22 +176,31 @@ def build(text: str, compiler: Compiler | None = None) -> ctypes.CDLL:
     name = hashlib.sha256("\0".join([text, *command, version, _processor()]).encode()).hexdigest()[:32] + ".so"
     try:
         file = _cache_directory() / name
-        with suppress(OSError):  # there is no such file, or it was damaged
-            library = _opened(file)
-            os.utime(file)  # of which the least recently used are removed
-            return library
-        library = _compiled(text, command, file)
-        _tidy(file.parent)
+        library = _found(file)
+        if library is None:
+            library = _compiled(text, command, file)
+            _tidy(file.parent)
         return library
-    except (OSError, RuntimeError) as error:  # RuntimeError: the user has no home directory
-        if isinstance(error, CompilerError):
-            raise
+    except CompilerError:
+        raise
+    except (OSError, RuntimeError) as error:  # a RuntimeError says that the user has no home directory
         log.info("the cache for compiled libraries cannot be used: %s", error)
     try:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:  # Windows keeps loaded libraries
             return _compiled(text, command, Path(directory) / name)
     except OSError as error:
         raise CompilerError(f"the library cannot be built: {error}") from error
+
+
+def _found(file: Path) -> ctypes.CDLL | None:
+    """The library in a file of the cache, unless there is none, or it is damaged."""
+    try:
+        library = _opened(file)
+    except OSError:
+        return None
+    with suppress(OSError):  # the cache may be read-only
+        os.utime(file)  # when it was last used
+    return library
 
 
 def _compiled(text: str, command: list[str], file: Path) -> ctypes.CDLL:
@@ -221,10 +230,9 @@ def _run(command: list[str]) -> tuple[int, str]:
     shell is closed then. It is in a process group of its own, where a Ctrl-C in the terminal does not end it, since
     another thread may need what it builds.
     """
-    options: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-    if os.name == "posix":
-        command, options["process_group"] = ["/bin/sh", "-c", WATCHED, "sh", *command], 0
-    with subprocess.Popen(command, text=True, errors="replace", **options) as process:
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    words, group = (["/bin/sh", "-c", WATCHED, "sh", *command], 0) if os.name == "posix" else (command, None)
+    with subprocess.Popen(words, text=True, errors="replace", process_group=group, **pipes) as process:
         errors = process.stderr.read()  # type: ignore[union-attr]
     return process.returncode, errors
 
@@ -267,8 +275,6 @@ def _cache_directory() -> Path:
 @functools.cache
 def _processor() -> str:
     """A description of this processor that differs from those of processors with other instructions."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
+    file = Path("/proc/cpuinfo")
+    lines = file.read_text().splitlines() if file.exists() else [f"model name: {platform.processor()}"]
     return "\n".join(sorted({line for line in lines if line.startswith(("flags", "Features", "model name"))}))

@@ -350,6 +350,17 @@ def test_without_a_cache_of_the_users_own_libraries_are_built_elsewhere(own_cach
 
 
 @needs_compiler
+def test_libraries_in_a_read_only_cache_are_used(own_cache, fake, monkeypatch):
+    def refused(*call, **options):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    calls = fake('exec $REAL "$@"')
+    built()
+    monkeypatch.setattr(os, "utime", refused)
+    assert [built(), calls()] == [42, 1]
+
+
+@needs_compiler
 def test_where_there_are_no_user_ids_a_cache_is_the_users_own(own_cache, monkeypatch):
     monkeypatch.delattr(os, "getuid")
     assert built() == 42
