@@ -90,10 +90,3 @@ def test_no_message_installs_the_package_of_another_project_by_our_name():
     named = [(path.name, name) for path in OFFERED for text in strings(path) for name in re.findall(INSTALLED, text)]
     assert len(set(named)) >= 3
     assert [entry for entry in named if entry[1] == "micrograd"] == []
-    for told, found in [
-        ('pip install "micrograd[plots]"', "micrograd"),
-        ("python -m pip install -U micrograd", "micrograd"),
-        ('pip install ".[plots]"', "."),
-        ("pip install matplotlib, or", "matplotlib"),
-    ]:
-        assert re.findall(INSTALLED, told) == [found]

@@ -72,17 +72,6 @@ def test_the_python_of_a_page_can_be_pasted_into_an_interpreter(page):
     assert list(map(ast.dump, statements)) == list(map(ast.dump, ast.parse(source).body))
 
 
-def test_the_python_of_the_readme_is_pasted_into_an_interpreter(tmp_path):
-    page = README
-    pasted = "\n".join(source for _, source in blocks(page, "python")) + "\n"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-q", "-i", "-c", "import sys; sys.ps1 = sys.ps2 = ''"]
-    done = subprocess.run(command, input=pasted, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    expected = [comment for _, source in blocks(page, "python") for comment in printed(source)]
-    assert [line for line in done.stdout.splitlines() if line in expected] == expected
-    assert "Error" not in done.stderr
-
-
 @pytest.mark.parametrize("page", COMMANDS, ids=name)
 def test_the_commands_of_a_page_print_what_it_says(page, tmp_path):
     for program in ("gcc", "node"):
