@@ -16,7 +16,7 @@ from micrograd.compiler.dataset import Batch, Buckets, address
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.native.background import BackgroundTask
 from micrograd.compiler.native.buffers import Buffers
-from micrograd.compiler.native.library import ADD, POINTER
+from micrograd.compiler.native.library import POINTER
 from micrograd.compiler.native.toolchain import build, function_of
 from micrograd.compiler.native.update import UpdateKernel
 from micrograd.compiler.stepping import Batches
@@ -25,6 +25,7 @@ from micrograd.compiler.targets.c_runtime import FOR_TILES, PARTS, helpers, vect
 from micrograd.optim import Optimizer, check_moments
 from micrograd.support.collector import gc_paused
 
+ADD = ctypes.CFUNCTYPE(None, POINTER, POINTER, ctypes.c_int64)  # to, from, n
 TRAIN = ctypes.CFUNCTYPE(ctypes.c_int64, POINTER)  # arguments
 
 

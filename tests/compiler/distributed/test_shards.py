@@ -12,6 +12,7 @@ import threading
 import time
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -35,22 +36,12 @@ ROOT = Path(__file__).parents[3]
 class Processes:
     """An executor like one of processes, in one thread: what goes there is pickled, and answers come last first.
 
-    Parameters
-    ----------
-    workers
-        How many take turns at random, each with what it has kept.
-    size
-        How many it says it has, and so how many shards there are; by default just these.
-    before
-        Called with the number of a task before that is carried out.
-    answer
-        Called with what a worker has answered, which becomes what this returns.
+    Its workers take turns at random, each with what it has kept; `size` is how many it says it has, and so how many
+    shards there are. `before` is called with the number of each task before that is run.
     """
 
-    def __init__(self, workers=2, size=None, before=lambda i: None, answer=lambda answer: answer):
-        self.before, self.answer = before, answer
-        self.kept = [{} for _ in range(workers)]
-        self._max_workers = size or workers
+    def __init__(self, workers=2, size=None, before=lambda i: None):
+        self.before, self.kept, self._max_workers = before, [{} for _ in range(workers)], size or workers
         self.tasks, self.cancelled = [], 0
         self._rng, self._queue = random.Random(workers), SimpleQueue()
         threading.Thread(target=self._serve, daemon=True).start()
@@ -60,9 +51,6 @@ class Processes:
         self._queue.put((future, pickle.dumps((function, arguments))))
         return future
 
-    def shutdown(self, wait=True):
-        self._queue.put(None)
-
     def loaded(self):
         """How many tasks came with examples, and with a program."""
         return [sum(getattr(task, name) is not None for task in self.tasks) for name in ("examples", "program")]
@@ -70,14 +58,10 @@ class Processes:
     def _serve(self):
         while True:
             items = [self._queue.get()]
-            try:
+            with suppress(Empty):
                 while True:
                     items.append(self._queue.get(timeout=0.001))
-            except Empty:
-                pass
             for item in reversed(items):
-                if item is None:
-                    return
                 self._carry_out(*item)
 
     def _carry_out(self, future, pickled):
@@ -90,7 +74,7 @@ class Processes:
             if function is worker.run_task:
                 self.tasks.append(arguments[0])
                 self.before(len(self.tasks))
-            future.set_result(self.answer(pickle.loads(pickle.dumps(function(*arguments)))))
+            future.set_result(pickle.loads(pickle.dumps(function(*arguments))))
         except BaseException as error:
             future.set_exception(error)
 
@@ -187,16 +171,11 @@ def test_examples_of_several_shapes_are_shared_out(backend):
     assert_close(trained(executor=Processes(4), **options), trained(**options))
 
 
-def test_by_default_there_is_a_shard_for_each_worker():
-    executor = Processes(3)
-    assert trained(executor=executor) == trained(executor=Processes(1, 3))
-    assert {task.shard for task in executor.tasks} == {0, 1, 2}
-
-
 def test_workers_are_sent_once_what_they_keep():
     executor = Processes(1, size=4)
     trained(executor=executor)
     assert executor.loaded() == [4, 4]
+    assert {task.shard for task in executor.tasks} == {0, 1, 2, 3}
     assert len(executor.tasks) > 50
 
 
@@ -222,8 +201,8 @@ def test_several_trainings_at_a_time_do_not_mix():
 
 
 class Times(nn.Module):
-    def __init__(self):
-        self.w = Value(2.0)
+    def __init__(self, w=2.0):
+        self.w = Value(w)
 
     def __call__(self, x):
         return self.w * x
@@ -346,21 +325,12 @@ def test_ctrl_c_that_workers_get_too_ends_the_training_as_ever(error):
     assert (history.interrupted, len(history.losses)) == (True, 2)
 
 
-class Steep(nn.Module):
-    """A prediction that is not finite from some input on."""
-
-    def __init__(self):
-        self.w = Value(1e300)
-
-    def __call__(self, x):
-        return self.w * x
-
-
+STEEP = {"model": lambda: Times(1e300)}  # whose prediction is not finite from some input on
 DIVERGING = {
-    "a loss": {"model": Steep, "xs": [0.0] * 8 + [1e300], "ys": [0.0] * 9},
-    "an input": {"model": Steep, "xs": [0.0] * 8 + [float("nan")], "ys": [0.0] * 9},
+    "a loss": {**STEEP, "xs": [0.0] * 8 + [1e300], "ys": [0.0] * 9},
+    "an input": {**STEEP, "xs": [0.0] * 8 + [float("nan")], "ys": [0.0] * 9},
     "a parameter": {"optimizer": lambda p: optim.SGD(p, 1e308), "xs": [[1e9, 1e9]] * 6, "ys": [1.0] * 6},
-    "a sum": {"model": Steep, "loss": lambda x, y: x * y, "xs": [1.0] * 6, "ys": [1e8] * 6, "batch_size": None},
+    "a sum": {**STEEP, "loss": lambda x, y: x * y, "xs": [1.0] * 6, "ys": [1e8] * 6, "batch_size": None},
     "an operation": {"loss": lambda x, y: (0 * x - 1).log()},
     "no dependence": {"loss": lambda x, y: Value(1.0) * y, "ys": [1.0] * 23},
 }
