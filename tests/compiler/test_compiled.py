@@ -14,16 +14,10 @@ import pytest
 
 import micrograd
 from micrograd import Backend, Value, functional, nn, optim, scalar
-from tests.helpers import has_compiler
+from tests.helpers import needs_compiler
 
 SINGLE = Backend("c", precision="single")
-BACKENDS = ["python", pytest.param("c", marks=pytest.mark.skipif(not has_compiler(), reason="no C compiler"))]
 RNG = np.random.default_rng(7)
-
-
-@pytest.fixture(params=BACKENDS)
-def backend(request):
-    return request.param
 
 
 def model(p, x):
@@ -124,9 +118,8 @@ def test_jacobians_are_those_of_numpy(backend):
         np.testing.assert_allclose(found[:, i], slope, rtol=1e-6, atol=1e-8)
 
 
+@needs_compiler
 def test_floats_come_out_of_single_precision():
-    if not has_compiler():
-        pytest.skip("there is no C compiler here")
     fast = micrograd.compile(lambda x: [x[0] * x[1], x[1]], ([1.0, 2.0],), backend=SINGLE)
     for x in (np.array([2.0, 3.0], np.float32), np.array([2.0, 3.0])):
         for _ in range(2):
@@ -388,9 +381,8 @@ def test_chunks_and_workers_share_arguments(backend):
     assert w.grad == 6.0
 
 
+@needs_compiler
 def test_threads_share_arguments(threads_pay):
-    if not has_compiler():
-        pytest.skip("there is no C compiler here")
     fast = micrograd.compile(model, (np.zeros(6), 0.0), backend=Backend("c", threads=2), in_axes=(None, 0))
     p, xs = RNG.normal(size=6), RNG.normal(size=500)
     close(fast.map(p, xs), by_numpy(p, xs))
@@ -465,9 +457,8 @@ def test_scipy_trains_by_an_objective(backend):
     assert max(fast.map(xs, ys)) < 1e-15
 
 
+@needs_compiler
 def test_an_objective_has_the_precision_and_the_errors_of_its_function():
-    if not has_compiler():
-        pytest.skip("there is no C compiler here")
     _, fast, xs, ys = objective(SINGLE)
     fun, x0 = fast.objective(xs, ys)
     value, gradient = fun(x0)

@@ -15,7 +15,7 @@ from micrograd.losses import mse_loss
 from micrograd.optim import SGD, Adam
 from micrograd.support.trees import flat as flatten
 from micrograd.training import fit
-from tests.helpers import assert_close, grads, has_compiler
+from tests.helpers import assert_close, grads, has_compiler, needs_compiler
 
 FAR = 3.4e39  # beyond single precision
 
@@ -168,7 +168,7 @@ def test_shapes_and_precisions_of_frozen_functions(backend):
         assert none(1.0) == 2.0
 
 
-@pytest.mark.skipif(not has_compiler(), reason="there is no C compiler")
+@needs_compiler
 def test_single_precision_is_frozen_as_floats():
     w, fast = line(Backend("c", precision="single"))
     with fast.frozen():

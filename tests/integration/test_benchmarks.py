@@ -24,7 +24,7 @@ from tests.benchmarks.data import set_weights
 from tests.benchmarks.harness import CHECKOUT, Benchmark, Contestant, Measured, from_first_step, run
 from tests.benchmarks.values import MLP, cross_entropy, mean, softmax
 from tests.benchmarks.values import Value as MicrogptValue
-from tests.helpers import has_compiler
+from tests.helpers import needs_compiler
 
 BENCHMARKS = CHECKOUT / "tests" / "benchmarks"
 
@@ -218,7 +218,7 @@ def texts(drawn):
 
 
 @pytest.mark.usefixtures("torch")
-@pytest.mark.skipif(not has_compiler(), reason="there is no C compiler here")
+@needs_compiler
 @pytest.mark.parametrize("name", [name for name in cold.NAMES if name != "784-128-10"])
 def test_both_learn_the_same_in_whole_processes_and_have_the_same_gradients(monkeypatch, name):
     monkeypatch.setattr(cold, "LENGTHS", (3, 4))
@@ -232,7 +232,7 @@ def test_both_learn_the_same_in_whole_processes_and_have_the_same_gradients(monk
         assert compiled.call(name)()[1] == pytest.approx(compiled.call_pytorch(name)()[1], rel=1e-9)
 
 
-@pytest.mark.skipif(not has_compiler(), reason="there is no C compiler here")
+@needs_compiler
 def test_engineers_get_the_same_numbers_from_all_that_is_installed(monkeypatch):
     pytest.importorskip("scipy")
     monkeypatch.setattr(harness, "LEAST", 1e-3)
@@ -263,7 +263,7 @@ def test_the_size_of_code_is_that_of_its_section():
     assert microcontroller.sections(bytes(header) + names + headers) == {".names": len(names), ".text.arm": 1340}
 
 
-@pytest.mark.skipif(not has_compiler(), reason="there is no C compiler here")
+@needs_compiler
 @pytest.mark.parametrize("name", ["arm of many joints", "polynomial"])
 def test_both_phrasings_compute_the_same(monkeypatch, name):
     programs = {key: sized._replace(full=sized.small) for key, sized in phrases.PROGRAMS.items()}

@@ -14,7 +14,7 @@ from micrograd import Backend, Value, dot, fit, losses, nn, optim, scalar
 from micrograd.compiler import CompilerError, TraceError
 from micrograd.data import moons
 from micrograd.optim import SGD, Adam, AdamW, Optimizer
-from tests.helpers import has_compiler
+from tests.helpers import needs_compiler
 from tests.optimizers import ROWS
 from tests.trainings import XS, YS, Line, Logarithm, Setting, close, failing, negative_log_likelihood, same
 
@@ -522,7 +522,7 @@ def test_an_unknown_backend_is_named():
         fit(Line(), losses.mse_loss, [1.0], [1.0], epochs=1, backend="C")
 
 
-@pytest.mark.skipif(not has_compiler(), reason="threads need a C compiler")
+@needs_compiler
 def test_threads_take_the_same_steps(threads_pay):
     found = []
     for threads in (1, 2, 2):
