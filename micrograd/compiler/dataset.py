@@ -154,8 +154,8 @@ class Buckets:
 
     def __init__(self, batches: Sequence[Batch], members: Sequence[Sequence[int]]) -> None:
         self.batches, n = batches, sum(map(len, members))
-        self.bucket, self.slot, self.size = array("q", [0]) * n, array("q", [0]) * n, float(n)
-        for bucket, numbers in enumerate(members):
+        self.bucket, self.slot, self.size = array("q", [0]) * n, array("q", range(n)), float(n)
+        for bucket, numbers in enumerate(members if len(batches) > 1 else ()):
             for slot, number in enumerate(numbers):
                 self.bucket[number], self.slot[number] = bucket, slot
 

@@ -175,10 +175,9 @@ class Function:
         if len(new) > MANY_SHAPES:
             log.warning("compiling once for each of %d shapes of examples", len(new))
         for packed in examples.batches:
-            with gc_paused():  # until the graph is freed
-                self._compiled_for(packed)
-                if self._graph_of(packed).is_differentiable:
-                    self._backends[packed.shapes].start_build(kind, examples.share(packed))
+            self._compiled_for(packed)
+            if len(examples.batches) > 1 and self._graph_of(packed).is_differentiable:
+                self._backends[packed.shapes].start_build(kind, examples.share(packed))
             if packed in new:
                 on_compiled(1 + new.index(packed), len(new))
         for packed in examples.batches:
@@ -194,6 +193,7 @@ class Function:
 
     # Compiling
 
+    @gc_paused()  # until the graph is freed
     def _compile(self, shapes: Shapes) -> None:
         """Trace the function for arguments of these shapes. The backend builds each function at its first call.
 

@@ -1,8 +1,7 @@
 """The numbers of a training in C: parameters, moments and gradients, one after the other in one buffer."""
 
 from array import array
-from collections import deque
-from collections.abc import Iterator, MutableSequence, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -83,48 +82,25 @@ class Buffers:
         return found
 
 
-class Moments(MutableSequence[float]):
+class Moments(Sequence[float]):
     """A moment in the buffer, in the order of the optimizer's parameters, which mostly is that of the buffer, too."""
 
     def __init__(self, owner: Buffers, start: int) -> None:
         self._numbers: Any = memoryview(owner.numbers)
         self._precision = owner.precision
-        self._indices: Any = [start + i for i in owner.indices]
-        first = self._indices[0] if self._indices else 0
-        in_order = self._indices == [*range(first, first + len(self))]
-        self._row: Any = self._numbers[first : first + len(self)] if in_order else None
+        self._indices = [start + i for i in owner.indices]
 
     def __len__(self) -> int:
         return len(self._indices)
 
     def __getitem__(self, i: Any) -> Any:
-        if isinstance(i, slice):
-            return [self._numbers[index] for index in self._indices[i]] if self._row is None else self._row[i].tolist()
-        return self._numbers[self._indices[i]]
+        places: Any = self._indices[i]
+        return [self._numbers[place] for place in places] if isinstance(i, slice) else self._numbers[places]
 
-    def __setitem__(self, i: Any, number: Any) -> None:
-        places = self._indices[i]
-        if not isinstance(i, slice):
-            self._numbers[places] = self._precision.array([number], "a moment")[0]
-            return
-        numbers = array(self._precision.code, self._precision.array(number, "a moment"))
-        if len(numbers) != len(places):
-            raise ValueError(f"{len(numbers)} numbers were assigned to {len(places)} of a moment: give one for each")
-        deque(map(self._numbers.__setitem__, places, numbers), maxlen=0)
-
-    def __delitem__(self, i: Any) -> None:
-        raise TypeError("there is exactly one moment for each parameter: none can be added or removed")
-
-    def insert(self, i: int, number: float) -> None:
-        """Raise TypeError, as deleting does."""
-        del self[i]
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        """The numbers as NumPy asks for them: where they lie, if they are one after the other."""
-        import numpy as np
-
-        numbers = np.asarray(self[:] if self._row is None else self._row)
-        return np.array(numbers, dtype) if copy else numbers.astype(dtype or numbers.dtype, copy=False)
+    def __setitem__(self, i: Any, to: Any) -> None:
+        places, numbers = (self._indices[i], to) if isinstance(i, slice) else ([self._indices[i]], [to])
+        for place, number in list(zip(places, self._precision.array(numbers, "a moment"), strict=True)):
+            self._numbers[place] = number
 
     def __repr__(self) -> str:
         return repr(list(self))

@@ -44,12 +44,13 @@ class CBackend:
         self.options, self.precision = options, options.precision
         self._graph: Graph | None = graph  # until a library is built, since loading it again takes long
         self._libraries: dict[LibraryKey, Library] = {}
+        self._chosen: dict[tuple[CallSpec, float], Library] = {}  # for each number of examples
         self._started: dict[LibraryKey, BackgroundTask[ctypes.CDLL]] = {}
         self._programs: dict[CallSpec, Program] = {}  # which libraries for many examples and for few share
 
     def __getstate__(self) -> dict[str, Any]:
-        nothing_built: dict[str, Any] = {"_graph": None, "_libraries": {}, "_started": {}, "_programs": {}}
-        return {**vars(self), **nothing_built}  # built again, or found in the cache
+        nothing_built: dict[str, Any] = {"_libraries": {}, "_chosen": {}, "_started": {}, "_programs": {}}
+        return {**vars(self), **nothing_built, "_graph": None}  # built again, or found in the cache
 
     def run(
         self,
@@ -90,16 +91,18 @@ class CBackend:
 
         Raises CompilerError if it cannot be built.
         """
+        if library := self._chosen.get((kind, n)):
+            return library
         key = self._key(kind, n)
-        library = self._libraries.get(key)
-        if library is None:
+        if key not in self._libraries:
             started = self._started.pop(key, None)
             try:
                 loaded = started.result() if started else build(self._text(key))
             except CompilerError as error:
                 shapes = self.stored.shapes
                 raise CompilerError(f"the C for arguments of shape {shapes} cannot be built: {error}") from error
-            library = self._libraries[key] = Library(self.stored, kind, self.precision, loaded)
+            self._libraries[key] = Library(self.stored, kind, self.precision, loaded)
+        library = self._chosen[kind, n] = self._libraries[key]
         return library
 
     def _text(self, key: "LibraryKey") -> str:

@@ -146,6 +146,7 @@ class NativeLoop:
         )
         self._address, self._kept = ctypes.addressof(self._arguments), (before, ranges)  # to which it points
         self._rates = self._losses = array("d")
+        self._room: tuple[array[float], array[int], array[int]] = array("d"), array("q"), array("q")
         self._batches: Batches | None = None
         self._work: dict[Any, array[int]] = {}  # room for each library
         self._known = dict(vars(self._optimizer))
@@ -167,11 +168,11 @@ class NativeLoop:
         examples, n = batches.examples, len(batches.examples)
         calls = [self._kernel_call(batch, examples) for batch in examples.batches]
         programs = (KernelCall * len(calls))(*calls)
-        room = self._buffers.precision.zeros(n), array("q", [0]) * n, array("q", [0]) * n
-        self._room = programs, room  # to which the arguments point
-        arguments = self._arguments
+        arguments, self._programs = self._arguments, programs
         arguments.programs, arguments.n_programs = ctypes.addressof(programs), len(programs)
-        arguments.y, arguments.indices, arguments.spare = map(address, room)
+        if n > len(self._room[0]):
+            self._room = self._buffers.precision.zeros(n), array("q", [0]) * n, array("q", [0]) * n
+            arguments.y, arguments.indices, arguments.spare = map(address, self._room)
         arguments.bucket, arguments.slot = address(examples.bucket), address(examples.slot)
         arguments.order = None if len(calls) == 1 else address(batches.order)  # None for the order they were given in
         arguments.n_examples, arguments.size = n, batches.size
