@@ -594,7 +594,7 @@ def test_a_second_block_on_the_same_parameters_is_refused_and_changes_nothing(ot
     assert_at_home(line)
 
 
-def two_blocks(way):
+def two_blocks(way, hold_both):
     """The losses of a generator and a discriminator: the optimizer of each changes what the other's loss only reads."""
     one, two = Value(0.5), Value(-0.25)
     losses = (lambda x: (one * x - two) ** 2), (lambda x: (two * x * one - 1.0) ** 2)
@@ -610,7 +610,11 @@ def two_blocks(way):
     with ExitStack() as stack:
         steps = [partial(eager, *pair) for pair in zip(losses, optimizers, strict=True)]
         if way != "eager":
-            functions = [micrograd.compile(loss, (1.0,), parameters=[one, two], backend=way) for loss in losses]
+            held = [[one, two]] * 2 if hold_both else [[one], [two]]
+            functions = [
+                micrograd.compile(loss, (1.0,), parameters=parameters, backend=way)
+                for loss, parameters in zip(losses, held, strict=True)
+            ]
             blocks = [fast.training(optimizer) for fast, optimizer in zip(functions, optimizers, strict=True)]
             steps = list(map(stack.enter_context, blocks))
         for _ in range(3):
@@ -618,13 +622,14 @@ def two_blocks(way):
     return [*found, one.data, two.data]
 
 
-@pytest.mark.parametrize("way", ["python", "c", "auto"])
-def test_blocks_that_hold_the_same_parameters_are_right_or_refused_where_they_begin(way):
-    if way == "c" and has_compiler():
+@pytest.mark.parametrize("hold_both", [True, False])
+@pytest.mark.parametrize("way", ["python", "auto", *["c"] * has_compiler()])
+def test_blocks_that_hold_the_same_parameters_are_right_or_refused_where_they_begin(way, hold_both):
+    if way == "c" and hold_both:
         with pytest.raises(ValueError, match="another training block in C holds a parameter"):
-            two_blocks(way)
-    elif way != "c":
-        assert two_blocks(way) == pytest.approx(two_blocks("eager"), rel=1e-12)
+            two_blocks(way, hold_both)
+    else:
+        assert two_blocks(way, hold_both) == pytest.approx(two_blocks("eager", hold_both), rel=1e-12)
 
 
 def test_blocks_on_other_parameters_do_not_disturb_each_other(backend):
