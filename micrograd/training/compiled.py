@@ -1,7 +1,7 @@
 """Training with generated code: in C, many steps at a time; on workers, the gradients.
 
-Generated code repeats what the model and its loss did while they were traced. A Trial shows whether they do the same at
-each call, so that it may.
+Generated code repeats what the model and its loss did when they were traced. So the engine calls them a few times
+first: only if they do the same each time, generated code takes the steps.
 """
 
 import logging
@@ -16,6 +16,7 @@ from typing import Any
 
 from micrograd.compiler.distributed.shards import Shards
 from micrograd.compiler.dtype import DOUBLE
+from micrograd.compiler.frontend.tracer import users_line
 from micrograd.compiler.function import Function
 from micrograd.compiler.native.toolchain import warn_once
 from micrograd.compiler.native.update import check_rule
@@ -28,59 +29,102 @@ from micrograd.training.trainer import Engine
 
 log = logging.getLogger("micrograd")
 
-CALLS = 3  # of two, a quarter draws the same mask for two units
-SECONDS = 0.02  # a tenth of what the smallest network takes to compile
+OnCompiled = Callable[[int, int], None]
+"""Is told how many shapes of examples are compiled, and how many there are."""
+
+CALLS = 3  # of an example: two draw the same mask for two units a quarter of the time
+SECONDS = 0.02  # of calls: a small network takes ten times as long to compile
+NOT_THE_SAME = (
+    "the loss of an example is not the same each time: it was {!r}, then {!r}. Compiled code would repeat the random "
+    "numbers of one call, as for dropout or noise, and what the model keeps from call to call, as a counter or a "
+    'running mean: make them a part of the examples, or give backend="eager"'
+)
 
 
-def compiled(
-    stack: ExitStack, engine: Engine, backend: Backend, batches: Batches, on_compiled: Callable[[int, int], None]
-) -> Loop:
+def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batches, on_compiled: OnCompiled) -> Loop:
     """A Loop that does in generated code what the engine does, until the stack is closed; `on_compiled` reports.
 
-    It is the engine, after a warning, if the loss of an example is not the same each time.
+    It is the engine, and the log says why, if the loss of an example is not the same each time; or if it cannot be
+    compiled, which is an error unless the backend is "auto" without an executor.
     """
-    check_rule(engine.update.optimizer)
-    with generators_set_back(batches.rng):
-        trial = Trial(engine)
+    try:
+        check_rule(engine.update.optimizer)
+        with generators_set_back(batches.rng):
+            trial = Trial(engine)
+            if not trial.differ:
+                try:
+                    loop = CompiledLoop(stack, engine, backend, batches, on_compiled)
+                finally:
+                    trial.call(0)  # which also replaces traced numbers that the model has stored, as activations
+                trial.compare(0, *loop.first_loss())
         if not trial.differ:
-            try:
-                function, loop = _compiled(stack, engine, backend, batches, on_compiled)
-                loss, _ = function._sums(function._array(), batches.examples, [0], 1.0)
-            finally:
-                trial.call(0)  # which also replaces traced numbers that the model has stored, such as activations
-            trial.compare(0, loss, *[1e-6 if function.precision == DOUBLE else 1e-2] * 2)
-    if trial.differ:
-        log.warning(
-            "training eagerly, since the loss of an example is not the same each time: it was %r, then %r. Compiled "
-            "code would repeat the random numbers of one call, as for dropout or noise, and what the model keeps from "
-            'call to call, as a counter or a running mean: make them a part of the examples, or give backend="eager"',
-            *trial.differ,
-        )  # fmt: skip
-        return engine
-    stack.enter_context(loop.session)
-    return loop
+            stack.enter_context(loop.session)
+            return loop
+        why = NOT_THE_SAME.format(*trial.differ)
+    except Exception as error:
+        if backend.name != "auto" or backend.executor is not None:
+            raise
+        line = users_line(error.__cause__ or error)
+        why = f"the model cannot be compiled: {error}" + ("" if line in str(error) else f" ({line})")
+    log.warning("training eagerly, since %s", why)
+    return engine
 
 
-def _compiled(
-    stack: ExitStack, engine: Engine, backend: Backend, batches: Batches, on_compiled: Callable[[int, int], None]
-) -> "tuple[Function, CompiledLoop]":
-    """The loss of an example, compiled for all of them; and a Loop that uses it within the block of its session."""
-    (xs, ys), options = engine.data, Options(replace(backend, executor=None))
-    shards = None if backend.executor is None else stack.enter_context(Shards(backend.executor))
-    example, parameters = (as_lists(xs[0]), as_lists(ys[0])), engine.update.all_parameters
-    function = Function(engine.loss_of, example, parameters, options)
-    optimizer: Any = engine.update.optimizer
-    session = Training(function, optimizer, engine)
-    session.start_build()
-    batches.examples = function._examples((xs, ys), batches.size, on_compiled)
-    validation = engine.validation and function._examples(engine.validation, None, on_compiled, "forward")
-    trained = len(set(map(id, engine.update.parameters)))
-    engine.is_unchecked = not all(any(function._graph_of(each).uses[:trained]) for each in batches.examples.batches)
-    steps: Any = session
-    if shards:
-        shards.ship(function, batches.examples)
-        steps = ShardedLoop(shards, session, engine)
-    return function, CompiledLoop(engine, session, steps, validation)
+class CompiledLoop:
+    """A Loop in generated code. The engine takes steps, and computes losses, that may be errors: it raises them.
+
+    Its steps are those of a `session`, within its block; gradients from workers are added in the order of the shards.
+    """
+
+    def __init__(
+        self, stack: ExitStack, engine: Engine, backend: Backend, batches: Batches, on_compiled: OnCompiled
+    ) -> None:
+        self._engine, self._batches, (xs, ys) = engine, batches, engine.data
+        self._shards = None if backend.executor is None else stack.enter_context(Shards(backend.executor))
+        example, options = (as_lists(xs[0]), as_lists(ys[0])), Options(replace(backend, executor=None))
+        self._function = function = Function(engine.loss_of, example, engine.update.all_parameters, options)
+        optimizer: Any = engine.update.optimizer
+        self.session = Training(function, optimizer, engine)
+        self.session.start_build()
+        batches.examples = function._examples((xs, ys), batches.size, on_compiled)
+        validation = engine.validation
+        self._validation: Any = validation and function._examples(validation, None, on_compiled, "forward")
+        if self._shards:
+            self._shards.ship(function, batches.examples)
+        n = len(set(map(id, engine.update.parameters)))
+        engine.is_unchecked = not all(any(function._graph_of(each).uses[:n]) for each in batches.examples.batches)
+
+    def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
+        """Take some steps."""
+        if self._engine.is_unchecked:
+            return self._engine.take(batches, rates)
+        return self._take_on_workers(self._shards, rates) if self._shards else self.session.take(batches, rates)
+
+    def values(self) -> list[float]:
+        """The losses of the validation examples."""
+        with suppress(ArithmeticError, ValueError):
+            losses = self.session.values(self._validation)
+            if all(map(math.isfinite, losses)):
+                return losses
+        return self._engine.values()
+
+    def first_loss(self) -> tuple[float, float]:
+        """The loss of the first example, or NaN if an operation may have failed; and how far it may be off."""
+        loss, _ = self._function._sums(self.session.numbers(), self._batches.examples, [0], 1.0)
+        return loss, 1e-6 if self._function.precision == DOUBLE else 1e-2
+
+    def _take_on_workers(self, shards: Shards, rates: Sequence[float]) -> Sequence[float]:
+        batches = self._batches
+        batch = batches.next()
+        losses, gradients = zip(*shards.sums(self.session.numbers(), batch, batches.size), strict=True)
+        loss = sum(losses) / len(batch)
+        if not math.isfinite(loss) or not math.isfinite(sum(map(sum, gradients))):
+            taken = self._engine.take(batches, rates)
+            warn_once("a step was taken by the engine, since an operation may have failed in generated code")
+            return taken
+        self.session.update(gradients)
+        batches.count(1)
+        return [loss]
 
 
 class Trial:
@@ -106,12 +150,12 @@ class Trial:
         with suppress(Exception):  # the step that takes this example raises it, too
             loss = self._engine.loss_of_example(i).data
             self._losses.setdefault(i, loss)
-            self.compare(i, loss, 1e-9)
+            self.compare(i, loss)
 
-    def compare(self, i: int, loss: float, rel_tol: float, abs_tol: float = 0.0) -> None:
-        """Compare a loss of an example with the first one."""
+    def compare(self, i: int, loss: float, tolerance: float = 0.0) -> None:
+        """Compare a loss of an example with the first one; the engine's own differ only in rounding."""
         first = self._losses.get(i, math.nan)
-        if math.isfinite(first - loss) and not math.isclose(first, loss, rel_tol=rel_tol, abs_tol=abs_tol):
+        if math.inf > abs(first - loss) > max(tolerance, (tolerance or 1e-9) * abs(first)):
             self.differ = self.differ or (first, loss)
 
 
@@ -128,44 +172,3 @@ def generators_set_back(other: Any) -> Iterator[None]:
     finally:
         for set_back, state in before:
             set_back(state)
-
-
-class CompiledLoop:
-    """Steps in generated code, and the losses of validation examples; the engine's where there is an error to raise."""
-
-    def __init__(self, engine: Engine, session: Training, steps: Any, validation: Any) -> None:
-        self.session = session
-        self._engine, self._steps, self._validation = engine, steps, validation
-
-    def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
-        """Take some steps."""
-        steps = self._engine if self._engine.is_unchecked else self._steps
-        return steps.take(batches, rates)
-
-    def values(self) -> list[float]:
-        """The losses of the validation examples."""
-        with suppress(ArithmeticError, ValueError):
-            losses = self.session.values(self._validation)
-            if all(map(math.isfinite, losses)):
-                return losses
-        return self._engine.values()
-
-
-class ShardedLoop:
-    """Steps along gradients from workers, added in the order of the shards; the engine's where these are not finite."""
-
-    def __init__(self, shards: Shards, session: Training, engine: Engine) -> None:
-        self._shards, self._session, self._engine = shards, session, engine
-
-    def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
-        """Take a step."""
-        batch = batches.next()
-        losses, gradients = zip(*self._shards.sums(self._session.numbers(), batch, batches.size), strict=True)
-        loss = sum(losses) / len(batch)
-        if not math.isfinite(loss) or not math.isfinite(sum(map(sum, gradients))):
-            taken = self._engine.take(batches, rates)
-            warn_once("a step was taken by the engine, since an operation may have failed in generated code")
-            return taken
-        self._session.update(gradients)
-        batches.count(1)
-        return [loss]

@@ -72,9 +72,9 @@ def fit(
     backend
         "eager" for the engine; "c" or "python" for generated code; or "auto" for C if there is a compiler, otherwise
         Python; if the model or the loss cannot be compiled, "auto" uses the engine and the log says why. A `Backend`
-        adds threads, single precision or the workers of an executor. Generated code repeats what the model did when the
-        training began. So it is called a few times before, in which what it counts goes on; if an example's loss is not
-        the same each time, as with dropout, the engine trains, and the log says so.
+        adds threads, single precision or the workers of an executor. Before, the model is called on some examples, and
+        what it counts goes on: if a loss is not the same each time, as with dropout, the engine trains, and the log
+        says so.
     """
     backend, parameters = Backend.of(backend), _checked(model, loss, optimizer, schedule, progress)
     data, validation = _examples(loss, xs, ys, validation, patience)
@@ -98,22 +98,16 @@ def fit(
             if len(noted) > 1:
                 raise
             history.interrupted = True
-        except BrokenExecutor as error:
-            if not noted:  # otherwise a Ctrl-C in a terminal has ended the workers too
-                vars(error).update(history=history)
-                error.add_note("the parameters are those after the last completed step; the error has the history")
-                raise
         except Diverged as error:
             history.failure = error.failure
             left, advice = stopping.set_back(), _advice(data, validation, parameters)
             error.failure.message += f": the parameters are those {left}; {advice}"
             raise Diverged(error.failure, history) from None
-        except ArithmeticError as error:  # of a loss of one's own: a square that overflows, for example
-            left = stopping.set_back()
-            if patience is not None:
-                error.add_note(f"the parameters are those {left}; the error has the history")
-            vars(error).update(history=history)
-            raise
+        except (BrokenExecutor, ArithmeticError) as error:  # the latter of a loss of one's own, as of a large square
+            if not (noted and isinstance(error, BrokenExecutor)):  # for a Ctrl-C in a terminal ends the workers, too
+                error.add_note(f"the parameters are those {stopping.set_back()}; the error has the history")
+                vars(error).update(history=history)
+                raise
         stopping.set_back()
         history.interrupted |= bool(noted)
     if history.has_grown:
@@ -164,22 +158,12 @@ def _examples(
 def _loop(
     stack: ExitStack, engine: Engine, backend: Backend, batches: Batches, on_compiled: Callable[[int, int], None]
 ) -> Loop:
-    """The Loop that takes the steps until the stack closes: generated code, or the engine if requested or necessary."""
+    """The Loop that takes the steps until the stack closes."""
     if backend.name == "eager":
         return engine
-    try:
-        from micrograd.training.compiled import compiled  # not at the top: it takes longer to load than everything else
+    from micrograd.training.compiled import compiled  # not at the top: it takes longer to load than everything else
 
-        return compiled(stack, engine, backend, batches, on_compiled)
-    except Exception as error:
-        if backend.name != "auto" or backend.executor is not None:
-            raise
-        from micrograd.compiler.frontend.tracer import users_line
-
-        line = users_line(error.__cause__ or error)
-        where = "" if line in str(error) else f" ({line})"
-        log.warning("training eagerly, since the model cannot be compiled: %s%s", error, where)
-        return engine
+    return compiled(stack, engine, backend, batches, on_compiled)
 
 
 def _advice(data: Table, validation: Table | None, parameters: Sequence[Value]) -> str:
