@@ -82,28 +82,14 @@ int main(int argc, char **argv)
 
 
 class Target:
-    """A system to compile for, and what runs its programs here.
-
-    Parameters
-    ----------
-    compiler, native
-        Its command, and the flags for the processor.
-    runs
-        The command before that of a program.
-    environment
-        For compiling and running.
-    """
+    """A system to compile for: its compiler, flags for its processor, and the command that runs its programs here."""
 
     def __init__(self, compiler, native=(), runs=(), suffix="", environment=None):
         self.compiler, self.native, self.runs, self.suffix = list(compiler), list(native), list(runs), suffix
         self.environment = os.environ | (environment or {})
 
     def compile(self, directory, *arguments):
-        done = subprocess.run(
-            [*self.compiler, *map(str, arguments), "-lm"],
-            cwd=directory, env=self.environment, capture_output=True, text=True, timeout=400,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr[-3000:]
+        self._done(directory, 400, *self.compiler, *map(str, arguments), "-lm")
 
     def library(self, directory, source):
         """The source, as a library is built."""
@@ -126,16 +112,19 @@ class Target:
         return self.run(directory, numbers, size, precision)
 
     def run(self, directory, numbers, size, precision=DOUBLE):
+        """The results of the caller."""
         (directory / "numbers").write_bytes(array(precision.code, numbers).tobytes())
-        done = subprocess.run(
-            [*self.runs, "./caller.exe", "numbers", "results"],
-            cwd=directory, env=self.environment, timeout=100,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,  # which wine's server would keep open
-        )  # fmt: skip
-        assert done.returncode == 0, done
+        self._done(directory, 100, *self.runs, "./caller.exe", "numbers", "results")
         results = array(precision.code, (directory / "results").read_bytes())
         assert len(results) == size
         return list(results)
+
+    def _done(self, directory, timeout, *command):
+        with (directory / "errors").open("w") as errors:  # wine's server would keep a pipe open
+            done = subprocess.run(
+                command, cwd=directory, env=self.environment, timeout=timeout, stdout=subprocess.DEVNULL, stderr=errors
+            )
+        assert done.returncode == 0, (directory / "errors").read_text(errors="replace")[-3000:]
 
 
 @pytest.fixture(scope="module")
@@ -173,13 +162,12 @@ def target(request):
         if not emulator:
             pytest.skip("apt-get install qemu-user")
         return request.getfixturevalue("ziglang")("aarch64-linux-musl", runs=[emulator])
+    wine = request.getfixturevalue("wine")
     if request.param.endswith("ziglang"):
-        return request.getfixturevalue("ziglang")(
-            "x86_64-windows-gnu", native=native, **request.getfixturevalue("wine")
-        )
+        return request.getfixturevalue("ziglang")("x86_64-windows-gnu", native=native, **wine)
     if not shutil.which("x86_64-w64-mingw32-gcc"):
         pytest.skip("apt-get install gcc-mingw-w64-x86-64")
-    return Target(["x86_64-w64-mingw32-gcc"], native=native, **request.getfixturevalue("wine"))
+    return Target(["x86_64-w64-mingw32-gcc"], native=native, **wine)
 
 
 def raises(function, x):
@@ -279,37 +267,31 @@ def test_a_network_has_pythons_losses_and_gradients_in_a_library(target, tmp_pat
     assert results == pytest.approx(losses + gradients, rel=1e-12, abs=1e-14)
 
 
+def write_export(directory, loss, parameters):
+    header, rest = export_c(Graph(loss, ((5,),), parameters), [parameter.data for parameter in parameters])
+    (directory / "model.h").write_text(header)
+    (directory / "model.c").write_text(header + rest)
+
+
 def test_an_exported_network_has_pythons_numbers(target, tmp_path):
     loss, parameters, examples = network()
     values = [parameter.data for parameter in parameters]
-    for name, text in zip(("model.h", "model.c"), exported(loss, parameters, values), strict=True):
-        (tmp_path / name).write_text(text)
+    write_export(tmp_path, loss, parameters)
     (tmp_path / "caller.c").write_text(CALLER)
-    static = [] if target.suffix else ["-static"]
-    target.compile(
-        tmp_path,
+    flags = [
         "-std=c99",
         "-O2",
         "-ffp-contract=off",
         "-DMODEL",
         "-DREAL=double",
-        *static,
-        "caller.c",
-        "model.c",
-        "-o",
-        "caller.exe",
-    )
+        *([] if target.suffix else ["-static"]),
+    ]
+    target.compile(tmp_path, *flags, "caller.c", "model.c", "-o", "caller.exe")
     sizes = len(parameters), 5, 6, 1, len(examples)
     results = target.run(tmp_path, numbers_of(sizes, values, *examples), 7 * len(examples) + len(values))
     losses, gradients = trained(loss, parameters, examples)
-    assert results[1 : 7 * len(examples) : 7] + results[7 * len(examples) :] == pytest.approx(
-        losses + gradients, rel=1e-12, abs=1e-14
-    )
-
-
-def exported(loss, parameters, values):
-    header, rest = export_c(Graph(loss, ((5,),), parameters), values)
-    return header, header + rest
+    found = results[1 : 7 * len(examples) : 7] + results[7 * len(examples) :]
+    assert found == pytest.approx(losses + gradients, rel=1e-12, abs=1e-14)
 
 
 MAGIC = {
@@ -335,10 +317,6 @@ def test_libraries_the_loop_of_a_training_and_exports_build_for(ziglang, tmp_pat
         assert b"room\0" in content
     source = loop.source(UpdateKernel(Adam(parameters, clip_grad_norm=1.0)))
     assert b"shuffle\0" in target.library(tmp_path, source).read_bytes()
-    for file, text in zip(
-        ("model.h", "model.c"), exported(loss, parameters, [p.data for p in parameters]), strict=True
-    ):
-        (tmp_path / file).write_text(text)
-    target.compile(
-        tmp_path, "-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", "-pedantic", "-c", "model.c", "-o", "model.o"
-    )
+    write_export(tmp_path, loss, parameters)
+    flags = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", "-pedantic"]
+    target.compile(tmp_path, *flags, "-c", "model.c", "-o", "model.o")
